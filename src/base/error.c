@@ -1,0 +1,49 @@
+/* Status and message of a failure. */
+#define _GNU_SOURCE
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *safer_version(void) { return SAFER_VERSION; }
+
+const char *safer_status_text(safer_status status)
+{
+    switch (status) {
+#define X(name, text) \
+    case SAFER_##name: return text;
+        SAFER_STATUS_MAP(X)
+#undef X
+    }
+    return "unknown status";
+}
+
+safer_status sf_fail(safer_error *error, safer_status status, const char *format, ...)
+{
+    if (error) {
+        va_list arguments;
+        va_start(arguments, format);
+        error->status = status;
+        vsnprintf(error->message, sizeof error->message, format, arguments);
+        va_end(arguments);
+        /* Names and bytes of damaged files end up here: keep it one printable line. */
+        for (char *c = error->message; *c; c++)
+            if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    }
+    return status;
+}
+
+safer_status sf_fail_errno(safer_error *error, const char *action, const char *name)
+{
+    int code = errno;
+    char text[128];
+    const char *message = strerror_r(code, text, sizeof text); /* GNU: returns the string */
+    return sf_fail(error, SAFER_SYSTEM, "cannot %s %s: %s", action, name, message);
+}
+
+safer_status sf_fail_memory(safer_error *error)
+{
+    return sf_fail(error, SAFER_MEMORY, "out of memory");
+}

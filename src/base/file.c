@@ -1,0 +1,190 @@
+/* Mapping, reading and atomic writing of whole files. Unpacking is in unpack.c. */
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *sf_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static safer_status read_to_end(sf_file *out, int fd, const char *path, safer_error *error)
+{
+    sf_buffer buffer = {0};
+    for (;;) {
+        if (sf_buffer_reserve(&buffer, 1 << 16)) {
+            sf_buffer_free(&buffer);
+            return sf_fail_memory(error);
+        }
+        ssize_t got = read(fd, buffer.bytes + buffer.length, buffer.capacity - buffer.length - 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            sf_buffer_free(&buffer);
+            return sf_fail_errno(error, "read", path);
+        }
+        if (got == 0) break;
+        buffer.length += (size_t)got;
+    }
+    *out = (sf_file){.bytes = buffer.bytes, .length = buffer.length, .heap = buffer.bytes};
+    return SAFER_OK;
+}
+
+safer_status sf_file_map(sf_file *out, const char *path, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return sf_fail_errno(error, "open", path);
+    if (fstat(fd, &info) != 0) {
+        status = sf_fail_errno(error, "examine", path);
+    } else if (S_ISDIR(info.st_mode)) {
+        status = sf_fail(error, SAFER_INPUT, "%s is a folder, not a file", path);
+    } else if (!S_ISREG(info.st_mode) || info.st_size == 0) { /* a pipe, or a file of /proc */
+        status = read_to_end(out, fd, path, error);
+    } else {
+        void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (map == MAP_FAILED)
+            status = sf_fail_errno(error, "map", path);
+        else
+            *out = (sf_file){.bytes = map, .length = (size_t)info.st_size, .map = map};
+    }
+    close(fd);
+    return status;
+}
+
+void sf_file_free(sf_file *file)
+{
+    if (file->map) munmap(file->map, file->length);
+    free(file->heap);
+    *file = (sf_file){0};
+}
+
+size_t sf_archive_split(const char *path)
+{
+    if (access(path, F_OK) == 0) return 0;
+    for (size_t i = strlen(path); i-- > 1;) {
+        if (path[i] != ':') continue;
+        char *archive = sf_strndup(path, i);
+        struct stat info;
+        int found = archive && stat(archive, &info) == 0 && !S_ISDIR(info.st_mode);
+        free(archive);
+        if (found) return i;
+    }
+    return 0;
+}
+
+safer_status sf_file_read(sf_file *out, const char *path, safer_error *error)
+{
+    safer_status status;
+    sf_file raw = {0}, unpacked = {0};
+    char *archive = NULL;
+    size_t split = sf_archive_split(path);
+    const char *name = path;
+    if (split) {
+        name = archive = sf_strndup(path, split);
+        if (!archive) return sf_fail_memory(error);
+    }
+    SF_TRY(sf_file_map(&raw, name, error));
+    SF_TRY(sf_unpack(&unpacked, raw.bytes, raw.length, name, split ? path + split + 1 : NULL, error));
+    if (unpacked.bytes == raw.bytes) { /* plain: hand the mapping itself over */
+        *out = raw;
+        raw = (sf_file){0};
+    } else {
+        *out = unpacked;
+    }
+done:
+    sf_file_free(&raw);
+    free(archive);
+    return status;
+}
+
+/* --------------------------------------------------------------- writing */
+
+static int write_all(int fd, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t put = write(fd, bytes, length < (1u << 30) ? length : 1u << 30);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return -1;
+        bytes += put;
+        length -= (size_t)put;
+    }
+    return 0;
+}
+
+static safer_status write_device(const char *path, const void *bytes, size_t length, safer_error *error)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return sf_fail_errno(error, "open", path);
+    safer_status status = write_all(fd, bytes, length) ? sf_fail_errno(error, "write", path) : SAFER_OK;
+    if (close(fd) != 0 && status == SAFER_OK) status = sf_fail_errno(error, "write", path);
+    return status;
+}
+
+/* A rename is on disk only when its folder is. Best effort: some file systems refuse. */
+static void sync_folder_of(const char *path)
+{
+    char *folder = sf_strndup(path, (size_t)(sf_base_name(path) - path));
+    if (!folder) return;
+    int fd = open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    free(folder);
+}
+
+safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    struct stat info;
+    int exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode)) return sf_fail(error, SAFER_INVALID, "cannot write %s: it is a folder", path);
+    if (exists && !S_ISREG(info.st_mode)) return write_device(path, bytes, length, error);
+
+    char *target = exists ? realpath(path, NULL) : sf_strdup(path); /* a link stays a link */
+    sf_buffer temporary = {0};
+    int fd = -1, made = 0;
+    if (!target || sf_buffer_format(&temporary, "%s.XXXXXX", target)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    fd = mkostemp(temporary.bytes, O_CLOEXEC);
+    if (fd < 0) {
+        status = sf_fail_errno(error, "create a file beside", path);
+        goto done;
+    }
+    made = 1;
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(fd, exists ? info.st_mode & 07777 : 0666 & ~mask) != 0 || write_all(fd, bytes, length) ||
+        fsync(fd) != 0) {
+        status = sf_fail_errno(error, "write", path);
+        goto done;
+    }
+    int closed = close(fd);
+    fd = -1;
+    if (closed != 0 || rename(temporary.bytes, target) != 0) {
+        status = sf_fail_errno(error, "write", path);
+        goto done;
+    }
+    made = 0;
+    sync_folder_of(target);
+done:
+    if (fd >= 0) close(fd);
+    if (made) unlink(temporary.bytes);
+    sf_buffer_free(&temporary);
+    free(target);
+    return status;
+}

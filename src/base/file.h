@@ -1,0 +1,50 @@
+/* Whole files: mapped, unpacked, written atomically. */
+#ifndef SF_BASE_FILE_H
+#define SF_BASE_FILE_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+/* The contents of a file; read-only. */
+typedef struct sf_file {
+    const char *bytes; /* not terminated */
+    size_t length;
+    void *map;  /* private: what to unmap, */
+    char *heap; /* or what to free */
+} sf_file;
+
+/* The bytes as they are on disk: mapped when PATH is a regular file, read to the end
+ * when it is a pipe. */
+safer_status sf_file_map(sf_file *out, const char *path, safer_error *error);
+
+/* The contents after unpacking. PATH is a file, plain or compressed (gz, xz, zst, bz2),
+ * an archive (tar, zip) with one file in it, or ARCHIVE:MEMBER. */
+safer_status sf_file_read(sf_file *out, const char *path, safer_error *error);
+
+void sf_file_free(sf_file *file); /* an all-zero file is fine */
+
+/* Splits ARCHIVE:MEMBER at the last ':' before which a file exists. Returns the length
+ * of the archive's name, or 0 when PATH itself exists or no such split does. */
+size_t sf_archive_split(const char *path);
+
+/* Calls `visit` for every regular file of the tar or zip archive PATH, in archive order.
+ * `bytes` live for the call only. With a NULL prefix all files are visited, else those
+ * below PREFIX/ ; names are relative to it. */
+typedef safer_status (*sf_member_visit)(void *context, const char *name, const char *bytes, size_t length,
+                                        safer_error *error);
+safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_visit visit, void *context,
+                             safer_error *error);
+
+/* Unpacks bytes already in memory as sf_file_read does (`member` may be NULL). */
+safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
+                       safer_error *error);
+
+/* Writes PATH whole or not at all: a temporary file beside it, fsync, rename. A name
+ * that is a device or pipe is written to directly. */
+safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error);
+
+/* The part after the last '/'. */
+const char *sf_base_name(const char *path);
+
+#endif

@@ -1,0 +1,28 @@
+/* Numbers as text, the same under every locale, and arithmetic that rounds one way. */
+#ifndef SF_BASE_NUMBER_H
+#define SF_BASE_NUMBER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Parses a decimal number at the start of [text, end); returns where it stops, or NULL
+ * when there is none. Accepts what strtod does in the C locale, but no hexadecimal;
+ * "nan" and "inf" are numbers. Correctly rounded to double. */
+const char *sf_parse_double(const char *text, const char *end, double *out);
+
+/* The whole of a terminated string as a number, or -1. */
+int sf_to_double(const char *text, double *out);
+int sf_to_uint64(const char *text, uint64_t *out);
+
+/* Writes x with `digits` decimals, cut, never rounded up: the printed value is at most
+ * the true one. For x in [0, 1]; `out` needs digits + 3 bytes. */
+void sf_format_down(char *out, double x, int digits);
+
+/* The largest double that is at most numerator/denominator. denominator > 0. */
+double sf_ratio_down(uint64_t numerator, uint64_t denominator);
+
+/* a*b and 1-x rounded towards the named side, for a, b, x in [0, 1]. */
+double sf_multiply_down(double a, double b);
+double sf_complement_up(double x);
+
+#endif

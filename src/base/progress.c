@@ -1,0 +1,44 @@
+/* Progress of a long loop. */
+#define _GNU_SOURCE
+#include "base/progress.h"
+
+#include <time.h>
+
+double sf_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void report(sf_meter *meter)
+{
+    const safer_progress *p = meter->progress;
+    if (p && p->report && p->report(p->context, meter->stage, atomic_load(&meter->done), meter->total))
+        atomic_store(&meter->cancelled, 1);
+    meter->last = sf_seconds();
+}
+
+void sf_meter_start(sf_meter *meter, const safer_progress *progress, const char *stage, uint64_t total)
+{
+    meter->progress = progress;
+    meter->stage = stage;
+    meter->total = total;
+    atomic_init(&meter->done, 0);
+    atomic_init(&meter->cancelled, 0);
+    report(meter);
+}
+
+int sf_meter_add(sf_meter *meter, uint64_t more, int worker)
+{
+    atomic_fetch_add_explicit(&meter->done, more, memory_order_relaxed);
+    if (worker == 0 && meter->progress && sf_seconds() - meter->last > 0.1) report(meter);
+    return atomic_load_explicit(&meter->cancelled, memory_order_relaxed);
+}
+
+safer_status sf_meter_finish(sf_meter *meter, safer_error *error)
+{
+    if (!atomic_load(&meter->cancelled)) report(meter);
+    return atomic_load(&meter->cancelled) ? sf_fail(error, SAFER_CANCELLED, "cancelled during: %s", meter->stage)
+                                          : SAFER_OK;
+}

@@ -1,0 +1,177 @@
+/* Compressed files and archives, through libarchive, from memory. */
+#include "base/file.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <stdio.h>
+#include <string.h>
+
+static int starts_with(const char *bytes, size_t length, const char *magic, size_t magic_length)
+{
+    return length >= magic_length && memcmp(bytes, magic, magic_length) == 0;
+}
+
+static int is_packed(const char *bytes, size_t length)
+{
+    return starts_with(bytes, length, "\x1f\x8b", 2) ||           /* gzip */
+           starts_with(bytes, length, "\xfd" "7zXZ", 6) ||        /* xz, with its NUL */
+           starts_with(bytes, length, "\x28\xb5\x2f\xfd", 4) ||   /* zstd */
+           starts_with(bytes, length, "BZh", 3) ||                /* bzip2 */
+           starts_with(bytes, length, "PK\x03\x04", 4) ||         /* zip */
+           (length > 262 && memcmp(bytes + 257, "ustar", 5) == 0); /* tar */
+}
+
+static safer_status fail_archive(safer_error *error, struct archive *archive, const char *name)
+{
+    const char *reason = archive_error_string(archive);
+    return sf_fail(error, SAFER_INPUT, "cannot unpack %s: %s", name, reason ? reason : "damaged or truncated");
+}
+
+static safer_status open_archive(struct archive **out, const char *bytes, size_t length, const char *name,
+                                 safer_error *error)
+{
+    struct archive *archive = archive_read_new();
+    if (!archive) return sf_fail_memory(error);
+    archive_read_support_filter_gzip(archive);
+    archive_read_support_filter_xz(archive);
+    archive_read_support_filter_zstd(archive);
+    archive_read_support_filter_bzip2(archive);
+    archive_read_support_format_tar(archive);
+    archive_read_support_format_zip(archive);
+    archive_read_support_format_raw(archive);
+    if (archive_read_open_memory(archive, bytes, length) != ARCHIVE_OK) {
+        safer_status status = fail_archive(error, archive, name);
+        archive_read_free(archive);
+        return status;
+    }
+    *out = archive;
+    return SAFER_OK;
+}
+
+/* Reads the current member to its end. */
+static safer_status read_member(struct archive *archive, struct archive_entry *entry, sf_buffer *buffer,
+                                const char *name, safer_error *error)
+{
+    sf_buffer_clear(buffer);
+    /* Trust a stated size only so far: it may be damaged. */
+    if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0 && archive_entry_size(entry) < 1 << 28 &&
+        sf_buffer_reserve(buffer, (size_t)archive_entry_size(entry)))
+        return sf_fail_memory(error);
+    for (;;) {
+        if (sf_buffer_reserve(buffer, 1 << 18)) return sf_fail_memory(error);
+        la_ssize_t got = archive_read_data(archive, buffer->bytes + buffer->length,
+                                           buffer->capacity - buffer->length - 1);
+        if (got < 0) return fail_archive(error, archive, name);
+        if (got == 0) break;
+        buffer->length += (size_t)got;
+    }
+    buffer->bytes[buffer->length] = '\0';
+    return SAFER_OK;
+}
+
+/* Adds the name of one more member to the list that an error message shows. */
+static void list_name(sf_buffer *list, const char *name)
+{
+    if (list->length > 300) return;
+    (void)sf_buffer_format(list, "%s%s", list->length ? ", " : "", name);
+    if (list->length > 300) (void)sf_buffer_add_string(list, ", ...");
+}
+
+safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
+                       safer_error *error)
+{
+    if (!is_packed(bytes, length)) {
+        if (member) return sf_fail(error, SAFER_INPUT, "%s is not an archive, so it has no member %s", name, member);
+        *out = (sf_file){.bytes = bytes, .length = length};
+        return SAFER_OK;
+    }
+
+    safer_status status;
+    struct archive *archive = NULL;
+    struct archive_entry *entry;
+    sf_buffer contents = {0}, list = {0};
+    int code, files = 0, found = 0;
+    SF_TRY(open_archive(&archive, bytes, length, name, error));
+    while ((code = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || code == ARCHIVE_WARN) {
+        int raw = archive_format(archive) == ARCHIVE_FORMAT_RAW;
+        const char *path = raw ? name : archive_entry_pathname_utf8(entry);
+        if (!path) path = archive_entry_pathname(entry);
+        if (!raw && archive_entry_filetype(entry) != AE_IFREG) continue;
+        if (raw && member) {
+            status = sf_fail(error, SAFER_INPUT, "%s is not an archive, so it has no member %s", name, member);
+            goto done;
+        }
+        if (member && (!path || strcmp(path, member) != 0)) {
+            list_name(&list, path ? path : "?");
+            continue;
+        }
+        if (files++ == 0) {
+            SF_TRY(read_member(archive, entry, &contents, name, error));
+            found = 1;
+        }
+        list_name(&list, path ? path : "?");
+        if (member) break;
+    }
+    if (code != ARCHIVE_EOF && code != ARCHIVE_OK && code != ARCHIVE_WARN)
+        status = fail_archive(error, archive, name);
+    else if (!found && member)
+        status = sf_fail(error, SAFER_INPUT, "%s has no member %s (it has: %s)", name, member,
+                         list.bytes ? list.bytes : "nothing");
+    else if (!found)
+        status = sf_fail(error, SAFER_INPUT, "%s holds no file", name);
+    else if (!member && files > 1)
+        status = sf_fail(error, SAFER_INPUT, "%s holds %d files; name one as %s:MEMBER (%s)", name, files, name,
+                         list.bytes ? list.bytes : "");
+    if (status == SAFER_OK) {
+        *out = (sf_file){.bytes = contents.bytes, .length = contents.length, .heap = contents.bytes};
+        contents = (sf_buffer){0};
+    }
+done:
+    if (archive) archive_read_free(archive);
+    sf_buffer_free(&contents);
+    sf_buffer_free(&list);
+    return status;
+}
+
+safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_visit visit, void *context,
+                             safer_error *error)
+{
+    safer_status status;
+    sf_file raw = {0};
+    struct archive *archive = NULL;
+    struct archive_entry *entry;
+    sf_buffer contents = {0};
+    size_t prefix_length = prefix ? strlen(prefix) : 0;
+    int code;
+    while (prefix_length && prefix[prefix_length - 1] == '/') prefix_length--;
+    SF_TRY(sf_file_map(&raw, path, error));
+    if (!is_packed(raw.bytes, raw.length)) {
+        status = sf_fail(error, SAFER_INPUT, "%s is not an archive", path);
+        goto done;
+    }
+    SF_TRY(open_archive(&archive, raw.bytes, raw.length, path, error));
+    while ((code = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || code == ARCHIVE_WARN) {
+        if (archive_format(archive) == ARCHIVE_FORMAT_RAW) {
+            status = sf_fail(error, SAFER_INPUT, "%s is a compressed file, not an archive", path);
+            goto done;
+        }
+        const char *name = archive_entry_pathname_utf8(entry);
+        if (!name) name = archive_entry_pathname(entry);
+        if (!name || archive_entry_filetype(entry) != AE_IFREG) continue;
+        if (prefix_length) {
+            if (strncmp(name, prefix, prefix_length) != 0 || name[prefix_length] != '/') continue;
+            name += prefix_length + 1;
+        }
+        SF_TRY(read_member(archive, entry, &contents, path, error));
+        SF_TRY(visit(context, name, contents.bytes, contents.length, error));
+    }
+    if (code != ARCHIVE_EOF) status = fail_archive(error, archive, path);
+done:
+    if (archive) archive_read_free(archive);
+    sf_buffer_free(&contents);
+    sf_file_free(&raw);
+    return status;
+}

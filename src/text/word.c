@@ -1,0 +1,134 @@
+/* Words in a text. */
+#include "text/word.h"
+
+#include "text/unicode.h"
+
+#include <string.h>
+
+void sf_word_reader_start(sf_word_reader *reader, const char *text, size_t length)
+{
+    reader->text = text;
+    reader->length = length;
+    reader->at = 0;
+}
+
+void sf_word_reader_free(sf_word_reader *reader) { sf_buffer_free(&reader->key); }
+
+/* The letter at p, or 0 bytes. */
+static size_t letter_at(const char *p, const char *end, uint32_t *code)
+{
+    if (p >= end) return 0;
+    size_t step = sf_utf8_decode(p, end, code);
+    return step && sf_is_letter(*code) ? step : 0;
+}
+
+/* The length of an apostrophe at p, or 0. */
+static size_t apostrophe_at(const char *p, const char *end)
+{
+    if (p < end && *p == '\'') return 1;
+    if (end - p >= 3 && memcmp(p, "\xe2\x80\x99", 3) == 0) return 3;
+    return 0;
+}
+
+int sf_word_reader_next(sf_word_reader *reader, sf_word *word)
+{
+    const char *p = reader->text + reader->at, *end = reader->text + reader->length;
+    uint32_t code = 0;
+    size_t step = 0;
+    while (p < end && (step = letter_at(p, end, &code)) == 0) {
+        if ((unsigned char)*p < 0x80) {
+            p++;
+        } else {
+            size_t skip = sf_utf8_decode(p, end, &code);
+            p += skip ? skip : 1;
+        }
+    }
+    if (p >= end) {
+        reader->at = reader->length;
+        return 0;
+    }
+
+    sf_buffer *key = &reader->key;
+    sf_buffer_clear(key);
+    word->begin = (size_t)(p - reader->text);
+    int all_lower = 1, all_upper = 1, title = 1, first = 1, first_lower = 0;
+    while (step) {
+        char bytes[4];
+        uint32_t lower = sf_lower(code);
+        if (sf_buffer_add(key, bytes, sf_utf8_encode(lower, bytes))) return -1;
+        all_lower &= code == lower;
+        all_upper &= code == sf_upper(lower);
+        title &= code == (first ? sf_title(lower) : lower);
+        if (first) first_lower = code == lower;
+        first = 0;
+        p += step;
+        step = letter_at(p, end, &code);
+        if (step == 0) {
+            size_t mark = apostrophe_at(p, end);
+            if (mark && (step = letter_at(p + mark, end, &code)) != 0) {
+                if (sf_buffer_add_byte(key, '\'')) return -1;
+                p += mark;
+            }
+        }
+    }
+    word->end = reader->at = (size_t)(p - reader->text);
+    word->key = key->bytes;
+    word->key_length = key->length;
+    word->pattern = all_lower ? SF_LOWER : title ? SF_TITLE : all_upper ? SF_UPPER : first_lower ? SF_LOWER : SF_TITLE;
+    return 1;
+}
+
+int sf_word_render(sf_buffer *out, const char *key, size_t length, sf_case pattern)
+{
+    if (pattern == SF_LOWER) return sf_buffer_add(out, key, length);
+    const char *p = key, *end = key + length;
+    for (int first = 1; p < end; first = 0) {
+        uint32_t code;
+        char bytes[4];
+        size_t step = sf_utf8_decode(p, end, &code);
+        if (step == 0) return sf_buffer_add(out, p, (size_t)(end - p)); /* not a key; keep its bytes */
+        if (pattern == SF_UPPER) code = sf_upper(code);
+        else if (first) code = sf_title(code);
+        else return sf_buffer_add(out, p, (size_t)(end - p));
+        if (sf_buffer_add(out, bytes, sf_utf8_encode(code, bytes))) return -1;
+        p += step;
+    }
+    return 0;
+}
+
+/* 1: reading the rendered key gives it back, in the expected pattern. 0: it does not. -1: no memory. */
+static int comes_back(const sf_buffer *surface, const char *key, size_t length, sf_case expected)
+{
+    sf_word_reader reader = {0};
+    sf_word word;
+    sf_word_reader_start(&reader, surface->bytes, surface->length);
+    int found = sf_word_reader_next(&reader, &word);
+    if (found > 0)
+        found = word.begin == 0 && word.end == surface->length && word.key_length == length &&
+                memcmp(word.key, key, length) == 0 && word.pattern == expected;
+    sf_word_reader_free(&reader);
+    return found;
+}
+
+sf_admission sf_word_admit(const char *key, size_t length)
+{
+    sf_buffer surface[3] = {{0}, {0}, {0}};
+    sf_admission result = SF_CASELESS;
+    for (int pattern = SF_LOWER; pattern <= SF_UPPER; pattern++) {
+        if (sf_word_render(&surface[pattern], key, length, (sf_case)pattern)) {
+            result = SF_ADMISSION_NO_MEMORY;
+            goto done;
+        }
+        if (surface[pattern].length != length || memcmp(surface[pattern].bytes, key, length) != 0) result = SF_CASED;
+    }
+    for (int pattern = SF_LOWER; pattern <= SF_UPPER; pattern++) {
+        int same = comes_back(&surface[pattern], key, length, result == SF_CASED ? (sf_case)pattern : SF_LOWER);
+        if (same <= 0) {
+            result = same < 0 ? SF_ADMISSION_NO_MEMORY : SF_REFUSED;
+            break;
+        }
+    }
+done:
+    for (int pattern = SF_LOWER; pattern <= SF_UPPER; pattern++) sf_buffer_free(&surface[pattern]);
+    return result;
+}

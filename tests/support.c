@@ -1,0 +1,111 @@
+/* What the tests share. */
+#define _GNU_SOURCE
+#include "support.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------- failing allocations */
+
+static atomic_long countdown = -1;
+static atomic_int failed;
+
+static int fails_now(void)
+{
+    if (atomic_load(&countdown) < 0) return 0;
+    if (atomic_fetch_sub(&countdown, 1) != 0) return 0;
+    atomic_store(&failed, 1);
+    return 1;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *pointer, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *pointer, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_malloc(size_t size) { return fails_now() ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t count, size_t size) { return fails_now() ? NULL : __real_calloc(count, size); }
+void *__wrap_realloc(void *pointer, size_t size) { return fails_now() ? NULL : __real_realloc(pointer, size); }
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    return fails_now() ? NULL : __real_aligned_alloc(alignment, size);
+}
+
+void fail_allocation(long n)
+{
+    atomic_store(&failed, 0);
+    atomic_store(&countdown, n);
+}
+
+int allocation_failed(void) { return atomic_load(&failed); }
+
+void check_every_allocation(safer_status (*operation)(void *context, safer_error *error), void *context)
+{
+    long n = 0;
+    for (;; n++) {
+        safer_error error = {0};
+        fail_allocation(n);
+        safer_status status = operation(context, &error);
+        int happened = allocation_failed();
+        fail_allocation(-1);
+        if (!happened) {
+            if (status != SAFER_OK) fail_msg("without a failing allocation: %s", error.message);
+            break;
+        }
+        if (status != SAFER_MEMORY) fail_msg("allocation %ld failed, but: %s (%s)", n, safer_status_text(status), error.message);
+    }
+    assert_true(n > 0);
+}
+
+/* --------------------------------------------------------- temporary files */
+
+static char folder[64];
+
+static void remove_folder(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command) != 0) fprintf(stderr, "could not remove %s\n", folder);
+}
+
+const char *temporary(const char *name)
+{
+    static char paths[16][512];
+    static unsigned next;
+    if (!folder[0]) {
+        strcpy(folder, "/tmp/safer-test-XXXXXX");
+        if (!mkdtemp(folder)) abort();
+        atexit(remove_folder);
+    }
+    char *path = paths[next++ % 16];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+const char *write_temporary(const char *name, const void *bytes, size_t length)
+{
+    const char *path = temporary(name);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, length, file) != length || fclose(file) != 0) abort();
+    return path;
+}
+
+const char *shared_data(const char *name)
+{
+    static char paths[16][1024];
+    static unsigned next;
+    const char *root = getenv("SAFER_SHARED");
+    char *path = paths[next++ % 16];
+    if (root) snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    else snprintf(path, sizeof paths[0], "%s/../shared/data/%s", SOURCE_DIR, name);
+    if (access(path, R_OK) == 0) return path;
+    printf("skipped: %s is not there\n", path);
+    return NULL;
+}

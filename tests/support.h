@@ -1,0 +1,53 @@
+/* What the tests share: cmocka, failing allocations, temporary files, the data folder. */
+#ifndef TESTS_SUPPORT_H
+#define TESTS_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "safer.h"
+
+/* From now on the n-th allocation of the library (0: the next) fails, once. Returns to
+ * normal with a negative n. */
+void fail_allocation(long n);
+
+/* Whether the failure set up last has happened. */
+int allocation_failed(void);
+
+/* Runs `operation` with its 1st, 2nd, ... allocation failing until it succeeds. Each
+ * failed run must return SAFER_MEMORY (and leak nothing: the sanitizers watch). The
+ * operation frees what it made. */
+void check_every_allocation(safer_status (*operation)(void *context, safer_error *error), void *context);
+
+/* A path in a fresh folder of this process, removed at exit. The string is static per call slot (16). */
+const char *temporary(const char *name);
+
+/* Writes a file there and returns its path. */
+const char *write_temporary(const char *name, const void *bytes, size_t length);
+
+/* The path of NAME in the shared data folder, or NULL (having said so) when it is absent. */
+const char *shared_data(const char *name);
+
+/* Fails with the message when the status is not as expected. */
+#define assert_ok(expression)                                                                     \
+    do {                                                                                          \
+        safer_status status_ = (expression);                                                      \
+        if (status_ != SAFER_OK) fail_msg("%s: %s", safer_status_text(status_), error.message);   \
+    } while (0)
+
+/* The expression fails with this status and a message that contains `words`. */
+#define assert_fails(expression, expected, words)                                                 \
+    do {                                                                                          \
+        error = (safer_error){0};                                                                 \
+        safer_status status_ = (expression);                                                      \
+        if (status_ != (expected) || !strstr(error.message, words))                               \
+            fail_msg("expected \"%s\" with \"%s\", got \"%s\": %s", safer_status_text(expected),  \
+                     words, safer_status_text(status_), error.message);                           \
+    } while (0)
+
+#endif
