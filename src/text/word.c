@@ -96,6 +96,21 @@ int sf_word_render(sf_buffer *out, const char *key, size_t length, sf_case patte
     return 0;
 }
 
+int sf_word_fold(sf_buffer *out, const char *bytes, size_t length)
+{
+    const char *p = bytes, *end = bytes + length;
+    while (p < end) {
+        uint32_t code;
+        char lower[4];
+        size_t step = sf_utf8_decode(p, end, &code);
+        if (step == 0) return -2;
+        size_t wrote = code == 0x2019 ? sf_utf8_encode('\'', lower) : sf_utf8_encode(sf_lower(code), lower);
+        if (sf_buffer_add(out, lower, wrote)) return -1;
+        p += step;
+    }
+    return 0;
+}
+
 /* 1: reading the rendered key gives it back, in the expected pattern. 0: it does not. -1: no memory. */
 static int comes_back(const sf_buffer *surface, const char *key, size_t length, sf_case expected)
 {
@@ -108,6 +123,12 @@ static int comes_back(const sf_buffer *surface, const char *key, size_t length, 
                 memcmp(word.key, key, length) == 0 && word.pattern == expected;
     sf_word_reader_free(&reader);
     return found;
+}
+
+int sf_word_is_one(const char *key, size_t length)
+{
+    const sf_buffer surface = {(char *)(uintptr_t)key, length, length};
+    return comes_back(&surface, key, length, SF_LOWER);
 }
 
 sf_admission sf_word_admit(const char *key, size_t length)

@@ -43,6 +43,13 @@ void sf_word_reader_free(sf_word_reader *reader);
 /* Appends the key written in the pattern. 0, or -1 when memory is out. */
 int sf_word_render(sf_buffer *out, const char *key, size_t length, sf_case pattern);
 
+/* Appends the lower-cased form of any string, with plain apostrophes: the key it would
+ * have if it is a word. 0, -1 when memory is out, -2 when it is not UTF-8. */
+int sf_word_fold(sf_buffer *out, const char *bytes, size_t length);
+
+/* Whether the key reads as exactly one word. -1 when memory is out. */
+int sf_word_is_one(const char *key, size_t length);
+
 /* May this key take another word's place? It must come back from reading what is
  * rendered: the same single word, the same pattern, for every pattern. This refuses
  * phrases, digits, single letters ("A" is both title and upper), ß and decomposed

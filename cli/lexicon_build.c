@@ -1,0 +1,207 @@
+/* safer lexicon build | import */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------ the report */
+
+static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
+{
+    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
+    for (size_t i = 0; i < r->stage_count; i++)
+        json_array_append_new(stages, json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
+    for (size_t i = 0; i < r->ladder_count; i++)
+        json_array_append_new(ladder, json_pack("{s:I, s:f}", "k", (json_int_t)r->ladder[i].k, "share_above_half", r->ladder[i].share));
+    for (size_t i = 0; i < 10 && info.largest_components[i]; i++)
+        json_array_append_new(sizes, json_integer((json_int_t)info.largest_components[i]));
+#define N(x) (json_int_t)(x)
+    json_t *root = json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I}, s:I, s:I,"
+        " s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
+        "output", output, "kernel", info.kernel, "hash", hash, "words", N(info.words), "pairs", N(info.pairs),
+        "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms,
+        "components", N(info.components), "largest_components", sizes,
+        "vectors", "rows", N(r->vector_rows), "dim", N(r->vector_dim), "duplicates", N(r->vector_duplicates),
+        "unusable", N(r->vector_unusable), "zeros", N(r->vector_zeros),
+        "listed", N(r->listed), "texts", N(r->texts), "tokens", N(r->tokens),
+        "counterfit", "attract", N(r->attract), "repel", N(r->repel), "preserved", N(r->preserved),
+        "symmetrised", N(r->symmetrised), "table_phrases", N(r->table_phrases),
+        "refused_words", N(r->refused_words), "refused_pairs", N(r->refused_pairs),
+        "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words),
+        "stages", stages, "ladder", ladder,
+        "suggested_kernel", r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
+#undef N
+    if (root && r->simlex_pairs)
+        json_object_set_new(root, "simlex", json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before",
+                                                      r->simlex_before, "fitted", r->simlex_fitted, "after", r->simlex_after));
+    return root;
+}
+
+static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
+{
+    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    double seconds = 0;
+    if (r->vector_rows)
+        printf("vectors     %s rows of %zu numbers; %s listed%s", cli_count(r->vector_rows), r->vector_dim,
+               cli_count(r->listed), r->vector_duplicates + r->vector_unusable + r->vector_zeros ? "" : "\n");
+    if (r->vector_duplicates + r->vector_unusable + r->vector_zeros)
+        printf("; set aside: %zu duplicates, %zu phrases or not UTF-8, %zu zero vectors\n", r->vector_duplicates,
+               r->vector_unusable, r->vector_zeros);
+    if (r->attract + r->repel)
+        printf("fitted      %s synonym, %s antonym and %s preserved pairs\n", cli_count(r->attract), cli_count(r->repel),
+               cli_count(r->preserved));
+    if (r->simlex_pairs)
+        printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n", r->simlex_before,
+               r->simlex_fitted, r->simlex_after, r->simlex_pairs);
+    if (r->texts) printf("texts       %s with %s words\n", cli_count(r->texts), cli_count(r->tokens));
+    printf("words       %s, of which %s have synonyms (%.1f on average)\n", cli_count(info.words),
+           cli_count(info.words_with_synonyms), info.mean_synonyms);
+    printf("pairs       %s", cli_count(r->pairs));
+    if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
+    printf("\n");
+    if (r->table_phrases) printf("left out    %s entries that are not one word\n", cli_count(r->table_phrases));
+    if (r->refused_words)
+        printf("refused     %s words that do not survive a change of case, with %s pairs\n", cli_count(r->refused_words),
+               cli_count(r->refused_pairs));
+    if (r->excluded_pairs) printf("excluded    %s pairs\n", cli_count(r->excluded_pairs));
+    if (r->protected_words) printf("protected   %s words\n", cli_count(r->protected_words));
+    printf("components  %s; the largest:", cli_count(info.components));
+    for (size_t i = 0; i < 10 && info.largest_components[i]; i++) printf(" %zu", info.largest_components[i]);
+    printf("\n");
+    if (r->ladder_count) {
+        printf("\n%stexts whose product of overlaps exceeds 1/2, for topk:K%s\n", cli_bold(), cli_plain());
+        for (size_t i = 0; i < r->ladder_count; i++) {
+            printf("  K %-6u %6.1f%%%s\n", (unsigned)r->ladder[i].k, 100 * r->ladder[i].share,
+                   r->ladder[i].k == r->suggested_k ? "   smallest that reaches 95%" : "");
+        }
+        if (!r->suggested_k) printf("  no K of this ladder reaches 95%%\n");
+    }
+    printf("\n");
+    for (size_t i = 0; i < r->stage_count; i++) {
+        printf("%s%-20s %7.2f s%s\n", cli_dim(), r->stages[i].name, r->stages[i].seconds, cli_plain());
+        seconds += r->stages[i].seconds;
+    }
+    printf("%s%-20s %7.2f s%s\n\nwrote %s (%s bytes, kernel %s)\n", cli_dim(), "all", seconds, cli_plain(), output,
+           cli_count(info.bytes), info.kernel);
+}
+
+/* ---------------------------------------------------------------- the verbs */
+
+typedef struct arguments {
+    cli_list vocab_from, synonyms, antonyms;
+    const char *metric, *output;
+    safer_lexicon_options options;
+} arguments;
+
+static int run(const cli_verb *verb, arguments *a, int import)
+{
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    safer_lexicon_report report;
+    safer_lexicon_options *o = &a->options;
+    if (!a->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
+    if (a->metric && strcmp(a->metric, "dot") == 0) o->metric = SAFER_DOT;
+    else if (a->metric && strcmp(a->metric, "cosine") != 0) cli_misuse(verb, "--metric %s: cosine or dot", a->metric);
+    o->vocab_from = a->vocab_from.items;
+    o->vocab_from_count = a->vocab_from.count;
+    o->synonyms = a->synonyms.items;
+    o->synonyms_count = a->synonyms.count;
+    o->antonyms = a->antonyms.items;
+    o->antonyms_count = a->antonyms.count;
+    o->threads = cli_settings()->threads;
+    o->progress = *cli_progress();
+
+    safer_status status = import ? safer_lexicon_import(&lexicon, o, &report, &error)
+                                 : safer_lexicon_build(&lexicon, o, &report, &error);
+    if (status == SAFER_OK) status = safer_lexicon_save(lexicon, a->output, &error);
+    int code = CLI_DONE;
+    if (status != SAFER_OK) {
+        code = cli_fail(&error);
+    } else {
+        cli_progress_clear();
+        if (cli_settings()->json) cli_print_json(report_json(lexicon, &report, a->output));
+        else print_report(lexicon, &report, a->output);
+    }
+    safer_lexicon_free(lexicon);
+    free(a->vocab_from.items);
+    free(a->synonyms.items);
+    free(a->antonyms.items);
+    return code;
+}
+
+int cli_lexicon_build(int argc, char **argv)
+{
+    static const cli_verb verb = {
+        "lexicon build", "--vectors FILE [options] -o OUT.lex",
+        "Builds a lexicon from word vectors: counter-fits them, removes what all words share,\n"
+        "and takes as synonyms all pairs at least as similar as the threshold. Files may be\n"
+        "compressed (gz, xz, zst, bz2) or ARCHIVE:MEMBER of a tar or zip archive.",
+        "  safer lexicon build --vectors glove.6B.zip:glove.6B.100d.txt --vocab-from imdb.tsv -o imdb.lex\n"
+        "  safer lexicon build --vectors vectors.txt --synonyms ppdb.txt --antonyms wordnet.txt \\\n"
+        "      --vocab-from train.tsv --vocab-from test.tsv --kernel topk:250 -o imdb.lex\n",
+        0, 0};
+    arguments a = {.options = safer_lexicon_options_default()};
+    safer_lexicon_options *o = &a.options;
+    const cli_option options[] = {
+        {NULL, CLI_HEADING, NULL, NULL, "Words"},
+        {"vectors", CLI_STRING, &o->vectors, "FILE", "word vectors: GloVe text or word2vec binary"},
+        {"vocab", CLI_STRING, &o->vocab, "FILE", "use only the words of this list, one a line"},
+        {"vocab-from", CLI_LIST, &a.vocab_from, "DATA", "keep only words seen in this data (repeatable)"},
+        {"min-count", CLI_UINT, &o->min_count, "N", "... at least N times (default 2)"},
+        {NULL, CLI_HEADING, NULL, NULL, "Vectors"},
+        {"synonyms", CLI_LIST, &a.synonyms, "FILE", "pairs to pull together (repeatable)"},
+        {"antonyms", CLI_LIST, &a.antonyms, "FILE", "pairs to push apart (repeatable)"},
+        {"counterfit", CLI_INT, &o->counterfit, "STEPS", "steps of counter-fitting with those pairs (default 20)"},
+        {"all-but-the-top", CLI_INT, &o->all_but_the_top, "D", "common directions to remove (default 8)"},
+        {"simlex", CLI_STRING, &o->simlex, "FILE", "report the rank correlation with SimLex-999"},
+        {NULL, CLI_HEADING, NULL, NULL, "Synonyms"},
+        {"threshold", CLI_REAL, &o->threshold, "T", "similarity that makes synonyms (default 0.8)"},
+        {"metric", CLI_STRING, &a.metric, "NAME", "cosine, or dot without rescaling (default cosine)"},
+        {"exclude", CLI_STRING, &o->exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"},
+        {"protect", CLI_STRING, &o->protect, "FILE", "words that are never substituted"},
+        {NULL, CLI_HEADING, NULL, NULL, "Smoothing"},
+        {"kernel", CLI_STRING, &o->kernel, "NAME", "topk:K, component or representative (default topk:100)"},
+        {"output", CLI_STRING, &a.output, "FILE", "where to write the lexicon (also -o FILE)"},
+        {0},
+    };
+    cli_parse(argc, argv, &verb, options);
+    if (!o->vectors) cli_misuse(&verb, "--vectors FILE is needed");
+    return run(&verb, &a, 0);
+}
+
+int cli_lexicon_import(int argc, char **argv)
+{
+    static const cli_verb verb = {
+        "lexicon import", "--table FILE | --wordnet DIR [options] -o OUT.lex",
+        "Makes a lexicon from a table of synonyms: JSON {\"word\": [\"synonym\", ...]} or text\n"
+        "lines word<TAB>synonym synonym ...; or from WordNet 3.0's files, where the words of a\n"
+        "synset are synonyms. Pairs listed one way count both ways unless --directed is given.",
+        "  safer lexicon import --table synonyms.json --vocab-from train.tsv --kernel component -o words.lex\n"
+        "  safer lexicon import --wordnet /usr/share/wordnet --vocab-from train.tsv -o wordnet.lex\n",
+        0, 0};
+    arguments a = {.options = safer_lexicon_options_default()};
+    safer_lexicon_options *o = &a.options;
+    const cli_option options[] = {
+        {NULL, CLI_HEADING, NULL, NULL, "Words and synonyms"},
+        {"table", CLI_STRING, &o->table, "FILE", "the synonyms, JSON or text"},
+        {"wordnet", CLI_STRING, &o->wordnet, "DIR", "the folder with data.noun, data.verb, data.adj, data.adv"},
+        {"directed", CLI_FLAG, &o->directed, NULL, "one-way synonyms stay one-way"},
+        {"vocab", CLI_STRING, &o->vocab, "FILE", "use only the words of this list, one a line"},
+        {"vocab-from", CLI_LIST, &a.vocab_from, "DATA", "keep only words seen in this data (repeatable)"},
+        {"min-count", CLI_UINT, &o->min_count, "N", "... at least N times (default 2)"},
+        {"exclude", CLI_STRING, &o->exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"},
+        {"protect", CLI_STRING, &o->protect, "FILE", "words that are never substituted"},
+        {NULL, CLI_HEADING, NULL, NULL, "Smoothing"},
+        {"vectors", CLI_STRING, &o->vectors, "FILE", "rank neighbours by these vectors (default: by graph distance)"},
+        {"kernel", CLI_STRING, &o->kernel, "NAME", "topk:K, component or representative (default topk:100)"},
+        {"output", CLI_STRING, &a.output, "FILE", "where to write the lexicon (also -o FILE)"},
+        {0},
+    };
+    cli_parse(argc, argv, &verb, options);
+    if (!o->table == !o->wordnet) cli_misuse(&verb, "--table FILE or --wordnet DIR is needed, not both");
+    return run(&verb, &a, 1);
+}

@@ -1,0 +1,183 @@
+/* Reading the command line from a table of options. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static cli_common common;
+
+const cli_common *cli_settings(void) { return &common; }
+
+static const cli_option shared_options[] = {
+    {NULL, CLI_HEADING, NULL, NULL, "Everywhere"},
+    {"json", CLI_FLAG, &common.json, NULL, "print the result as JSON"},
+    {"quiet", CLI_FLAG, &common.quiet, NULL, "no progress and no notes on stderr"},
+    {"threads", CLI_INT, &common.threads, "N", "threads to use (default: all cores)"},
+    {"help", CLI_FLAG, NULL, NULL, "this text"},
+    {0},
+};
+
+void cli_misuse(const cli_verb *verb, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "safer %s: ", verb->name);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, " (see safer %s --help)\n", verb->name);
+    va_end(arguments);
+    exit(CLI_USAGE);
+}
+
+/* ------------------------------------------------------------------- help */
+
+static void print_options(const cli_option *options)
+{
+    for (const cli_option *o = options; o->kind || o->name || o->help; o++) {
+        char left[64];
+        if (o->kind == CLI_HEADING) {
+            printf("\n%s:\n", o->help);
+            continue;
+        }
+        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        printf("  %-28s%s%s\n", left, strlen(left) > 27 ? " " : "", o->help);
+    }
+}
+
+static void print_help(const cli_verb *verb, const cli_option *options)
+{
+    printf("Usage: safer %s %s\n\n%s\n", verb->name, verb->usage, verb->summary);
+    if (options[0].kind != CLI_HEADING && options[0].name) printf("\nOptions:\n");
+    print_options(options);
+    print_options(shared_options);
+    printf("\nExamples:\n%s", verb->examples);
+}
+
+/* ---------------------------------------------------------------- parsing */
+
+static const cli_option *find_in(const cli_option *options, const char *name, size_t length)
+{
+    for (const cli_option *o = options; o->kind || o->name || o->help; o++)
+        if (o->name && strlen(o->name) == length && strncmp(o->name, name, length) == 0) return o;
+    return NULL;
+}
+
+/* Letters to change to get from one name to the other, roughly: for "did you mean". */
+static size_t distance(const char *a, size_t a_length, const char *b)
+{
+    size_t row[64], b_length = strlen(b);
+    if (b_length > 62) return 99;
+    for (size_t j = 0; j <= b_length; j++) row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b_length];
+}
+
+static _Noreturn void unknown_option(const cli_verb *verb, const cli_option *options, const char *name, size_t length)
+{
+    const char *nearest = NULL;
+    size_t least = 4;
+    const cli_option *tables[2] = {options, shared_options};
+    for (int t = 0; t < 2; t++)
+        for (const cli_option *o = tables[t]; o->kind || o->name || o->help; o++) {
+            if (!o->name) continue;
+            size_t d = length < 60 ? distance(name, length, o->name) : 99;
+            if (d < least) {
+                least = d;
+                nearest = o->name;
+            }
+        }
+    if (nearest) cli_misuse(verb, "there is no option --%.*s; did you mean --%s?", (int)length, name, nearest);
+    cli_misuse(verb, "there is no option --%.*s", (int)length, name);
+}
+
+static void set_value(const cli_verb *verb, const cli_option *o, const char *text)
+{
+    char *end = NULL;
+    switch (o->kind) {
+    case CLI_STRING:
+        *(const char **)o->target = text;
+        break;
+    case CLI_LIST: {
+        cli_list *list = o->target;
+        const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
+        if (!items) abort();
+        items[list->count++] = text;
+        list->items = items;
+        break;
+    }
+    case CLI_INT: {
+        long value = *text ? strtol(text, &end, 10) : -1;
+        if (!end || *end || value < 0 || value > 1000000000)
+            cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
+        *(int *)o->target = (int)value;
+        break;
+    }
+    case CLI_UINT: {
+        unsigned long long value = *text && *text != '-' ? strtoull(text, &end, 10) : 0;
+        if (!end || *end) cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
+        *(uint64_t *)o->target = value;
+        break;
+    }
+    case CLI_REAL: {
+        double value = *text ? strtod(text, &end) : 0;
+        if (!end || *end || !isfinite(value)) cli_misuse(verb, "--%s %s: a number is expected", o->name, text);
+        *(double *)o->target = value;
+        break;
+    }
+    case CLI_FLAG:
+    case CLI_HEADING:
+        break;
+    }
+}
+
+size_t cli_parse(int argc, char **argv, const cli_verb *verb, const cli_option *options)
+{
+    size_t arguments = 0;
+    int only_arguments = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        if (only_arguments || word[0] != '-' || !word[1]) {
+            argv[arguments++] = argv[i];
+            continue;
+        }
+        if (strcmp(word, "--") == 0) {
+            only_arguments = 1;
+            continue;
+        }
+        if (strcmp(word, "-h") == 0) word = "--help";
+        if (strcmp(word, "-q") == 0) word = "--quiet";
+        if (strncmp(word, "-o", 2) == 0) word = word[2] ? word : "--output";
+        if (word[1] != '-') cli_misuse(verb, "there is no option %s; options have two dashes", word);
+        const char *name = word + 2, *equals = strchr(name, '=');
+        size_t length = equals ? (size_t)(equals - name) : strlen(name);
+        const cli_option *o = find_in(options, name, length);
+        if (!o) o = find_in(shared_options, name, length);
+        if (!o) unknown_option(verb, options, name, length);
+        if (o->kind == CLI_FLAG) {
+            if (equals) cli_misuse(verb, "--%s takes no value", o->name);
+            if (strcmp(o->name, "help") == 0) {
+                print_help(verb, options);
+                exit(fflush(stdout) ? CLI_SYSTEM : CLI_DONE);
+            }
+            *(int *)o->target = 1;
+            continue;
+        }
+        if (!equals && i + 1 >= argc) cli_misuse(verb, "--%s needs a value: %s", o->name, o->value);
+        set_value(verb, o, equals ? equals + 1 : argv[++i]);
+    }
+    if (arguments < verb->min_arguments) cli_misuse(verb, "too few arguments: %s", verb->usage);
+    if (arguments > verb->max_arguments) cli_misuse(verb, "unexpected argument %s", argv[verb->max_arguments]);
+    return arguments;
+}

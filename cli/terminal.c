@@ -1,0 +1,156 @@
+/* Messages, the progress line, numbers for people. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void cli_say(const char *format, ...)
+{
+    va_list arguments;
+    if (cli_settings()->quiet) return;
+    cli_progress_clear();
+    va_start(arguments, format);
+    fputs("safer: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+}
+
+int cli_fail(const safer_error *error)
+{
+    cli_progress_clear();
+    fprintf(stderr, "safer: %s\n", error->message);
+    switch (error->status) {
+    case SAFER_OK: return CLI_DONE;
+    case SAFER_INVALID: return CLI_USAGE;
+    case SAFER_INPUT: return CLI_INPUT;
+    case SAFER_CANCELLED: return CLI_INTERRUPTED;
+    case SAFER_SYSTEM:
+    case SAFER_MEMORY: return CLI_SYSTEM;
+    }
+    return CLI_SYSTEM;
+}
+
+/* --------------------------------------------------------------- progress */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+typedef struct line {
+    const char *stage;
+    double start;
+    int shown;
+} line;
+
+static line current;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void format_time(char out[16], double seconds)
+{
+    if (seconds < 100) snprintf(out, 16, "%.0f s", seconds);
+    else if (seconds < 6000) snprintf(out, 16, "%.0f min", seconds / 60);
+    else snprintf(out, 16, "%.1f h", seconds < 3.6e7 ? seconds / 3600 : 9999.0);
+}
+
+static int show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    line *l = context;
+    if (interrupted) return 1;
+    if (cli_settings()->quiet || !isatty(STDERR_FILENO)) return 0;
+    double t = now();
+    if (!l->stage || strcmp(l->stage, stage) != 0) {
+        l->stage = stage;
+        l->start = t;
+    }
+    double elapsed = t - l->start, rate = elapsed > 0 ? (double)done / elapsed : 0;
+    char left[16] = "";
+    if (total && done && done < total) format_time(left, (double)(total - done) / rate);
+    fprintf(stderr, "\r\033[K%s", stage);
+    if (total) fprintf(stderr, "  %s of %s", cli_count(done), cli_count(total));
+    if (done && elapsed > 0.5) fprintf(stderr, "  %.*f/s", rate < 100 ? 1 : 0, rate);
+    if (left[0] && elapsed > 0.5) fprintf(stderr, "  %s left", left);
+    fflush(stderr);
+    l->shown = 1;
+    return 0;
+}
+
+void cli_progress_clear(void)
+{
+    if (current.shown) fputs("\r\033[K", stderr);
+    current = (line){0};
+}
+
+const safer_progress *cli_progress(void)
+{
+    static const safer_progress progress = {show_progress, &current};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program at once */
+    return &progress;
+}
+
+/* ----------------------------------------------------------------- output */
+
+static int is_coloured(void)
+{
+    const char *no = getenv("NO_COLOR");
+    return isatty(STDOUT_FILENO) && !(no && *no);
+}
+
+const char *cli_bold(void) { return is_coloured() ? "\033[1m" : ""; }
+const char *cli_dim(void) { return is_coloured() ? "\033[2m" : ""; }
+const char *cli_plain(void) { return is_coloured() ? "\033[0m" : ""; }
+
+const char *cli_count(uint64_t n)
+{
+    static char texts[8][32];
+    static unsigned next;
+    char digits[24], *out = texts[next++ % 8];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), at = 0;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+    return out;
+}
+
+const char *cli_cut(double x, int decimals)
+{
+    static char texts[8][64];
+    static unsigned next;
+    char exact[512], *out = texts[next++ % 8];
+    snprintf(exact, sizeof exact, "%.60f", x);
+    char *point = strchr(exact, '.');
+    if (point) point[decimals ? decimals + 1 : 0] = '\0';
+    snprintf(out, sizeof texts[0], "%.60s", exact);
+    return out;
+}
+
+void cli_print_json(json_t *value)
+{
+    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    if (!text) {
+        cli_progress_clear();
+        fprintf(stderr, "safer: out of memory\n");
+        exit(CLI_SYSTEM);
+    }
+    puts(text);
+    free(text);
+    json_decref(value);
+}

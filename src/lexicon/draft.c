@@ -1,0 +1,320 @@
+/* From words and candidate pairs to a finished lexicon. */
+#include "lexicon/draft.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/progress.h"
+#include "lexicon/overlap.h"
+#include "lexicon/table.h"
+#include "text/word.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void sf_draft_free(sf_draft *draft)
+{
+    sf_words_free(&draft->words);
+    free(draft->counts);
+    free(draft->edges);
+    free(draft->rows);
+    sf_corpus_free(&draft->corpus);
+    json_decref(draft->provenance);
+    *draft = (sf_draft){0};
+}
+
+void sf_draft_time(safer_lexicon_report *report, const char *stage, double *clock)
+{
+    double now = sf_seconds();
+    if (report->stage_count < sizeof report->stages / sizeof *report->stages) {
+        report->stages[report->stage_count].name = stage;
+        report->stages[report->stage_count++].seconds = now - *clock;
+    }
+    *clock = now;
+}
+
+safer_lexicon_options safer_lexicon_options_default(void)
+{
+    return (safer_lexicon_options){.min_count = 2, .counterfit = 20, .all_but_the_top = 8, .threshold = 0.8,
+                                   .metric = SAFER_COSINE, .kernel = "topk:100"};
+}
+
+safer_status sf_draft_check(const safer_lexicon_options *o, safer_error *error)
+{
+    sf_kernel_spec spec;
+    if (o->counterfit < 0 || o->counterfit > 100000)
+        return sf_fail(error, SAFER_INVALID, "counterfit: %d steps (0 to 100000)", o->counterfit);
+    if (o->all_but_the_top < 0) return sf_fail(error, SAFER_INVALID, "all_but_the_top: %d directions", o->all_but_the_top);
+    if (!isfinite(o->threshold) || (o->metric == SAFER_COSINE && (o->threshold <= 0 || o->threshold > 1)))
+        return sf_fail(error, SAFER_INVALID, "threshold: %g (above 0, at most 1)", o->threshold);
+    if (o->metric != SAFER_COSINE && o->metric != SAFER_DOT) return sf_fail(error, SAFER_INVALID, "metric: unknown");
+    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
+    if (!o->kernel) return sf_fail(error, SAFER_INVALID, "kernel: none given");
+    return sf_kernel_spec_parse(&spec, o->kernel, error);
+}
+
+/* ------------------------------------------------------------- provenance */
+
+static void add_file(json_t *files, const char *role, const char *path)
+{
+    struct stat info;
+    sf_file file = {0};
+    if (!path) return;
+    json_t *entry = json_pack("{s:s, s:s}", "role", role, "name", sf_base_name(path));
+    if (!entry) return;
+    /* Only what can be read twice: no pipes, no folders, no members of archives. */
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_map(&file, path, NULL) == SAFER_OK) {
+        char hash[17];
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)sf_hash(file.bytes, file.length, 0));
+        json_object_set_new(entry, "bytes", json_integer((json_int_t)file.length));
+        json_object_set_new(entry, "xxh64", json_string(hash));
+    }
+    sf_file_free(&file);
+    json_array_append_new(files, entry);
+}
+
+safer_status sf_draft_describe(sf_draft *draft, const char *made, const safer_lexicon_options *o, safer_error *error)
+{
+    json_t *files = json_array();
+    add_file(files, "vectors", o->vectors);
+    add_file(files, "table", o->table);
+    add_file(files, "wordnet", o->wordnet);
+    add_file(files, "vocab", o->vocab);
+    for (size_t i = 0; i < o->vocab_from_count; i++) add_file(files, "vocab-from", o->vocab_from[i]);
+    for (size_t i = 0; i < o->synonyms_count; i++) add_file(files, "synonyms", o->synonyms[i]);
+    for (size_t i = 0; i < o->antonyms_count; i++) add_file(files, "antonyms", o->antonyms[i]);
+    add_file(files, "exclude", o->exclude);
+    add_file(files, "protect", o->protect);
+    draft->provenance = json_pack("{s:s, s:s, s:o}", "safer", SAFER_VERSION, "made", made, "files", files);
+    if (!draft->provenance) return sf_fail_memory(error);
+    if (o->vocab_from_count) json_object_set_new(draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
+    if (strcmp(made, "build") == 0) {
+        int fitted = o->synonyms_count || o->antonyms_count;
+        json_object_set_new(draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
+        json_object_set_new(draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
+        json_object_set_new(draft->provenance, "threshold", json_real(o->threshold));
+        json_object_set_new(draft->provenance, "metric", json_string(o->metric == SAFER_DOT ? "dot" : "cosine"));
+    } else {
+        json_object_set_new(draft->provenance, "directed", json_boolean(o->directed));
+    }
+    return SAFER_OK;
+}
+
+/* ---------------------------------------------------- what may be swapped */
+
+static int compare_pairs(const void *left, const void *right)
+{
+    const sf_pair *p = left, *q = right;
+    if (p->a != q->a) return p->a < q->a ? -1 : 1;
+    return p->b < q->b ? -1 : p->b > q->b;
+}
+
+/* Drops the edges that the admission rule, the exclusions and the protections forbid. */
+static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer_lexicon_report *report,
+                          safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    uint32_t n = draft->words.count;
+    enum { UNSEEN = 255 };
+    unsigned char *admission = sf_alloc(n, 1);
+    sf_edits exclude = {0}, protect = {0};
+    size_t kept = 0;
+    if (!admission) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    memset(admission, UNSEEN, n);
+    if (o->exclude) SF_TRY(sf_edits_read(&exclude, o->exclude, &draft->words, 1, error));
+    if (o->protect) SF_TRY(sf_edits_read(&protect, o->protect, &draft->words, 0, error));
+    if (exclude.count) qsort(exclude.pairs, exclude.count, sizeof *exclude.pairs, compare_pairs);
+
+    for (size_t i = 0; i < draft->edge_count; i++) {
+        sf_pair e = draft->edges[i];
+        const uint32_t ends[2] = {e.a, e.b};
+        for (int k = 0; k < 2; k++) {
+            if (admission[ends[k]] != UNSEEN) continue;
+            sf_admission a = sf_word_admit(sf_words_string(&draft->words, ends[k]), sf_words_length(&draft->words, ends[k]));
+            if (a == SF_ADMISSION_NO_MEMORY) {
+                status = sf_fail_memory(error);
+                goto done;
+            }
+            admission[ends[k]] = (unsigned char)a;
+            report->refused_words += a == SF_REFUSED;
+        }
+        /* With one-way synonyms a protected word may still replace others. */
+        int guarded = o->protect && (protect.single[e.a] || (!o->directed && protect.single[e.b]));
+        if (admission[e.a] == SF_REFUSED || admission[e.a] != admission[e.b]) report->refused_pairs++;
+        else if (o->exclude && (exclude.single[e.a] || exclude.single[e.b] ||
+                                (exclude.count && bsearch(&e, exclude.pairs, exclude.count, sizeof e, compare_pairs))))
+            report->excluded_pairs++;
+        else if (!guarded) draft->edges[kept++] = e;
+    }
+    for (uint32_t x = 0; o->protect && x < n; x++) report->protected_words += protect.single[x];
+    draft->edge_count = kept;
+done:
+    free(admission);
+    sf_edits_free(&exclude);
+    sf_edits_free(&protect);
+    return status;
+}
+
+/* -------------------------------------------------------- kernel and ladder */
+
+static const uint32_t LADDER[] = {10, 20, 50, 100, 150, 200, 250, 300, 400, 500, 750, 1000, 1500, 2000};
+enum { RUNGS = sizeof LADDER / sizeof *LADDER };
+
+/* The share of texts that each K leaves certifiable. */
+static safer_status climb(const sf_draft *draft, const sf_graph *graph, const sf_nearest *nearest, size_t largest,
+                          double *overlap, uint32_t *worst, int threads, safer_lexicon_report *report,
+                          safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    double *scratch = sf_alloc(sf_corpus_longest(&draft->corpus), sizeof *scratch);
+    if (!scratch) return sf_fail_memory(error);
+    for (int rung = 0; rung <= RUNGS; rung++) {
+        sf_kernel kernel = {0};
+        uint32_t k = rung < RUNGS && LADDER[rung] < largest ? LADDER[rung] : (uint32_t)largest;
+        sf_kernel_spec spec = {.kind = SF_TOPK, .k = k};
+        SF_TRY(sf_kernel_build(&kernel, graph, draft->counts, nearest, spec, error));
+        sf_kernel_view view = sf_kernel_as_view(&kernel);
+        sf_overlap_all(overlap, worst, &view, graph, threads);
+        sf_kernel_free(&kernel);
+        double share = sf_corpus_share_above_half(&draft->corpus, overlap, scratch);
+        report->ladder[report->ladder_count].k = k;
+        report->ladder[report->ladder_count++].share = share;
+        if (share >= 0.95 && !report->suggested_k) report->suggested_k = k;
+        if (k == largest) break;
+    }
+done:
+    free(scratch);
+    return status;
+}
+
+static size_t largest_component(const sf_graph *graph)
+{
+    size_t largest = 0;
+    for (uint32_t c = 0; c < graph->components; c++)
+        if (sf_graph_component_size(graph, c) > largest) largest = sf_graph_component_size(graph, c);
+    return largest;
+}
+
+/* Kernel, overlaps and the finished object for a graph. */
+static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_graph *graph, const char *kernel_name,
+                             int directed, int threads, const safer_progress *progress, safer_lexicon_report *report,
+                             safer_error *error)
+{
+    safer_status status;
+    sf_kernel_spec spec;
+    sf_nearest nearest = {0};
+    sf_kernel kernel = {0};
+    uint32_t n = graph->words, *worst = sf_alloc(n, sizeof *worst);
+    double *overlap = sf_alloc(n, sizeof *overlap), clock = sf_seconds();
+    char *provenance = NULL;
+    if (!worst || !overlap) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_kernel_spec_parse(&spec, kernel_name, error));
+    size_t largest = largest_component(graph), limit = 0, floor = SIZE_MAX;
+    if (spec.kind == SF_TOPK && spec.k < largest) limit = floor = spec.k;
+    for (int i = 0; draft->corpus.texts && i < RUNGS && LADDER[i] < largest; i++) {
+        if (LADDER[i] < floor) floor = LADDER[i];
+        if (LADDER[i] > limit) limit = LADDER[i];
+    }
+    if (limit) {
+        SF_TRY(sf_nearest_build(&nearest, graph, draft->rows, draft->dim, floor, limit, threads, progress, error));
+        sf_draft_time(report, "rank neighbours", &clock);
+    }
+    if (draft->corpus.texts) {
+        SF_TRY(climb(draft, graph, &nearest, largest, overlap, worst, threads, report, error));
+        sf_draft_time(report, "ladder of K", &clock);
+    }
+    SF_TRY(sf_kernel_build(&kernel, graph, draft->counts, &nearest, spec, error));
+    sf_kernel_view view = sf_kernel_as_view(&kernel);
+    sf_overlap_all(overlap, worst, &view, graph, threads);
+    provenance = json_dumps(draft->provenance, JSON_COMPACT);
+    if (!provenance) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    sf_lexicon_parts parts = {.words = &draft->words, .counts = draft->counts, .graph = graph, .kernel = &kernel,
+                              .overlap = overlap, .worst = worst, .rows = draft->rows, .dim = draft->dim,
+                              .directed = directed, .kernel_name = kernel_name, .provenance = provenance};
+    SF_TRY(sf_lexicon_assemble(out, &parts, error));
+    sf_draft_time(report, "kernel and overlaps", &clock);
+done:
+    sf_nearest_free(&nearest);
+    sf_kernel_free(&kernel);
+    free(worst);
+    free(overlap);
+    free(provenance);
+    return status;
+}
+
+safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, const safer_lexicon_options *o,
+                             safer_lexicon_report *report, safer_error *error)
+{
+    safer_status status;
+    sf_graph graph = {0};
+    size_t added = 0;
+    if (draft->words.count == 0)
+        return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and min_count");
+    SF_TRY(prune(draft, o, report, error));
+    SF_TRY(sf_graph_build(&graph, draft->words.count, draft->edges, draft->edge_count,
+                          o->directed ? SF_DIRECTED : SF_SYMMETRIC, draft->with_similarity, &added, error));
+    report->words = draft->words.count;
+    report->symmetrised = draft->with_similarity ? 0 : added; /* computed pairs come one way by nature */
+    report->pairs = (size_t)graph.offsets[graph.words] / (o->directed ? 1 : 2);
+    SF_TRY(complete(out, draft, &graph, o->kernel, o->directed, o->threads, &o->progress, report, error));
+done:
+    sf_graph_free(&graph);
+    return status;
+}
+
+/* ------------------------------------------------- another kernel, same words */
+
+safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon *l, const char *kernel, int threads,
+                                       safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_draft draft = {.with_similarity = l->similarity != NULL, .dim = l->vector_dim};
+    sf_graph graph = {0};
+    safer_lexicon_report report = {0};
+    uint32_t n = l->words.count, id;
+    size_t edges = (size_t)l->synonym_offsets[n];
+    json_error_t ignored;
+    for (uint32_t x = 0; x < n; x++) {
+        const char *word = l->words.pool + l->words.offsets[x];
+        SF_TRY(sf_words_add(&draft.words, word, strlen(word), &id, error));
+        if (id != x) {
+            status = sf_fail(error, SAFER_INPUT, "the lexicon holds \"%s\" twice", word);
+            goto done;
+        }
+    }
+    draft.counts = sf_alloc(n, sizeof *draft.counts);
+    draft.edges = sf_alloc(edges, sizeof *draft.edges);
+    draft.rows = sf_calloc(n, sizeof *draft.rows);
+    draft.provenance = json_loads(l->provenance, 0, &ignored);
+    if (!draft.provenance) draft.provenance = json_object();
+    if (!draft.counts || !draft.edges || !draft.rows || !draft.provenance) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    memcpy(draft.counts, l->counts, n * sizeof *draft.counts);
+    for (uint32_t x = 0; x < n; x++)
+        for (uint64_t e = l->synonym_offsets[x]; e < l->synonym_offsets[x + 1]; e++)
+            draft.edges[draft.edge_count++] = (sf_pair){x, l->synonyms[e], l->similarity ? l->similarity[e] : 0};
+    for (size_t i = 0; i < l->vector_count; i++) draft.rows[l->vector_words[i]] = l->vectors + i * l->vector_dim;
+    if (!l->vector_count) {
+        free(draft.rows);
+        draft.rows = NULL;
+    }
+    SF_TRY(sf_graph_build(&graph, n, draft.edges, draft.edge_count, SF_DIRECTED, draft.with_similarity, NULL, error));
+    SF_TRY(complete(out, &draft, &graph, kernel, l->directed, threads, NULL, &report, error));
+done:
+    sf_graph_free(&graph);
+    sf_draft_free(&draft);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* The lexicon object: a read-only image, mapped from a .lex file or just assembled. */
+#ifndef SF_LEXICON_LEXICON_H
+#define SF_LEXICON_LEXICON_H
+
+#include "base/file.h"
+#include "base/words.h"
+#include "lexicon/graph.h"
+#include "lexicon/kernel.h"
+
+struct safer_lexicon {
+    sf_file image;
+    sf_words_view words;
+    const uint64_t *counts;          /* words */
+    const uint64_t *synonym_offsets; /* words+1 */
+    const uint32_t *synonyms;        /* without the word itself, ascending */
+    const float *similarity;         /* parallel to synonyms, or NULL */
+    const uint32_t *component;       /* words */
+    sf_kernel_view kernel;
+    const double *overlap;           /* words, rounded down */
+    const uint32_t *worst;           /* words */
+    const uint32_t *vector_words;    /* ascending: the words that have a vector */
+    const float *vectors;            /* (vector_count, vector_dim) */
+    uint32_t vector_count, vector_dim;
+    int directed;
+    const char *kernel_name; /* "topk:100" */
+    const char *provenance;  /* JSON */
+};
+
+/* What a lexicon is assembled from. All arrays are copied. */
+typedef struct sf_lexicon_parts {
+    const sf_words *words;
+    const uint64_t *counts; /* NULL: all 0 */
+    const sf_graph *graph;
+    const sf_kernel *kernel;
+    const double *overlap;
+    const uint32_t *worst;
+    const float *const *rows; /* words: the vector of each, or NULL. May be NULL */
+    size_t dim;
+    int directed;
+    const char *kernel_name, *provenance;
+} sf_lexicon_parts;
+
+safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *parts, safer_error *error);
+
+/* Checks an image and points a lexicon into it; takes the image over on success only. */
+safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const char *name, safer_error *error);
+
+#endif

@@ -1,0 +1,329 @@
+/* Synonym tables and word lists. */
+#include "lexicon/table.h"
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "text/unicode.h"
+#include "text/word.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+void sf_table_free(sf_table *table)
+{
+    sf_words_free(&table->words);
+    free(table->pairs);
+    *table = (sf_table){0};
+}
+
+/* Folds an entry and adds it. SF_NONE, counted, when it is not one word. */
+static safer_status add_word(sf_table *table, sf_buffer *key, const char *bytes, size_t length, uint32_t *id,
+                             safer_error *error)
+{
+    sf_buffer_clear(key);
+    int folded = sf_word_fold(key, bytes, length);
+    int one = folded ? 0 : sf_word_is_one(key->bytes ? key->bytes : "", key->length);
+    if (folded == -1 || one < 0) return sf_fail_memory(error);
+    *id = SF_NONE;
+    if (one) return sf_words_add(&table->words, key->bytes, key->length, id, error);
+    table->phrases++;
+    return SAFER_OK;
+}
+
+static safer_status add_pair(sf_table *table, uint32_t a, uint32_t b, safer_error *error)
+{
+    if (a == SF_NONE || b == SF_NONE || a == b) return SAFER_OK;
+    if (sf_grow(&table->pairs, &table->capacity, table->count + 1, sizeof *table->pairs)) return sf_fail_memory(error);
+    table->pairs[table->count++] = (sf_pair){a, b, 0};
+    return SAFER_OK;
+}
+
+/* ------------------------------------------------------------------- JSON */
+
+static safer_status parse_json(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_buffer key = {0};
+    json_error_t where;
+    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where), *list, *entry;
+    const char *word;
+    size_t index;
+    if (!root) {
+        int memory = json_error_code(&where) == json_error_out_of_memory;
+        return memory ? sf_fail_memory(error)
+                      : sf_fail(error, SAFER_INPUT, "%s, line %d, column %d: %s", name, where.line, where.column, where.text);
+    }
+    json_object_foreach(root, word, list) {
+        uint32_t head, synonym;
+        SF_TRY(add_word(table, &key, word, strlen(word), &head, error));
+        if (!json_is_array(list)) {
+            status = sf_fail(error, SAFER_INPUT, "%s: the value of \"%s\" is not a list of words", name, word);
+            goto done;
+        }
+        json_array_foreach(list, index, entry) {
+            if (!json_is_string(entry)) {
+                status = sf_fail(error, SAFER_INPUT, "%s: item %zu of \"%s\" is not a word", name, index + 1, word);
+                goto done;
+            }
+            SF_TRY(add_word(table, &key, json_string_value(entry), json_string_length(entry), &synonym, error));
+            SF_TRY(add_pair(table, head, synonym, error));
+        }
+    }
+done:
+    json_decref(root);
+    sf_buffer_free(&key);
+    return status;
+}
+
+/* ------------------------------------------------------------------- text */
+
+static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+/* The next field of a line, or 0. */
+static int next_field(const char **p, const char *end, const char **field, size_t *length)
+{
+    while (*p < end && is_blank(**p)) (*p)++;
+    *field = *p;
+    while (*p < end && !is_blank(**p)) (*p)++;
+    *length = (size_t)(*p - *field);
+    return *length > 0;
+}
+
+/* Calls `visit` for every line that is not blank. */
+typedef safer_status (*line_visit)(void *context, const char *begin, const char *end, size_t line, safer_error *error);
+
+static safer_status each_line(const char *bytes, size_t length, line_visit visit, void *context, safer_error *error)
+{
+    const char *p = bytes, *end = bytes + length;
+    if (length >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0) p += 3; /* byte-order mark */
+    for (size_t line = 1; p < end; line++) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p)), *stop = newline ? newline : end;
+        const char *first = p;
+        while (first < stop && is_blank(*first)) first++;
+        if (first < stop) {
+            safer_status status = visit(context, p, stop, line, error);
+            if (status != SAFER_OK) return status;
+        }
+        p = newline ? newline + 1 : end;
+    }
+    return SAFER_OK;
+}
+
+typedef struct text_job {
+    sf_table *table;
+    sf_buffer key;
+    const char *name;
+} text_job;
+
+static safer_status text_line(void *context, const char *begin, const char *end, size_t line, safer_error *error)
+{
+    text_job *job = context;
+    const char *tab = memchr(begin, '\t', (size_t)(end - begin)), *field;
+    size_t length;
+    uint32_t head, synonym;
+    const char *head_end = tab ? tab : end;
+    while (head_end > begin && is_blank(head_end[-1])) head_end--;
+    if (!tab && memchr(begin, ' ', (size_t)(head_end - begin)))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: no tab between the word and its synonyms", job->name, line);
+    if (sf_utf8_valid(begin, (size_t)(end - begin)) != (size_t)(end - begin))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not UTF-8", job->name, line);
+    safer_status status = add_word(job->table, &job->key, begin, (size_t)(head_end - begin), &head, error);
+    for (const char *p = tab ? tab : end; status == SAFER_OK && next_field(&p, end, &field, &length);) {
+        status = add_word(job->table, &job->key, field, length, &synonym, error);
+        if (status == SAFER_OK) status = add_pair(job->table, head, synonym, error);
+    }
+    return status;
+}
+
+safer_status sf_table_parse(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error)
+{
+    size_t i = length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, start = i;
+    while (i < length && (is_blank(bytes[i]) || bytes[i] == '\n')) i++;
+    if (i == length) return sf_fail(error, SAFER_INPUT, "%s is empty", name);
+    if (bytes[i] == '{') return parse_json(table, bytes + start, length - start, name, error);
+    text_job job = {.table = table, .name = name};
+    safer_status status = each_line(bytes, length, text_line, &job, error);
+    sf_buffer_free(&job.key);
+    return status;
+}
+
+safer_status sf_table_read(sf_table *table, const char *path, safer_error *error)
+{
+    sf_file file = {0};
+    safer_status status = sf_file_read(&file, path, error);
+    if (status == SAFER_OK) status = sf_table_parse(table, file.bytes, file.length, path, error);
+    sf_file_free(&file);
+    return status;
+}
+
+/* ---------------------------------------------------------------- WordNet */
+
+/* A line of a data file (wndb(5WN)): offset, file number, type, the number of words in
+ * hexadecimal, then word and sense number alternately. Underscores stand for spaces;
+ * adjectives may carry a marker such as "(p)". Lines that begin with a space are the
+ * licence. */
+static safer_status wordnet_line(void *context, const char *begin, const char *end, size_t line, safer_error *error)
+{
+    text_job *job = context;
+    const char *p = begin, *field;
+    size_t length, count = 0;
+    safer_status status = SAFER_OK;
+    uint32_t ids[256];
+    if (*begin == ' ') return SAFER_OK;
+    for (int i = 0; i < 4; i++)
+        if (!next_field(&p, end, &field, &length)) goto malformed;
+    if (length != 2) goto malformed;
+    for (size_t i = 0; i < length; i++) {
+        int digit = field[i] >= '0' && field[i] <= '9' ? field[i] - '0'
+                  : field[i] >= 'a' && field[i] <= 'f' ? field[i] - 'a' + 10 : -1;
+        if (digit < 0) goto malformed;
+        count = count * 16 + (size_t)digit;
+    }
+    if (count == 0) goto malformed;
+    for (size_t i = 0; i < count && status == SAFER_OK; i++) {
+        const char *word, *sense;
+        size_t word_length, sense_length;
+        if (!next_field(&p, end, &word, &word_length) || !next_field(&p, end, &sense, &sense_length)) goto malformed;
+        const char *marker = memchr(word, '(', word_length);
+        if (marker && marker > word) word_length = (size_t)(marker - word);
+        status = add_word(job->table, &job->key, word, word_length, &ids[i], error);
+    }
+    for (size_t i = 0; i < count && status == SAFER_OK; i++)
+        for (size_t j = 0; j < count && status == SAFER_OK; j++)
+            if (i != j) status = add_pair(job->table, ids[i], ids[j], error);
+    return status;
+malformed:
+    return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a WordNet synset", job->name, line);
+}
+
+safer_status sf_wordnet_parse(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error)
+{
+    text_job job = {.table = table, .name = name};
+    safer_status status = each_line(bytes, length, wordnet_line, &job, error);
+    sf_buffer_free(&job.key);
+    return status;
+}
+
+safer_status sf_wordnet_read(sf_table *table, const char *folder, safer_error *error)
+{
+    static const char *const parts[] = {"noun", "verb", "adj", "adv"};
+    safer_status status = SAFER_OK;
+    sf_buffer path = {0};
+    for (int i = 0; i < 4 && status == SAFER_OK; i++) {
+        sf_file file = {0};
+        sf_buffer_clear(&path);
+        if (sf_buffer_format(&path, "%s/data.%s", folder, parts[i])) {
+            status = sf_fail_memory(error);
+            break;
+        }
+        status = sf_file_read(&file, path.bytes, error);
+        if (status == SAFER_OK) status = sf_wordnet_parse(table, file.bytes, file.length, path.bytes, error);
+        sf_file_free(&file);
+    }
+    sf_buffer_free(&path);
+    return status;
+}
+
+/* ------------------------------------------------------------------ lists */
+
+typedef struct list_job {
+    sf_words *words;
+    sf_buffer key;
+} list_job;
+
+static safer_status list_line(void *context, const char *begin, const char *end, size_t line, safer_error *error)
+{
+    list_job *job = context;
+    uint32_t id;
+    (void)line;
+    while (end > begin && is_blank(end[-1])) end--;
+    while (begin < end && is_blank(*begin)) begin++;
+    sf_buffer_clear(&job->key);
+    int folded = sf_word_fold(&job->key, begin, (size_t)(end - begin));
+    if (folded == -1) return sf_fail_memory(error);
+    if (folded == -2) return SAFER_OK; /* no word of any text; such lists may be cut anywhere */
+    return sf_words_add(job->words, job->key.bytes, job->key.length, &id, error);
+}
+
+safer_status sf_word_list_read(sf_words *out, const char *path, safer_error *error)
+{
+    sf_file file = {0};
+    list_job job = {.words = out};
+    safer_status status = sf_file_read(&file, path, error);
+    if (status == SAFER_OK) status = each_line(file.bytes, file.length, list_line, &job, error);
+    if (status == SAFER_OK && out->count == 0) status = sf_fail(error, SAFER_INPUT, "%s holds no words", path);
+    sf_buffer_free(&job.key);
+    sf_file_free(&file);
+    return status;
+}
+
+typedef struct edits_job {
+    sf_edits *edits;
+    const sf_words *words;
+    const char *name;
+    int pairs_allowed;
+    sf_buffer key;
+} edits_job;
+
+static safer_status edits_line(void *context, const char *begin, const char *end, size_t line, safer_error *error)
+{
+    edits_job *job = context;
+    uint32_t ids[2] = {SF_NONE, SF_NONE};
+    const char *p = begin, *field;
+    size_t length, fields = 0;
+    while (next_field(&p, end, &field, &length)) {
+        if (fields < 2) {
+            sf_buffer_clear(&job->key);
+            int folded = sf_word_fold(&job->key, field, length);
+            if (folded == -1) return sf_fail_memory(error);
+            if (folded == 0) ids[fields] = sf_words_find(job->words, job->key.bytes, job->key.length);
+        }
+        fields++;
+    }
+    if (fields > 2 || (fields == 2 && !job->pairs_allowed))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu words where %s expected", job->name, line, fields,
+                       job->pairs_allowed ? "one or two are" : "one is");
+    if (ids[0] == SF_NONE || (fields == 2 && ids[1] == SF_NONE)) {
+        job->edits->unknown++;
+    } else if (fields == 1) {
+        job->edits->single[ids[0]] = 1;
+    } else {
+        sf_edits *e = job->edits;
+        if (sf_grow(&e->pairs, &e->capacity, e->count + 2, sizeof *e->pairs)) return sf_fail_memory(error);
+        e->pairs[e->count++] = (sf_pair){ids[0], ids[1], 0};
+        e->pairs[e->count++] = (sf_pair){ids[1], ids[0], 0};
+    }
+    return SAFER_OK;
+}
+
+safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, int pairs_allowed,
+                           safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    sf_edits edits = {0};
+    edits_job job = {.edits = &edits, .words = words, .name = path, .pairs_allowed = pairs_allowed};
+    edits.single = sf_calloc(words->count, 1);
+    if (!edits.single) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_file_read(&file, path, error));
+    SF_TRY(each_line(file.bytes, file.length, edits_line, &job, error));
+    *out = edits;
+    edits = (sf_edits){0};
+done:
+    sf_buffer_free(&job.key);
+    sf_file_free(&file);
+    sf_edits_free(&edits);
+    return status;
+}
+
+void sf_edits_free(sf_edits *edits)
+{
+    free(edits->single);
+    free(edits->pairs);
+    *edits = (sf_edits){0};
+}

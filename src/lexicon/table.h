@@ -1,0 +1,40 @@
+/* Synonym tables: JSON, text and WordNet, read into words and one-way pairs. */
+#ifndef SF_LEXICON_TABLE_H
+#define SF_LEXICON_TABLE_H
+
+#include "base/words.h"
+#include "lexicon/pairs.h"
+
+typedef struct sf_table {
+    sf_words words; /* keys, in order of appearance */
+    sf_pair *pairs; /* a -> b as listed; similarity 0 */
+    size_t count, capacity;
+    size_t phrases; /* entries that are not one word, left out */
+} sf_table;
+
+/* JSON when the first byte that is not blank is '{', otherwise text. */
+safer_status sf_table_read(sf_table *table, const char *path, safer_error *error);
+safer_status sf_table_parse(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error);
+
+/* All words of a synset are synonyms of each other. */
+safer_status sf_wordnet_read(sf_table *table, const char *folder, safer_error *error);
+safer_status sf_wordnet_parse(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error);
+
+void sf_table_free(sf_table *table);
+
+/* A list of words, one a line, folded to keys; blank lines are skipped. */
+safer_status sf_word_list_read(sf_words *out, const char *path, safer_error *error);
+
+/* A file with one or two words a line: `single` gets the lone words and `pairs` (ids in
+ * `words`) the pairs, both looked up in `words`; *unknown counts words that are not there. */
+typedef struct sf_edits {
+    unsigned char *single; /* a flag a word */
+    sf_pair *pairs;
+    size_t count, capacity, unknown;
+} sf_edits;
+
+safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, int pairs_allowed,
+                           safer_error *error);
+void sf_edits_free(sf_edits *edits);
+
+#endif
