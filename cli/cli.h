@@ -57,6 +57,10 @@ typedef struct cli_verb {
  * their number is returned. Every verb also takes --json, --quiet and --threads. */
 size_t cli_parse(int argc, char **argv, const cli_verb *verb, const cli_option *options);
 
+/* Letters to change to get from what was typed to a name, for "did you mean"; SIZE_MAX
+ * when it is too far off to have been meant. */
+size_t cli_distance(const char *typed, size_t length, const char *name);
+
 /* The options that every verb has, after cli_parse. */
 typedef struct cli_common {
     int json, quiet, threads;
@@ -65,10 +69,17 @@ const cli_common *cli_settings(void);
 
 /* ---------------------------------------------------------------- messages */
 
-/* "safer: message" on stderr. cli_fail returns the exit code that the status means. */
+/* "safer: message" on stderr, one line whatever it quotes. cli_say is for notes, which
+ * --quiet silences; cli_fail returns the exit code that the status means; cli_misuse
+ * also says which help to read (of the program itself when the verb is NULL). */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(const safer_error *error);
 _Noreturn void cli_misuse(const cli_verb *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Call last: CLI_SYSTEM, with a message, when what was printed on stdout did not
+ * arrive (a full disk), else `code`. */
+int cli_finish(int code);
 
 /* A progress line on stderr, when that is a terminal and --quiet was not given; notices
  * Ctrl-C in any case. */
@@ -91,7 +102,65 @@ const char *cli_cut(double x, int decimals);
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);
 
+/* ------------------------------------------------------- what verbs share */
+
+/* How a data set is read; CLI_DATA_OPTIONS goes into a verb's table. */
+typedef struct cli_data {
+    const char *path;
+    uint64_t limit, seed;
+    safer_data_options options;
+} cli_data;
+
+cli_data cli_data_default(void);
+
+#define CLI_DATA_OPTIONS(d)                                                                                        \
+    {"data", CLI_STRING, &(d).path, "DATA", "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed"},  \
+    {"format", CLI_STRING, &(d).options.format, "NAME", "tsv, csv, jsonl, fasttext or folder (default: told by the file)"}, \
+    {"sample", CLI_STRING, &(d).options.sample, "HOW", "every:N of each class, or random:N"},                      \
+    {"limit", CLI_UINT, &(d).limit, "N", "only the first N texts"},                                                \
+    {"repair", CLI_FLAG, &(d).options.repair, NULL, "replace invalid UTF-8 instead of refusing it"},               \
+    {"strip-br", CLI_FLAG, &(d).options.strip_breaks, NULL, "turn <br /> into a space, as folders always do"}
+
+/* Loads it, or says why not and exits. `random:N` uses the seed. */
+safer_data *cli_data_load(cli_data *d, uint64_t seed);
+
+safer_lexicon *cli_lexicon_open(const char *path); /* or exits */
+safer_model *cli_model_open(const char *path);     /* or exits */
+
+/* The options of a certificate; CLI_CERTIFY_OPTIONS goes into a verb's table. */
+typedef struct cli_certify_flags {
+    const char *method, *radius;
+    uint64_t batch;
+    safer_certify_options options;
+} cli_certify_flags;
+
+cli_certify_flags cli_certify_default(void);
+
+#define CLI_CERTIFY_OPTIONS(c)                                                                                     \
+    {"method", CLI_STRING, &(c).method, "NAME", "adaptive, binomial or hoeffding (default adaptive)"},             \
+    {"n", CLI_UINT, &(c).options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},            \
+    {"n0", CLI_UINT, &(c).options.n0, "N", "separate samples that choose the prediction (default 100)"},           \
+    {"delta", CLI_REAL, &(c).options.delta, "D", "error probability of a certificate (default 0.01)"},             \
+    {"alpha", CLI_REAL, &(c).options.alpha, "A", "level at which a prediction must be clear (default 0.001)"},     \
+    {"radius", CLI_STRING, &(c).radius, "R", "words the attacker may change: a number or all (default all)"},      \
+    {"seed", CLI_UINT, &(c).options.seed, "N", "of the random draws (default 1)"},                                 \
+    {"batch", CLI_UINT, &(c).batch, "N", "draws asked at once (default 256); results do not depend on it"}
+
+/* Turns the flags into options, or says what is wrong and exits. */
+void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);
+
+/* A note when the model was trained with another lexicon or kernel. */
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon);
+
+/* The results of a run as `certify --json` prints them, and as a table. */
+json_t *cli_summary_json(const safer_summary *s, uint64_t seed);
+void cli_summary_print(const safer_summary *s, uint64_t seed);
+
 /* The verbs; each returns an exit code. */
+int cli_train(int argc, char **argv);
+int cli_certify(int argc, char **argv);
+int cli_predict(int argc, char **argv);
+int cli_verify(int argc, char **argv);
 int cli_lexicon(int argc, char **argv);
 int cli_lexicon_build(int argc, char **argv);
 int cli_lexicon_import(int argc, char **argv);

@@ -18,7 +18,9 @@ enum { ACTIONS = sizeof actions / sizeof *actions };
 
 int cli_lexicon(int argc, char **argv)
 {
-    if (argc >= 1 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0)) {
+    static const cli_verb verb = {.name = "lexicon"};
+    if (argc < 1) cli_misuse(&verb, "build, import, export, show or stats is needed");
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
         printf("Usage: safer lexicon ACTION [options]\n\nActions:\n");
         for (int i = 0; i < ACTIONS; i++) printf("  %-10s%s\n", actions[i].name, actions[i].summary);
         printf("\nsafer lexicon ACTION --help explains each.\n\nExamples:\n"
@@ -26,9 +28,16 @@ int cli_lexicon(int argc, char **argv)
                "  safer lexicon show words.lex good\n");
         return CLI_DONE;
     }
-    for (int i = 0; i < ACTIONS && argc >= 1; i++)
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (int i = 0; i < ACTIONS; i++) {
         if (strcmp(argv[0], actions[i].name) == 0) return actions[i].run(argc - 1, argv + 1);
-    if (argc < 1) fprintf(stderr, "safer lexicon: build, import, export, show or stats is needed; see safer lexicon --help\n");
-    else fprintf(stderr, "safer lexicon: there is no action %s; see safer lexicon --help\n", argv[0]);
-    return CLI_USAGE;
+        size_t d = cli_distance(argv[0], strlen(argv[0]), actions[i].name);
+        if (d < least) {
+            least = d;
+            nearest = actions[i].name;
+        }
+    }
+    if (nearest) cli_misuse(&verb, "there is no action %s; did you mean %s?", argv[0], nearest);
+    cli_misuse(&verb, "there is no action %s", argv[0]);
 }

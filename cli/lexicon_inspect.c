@@ -4,14 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static safer_lexicon *open_or_exit(const char *path)
-{
-    safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
-    if (safer_lexicon_open(&lexicon, path, &error) != SAFER_OK) exit(cli_fail(&error));
-    return lexicon;
-}
-
 static const char *word_of(const safer_lexicon *lexicon, uint32_t id) { return safer_lexicon_word(lexicon, id).word; }
 
 /* -------------------------------------------------------------------- show */
@@ -95,13 +87,12 @@ int cli_lexicon_show(int argc, char **argv)
         {0},
     };
     size_t count = cli_parse(argc, argv, &verb, options);
-    safer_lexicon *lexicon = open_or_exit(argv[0]);
+    safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
     json_t *list = json_array();
     for (size_t i = 1; i < count; i++) {
         uint32_t id = safer_lexicon_find(lexicon, argv[i], strlen(argv[i]));
         if (id == SAFER_NO_WORD) {
-            cli_progress_clear();
-            fprintf(stderr, "safer: %s is not in %s\n", argv[i], argv[0]);
+            cli_complain("%s is not in %s", argv[i], argv[0]);
             code = CLI_INPUT;
         } else if (cli_settings()->json) {
             json_array_append_new(list, show_json(lexicon, id));
@@ -188,36 +179,28 @@ int cli_lexicon_stats(int argc, char **argv)
         "  safer lexicon stats imdb.lex --data imdb_test.tsv.xz\n"
         "  safer lexicon stats imdb.lex --data test.csv --sample every:20 --json\n",
         1, 1};
-    const char *path = NULL;
-    safer_data_options data_options = safer_data_options_default();
-    uint64_t limit = 0;
+    uint64_t seed = 1;
+    cli_data d = cli_data_default();
     const cli_option options[] = {
-        {"data", CLI_STRING, &path, "DATA", "texts to look at: TSV, CSV, JSONL, fastText or a folder"},
-        {"format", CLI_STRING, &data_options.format, "NAME", "tsv, csv, jsonl, fasttext or folder (default: told by the file)"},
-        {"sample", CLI_STRING, &data_options.sample, "HOW", "every:N of each class, or random:N"},
-        {"limit", CLI_UINT, &limit, "N", "only the first N texts"},
-        {"seed", CLI_UINT, &data_options.seed, "N", "for random:N (default 1)"},
-        {"repair", CLI_FLAG, &data_options.repair, NULL, "replace invalid UTF-8 instead of refusing it"},
+        CLI_DATA_OPTIONS(d),
+        {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
         {0},
     };
     cli_parse(argc, argv, &verb, options);
-    data_options.limit = limit;
-    safer_lexicon *lexicon = open_or_exit(argv[0]);
+    safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     safer_error error = {0};
     safer_survey survey;
-    safer_data *data = NULL;
+    safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
     safer_status status = SAFER_OK;
-    if (path) status = safer_data_load(&data, path, &data_options, &error);
-    if (path && status == SAFER_OK)
-        status = safer_lexicon_survey(&survey, lexicon, data, cli_settings()->threads, cli_progress(), &error);
+    if (data) status = safer_lexicon_survey(&survey, lexicon, data, cli_settings()->threads, cli_progress(), &error);
     int code = CLI_DONE;
     if (status != SAFER_OK) {
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
-        if (cli_settings()->json) cli_print_json(stats_json(&info, path ? &survey : NULL));
-        else print_stats(&info, path ? &survey : NULL);
+        if (cli_settings()->json) cli_print_json(stats_json(&info, data ? &survey : NULL));
+        else print_stats(&info, data ? &survey : NULL);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -252,10 +235,11 @@ int cli_lexicon_export(int argc, char **argv)
     else if (strcmp(what, "kernel") == 0) table = SAFER_EXPORT_KERNEL;
     else if (strcmp(what, "overlap") == 0) table = SAFER_EXPORT_OVERLAP;
     else if (strcmp(what, "synonyms") != 0) cli_misuse(&verb, "--what %s: synonyms, kernel or overlap", what);
-    safer_lexicon *lexicon = open_or_exit(argv[0]);
+    safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
     safer_error error = {0};
     int code = CLI_DONE;
-    if (safer_lexicon_export(lexicon, table, cli_settings()->json, write_stdout, NULL, &error) != SAFER_OK) code = cli_fail(&error);
+    safer_status status = safer_lexicon_export(lexicon, table, cli_settings()->json, write_stdout, NULL, &error);
+    if (status != SAFER_OK && !ferror(stdout)) code = cli_fail(&error); /* else cli_finish tells */
     safer_lexicon_free(lexicon);
     return code;
 }

@@ -1,8 +1,6 @@
 /* The program: finds the verb and hands over. */
 #include "cli.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -20,36 +18,34 @@ static void print_help(void)
            "Verbs:\n");
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) printf("  %-10s%s\n", verbs[i].name, verbs[i].summary);
     printf("\nsafer VERB --help explains each. safer --version prints the version.\n\n"
+           "Examples:\n"
+           "  safer lexicon import --table synonyms.tsv --kernel component -o words.lex\n"
+           "  safer lexicon stats words.lex --data test.tsv\n\n"
            "Exit status: 0 done, 1 a stated requirement was not met, 2 wrong usage, 3 bad input,\n"
            "4 system failure, 130 interrupted.\n");
 }
 
-/* What was printed must have arrived: a full disk is an error. */
-static int finish(int code)
-{
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "safer: cannot write the output: %s\n", strerror(errno));
-        return CLI_SYSTEM;
-    }
-    return code;
-}
-
 int main(int argc, char **argv)
 {
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        if (argc < 2) {
-            fprintf(stderr, "safer: a verb is needed; see safer --help\n");
-            return CLI_USAGE;
-        }
+    if (argc < 2) cli_misuse(NULL, "a verb is needed");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
         print_help();
-        return finish(CLI_DONE);
+        return cli_finish(CLI_DONE);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("safer %s\n", safer_version());
-        return finish(CLI_DONE);
+        return cli_finish(CLI_DONE);
     }
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(argv[1], verbs[i].name) == 0) return finish(verbs[i].run(argc - 2, argv + 2));
-    fprintf(stderr, "safer: there is no verb %s; see safer --help\n", argv[1]);
-    return CLI_USAGE;
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(argv[1], verbs[i].name) == 0) return cli_finish(verbs[i].run(argc - 2, argv + 2));
+        size_t d = cli_distance(argv[1], strlen(argv[1]), verbs[i].name);
+        if (d < least) {
+            least = d;
+            nearest = verbs[i].name;
+        }
+    }
+    if (nearest) cli_misuse(NULL, "there is no verb %s; did you mean %s?", argv[1], nearest);
+    cli_misuse(NULL, "there is no verb %s", argv[1]);
 }

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,17 +19,6 @@ static const cli_option shared_options[] = {
     {"help", CLI_FLAG, NULL, NULL, "this text"},
     {0},
 };
-
-void cli_misuse(const cli_verb *verb, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "safer %s: ", verb->name);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, " (see safer %s --help)\n", verb->name);
-    va_end(arguments);
-    exit(CLI_USAGE);
-}
 
 /* ------------------------------------------------------------------- help */
 
@@ -64,11 +53,10 @@ static const cli_option *find_in(const cli_option *options, const char *name, si
     return NULL;
 }
 
-/* Letters to change to get from one name to the other, roughly: for "did you mean". */
-static size_t distance(const char *a, size_t a_length, const char *b)
+size_t cli_distance(const char *a, size_t a_length, const char *b)
 {
     size_t row[64], b_length = strlen(b);
-    if (b_length > 62) return 99;
+    if (a_length > 60 || b_length > 60) return SIZE_MAX;
     for (size_t j = 0; j <= b_length; j++) row[j] = j;
     for (size_t i = 1; i <= a_length; i++) {
         size_t diagonal = row[0];
@@ -81,18 +69,18 @@ static size_t distance(const char *a, size_t a_length, const char *b)
             row[j] = best;
         }
     }
-    return row[b_length];
+    return row[b_length] > 3 || 2 * row[b_length] > b_length ? SIZE_MAX : row[b_length];
 }
 
 static _Noreturn void unknown_option(const cli_verb *verb, const cli_option *options, const char *name, size_t length)
 {
     const char *nearest = NULL;
-    size_t least = 4;
+    size_t least = SIZE_MAX;
     const cli_option *tables[2] = {options, shared_options};
     for (int t = 0; t < 2; t++)
         for (const cli_option *o = tables[t]; o->kind || o->name || o->help; o++) {
             if (!o->name) continue;
-            size_t d = length < 60 ? distance(name, length, o->name) : 99;
+            size_t d = cli_distance(name, length, o->name);
             if (d < least) {
                 least = d;
                 nearest = o->name;
@@ -102,9 +90,11 @@ static _Noreturn void unknown_option(const cli_verb *verb, const cli_option *opt
     cli_misuse(verb, "there is no option --%.*s", (int)length, name);
 }
 
+/* Digits only: strtol and strtoull would also take spaces and signs. */
+static int is_whole(const char *text) { return *text && strspn(text, "0123456789") == strlen(text); }
+
 static void set_value(const cli_verb *verb, const cli_option *o, const char *text)
 {
-    char *end = NULL;
     switch (o->kind) {
     case CLI_STRING:
         *(const char **)o->target = text;
@@ -118,21 +108,23 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
         break;
     }
     case CLI_INT: {
-        long value = *text ? strtol(text, &end, 10) : -1;
-        if (!end || *end || value < 0 || value > 1000000000)
-            cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
+        long value = is_whole(text) ? strtol(text, NULL, 10) : -1;
+        if (value < 0 || value > 1000000000) cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
         *(int *)o->target = (int)value;
         break;
     }
     case CLI_UINT: {
-        unsigned long long value = *text && *text != '-' ? strtoull(text, &end, 10) : 0;
-        if (!end || *end) cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
+        errno = 0;
+        unsigned long long value = strtoull(text, NULL, 10);
+        if (!is_whole(text) || errno) cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
         *(uint64_t *)o->target = value;
         break;
     }
     case CLI_REAL: {
-        double value = *text ? strtod(text, &end) : 0;
-        if (!end || *end || !isfinite(value)) cli_misuse(verb, "--%s %s: a number is expected", o->name, text);
+        char *end = NULL;
+        double value = strtod(text, &end);
+        if (!*text || strspn(text, "0123456789.eE+-") != strlen(text) || *end || !isfinite(value))
+            cli_misuse(verb, "--%s %s: a number is expected", o->name, text);
         *(double *)o->target = value;
         break;
     }
@@ -169,7 +161,7 @@ size_t cli_parse(int argc, char **argv, const cli_verb *verb, const cli_option *
             if (equals) cli_misuse(verb, "--%s takes no value", o->name);
             if (strcmp(o->name, "help") == 0) {
                 print_help(verb, options);
-                exit(fflush(stdout) ? CLI_SYSTEM : CLI_DONE);
+                exit(cli_finish(CLI_DONE));
             }
             *(int *)o->target = 1;
             continue;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,22 +10,56 @@
 #include <time.h>
 #include <unistd.h>
 
+/* "safer VERB: message" on stderr. Arguments may hold any bytes: the line stays one. */
+static void print_line(const char *verb, const char *format, va_list arguments)
+{
+    char message[1200];
+    vsnprintf(message, sizeof message, format, arguments);
+    for (char *c = message; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    cli_progress_clear();
+    fprintf(stderr, "safer%s%s: %s", verb ? " " : "", verb ? verb : "", message);
+}
+
 void cli_say(const char *format, ...)
 {
     va_list arguments;
     if (cli_settings()->quiet) return;
-    cli_progress_clear();
     va_start(arguments, format);
-    fputs("safer: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    print_line(NULL, format, arguments);
     va_end(arguments);
+    fputc('\n', stderr);
+}
+
+void cli_complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(NULL, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+void cli_misuse(const cli_verb *verb, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(verb ? verb->name : NULL, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, " (see safer %s%s--help)\n", verb ? verb->name : "", verb ? " " : "");
+    exit(CLI_USAGE);
+}
+
+int cli_finish(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    cli_complain("cannot write the output: %s", strerror(errno));
+    return CLI_SYSTEM;
 }
 
 int cli_fail(const safer_error *error)
 {
-    cli_progress_clear();
-    fprintf(stderr, "safer: %s\n", error->message);
+    cli_complain("%s", error->message);
     switch (error->status) {
     case SAFER_OK: return CLI_DONE;
     case SAFER_INVALID: return CLI_USAGE;
@@ -146,8 +181,7 @@ void cli_print_json(json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     if (!text) {
-        cli_progress_clear();
-        fprintf(stderr, "safer: out of memory\n");
+        cli_complain("out of memory");
         exit(CLI_SYSTEM);
     }
     puts(text);

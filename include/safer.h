@@ -1,7 +1,7 @@
 /* safer: certified robustness of text classifiers to word substitution.
  *
  * This is the whole public interface of libsafer. It reads in the order in which
- * data flows: errors, data sets, lexicons. Rules that hold throughout:
+ * data flows: errors, data sets, lexicons, models, training, certification. Rules that hold throughout:
  *
  *   - A fallible function returns a safer_status; results come back through
  *     pointers, which are written only on SAFER_OK. The last parameter is an
@@ -265,6 +265,171 @@ typedef enum safer_export {
 typedef int (*safer_write)(void *context, const char *bytes, size_t length);
 SAFER_API safer_status safer_lexicon_export(const safer_lexicon *lexicon, safer_export what, int json,
                                             safer_write write, void *context, safer_error *error);
+
+/* ------------------------------------------------------------------ models */
+
+/* A classifier. Its answer is a function of the text alone. */
+typedef struct safer_model safer_model;
+
+/* Loads a model file written by safer_train. */
+SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
+SAFER_API void safer_model_free(safer_model *model);
+
+SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn" */
+SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file */
+SAFER_API size_t safer_model_class_count(const safer_model *model);
+SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
+
+/* What the model was trained with: JSON with the lexicon's hash and kernel, or NULL. */
+SAFER_API const char *safer_model_trained_with(const safer_model *model);
+
+/* labels[i] = class number of texts[i] (lengths[i] bytes). `scores`, when not NULL, gets
+ * (count, classes) probabilities. */
+SAFER_API safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths,
+                                            size_t count, int *labels, float *scores, safer_error *error);
+
+/* ---------------------------------------------------------------- training */
+
+typedef struct safer_train_options {
+    const char *arch;             /* "ngram", "bow", "cnn" */
+    const safer_data *train;      /* labelled */
+    const safer_data *dev;        /* labelled, with train's labels; NULL: a tenth of train, every 10th of each class */
+    const safer_lexicon *lexicon; /* texts are drawn from its kernel, afresh for every mini-batch; NULL: plain text */
+    uint64_t seed;                /* 1 */
+    int threads;                  /* 0: all cores; the result does not depend on it */
+
+    /* ngram */
+    int ngrams; /* longest n-gram; 3 */
+    int bits;   /* size of the hashed feature table, a power of two; 22 */
+
+    /* bow, cnn */
+    const char *vectors;  /* pretrained word vectors to start from; NULL: learned from random ones */
+    int dim;              /* of learned word vectors; 100 */
+    const char *widths;   /* cnn: filter widths, "3" or "3,4,5" */
+    int filters;          /* cnn: per width; 100 */
+    const char *pool;     /* "mean" or "max" over the words of the text */
+    int hidden;           /* units of the layer before the output; 100 */
+    double dropout;       /* 0.2 */
+    double rate;          /* Adam's learning rate; 0.001 */
+    double decay;         /* weight decay; 0.0001 */
+    int batch;            /* texts a step; 32 */
+    int epochs;           /* at most; 10 */
+    int patience;         /* stop after so many epochs without a better dev accuracy; 3. 0: never */
+    int max_words;        /* only the first so many words of a text are read; 0: all */
+    int min_count;        /* words seen less often are unknown; 2 */
+    int freeze;           /* word vectors are not trained */
+    int resume;           /* go on from OUTPUT's checkpoint when there is one */
+
+    safer_progress progress; /* the stage tells epoch, loss and dev accuracy */
+} safer_train_options;
+
+typedef struct safer_train_report {
+    size_t texts, tokens;     /* read once each, without augmentation */
+    size_t parameters;
+    int epochs, best_epoch;   /* run, and the one that is kept */
+    double loss;              /* mean of the last epoch */
+    double dev_accuracy;      /* of the kept model on draws of the dev texts (plain text without a lexicon) */
+    double seconds, tokens_per_second;
+} safer_train_report;
+
+SAFER_API safer_train_options safer_train_options_default(void);
+
+/* Trains and writes a model file (safetensors) at `output`, whole or not at all; beside
+ * it, while training, a checkpoint that ends with the run. `report` may be NULL. */
+SAFER_API safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                                   safer_error *error);
+
+/* ------------------------------------------------------------ certification */
+
+typedef enum safer_method {
+    SAFER_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
+    SAFER_BINOMIAL,  /* n samples, Clopper-Pearson */
+    SAFER_HOEFFDING  /* n samples, the paper's test */
+} safer_method;
+
+#define SAFER_ALL SIZE_MAX /* a radius: every word of the text may change */
+
+/* The radii every run reports: 1, 2, 5, 10, 20, SAFER_ALL. */
+#define SAFER_RADII 6
+SAFER_API size_t safer_reported_radius(size_t index);
+
+typedef struct safer_certify_options {
+    safer_method method;
+    uint64_t n;        /* samples of a certificate (adaptive: at most); 5000 */
+    uint64_t n0;       /* separate samples that choose the prediction; 100 */
+    double delta;      /* a certificate is wrong with at most this probability; 0.01 */
+    double alpha;      /* a prediction is returned when a test at this level says it wins; 0.001 */
+    int family_wise;   /* delta covers the whole data set: each text gets delta / texts */
+    size_t radius;     /* what `certified` refers to; SAFER_ALL */
+    int unlabelled;    /* certify the prediction, not the label */
+    uint64_t seed;     /* 1 */
+    int threads;       /* 0: all cores; results do not depend on it */
+    size_t batch;      /* texts asked at once; results do not depend on it; 256 */
+    safer_progress progress;
+} safer_certify_options;
+
+SAFER_API safer_certify_options safer_certify_options_default(void);
+
+/* What is known of one text. Class numbers are the model's; -1 means none. */
+typedef struct safer_certificate {
+    const char *id;
+    int label;        /* the data's */
+    int base;         /* the base model's own answer for the text as it is */
+    int prediction;   /* the smoothed classifier's */
+    int abstained;    /* the vote for the prediction was not clear at level alpha */
+    int target;       /* the class the certificate speaks of: the label, or the prediction */
+    size_t words, slots; /* in the text, and those of them that may change */
+    int exact;        /* all draws were enumerated: no error probability is spent */
+    uint64_t n;       /* samples of the certificate; 0 when exact */
+    const uint64_t *votes;  /* of every class; NULL when exact */
+    const double *shares;   /* of every class, approximately: votes/n, or the exact shares */
+    double bound;     /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes */
+    double q[SAFER_RADII];      /* q_X at the reported radii, rounded up */
+    int certified_at[SAFER_RADII];
+    int certified;    /* at the asked radius */
+    size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL */
+    uint64_t queries; /* of the certificate: selection and samples */
+    double seconds;
+} safer_certificate;
+
+/* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
+ * live in `*workspace`, which is made when NULL, reused by further calls of the same
+ * thread with the same model, lexicon and options, and ended by
+ * safer_workspace_free. */
+typedef struct safer_workspace safer_workspace;
+SAFER_API safer_status safer_certify_text(safer_certificate *out, safer_workspace **workspace, const safer_model *model,
+                                          const safer_lexicon *lexicon, const char *text, size_t length, int label,
+                                          const safer_certify_options *options, safer_error *error);
+SAFER_API void safer_workspace_free(safer_workspace *workspace);
+
+/* A whole data set, with records in JSON Lines. */
+typedef struct safer_summary {
+    size_t texts, labelled;
+    size_t base_correct, smoothed_correct;  /* of the labelled */
+    size_t certified;                       /* at the asked radius (for their true label, unless unlabelled) */
+    size_t certified_at[SAFER_RADII];
+    size_t abstained;                       /* predictions without a clear vote */
+    size_t exact;                           /* certificates without sampling */
+    size_t without_slots;                   /* texts in which no word can change: certified trivially when right */
+    uint64_t queries, base_queries;
+    double seconds;                         /* of this call */
+    size_t resumed;                         /* records that were there already */
+} safer_summary;
+
+/* Certifies every text and writes `output`: the configuration first, then a record a text
+ * in the data's order, each flushed whole. With `resume` an output of the same
+ * configuration is continued after its last whole record; without, an existing file is an
+ * error. `output` may be NULL: no records. */
+SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
+                                     const safer_lexicon *lexicon, const safer_data *data,
+                                     const safer_certify_options *options, safer_error *error);
+
+/* Recomputes every decision of a run from its records. With a model, a lexicon and the
+ * data (all three or none) the counts are drawn and asked again. The first record that
+ * does not hold is an error that names its line. */
+SAFER_API safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model,
+                                    const safer_lexicon *lexicon, const safer_data *data, int threads,
+                                    const safer_progress *progress, safer_error *error);
 
 #ifdef __cplusplus
 }

@@ -26,8 +26,14 @@ safer_status sf_fail(safer_error *error, safer_status status, const char *format
         va_list arguments;
         va_start(arguments, format);
         error->status = status;
-        vsnprintf(error->message, sizeof error->message, format, arguments);
+        int length = vsnprintf(error->message, sizeof error->message, format, arguments);
         va_end(arguments);
+        if (length >= (int)sizeof error->message) { /* cut: not within a character */
+            char *end = error->message + sizeof error->message - 1;
+            while (end > error->message && (end[-1] & 0xc0) == 0x80) end--;
+            if (end > error->message && (end[-1] & 0x80)) end--;
+            *end = '\0';
+        }
         /* Names and bytes of damaged files end up here: keep it one printable line. */
         for (char *c = error->message; *c; c++)
             if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';

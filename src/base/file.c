@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,12 +75,12 @@ size_t sf_archive_split(const char *path)
 {
     if (access(path, F_OK) == 0) return 0;
     for (size_t i = strlen(path); i-- > 1;) {
-        if (path[i] != ':') continue;
-        char *archive = sf_strndup(path, i);
+        char archive[PATH_MAX]; /* what is longer cannot exist */
         struct stat info;
-        int found = archive && stat(archive, &info) == 0 && !S_ISDIR(info.st_mode);
-        free(archive);
-        if (found) return i;
+        if (path[i] != ':' || i >= sizeof archive) continue;
+        memcpy(archive, path, i);
+        archive[i] = '\0';
+        if (stat(archive, &info) == 0 && !S_ISDIR(info.st_mode)) return i;
     }
     return 0;
 }
@@ -132,17 +133,33 @@ static safer_status write_device(const char *path, const void *bytes, size_t len
     return status;
 }
 
-/* A rename is on disk only when its folder is. Best effort: some file systems refuse. */
-static void sync_folder_of(const char *path)
+/* A rename is on disk only when its folder is. Best effort: some file systems refuse.
+ * Shortens `path` to the folder. */
+static void sync_folder_of(char *path)
 {
-    char *folder = sf_strndup(path, (size_t)(sf_base_name(path) - path));
-    if (!folder) return;
-    int fd = open(*folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    path[sf_base_name(path) - path] = '\0';
+    int fd = open(*path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         (void)fsync(fd);
         close(fd);
     }
-    free(folder);
+}
+
+/* The name that links lead to, whether or not there is a file: a link stays a link. */
+static char *follow_links(const char *path)
+{
+    char *name = sf_strdup(path), link[PATH_MAX];
+    for (int hops = 0; name && hops < 40; hops++) {
+        ssize_t length = readlink(name, link, sizeof link);
+        if (length <= 0) break;
+        sf_buffer next = {0};
+        size_t folder = link[0] == '/' ? 0 : (size_t)(sf_base_name(name) - name);
+        int failed = sf_buffer_add(&next, name, folder) || sf_buffer_add(&next, link, (size_t)length);
+        if (failed) sf_buffer_free(&next);
+        free(name);
+        name = next.bytes;
+    }
+    return name;
 }
 
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error)
@@ -150,10 +167,11 @@ safer_status sf_file_write(const char *path, const void *bytes, size_t length, s
     safer_status status = SAFER_OK;
     struct stat info;
     int exists = stat(path, &info) == 0;
+    if (!exists && errno != ENOENT) return sf_fail_errno(error, "write", path);
     if (exists && S_ISDIR(info.st_mode)) return sf_fail(error, SAFER_INVALID, "cannot write %s: it is a folder", path);
     if (exists && !S_ISREG(info.st_mode)) return write_device(path, bytes, length, error);
 
-    char *target = exists ? realpath(path, NULL) : sf_strdup(path); /* a link stays a link */
+    char *target = follow_links(path);
     sf_buffer temporary = {0};
     int fd = -1, made = 0;
     if (!target || sf_buffer_format(&temporary, "%s.XXXXXX", target)) {

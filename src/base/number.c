@@ -1,8 +1,7 @@
 /* Numbers as text, and arithmetic that rounds one way. */
-#define _GNU_SOURCE
 #include "base/number.h"
 
-#include <locale.h>
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,22 +9,44 @@
 
 /* --------------------------------------------------------------- parsing */
 
-/* Anything unusual: many digits, large exponents, nan, inf. `length` bytes at most. */
-static const char *parse_slowly(const char *text, size_t length, double *out)
+static int is_digit(const char *p, const char *end) { return p < end && (unsigned)(*p - '0') < 10; }
+
+/* Whether the text begins with a lower-case word, in any case. */
+static int begins(const char *p, const char *end, const char *word)
 {
-    char copy[512];
-    if (length >= sizeof copy) length = sizeof copy - 1;
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    const char *digits = copy + (copy[0] == '-' || copy[0] == '+');
-    if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X')) return NULL;
-    if (copy[0] == ' ' || (copy[0] >= '\t' && copy[0] <= '\r')) return NULL;
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (c == (locale_t)0) return NULL;
-    char *stop;
-    *out = strtod_l(copy, &stop, c);
-    freelocale(c);
-    return stop == copy ? NULL : text + (stop - copy);
+    for (; *word; p++, word++)
+        if (p >= end || (*p | 0x20) != *word) return 0;
+    return 1;
+}
+
+/* The digits [p, end), with or without a point, times a power of ten; correctly rounded
+ * however many there are. Two doubles and their middle differ within 767 digits, so one
+ * digit that is not zero can stand for everything beyond. */
+static double convert_slowly(const char *p, const char *end, int64_t exponent)
+{
+    enum { KEEP = 800 };
+    char copy[KEEP + 32];
+    int length = 0, fraction = 0, more = 0;
+    for (; p < end; p++) {
+        if (*p == '.') {
+            fraction = 1;
+        } else if (length == KEEP) {
+            more |= *p != '0';
+            exponent += !fraction;
+        } else {
+            if (length || *p != '0') copy[length++] = *p;
+            exponent -= fraction;
+        }
+    }
+    if (length == 0) return 0.0;
+    if (more) {
+        copy[length++] = '1';
+        exponent--;
+    }
+    if (exponent > 9999) exponent = 9999;
+    if (exponent < -9999) exponent = -9999;
+    snprintf(copy + length, sizeof copy - (size_t)length, "e%d", (int)exponent);
+    return strtod(copy, NULL); /* no point in it, so no locale matters */
 }
 
 const char *sf_parse_double(const char *text, const char *end, double *out)
@@ -36,32 +57,46 @@ const char *sf_parse_double(const char *text, const char *end, double *out)
     int negative = p < end && *p == '-';
     if (p < end && (*p == '-' || *p == '+')) p++;
 
+    const char *first = p;
     uint64_t mantissa = 0;
-    int digits = 0, exponent = 0;
-    for (; p < end && (unsigned)(*p - '0') < 10; p++, digits++) mantissa = mantissa * 10 + (unsigned)(*p - '0');
+    int64_t fraction = 0, shift = 0;
+    for (; is_digit(p, end); p++) mantissa = mantissa * 10 + (unsigned)(*p - '0');
+    int64_t digits = p - first;
+    if (digits == 1 && mantissa == 0 && begins(p, end, "x")) return NULL;
     if (p < end && *p == '.') {
         const char *point = ++p;
-        for (; p < end && (unsigned)(*p - '0') < 10; p++) mantissa = mantissa * 10 + (unsigned)(*p - '0');
-        exponent = -(int)(p - point < 1000 ? p - point : 1000);
-        digits += -exponent;
+        for (; is_digit(p, end); p++) mantissa = mantissa * 10 + (unsigned)(*p - '0');
+        fraction = p - point;
+        digits += fraction;
     }
-    if (digits == 0 || digits > 19) return parse_slowly(text, (size_t)(end - text), out);
-    if (p < end && (*p == 'e' || *p == 'E')) {
+    if (digits == 0) {
+        int nan = begins(first, end, "nan"), inf = begins(first, end, "inf");
+        if (!nan && !inf) return NULL;
+        double word = nan ? (double)NAN : (double)INFINITY;
+        *out = negative ? -word : word;
+        return first + (begins(first, end, "infinity") ? 8 : 3);
+    }
+    const char *last = p;
+    if (begins(p, end, "e")) {
         const char *q = p + 1;
-        int minus = q < end && *q == '-', value = 0;
+        int minus = q < end && *q == '-';
         if (q < end && (*q == '-' || *q == '+')) q++;
-        if (q < end && (unsigned)(*q - '0') < 10) {
-            for (; q < end && (unsigned)(*q - '0') < 10; q++)
-                if (value < 10000) value = value * 10 + (*q - '0');
-            exponent += minus ? -value : value;
+        if (is_digit(q, end)) {
+            for (; is_digit(q, end); q++)
+                if (shift < INT64_C(1) << 56) shift = shift * 10 + (*q - '0');
+            if (minus) shift = -shift;
             p = q;
         }
     }
     /* Exact when both the mantissa and the power are doubles: one rounding. */
-    if (mantissa > UINT64_C(1) << 53 || exponent < -22 || exponent > 22)
-        return parse_slowly(text, (size_t)(end - text), out);
-    double value = (double)mantissa;
-    value = exponent < 0 ? value / power[-exponent] : value * power[exponent];
+    int64_t exponent = shift - fraction;
+    double value;
+    if (digits > 19 || mantissa > UINT64_C(1) << 53 || exponent < -22 || exponent > 22) {
+        value = convert_slowly(first, last, shift);
+    } else {
+        value = (double)mantissa;
+        value = exponent < 0 ? value / power[-exponent] : value * power[exponent];
+    }
     *out = negative ? -value : value;
     return p;
 }
@@ -87,13 +122,16 @@ int sf_to_uint64(const char *text, uint64_t *out)
 
 void sf_format_down(char *out, double x, int digits)
 {
-    char exact[1100]; /* a double in [0,1] has at most 1074 decimals, and printf gives them all */
-    int length = snprintf(exact, sizeof exact, "%.1074f", x);
-    for (int i = 0; i < length; i++)
-        if (exact[i] == ',') exact[i] = '.';
-    size_t keep = (size_t)digits + 2;
-    memcpy(out, exact, keep);
-    out[digits ? keep : 1] = '\0';
+    enum { DECIMALS = 1074 }; /* no double in [0,1] has more, and printf gives them all */
+    char exact[DECIMALS + 32];
+    assert(x >= 0 && x <= 1 && digits >= 0 && digits <= DECIMALS);
+    int length = snprintf(exact, sizeof exact, "%.*f", DECIMALS, fabs(x));
+    out[0] = exact[0];
+    if (digits) { /* the last bytes are the decimals, whatever the locale puts before them */
+        out[1] = '.';
+        memcpy(out + 2, exact + length - DECIMALS, (size_t)digits);
+    }
+    out[digits ? digits + 2 : 1] = '\0';
 }
 
 /* ---------------------------------------------------- one-way arithmetic */
@@ -119,8 +157,9 @@ double sf_ratio_down(uint64_t numerator, uint64_t denominator)
 double sf_multiply_down(double a, double b)
 {
     double product = a * b;
-    /* fma gives the rounding error of the product exactly. */
-    return fma(a, b, -product) < 0 ? nextafter(product, 0.0) : product;
+    /* fma gives the rounding error of the product; scaled up, so that the error of a tiny
+     * product does not vanish. */
+    return fma(a * 0x1p600, b, -product * 0x1p600) < 0 ? nextafter(product, 0.0) : product;
 }
 
 double sf_complement_up(double x)

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /* Parses a decimal number at the start of [text, end); returns where it stops, or NULL
- * when there is none. Accepts what strtod does in the C locale, but no hexadecimal;
- * "nan" and "inf" are numbers. Correctly rounded to double. */
+ * when there is none. Accepts what strtod does in the C locale, but no leading space, no
+ * hexadecimal and nothing in brackets after "nan"; "nan", "inf" and "infinity" are
+ * numbers. Correctly rounded to double, however long. */
 const char *sf_parse_double(const char *text, const char *end, double *out);
 
 /* The whole of a terminated string as a number, or -1. */
@@ -15,7 +16,7 @@ int sf_to_double(const char *text, double *out);
 int sf_to_uint64(const char *text, uint64_t *out);
 
 /* Writes x with `digits` decimals, cut, never rounded up: the printed value is at most
- * the true one. For x in [0, 1]; `out` needs digits + 3 bytes. */
+ * the true one. For x in [0, 1] and up to 1074 digits; `out` needs digits + 3 bytes. */
 void sf_format_down(char *out, double x, int digits);
 
 /* The largest double that is at most numerator/denominator. denominator > 0. */

@@ -32,7 +32,14 @@ void sf_meter_start(sf_meter *meter, const safer_progress *progress, const char 
 int sf_meter_add(sf_meter *meter, uint64_t more, int worker)
 {
     atomic_fetch_add_explicit(&meter->done, more, memory_order_relaxed);
-    if (worker == 0 && meter->progress && sf_seconds() - meter->last > 0.1) report(meter);
+    int cancelled = atomic_load_explicit(&meter->cancelled, memory_order_relaxed);
+    if (cancelled || worker != 0 || !meter->progress || sf_seconds() - meter->last <= 0.1) return cancelled;
+    report(meter);
+    return atomic_load_explicit(&meter->cancelled, memory_order_relaxed);
+}
+
+int sf_meter_cancelled(sf_meter *meter)
+{
     return atomic_load_explicit(&meter->cancelled, memory_order_relaxed);
 }
 

@@ -23,6 +23,9 @@ void sf_meter_start(sf_meter *meter, const safer_progress *progress, const char 
 /* Adds `more`; worker 0 is the thread that called the library. Nonzero: stop. */
 int sf_meter_add(sf_meter *meter, uint64_t more, int worker);
 
+/* Whether someone asked to stop: look before starting a piece of work. */
+int sf_meter_cancelled(sf_meter *meter);
+
 /* The last report of a stage; SAFER_CANCELLED when someone asked to stop. */
 safer_status sf_meter_finish(sf_meter *meter, safer_error *error);
 

@@ -1,11 +1,15 @@
-/* Compressed files and archives, through libarchive, from memory. */
+/* Compressed files and archives, through libarchive, from memory. gzip is undone first,
+ * by gzip.c. */
+#define _GNU_SOURCE
 #include "base/file.h"
 
 #include "base/buffer.h"
+#include "base/gzip.h"
 #include "base/memory.h"
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,14 +18,54 @@ static int starts_with(const char *bytes, size_t length, const char *magic, size
     return length >= magic_length && memcmp(bytes, magic, magic_length) == 0;
 }
 
+/* No text begins like this; it may well begin with "BZh" or have "ustar" somewhere. */
 static int is_packed(const char *bytes, size_t length)
 {
-    return starts_with(bytes, length, "\x1f\x8b", 2) ||           /* gzip */
-           starts_with(bytes, length, "\xfd" "7zXZ", 6) ||        /* xz, with its NUL */
-           starts_with(bytes, length, "\x28\xb5\x2f\xfd", 4) ||   /* zstd */
-           starts_with(bytes, length, "BZh", 3) ||                /* bzip2 */
-           starts_with(bytes, length, "PK\x03\x04", 4) ||         /* zip */
-           (length > 262 && memcmp(bytes + 257, "ustar", 5) == 0); /* tar */
+    return starts_with(bytes, length, "\xfd" "7zXZ", 6) ||       /* xz, with its NUL */
+           starts_with(bytes, length, "\x28\xb5\x2f\xfd", 4) ||  /* zstd */
+           (starts_with(bytes, length, "BZh", 3) && length > 4 && /* bzip2: level, then a block or the end */
+            (starts_with(bytes + 4, length - 4, "\x31\x41\x59\x26\x53\x59", 6) ||
+             starts_with(bytes + 4, length - 4, "\x17\x72\x45\x38\x50\x90", 6))) ||
+           starts_with(bytes, length, "PK\x03\x04", 4) ||        /* zip */
+           starts_with(bytes, length, "PK\x05\x06", 4) ||        /* zip, empty */
+           (length > 265 && (memcmp(bytes + 257, "ustar", 6) == 0 ||  /* tar, with its NUL */
+                             memcmp(bytes + 257, "ustar  ", 8) == 0)); /* GNU tar, the same */
+}
+
+/* There was a magic number, but libarchive found nothing behind it and hands the bytes
+ * over as they are. */
+static int is_unrecognised(struct archive *archive)
+{
+    return archive_format(archive) == ARCHIVE_FORMAT_RAW && archive_filter_code(archive, 0) == ARCHIVE_FILTER_NONE;
+}
+
+/* libarchive turns names into the locale's characters: while it works, this thread has
+ * one that knows them all. */
+typedef struct utf8_scope {
+    locale_t own, before;
+} utf8_scope;
+
+static utf8_scope enter_utf8(void)
+{
+    utf8_scope scope = {.own = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0)};
+    if (scope.own) scope.before = uselocale(scope.own);
+    return scope;
+}
+
+static void leave_utf8(utf8_scope scope)
+{
+    if (!scope.own) return;
+    uselocale(scope.before);
+    freelocale(scope.own);
+}
+
+/* The member's name without a leading "./", or NULL. */
+static const char *member_name(struct archive_entry *entry)
+{
+    const char *name = archive_entry_pathname_utf8(entry);
+    if (!name) name = archive_entry_pathname(entry);
+    while (name && name[0] == '.' && name[1] == '/') name += 2;
+    return name;
 }
 
 static safer_status fail_archive(safer_error *error, struct archive *archive, const char *name)
@@ -35,13 +79,13 @@ static safer_status open_archive(struct archive **out, const char *bytes, size_t
 {
     struct archive *archive = archive_read_new();
     if (!archive) return sf_fail_memory(error);
-    archive_read_support_filter_gzip(archive);
     archive_read_support_filter_xz(archive);
     archive_read_support_filter_zstd(archive);
     archive_read_support_filter_bzip2(archive);
     archive_read_support_format_tar(archive);
     archive_read_support_format_zip(archive);
     archive_read_support_format_raw(archive);
+    archive_read_support_format_empty(archive);
     if (archive_read_open_memory(archive, bytes, length) != ARCHIVE_OK) {
         safer_status status = fail_archive(error, archive, name);
         archive_read_free(archive);
@@ -73,22 +117,19 @@ static safer_status read_member(struct archive *archive, struct archive_entry *e
 }
 
 /* Adds the name of one more member to the list that an error message shows. */
-static void list_name(sf_buffer *list, const char *name)
+static safer_status list_name(sf_buffer *list, const char *name, safer_error *error)
 {
-    if (list->length > 300) return;
-    (void)sf_buffer_format(list, "%s%s", list->length ? ", " : "", name);
-    if (list->length > 300) (void)sf_buffer_add_string(list, ", ...");
+    if (list->length > 300) return SAFER_OK;
+    if (sf_buffer_format(list, "%s%s", list->length ? ", " : "", name) ||
+        (list->length > 300 && sf_buffer_add_string(list, ", ...")))
+        return sf_fail_memory(error);
+    return SAFER_OK;
 }
 
-safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
-                       safer_error *error)
+/* What libarchive understands: everything but gzip. */
+static safer_status unpack_archive(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
+                                   safer_error *error)
 {
-    if (!is_packed(bytes, length)) {
-        if (member) return sf_fail(error, SAFER_INPUT, "%s is not an archive, so it has no member %s", name, member);
-        *out = (sf_file){.bytes = bytes, .length = length};
-        return SAFER_OK;
-    }
-
     safer_status status;
     struct archive *archive = NULL;
     struct archive_entry *entry;
@@ -97,23 +138,33 @@ safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const cha
     SF_TRY(open_archive(&archive, bytes, length, name, error));
     while ((code = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || code == ARCHIVE_WARN) {
         int raw = archive_format(archive) == ARCHIVE_FORMAT_RAW;
-        const char *path = raw ? name : archive_entry_pathname_utf8(entry);
-        if (!path) path = archive_entry_pathname(entry);
+        if (is_unrecognised(archive)) {
+            status = fail_archive(error, archive, name);
+            goto done;
+        }
+        const char *path = raw ? name : member_name(entry);
         if (!raw && archive_entry_filetype(entry) != AE_IFREG) continue;
         if (raw && member) {
             status = sf_fail(error, SAFER_INPUT, "%s is not an archive, so it has no member %s", name, member);
             goto done;
         }
         if (member && (!path || strcmp(path, member) != 0)) {
-            list_name(&list, path ? path : "?");
+            SF_TRY(list_name(&list, path ? path : "?", error));
             continue;
         }
         if (files++ == 0) {
             SF_TRY(read_member(archive, entry, &contents, name, error));
             found = 1;
         }
-        list_name(&list, path ? path : "?");
+        SF_TRY(list_name(&list, path ? path : "?", error));
         if (member) break;
+    }
+    if (code == ARCHIVE_EOF && archive_format(archive) == ARCHIVE_FORMAT_EMPTY && !member) {
+        if (sf_buffer_add(&contents, "", 0)) { /* nothing, compressed */
+            status = sf_fail_memory(error);
+            goto done;
+        }
+        found = 1;
     }
     if (code != ARCHIVE_EOF && code != ARCHIVE_OK && code != ARCHIVE_WARN)
         status = fail_archive(error, archive, name);
@@ -136,6 +187,33 @@ done:
     return status;
 }
 
+safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
+                       safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_buffer inner = {0};
+    int gzip = sf_is_gzip(bytes, length);
+    while (member && member[0] == '.' && member[1] == '/') member += 2;
+    if (gzip) {
+        SF_TRY(sf_gunzip(&inner, bytes, length, name, error));
+        bytes = inner.bytes;
+        length = inner.length;
+    }
+    if (is_packed(bytes, length)) {
+        utf8_scope scope = enter_utf8();
+        status = unpack_archive(out, bytes, length, name, member, error);
+        leave_utf8(scope);
+    } else if (member) {
+        status = sf_fail(error, SAFER_INPUT, "%s is not an archive, so it has no member %s", name, member);
+    } else {
+        *out = (sf_file){.bytes = bytes, .length = length, .heap = inner.bytes};
+        inner = (sf_buffer){0};
+    }
+done:
+    sf_buffer_free(&inner);
+    return status;
+}
+
 safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_visit visit, void *context,
                              safer_error *error)
 {
@@ -143,23 +221,35 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
     sf_file raw = {0};
     struct archive *archive = NULL;
     struct archive_entry *entry;
-    sf_buffer contents = {0};
-    size_t prefix_length = prefix ? strlen(prefix) : 0;
+    sf_buffer contents = {0}, inner = {0};
+    utf8_scope scope = enter_utf8();
     int code;
+    while (prefix && prefix[0] == '.' && prefix[1] == '/') prefix += 2;
+    size_t prefix_length = prefix ? strlen(prefix) : 0;
     while (prefix_length && prefix[prefix_length - 1] == '/') prefix_length--;
     SF_TRY(sf_file_map(&raw, path, error));
-    if (!is_packed(raw.bytes, raw.length)) {
-        status = sf_fail(error, SAFER_INPUT, "%s is not an archive", path);
+    const char *bytes = raw.bytes;
+    size_t length = raw.length;
+    if (sf_is_gzip(bytes, length)) {
+        SF_TRY(sf_gunzip(&inner, bytes, length, path, error));
+        bytes = inner.bytes;
+        length = inner.length;
+    }
+    if (!is_packed(bytes, length)) {
+        status = sf_fail(error, SAFER_INPUT, "%s is %s, not an archive", path, inner.bytes ? "a compressed file" : "a file");
         goto done;
     }
-    SF_TRY(open_archive(&archive, raw.bytes, raw.length, path, error));
+    SF_TRY(open_archive(&archive, bytes, length, path, error));
     while ((code = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || code == ARCHIVE_WARN) {
+        if (is_unrecognised(archive)) {
+            status = fail_archive(error, archive, path);
+            goto done;
+        }
         if (archive_format(archive) == ARCHIVE_FORMAT_RAW) {
             status = sf_fail(error, SAFER_INPUT, "%s is a compressed file, not an archive", path);
             goto done;
         }
-        const char *name = archive_entry_pathname_utf8(entry);
-        if (!name) name = archive_entry_pathname(entry);
+        const char *name = member_name(entry);
         if (!name || archive_entry_filetype(entry) != AE_IFREG) continue;
         if (prefix_length) {
             if (strncmp(name, prefix, prefix_length) != 0 || name[prefix_length] != '/') continue;
@@ -172,6 +262,8 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
 done:
     if (archive) archive_read_free(archive);
     sf_buffer_free(&contents);
+    sf_buffer_free(&inner);
     sf_file_free(&raw);
+    leave_utf8(scope);
     return status;
 }

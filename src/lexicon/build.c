@@ -4,6 +4,7 @@
 #include "lexicon/allbutthetop.h"
 #include "lexicon/counterfit.h"
 #include "lexicon/draft.h"
+#include "lexicon/inputs.h"
 #include "lexicon/simlex.h"
 #include "lexicon/table.h"
 #include "lexicon/vectors.h"
@@ -95,6 +96,7 @@ safer_status safer_lexicon_build(safer_lexicon **out, const safer_lexicon_option
     sf_vectors vectors = {0};
     sf_draft draft = {.with_similarity = 1};
     sf_pairs pairs = {0};
+    sf_inputs inputs = {0};
     double clock = sf_seconds();
     if (!report) report = &own;
     *report = (safer_lexicon_report){0};
@@ -110,14 +112,18 @@ safer_status safer_lexicon_build(safer_lexicon **out, const safer_lexicon_option
     SF_TRY(sf_draft_describe(&draft, "build", options, error));
 
     if (options->vocab) SF_TRY(sf_word_list_read(&vocab, options->vocab, error));
-    SF_TRY(sf_vectors_read(&vectors, options->vectors, options->vocab ? &vocab : NULL, options->threads, error));
+    SF_TRY(sf_inputs_load(&inputs, options, error));
+    sf_draft_time(report, "load files", &clock);
+    SF_TRY(sf_vectors_parse(&vectors, inputs.vectors.bytes, inputs.vectors.length, options->vectors,
+                            options->vocab ? &vocab : NULL, options->threads, error));
+    sf_file_free(&inputs.vectors);
     report->vector_rows = vectors.rows;
     report->vector_dim = vectors.dim;
     report->vector_duplicates = vectors.duplicates;
     report->vector_unusable = vectors.unusable;
     report->vector_zeros = vectors.zeros;
     report->listed = vectors.words.count;
-    sf_draft_time(report, "read vectors", &clock);
+    sf_draft_time(report, "parse vectors", &clock);
     if (vectors.words.count == 0) {
         status = sf_fail(error, SAFER_INPUT, "%s: no word of the vocabulary has a vector", options->vectors);
         goto done;
@@ -125,11 +131,12 @@ safer_status safer_lexicon_build(safer_lexicon **out, const safer_lexicon_option
 
     if (options->vocab_from_count) {
         sf_words_view view = sf_words_as_view(&vectors.words);
-        SF_TRY(sf_corpus_read(&draft.corpus, options->vocab_from, options->vocab_from_count, &view, options->threads,
-                              &options->progress, error));
+        SF_TRY(sf_corpus_of(&draft.corpus, (const safer_data *const *)inputs.sets, inputs.set_count, &view,
+                            options->threads, &options->progress, error));
+        sf_inputs_free(&inputs);
         report->texts = draft.corpus.texts;
         report->tokens = draft.corpus.tokens;
-        sf_draft_time(report, "read texts", &clock);
+        sf_draft_time(report, "count words", &clock);
     }
     size_t *known = &report->simlex_pairs;
     sf_vectors_normalise(vectors.values, vectors.words.count, vectors.dim, options->threads);
@@ -151,6 +158,7 @@ safer_status safer_lexicon_build(safer_lexicon **out, const safer_lexicon_option
     sf_draft_time(report, "all pairs", &clock);
     SF_TRY(sf_draft_finish(out, &draft, options, report, error));
 done:
+    sf_inputs_free(&inputs);
     sf_words_free(&vocab);
     sf_draft_free(&draft);
     sf_vectors_free(&vectors);

@@ -51,6 +51,7 @@ static void read_blocks(void *context, size_t begin, size_t end, int worker)
     reading *job = context;
     for (size_t i = begin; i < end; i++) {
         block *b = &job->blocks[i];
+        if (sf_meter_cancelled(&job->meter) || atomic_load(&job->no_memory)) return;
         for (size_t t = 0; t < BLOCK_TEXTS && i * BLOCK_TEXTS + t < job->texts; t++) {
             safer_row row = safer_data_row(job->data, i * BLOCK_TEXTS + t);
             if (read_text(job, b, &job->readers[worker], row, &b->lengths[t])) {
@@ -58,7 +59,7 @@ static void read_blocks(void *context, size_t begin, size_t end, int worker)
                 return;
             }
         }
-        if (sf_meter_add(&job->meter, BLOCK_TEXTS, worker)) return;
+        sf_meter_add(&job->meter, BLOCK_TEXTS, worker);
     }
 }
 
@@ -107,77 +108,18 @@ done:
     return status;
 }
 
-static safer_status start(sf_corpus *corpus, const sf_words_view *words, safer_error *error)
+safer_status sf_corpus_of(sf_corpus *out, const safer_data *const *sets, size_t count, const sf_words_view *words,
+                          int threads, const safer_progress *progress, safer_error *error)
 {
-    *corpus = (sf_corpus){0};
-    corpus->counts = sf_calloc(words->count, sizeof *corpus->counts);
-    corpus->offsets = sf_calloc(1, sizeof *corpus->offsets);
-    return corpus->counts && corpus->offsets ? SAFER_OK : sf_fail_memory(error);
-}
-
-safer_status sf_corpus_of(sf_corpus *out, const safer_data *data, const sf_words_view *words, int threads,
-                          const safer_progress *progress, safer_error *error)
-{
-    sf_corpus corpus;
-    safer_status status = start(&corpus, words, error);
-    if (status == SAFER_OK) status = read_data(&corpus, data, words, threads, progress, error);
+    safer_status status = SAFER_OK;
+    sf_corpus corpus = {0};
+    corpus.counts = sf_calloc(words->count, sizeof *corpus.counts);
+    corpus.offsets = sf_calloc(1, sizeof *corpus.offsets);
+    if (!corpus.counts || !corpus.offsets) status = sf_fail_memory(error);
+    for (size_t i = 0; i < count && status == SAFER_OK; i++)
+        status = read_data(&corpus, sets[i], words, threads, progress, error);
     if (status == SAFER_OK) *out = corpus;
     else sf_corpus_free(&corpus);
-    return status;
-}
-
-/* Loading is decompression and waits for nothing, so all files load at once. */
-typedef struct loading {
-    const char *const *paths;
-    safer_data **sets;
-    safer_status *statuses;
-    safer_error *errors;
-} loading;
-
-static void load_files(void *context, size_t begin, size_t end, int worker)
-{
-    loading *job = context;
-    (void)worker;
-    for (size_t i = begin; i < end; i++) {
-        job->statuses[i] = safer_data_load(&job->sets[i], job->paths[i], NULL, &job->errors[i]);
-    }
-}
-
-safer_status sf_corpus_read(sf_corpus *out, const char *const *paths, size_t count, const sf_words_view *words,
-                            int threads, const safer_progress *progress, safer_error *error)
-{
-    safer_status status;
-    sf_corpus corpus = {0};
-    loading job = {.paths = paths};
-    job.sets = sf_calloc(count, sizeof *job.sets);
-    job.statuses = sf_calloc(count, sizeof *job.statuses);
-    job.errors = sf_calloc(count, sizeof *job.errors);
-    if (!job.sets || !job.statuses || !job.errors) {
-        status = sf_fail_memory(error);
-        goto done;
-    }
-    SF_TRY(start(&corpus, words, error));
-    sf_parallel(threads, count, 1, load_files, &job);
-    for (size_t i = 0; i < count; i++) {
-        if (job.statuses[i] != SAFER_OK) {
-            if (error) *error = job.errors[i];
-            status = job.statuses[i];
-            goto done;
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        SF_TRY(read_data(&corpus, job.sets[i], words, threads, progress, error));
-        safer_data_free(job.sets[i]);
-        job.sets[i] = NULL;
-    }
-    *out = corpus;
-    corpus = (sf_corpus){0};
-done:
-    for (size_t i = 0; job.sets && i < count; i++) safer_data_free(job.sets[i]);
-    free(job.sets);
-    free(job.statuses);
-    free(job.errors);
-    sf_corpus_free(&corpus);
     return status;
 }
 

@@ -11,13 +11,9 @@ typedef struct sf_corpus {
     uint32_t *ids;     /* the words of each text that are in the set, in order */
 } sf_corpus;
 
-/* Reads data sets and looks their words up in `words`. */
-safer_status sf_corpus_read(sf_corpus *out, const char *const *paths, size_t count, const sf_words_view *words,
-                            int threads, const safer_progress *progress, safer_error *error);
-
-/* The same for a data set in memory. */
-safer_status sf_corpus_of(sf_corpus *out, const safer_data *data, const sf_words_view *words, int threads,
-                          const safer_progress *progress, safer_error *error);
+/* Looks the words of data sets up in `words`. */
+safer_status sf_corpus_of(sf_corpus *out, const safer_data *const *sets, size_t count, const sf_words_view *words,
+                          int threads, const safer_progress *progress, safer_error *error);
 
 void sf_corpus_free(sf_corpus *corpus);
 

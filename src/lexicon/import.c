@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "lexicon/draft.h"
+#include "lexicon/inputs.h"
 #include "lexicon/table.h"
 #include "lexicon/vectors.h"
 
@@ -53,6 +54,7 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     sf_table table = {0};
     sf_vectors vectors = {0};
     sf_draft draft = {0};
+    sf_inputs inputs = {0};
     double clock = sf_seconds();
     if (!report) report = &own;
     *report = (safer_lexicon_report){0};
@@ -71,20 +73,22 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     if (options->table) SF_TRY(sf_table_read(&table, options->table, error));
     else SF_TRY(sf_wordnet_read(&table, options->wordnet, error));
     report->table_phrases = table.phrases;
-    sf_draft_time(report, "read table", &clock);
+    SF_TRY(sf_inputs_load(&inputs, options, error));
+    sf_draft_time(report, "load files", &clock);
 
     if (options->vocab_from_count) {
         sf_words_view view = sf_words_as_view(&table.words);
-        SF_TRY(sf_corpus_read(&draft.corpus, options->vocab_from, options->vocab_from_count, &view, options->threads,
-                              &options->progress, error));
+        SF_TRY(sf_corpus_of(&draft.corpus, (const safer_data *const *)inputs.sets, inputs.set_count, &view,
+                            options->threads, &options->progress, error));
         report->texts = draft.corpus.texts;
         report->tokens = draft.corpus.tokens;
-        sf_draft_time(report, "read texts", &clock);
+        sf_draft_time(report, "count words", &clock);
     }
     SF_TRY(select_words(&draft, &table, &vocab, options, error));
 
     if (options->vectors) {
-        SF_TRY(sf_vectors_read(&vectors, options->vectors, &draft.words, options->threads, error));
+        SF_TRY(sf_vectors_parse(&vectors, inputs.vectors.bytes, inputs.vectors.length, options->vectors, &draft.words,
+                                options->threads, error));
         sf_vectors_normalise(vectors.values, vectors.words.count, vectors.dim, options->threads);
         report->vector_rows = vectors.rows;
         report->vector_dim = vectors.dim;
@@ -102,10 +106,11 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
             uint32_t x = sf_words_find(&draft.words, sf_words_string(&vectors.words, i), sf_words_length(&vectors.words, i));
             draft.rows[x] = vectors.values + i * vectors.dim;
         }
-        sf_draft_time(report, "read vectors", &clock);
+        sf_draft_time(report, "parse vectors", &clock);
     }
     SF_TRY(sf_draft_finish(out, &draft, options, report, error));
 done:
+    sf_inputs_free(&inputs);
     sf_words_free(&vocab);
     sf_table_free(&table);
     sf_draft_free(&draft);

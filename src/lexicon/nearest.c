@@ -104,6 +104,7 @@ static void rank_words(void *context, size_t begin, size_t end, int worker)
     scratch *s = &job->scratch[worker];
     for (size_t t = begin; t < end; t++) {
         uint32_t x = job->todo[t];
+        if (sf_meter_cancelled(&job->meter)) return;
         const uint32_t *members = g->members + g->member_offsets[g->component[x]];
         size_t size = sf_graph_component_size(g, g->component[x]), with_vector = 0, without = 0;
         const float *row = job->rows ? job->rows[x] : NULL;
@@ -135,7 +136,7 @@ static void rank_words(void *context, size_t begin, size_t end, int worker)
             qsort(keys, second, sizeof *keys, compare_keys);
             for (size_t k = 0; k < second; k++) *out++ = (uint32_t)keys[k];
         }
-        if (sf_meter_add(&job->meter, 1, worker)) return;
+        sf_meter_add(&job->meter, 1, worker);
     }
 }
 

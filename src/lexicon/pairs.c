@@ -77,7 +77,7 @@ static void search_tiles(void *context, size_t begin, size_t end, int worker)
         size_t a0 = t / job->tile_columns * TILE_ROWS, b0 = t % job->tile_columns * TILE_COLUMNS;
         size_t rows = job->count - a0 < TILE_ROWS ? job->count - a0 : TILE_ROWS;
         size_t columns = job->count - b0 < TILE_COLUMNS ? job->count - b0 : TILE_COLUMNS;
-        if (f->no_memory || f->failed) return;
+        if (f->no_memory || f->failed || sf_meter_cancelled(&job->meter)) return;
         if (b0 + columns <= a0 + 1) continue; /* wholly below the diagonal */
         dnnl_dim_t M = (dnnl_dim_t)rows, N = (dnnl_dim_t)columns, K = (dnnl_dim_t)job->dim;
         if (dnnl_sgemm('N', 'T', M, N, K, 1.0f, job->values + a0 * job->dim, K, job->values + b0 * job->dim, K, 0.0f,
@@ -86,7 +86,7 @@ static void search_tiles(void *context, size_t begin, size_t end, int worker)
             return;
         }
         for (size_t i = 0; i < rows; i++) scan_row(job, f, f->tile + i * TILE_COLUMNS, a0 + i, b0, columns);
-        if (sf_meter_add(&job->meter, 1, worker)) return;
+        sf_meter_add(&job->meter, 1, worker);
     }
 }
 

@@ -96,7 +96,7 @@ safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *l, con
     sf_corpus corpus = {0};
     double *scratch = NULL, *products = NULL; /* products: (radius, text) */
     safer_survey survey = {0};
-    SF_TRY(sf_corpus_of(&corpus, data, &l->words, threads, progress, error));
+    SF_TRY(sf_corpus_of(&corpus, &data, 1, &l->words, threads, progress, error));
     scratch = sf_alloc(sf_corpus_longest(&corpus), sizeof *scratch);
     products = sf_alloc(SAFER_SURVEY_RADII * (corpus.texts ? corpus.texts : 1), sizeof *products);
     if (!scratch || !products) {

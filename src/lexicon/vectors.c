@@ -7,7 +7,6 @@
 #include "lexicon/vectors.h"
 
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -364,15 +363,6 @@ done:
     free(job.spans);
     free(job.values);
     if (status != SAFER_OK) sf_vectors_free(out);
-    return status;
-}
-
-safer_status sf_vectors_read(sf_vectors *out, const char *path, const sf_words *keep, int threads, safer_error *error)
-{
-    sf_file file = {0};
-    safer_status status = sf_file_read(&file, path, error);
-    if (status == SAFER_OK) status = sf_vectors_parse(out, file.bytes, file.length, path, keep, threads, error);
-    sf_file_free(&file);
     return status;
 }
 

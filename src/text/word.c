@@ -18,6 +18,11 @@ void sf_word_reader_free(sf_word_reader *reader) { sf_buffer_free(&reader->key);
 static size_t letter_at(const char *p, const char *end, uint32_t *code)
 {
     if (p >= end) return 0;
+    unsigned char byte = (unsigned char)*p;
+    if (byte < 0x80) {
+        *code = byte;
+        return (byte | 0x20u) - 'a' < 26;
+    }
     size_t step = sf_utf8_decode(p, end, code);
     return step && sf_is_letter(*code) ? step : 0;
 }
@@ -48,29 +53,43 @@ int sf_word_reader_next(sf_word_reader *reader, sf_word *word)
         return 0;
     }
 
+    /* Lower-cases into the key letter by letter; this loop reads every text there is, so
+     * room is made ahead and ASCII takes no calls. */
     sf_buffer *key = &reader->key;
     sf_buffer_clear(key);
     word->begin = (size_t)(p - reader->text);
     int all_lower = 1, all_upper = 1, title = 1, first = 1, first_lower = 0;
     while (step) {
-        char bytes[4];
-        uint32_t lower = sf_lower(code);
-        if (sf_buffer_add(key, bytes, sf_utf8_encode(lower, bytes))) return -1;
-        all_lower &= code == lower;
-        all_upper &= code == sf_upper(lower);
-        title &= code == (first ? sf_title(lower) : lower);
-        if (first) first_lower = code == lower;
+        if (key->capacity - key->length < 8 && sf_buffer_reserve(key, 64)) return -1;
+        char *out = key->bytes + key->length;
+        if (code < 0x80) {
+            int is_lower = (code & 0x20) != 0;
+            *out = (char)(code | 0x20);
+            key->length++;
+            all_lower &= is_lower;
+            all_upper &= !is_lower;
+            title &= is_lower != first;
+            if (first) first_lower = is_lower;
+        } else {
+            uint32_t lower = sf_lower(code);
+            key->length += sf_utf8_encode(lower, out);
+            all_lower &= code == lower;
+            all_upper &= code == sf_upper(lower);
+            title &= code == (first ? sf_title(lower) : lower);
+            if (first) first_lower = code == lower;
+        }
         first = 0;
         p += step;
         step = letter_at(p, end, &code);
         if (step == 0) {
             size_t mark = apostrophe_at(p, end);
             if (mark && (step = letter_at(p + mark, end, &code)) != 0) {
-                if (sf_buffer_add_byte(key, '\'')) return -1;
+                key->bytes[key->length++] = '\'';
                 p += mark;
             }
         }
     }
+    key->bytes[key->length] = '\0';
     word->end = reader->at = (size_t)(p - reader->text);
     word->key = key->bytes;
     word->key_length = key->length;
@@ -133,6 +152,7 @@ int sf_word_is_one(const char *key, size_t length)
 
 sf_admission sf_word_admit(const char *key, size_t length)
 {
+    if (length == 0) return SF_REFUSED;
     sf_buffer surface[3] = {{0}, {0}, {0}};
     sf_admission result = SF_CASELESS;
     for (int pattern = SF_LOWER; pattern <= SF_UPPER; pattern++) {

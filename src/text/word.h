@@ -52,9 +52,9 @@ int sf_word_is_one(const char *key, size_t length);
 
 /* May this key take another word's place? It must come back from reading what is
  * rendered: the same single word, the same pattern, for every pattern. This refuses
- * phrases, digits, single letters ("A" is both title and upper), ß and decomposed
- * accents. Words of scripts without case have one pattern only, and may be exchanged
- * only among themselves. */
+ * phrases, digits, single letters ("A" is both title and upper), final sigma (its capital
+ * is that of σ) and decomposed accents. Words of scripts without case have one pattern
+ * only, and may be exchanged only among themselves. */
 typedef enum sf_admission { SF_REFUSED, SF_CASED, SF_CASELESS, SF_ADMISSION_NO_MEMORY } sf_admission;
 
 sf_admission sf_word_admit(const char *key, size_t length);

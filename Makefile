@@ -1,0 +1,88 @@
+# The short way in; CMake does the work. `make help` lists the targets.
+#
+#   JOBS=N        parallel compilations (default: the number of processors)
+#   PREFIX=DIR    where to install (default /usr/local), below DESTDIR if set
+#   SECONDS=N     how long to fuzz each target (default 60)
+#   BOOTSTRAP=:   do not look for missing packages
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+PREFIX ?= /usr/local
+BOOTSTRAP ?= scripts/bootstrap
+ifeq ($(origin SECONDS),undefined)
+SECONDS := 60
+endif
+
+# A build below this one takes its parallelism from JOBS, not from this make.
+cmake := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake
+# $(call configure,FOLDER,OPTIONS) and $(call compile,FOLDER)
+configure = $(cmake) -S . -B $(1) $(2) >/dev/null
+compile = $(cmake) --build $(1) -j $(JOBS)
+# $(call check,FOLDER,RUNNER): the tests, and a closing line that counts their cases.
+check = $(2) ctest --test-dir $(1) --output-on-failure --output-junit $(abspath $(1))/tests.xml \
+  --test-output-size-passed 1000000 --test-output-size-failed 1000000; status=$$?; \
+  awk -f scripts/count-tests.awk $(1)/tests.xml; exit $$status
+
+sanitized := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1
+
+.PHONY: all bootstrap build clang demo test bench asan tsan fuzz install clean help
+.NOTPARALLEL:
+
+all: build
+
+bootstrap: # 3: no apt-get here; CMake will say what it cannot find
+	@$(BOOTSTRAP) || test $$? = 3
+
+build: bootstrap
+	@$(call configure,build)
+	@$(call compile,build)
+
+clang: bootstrap
+	@$(call configure,build-clang,-DCMAKE_C_COMPILER=clang)
+	@$(call compile,build-clang)
+
+demo: build
+	@scripts/demo
+
+test: build clang
+	@$(call check,build)
+
+bench: build
+	@for program in build/bench/bench_*; do \
+	  test ! -f "$$program" || test ! -x "$$program" || { echo "== $${program##*/}"; "$$program" || exit 1; }; \
+	done
+
+asan: bootstrap
+	@$(call configure,build-asan,$(sanitized) -DCMAKE_C_COMPILER=gcc -DSAFER_SANITIZE=address$(comma)undefined)
+	@$(call compile,build-asan)
+	@$(call check,build-asan)
+
+# Without address randomisation: its widest setting does not leave room for the shadow memory.
+tsan: bootstrap
+	@$(call configure,build-tsan,$(sanitized) -DCMAKE_C_COMPILER=clang -DSAFER_SANITIZE=thread)
+	@$(call compile,build-tsan)
+	@$(call check,build-tsan,setarch -R)
+
+fuzz: bootstrap
+	@$(call configure,build-fuzz,$(sanitized) -DCMAKE_C_COMPILER=clang -DSAFER_FUZZ=ON \
+	  -DSAFER_SANITIZE=address$(comma)undefined)
+	@JOBS=$(JOBS) scripts/fuzz $(SECONDS)
+
+install: bootstrap
+	@$(call configure,build,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
+	@$(call compile,build)
+	@DESTDIR=$(DESTDIR) $(cmake) --install build
+
+clean:
+	rm -rf build build-asan build-clang build-fuzz build-tsan out/demo
+
+help:
+	@echo 'make            build build/safer and the library, installing missing packages first'
+	@echo 'make demo       make up data, build a lexicon from it, look inside'
+	@echo 'make test       build with gcc and clang, run the tests'
+	@echo 'make bench      run the benchmarks'
+	@echo 'make asan       the tests under AddressSanitizer and UBSan; make tsan: ThreadSanitizer'
+	@echo 'make fuzz       fuzz every parser for SECONDS=60 seconds each'
+	@echo 'make install    install below PREFIX=/usr/local (and DESTDIR)'
+	@echo 'make bootstrap  only install missing packages; make BOOTSTRAP=: never does'
+	@echo 'make clean      remove the build folders'
+
+comma := ,

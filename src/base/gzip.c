@@ -1,0 +1,61 @@
+/* gzip, with its checksums verified. */
+#include "base/gzip.h"
+
+#include <string.h>
+#include <zlib.h>
+
+int sf_is_gzip(const char *bytes, size_t length) { return length >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0; }
+
+/* One member; *length is what it took. */
+static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *length, const char *name, safer_error *error)
+{
+    z_stream stream = {0};
+    size_t fed = 0;
+    safer_status status = SAFER_OK;
+    int code = inflateInit2(&stream, 15 + 16); /* the largest window, a gzip frame */
+    if (code != Z_OK) return sf_fail_memory(error);
+    while (code != Z_STREAM_END) {
+        if (stream.avail_in == 0) {
+            size_t more = *length - fed < 1u << 30 ? *length - fed : 1u << 30;
+            stream.next_in = (Bytef *)(uintptr_t)(bytes + fed);
+            stream.avail_in = (uInt)more;
+            fed += more;
+        }
+        if (sf_buffer_reserve(out, 1 << 18)) {
+            status = sf_fail_memory(error);
+            break;
+        }
+        size_t room = out->capacity - out->length - 1;
+        stream.next_out = (Bytef *)(out->bytes + out->length);
+        stream.avail_out = room < 1u << 30 ? (uInt)room : 1u << 30;
+        uInt before = stream.avail_out;
+        code = inflate(&stream, Z_NO_FLUSH);
+        out->length += before - stream.avail_out;
+        if (code == Z_MEM_ERROR) status = sf_fail_memory(error);
+        else if (code == Z_BUF_ERROR || (code == Z_OK && stream.avail_in == 0 && fed == *length && stream.avail_out == before))
+            status = sf_fail(error, SAFER_INPUT, "cannot unpack %s: truncated gzip data", name);
+        else if (code != Z_OK && code != Z_STREAM_END)
+            status = sf_fail(error, SAFER_INPUT, "cannot unpack %s: damaged gzip data (%s)", name, stream.msg ? stream.msg : "no reason given");
+        if (status != SAFER_OK) break;
+    }
+    *length = fed - stream.avail_in;
+    inflateEnd(&stream);
+    return status;
+}
+
+safer_status sf_gunzip(sf_buffer *out, const char *bytes, size_t length, const char *name, safer_error *error)
+{
+    while (length) {
+        size_t taken = length;
+        if (!sf_is_gzip(bytes, length)) {
+            for (size_t i = 0; i < length; i++)
+                if (bytes[i]) return sf_fail(error, SAFER_INPUT, "cannot unpack %s: something follows the gzip data", name);
+            break; /* padding, as on tapes */
+        }
+        safer_status status = inflate_member(out, bytes, &taken, name, error);
+        if (status != SAFER_OK) return status;
+        bytes += taken;
+        length -= taken;
+    }
+    return sf_buffer_add(out, "", 0) ? sf_fail_memory(error) : SAFER_OK; /* terminated even when empty */
+}

@@ -1,0 +1,118 @@
+/* The data set as an object: rows, labels and their order. */
+#include "data/data.h"
+
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+safer_data_options safer_data_options_default(void) { return (safer_data_options){.seed = 1}; }
+
+void safer_data_free(safer_data *data)
+{
+    if (!data) return;
+    sf_buffer_free(&data->arena);
+    free(data->rows);
+    sf_words_free(&data->labels);
+    free(data->order);
+    free(data);
+}
+
+size_t safer_data_size(const safer_data *data) { return data->count; }
+
+safer_row safer_data_row(const safer_data *data, size_t index)
+{
+    assert(index < data->count);
+    const sf_row *row = &data->rows[index];
+    return (safer_row){
+        .id = data->arena.bytes + row->id,
+        .text = data->arena.bytes + row->text,
+        .text_length = row->text_length,
+        .label = row->label == SF_NONE ? -1 : (int)row->label,
+    };
+}
+
+size_t safer_data_label_count(const safer_data *data) { return data->labels.count; }
+
+const char *safer_data_label(const safer_data *data, size_t label)
+{
+    assert(label < data->labels.count);
+    return sf_words_string(&data->labels, data->order[label]);
+}
+
+/* ------------------------------------------------------------ label order */
+
+/* A label that is a whole number. It may have any number of digits, so it is compared
+ * as text: leading zeros off, then the longer is the larger. */
+typedef struct number {
+    int negative;
+    const char *digits; /* without leading zeros; empty for 0 */
+    size_t length;
+} number;
+
+static int number_of(const char *label, number *out)
+{
+    const char *digits = label + (*label == '-');
+    size_t length = strspn(digits, "0123456789");
+    if (length == 0 || digits[length]) return 0;
+    size_t zeros = strspn(digits, "0");
+    *out = (number){*label == '-', digits + zeros, length - zeros};
+    return 1;
+}
+
+static int number_compare(const number *a, const number *b)
+{
+    if (a->negative != b->negative) return a->negative ? -1 : 1;
+    int larger = a->length != b->length ? (a->length > b->length ? 1 : -1) : memcmp(a->digits, b->digits, a->length);
+    return a->negative ? -larger : larger;
+}
+
+int sf_label_compare(const char *a, const char *b)
+{
+    number x, y;
+    int a_number = number_of(a, &x), b_number = number_of(b, &y);
+    if (a_number != b_number) return a_number ? -1 : 1;
+    if (a_number) {
+        int order = number_compare(&x, &y);
+        if (order) return order;
+    }
+    return strcmp(a, b); /* also tells "1" from "01" */
+}
+
+typedef struct named {
+    const char *name;
+    uint32_t number;
+} named;
+
+static int named_compare(const void *a, const void *b)
+{
+    return sf_label_compare(((const named *)a)->name, ((const named *)b)->name);
+}
+
+safer_status sf_data_sort_labels(safer_data *data, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    uint32_t count = data->labels.count;
+    named *sorted = sf_alloc(count, sizeof *sorted);
+    uint32_t *order = sf_alloc(count, sizeof *order), *position = sf_alloc(count, sizeof *position);
+    if (!sorted || !order || !position) {
+        free(order);
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (uint32_t i = 0; i < count; i++) sorted[i] = (named){sf_words_string(&data->labels, i), i};
+    qsort(sorted, count, sizeof *sorted, named_compare);
+    for (uint32_t k = 0; k < count; k++) {
+        order[k] = sorted[k].number;
+        position[sorted[k].number] = k;
+    }
+    for (size_t i = 0; i < data->count; i++)
+        if (data->rows[i].label != SF_NONE) data->rows[i].label = position[data->rows[i].label];
+    free(data->order);
+    data->order = order;
+done:
+    free(sorted);
+    free(position);
+    return status;
+}

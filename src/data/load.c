@@ -1,0 +1,175 @@
+/* Loading a data set: which reader a path needs, and the way through it. */
+#define _GNU_SOURCE
+#include "data/loader.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+safer_status sf_format_parse(sf_format *out, const char *name, safer_error *error)
+{
+    static const struct {
+        const char *name;
+        sf_format format;
+    } known[] = {
+        {"tsv", SF_FORMAT_TSV},           {"csv", SF_FORMAT_CSV},       {"jsonl", SF_FORMAT_JSONL},
+        {"fasttext", SF_FORMAT_FASTTEXT}, {"folder", SF_FORMAT_FOLDER},
+    };
+    *out = SF_FORMAT_UNKNOWN;
+    if (!name) return SAFER_OK;
+    for (size_t i = 0; i < sizeof known / sizeof *known && *out == SF_FORMAT_UNKNOWN; i++)
+        if (strcmp(name, known[i].name) == 0) *out = known[i].format;
+    if (*out != SF_FORMAT_UNKNOWN) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "format is \"%s\"; it must be tsv, csv, jsonl, fasttext or folder", name);
+}
+
+/* -------------------------------------------------------------- detection */
+
+/* Whether the first `length` bytes of the name end in `ending`, in any case. */
+static int has_ending(const char *name, size_t length, const char *ending)
+{
+    size_t n = strlen(ending);
+    if (length < n) return 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = name[length - n + i];
+        if (c >= 'A' && c <= 'Z') c = (char)(c | 0x20);
+        if (c != ending[i]) return 0;
+    }
+    return 1;
+}
+
+/* What the name says. *is_text: it ends like fastText's files, and like any text's. */
+static sf_format format_by_name(const char *name, int *is_text)
+{
+    static const char *const packed[] = {".gz", ".xz", ".zst", ".bz2", ".zip", ".tar"};
+    size_t length = strlen(name), before;
+    do {
+        before = length;
+        for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
+            if (has_ending(name, length, packed[i])) length -= strlen(packed[i]);
+    } while (length < before);
+
+    *is_text = has_ending(name, length, ".txt") || has_ending(name, length, ".ft");
+    if (has_ending(name, length, ".tsv")) return SF_FORMAT_TSV;
+    if (has_ending(name, length, ".csv")) return SF_FORMAT_CSV;
+    if (has_ending(name, length, ".jsonl") || has_ending(name, length, ".ndjson") ||
+        has_ending(name, length, ".json"))
+        return SF_FORMAT_JSONL;
+    return SF_FORMAT_UNKNOWN;
+}
+
+safer_status sf_format_detect(sf_format *out, const char *name, const char *bytes, size_t length,
+                              safer_error *error)
+{
+    int is_text;
+    sf_format format = format_by_name(name, &is_text);
+    if (format == SF_FORMAT_UNKNOWN) {
+        size_t mark = sf_mark_length(bytes, length), tabs = 0;
+        const char *p = bytes + mark, *end = bytes + length;
+        while (p < end && (*p == ' ' || *p == '\n' || *p == '\r')) p++;
+        for (const char *c = p; c < end && *c != '\n'; c++) tabs += *c == '\t';
+        if (end - p >= 9 && memcmp(p, "__label__", 9) == 0) format = SF_FORMAT_FASTTEXT;
+        else if (!is_text && p < end && *p == '{') format = SF_FORMAT_JSONL;
+        else if (!is_text && tabs == 2) format = SF_FORMAT_TSV;
+    }
+    if (format == SF_FORMAT_UNKNOWN)
+        return sf_fail(error, SAFER_INPUT,
+                       "cannot tell the format of %s by its name or contents; pass --format tsv, csv, jsonl, "
+                       "fasttext or folder",
+                       name);
+    *out = format;
+    return SAFER_OK;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static safer_status read_bytes(sf_loader *loader, sf_format format, const char *bytes, size_t length,
+                               safer_error *error)
+{
+    if (length == 0) return SAFER_OK; /* no rows, whatever the format */
+    size_t mark = sf_mark_length(bytes, length);
+    bytes += mark;
+    length -= mark;
+    switch (format) {
+    case SF_FORMAT_TSV: return sf_read_tsv(loader, bytes, length, error);
+    case SF_FORMAT_CSV: return sf_read_csv(loader, bytes, length, error);
+    case SF_FORMAT_JSONL: return sf_read_jsonl(loader, bytes, length, error);
+    case SF_FORMAT_FASTTEXT: return sf_read_fasttext(loader, bytes, length, error);
+    case SF_FORMAT_UNKNOWN:
+    case SF_FORMAT_FOLDER: break;
+    }
+    return sf_fail(error, SAFER_INVALID, "%s: a folder cannot be read as a file", loader->name);
+}
+
+safer_status sf_data_parse(safer_data **out, sf_format format, const char *bytes, size_t length, const char *name,
+                           const safer_data_options *options, safer_error *error)
+{
+    safer_status status;
+    sf_loader loader = {0};
+    SF_TRY(sf_loader_start(&loader, name, options, error));
+    SF_TRY(read_bytes(&loader, format, bytes, length, error));
+    SF_TRY(sf_loader_finish(&loader, NULL, out, error));
+done:
+    sf_loader_free(&loader);
+    return status;
+}
+
+/* Reads PATH as a folder when it is one, on disk or in an archive; `sure` when the
+ * caller said so. *taken: it was. A member of an archive that is not named like a data
+ * file is looked for as a folder first: most such names are, and then the archive is
+ * gone through only once. */
+static safer_status try_folder(sf_loader *loader, const char *path, int sure, int *taken, safer_error *error)
+{
+    struct stat info;
+    *taken = 1;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return sf_read_folder(loader, path, error);
+
+    size_t split = sf_archive_split(path), files = 0;
+    int is_text = 0;
+    if (!sure && (!split || format_by_name(path + split + 1, &is_text) != SF_FORMAT_UNKNOWN || is_text)) {
+        *taken = 0;
+        return SAFER_OK;
+    }
+    char *archive = sf_strndup(path, split ? split : strlen(path));
+    if (!archive) return sf_fail_memory(error);
+    safer_status status =
+        sf_read_archive_folder(loader, archive, split ? path + split + 1 : NULL, &files, error);
+    free(archive);
+    *taken = sure || files > 0;
+    return status;
+}
+
+static safer_status read_file(sf_loader *loader, const char *path, sf_format format, safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    SF_TRY(sf_file_read(&file, path, error));
+    if (format == SF_FORMAT_UNKNOWN && file.length)
+        SF_TRY(sf_format_detect(&format, path, file.bytes, file.length, error));
+    SF_TRY(read_bytes(loader, format, file.bytes, file.length, error));
+done:
+    sf_file_free(&file);
+    return status;
+}
+
+safer_status safer_data_load(safer_data **out, const char *path, const safer_data_options *options,
+                             safer_error *error)
+{
+    safer_status status;
+    safer_data_options defaults = safer_data_options_default();
+    sf_loader loader = {0};
+    sf_format format;
+    int taken = 0;
+    if (!options) options = &defaults;
+    SF_TRY(sf_format_parse(&format, options->format, error));
+    SF_TRY(sf_loader_start(&loader, path, options, error));
+    if (format == SF_FORMAT_UNKNOWN || format == SF_FORMAT_FOLDER)
+        SF_TRY(try_folder(&loader, path, format == SF_FORMAT_FOLDER, &taken, error));
+    if (!taken) SF_TRY(read_file(&loader, path, format, error));
+    SF_TRY(sf_loader_finish(&loader, taken ? "expected files CLASS/NAME.txt below it" : NULL, out, error));
+done:
+    sf_loader_free(&loader);
+    return status;
+}

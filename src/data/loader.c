@@ -1,0 +1,217 @@
+/* Rows on their way into a data set: checked, copied, labelled. */
+#include "data/loader.h"
+
+#include "base/memory.h"
+#include "text/unicode.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The largest text: lengths up to here fit the 32-bit offsets of the rooms after us. */
+static const size_t longest_text = (size_t)1 << 31;
+
+safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_data_options *options,
+                             safer_error *error)
+{
+    loader->name = name;
+    loader->seed = options->seed;
+    loader->limit = options->limit;
+    loader->repair = options->repair;
+    loader->strip_breaks = options->strip_breaks;
+    loader->labels_fixed = options->labels_of != NULL;
+    safer_status status = sf_sample_parse(&loader->sample, options->sample, error);
+    if (status != SAFER_OK) return status;
+    loader->data = sf_calloc(1, sizeof *loader->data);
+    if (!loader->data) return sf_fail_memory(error);
+    const safer_data *known = options->labels_of;
+    for (size_t i = 0; known && i < safer_data_label_count(known); i++) {
+        const char *label = safer_data_label(known, i);
+        uint32_t number;
+        status = sf_words_add(&loader->data->labels, label, strlen(label), &number, error);
+        if (status != SAFER_OK) return status;
+    }
+    return SAFER_OK;
+}
+
+safer_status sf_loader_finish(sf_loader *loader, const char *expected, safer_data **out, safer_error *error)
+{
+    safer_status status;
+    if (loader->data->count == 0) {
+        if (expected) return sf_fail(error, SAFER_INPUT, "%s holds no rows: %s", loader->name, expected);
+        return sf_fail(error, SAFER_INPUT, "%s holds no rows", loader->name);
+    }
+    SF_TRY(sf_data_sort_labels(loader->data, error));
+    SF_TRY(sf_data_sample(loader->data, loader->sample, loader->seed, loader->limit, error));
+    *out = loader->data;
+    loader->data = NULL;
+done:
+    return status;
+}
+
+void sf_loader_free(sf_loader *loader)
+{
+    safer_data_free(loader->data);
+    sf_buffer_free(&loader->repaired);
+    *loader = (sf_loader){0};
+}
+
+/* ----------------------------------------------------------------- errors */
+
+safer_status sf_loader_fail(const sf_loader *loader, size_t line, safer_error *error, const char *format, ...)
+{
+    char reason[sizeof error->message];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    if (line == 0) return sf_fail(error, SAFER_INPUT, "%s: %s", loader->name, reason);
+    return sf_fail(error, SAFER_INPUT, "%s: line %zu: %s", loader->name, line, reason);
+}
+
+int sf_clip(const char *bytes, size_t length, size_t most)
+{
+    if (length > most) {
+        length = most;
+        while (length && ((unsigned char)bytes[length] & 0xc0) == 0x80) length--;
+    }
+    return (int)length;
+}
+
+/* A label that the other set lacks: say which it has. */
+static safer_status fail_label(const sf_loader *loader, sf_span label, size_t line, safer_error *error)
+{
+    const sf_words *labels = &loader->data->labels;
+    char known[400] = "none";
+    size_t used = 0;
+    for (uint32_t i = 0; i < labels->count; i++) { /* they were added in ascending order */
+        const char *name = sf_words_string(labels, i);
+        int room = sf_clip(name, strlen(name), 60);
+        if (used + (size_t)room + 8 > sizeof known) {
+            snprintf(known + used, sizeof known - used, ", ...");
+            break;
+        }
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%.*s", i ? ", " : "", room, name);
+    }
+    return sf_loader_fail(loader, line, error, "unknown label \"%.*s\" (known: %s)",
+                          sf_clip(label.bytes, label.length, 80), label.bytes, known);
+}
+
+/* ------------------------------------------------------------------- rows */
+
+safer_status sf_loader_check(sf_loader *loader, sf_span *row, size_t line, safer_error *error)
+{
+    size_t valid = sf_utf8_valid(row->bytes, row->length);
+    if (valid == row->length) return SAFER_OK;
+    if (!loader->repair)
+        return sf_loader_fail(loader, line, error,
+                              "not valid UTF-8 at byte offset %zu of the row (0x%02X); convert the file, or ask "
+                              "for repair",
+                              valid, (unsigned)(unsigned char)row->bytes[valid]);
+    sf_buffer_clear(&loader->repaired);
+    if (sf_utf8_repair(&loader->repaired, row->bytes, row->length)) return sf_fail_memory(error);
+    *row = (sf_span){loader->repaired.bytes, loader->repaired.length};
+    return SAFER_OK;
+}
+
+/* The length of a line break in HTML at the start of the bytes, or 0. */
+static size_t break_length(const char *bytes, size_t length)
+{
+    static const char *const forms[] = {"<br />", "<br/>", "<br>"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t n = strlen(forms[i]);
+        if (length >= n && memcmp(bytes, forms[i], n) == 0) return n;
+    }
+    return 0;
+}
+
+/* Appends the text with a space for every line break. Room is there already: the
+ * result is never longer. */
+static void add_without_breaks(sf_buffer *arena, sf_span text)
+{
+    const char *p = text.bytes, *end = p + text.length;
+    char *out = arena->bytes + arena->length;
+    while (p < end) {
+        const char *angle = memchr(p, '<', (size_t)(end - p));
+        size_t plain = (size_t)((angle ? angle : end) - p);
+        memcpy(out, p, plain);
+        out += plain;
+        p += plain;
+        if (p == end) break;
+        size_t skip = break_length(p, (size_t)(end - p));
+        *out++ = skip ? ' ' : '<';
+        p += skip ? skip : 1;
+    }
+    arena->length = (size_t)(out - arena->bytes);
+}
+
+static safer_status label_number(sf_loader *loader, sf_span label, size_t line, uint32_t *number, safer_error *error)
+{
+    *number = SF_NONE;
+    if (label.length == 0) return SAFER_OK;
+    if (memchr(label.bytes, '\0', label.length))
+        return sf_loader_fail(loader, line, error, "the label holds a NUL character");
+    if (!loader->labels_fixed) return sf_words_add(&loader->data->labels, label.bytes, label.length, number, error);
+    *number = sf_words_find(&loader->data->labels, label.bytes, label.length);
+    return *number == SF_NONE ? fail_label(loader, label, line, error) : SAFER_OK;
+}
+
+safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line,
+                           safer_error *error)
+{
+    safer_data *data = loader->data;
+    sf_buffer *arena = &data->arena;
+    sf_row row = {.id = arena->length};
+    char number[24];
+    if (text.length > longest_text)
+        return sf_loader_fail(loader, line, error, "a text of %zu bytes; the longest possible is 2^31", text.length);
+    if (id.length == 0) {
+        id.bytes = number;
+        id.length = (size_t)snprintf(number, sizeof number, "%zu", data->count + 1);
+    } else if (memchr(id.bytes, '\0', id.length)) {
+        return sf_loader_fail(loader, line, error, "the id holds a NUL character");
+    }
+    safer_status status = label_number(loader, label, line, &row.label, error);
+    if (status != SAFER_OK) return status;
+
+    if (sf_buffer_reserve(arena, id.length + text.length + 2) ||
+        sf_grow(&data->rows, &data->capacity, data->count + 1, sizeof *data->rows))
+        return sf_fail_memory(error);
+    (void)sf_buffer_add(arena, id.bytes, id.length); /* cannot fail: reserved */
+    (void)sf_buffer_add_byte(arena, '\0');
+    row.text = arena->length;
+    if (loader->strip_breaks) add_without_breaks(arena, text);
+    else (void)sf_buffer_add(arena, text.bytes, text.length);
+    row.text_length = arena->length - row.text;
+    (void)sf_buffer_add_byte(arena, '\0');
+    data->rows[data->count++] = row;
+    return SAFER_OK;
+}
+
+/* ------------------------------------------------------------------ lines */
+
+int sf_lines_next(sf_lines *lines, sf_span *line)
+{
+    if (lines->at == lines->end) return 0;
+    const char *begin = lines->at, *feed = memchr(begin, '\n', (size_t)(lines->end - begin));
+    const char *stop = feed ? feed : lines->end;
+    lines->at = feed ? feed + 1 : lines->end;
+    lines->number++;
+    if (feed && stop > begin && stop[-1] == '\r') stop--;
+    *line = (sf_span){begin, (size_t)(stop - begin)};
+    return 1;
+}
+
+size_t sf_lines_trim(const char *bytes, size_t length)
+{
+    while (length && bytes[length - 1] == '\n') {
+        length--;
+        if (length && bytes[length - 1] == '\r') length--;
+    }
+    return length;
+}
+
+size_t sf_mark_length(const char *bytes, size_t length)
+{
+    return length >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}

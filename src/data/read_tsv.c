@@ -1,0 +1,95 @@
+/* TSV: one row a line, id TAB label TAB text.
+ *
+ * A tab, line feed, carriage return or backslash inside a column is written \t \n \r \\ ;
+ * nothing else may follow a backslash, so that a file with other habits (Windows paths,
+ * LaTeX) is noticed instead of being read wrongly. Empty lines may end the file. */
+#include "data/loader.h"
+
+#include "text/unicode.h"
+
+#include <string.h>
+
+static char escaped(char letter)
+{
+    switch (letter) {
+    case '\\': return '\\';
+    case 't': return '\t';
+    case 'n': return '\n';
+    case 'r': return '\r';
+    default: return '\0';
+    }
+}
+
+/* Decodes a column. One without a backslash is returned as it is, others land in
+ * `scratch`, where room for the whole row was made. */
+static safer_status decode(const sf_loader *loader, sf_span *column, sf_buffer *scratch, size_t line,
+                           safer_error *error)
+{
+    const char *p = column->bytes, *end = p + column->length;
+    const char *slash = memchr(p, '\\', column->length);
+    if (!slash) return SAFER_OK;
+    char *begin = scratch->bytes + scratch->length, *out = begin;
+    while (slash) {
+        memcpy(out, p, (size_t)(slash - p));
+        out += slash - p;
+        if (slash + 1 == end)
+            return sf_loader_fail(loader, line, error, "a column ends in a backslash (write \\\\ for one)");
+        char meant = escaped(slash[1]);
+        if (!meant) {
+            uint32_t code;
+            return sf_loader_fail(loader, line, error, "unknown escape \\%.*s (known: \\\\ \\t \\n \\r)",
+                                  (int)sf_utf8_decode(slash + 1, end, &code), slash + 1);
+        }
+        *out++ = meant;
+        p = slash + 2;
+        slash = memchr(p, '\\', (size_t)(end - p));
+    }
+    memcpy(out, p, (size_t)(end - p));
+    out += end - p;
+    *column = (sf_span){begin, (size_t)(out - begin)};
+    scratch->length += column->length;
+    return SAFER_OK;
+}
+
+static safer_status read_row(sf_loader *loader, sf_span row, sf_buffer *scratch, size_t line, safer_error *error)
+{
+    sf_span column[3];
+    size_t columns = 0;
+    const char *p = row.bytes, *end = p + row.length;
+    for (;;) {
+        const char *tab = memchr(p, '\t', (size_t)(end - p)), *stop = tab ? tab : end;
+        if (columns < 3) column[columns] = (sf_span){p, (size_t)(stop - p)};
+        columns++;
+        if (!tab) break;
+        p = tab + 1;
+    }
+    if (columns != 3)
+        return sf_loader_fail(loader, line, error, "%zu column%s, but TSV has 3: id, label, text%s", columns,
+                              columns == 1 ? "" : "s", columns > 3 ? " (a tab inside a text is written \\t)" : "");
+    sf_buffer_clear(scratch);
+    if (sf_buffer_reserve(scratch, row.length)) return sf_fail_memory(error);
+    for (size_t i = 0; i < 3; i++) {
+        safer_status status = decode(loader, &column[i], scratch, line, error);
+        if (status != SAFER_OK) return status;
+    }
+    return sf_loader_add(loader, column[0], column[1], column[2], line, error);
+}
+
+safer_status sf_read_tsv(sf_loader *loader, const char *bytes, size_t length, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_lines lines = {.at = bytes, .end = bytes + sf_lines_trim(bytes, length)};
+    sf_buffer scratch = {0};
+    sf_span row;
+    while (sf_lines_next(&lines, &row)) {
+        if (row.length == 0) {
+            status = sf_loader_fail(loader, lines.number, error, "an empty line inside the file");
+            goto done;
+        }
+        SF_TRY(sf_loader_check(loader, &row, lines.number, error));
+        SF_TRY(read_row(loader, row, &scratch, lines.number, error));
+    }
+done:
+    sf_buffer_free(&scratch);
+    return status;
+}

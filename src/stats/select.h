@@ -1,0 +1,23 @@
+/* Choosing a class by vote, and saying whether the vote was clear.
+ *
+ * Without a label the class to certify is chosen on n0 samples of their own; those are never
+ * used for the certificate, since the samples that chose a class flatter it. */
+#ifndef SF_STATS_SELECT_H
+#define SF_STATS_SELECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sf_election {
+    size_t winner;    /* the class with most votes; of several, the first */
+    size_t runner_up; /* the same among the others */
+    double p_value;   /* of "the winner is not the class with the largest probability", rounded up */
+} sf_election;
+
+/* classes >= 2. Answers that are no label are simply not in `counts`. */
+sf_election sf_elect(const uint64_t *counts, size_t classes);
+
+/* Whether a deployed `predict` may return the winner at level alpha, or must abstain. */
+int sf_election_is_clear(const sf_election *election, double alpha);
+
+#endif

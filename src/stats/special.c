@@ -1,0 +1,205 @@
+/* Gamma and beta functions in logarithms.
+ *
+ * Why not the C library's. lgamma writes the global `signgam`, and differences of
+ * log-gammas are worthless for large arguments: lgamma(1e9) is 2e10, so log B(a,b) from
+ * three of them is off by 1e-5, and a certificate at n = 1e9 with it. Here nothing large
+ * is ever subtracted from anything large.
+ *
+ * 1. Stirling. log Gamma(x) = (x-1/2) log x - x + log(2 pi)/2 + D(x). From x = 10 on,
+ *    D is its asymptotic series (Whittaker & Watson, 12.33), whose error is below the
+ *    first term left out, 3.0e-17 at x = 10. Below, D(x) = D(x+1) + r(x) climbs to 10,
+ *    where r(x) = (x+1/2) log(1+1/x) - 1 = w^2/3 + w^4/5 + ... with w = 1/(2x+1): positive
+ *    terms, no cancellation.
+ *
+ * 2. The kernel x^a (1-x)^b / B(a,b) after Loader (2000, "Fast and accurate computation
+ *    of binomial probabilities"). With c = a+b the three Stirling formulas collapse to
+ *      log kernel = -[ d(a, cx) + d(b, c(1-x)) ] + log(ab/(2 pi c))/2 + D(c) - D(a) - D(b),
+ *    d(u,m) = u log(u/m) + m - u >= 0: two terms of one sign. Both need only u - m, and
+ *    a - cx = -(b - c(1-x)) exactly; a fused multiply-add gives that difference with one
+ *    rounding, so the error of the kernel does not grow with a and b.
+ *
+ * 3. The incomplete beta function is the kernel times a continued fraction, DiDonato &
+ *    Morris (1992, ACM TOMS 18, algorithm 708, "bfrac"):
+ *      I_x(a,b) = kernel / (b_0 + a_1/(b_1 + a_2/(b_2 + ...))),
+ *    evaluated by the modified Lentz method until a step changes nothing in 53 bits. It is
+ *    used only for x at most the mean a/(a+b); else the tails are swapped, which is the
+ *    same fraction of (1-x, b, a). The smaller tail is thus always computed directly and
+ *    keeps its relative accuracy down to exp(-1e9); the larger is one minus it. For m < b
+ *    all partial numerators are positive and consecutive convergents enclose the value.
+ *    Far from the mean a few steps do; close to it they grow like the square root of the
+ *    smaller parameter: at most 76 at n = 5000, 440 at 1e6, 5,500 at 2e9 (and 160 when one
+ *    parameter is 1/2, whatever the other).
+ *
+ * Measured against 50-digit arithmetic (mpmath; for the tails with Gauss's fraction, DLMF
+ * 8.17.22): a quarter of a million random (x,a,b), parameters up to 1e5 and up to 1e9, half
+ * of the x within 6 standard deviations of the mean. The largest errors were
+ *     log gamma       5.9e-16 relative
+ *     log beta        5.1e-16 (1 + |value|)
+ *     log kernel      2.5e-15 (1 + |value|)
+ *     log tails, log Mills' ratio
+ *                     4.1e-14 for |value| < 100, and 6.5e-16 |value| beyond.
+ * sf_log_tail_error promises 1e-12 + 1e-14 |value|, over ten times as much. A table of
+ * 35 cases, the corners among them, is in tests/test_stats.c. */
+#include "stats/special.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+
+#ifdef __FAST_MATH__
+#error "bounds need arithmetic as it is written: compile without -ffast-math"
+#endif
+_Static_assert(FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 1, "double expressions must round to double");
+
+#define HALF_LOG_TWO_PI 0.91893853320467274178
+#define EULER_GAMMA 0.57721566490153286061
+
+/* ------------------------------------------------------------- log-gamma */
+
+/* D(x) for x >= 10. */
+static double stirling_series(double x)
+{
+    double r = 1.0 / x, s = r * r;
+    double tail = 1.0 / 1680 - s * (1.0 / 1188 - s * (691.0 / 360360 - s * (1.0 / 156)));
+    return r * (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s * tail)));
+}
+
+double sf_stirling_correction(double x)
+{
+    assert(x >= 0.5);
+    double climbed = 0;
+    for (; x < 10; x += 1) {
+        double w = 1.0 / (2 * x + 1), s = w * w, power = s, r = 0;
+        for (int j = 3; power > 1e-18; j += 2, power *= s) r += power / j;
+        climbed += r;
+    }
+    return climbed + stirling_series(x);
+}
+
+/* log Gamma(2+w) for |w| <= 1/2: w (1-gamma) + sum over j >= 2 of (-w)^j (zeta(j)-1)/j. */
+static double log_gamma_near_two(double w)
+{
+    static const double zeta_minus_one[] = {
+        0.64493406684822643647,     0.20205690315959428540,     0.082323233711138191516,
+        0.036927755143369926331,    0.017343061984449139714,    0.0083492773819228268398,
+        0.0040773561979443393786,   0.0020083928260822144179,   0.00099457512781808533715,
+        0.00049418860411946455870,  0.00024608655330804829864,  0.00012271334757848914675,
+        0.000061248135058704829259, 0.000030588236307020493551, 0.000015282259408651871732,
+        7.6371976378997622737e-6,   3.8172932649998398565e-6,   1.9082127165539389257e-6,
+        9.5396203387279611315e-7,   4.7693298678780646312e-7,   2.3845050272773299001e-7,
+        1.1921992596531107307e-7,   5.9608189051259479612e-8,   2.9803503514652280186e-8,
+        1.4901554828365041235e-8,   7.4507117898354294920e-9,
+    };
+    enum { TERMS = sizeof zeta_minus_one / sizeof zeta_minus_one[0] };
+    double sum = 0;
+    for (int i = TERMS - 1; i >= 0; i--) sum = zeta_minus_one[i] / (i + 2) - w * sum;
+    return w * ((1 - EULER_GAMMA) + w * sum);
+}
+
+double sf_log_gamma(double x)
+{
+    assert(x >= 0.5 && x <= 1e300);
+    if (x >= 10) return (x - 0.5) * (log(x) - 1) + (HALF_LOG_TWO_PI - 0.5 + stirling_series(x));
+    if (x < 1.5) return log_gamma_near_two(x - 1) - log1p(x - 1);
+    double product = 1;
+    for (; x > 2.5; x -= 1) product *= x - 1;
+    return log_gamma_near_two(x - 2) + log(product);
+}
+
+double sf_log_beta(double a, double b)
+{
+    assert(a >= 0.5 && a <= SF_BETA_MAX && b >= 0.5 && b <= SF_BETA_MAX);
+    double c = a + b;
+    return -(a * log1p(b / a) + b * log1p(a / b)) + 0.5 * log(c / a / b) + HALF_LOG_TWO_PI +
+           (sf_stirling_correction(a) + sf_stirling_correction(b) - sf_stirling_correction(c));
+}
+
+/* ------------------------------------------------------- incomplete beta */
+
+/* a - (a+b) x with the error of a few roundings of the result, not of its terms. */
+static double excess_over_mean(double x, double a, double b)
+{
+    double c = a + b, rest = b - (c - a); /* a + b = c + rest, exactly when a >= b; */
+    if (a < b) rest = a - (c - b);        /* (Dekker) */
+    return fma(-c, x, a) - rest * x;
+}
+
+/* d(u,m) = u log(u/m) + m - u, given the difference u - m with its own accuracy. */
+static double deviance(double u, double m, double difference)
+{
+    double v = difference / (u + m);
+    if (fabs(v) >= 0.5) return u * log(u / m) - difference;
+    /* log(u/m) = 2 atanh v, and u - m = v (u + m). */
+    double s = v * v, power = v * s, sum = 0;
+    for (int j = 3; fabs(power) > 1e-18 * fabs(v * s); j += 2, power *= s) sum += power / j;
+    return difference * v + 2 * u * sum;
+}
+
+double sf_log_beta_kernel(double x, double a, double b)
+{
+    assert(x > 0 && x < 1);
+    assert(a >= 0.5 && a <= SF_BETA_MAX && b >= 0.5 && b <= SF_BETA_MAX);
+    double c = a + b, difference = excess_over_mean(x, a, b);
+    double corrections = sf_stirling_correction(c) - sf_stirling_correction(a) - sf_stirling_correction(b);
+    return 0.5 * log(a / c * b) - HALF_LOG_TWO_PI + corrections -
+           (deviance(a, c * x, difference) + deviance(b, c * (1 - x), -difference));
+}
+
+/* I_x(a,b) / kernel by the continued fraction, for x at most the mean. `y` is 1-x and
+ * `excess` a - (a+b)x >= 0, both passed so that swapping tails loses nothing. At most 4. */
+static double fraction(double x, double y, double a, double b, double excess)
+{
+    double value = a / (a + 1) * (excess + 1), numerator = value, reciprocal = 0, step;
+    double m = 0;
+    do {
+        m += 1;
+        double r = m / (a + 2 * m - 1) * (b - m) * x;
+        double alpha = (a + m - 1) / (a + 2 * m - 1) * (a + b + m - 1) * x * r;
+        double beta = m + r + (a + m) / (a + 2 * m + 1) * (excess + 1 + m * (1 + y));
+        reciprocal = 1 / (beta + alpha * reciprocal);
+        numerator = beta + alpha / numerator;
+        step = numerator * reciprocal;
+        value *= step;
+    } while (fabs(step - 1) > DBL_EPSILON && m < 1e7);
+    return 1 / value;
+}
+
+/* log(1 - exp(y)) for y <= 0, accurate on both sides (Maechler 2012). */
+static double log_one_minus_exp(double y) { return y > -0.69314718055994531 ? log(-expm1(y)) : log1p(-exp(y)); }
+
+sf_log_tails sf_log_beta_tails(double x, double a, double b)
+{
+    assert(x >= 0 && x <= 1);
+    if (x <= 0) return (sf_log_tails){-HUGE_VAL, 0};
+    if (x >= 1) return (sf_log_tails){0, -HUGE_VAL};
+    double kernel = sf_log_beta_kernel(x, a, b), excess = excess_over_mean(x, a, b);
+    if (excess >= 0) {
+        double lower = fmin(kernel + log(fraction(x, 1 - x, a, b, excess)), 0);
+        return (sf_log_tails){lower, log_one_minus_exp(lower)};
+    }
+    double upper = fmin(kernel + log(fraction(1 - x, x, b, a, -excess)), 0);
+    return (sf_log_tails){log_one_minus_exp(upper), upper};
+}
+
+double sf_log_beta_mills(double x, double a, double b)
+{
+    assert(x > 0 && x < 1);
+    double excess = excess_over_mean(x, a, b);
+    if (excess < 0) return log(fraction(1 - x, x, b, a, -excess));
+    double kernel = sf_log_beta_kernel(x, a, b);
+    if (kernel < -45) return -kernel; /* the lower tail is below 4 exp(-45) < 1e-18 */
+    return log_one_minus_exp(kernel + log(fraction(x, 1 - x, a, b, excess))) - kernel;
+}
+
+double sf_beta_tail(double x, double a, double b) { return exp(sf_log_beta_tails(x, a, b).lower); }
+
+double sf_log_binomial_tail(uint64_t k, uint64_t n, double p)
+{
+    assert(k <= n + 1 && n <= SF_SAMPLES_MAX);
+    assert(p >= 0 && p <= 1);
+    if (k == 0) return 0;
+    if (k > n) return -HUGE_VAL;
+    return sf_log_beta_tails(p, (double)k, (double)(n - k + 1)).lower;
+}
+
+double sf_log_tail_error(double log_value) { return 1e-12 + 1e-14 * fabs(log_value); }

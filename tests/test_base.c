@@ -1,0 +1,755 @@
+/* The small things of src/base: hashing, randomness, word sets, buffers, memory, threads,
+ * progress and errors. Numbers are in test_base_numbers.c, files in test_base_files.c. */
+#define _GNU_SOURCE
+#include "support.h"
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/progress.h"
+#include "base/rng.h"
+#include "base/words.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ------------------------------------------------------------------- hash */
+
+/* The published sanity vectors of xxHash (xsum_sanity_check.c) and three strings. */
+static void test_hash_published(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t length;
+        uint64_t seed, hash;
+    } vectors[] = {
+        {0, 0, 0xef46db3751d8e999},   {0, 2654435761, 0xac75fda2929b17ef},  {1, 0, 0xe934a84adb052768},
+        {4, 0, 0x9136a0dca57457ee},   {1, 2654435761, 0x5014607643a9b4c3},  {14, 0, 0x8282dcc4994e35c8},
+        {222, 0, 0xb641ae8cb691c174}, {14, 2654435761, 0xc3bd6bf63deb6df0}, {222, 2654435761, 0x20cb8ab7ae10c14a},
+    };
+    unsigned char bytes[222];
+    uint64_t generator = 2654435761;
+    for (size_t i = 0; i < sizeof bytes; i++, generator *= UINT64_C(11400714785074694797))
+        bytes[i] = (unsigned char)(generator >> 56);
+    for (size_t i = 0; i < COUNT(vectors); i++)
+        assert_int_equal(sf_hash(bytes, vectors[i].length, vectors[i].seed), vectors[i].hash);
+    assert_int_equal(sf_hash("a", 1, 0), 0xd24ec4f1a98c6e5b);
+    assert_int_equal(sf_hash("abc", 3, 0), 0x44bc2cf5ad770999);
+    assert_int_equal(sf_hash("Nobody inspects the spammish repetition", 39, 0), 0xfbcea83c8a378bf1);
+}
+
+/* Every length from 0 to 100, by an implementation written separately (Python, from the
+ * specification; it agrees with the vectors above), at every alignment. */
+static void test_hash_lengths(void **state)
+{
+    (void)state;
+    static const uint64_t hashes[101] = {
+        0xef46db3751d8e999, 0x50ff15a81340970f, 0x65a5674c7145af41, 0x1209e939b0134e28, 0xd182f55058b3bc82,
+        0x4ea3c0d6ccb787f9, 0xb3515bc8127f06d4, 0x3cce93e859314d39, 0x151b881b512cd206, 0xd90a28c6d61c123a,
+        0xb544eb1da2a23c33, 0xd15cde42188d688f, 0x80d3081b3ffc9392, 0xc2ca35936bc77e13, 0x0d08eb37f3c78c62,
+        0x6dba77be5dc4a9dc, 0xd8d9a460c972cdd7, 0xb167199f7e4874bf, 0x0b4457d851f2ae88, 0x7bb3bfa3ec26ecce,
+        0x9959668ff0f2a2f0, 0xf3ef83ce2b5a0ea4, 0xd9826010bc557c00, 0xbf0e98aacb9f9d0f, 0x9ebf31d9e1ef5ec7,
+        0x19b82785e23e7fdf, 0x2e16f4a4b37ad821, 0x0154c34087d359a2, 0x1c7166c375b56326, 0x687613ef1f7faca5,
+        0x6d9dd03acf4645d5, 0x857c6244cd308623, 0x8346043e2a35d673, 0xa5337ed80e3b3e8f, 0x0dd3bf6f465df551,
+        0x5bf212109a88c18c, 0x75a28b80edebab40, 0x5112358ef6a375d5, 0xeb5abceaa32ee9ce, 0x732a70d3c3c3d3c0,
+        0x73e5c01aafb11e6b, 0xd466f408885c61e4, 0x9eea60c8884bc910, 0xe56dd9b6c69b1a01, 0xda1c75b05d00e24d,
+        0x5a57f26ba74edc6b, 0xd6280ed178e3ba3e, 0x7c94ee0b97434f71, 0xe17466003029d7a1, 0xd63d7e9c2e906d29,
+        0x24271e4b89bd88fc, 0x39ee3c4e9dc4fad3, 0x1b1f65ab87e2bb8c, 0xe7e71640236b9516, 0x7db5628d6d0a5597,
+        0xe4c72e3670fb105a, 0x7ac67b7e850c4472, 0x26631dfb3be2a8e2, 0x6ce301a9f16310b1, 0x3503648bb2c1d65e,
+        0xf59570a561efa669, 0x9eb78baca9101f52, 0xff7125e926b993dc, 0x2045fa5294c9c99d, 0x10f796f12c441cff,
+        0xd5b98990b5c290ec, 0xeccd48217f56c707, 0x8aa67a26ea27ba60, 0x8c42d780d019357a, 0x57e26783431b5c99,
+        0x5c749de0f3a30202, 0x0f9f121d42e21b25, 0xcb0c07c1dc75fc60, 0x2bb875c8ab2289b3, 0x775e19fc0ba2e774,
+        0x1994f49b327d34bf, 0xfe2fcaed7d2068d1, 0x15ac3580618eb96d, 0x4ba11fe975d13002, 0xbc23737e57cf77e2,
+        0x31050e0da34b9488, 0x02fdf7a9bcef2cfd, 0xc77aff5666374af6, 0x6f23d7dd9db6d214, 0x1f429d71c1dbeccc,
+        0xc5fd3ce1cacdf12b, 0x6c02ee42250fc3ba, 0x23a8af6a563b3235, 0x505814dc1b40ce0d, 0x0756646c732af16a,
+        0x997d8f5a327b8603, 0x284a70dd1757cb61, 0x445a6f31d706fdb2, 0x142ae34c1bb9d497, 0xfa79d7869ca7c3df,
+        0x4b72626caf29d64b, 0xb7b3eadb7f7c527c, 0xacbf62a8f0d4306f, 0xd837321666c39325, 0x18bc2d6aac43e175,
+        0xadf004d1d67241a5,
+    };
+    unsigned char bytes[101 + 8];
+    for (size_t shift = 0; shift < 8; shift++) {
+        for (size_t i = 0; i < 101; i++) bytes[shift + i] = (unsigned char)(i * i * 37 + 11 * i + 5);
+        for (size_t length = 0; length <= 100; length++)
+            assert_int_equal(sf_hash(bytes + shift, length, 0), hashes[length]);
+    }
+    uint64_t all = 0; /* the same with a large seed, folded into one number */
+    for (size_t length = 0; length <= 100; length++)
+        all = all * UINT64_C(11400714785074694791) + sf_hash(bytes + 7, length, 0x0123456789abcdef);
+    assert_int_equal(all, 0xdd5c29cc534845a0);
+}
+
+/* ------------------------------------------------------------- randomness */
+
+/* The known answers that come with Random123 (kat_vectors). */
+static void test_philox(void **state)
+{
+    (void)state;
+    static const uint32_t vectors[][10] = {
+        {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x408f276d, 0x41c83b0e, 0xa20bc7c6,
+         0x6d5451fd},
+        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09, 0x94fdcceb, 0x5001e420,
+         0x24126ea1},
+    };
+    for (size_t i = 0; i < COUNT(vectors); i++) {
+        uint32_t out[4];
+        sf_philox(out, vectors[i], vectors[i] + 4);
+        assert_memory_equal(out, vectors[i] + 6, sizeof out);
+    }
+}
+
+static int compare_keys(const void *a, const void *b) { return memcmp(a, b, sizeof(sf_stream)); }
+
+/* Neighbouring seeds, texts and stages: all keys differ, and so do their first draws. */
+static void test_streams_differ(void **state)
+{
+    (void)state;
+    enum { SEEDS = 20, TEXTS = 200, STAGES = 5, ALL = SEEDS * TEXTS * STAGES };
+    sf_stream *keys = malloc(ALL * sizeof *keys);
+    assert_non_null(keys);
+    size_t n = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++)
+        for (uint64_t text = 0; text < TEXTS; text++)
+            for (int stage = SF_STAGE_SELECTION; stage <= SF_STAGE_DATA; stage++)
+                keys[n++] = sf_stream_of(seed, text, (sf_stage)stage);
+    assert_int_equal(n, ALL);
+    /* Streams must also be unrelated: 16 by 16 cells of the first draws of neighbours. */
+    double cells[256] = {0}, chi2 = 0;
+    for (size_t i = 0; i + 1 < n; i++)
+        cells[16 * sf_draw_below(keys[i], 0, 0, 16) + sf_draw_below(keys[i + 1], 0, 0, 16)] += 1;
+    for (size_t i = 0; i < 256; i++) chi2 += (cells[i] - (double)(n - 1) / 256) * (cells[i] - (double)(n - 1) / 256);
+    chi2 /= (double)(n - 1) / 256;
+    if (chi2 > 255 + 4 * 22.6 || chi2 < 255 - 4 * 22.6) fail_msg("chi2 = %g for 255 degrees of freedom", chi2);
+    qsort(keys, n, sizeof *keys, compare_keys);
+    for (size_t i = 1; i < n; i++) assert_memory_not_equal(&keys[i - 1], &keys[i], sizeof *keys);
+    free(keys);
+}
+
+/* The key is a fixed function: certificates are to be repeated elsewhere. By Python. */
+static void test_stream_fixed(void **state)
+{
+    (void)state;
+    sf_stream stream = sf_stream_of(1, 0x0123456789abcdef, SF_STAGE_CERTIFICATION);
+    assert_int_equal(stream.key[0], 0x3ab23803);
+    assert_int_equal(stream.key[1], 0xb5f580bb);
+    /* counter (sample low, sample high, slot, try) = (7, 1, 3, 0) */
+    static const uint32_t block[4] = {0xd55c6bb8, 0x373317af, 0x778ef5a9, 0x67af4f92};
+    assert_int_equal(sf_draw_below(stream, UINT64_C(0x100000007), 3, 1u << 31), block[0] >> 1);
+    double unit = sf_draw_unit(stream, UINT64_C(0x100000007), 3);
+    assert_true(unit == ((double)block[0] * 0x1p21 + (double)(block[1] >> 11)) * 0x1p-53);
+}
+
+/* The first number of the blocks (sample, slot, 0), (sample, slot, 1), ... that is not
+ * rejected. One block in 256 is rejected whole. */
+static void test_draw_below_fixed(void **state)
+{
+    (void)state;
+    static const uint32_t bounds[] = {1, 2, 3, 1000, 3u << 30, 0x80000001, UINT32_MAX};
+    sf_stream stream = sf_stream_of(5, 6, SF_STAGE_ATTACK);
+    size_t second_blocks = 0;
+    for (size_t b = 0; b < COUNT(bounds); b++)
+        for (uint32_t i = 0; i < 5000; i++) {
+            uint64_t sample = (uint64_t)i << (i % 33), spare = (UINT64_C(1) << 32) % bounds[b], x = 0;
+            uint32_t tries = 0, block[4];
+            do {
+                sf_philox(block, (const uint32_t[]){(uint32_t)sample, (uint32_t)(sample >> 32), i, tries / 4}, stream.key);
+                x = (uint64_t)block[tries % 4] * bounds[b];
+                tries++;
+            } while (x % (UINT64_C(1) << 32) < spare);
+            second_blocks += tries > 4;
+            assert_int_equal(sf_draw_below(stream, sample, i, bounds[b]), x >> 32);
+        }
+    assert_true(second_blocks > 100);
+}
+
+/* Pearson's chi-square of draws below `bound`, sorted into `cells` by draw % cells. */
+static double chi_square(uint32_t bound, uint32_t cells, size_t draws, int by_slot)
+{
+    double counts[128] = {0}, chi2 = 0;
+    sf_stream stream = sf_stream_of(11, bound, SF_STAGE_CERTIFICATION);
+    assert_true(cells <= COUNT(counts));
+    for (size_t i = 0; i < draws; i++) {
+        uint32_t x = by_slot ? sf_draw_below(stream, 5, (uint32_t)i, bound) : sf_draw_below(stream, i, 5, bound);
+        assert_true(x < bound);
+        counts[x % cells] += 1;
+    }
+    double expected = (double)draws / cells; /* bound is a multiple of cells, or far larger */
+    for (uint32_t i = 0; i < cells; i++) chi2 += (counts[i] - expected) * (counts[i] - expected) / expected;
+    return chi2;
+}
+
+/* The draws are fixed, so this passes always or never. Cuts at 1e-5 (chi-square tables):
+ * a generator that ignored the rejection would give 3*2^30 a third of each residue as
+ * 1/2, 1/4, 1/4. */
+static void test_draws_unbiased(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t bound, cells;
+        double cut;
+    } cases[] = {
+        {2, 2, 19.5},          {3, 3, 23.0},           {7, 7, 33.1},           {100, 100, 169.0},
+        {3u << 30, 3, 23.0},   {3u << 30, 96, 165.0},  {0xffffffff, 5, 28.5},  {0x80000001, 2, 19.5},
+        {5u << 29, 5, 28.5},   {0xc0000001, 64, 124.0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int by_slot = 0; by_slot < 2; by_slot++) {
+            double chi2 = chi_square(cases[i].bound, cases[i].cells, 300000, by_slot);
+            if (chi2 > cases[i].cut) fail_msg("bound %u: chi2 = %g > %g", cases[i].bound, chi2, cases[i].cut);
+        }
+    sf_stream stream = sf_stream_of(1, 2, SF_STAGE_DATA);
+    for (uint64_t i = 0; i < 1000; i++) assert_int_equal(sf_draw_below(stream, i, 0, 1), 0);
+}
+
+/* Whatever order they are made in, and whatever was drawn in between. */
+static void test_draws_in_any_order(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 50, SLOTS = 40 };
+    uint32_t first[SAMPLES][SLOTS];
+    sf_stream stream = sf_stream_of(3, 4, SF_STAGE_SELECTION);
+    for (uint32_t i = 0; i < SAMPLES; i++)
+        for (uint32_t j = 0; j < SLOTS; j++) first[i][j] = sf_draw_below(stream, i, j, 3u << 30);
+    for (uint32_t j = SLOTS; j-- > 0;)
+        for (uint32_t i = SAMPLES; i-- > 0;) {
+            (void)sf_draw_unit(stream, i + 1, j);
+            assert_int_equal(sf_draw_below(stream, i, j, 3u << 30), first[i][j]);
+        }
+    size_t same = 0; /* sample and slot are not confused with one another */
+    for (uint32_t i = 0; i < SLOTS; i++)
+        for (uint32_t j = 0; j < i; j++) same += first[i][j] == first[j][i];
+    assert_int_equal(same, 0);
+    /* All 64 bits of the sample count. */
+    for (int bit = 0; bit < 64; bit++)
+        assert_int_not_equal(sf_draw_below(stream, UINT64_C(1) << bit, 0, UINT32_MAX), first[0][0]);
+}
+
+static void test_draw_unit(void **state)
+{
+    (void)state;
+    enum { DRAWS = 200000, CELLS = 64 };
+    sf_stream stream = sf_stream_of(9, 9, SF_STAGE_TRAINING);
+    double cells[CELLS] = {0}, sum = 0, chi2 = 0;
+    unsigned low_bits = 0;
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        double x = sf_draw_unit(stream, i, 0);
+        assert_true(x >= 0 && x < 1);
+        double scaled = x * 0x1p53;
+        assert_true(scaled == (double)(uint64_t)scaled); /* 53 bits, no more */
+        low_bits |= (unsigned)((uint64_t)scaled & 0xffff);
+        cells[(int)(x * CELLS)] += 1;
+        sum += x;
+    }
+    assert_int_equal(low_bits, 0xffff); /* and no fewer */
+    for (int i = 0; i < CELLS; i++) chi2 += (cells[i] - DRAWS / CELLS) * (cells[i] - DRAWS / CELLS) / (DRAWS / CELLS);
+    if (chi2 > 123.0) fail_msg("chi2 = %g for 63 degrees of freedom", chi2);
+    if (sum / DRAWS < 0.497 || sum / DRAWS > 0.503) fail_msg("mean %g", sum / DRAWS);
+}
+
+/* ------------------------------------------------------------------ words */
+
+/* The i-th word: any bytes, short ones first, so that many share a beginning. */
+static size_t make_word(char *out, uint32_t i)
+{
+    size_t length = 1 + i % 13;
+    for (size_t k = 0; k < 13; k++) out[k] = (char)(k < 4 ? i >> 8 * k : i * 2654435761u >> (k % 4) * 8);
+    return length < 4 ? 4 : length;
+}
+
+static void test_words(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    safer_error error = {0};
+    sf_words words = {0};
+    char word[16];
+    uint32_t id;
+    assert_int_equal(sf_words_find(&words, "a", 1), SF_NONE); /* nothing in it yet */
+    for (uint32_t i = 0; i < N; i++) {
+        size_t length = make_word(word, i);
+        assert_int_equal(sf_words_find(&words, word, length), SF_NONE);
+        assert_ok(sf_words_add(&words, word, length, &id, &error));
+        assert_int_equal(id, i);
+    }
+    assert_int_equal(words.count, N);
+    sf_words_view view = sf_words_as_view(&words);
+    assert_true(view.slots > view.count && (view.slots & (view.slots - 1)) == 0);
+    for (uint32_t i = N; i-- > 0;) {
+        size_t length = make_word(word, i);
+        assert_int_equal(sf_words_find(&words, word, length), i);
+        assert_int_equal(sf_words_view_find(&view, word, length), i);
+        assert_ok(sf_words_add(&words, word, length, &id, &error)); /* again: the same number */
+        assert_int_equal(id, i);
+        assert_int_equal(sf_words_length(&words, i), length);
+        assert_memory_equal(sf_words_string(&words, i), word, length);
+        assert_int_equal(sf_words_string(&words, i)[length], '\0');
+        assert_int_equal(view.offsets[i + 1] - view.offsets[i], length + 1);
+    }
+    assert_int_equal(words.count, N);
+    for (uint32_t i = N; i < N + 1000; i++) {
+        size_t length = make_word(word, i);
+        assert_int_equal(sf_words_find(&words, word, length), SF_NONE);
+        assert_int_equal(sf_words_view_find(&view, word, length), SF_NONE);
+    }
+    sf_words_free(&words);
+    assert_int_equal(words.count, 0);
+    sf_words_free(&words);
+}
+
+static void test_words_odd(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t length;
+    } odd[] = {{"", 0}, {"\0", 1}, {"\0\0", 2}, {"a", 1}, {"a\0", 2}, {"a\0b", 3}, {"\0a", 2}, {"\xff", 1}, {"A", 1}};
+    safer_error error = {0};
+    sf_words words = {0};
+    uint32_t id;
+    for (uint32_t i = 0; i < COUNT(odd); i++) {
+        assert_int_equal(sf_words_find(&words, odd[i].bytes, odd[i].length), SF_NONE);
+        assert_ok(sf_words_add(&words, odd[i].bytes, odd[i].length, &id, &error));
+        assert_int_equal(id, i);
+    }
+    for (uint32_t i = 0; i < COUNT(odd); i++) {
+        assert_int_equal(sf_words_find(&words, odd[i].bytes, odd[i].length), i);
+        assert_int_equal(sf_words_length(&words, i), odd[i].length);
+    }
+    /* The bytes may lie anywhere and need not be terminated. */
+    char *exact = malloc(3);
+    assert_non_null(exact);
+    memcpy(exact, "a\0b", 3);
+    assert_int_equal(sf_words_find(&words, exact, 3), 5);
+    assert_int_equal(sf_words_find(&words, exact, 1), 3);
+    free(exact);
+    /* A long one. */
+    char *longest = calloc(1 << 20, 1);
+    assert_non_null(longest);
+    assert_ok(sf_words_add(&words, longest, 1 << 20, &id, &error));
+    assert_int_equal(sf_words_find(&words, longest, 1 << 20), id);
+    assert_int_equal(sf_words_find(&words, longest, (1 << 20) - 1), SF_NONE);
+    free(longest);
+    sf_words_free(&words);
+
+    /* Each the beginning of all that came before: those it meets in the table are longer. */
+    enum { PREFIXES = 3000 };
+    char prefix[PREFIXES];
+    memset(prefix, 'a', sizeof prefix);
+    for (uint32_t i = 0; i < PREFIXES; i++) {
+        assert_ok(sf_words_add(&words, prefix, PREFIXES - i, &id, &error));
+        assert_int_equal(id, i);
+    }
+    for (uint32_t i = 0; i < PREFIXES; i++) assert_int_equal(sf_words_find(&words, prefix, PREFIXES - i), i);
+    sf_words_free(&words);
+}
+
+/* A view of no words, and one whose table is full (damaged): finding ends. */
+static void test_words_view_damaged(void **state)
+{
+    (void)state;
+    sf_words_view none = {0};
+    assert_int_equal(sf_words_view_find(&none, "a", 1), SF_NONE);
+    const uint32_t offsets[] = {0, 2}, table[] = {0, 0, 0, 0};
+    sf_words_view full = {"b", offsets, table, 1, 4};
+    assert_int_equal(sf_words_view_find(&full, "a", 1), SF_NONE);
+    assert_int_equal(sf_words_view_find(&full, "b", 1), 0);
+}
+
+static safer_status add_words(void *context, safer_error *error)
+{
+    (void)context;
+    sf_words words = {0};
+    safer_status status = SAFER_OK;
+    char word[16];
+    uint32_t id, i;
+    for (i = 0; i < 300 && status == SAFER_OK; i++) status = sf_words_add(&words, word, make_word(word, i), &id, error);
+    if (status != SAFER_OK) i--;
+    /* What was there before the failure is still there, and the failed one can be added. */
+    for (uint32_t k = 0; k < i; k++)
+        if (sf_words_find(&words, word, make_word(word, k)) != k) status = SAFER_INVALID;
+    if (i < 300 && (sf_words_add(&words, word, make_word(word, i), &id, error) != SAFER_OK || id != i))
+        status = SAFER_INVALID;
+    sf_words_free(&words);
+    return status;
+}
+
+static void test_words_allocations(void **state)
+{
+    (void)state;
+    check_every_allocation(add_words, NULL);
+}
+
+/* ----------------------------------------------------- buffers and memory */
+
+static void test_buffer(void **state)
+{
+    (void)state;
+    sf_buffer buffer = {0};
+    assert_int_equal(sf_buffer_add(&buffer, NULL, 0), 0);
+    assert_string_equal(buffer.bytes, "");
+    assert_int_equal(sf_buffer_add_string(&buffer, "one"), 0);
+    assert_int_equal(sf_buffer_add_byte(&buffer, '\0'), 0);
+    assert_int_equal(sf_buffer_format(&buffer, "%d-%s", 22, "three"), 0);
+    assert_int_equal(buffer.length, 12);
+    assert_memory_equal(buffer.bytes, "one\00022-three", 13);
+    const char *same = buffer.bytes;
+    sf_buffer_clear(&buffer);
+    assert_ptr_equal(buffer.bytes, same);
+    assert_int_equal(buffer.length, 0);
+    assert_string_equal(buffer.bytes, "");
+
+    char expected[3001 + 16] = "";
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(sf_buffer_format(&buffer, "%03d", i), 0);
+        snprintf(expected + 3 * i, 16, "%03d", i);
+        assert_string_equal(buffer.bytes, expected);
+        assert_true(buffer.capacity > buffer.length);
+    }
+    /* A format longer than anything before; it must not be cut. */
+    sf_buffer_clear(&buffer);
+    assert_int_equal(sf_buffer_format(&buffer, "%*d", 100000, 7), 0);
+    assert_int_equal(buffer.length, 100000);
+    assert_string_equal(buffer.bytes + 99998, " 7");
+
+    assert_int_equal(sf_buffer_reserve(&buffer, SIZE_MAX), -1);
+    assert_int_equal(sf_buffer_reserve(&buffer, SIZE_MAX - buffer.length - 1), -1);
+    static const char much[1 << 20];
+    fail_allocation(0);
+    int failed = sf_buffer_add(&buffer, much, sizeof much);
+    fail_allocation(-1);
+    assert_int_equal(failed, -1);
+    assert_int_equal(buffer.length, 100000); /* unchanged */
+    assert_string_equal(buffer.bytes + 99998, " 7");
+    sf_buffer_free(&buffer);
+    assert_null(buffer.bytes);
+    sf_buffer_free(&buffer);
+}
+
+static void test_grow(void **state)
+{
+    (void)state;
+    uint64_t *array = NULL;
+    size_t capacity = 0, grown = 0;
+    for (size_t i = 0; i < 100000; i++) {
+        size_t before = capacity;
+        assert_int_equal(sf_grow(&array, &capacity, i + 1, sizeof *array), 0);
+        assert_true(capacity > i && capacity >= before);
+        grown += capacity != before;
+        array[i] = i * i;
+    }
+    assert_true(grown < 20); /* doubling, not creeping */
+    for (size_t i = 0; i < 100000; i++) assert_int_equal(array[i], i * i);
+    uint64_t *same = array;
+    size_t before = capacity;
+    assert_int_equal(sf_grow(&array, &capacity, SIZE_MAX, sizeof *array), -1);
+    assert_int_equal(sf_grow(&array, &capacity, SIZE_MAX / 4, sizeof *array), -1);
+    fail_allocation(0);
+    int failed = sf_grow(&array, &capacity, capacity + 1, sizeof *array);
+    fail_allocation(-1);
+    assert_int_equal(failed, -1);
+    assert_ptr_equal(array, same);
+    assert_int_equal(capacity, before);
+    free(array);
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    assert_null(sf_alloc(SIZE_MAX / 2, 3));
+    assert_null(sf_realloc(NULL, SIZE_MAX / 2, 3));
+    assert_null(sf_alloc_aligned(SIZE_MAX / 2, 3));
+    assert_null(sf_alloc_aligned(SIZE_MAX - 3, 1));
+    assert_null(sf_strndup("a", SIZE_MAX));
+    assert_null(sf_strdup(NULL));
+    void *nothing[] = {sf_alloc(0, 8), sf_calloc(0, 8), sf_calloc(8, 0), sf_realloc(NULL, 0, 8), sf_alloc_aligned(0, 8)};
+    for (size_t i = 0; i < COUNT(nothing); i++) {
+        assert_non_null(nothing[i]);
+        free(nothing[i]);
+    }
+    for (size_t n = 1; n < 300; n++) {
+        char *aligned = sf_alloc_aligned(n, 1);
+        assert_non_null(aligned);
+        assert_int_equal((uintptr_t)aligned % 64, 0);
+        memset(aligned, 1, n); /* the sanitizer watches */
+        free(aligned);
+    }
+    char *copy = sf_strndup("a\0bc", 3);
+    assert_memory_equal(copy, "a\0b", 4);
+    free(copy);
+    char *zero = sf_calloc(100, 10);
+    for (int i = 0; i < 1000; i++) assert_int_equal(zero[i], 0);
+    free(zero);
+}
+
+/* ---------------------------------------------------------------- threads */
+
+typedef struct visits {
+    size_t count, grain;
+    int threads;
+    _Atomic unsigned *seen; /* how often each item was done */
+    atomic_int wrong, workers;
+} visits;
+
+static void visit(void *context, size_t begin, size_t end, int worker)
+{
+    visits *v = context;
+    if (worker < 0 || worker >= v->threads || begin >= end || end > v->count || begin % v->grain || end - begin > v->grain)
+        atomic_store(&v->wrong, 1);
+    atomic_fetch_or(&v->workers, 1 << worker);
+    for (size_t i = begin; i < end && i < v->count; i++) atomic_fetch_add(&v->seen[i], 1);
+}
+
+static void test_parallel(void **state)
+{
+    (void)state;
+    static const int threads[] = {1, 2, 5, 16};
+    static const size_t counts[] = {0, 1, 2, 15, 16, 17, 1000, 10007}, grains[] = {1, 2, 7, 64, 10007, SIZE_MAX};
+    for (size_t t = 0; t < COUNT(threads); t++)
+        for (size_t c = 0; c < COUNT(counts); c++)
+            for (size_t g = 0; g < COUNT(grains); g++) {
+                visits v = {.count = counts[c], .grain = grains[g], .threads = threads[t]};
+                v.seen = calloc(counts[c] + 1, sizeof *v.seen);
+                assert_non_null(v.seen);
+                sf_parallel(threads[t], counts[c], grains[g], visit, &v);
+                assert_false(atomic_load(&v.wrong));
+                for (size_t i = 0; i < counts[c]; i++) assert_int_equal(atomic_load(&v.seen[i]), 1);
+                assert_int_equal(atomic_load(&v.seen[counts[c]]), 0);
+                assert_int_equal(atomic_load(&v.workers) != 0, counts[c] != 0);
+                free(v.seen);
+            }
+    visits v = {.count = 9, .grain = 1, .threads = 3};
+    v.seen = calloc(9, sizeof *v.seen);
+    assert_non_null(v.seen);
+    sf_parallel(3, 9, 0, visit, &v); /* a grain of 0 is 1 */
+    for (size_t i = 0; i < 9; i++) assert_int_equal(atomic_load(&v.seen[i]), 1);
+    free(v.seen);
+}
+
+/* Workers that wait for one another: threads do run at the same time, and the caller waits
+ * for those that take longer than itself. */
+typedef struct meeting {
+    atomic_int here, left;
+} meeting;
+
+static void meet(void *context, size_t begin, size_t end, int worker)
+{
+    meeting *m = context;
+    (void)begin, (void)end;
+    atomic_fetch_add(&m->here, 1);
+    double start = sf_seconds();
+    while (atomic_load(&m->here) < 4 && sf_seconds() - start < 10) sched_yield();
+    struct timespec nap = {0, worker * 20000000};
+    nanosleep(&nap, NULL);
+    atomic_fetch_add(&m->left, 1);
+}
+
+static void test_parallel_at_once(void **state)
+{
+    (void)state;
+    meeting m = {.here = 0};
+    double start = sf_seconds();
+    sf_parallel(4, 4, 1, meet, &m);
+    assert_int_equal(atomic_load(&m.left), 4);
+    assert_true(sf_seconds() - start < 10);
+    assert_true(sf_cores() >= 1);
+    assert_int_equal(sf_threads(0), sf_threads(sf_cores()));
+    assert_int_equal(sf_threads(-1), sf_threads(0));
+    assert_int_equal(sf_threads(7), 7);
+    assert_true(sf_threads(1 << 30) >= 16); /* bounded, not refused */
+    sf_parallel(1 << 30, 0, 1, meet, &m);
+    assert_int_equal(atomic_load(&m.left), 4);
+}
+
+/* --------------------------------------------------------------- progress */
+
+typedef struct listener {
+    pthread_t caller;
+    int calls, elsewhere, stop_at;
+    uint64_t last, total;
+    const char *stage;
+} listener;
+
+static int listen_to(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    listener *l = context;
+    l->calls++;
+    l->elsewhere |= !pthread_equal(pthread_self(), l->caller);
+    l->elsewhere |= done < l->last; /* never backwards */
+    l->last = done;
+    l->total = total;
+    l->stage = stage;
+    return l->stop_at && l->calls >= l->stop_at;
+}
+
+typedef struct loop {
+    sf_meter meter;
+    atomic_int stopped, items;
+} loop;
+
+static void count_slowly(void *context, size_t begin, size_t end, int worker)
+{
+    loop *l = context;
+    (void)begin, (void)end;
+    if (atomic_load(&l->stopped)) return;
+    struct timespec nap = {0, 2000000};
+    nanosleep(&nap, NULL);
+    atomic_fetch_add(&l->items, 1);
+    if (sf_meter_add(&l->meter, 1, worker)) atomic_store(&l->stopped, 1);
+}
+
+static void test_meter(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    listener l = {.caller = pthread_self()};
+    safer_progress progress = {listen_to, &l};
+    loop work = {.stopped = 0};
+    double start = sf_seconds();
+    sf_meter_start(&work.meter, &progress, "counting", 600);
+    assert_int_equal(l.calls, 1);
+    assert_string_equal(l.stage, "counting");
+    sf_parallel(4, 600, 1, count_slowly, &work); /* 0.3 seconds at least: some reports */
+    assert_ok(sf_meter_finish(&work.meter, &error));
+    assert_int_equal(l.elsewhere, 0);
+    assert_int_equal(l.last, 600);
+    assert_int_equal(l.total, 600);
+    assert_true(l.calls >= 3 && l.calls <= 3 + (sf_seconds() - start) / 0.1); /* a few times a second */
+    assert_int_equal(atomic_load(&work.items), 600);
+}
+
+static void test_meter_cancel(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    for (int stop_at = 1; stop_at <= 3; stop_at++) {
+        listener l = {.caller = pthread_self(), .stop_at = stop_at};
+        safer_progress progress = {listen_to, &l};
+        loop work = {.stopped = 0};
+        sf_meter_start(&work.meter, &progress, "counting", 0);
+        sf_parallel(3, 2000, 1, count_slowly, &work);
+        assert_true(atomic_load(&work.stopped));
+        assert_true(atomic_load(&work.items) < 1500);
+        assert_fails(sf_meter_finish(&work.meter, &error), SAFER_CANCELLED, "counting");
+        assert_int_equal(l.elsewhere, 0);
+        assert_int_equal(l.calls, stop_at);
+    }
+    /* Nobody is asked again after wanting to stop. */
+    listener l = {.caller = pthread_self(), .stop_at = 1};
+    safer_progress progress = {listen_to, &l};
+    sf_meter meter;
+    sf_meter_start(&meter, &progress, "quick", 1);
+    meter.last -= 1; /* a report is due */
+    assert_int_equal(sf_meter_add(&meter, 1, 0), 1);
+    assert_fails(sf_meter_finish(&meter, &error), SAFER_CANCELLED, "quick");
+    assert_int_equal(l.calls, 1);
+    /* Cancelled by the very last report; and nobody listening at all. */
+    l = (listener){.caller = pthread_self(), .stop_at = 2};
+    sf_meter_start(&meter, &progress, "quick", 1);
+    assert_int_equal(sf_meter_add(&meter, 1, 0), 0);
+    assert_fails(sf_meter_finish(&meter, &error), SAFER_CANCELLED, "quick");
+    progress.report = NULL;
+    const safer_progress *silent[] = {NULL, &progress};
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        sf_meter_start(&meter, silent[i], "quiet", 1);
+        assert_int_equal(sf_meter_add(&meter, 1, 0), 0);
+        assert_ok(sf_meter_finish(&meter, &error));
+    }
+}
+
+/* ----------------------------------------------------------------- errors */
+
+static void test_status_texts(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+#define X(name, text) text,
+        SAFER_STATUS_MAP(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        assert_string_equal(safer_status_text((safer_status)i), texts[i]);
+        assert_true(texts[i][0] != '\0' && !strchr(texts[i], '\n'));
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(texts[i], texts[k]);
+    }
+    assert_int_equal(SAFER_OK, 0);
+    assert_non_null(safer_status_text((safer_status)COUNT(texts)));
+    assert_string_equal(safer_version(), SAFER_VERSION);
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    safer_error error;
+    assert_int_equal(sf_fail(NULL, SAFER_INPUT, "%s", "nobody listens"), SAFER_INPUT);
+    assert_int_equal(sf_fail_memory(NULL), SAFER_MEMORY);
+    assert_int_equal(sf_fail(&error, SAFER_INVALID, "%d of %s", 3, "x"), SAFER_INVALID);
+    assert_int_equal(error.status, SAFER_INVALID);
+    assert_string_equal(error.message, "3 of x");
+
+    /* One line, whatever bytes a name has. */
+    char name[256];
+    for (int i = 1; i < 256; i++) name[i - 1] = (char)i;
+    name[255] = '\0';
+    sf_fail(&error, SAFER_INPUT, "cannot read %s", name);
+    assert_int_equal(strlen(error.message), strlen("cannot read ") + 255);
+    for (const char *c = error.message; *c; c++) assert_true((unsigned char)*c >= 0x20 && *c != 0x7f);
+
+    errno = ENOENT;
+    assert_int_equal(sf_fail_errno(&error, "open", "a\nb"), SAFER_SYSTEM);
+    assert_string_equal(error.message, "cannot open a?b: No such file or directory");
+
+    /* Too long: cut, terminated, and not in the middle of a character. */
+    for (int lead = 0; lead < 4; lead++) {
+        char text[2 * sizeof error.message];
+        memset(text, 'x', (size_t)lead);
+        for (size_t i = (size_t)lead; i + 4 < sizeof text; i += 4) memcpy(text + i, "\xf0\x9f\x98\x80", 5);
+        memset(&error, 1, sizeof error);
+        sf_fail(&error, SAFER_INPUT, "%s", text);
+        size_t length = strlen(error.message);
+        assert_in_range(length, sizeof error.message - 8, sizeof error.message - 1);
+        assert_int_equal((length - (size_t)lead) % 4, 0);
+        assert_memory_equal(error.message, text, length);
+    }
+    char plain[3000];
+    memset(plain, 'x', sizeof plain - 1);
+    plain[sizeof plain - 1] = '\0';
+    sf_fail(&error, SAFER_INPUT, "%s", plain);
+    assert_int_equal(strlen(error.message), sizeof error.message - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hash_published),
+        cmocka_unit_test(test_hash_lengths),
+        cmocka_unit_test(test_philox),
+        cmocka_unit_test(test_streams_differ),
+        cmocka_unit_test(test_stream_fixed),
+        cmocka_unit_test(test_draw_below_fixed),
+        cmocka_unit_test(test_draws_unbiased),
+        cmocka_unit_test(test_draws_in_any_order),
+        cmocka_unit_test(test_draw_unit),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_words_odd),
+        cmocka_unit_test(test_words_view_damaged),
+        cmocka_unit_test(test_words_allocations),
+        cmocka_unit_test(test_buffer),
+        cmocka_unit_test(test_grow),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_parallel_at_once),
+        cmocka_unit_test(test_meter),
+        cmocka_unit_test(test_meter_cancel),
+        cmocka_unit_test(test_status_texts),
+        cmocka_unit_test(test_messages),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
