@@ -146,6 +146,28 @@ cli_certify_flags cli_certify_default(void);
     {"seed", CLI_UINT, &(c).options.seed, "N", "of the random draws (default 1)"},                                 \
     {"batch", CLI_UINT, &(c).batch, "N", "draws asked at once (default 256); results do not depend on it"}
 
+/* How models are trained; CLI_TRAIN_OPTIONS goes into a verb's table. */
+#define CLI_TRAIN_OPTIONS(o) \
+    {NULL, CLI_HEADING, NULL, NULL, "ngram"}, \
+    {"ngrams", CLI_INT, &(o).ngrams, "N", "longest n-gram (default 3)"}, \
+    {"bits", CLI_INT, &(o).bits, "B", "2^B hashed features (default 22)"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "bow and cnn"}, \
+    {"vectors", CLI_STRING, &(o).vectors, "FILE", "pretrained word vectors to start from"}, \
+    {"dim", CLI_INT, &(o).dim, "D", "length of learned word vectors (default 100)"}, \
+    {"widths", CLI_STRING, &(o).widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default 3)"}, \
+    {"filters", CLI_INT, &(o).filters, "N", "cnn: filters of each width (default 100)"}, \
+    {"pool", CLI_STRING, &(o).pool, "HOW", "mean or max over the words (default mean)"}, \
+    {"hidden", CLI_INT, &(o).hidden, "N", "units before the output, 0 for none (default 100)"}, \
+    {"dropout", CLI_REAL, &(o).dropout, "P", "share of units dropped (default 0.2)"}, \
+    {"rate", CLI_REAL, &(o).rate, "R", "learning rate of Adam (default 0.001)"}, \
+    {"decay", CLI_REAL, &(o).decay, "W", "weight decay (default 0.0001)"}, \
+    {"batch", CLI_INT, &(o).batch, "N", "texts a step (default 32)"}, \
+    {"epochs", CLI_INT, &(o).epochs, "N", "at most (default 10)"}, \
+    {"patience", CLI_INT, &(o).patience, "N", "epochs without a better dev accuracy before stopping (default 3, 0: never)"}, \
+    {"max-words", CLI_INT, &(o).max_words, "N", "read only the first N words of a text (default 0: all)"}, \
+    {"min-count", CLI_INT, &(o).min_count, "N", "words seen less often are unknown (default 2)"}, \
+    {"freeze", CLI_FLAG, &(o).freeze, NULL, "do not train the word vectors"}
+
 /* Turns the flags into options, or says what is wrong and exits. */
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);
 
@@ -161,6 +183,7 @@ int cli_train(int argc, char **argv);
 int cli_certify(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_verify(int argc, char **argv);
+int cli_sweep(int argc, char **argv);
 int cli_lexicon(int argc, char **argv);
 int cli_lexicon_build(int argc, char **argv);
 int cli_lexicon_import(int argc, char **argv);

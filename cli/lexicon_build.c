@@ -1,8 +1,12 @@
 /* safer lexicon build | import */
+#define _GNU_SOURCE
 #include "cli.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ------------------------------------------------------------ the report */
 
@@ -21,7 +25,7 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
 #define N(x) (json_int_t)(x)
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I}, s:I, s:I,"
-        " s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
+        " s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
         "output", output, "kernel", info.kernel, "hash", hash, "words", N(info.words), "pairs", N(info.pairs),
         "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms,
         "components", N(info.components), "largest_components", sizes,
@@ -31,7 +35,7 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
         "counterfit", "attract", N(r->attract), "repel", N(r->repel), "preserved", N(r->preserved),
         "symmetrised", N(r->symmetrised), "table_phrases", N(r->table_phrases),
         "refused_words", N(r->refused_words), "refused_pairs", N(r->refused_pairs),
-        "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words),
+        "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words), "unknown_edits", N(r->unknown_edits),
         "stages", stages, "ladder", ladder,
         "suggested_kernel", r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
 #undef N
@@ -68,6 +72,7 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         printf("refused     %s words that do not survive a change of case, with %s pairs\n", cli_count(r->refused_words),
                cli_count(r->refused_pairs));
     if (r->excluded_pairs) printf("excluded    %s pairs\n", cli_count(r->excluded_pairs));
+    if (r->unknown_edits) printf("unknown     %s lines of --exclude and --protect name words that are not here\n", cli_count(r->unknown_edits));
     if (r->protected_words) printf("protected   %s words\n", cli_count(r->protected_words));
     printf("components  %s; the largest:", cli_count(info.components));
     for (size_t i = 0; i < 10 && info.largest_components[i]; i++) printf(" %zu", info.largest_components[i]);
@@ -94,8 +99,32 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
 typedef struct arguments {
     cli_list vocab_from, synonyms, antonyms;
     const char *metric, *output;
+    uint64_t min_count; /* NOT_GIVEN, or as asked */
+    int counterfit;     /* -1, or as asked */
     safer_lexicon_options options;
 } arguments;
+
+#define NOT_GIVEN UINT64_MAX
+
+static arguments arguments_default(void)
+{
+    return (arguments){.min_count = NOT_GIVEN, .counterfit = -1, .options = safer_lexicon_options_default()};
+}
+
+/* An output that cannot be written is better known before the work than after. */
+static int check_output(const char *path)
+{
+    char folder[4096];
+    struct stat info;
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) + 1 : 0;
+    if (length + 2 > sizeof folder || (stat(path, &info) == 0 && !S_ISREG(info.st_mode))) return 0; /* writing will tell */
+    memcpy(folder, path, length);
+    memcpy(folder + length, ".", 2);
+    if (access(folder, W_OK) == 0) return 0;
+    cli_complain("cannot write %s: %s", path, strerror(errno));
+    return -1;
+}
 
 static int run(const cli_verb *verb, arguments *a, int import)
 {
@@ -106,6 +135,13 @@ static int run(const cli_verb *verb, arguments *a, int import)
     if (!a->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
     if (a->metric && strcmp(a->metric, "dot") == 0) o->metric = SAFER_DOT;
     else if (a->metric && strcmp(a->metric, "cosine") != 0) cli_misuse(verb, "--metric %s: cosine or dot", a->metric);
+    if (a->min_count != NOT_GIVEN && !a->vocab_from.count) cli_misuse(verb, "--min-count counts words in --vocab-from DATA, which is missing");
+    if (o->repair && !a->vocab_from.count) cli_misuse(verb, "--repair is about --vocab-from DATA, which is missing");
+    if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
+        cli_misuse(verb, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
+    if (a->min_count != NOT_GIVEN) o->min_count = a->min_count;
+    if (a->counterfit >= 0) o->counterfit = a->counterfit;
+    if (check_output(a->output)) return CLI_SYSTEM;
     o->vocab_from = a->vocab_from.items;
     o->vocab_from_count = a->vocab_from.count;
     o->synonyms = a->synonyms.items;
@@ -144,18 +180,19 @@ int cli_lexicon_build(int argc, char **argv)
         "  safer lexicon build --vectors vectors.txt --synonyms ppdb.txt --antonyms wordnet.txt \\\n"
         "      --vocab-from train.tsv --vocab-from test.tsv --kernel topk:250 -o imdb.lex\n",
         0, 0};
-    arguments a = {.options = safer_lexicon_options_default()};
+    arguments a = arguments_default();
     safer_lexicon_options *o = &a.options;
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "Words"},
         {"vectors", CLI_STRING, &o->vectors, "FILE", "word vectors: GloVe text or word2vec binary"},
         {"vocab", CLI_STRING, &o->vocab, "FILE", "use only the words of this list, one a line"},
         {"vocab-from", CLI_LIST, &a.vocab_from, "DATA", "keep only words seen in this data (repeatable)"},
-        {"min-count", CLI_UINT, &o->min_count, "N", "... at least N times (default 2)"},
+        {"min-count", CLI_UINT, &a.min_count, "N", "... at least N times (default 2)"},
+        {"repair", CLI_FLAG, &o->repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"},
         {NULL, CLI_HEADING, NULL, NULL, "Vectors"},
         {"synonyms", CLI_LIST, &a.synonyms, "FILE", "pairs to pull together (repeatable)"},
         {"antonyms", CLI_LIST, &a.antonyms, "FILE", "pairs to push apart (repeatable)"},
-        {"counterfit", CLI_INT, &o->counterfit, "STEPS", "steps of counter-fitting with those pairs (default 20)"},
+        {"counterfit", CLI_INT, &a.counterfit, "STEPS", "steps of counter-fitting with those pairs (default 20)"},
         {"all-but-the-top", CLI_INT, &o->all_but_the_top, "D", "common directions to remove (default 8)"},
         {"simlex", CLI_STRING, &o->simlex, "FILE", "report the rank correlation with SimLex-999"},
         {NULL, CLI_HEADING, NULL, NULL, "Synonyms"},
@@ -183,7 +220,7 @@ int cli_lexicon_import(int argc, char **argv)
         "  safer lexicon import --table synonyms.json --vocab-from train.tsv --kernel component -o words.lex\n"
         "  safer lexicon import --wordnet /usr/share/wordnet --vocab-from train.tsv -o wordnet.lex\n",
         0, 0};
-    arguments a = {.options = safer_lexicon_options_default()};
+    arguments a = arguments_default();
     safer_lexicon_options *o = &a.options;
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "Words and synonyms"},
@@ -192,7 +229,8 @@ int cli_lexicon_import(int argc, char **argv)
         {"directed", CLI_FLAG, &o->directed, NULL, "one-way synonyms stay one-way"},
         {"vocab", CLI_STRING, &o->vocab, "FILE", "use only the words of this list, one a line"},
         {"vocab-from", CLI_LIST, &a.vocab_from, "DATA", "keep only words seen in this data (repeatable)"},
-        {"min-count", CLI_UINT, &o->min_count, "N", "... at least N times (default 2)"},
+        {"min-count", CLI_UINT, &a.min_count, "N", "... at least N times (default 2)"},
+        {"repair", CLI_FLAG, &o->repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"},
         {"exclude", CLI_STRING, &o->exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"},
         {"protect", CLI_STRING, &o->protect, "FILE", "words that are never substituted"},
         {NULL, CLI_HEADING, NULL, NULL, "Smoothing"},

@@ -187,6 +187,9 @@ int cli_lexicon_stats(int argc, char **argv)
         {0},
     };
     cli_parse(argc, argv, &verb, options);
+    const safer_data_options *o = &d.options;
+    if (!d.path && (o->format || o->sample || d.limit || o->repair || o->strip_breaks))
+        cli_misuse(&verb, "--format, --sample, --limit, --repair and --strip-br choose or change texts: --data is needed");
     safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     safer_error error = {0};

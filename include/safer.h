@@ -129,6 +129,7 @@ typedef struct safer_lexicon_options {
     const char *const *vocab_from; /* data sets; only words seen in them are kept */
     size_t vocab_from_count;
     uint64_t min_count; /* seen at least so often (with vocab_from); 2 */
+    int repair;         /* invalid UTF-8 in that data becomes U+FFFD instead of an error */
 
     const char *const *synonyms; /* counter-fitting constraints, two words a line */
     size_t synonyms_count;
@@ -163,6 +164,7 @@ typedef struct safer_lexicon_report {
     size_t symmetrised;    /* import: pairs that were listed one way only */
     size_t refused_words;  /* words that cannot be written in every case pattern and read back */
     size_t refused_pairs, excluded_pairs, protected_words;
+    size_t unknown_edits;  /* lines of exclude and protect with a word that the lexicon does not have */
     size_t simlex_pairs;   /* of SimLex-999 with both words known; 0: not asked for */
     double simlex_before, simlex_fitted, simlex_after; /* Spearman: as read; counter-fitted; all done */
     struct { const char *name; double seconds; } stages[12];

@@ -296,6 +296,18 @@ static void test_members(void **state)
     snprintf(inside, sizeof inside, "%s:member", path);
     check_refused(inside, SAFER_INPUT, path, "is not an archive, so it has no member member");
 
+    /* Names beyond ASCII, whatever the locale, and with "./" before them or not. */
+    static const member named[] = {{"./dir/été 日本.txt", "named", 5}, {"other", "x", 1}};
+    for (size_t i = 0; i < COUNT(formats); i++) {
+        static const char *const spellings[] = {"dir/été 日本.txt", "./dir/été 日本.txt"};
+        used = pack(packed, PACKED, formats[i], "none", named, COUNT(named));
+        path = write_temporary("named", packed, used);
+        for (size_t k = 0; k < COUNT(spellings); k++) {
+            snprintf(inside, sizeof inside, "%s:%s", path, spellings[k]);
+            check_read(inside, "named", 5);
+        }
+    }
+
     /* Very many members: the message stays one bounded line. */
     enum { MANY = 500 };
     static member many[MANY];
@@ -347,6 +359,51 @@ static void test_truncated(void **state)
         const char *path = write_temporary(name, packed, used / 2);
         check_refused(path, SAFER_INPUT, path, "cannot unpack");
     }
+}
+
+/* Any one bit the other way: refused, or it did not matter (a time, a name). Of what is
+ * read here only zstd and tar can do without a checksum. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    enum { LENGTH = 700 };
+    for (size_t i = 0; i < COUNT(packings); i++) {
+        const char *format = packings[i].format, *filter = packings[i].filter;
+        if (strcmp(filter, "zst") == 0 || (strcmp(format, "tar") == 0 && strcmp(filter, "none") == 0)) continue;
+        member one = {"only.txt", text, LENGTH};
+        size_t used = pack(packed, PACKED, format, filter, &one, 1), refused = 0;
+        for (size_t at = 0; at < used; at++) {
+            safer_error error = {0};
+            sf_file file = {0};
+            char bit = (char)(1 << at % 8);
+            packed[at] ^= bit;
+            safer_status status = sf_unpack(&file, packed, used, "BAD", NULL, &error);
+            packed[at] ^= bit;
+            if (status == SAFER_OK && !file.heap) assert_true(at < packings[i].magic);
+            else if (status == SAFER_OK && (file.length != LENGTH || memcmp(file.bytes, text, LENGTH) != 0))
+                fail_msg("%s.%s: byte %zu of %zu is damaged and nobody noticed", format, filter, at, used);
+            refused += status != SAFER_OK;
+            sf_file_free(&file);
+        }
+        assert_true(refused > used * 8 / 10);
+    }
+}
+
+/* gzip files may be laid end to end, and padded with zeros; nothing else may follow. */
+static void test_gzip_members(void **state)
+{
+    (void)state;
+    member one = {"x", text, 1000}, two = {"x", text + 1000, 2000};
+    size_t first = pack(packed, PACKED, "raw", "gz", &one, 1);
+    size_t both = first + pack(packed + first, PACKED - first, "raw", "gz", &two, 1);
+    check_read(write_temporary("two.gz", packed, both), text, 3000);
+    memset(packed + both, 0, 700);
+    check_read(write_temporary("two.gz", packed, both + 700), text, 3000);
+    packed[both + 600] = 'x';
+    check_refused(write_temporary("two.gz", packed, both + 700), SAFER_INPUT, "two.gz", "cannot unpack");
+    for (size_t cut = first + 1; cut < both; cut += 11)
+        check_refused(write_temporary("two.gz", packed, cut), SAFER_INPUT, "two.gz", "cannot unpack");
+    check_read(write_temporary("two.gz", packed, first), text, 1000);
 }
 
 /* A magic number and then nonsense is damaged; text that merely looks a little like a
@@ -437,7 +494,7 @@ static void test_walk(void **state)
     }
     walked w = {.stop_at = 0};
     const char *path = write_temporary("plain", "text", 4);
-    assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "is not an archive");
+    assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "not an archive");
     size_t used = pack(packed, PACKED, "raw", "gz", &tree[1], 1);
     path = write_temporary("plain.gz", packed, used);
     assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "not an archive");
@@ -694,6 +751,8 @@ int main(void)
         cmocka_unit_test(test_unpack),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_gzip_members),
         cmocka_unit_test(test_magic),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_write),

@@ -343,7 +343,7 @@ static void test_labels(void **state)
     assert_int_equal(safer_data_row(mapped, 2).label, 1);
     static const char strange[] = "a\tpos\tx\nb\tneutral\tx\n";
     check_failure(write_temporary("strange.tsv", strange, sizeof strange - 1), options, SAFER_INPUT,
-                  "strange.tsv: line 2: unknown label \"neutral\" (known: -1, 9, 10, neg, pos)");
+                  "strange.tsv, line 2: unknown label \"neutral\" (known: -1, 9, 10, neg, pos)");
     safer_data_free(data);
     check_labels(mapped, LABELS("-1", "9", "10", "neg", "pos")); /* its own, not borrowed */
     safer_data_free(mapped);

@@ -34,24 +34,24 @@ static void test_tsv(void **state)
 static void test_tsv_errors(void **state)
 {
     (void)state;
-    refuses("e1.tsv", "a\t1\tok\nb\t1\n", "e1.tsv: line 2: 2 columns, but TSV has 3");
+    refuses("e1.tsv", "a\t1\tok\nb\t1\n", "e1.tsv, line 2: 2 columns, but TSV has 3");
     refuses("e2.tsv", "a\t1\tok\nb\t1\tx\ty\n",
-            "e2.tsv: line 2: 4 columns, but TSV has 3: id, label, text (a tab inside");
-    refuses("e3.tsv", "just words\n", "e3.tsv: line 1: 1 column, but");
-    refuses("e4.tsv", "a\t1\tok\n\nb\t1\tok\n", "e4.tsv: line 2: an empty line inside the file");
-    refuses("e5.tsv", "a\t1\tok\nb\t1\tC:\\users\n", "e5.tsv: line 2: unknown escape \\u (known: \\\\ \\t \\n \\r)");
-    refuses("e6.tsv", "a\t1\tx\\\n", "e6.tsv: line 1: a column ends in a backslash");
-    refuses("e7.tsv", "a\t1\\\tx\n", "e7.tsv: line 1: a column ends in a backslash");
-    refuses("e8.tsv", "a\t1\t\\\xc3\xa9 \n", "e8.tsv: line 1: unknown escape \\\xc3\xa9 (");
+            "e2.tsv, line 2: 4 columns, but TSV has 3: id, label, text (a tab inside");
+    refuses("e3.tsv", "just words\n", "e3.tsv, line 1: 1 column, but");
+    refuses("e4.tsv", "a\t1\tok\n\nb\t1\tok\n", "e4.tsv, line 2: an empty line inside the file");
+    refuses("e5.tsv", "a\t1\tok\nb\t1\tC:\\users\n", "e5.tsv, line 2: unknown escape \\u (known: \\\\ \\t \\n \\r)");
+    refuses("e6.tsv", "a\t1\tx\\\n", "e6.tsv, line 1: a column ends in a backslash");
+    refuses("e7.tsv", "a\t1\\\tx\n", "e7.tsv, line 1: a column ends in a backslash");
+    refuses("e8.tsv", "a\t1\t\\\xc3\xa9 \n", "e8.tsv, line 1: unknown escape \\\xc3\xa9 (");
     refuses("e9.tsv", "a\t1\tok\nb\t1\tcaf\xe9\n",
-            "e9.tsv: line 2: not valid UTF-8 at byte offset 7 of the row (0xE9)");
+            "e9.tsv, line 2: not valid UTF-8 at byte offset 7 of the row (0xE9)");
     refuses("e10.tsv",
             "\xff"
             "a\t1\tok\n",
-            "e10.tsv: line 1: not valid UTF-8 at byte offset 0 of the row (0xFF)");
-    refuses("e11.tsv", "a\t1\xed\xa0\x80\tok\n", "e11.tsv: line 1: not valid UTF-8 at byte offset 3");
-    refuses("e12.tsv", "a\0b\t1\tok\n", "e12.tsv: line 1: the id holds a NUL");
-    refuses("e13.tsv", "ab\t1\t\nab\t1\0\tok\n", "e13.tsv: line 2: the label holds a NUL");
+            "e10.tsv, line 1: not valid UTF-8 at byte offset 0 of the row (0xFF)");
+    refuses("e11.tsv", "a\t1\xed\xa0\x80\tok\n", "e11.tsv, line 1: not valid UTF-8 at byte offset 3");
+    refuses("e12.tsv", "a\0b\t1\tok\n", "e12.tsv, line 1: the id holds a NUL");
+    refuses("e13.tsv", "ab\t1\t\nab\t1\0\tok\n", "e13.tsv, line 2: the label holds a NUL");
     refuses("e14.tsv", "", "e14.tsv holds no rows");
     refuses("e15.tsv", "\n\r\n\n", "e15.tsv holds no rows");
     refuses("e16.tsv", "\xef\xbb\xbf", "e16.tsv holds no rows");
@@ -85,21 +85,21 @@ static void test_csv(void **state)
 static void test_csv_errors(void **state)
 {
     (void)state;
-    refuses("e1.csv", "text,label\n\"a\nb\",1\n\"c\",2,3\n", "e1.csv: line 4: 3 columns, but line 1 has 2");
-    refuses("e2.csv", "text,label\nx,1\n\ny,2\n", "e2.csv: line 3: 1 column, but line 1 has 2");
-    refuses("e3.csv", "text,label\nx,1\n\"y\",\"2\nz,3\n", "e3.csv: line 3: a quote that begins here never ends");
-    refuses("e4.csv", "text,label\n\"x\ny\",\"2\nz,3\n", "e4.csv: line 3: a quote that begins here never ends");
-    refuses("e5.csv", "text,label\n\"a\nb\"c,1\n", "e5.csv: line 2: column 1 goes on after its closing quote");
+    refuses("e1.csv", "text,label\n\"a\nb\",1\n\"c\",2,3\n", "e1.csv, line 4: 3 columns, but line 1 has 2");
+    refuses("e2.csv", "text,label\nx,1\n\ny,2\n", "e2.csv, line 3: 1 column, but line 1 has 2");
+    refuses("e3.csv", "text,label\nx,1\n\"y\",\"2\nz,3\n", "e3.csv, line 3: a quote that begins here never ends");
+    refuses("e4.csv", "text,label\n\"x\ny\",\"2\nz,3\n", "e4.csv, line 3: a quote that begins here never ends");
+    refuses("e5.csv", "text,label\n\"a\nb\"c,1\n", "e5.csv, line 2: column 1 goes on after its closing quote");
     refuses("e6.csv", "1,2,3,4\n",
-            "e6.csv: line 1: no header with a column \"text\", and 4 columns; without a header CSV is class,text or "
+            "e6.csv, line 1: no header with a column \"text\", and 4 columns; without a header CSV is class,text or "
             "class,title,text");
-    refuses("e7.csv", "hello\n", "e7.csv: line 1: no header with a column \"text\", and 1 column;");
-    refuses("e8.csv", "text,label,TEXT\na,b,c\n", "e8.csv: line 1: the header names the column \"text\" twice");
+    refuses("e7.csv", "hello\n", "e7.csv, line 1: no header with a column \"text\", and 1 column;");
+    refuses("e8.csv", "text,label,TEXT\na,b,c\n", "e8.csv, line 1: the header names the column \"text\" twice");
     refuses("e9.csv", "text,label\n\"a\n\xff\",1\n",
-            "e9.csv: line 2: not valid UTF-8 at byte offset 3 of the row (0xFF)");
+            "e9.csv, line 2: not valid UTF-8 at byte offset 3 of the row (0xFF)");
     refuses("e10.csv", "text,label\n", "e10.csv holds no rows");
-    refuses("e11.csv", "text,id\nx,a\0\n", "e11.csv: line 2: the id holds a NUL");
-    refuses("e12.csv", "\"", "e12.csv: line 1: a quote that begins here never ends");
+    refuses("e11.csv", "text,id\nx,a\0\n", "e11.csv, line 2: the id holds a NUL");
+    refuses("e12.csv", "\"", "e12.csv, line 1: a quote that begins here never ends");
 }
 
 /* ------------------------------------------------------------------ JSONL */
@@ -126,32 +126,32 @@ static void test_jsonl_errors(void **state)
 {
     (void)state;
 #define GOOD "{\"text\":\"ok\"}\n"
-    refuses("e1.jsonl", GOOD "{\"text\":\"a\\ud800b\"}\n", "e1.jsonl: line 2: not valid JSON at byte offset ");
-    refuses("e1.jsonl", GOOD "{\"text\":\"a\\udc00\\ud800b\"}\n", "e1.jsonl: line 2: not valid JSON at byte offset ");
-    refuses("e2.jsonl", GOOD "{\"text\":\"a\"\n", "e2.jsonl: line 2: not valid JSON at byte offset 11: ");
-    refuses("e3.jsonl", GOOD "{\"text\":\"a\"} {}\n", "e3.jsonl: line 2: not valid JSON");
-    refuses("e4.jsonl", GOOD "{\"label\":\"a\"}\n", "e4.jsonl: line 2: no \"text\" in the object");
-    refuses("e5.jsonl", GOOD "\n{\"text\":5}\n", "e5.jsonl: line 3: \"text\" is an integer; it must be a string");
-    refuses("e6.jsonl", "{\"text\":null}\n", "e6.jsonl: line 1: \"text\" is null; it must be a string");
+    refuses("e1.jsonl", GOOD "{\"text\":\"a\\ud800b\"}\n", "e1.jsonl, line 2: not valid JSON at byte offset ");
+    refuses("e1.jsonl", GOOD "{\"text\":\"a\\udc00\\ud800b\"}\n", "e1.jsonl, line 2: not valid JSON at byte offset ");
+    refuses("e2.jsonl", GOOD "{\"text\":\"a\"\n", "e2.jsonl, line 2: not valid JSON at byte offset 11: ");
+    refuses("e3.jsonl", GOOD "{\"text\":\"a\"} {}\n", "e3.jsonl, line 2: not valid JSON");
+    refuses("e4.jsonl", GOOD "{\"label\":\"a\"}\n", "e4.jsonl, line 2: no \"text\" in the object");
+    refuses("e5.jsonl", GOOD "\n{\"text\":5}\n", "e5.jsonl, line 3: \"text\" is an integer; it must be a string");
+    refuses("e6.jsonl", "{\"text\":null}\n", "e6.jsonl, line 1: \"text\" is null; it must be a string");
     refuses("e7.jsonl", "{\"text\":\"a\",\"label\":1.0}\n",
             "line 1: \"label\" is a real number; it must be a string, an integer or a boolean");
     refuses("e8.jsonl", "{\"text\":\"a\",\"label\":[1]}\n", "line 1: \"label\" is a list;");
     refuses("e9.jsonl", "{\"text\":\"a\",\"id\":true}\n",
             "line 1: \"id\" is a boolean; it must be a string or an integer");
     refuses("e10.jsonl", "{\"text\":\"a\",\"id\":{}}\n", "line 1: \"id\" is an object;");
-    refuses("e11.jsonl", "[{\"text\":\"a\"}]\n", "e11.jsonl: line 1: a list; JSON Lines holds one object a line");
-    refuses("e12.jsonl", "\"text\"\n", "e12.jsonl: line 1: a string; JSON Lines");
+    refuses("e11.jsonl", "[{\"text\":\"a\"}]\n", "e11.jsonl, line 1: a list; JSON Lines holds one object a line");
+    refuses("e12.jsonl", "\"text\"\n", "e12.jsonl, line 1: a string; JSON Lines");
     refuses("e13.jsonl", "{\"text\":\"a\",\"text\":\"b\"}\n",
-            "e13.jsonl: line 1: not valid JSON at byte offset 18: duplicate");
+            "e13.jsonl, line 1: not valid JSON at byte offset 18: duplicate");
     refuses("e14.jsonl", GOOD "{\"text\":\"caf\xe9\"}\n",
-            "e14.jsonl: line 2: not valid UTF-8 at byte offset 12 of the row (0xE9)");
-    refuses("e15.jsonl", "{\"text\":\"a\",\"id\":\"x\\u0000\"}\n", "e15.jsonl: line 1: the id holds a NUL");
-    refuses("e16.jsonl", "{\"text\":\"a\",\"label\":\"\\u0000\"}\n", "e16.jsonl: line 1: the label holds a NUL");
+            "e14.jsonl, line 2: not valid UTF-8 at byte offset 12 of the row (0xE9)");
+    refuses("e15.jsonl", "{\"text\":\"a\",\"id\":\"x\\u0000\"}\n", "e15.jsonl, line 1: the id holds a NUL");
+    refuses("e16.jsonl", "{\"text\":\"a\",\"label\":\"\\u0000\"}\n", "e16.jsonl, line 1: the label holds a NUL");
     refuses("e17.jsonl", " \n\t\r\n", "e17.jsonl holds no rows");
-    refuses("e18.jsonl", "{\"text\":\"a\",\"id\":92233720368547758070}\n", "e18.jsonl: line 1: not valid JSON");
+    refuses("e18.jsonl", "{\"text\":\"a\",\"id\":92233720368547758070}\n", "e18.jsonl, line 1: not valid JSON");
     /* Repairing bytes does not make a half character out of an escape whole. */
     check_failure(write_temporary("e19.jsonl", "{\"text\":\"\\udfff\"}", 17), OPTIONS(.repair = 1), SAFER_INPUT,
-                  "e19.jsonl: line 1: not valid JSON");
+                  "e19.jsonl, line 1: not valid JSON");
 #undef GOOD
 }
 
@@ -168,10 +168,10 @@ static void test_fasttext(void **state)
     reads("a.ft", "\xef\xbb\xbf__label__\xc3\xa9 x", {"1", "\xc3\xa9", "x", 0});
     reads_with("plain.txt", "only a text\\n\n", OPTIONS(.format = "fasttext"), {"1", NULL, "only a text\\n", 0});
     refuses("e1.ft", "__label__a x\n__label__a __label__b x\n",
-            "e1.ft: line 2: more than one label (__label__a and __label__b); a row has one");
-    refuses("e2.ft", "__label__a x\n__label__ x\n", "e2.ft: line 2: __label__ without a name");
+            "e1.ft, line 2: more than one label (__label__a and __label__b); a row has one");
+    refuses("e2.ft", "__label__a x\n__label__ x\n", "e2.ft, line 2: __label__ without a name");
     refuses("e3.ft", "__label__a x\n__label__b \xc0\x80\n",
-            "e3.ft: line 2: not valid UTF-8 at byte offset 11 of the row (0xC0)");
+            "e3.ft, line 2: not valid UTF-8 at byte offset 11 of the row (0xC0)");
 }
 
 /* ---------------------------------------------------------------- detection */
@@ -340,7 +340,7 @@ static void test_longest_text(void **state)
     const sf_span id = {"i", 1}, label = {"l", 1};
     assert_ok(sf_loader_start(&loader, "huge.tsv", &options, &error));
     assert_fails(sf_loader_add(&loader, id, label, (sf_span){"x", ((size_t)1 << 31) + 1}, 7, &error), SAFER_INPUT,
-                 "huge.tsv: line 7: a text of 2147483649 bytes; the longest possible is 2^31");
+                 "huge.tsv, line 7: a text of 2147483649 bytes; the longest possible is 2^31");
     assert_ok(sf_loader_add(&loader, id, label, (sf_span){"x", 1}, 8, &error));
     assert_int_equal(loader.data->count, 1);
     sf_loader_free(&loader);

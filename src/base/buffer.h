@@ -4,6 +4,12 @@
 
 #include <stddef.h>
 
+/* Bytes that belong to someone else. */
+typedef struct sf_span {
+    const char *bytes;
+    size_t length;
+} sf_span;
+
 typedef struct sf_buffer {
     char *bytes; /* NULL until something was added */
     size_t length, capacity;

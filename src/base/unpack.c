@@ -236,7 +236,8 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
         length = inner.length;
     }
     if (!is_packed(bytes, length)) {
-        status = sf_fail(error, SAFER_INPUT, "%s is %s, not an archive", path, inner.bytes ? "a compressed file" : "a file");
+        status = inner.bytes ? sf_fail(error, SAFER_INPUT, "%s is a compressed file, not an archive", path)
+                             : sf_fail(error, SAFER_INPUT, "%s is not an archive", path);
         goto done;
     }
     SF_TRY(open_archive(&archive, bytes, length, path, error));

@@ -66,7 +66,7 @@ safer_status sf_loader_fail(const sf_loader *loader, size_t line, safer_error *e
     vsnprintf(reason, sizeof reason, format, arguments);
     va_end(arguments);
     if (line == 0) return sf_fail(error, SAFER_INPUT, "%s: %s", loader->name, reason);
-    return sf_fail(error, SAFER_INPUT, "%s: line %zu: %s", loader->name, line, reason);
+    return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", loader->name, line, reason);
 }
 
 int sf_clip(const char *bytes, size_t length, size_t most)

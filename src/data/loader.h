@@ -4,12 +4,6 @@
 
 #include "data/data.h"
 
-/* Some bytes of a file; not terminated. */
-typedef struct sf_span {
-    const char *bytes;
-    size_t length;
-} sf_span;
-
 typedef struct sf_loader {
     safer_data *data;
     const char *name; /* the file being read, for messages */

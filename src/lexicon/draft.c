@@ -151,6 +151,7 @@ static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer
             report->excluded_pairs++;
         else if (!guarded) draft->edges[kept++] = e;
     }
+    report->unknown_edits = exclude.unknown + protect.unknown;
     for (uint32_t x = 0; o->protect && x < n; x++) report->protected_words += protect.single[x];
     draft->edge_count = kept;
 done:

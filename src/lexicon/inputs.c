@@ -16,10 +16,12 @@ static void load_files(void *context, size_t begin, size_t end, int worker)
 {
     loading *job = context;
     const safer_lexicon_options *o = job->options;
+    safer_data_options reading = safer_data_options_default();
     (void)worker;
+    reading.repair = o->repair;
     for (size_t i = begin; i < end; i++) {
         if (i > 0)
-            job->statuses[i] = safer_data_load(&job->inputs->sets[i - 1], o->vocab_from[i - 1], NULL, &job->errors[i]);
+            job->statuses[i] = safer_data_load(&job->inputs->sets[i - 1], o->vocab_from[i - 1], &reading, &job->errors[i]);
         else if (o->vectors)
             job->statuses[i] = sf_file_read(&job->inputs->vectors, o->vectors, &job->errors[i]);
     }

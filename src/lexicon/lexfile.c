@@ -284,6 +284,13 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     return SAFER_OK;
 }
 
+uint64_t sf_lexicon_hash(const safer_lexicon *lexicon)
+{
+    uint64_t hash;
+    memcpy(&hash, lexicon->image.bytes + lexicon->image.length - sizeof hash, sizeof hash);
+    return hash;
+}
+
 safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error)
 {
     sf_file image = {0};

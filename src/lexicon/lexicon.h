@@ -26,6 +26,9 @@ struct safer_lexicon {
     const char *provenance;  /* JSON */
 };
 
+/* The checksum at the end of its image: what names a lexicon. */
+uint64_t sf_lexicon_hash(const safer_lexicon *lexicon);
+
 /* What a lexicon is assembled from. All arrays are copied. */
 typedef struct sf_lexicon_parts {
     const sf_words *words;

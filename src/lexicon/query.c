@@ -75,7 +75,7 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
         }
     }
     free(sizes);
-    memcpy(&info.hash, l->image.bytes + l->image.length - sizeof info.hash, sizeof info.hash);
+    info.hash = sf_lexicon_hash(l);
     return info;
 }
 

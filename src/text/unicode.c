@@ -61,6 +61,13 @@ int sf_is_letter(uint32_t code)
     return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
 
+int sf_case_expands(uint32_t code)
+{
+    utf8proc_int32_t folded[8];
+    int boundary = 0;
+    return code >= 0x80 && utf8proc_decompose_char((utf8proc_int32_t)code, folded, 8, UTF8PROC_CASEFOLD, &boundary) > 1;
+}
+
 uint32_t sf_lower(uint32_t code)
 {
     if (code < 0x80) return code - 'A' < 26 ? code | 0x20 : code;

@@ -23,6 +23,9 @@ int sf_utf8_repair(sf_buffer *out, const char *bytes, size_t length);
 /* General category L: letters, not marks, digits or symbols. */
 int sf_is_letter(uint32_t code);
 
+/* Whether another case of it takes more than one letter, as ß (SS) and ﬁ (FI) do. */
+int sf_case_expands(uint32_t code);
+
 /* One code point to one code point, whatever surrounds it. */
 uint32_t sf_lower(uint32_t code);
 uint32_t sf_upper(uint32_t code);

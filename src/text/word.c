@@ -155,6 +155,12 @@ sf_admission sf_word_admit(const char *key, size_t length)
     if (length == 0) return SF_REFUSED;
     sf_buffer surface[3] = {{0}, {0}, {0}};
     sf_admission result = SF_CASELESS;
+    for (const char *p = key, *end = key + length; p < end;) {
+        uint32_t code;
+        size_t step = sf_utf8_decode(p, end, &code);
+        if (step == 0 || sf_case_expands(code)) return SF_REFUSED;
+        p += step;
+    }
     for (int pattern = SF_LOWER; pattern <= SF_UPPER; pattern++) {
         if (sf_word_render(&surface[pattern], key, length, (sf_case)pattern)) {
             result = SF_ADMISSION_NO_MEMORY;

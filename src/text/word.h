@@ -53,7 +53,8 @@ int sf_word_is_one(const char *key, size_t length);
 /* May this key take another word's place? It must come back from reading what is
  * rendered: the same single word, the same pattern, for every pattern. This refuses
  * phrases, digits, single letters ("A" is both title and upper), final sigma (its capital
- * is that of σ) and decomposed accents. Words of scripts without case have one pattern
+ * is that of σ) and decomposed accents. Letters whose capital takes two (ß, ﬁ) are refused
+ * too, since libraries disagree on them. Words of scripts without case have one pattern
  * only, and may be exchanged only among themselves. */
 typedef enum sf_admission { SF_REFUSED, SF_CASED, SF_CASELESS, SF_ADMISSION_NO_MEMORY } sf_admission;
 
