@@ -139,7 +139,7 @@ static void test_parameters(void **state)
     assert_fails(safer_lexicon_build(&l, &o, NULL, &error), SAFER_INVALID, words)
     BAD(threshold, 0, "threshold");
     BAD(threshold, 1.5, "threshold");
-    BAD(threshold, NAN, "threshold");
+    BAD(threshold, (double)NAN, "threshold");
     BAD(counterfit, -1, "counterfit");
     BAD(all_but_the_top, -1, "all_but_the_top");
     BAD(threads, -2, "threads");

@@ -1,0 +1,53 @@
+/* The certificate of one text: draws, votes, bound, radii. */
+#ifndef SF_CERTIFY_CERTIFICATE_H
+#define SF_CERTIFY_CERTIFICATE_H
+
+#include "certify/sampler.h"
+#include "model/model.h"
+#include "stats/eprocess.h"
+#include "stats/exact.h"
+
+extern const size_t sf_reported_radii[SAFER_RADII];
+
+/* SAFER_INVALID, with the field's name, when an option is out of range. */
+safer_status sf_certify_check(const safer_certify_options *options, safer_error *error);
+
+/* The parts of a decision that follow from the counts: what a record can be checked by. */
+typedef struct sf_evidence {
+    safer_method method;
+    double delta;
+    size_t classes, target;
+    int exact;
+    uint64_t n;
+    const uint64_t *votes;  /* sampled */
+    const sf_tally *tally;  /* exact */
+} sf_evidence;
+
+/* Whether the evidence certifies the target at q. */
+int sf_evidence_certifies(const sf_evidence *evidence, double q);
+
+/* What a record shows as its bound, rounded down. */
+double sf_evidence_bound(const sf_evidence *evidence);
+
+/* The state of one thread. */
+struct safer_workspace {
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    safer_certify_options options; /* delta is the text's own */
+    sf_slots slots;
+    sf_sampler sampler;
+    sf_eprocess *process;
+    sf_tally tally;
+    uint64_t *votes, *selection; /* classes */
+    double *shares;              /* classes */
+    double *overlaps;            /* slots, rising */
+    uint32_t *draws;             /* (batch, slots) */
+    int *answers;                /* batch */
+    sf_buffer *texts;            /* batch: rendered, for models without a fast path */
+    sf_span *spans;              /* batch */
+    void *scratch;               /* the model's */
+    size_t overlap_capacity, draw_capacity;
+    double q_radius, q_next; /* q at the certified radius and at the next */
+};
+
+#endif

@@ -1,0 +1,59 @@
+/* Records of a run: one JSON object a line.
+ *
+ * The first line is the configuration, every further one a text's certificate. Each ends
+ * with "check", the XXH64 of the rest (less "seconds"), seeded with the configuration's,
+ * so that no edit goes unnoticed, and a record names its row, so that no line can be moved,
+ * repeated or taken out. What was decided can be recomputed from what stands in
+ * the record: counts, n, q and the configuration. */
+#ifndef SF_CERTIFY_RECORD_H
+#define SF_CERTIFY_RECORD_H
+
+#include "certify/certificate.h"
+
+#include <jansson.h>
+
+/* The configuration of a run: everything that its records depend on. NULL without memory. */
+json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                       const safer_certify_options *options);
+
+/* What checking a record needs of the configuration. */
+typedef struct sf_config {
+    safer_method method;
+    double delta; /* a text's */
+    uint64_t n, n0;
+    size_t radius, texts;
+    int unlabelled;
+    size_t classes;
+    json_t *labels; /* borrowed: array of names */
+    safer_certify_options options;
+} sf_config;
+
+safer_status sf_config_read(sf_config *out, json_t *config, const char *name, safer_error *error);
+
+/* The certificate in the workspace as a JSON object, without "seconds" and "check". `row` is
+ * the text's place in the data, from 1: a record in another line is out of place. */
+json_t *sf_record_json(const safer_certificate *certificate, size_t row, const safer_workspace *workspace);
+
+/* Whether the record of a line (the configuration is line 1) is the one that belongs there. */
+safer_status sf_record_in_place(const json_t *record, const char *name, size_t line, safer_error *error);
+
+/* One line with newline: the object, "seconds" and "check". NULL without memory; free it. */
+char *sf_record_line(json_t *object, double seconds, uint64_t seed, size_t *length);
+
+/* Checks a line's seal on its very bytes (without the newline) and removes "seconds" and
+ * "check" from its parsed form. *check gets the seal. */
+safer_status sf_record_unseal(json_t *object, const char *bytes, size_t length, uint64_t seed, uint64_t *check,
+                              const char *name, size_t line, safer_error *error);
+
+/* Recomputes every decision of a record. */
+safer_status sf_record_recheck(const json_t *record, const sf_config *config, const char *name, size_t line,
+                               safer_error *error);
+
+/* Adds a record to the totals of its run. */
+safer_status sf_summary_add(safer_summary *summary, const json_t *record, const char *name, size_t line,
+                            safer_error *error);
+
+/* The content of a data set as one number. */
+uint64_t sf_data_hash(const safer_data *data);
+
+#endif

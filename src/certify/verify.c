@@ -1,0 +1,173 @@
+/* Checking a run: every decision from its record, and, with the model, every count. */
+#include "certify/record.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/progress.h"
+
+#include <string.h>
+
+typedef struct replay {
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    const safer_data *data;
+    json_t **records;
+    size_t count;
+    safer_certify_options options;
+    safer_workspace **workspaces;
+    const char *path;
+    safer_status *statuses; /* one a record */
+    safer_error *errors;    /* one a worker; the message of the record that failed there */
+    size_t *failed;         /* one a worker: line of its first failure, SIZE_MAX for none */
+    sf_meter meter;
+} replay;
+
+static int class_of(const safer_model *model, const safer_data *data, int label)
+{
+    for (size_t k = 0; label >= 0 && k < model->classes; k++)
+        if (strcmp(safer_data_label(data, (size_t)label), model->labels[k]) == 0) return (int)k;
+    return -1;
+}
+
+/* Draws and asks again; the whole record must come out the same. */
+static safer_status replay_record(replay *r, size_t i, int worker, safer_error *error)
+{
+    safer_certificate c;
+    safer_row row = safer_data_row(r->data, i);
+    safer_status status = safer_certify_text(&c, &r->workspaces[worker], r->model, r->lexicon, row.text, row.text_length,
+                                             class_of(r->model, r->data, row.label), &r->options, error);
+    if (status != SAFER_OK) return status;
+    c.id = row.id;
+    json_t *again = sf_record_json(&c, i + 1, r->workspaces[worker]);
+    if (!again) return sf_fail_memory(error);
+    int same = json_equal(again, r->records[i]);
+    json_decref(again);
+    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s, line %zu: the model's counts are different", r->path, i + 2);
+}
+
+static void replay_records(void *context, size_t begin, size_t end, int worker)
+{
+    replay *r = context;
+    for (size_t i = begin; i < end; i++) {
+        safer_error error = {0};
+        if (sf_meter_cancelled(&r->meter)) return;
+        r->statuses[i] = replay_record(r, i, worker, &error);
+        if (r->statuses[i] != SAFER_OK && i < r->failed[worker]) {
+            r->failed[worker] = i;
+            r->errors[worker] = error;
+        }
+        sf_meter_add(&r->meter, 1, worker);
+    }
+}
+
+static safer_status replay_all(replay *r, int threads, const safer_progress *progress, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    threads = sf_threads(threads);
+    r->workspaces = sf_calloc((size_t)threads, sizeof *r->workspaces);
+    r->statuses = sf_calloc(r->count, sizeof *r->statuses);
+    r->errors = sf_calloc((size_t)threads, sizeof *r->errors);
+    r->failed = sf_alloc((size_t)threads, sizeof *r->failed);
+    if (!r->workspaces || !r->statuses || !r->errors || !r->failed) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (int i = 0; i < threads; i++) r->failed[i] = SIZE_MAX;
+    sf_meter_start(&r->meter, progress, "asking again", r->count);
+    sf_parallel(threads, r->count, 1, replay_records, r);
+    SF_TRY(sf_meter_finish(&r->meter, error));
+    size_t first = SIZE_MAX;
+    for (int i = 0; i < threads; i++) {
+        if (r->failed[i] >= first) continue;
+        first = r->failed[i];
+        status = r->statuses[first];
+        if (error) *error = r->errors[i];
+    }
+done:
+    for (int i = 0; r->workspaces && i < threads; i++) safer_workspace_free(r->workspaces[i]);
+    free(r->workspaces);
+    free(r->statuses);
+    free(r->errors);
+    free(r->failed);
+    return status;
+}
+
+safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model, const safer_lexicon *lexicon,
+                          const safer_data *data, int threads, const safer_progress *progress, safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    json_t *config_json = NULL, *expected = NULL, **records = NULL;
+    size_t line = 0, count = 0, capacity = 0;
+    safer_summary summary = {0};
+    sf_config config;
+    uint64_t check, seed = 0;
+    double start = sf_seconds();
+    if ((model || lexicon || data) && !(model && lexicon && data))
+        return sf_fail(error, SAFER_INVALID, "model, lexicon and data: all three or none are needed to ask again");
+    SF_TRY(sf_file_read(&file, path, error));
+    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        json_error_t where;
+        line++;
+        if (!newline) {
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the run", path, line);
+            goto done;
+        }
+        const char *bytes = p;
+        size_t length = (size_t)(newline - p);
+        json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &where);
+        p = newline + 1;
+        if (!object) {
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, where.text);
+            goto done;
+        }
+        if (line == 1) config_json = object;
+        else if (sf_grow(&records, &capacity, count + 1, sizeof *records)) {
+            json_decref(object);
+            status = sf_fail_memory(error);
+            goto done;
+        } else {
+            records[count++] = object;
+        }
+        SF_TRY(sf_record_unseal(object, bytes, length, seed, &check, path, line, error));
+        if (line == 1) {
+            seed = check;
+            SF_TRY(sf_config_read(&config, object, path, error));
+            if (model) {
+                expected = sf_config_json(model, lexicon, data, &config.options);
+                if (!json_equal(expected, object)) {
+                    status = sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", path);
+                    goto done;
+                }
+            }
+        } else {
+            SF_TRY(sf_record_in_place(object, path, line, error));
+            SF_TRY(sf_record_recheck(object, &config, path, line, error));
+            SF_TRY(sf_summary_add(&summary, object, path, line, error));
+        }
+    }
+    if (line == 0) {
+        status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
+        goto done;
+    }
+    if (count != config.texts) {
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, count, config.texts);
+        goto done;
+    }
+    if (model) {
+        replay r = {.model = model, .lexicon = lexicon, .data = data, .records = records, .count = count,
+                    .options = config.options, .path = path};
+        r.options.delta = config.delta;
+        SF_TRY(replay_all(&r, threads, progress, error));
+    }
+    summary.seconds = sf_seconds() - start;
+    *out = summary;
+done:
+    for (size_t i = 0; i < count; i++) json_decref(records[i]);
+    free(records);
+    json_decref(config_json);
+    json_decref(expected);
+    sf_file_free(&file);
+    return status;
+}

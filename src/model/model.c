@@ -1,0 +1,99 @@
+/* What all classifiers share: opening a file by its architecture, labels, batches. */
+#include "model/model.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+void sf_model_clear(safer_model *model)
+{
+    for (size_t i = 0; model->labels && i < model->classes; i++) free(model->labels[i]);
+    free(model->labels);
+    free(model->trained_with);
+    model->labels = NULL;
+    model->trained_with = NULL;
+    model->classes = 0;
+}
+
+static safer_status read_labels(safer_model *model, const json_t *list, const char *file, safer_error *error)
+{
+    size_t count = json_array_size(list);
+    if (count < 2)
+        return sf_fail(error, SAFER_INPUT, "%s: the metadata \"labels\" must be a JSON list of at least two names", file);
+    model->labels = sf_calloc(count, sizeof *model->labels);
+    if (!model->labels) return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        if (!name) return sf_fail(error, SAFER_INPUT, "%s: item %zu of the metadata \"labels\" is not a string", file, i + 1);
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(model->labels[j], name) == 0)
+                return sf_fail(error, SAFER_INPUT, "%s: the label \"%s\" occurs twice in the metadata", file, name);
+        if (!(model->labels[i] = sf_strdup(name))) return sf_fail_memory(error);
+        model->classes = i + 1;
+    }
+    return SAFER_OK;
+}
+
+safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file, safer_error *error)
+{
+    const char *name = sf_safetensors_name(file), *labels = sf_safetensors_metadata(file, "labels");
+    const char *trained_with = sf_safetensors_metadata(file, "trained_with");
+    json_error_t problem;
+    if (!labels) return sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"labels\"", name);
+    json_t *list = json_loads(labels, 0, &problem);
+    if (!list && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory)) return sf_fail_memory(error);
+    safer_status status = read_labels(model, list, name, error); /* no JSON is no list either */
+    json_decref(list);
+    if (status != SAFER_OK) return status;
+    model->hash = sf_safetensors_hash(file);
+    if (trained_with && !(model->trained_with = sf_strdup(trained_with))) return sf_fail_memory(error);
+    return SAFER_OK;
+}
+
+safer_status safer_model_open(safer_model **out, const char *path, safer_error *error)
+{
+    sf_safetensors *file = NULL;
+    safer_status status = sf_safetensors_open(&file, path, error);
+    if (status != SAFER_OK) return status;
+    const char *arch = sf_safetensors_metadata(file, "arch");
+    if (!arch) {
+        status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"arch\": it is no model written by safer train", path);
+    } else if (strcmp(arch, "ngram") == 0) {
+        status = sf_ngram_open(out, file, error);
+    } else if (strcmp(arch, "bow") == 0 || strcmp(arch, "cnn") == 0) {
+        status = sf_cnn_open(out, file, error);
+        if (status == SAFER_OK) file = NULL; /* the model's now */
+    } else {
+        status = sf_fail(error, SAFER_INPUT, "%s: a model of architecture \"%.40s\"; ngram, bow and cnn can be opened", path,
+                         arch);
+    }
+    sf_safetensors_free(file);
+    return status;
+}
+
+void safer_model_free(safer_model *model)
+{
+    if (model) model->class->free(model);
+}
+
+const char *safer_model_arch(const safer_model *model) { return model->class->arch; }
+uint64_t safer_model_hash(const safer_model *model) { return model->hash; }
+size_t safer_model_class_count(const safer_model *model) { return model->classes; }
+const char *safer_model_label(const safer_model *model, size_t label) { return model->labels[label]; }
+const char *safer_model_trained_with(const safer_model *model) { return model->trained_with; }
+
+safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths, size_t count,
+                                  int *labels, float *scores, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    void *scratch = NULL;
+    sf_span *spans = sf_alloc(count, sizeof *spans);
+    if (!spans) return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++) spans[i] = (sf_span){texts[i], lengths[i]};
+    if (model->class->scratch_new) SF_TRY(model->class->scratch_new(model, &scratch, error));
+    SF_TRY(model->class->classify(model, spans, count, labels, scores, scratch, error));
+done:
+    if (scratch) model->class->scratch_free(scratch);
+    free(spans);
+    return status;
+}

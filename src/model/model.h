@@ -1,0 +1,60 @@
+/* The one interface of all classifiers: classify a batch.
+ *
+ * A model is a function of the text alone: its answer depends on nothing that shares
+ * the batch, on no thread and on no earlier call. Models that can take draws directly
+ * offer a fast path; its answers equal those for the rendered texts, exactly. */
+#ifndef SF_MODEL_MODEL_H
+#define SF_MODEL_MODEL_H
+
+#include "lexicon/slots.h"
+#include "nn/safetensors.h"
+
+#include <jansson.h>
+
+#define SF_NO_LABEL (-1) /* the model gave no usable answer: a vote for "none" */
+
+typedef struct sf_model_class {
+    const char *arch; /* "ngram", "bow", "cnn", ... */
+
+    /* labels[i] = class of texts[i]; scores, when not NULL, gets (count, classes)
+     * probabilities. `scratch` is the calling thread's own. */
+    safer_status (*classify)(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *scratch, safer_error *error);
+
+    /* The fast path, all three or none. prepare: once a text; the result may be used by
+     * several threads at once. sample: draws (count, slots) as in sf_slots_render. */
+    safer_status (*prepare)(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **prepared,
+                            safer_error *error);
+    safer_status (*sample)(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count, int *labels,
+                           void *scratch, safer_error *error);
+    void (*release)(void *prepared);
+
+    /* Working memory of one thread, reused from call to call. May be NULL functions. */
+    safer_status (*scratch_new)(const safer_model *model, void **scratch, safer_error *error);
+    void (*scratch_free)(void *scratch);
+
+    void (*free)(safer_model *model);
+} sf_model_class;
+
+/* Every model begins with this. */
+struct safer_model {
+    const sf_model_class *class;
+    size_t classes;
+    char **labels;   /* names, in the order of the class numbers; owned */
+    uint64_t hash;   /* of the model file */
+    char *trained_with; /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
+};
+
+/* Frees the common part. */
+void sf_model_clear(safer_model *model);
+
+/* Sets the labels from a JSON array in the file's metadata "labels" (checks there are at
+ * least two, distinct), the hash, and trained_with from the metadata "trained_with". Clears
+ * nothing on failure: the caller's sf_model_clear does. */
+safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file, safer_error *error);
+
+/* Loaders, by the metadata "arch". */
+safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_error *error);
+safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* bow and cnn; takes the file over on success only */
+
+#endif

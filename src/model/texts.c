@@ -1,0 +1,186 @@
+/* Texts as word numbers, ready to be drawn again and again. */
+#include "model/texts.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "lexicon/slots.h"
+
+#include <string.h>
+
+/* All words seen, while reading. */
+typedef struct reading {
+    const safer_lexicon *lexicon;
+    sf_words seen;
+    uint64_t *counts; /* (seen): in the part that is learned from */
+    uint32_t *slot;   /* (seen): the lexicon word when it is a slot, or SF_NONE */
+    size_t count_capacity, slot_capacity, token_capacity, limit;
+    sf_slots slots;
+    sf_word_reader reader;
+} reading;
+
+static void texts_free(sf_texts *t)
+{
+    free(t->tokens);
+    free(t->offsets);
+    free(t->hashes);
+    free(t->labels);
+    *t = (sf_texts){0};
+}
+
+void sf_textset_free(sf_textset *corpus)
+{
+    texts_free(&corpus->fit);
+    texts_free(&corpus->dev);
+    sf_words_free(&corpus->words);
+    free(corpus->drawn);
+    *corpus = (sf_textset){0};
+}
+
+static safer_status add_token(reading *r, sf_texts *t, size_t *count, const char *key, size_t length, uint32_t slot, int learn,
+                              safer_error *error)
+{
+    uint32_t id, before = r->seen.count;
+    safer_status status = sf_words_add(&r->seen, key, length, &id, error);
+    if (status != SAFER_OK) return status;
+    if (sf_grow(&r->counts, &r->count_capacity, (size_t)id + 1, sizeof *r->counts) ||
+        sf_grow(&r->slot, &r->slot_capacity, (size_t)id + 1, sizeof *r->slot) ||
+        sf_grow(&t->tokens, &r->token_capacity, *count + 1, sizeof *t->tokens))
+        return sf_fail_memory(error);
+    if (id == before) {
+        r->counts[id] = 0;
+        r->slot[id] = slot;
+    }
+    r->counts[id] += learn != 0;
+    t->tokens[(*count)++] = id;
+    return SAFER_OK;
+}
+
+static safer_status read_text(reading *r, sf_texts *t, size_t *count, safer_row row, int learn, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    if (r->lexicon) {
+        SF_TRY(sf_slots_read(&r->slots, r->lexicon, row.text, row.text_length, error));
+        for (size_t i = 0; i < r->slots.word_count && i < r->limit; i++) {
+            const sf_text_word *w = &r->slots.words[i];
+            SF_TRY(add_token(r, t, count, r->slots.keys.bytes + w->key, w->key_length, w->slot == SF_NONE ? SF_NONE : w->word, learn,
+                             error));
+        }
+    } else {
+        sf_word word;
+        int more = 0;
+        sf_word_reader_start(&r->reader, row.text, row.text_length);
+        for (size_t i = 0; i < r->limit && (more = sf_word_reader_next(&r->reader, &word)) > 0; i++)
+            SF_TRY(add_token(r, t, count, word.key, word.key_length, SF_NONE, learn, error));
+        if (more < 0) status = sf_fail_memory(error);
+    }
+done:
+    return status;
+}
+
+/* Tokens are numbers in `seen` at first. */
+static safer_status read_texts(reading *r, sf_texts *t, const safer_data *data, const size_t *rows, size_t count, int learn,
+                               safer_error *error)
+{
+    size_t tokens = 0;
+    t->count = count;
+    t->offsets = sf_calloc(count + 1, sizeof *t->offsets);
+    t->hashes = sf_alloc(count, sizeof *t->hashes);
+    t->labels = sf_alloc(count, sizeof *t->labels);
+    if (!t->offsets || !t->hashes || !t->labels) return sf_fail_memory(error);
+    r->token_capacity = 0;
+    for (size_t i = 0; i < count; i++) {
+        safer_row row = safer_data_row(data, rows[i]);
+        safer_status status = read_text(r, t, &tokens, row, learn, error);
+        if (status != SAFER_OK) return status;
+        t->offsets[i + 1] = tokens;
+        t->hashes[i] = sf_hash(row.text, row.text_length, 0);
+        t->labels[i] = row.label;
+        if (tokens - t->offsets[i] > t->longest) t->longest = tokens - t->offsets[i];
+    }
+    return SAFER_OK;
+}
+
+static safer_status make_vocabulary(sf_textset *c, const reading *r, size_t min_count, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    uint32_t number;
+    for (uint32_t i = 0; i < r->seen.count; i++)
+        if (r->counts[i] >= min_count)
+            SF_TRY(sf_words_add(&c->words, sf_words_string(&r->seen, i), sf_words_length(&r->seen, i), &number, error));
+    if (!c->lexicon) goto done;
+    const sf_words_view *words = &c->lexicon->words;
+    const sf_kernel_view *kernel = &c->lexicon->kernel;
+    for (uint32_t i = 0; i < r->seen.count; i++) {
+        if (r->slot[i] == SF_NONE || r->counts[i] == 0) continue;
+        uint32_t row = kernel->row_of[r->slot[i]];
+        for (uint64_t k = kernel->offsets[row]; k < kernel->offsets[row + 1]; k++) {
+            uint32_t at = words->offsets[kernel->ids[k]], end = words->offsets[kernel->ids[k] + 1] - 1;
+            SF_TRY(sf_words_add(&c->words, words->pool + at, end - at, &number, error));
+        }
+    }
+    if (!(c->drawn = sf_alloc(words->count, sizeof *c->drawn))) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (uint32_t i = 0; i < words->count; i++)
+        c->drawn[i] = sf_words_find(&c->words, words->pool + words->offsets[i], words->offsets[i + 1] - words->offsets[i] - 1) + 1;
+done:
+    return status;
+}
+
+static void renumber(sf_texts *t, const sf_textset *c, const reading *r)
+{
+    for (size_t i = 0; i < t->offsets[t->count]; i++) {
+        uint32_t id = t->tokens[i];
+        t->tokens[i] = r->slot[id] != SF_NONE ? SF_TOKEN_SLOT | r->slot[id]
+                                              : sf_words_find(&c->words, sf_words_string(&r->seen, id), sf_words_length(&r->seen, id)) + 1;
+    }
+}
+
+safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, size_t max_words,
+                            size_t min_count, safer_error *error)
+{
+    safer_status status;
+    sf_textset c = {.lexicon = lexicon};
+    reading r = {.lexicon = lexicon, .limit = max_words ? max_words : SIZE_MAX};
+    SF_TRY(read_texts(&r, &c.fit, split->fit_data, split->fit, split->fit_count, 1, error));
+    SF_TRY(read_texts(&r, &c.dev, split->dev_data, split->dev, split->dev_count, 0, error));
+    SF_TRY(make_vocabulary(&c, &r, min_count, error));
+    renumber(&c.fit, &c, &r);
+    renumber(&c.dev, &c, &r);
+    *out = c;
+    c = (sf_textset){0};
+done:
+    sf_textset_free(&c);
+    sf_words_free(&r.seen);
+    free(r.counts);
+    free(r.slot);
+    sf_slots_free(&r.slots);
+    sf_word_reader_free(&r.reader);
+    return status;
+}
+
+size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts, size_t index, uint64_t seed, uint64_t sample)
+{
+    size_t count = texts->offsets[index + 1] - texts->offsets[index];
+    const uint32_t *tokens = texts->tokens + texts->offsets[index];
+    sf_stream stream = sf_stream_of(seed, texts->hashes[index], SF_STAGE_TRAINING);
+    uint32_t slot = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!(tokens[i] & SF_TOKEN_SLOT)) {
+            ids[i] = tokens[i];
+            continue;
+        }
+        const sf_kernel_view *kernel = &c->lexicon->kernel;
+        uint32_t row = kernel->row_of[tokens[i] & ~SF_TOKEN_SLOT];
+        uint64_t k = kernel->offsets[row];
+        uint32_t ticket = sf_draw_below(stream, sample, slot++, kernel->totals[row]);
+        if (kernel->totals[row] == kernel->offsets[row + 1] - k)
+            k += ticket; /* all weights are 1 */
+        else
+            while (ticket >= kernel->weights[k]) ticket -= kernel->weights[k++];
+        ids[i] = c->drawn[kernel->ids[k]];
+    }
+    return count;
+}

@@ -1,0 +1,39 @@
+/* Texts as word numbers, ready to be drawn again and again.
+ *
+ * What training reads instead of text: every word that stays is its number in the model's
+ * vocabulary, every slot the number of its word in the lexicon. */
+#ifndef SF_MODEL_TEXTS_H
+#define SF_MODEL_TEXTS_H
+
+#include "lexicon/lexicon.h"
+#include "model/train.h"
+
+typedef struct sf_texts {
+    uint32_t *tokens;  /* a vocabulary number, or SF_TOKEN_SLOT | a lexicon word */
+    size_t *offsets;   /* (count+1) */
+    uint64_t *hashes;  /* (count): of the text, what its random stream hangs on */
+    int *labels;       /* (count) */
+    size_t count, longest;
+} sf_texts;
+
+#define SF_TOKEN_SLOT UINT32_C(0x80000000)
+
+/* The texts of a training run and the vocabulary made from them. */
+typedef struct sf_textset {
+    const safer_lexicon *lexicon; /* or NULL */
+    sf_texts fit, dev;
+    sf_words words;      /* word k has number k + 1; 0 is every unknown word */
+    uint32_t *drawn;     /* (lexicon words): their numbers, 0 for unknown ones */
+} sf_textset;
+
+/* Reads both parts of the split, the first `max_words` of each text (0: all). The
+ * vocabulary: words seen at least min_count times in the part that is learned from, and
+ * all words that can be drawn in place of a word seen there. */
+safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, size_t max_words,
+                            size_t min_count, safer_error *error);
+void sf_textset_free(sf_textset *corpus);
+
+/* Text `index` with a draw in every slot, as vocabulary numbers; returns how many. */
+size_t sf_textset_draw(uint32_t *ids, const sf_textset *corpus, const sf_texts *texts, size_t index, uint64_t seed, uint64_t sample);
+
+#endif

@@ -1,0 +1,634 @@
+/* The certifier against enumeration: small random lexicons and classifiers, every attack
+ * tried, g computed exactly. Then the run: order, threads, batches, resume, verify. */
+#define _GNU_SOURCE
+#include "support.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "certify/certificate.h"
+#include "certify/record.h"
+#include "lexicon/overlap.h"
+#include "stats/binomial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static safer_error error;
+
+static uint32_t below(uint64_t sample, uint32_t slot, uint32_t bound)
+{
+    return sf_draw_below(sf_stream_of(23, 0, SF_STAGE_DATA), sample, slot, bound);
+}
+
+/* ------------------------------------------- a model that is any function */
+
+/* Its answer is a hash of the text, biased so that certificates happen. */
+typedef struct hash_model {
+    safer_model base;
+    uint64_t salt;
+    uint32_t bias; /* of 1024: class 0 gets this share beyond its own */
+} hash_model;
+
+static int hash_answer(const hash_model *m, const char *bytes, size_t length)
+{
+    uint64_t h = sf_hash(bytes, length, m->salt);
+    if ((h & 1023) < m->bias) return 0;
+    return (int)((h >> 20) % m->base.classes);
+}
+
+static safer_status hash_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
+                                  safer_error *e)
+{
+    (void)scores, (void)scratch, (void)e;
+    for (size_t i = 0; i < count; i++) labels[i] = hash_answer((const hash_model *)model, texts[i].bytes, texts[i].length);
+    return SAFER_OK;
+}
+
+static const sf_model_class hash_class = {.arch = "hash", .classify = hash_classify};
+
+static char label_names[5][2] = {"0", "1", "2", "3", "4"};
+static char *label_list[5] = {label_names[0], label_names[1], label_names[2], label_names[3], label_names[4]};
+
+static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
+{
+    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt}, .salt = salt, .bias = bias};
+}
+
+/* --------------------------------------------------- small random lexicons */
+
+enum { WORDS = 6 };
+static const char *const names[WORDS] = {"aa", "bb", "cc", "dd", "ee", "ff"};
+
+/* Random synonyms and a random kernel of the asked kind; `weighted` takes any weights. */
+static safer_lexicon *make_lexicon(uint32_t seed, const char *kind)
+{
+    safer_lexicon *lexicon = NULL;
+    sf_words words = {0};
+    sf_pair edges[WORDS * WORDS];
+    size_t count = 0;
+    uint32_t id;
+    sf_graph graph;
+    for (int i = 0; i < WORDS; i++) assert_ok(sf_words_add(&words, names[i], 2, &id, &error));
+    for (uint32_t a = 0; a < WORDS; a++)
+        for (uint32_t b = a + 1; b < WORDS; b++)
+            if (below(seed, a * WORDS + b, 3) == 0) edges[count++] = (sf_pair){a, b, 0};
+    assert_ok(sf_graph_build(&graph, WORDS, edges, count, SF_SYMMETRIC, 0, NULL, &error));
+    uint64_t counts[WORDS];
+    for (uint32_t i = 0; i < WORDS; i++) counts[i] = below(seed, 100 + i, 5);
+    sf_kernel kernel = {0};
+    sf_nearest nearest = {0};
+    if (strcmp(kind, "weighted") == 0) {
+        assert_ok(sf_kernel_start(&kernel, WORDS, &error));
+        for (uint32_t x = 0; x < WORDS; x++) {
+            uint32_t ids[WORDS], weights[WORDS], row;
+            size_t n = 0;
+            for (uint32_t z = 0; z < WORDS; z++)
+                if (z == x || below(seed, 200 + x * WORDS + z, 2)) {
+                    ids[n] = z;
+                    weights[n++] = 1 + below(seed, 300 + x * WORDS + z, 4);
+                }
+            assert_ok(sf_kernel_add(&kernel, ids, weights, n, &row, &error));
+            kernel.row_of[x] = row;
+        }
+    } else {
+        sf_kernel_spec spec;
+        assert_ok(sf_kernel_spec_parse(&spec, kind, &error));
+        if (spec.kind == SF_TOPK) assert_ok(sf_nearest_build(&nearest, &graph, NULL, 0, spec.k, spec.k, 1, NULL, &error));
+        assert_ok(sf_kernel_build(&kernel, &graph, counts, &nearest, spec, &error));
+    }
+    double overlap[WORDS];
+    uint32_t worst[WORDS];
+    sf_kernel_view view = sf_kernel_as_view(&kernel);
+    sf_overlap_all(overlap, worst, &view, &graph, 1);
+    sf_lexicon_parts parts = {.words = &words, .counts = counts, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst,
+                              .kernel_name = kind, .provenance = "{}"};
+    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
+    sf_words_free(&words);
+    sf_graph_free(&graph);
+    sf_kernel_free(&kernel);
+    sf_nearest_free(&nearest);
+    return lexicon;
+}
+
+/* g(X, c) exactly, as weights; returns the total. Enumerates without the certifier's code. */
+static double exact_shares(double shares[5], const safer_lexicon *l, const hash_model *m, const uint32_t *text, size_t length)
+{
+    double total = 0;
+    uint32_t at[4] = {0};
+    memset(shares, 0, 5 * sizeof *shares);
+    for (;;) {
+        char rendered[32];
+        size_t n = 0;
+        double weight = 1;
+        for (size_t i = 0; i < length; i++) {
+            safer_word w = safer_lexicon_word(l, text[i]);
+            n += (size_t)sprintf(rendered + n, "%s%s", i ? " " : "", names[w.support[at[i]]]);
+            weight *= w.weights[at[i]];
+        }
+        shares[hash_answer(m, rendered, n)] += weight;
+        total += weight;
+        size_t i = 0;
+        while (i < length && ++at[i] == safer_lexicon_word(l, text[i]).support_count) at[i++] = 0;
+        if (i == length) break;
+    }
+    return total;
+}
+
+/* Does class y win strictly at X? Weights are small whole numbers: doubles are exact. */
+static int wins(const safer_lexicon *l, const hash_model *m, const uint32_t *text, size_t length, int y)
+{
+    double shares[5];
+    exact_shares(shares, l, m, text, length);
+    for (int c = 0; c < (int)m->base.classes; c++)
+        if (c != y && shares[c] >= shares[y]) return 0;
+    return 1;
+}
+
+/* Whether some X' within `radius` changes makes y lose. */
+static int attack_succeeds(const safer_lexicon *l, const hash_model *m, const uint32_t *text, size_t length, int y, size_t radius)
+{
+    uint32_t choice[4] = {0}, attacked[4];
+    for (;;) {
+        size_t changed = 0;
+        for (size_t i = 0; i < length; i++) {
+            attacked[i] = choice[i] ? safer_lexicon_word(l, text[i]).synonyms[choice[i] - 1] : text[i];
+            changed += choice[i] != 0;
+        }
+        if (changed <= radius && !wins(l, m, attacked, length, y)) return 1;
+        size_t i = 0;
+        while (i < length && ++choice[i] == safer_lexicon_word(l, text[i]).synonym_count + 1) choice[i++] = 0;
+        if (i == length) return 0;
+    }
+}
+
+static size_t write_text(char *out, const uint32_t *text, size_t length)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < length; i++) n += (size_t)sprintf(out + n, "%s%s", i ? " " : "", names[text[i]]);
+    return n;
+}
+
+static const char *const kinds[] = {"topk:1", "topk:2", "topk:3", "component", "representative", "weighted"};
+
+/* With exact g not one certified text has a successful attack: over 100,000 instances. */
+static void test_exact_soundness(void **state)
+{
+    (void)state;
+    size_t instances = 0, certified = 0, partial = 0;
+    for (uint32_t seed = 0; instances < 100000; seed++) {
+        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6]);
+        safer_workspace *workspace = NULL;
+        safer_certify_options o = safer_certify_options_default();
+        size_t classes = 2 + seed % 4;
+        o.n = 100000; /* everything is enumerated */
+        o.unlabelled = 1;
+        hash_model m = make_model(seed, classes, (seed / 4) % 5 * 220);
+        for (uint32_t k = 0; k < 60; k++, instances++) {
+            uint32_t text[4];
+            size_t length = 1 + below(seed, 1000 + k, 3);
+            char bytes[32];
+            for (size_t i = 0; i < length; i++) text[i] = below(seed, 2000 + 4 * k + (uint32_t)i, WORDS);
+            m.salt = (uint64_t)seed << 32 | k;
+            size_t n = write_text(bytes, text, length);
+            safer_certificate c;
+            assert_ok(safer_certify_text(&c, &workspace, &m.base, l, bytes, n, -1, &o, &error));
+            assert_true(c.exact);
+            size_t radius = c.radius == SAFER_ALL ? length : c.radius;
+            if (c.radius == SAFER_ALL) certified++;
+            else if (c.radius) partial++;
+            if ((c.radius == SAFER_ALL || c.radius) && attack_succeeds(l, &m, text, length, c.prediction, radius))
+                fail_msg("seed %u, text %u (%s): certified at radius %zu, but an attack succeeds", seed, k, kinds[seed % 6], radius);
+        }
+        safer_workspace_free(workspace);
+        safer_lexicon_free(l);
+    }
+    printf("%zu instances, %zu certified against all, %zu at a smaller radius, no attack succeeds\n", instances, certified, partial);
+    assert_true(certified > instances / 20);
+    assert_true(partial > 20);
+}
+
+/* With sampled g, wrong certificates are no more than delta of the texts; here at
+ * delta = .2, so that a broken test would show. */
+static void test_sampled_soundness(void **state)
+{
+    (void)state;
+    const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING};
+    for (int m = 0; m < 3; m++) {
+        size_t texts = 0, wrong = 0, certified = 0;
+        for (uint32_t seed = 0; seed < 400; seed++) {
+            safer_lexicon *l = make_lexicon(seed, kinds[seed % 6]);
+            safer_workspace *workspace = NULL;
+            safer_certify_options o = safer_certify_options_default();
+            o.method = methods[m];
+            o.delta = 0.2;
+            o.n = 40;
+            o.n0 = 5;
+            o.seed = seed;
+            hash_model model = make_model(seed, 2 + seed % 3, 300);
+            for (uint32_t k = 0; k < 25; k++) {
+                uint32_t text[4];
+                size_t length = 3;
+                char bytes[32];
+                for (size_t i = 0; i < length; i++) text[i] = below(seed, 5000 + 4 * k + (uint32_t)i, WORDS);
+                model.salt = (uint64_t)seed << 32 | (k + 7777);
+                safer_certificate c;
+                assert_ok(safer_certify_text(&c, &workspace, &model.base, l, bytes, write_text(bytes, text, length), 0, &o, &error));
+                if (c.exact) continue;
+                texts++;
+                if (c.radius == 0) continue;
+                certified++;
+                wrong += (size_t)attack_succeeds(l, &model, text, length, 0, c.radius == SAFER_ALL ? length : c.radius);
+            }
+            safer_workspace_free(workspace);
+            safer_lexicon_free(l);
+        }
+        printf("method %d: %zu texts, %zu certified, %zu wrong\n", m, texts, certified, wrong);
+        assert_true(certified > texts / 50);
+        /* delta n plus four standard deviations. */
+        assert_true((double)wrong <= 0.2 * (double)texts + 4 * sqrt(0.16 * (double)texts));
+    }
+}
+
+/* Theorem 2: for uniform kernels of equal size the bound is attained. With f the
+ * indicator of a set, |g(X) - g(X')| = q exactly when f picks the draws that X has and X'
+ * lacks, in product form: here for one and two slots. */
+static void test_bound_is_attained(void **state)
+{
+    (void)state;
+    for (uint32_t k = 2; k <= 4; k++)
+        for (uint32_t shared = 0; shared < k; shared++)
+            for (uint32_t slots = 1; slots <= 3; slots++) {
+                /* P_x = {0..k-1}, P_x' = {k-shared .. 2k-shared-1}: |intersection| = shared.
+                 * A = draws with all slots in the intersection; f = 1 outside A on X's side. */
+                uint32_t universe = 2 * k - shared, total = 1, inside_x = 0, x_ones = 0, y_ones = 0;
+                for (uint32_t s = 0; s < slots; s++) total *= universe;
+                for (uint32_t d = 0; d < total; d++) {
+                    uint32_t rest = d;
+                    int in_x = 1, in_y = 1;
+                    for (uint32_t s = 0; s < slots; s++, rest /= universe) {
+                        in_x &= rest % universe < k;
+                        in_y &= rest % universe >= k - shared;
+                    }
+                    int f = in_x && !in_y;
+                    inside_x += (uint32_t)in_x;
+                    x_ones += (uint32_t)(f && in_x);
+                    y_ones += (uint32_t)(f && in_y);
+                }
+                double q = 1 - pow((double)shared / k, slots);
+                assert_true(fabs((double)(x_ones - y_ones) / inside_x - q) < 1e-12);
+            }
+}
+
+/* ----------------------------------------------------------------- sampler */
+
+static void test_sampler(void **state)
+{
+    (void)state;
+    safer_lexicon *l = make_lexicon(5, "weighted");
+    sf_slots slots = {0};
+    sf_sampler sampler = {0};
+    enum { N = 60000 };
+    const char *text = "aa bb cc dd ee ff aa";
+    assert_ok(sf_slots_read(&slots, l, text, strlen(text), &error));
+    assert_ok(sf_sampler_prepare(&sampler, &slots, l, &error));
+    assert_true(slots.slot_count >= 5);
+    uint32_t *all = malloc(N * slots.slot_count * sizeof *all), *some = malloc(100 * slots.slot_count * sizeof *some);
+    sf_stream stream = sf_stream_of(9, slots.hash, SF_STAGE_CERTIFICATION);
+    sf_sampler_draw(all, &sampler, stream, 0, N);
+    sf_sampler_draw(some, &sampler, stream, 777, 100); /* any part, in any order, is the same */
+    assert_memory_equal(some, all + 777 * slots.slot_count, 100 * slots.slot_count * sizeof *some);
+    for (size_t s = 0; s < slots.slot_count; s++) { /* chi-square against the weights */
+        const sf_draw_rule *rule = &sampler.rules[s];
+        double chi = 0;
+        for (uint32_t i = 0; i < rule->count; i++) {
+            size_t seen = 0;
+            for (size_t d = 0; d < N; d++) seen += all[d * slots.slot_count + s] == i;
+            double expected = (double)N * rule->weights[i] / rule->total;
+            chi += ((double)seen - expected) * ((double)seen - expected) / expected;
+        }
+        if (chi > 30) fail_msg("slot %zu: chi-square %.1f", s, chi);
+    }
+    /* Two slots of one sample are not the same stream. */
+    size_t equal = 0;
+    for (size_t d = 0; d < N; d++) equal += all[d * slots.slot_count] == all[d * slots.slot_count + slots.slot_count - 1];
+    assert_true(equal < N * 9 / 10);
+    free(all);
+    free(some);
+    sf_sampler_free(&sampler);
+    sf_slots_free(&slots);
+    safer_lexicon_free(l);
+}
+
+/* A draw rendered from X equals the same draw rendered from X'. */
+static void test_rendering(void **state)
+{
+    (void)state;
+    safer_lexicon *l = make_lexicon(5, "component");
+    sf_slots a = {0}, b = {0};
+    sf_buffer first = {0}, second = {0};
+    uint32_t x = safer_lexicon_find(l, "aa", 2), y = SAFER_NO_WORD;
+    for (uint32_t w = 0; w < WORDS && y == SAFER_NO_WORD; w++)
+        if (safer_lexicon_word(l, w).synonym_count) {
+            x = w;
+            y = safer_lexicon_word(l, w).synonyms[0];
+        }
+    char from[64], to[64];
+    snprintf(from, sizeof from, "--%c%s, %s; %c%c!", names[x][0] - 32, names[x] + 1, names[x], names[x][0] - 32, names[x][1] - 32);
+    snprintf(to, sizeof to, "--%c%s, %s; %c%c!", names[y][0] - 32, names[y] + 1, names[y], names[y][0] - 32, names[y][1] - 32);
+    assert_ok(sf_slots_read(&a, l, from, strlen(from), &error));
+    assert_ok(sf_slots_read(&b, l, to, strlen(to), &error));
+    assert_int_equal(a.slot_count, 3);
+    assert_int_equal(b.slot_count, 3);
+    uint32_t count = (uint32_t)safer_lexicon_word(l, x).support_count;
+    for (uint32_t d = 0; d < count * count * count; d++) {
+        uint32_t draws[3] = {d % count, d / count % count, d / count / count};
+        sf_buffer_clear(&first);
+        sf_buffer_clear(&second);
+        assert_int_equal(sf_slots_render(&first, &a, l, draws), 0);
+        assert_int_equal(sf_slots_render(&second, &b, l, draws), 0);
+        assert_string_equal(first.bytes, second.bytes);
+    }
+    sf_buffer_free(&first);
+    sf_buffer_free(&second);
+    sf_slots_free(&a);
+    sf_slots_free(&b);
+    safer_lexicon_free(l);
+}
+
+/* --------------------------------------------------------------------- runs */
+
+static safer_data *make_data(void)
+{
+    char *text = malloc(40000);
+    size_t n = 0;
+    for (uint32_t i = 0; i < 300; i++) {
+        n += (size_t)sprintf(text + n, "id%u\t%u\t", i, below(i, 1, 2));
+        size_t words = 1 + below(i, 2, 9);
+        for (uint32_t k = 0; k < words; k++) n += (size_t)sprintf(text + n, "%s ", i % 50 == 7 ? "zz" : names[below(i, 10 + k, WORDS)]);
+        text[n++] = '\n';
+    }
+    safer_data *data = NULL;
+    assert_ok(safer_data_load(&data, write_temporary("run.tsv", text, n), NULL, &error));
+    free(text);
+    return data;
+}
+
+/* The records of a run without their times. */
+static char *records_of(const char *path)
+{
+    sf_file file = {0};
+    assert_ok(sf_file_map(&file, path, &error));
+    char *text = malloc(file.length + 1), *out = text;
+    for (size_t i = 0; i < file.length; i++) {
+        if (strncmp(file.bytes + i, "\"seconds\":", 10) == 0)
+            while (file.bytes[i] != ',') i++;
+        *out++ = file.bytes[i];
+    }
+    *out = '\0';
+    sf_file_free(&file);
+    return text;
+}
+
+static void test_run(void **state)
+{
+    (void)state;
+    safer_lexicon *l = make_lexicon(8, "weighted");
+    safer_data *data = make_data();
+    hash_model m = make_model(3, 2, 600);
+    safer_certify_options o = safer_certify_options_default();
+    safer_summary first, other;
+    const char *path = temporary("run.jsonl");
+    o.n = 300;
+    o.threads = 1;
+    assert_ok(safer_certify(&first, path, 0, &m.base, l, data, &o, &error));
+    assert_int_equal(first.texts, 300);
+    assert_true(first.without_slots >= 6 && first.exact > 0 && first.exact < 300 && first.certified_at[0] >= first.certified);
+    char *expected = records_of(path);
+    const struct { int threads; size_t batch; } ways[] = {{2, 256}, {5, 256}, {1, 1}, {2, 7}, {3, 1000}};
+    for (int i = 0; i < 5; i++) {
+        const char *again = temporary("again.jsonl");
+        unlink(again);
+        o.threads = ways[i].threads;
+        o.batch = ways[i].batch;
+        assert_ok(safer_certify(&other, again, 0, &m.base, l, data, &o, &error));
+        char *got = records_of(again);
+        assert_string_equal(got, expected);
+        free(got);
+        assert_int_equal(other.queries, first.queries);
+    }
+    assert_fails(safer_certify(&other, path, 0, &m.base, l, data, &o, &error), SAFER_INVALID, "exists");
+    /* Cut anywhere, resume: nothing lost, nothing twice. */
+    sf_file whole = {0};
+    assert_ok(sf_file_map(&whole, path, &error));
+    char *bytes = malloc(whole.length);
+    memcpy(bytes, whole.bytes, whole.length);
+    size_t length = whole.length;
+    sf_file_free(&whole);
+    for (uint32_t i = 0; i < 60; i++) {
+        const char *part = write_temporary("part.jsonl", bytes, below(i, 77, (uint32_t)length + 1));
+        o.threads = 1 + (int)(i % 3);
+        assert_ok(safer_certify(&other, part, 1, &m.base, l, data, &o, &error));
+        char *got = records_of(part);
+        assert_string_equal(got, expected);
+        free(got);
+        assert_int_equal(other.certified, first.certified);
+        assert_int_equal(other.texts, 300);
+    }
+    o.seed = 2; /* another run's file is refused */
+    assert_fails(safer_certify(&other, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
+    assert_ok(safer_verify(&other, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_int_equal(other.certified, first.certified);
+    assert_ok(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error));
+    m.salt = 4; /* another model behind the same name */
+    assert_fails(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT, "the model's counts are different");
+    free(bytes);
+    free(expected);
+    safer_data_free(data);
+    safer_lexicon_free(l);
+}
+
+/* Any edited number, bound or decision is refused: also when the editor knows how to put
+ * the check right, wherever the decision does not follow. */
+static void test_verify_refuses_edits(void **state)
+{
+    (void)state;
+    const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING};
+    safer_lexicon *l = make_lexicon(8, "topk:2");
+    safer_data *data = make_data();
+    hash_model m = make_model(3, 3, 700);
+    for (int k = 0; k < 3; k++) {
+        safer_certify_options o = safer_certify_options_default();
+        safer_summary s;
+        const char *path = temporary("edit.jsonl");
+        unlink(path);
+        o.n = 200;
+        o.method = methods[k];
+        assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));
+        sf_file file = {0};
+        assert_ok(sf_file_map(&file, path, &error));
+        char *bytes = malloc(file.length);
+        size_t length = file.length, accepted = 0, tried = 0;
+        memcpy(bytes, file.bytes, length);
+        sf_file_free(&file);
+        for (uint32_t i = 0; i < 400; i++) { /* a digit, a letter or a brace */
+            size_t at = below(i, 5, (uint32_t)length);
+            char old = bytes[at];
+            bytes[at] = old >= '0' && old <= '8' ? (char)(old + 1) : old == '9' ? '0' : old == 't' ? 'f' : old == 'x' ? 'y' : 'x';
+            /* "seconds" may be edited: it is no decision. */
+            size_t line_start = at, seconds = 0;
+            while (line_start && bytes[line_start - 1] != '\n') line_start--;
+            char *field = memmem(bytes + line_start, length - line_start, "\"seconds\":", 10);
+            if (field && at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 40) seconds = 1;
+            if (!seconds) {
+                tried++;
+                accepted += safer_verify(&s, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1, NULL, &error) == SAFER_OK;
+            }
+            bytes[at] = old;
+        }
+        assert_true(tried > 300);
+        assert_int_equal(accepted, 0);
+        /* With the checks made right again: change one thing at a time in a record. */
+        size_t forged = 0, refused = 0;
+        const char *fields[] = {"certified", "bound", "radius", "counts", "n", "target", "q_at", "queries", "exact"};
+        for (uint32_t i = 0; i < 120; i++) {
+            sf_buffer copy = {0};
+            uint64_t seed = 0, check;
+            size_t line = 0, victim = 1 + below(i, 6, 300);
+            int changed = 0;
+            for (const char *p = bytes, *end = bytes + length; p < end; line++) {
+                const char *newline = memchr(p, '\n', (size_t)(end - p));
+                json_t *object = json_loadb(p, (size_t)(newline - p), 0, NULL);
+                assert_ok(sf_record_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line, &error));
+                if (line == victim) {
+                    const char *field = fields[i % 9];
+                    json_t *value = json_object_get(object, field);
+                    changed = 1;
+                    if (strcmp(field, "q_at") == 0) {
+                        json_array_set_new(value, SAFER_RADII - 1, json_real(0.0));
+                        json_object_set_new(object, "q", json_real(0.0));
+                        json_object_set_new(object, "certified", json_true());
+                        json_object_set_new(object, "radius", json_string("all"));
+                        changed = json_array_size(value) && json_number_value(json_array_get(value, 0)) > 0; /* then it no longer rises */
+                    } else if (strcmp(field, "counts") == 0) {
+                        const char *key = json_string_value(json_object_get(object, "target"));
+                        json_t *count = json_object_get(value, key);
+                        if (json_is_integer(count)) json_object_set_new(value, key, json_integer(json_integer_value(count) + 1));
+                        else json_object_set_new(value, key, json_string("12345"));
+                    } else if (strcmp(field, "target") == 0) {
+                        json_object_set_new(object, field, json_string(strcmp(json_string_value(value), "0") == 0 ? "1" : "0"));
+                    } else if (strcmp(field, "radius") == 0) {
+                        json_object_set_new(object, field, json_is_string(value) ? json_integer(0) : json_string("all"));
+                    } else if (json_is_boolean(value)) {
+                        json_object_set_new(object, field, json_boolean(!json_boolean_value(value)));
+                    } else if (json_is_integer(value)) {
+                        json_object_set_new(object, field, json_integer(json_integer_value(value) + 1));
+                        changed = strcmp(field, "queries") != 0 || !json_boolean_value(json_object_get(object, "exact"));
+                    } else {
+                        json_object_set_new(object, field, json_real(json_number_value(value) + 0.01));
+                    }
+                }
+                size_t n;
+                char *sealed = sf_record_line(object, line ? 0.5 : -1, seed, &n);
+                assert_int_equal(sf_buffer_add(&copy, sealed, n), 0);
+                if (line == 0) seed = check;
+                free(sealed);
+                json_decref(object);
+                p = newline + 1;
+            }
+            if (changed) {
+                forged++;
+                error.message[0] = '\0';
+                if (safer_verify(&s, write_temporary("forged.jsonl", copy.bytes, copy.length), NULL, NULL, NULL, 1, NULL, &error) != SAFER_OK) refused++;
+                else fail_msg("a forged %s in line %zu is accepted", fields[i % 9], victim + 1);
+            }
+            sf_buffer_free(&copy);
+        }
+        assert_true(forged > 80);
+        assert_int_equal(refused, forged);
+        free(bytes);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(l);
+}
+
+static void test_bad_options(void **state)
+{
+    (void)state;
+    safer_lexicon *l = make_lexicon(1, "component");
+    safer_data *data = NULL;
+    hash_model m = make_model(1, 2, 0);
+    safer_summary s;
+    safer_certify_options o;
+    assert_ok(safer_data_load(&data, write_temporary("u.tsv", "1\tx\taa\n", 7), NULL, &error));
+    o = safer_certify_options_default();
+    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT, "label \"x\", which the model does not know");
+#define BAD(field, value, words)                                                                             \
+    o = safer_certify_options_default();                                                                     \
+    o.field = value;                                                                                         \
+    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
+    BAD(delta, 0, "delta");
+    BAD(delta, 1, "delta");
+    BAD(delta, (double)NAN, "delta");
+    BAD(alpha, 0, "alpha");
+    BAD(n, 0, "n:");
+    BAD(n, UINT64_MAX, "n:");
+    BAD(n0, 0, "n0:");
+    BAD(radius, 0, "radius");
+    BAD(batch, 0, "batch");
+    BAD(threads, -1, "threads");
+#undef BAD
+    safer_data_free(data);
+    data = make_data();
+    o = safer_certify_options_default();
+    assert_fails(safer_certify(&s, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
+    assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/nonexistent/x.jsonl");
+    o.family_wise = 1;
+    const char *path = temporary("family.jsonl");
+    assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));
+    assert_ok(safer_verify(&s, path, &m.base, l, data, 1, NULL, &error));
+    safer_data_free(data);
+    safer_lexicon_free(l);
+}
+
+typedef struct world {
+    safer_lexicon *lexicon;
+    safer_data *data;
+    hash_model model;
+} world;
+
+static safer_status certify_once(void *context, safer_error *e)
+{
+    world *w = context;
+    safer_summary s;
+    safer_certify_options o = safer_certify_options_default();
+    o.n = 50;
+    o.threads = 1;
+    const char *path = temporary("memory.jsonl");
+    unlink(path);
+    return safer_certify(&s, path, 0, &w->model.base, w->lexicon, w->data, &o, e);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    world w = {.lexicon = make_lexicon(8, "topk:2"), .model = make_model(1, 3, 300)};
+    assert_ok(safer_data_load(&w.data, write_temporary("m.tsv", "1\t0\taa bb cc dd\n2\t1\tff ee\n", 26), NULL, &error));
+    check_every_allocation(certify_once, &w);
+    safer_data_free(w.data);
+    safer_lexicon_free(w.lexicon);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exact_soundness),   cmocka_unit_test(test_sampled_soundness),
+        cmocka_unit_test(test_bound_is_attained), cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_rendering),         cmocka_unit_test(test_run),
+        cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

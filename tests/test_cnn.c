@@ -1,0 +1,633 @@
+/* The bow and cnn classifiers: gradients, look-ups, the fast path, files. Training as a
+ * whole is in test_cnn_train.c. */
+#define _GNU_SOURCE
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "model/cnn.h"
+#include "nn/layers.h"
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ support */
+
+static uint64_t state = 1;
+
+static uint32_t below(uint32_t bound)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)((state >> 33) % bound);
+}
+
+static float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
+
+static sf_cnn_shape make_shape(int convolution, int max_pool, size_t vocabulary, size_t dim, const char *widths, size_t filters,
+                               size_t hidden, size_t classes)
+{
+    sf_cnn_shape s = {.convolution = convolution, .max_pool = max_pool, .vocabulary = vocabulary, .dim = dim, .hidden = hidden,
+                      .classes = classes, .max_words = SF_LOOKUP_POSITIONS, .filters = convolution ? filters : dim};
+    for (const char *w = convolution ? widths : "1"; *w; w++)
+        if (*w != ',') s.widths[s.width_count++] = (size_t)(*w - '0');
+    return s;
+}
+
+static float *random_parameters(const sf_cnn_layout *l)
+{
+    float *p = malloc(l->size * sizeof *p);
+    assert_non_null(p);
+    for (size_t i = 0; i < l->size; i++) p[i] = noise();
+    return p;
+}
+
+/* The network as it is defined, by direct loops in double precision. */
+static void naive_logits(double *logits, const sf_cnn_layout *l, const double *w, const uint32_t *ids, size_t N)
+{
+    const sf_cnn_shape *s = &l->shape;
+    double *features = calloc(l->features, sizeof *features), *hidden = calloc(s->hidden + 1, sizeof *hidden);
+    size_t tap = 0;
+    assert_true(features && hidden);
+    for (size_t g = 0; g < s->width_count; tap += s->widths[g++])
+        for (size_t f = 0; f < s->filters; f++) {
+            double pooled = 0;
+            for (size_t i = 0; i < N; i++) {
+                double x = s->convolution ? w[l->conv_bias + g * s->filters + f] : 0;
+                for (size_t t = 0; t < s->widths[g]; t++) {
+                    long j = (long)i + (long)t - (long)((s->widths[g] - 1) / 2);
+                    if (j < 0 || j >= (long)N) continue;
+                    const double *e = w + l->embedding + ids[j] * s->dim;
+                    if (!s->convolution) x += e[f];
+                    for (size_t d = 0; s->convolution && d < s->dim; d++)
+                        x += e[d] * w[l->conv_weight + ((tap + t) * s->filters + f) * s->dim + d];
+                }
+                if (s->convolution && x < 0) x = 0;
+                if (!s->max_pool) pooled += x / (double)N;
+                else if (i == 0 || x > pooled) pooled = x;
+            }
+            features[g * s->filters + f] = pooled;
+        }
+    for (size_t h = 0; h < s->hidden; h++) {
+        hidden[h] = w[l->hidden_bias + h];
+        for (size_t p = 0; p < l->features; p++) hidden[h] += features[p] * w[l->hidden_weight + h * l->features + p];
+        if (hidden[h] < 0) hidden[h] = 0;
+    }
+    for (size_t k = 0; k < s->classes; k++) {
+        logits[k] = w[l->output_bias + k];
+        for (size_t i = 0; i < l->inputs; i++) logits[k] += (s->hidden ? hidden : features)[i] * w[l->output_weight + k * l->inputs + i];
+    }
+    free(features);
+    free(hidden);
+}
+
+static double naive_loss(const sf_cnn_layout *l, const double *w, const sf_cnn_batch *batch)
+{
+    double loss = 0, logits[8];
+    for (size_t b = 0; b < batch->count; b++) {
+        double sum = 0;
+        naive_logits(logits, l, w, batch->ids + batch->offsets[b], batch->offsets[b + 1] - batch->offsets[b]);
+        for (size_t k = 0; k < l->shape.classes; k++) sum += exp(logits[k]);
+        loss += log(sum) - logits[batch->labels[b]];
+    }
+    return loss;
+}
+
+/* ---------------------------------------------------------------- gradients */
+
+/* Texts shorter than any filter, an empty one, repeated words. */
+static const uint32_t batch_ids[] = {1, 2, 3, 1, 4, 6, 5, 2, 2, 0, 3, 3, 4, 1, 5, 6};
+static const size_t batch_offsets[] = {0, 5, 5, 6, 8, 16};
+
+static void check_gradients(const sf_cnn_shape *shape)
+{
+    safer_error error = {0};
+    sf_cnn_layout l;
+    sf_cnn_layout_make(&l, shape);
+    float *w = random_parameters(&l), *gradient = malloc(l.size * sizeof *gradient);
+    double *exact = malloc(l.size * sizeof *exact);
+    int labels[5];
+    sf_cnn_step *step = NULL;
+    double loss;
+    assert_true(gradient && exact);
+    for (size_t i = 0; i < l.size; i++) exact[i] = (double)w[i];
+    for (int i = 0; i < 5; i++) labels[i] = (int)below((uint32_t)shape->classes);
+    sf_cnn_batch batch = {batch_ids, batch_offsets, labels, 5};
+    sf_cnn_options options = {.threads = 1, .rate = 0.1};
+    assert_ok(sf_cnn_step_new(&step, &l, &options, 5, 16, &error));
+    for (int round = 0; round < 2; round++) /* twice: nothing may be left from the step before */
+        assert_ok(sf_cnn_step_gradient(&loss, step, w, &batch, 1, &error));
+    sf_cnn_step_read(gradient, step);
+    assert_true(fabs(loss - naive_loss(&l, exact, &batch)) < 1e-4);
+    for (size_t t = 0; t < l.tensor_count; t++) {
+        size_t alive = 0;
+        for (size_t i = l.tensors[t].offset; i < l.tensors[t].offset + l.tensors[t].count; i++) {
+            const double h = 1e-6, at = exact[i];
+            exact[i] = at + h;
+            double up = naive_loss(&l, exact, &batch);
+            exact[i] = at - h;
+            double down = naive_loss(&l, exact, &batch);
+            exact[i] = at;
+            double want = (up - down) / (2 * h) / 5; /* of the mean */
+            if (!(fabs(want - (double)gradient[i]) < 1e-5 + 1e-4 * fabs(want)))
+                fail_msg("%s[%zu]: gradient %g, differences say %g", l.tensors[t].name, i - l.tensors[t].offset, (double)gradient[i], want);
+            alive += want != 0;
+        }
+        if (!alive) fail_msg("%s: nothing was tested", l.tensors[t].name);
+    }
+    sf_cnn_step_free(step);
+    free(w);
+    free(gradient);
+    free(exact);
+}
+
+static void gradients_match_differences(void **unused)
+{
+    (void)unused;
+    const char *widths[] = {"1", "2", "3", "5", "3,4,5"};
+    for (int max_pool = 0; max_pool < 2; max_pool++)
+        for (size_t hidden = 0; hidden <= 5; hidden += 5)
+            for (size_t classes = 2; classes <= 3; classes++) {
+                for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+                    sf_cnn_shape shape = make_shape(1, max_pool, 7, 3, widths[i], 4, hidden, classes);
+                    check_gradients(&shape);
+                }
+                sf_cnn_shape shape = make_shape(0, max_pool, 7, 4, "", 0, hidden, classes);
+                check_gradients(&shape);
+            }
+}
+
+/* With dropout the loss is smooth in a bag of words without a hidden layer. */
+static void dropout_is_part_of_the_gradient(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    sf_cnn_shape shape = make_shape(0, 0, 7, 8, "", 0, 0, 3);
+    sf_cnn_layout l;
+    sf_cnn_layout_make(&l, &shape);
+    float *w = random_parameters(&l), *gradient = malloc(l.size * sizeof *gradient);
+    const int labels[5] = {0, 1, 2, 0, 1};
+    sf_cnn_batch batch = {batch_ids, batch_offsets, labels, 5};
+    sf_cnn_options options = {.threads = 2, .dropout = 0.5f, .seed = 3};
+    sf_cnn_step *step = NULL;
+    double loss, up, down, other;
+    assert_non_null(gradient);
+    assert_ok(sf_cnn_step_new(&step, &l, &options, 5, 16, &error));
+    assert_ok(sf_cnn_step_gradient(&loss, step, w, &batch, 9, &error));
+    sf_cnn_step_read(gradient, step);
+    for (size_t i = 0; i < l.size; i++) {
+        const float at = w[i], h = 0x1p-6f;
+        w[i] = at + h;
+        assert_ok(sf_cnn_step_gradient(&up, step, w, &batch, 9, &error));
+        w[i] = at - h;
+        assert_ok(sf_cnn_step_gradient(&down, step, w, &batch, 9, &error));
+        w[i] = at;
+        assert_true(fabs((up - down) / (2 * 0x1p-6) / 5 - (double)gradient[i]) < 1e-4);
+    }
+    assert_ok(sf_cnn_step_gradient(&other, step, w, &batch, 10, &error)); /* other masks */
+    assert_true(other != loss);
+    sf_cnn_step_free(step);
+    free(w);
+    free(gradient);
+
+    float x[1000], mask[1000];
+    size_t kept = 0;
+    for (int i = 0; i < 1000; i++) x[i] = 1;
+    sf_dropout_forward(x, mask, x, 0.2f, sf_stream_of(1, 2, SF_STAGE_TRAINING), 1, 0, 1000);
+    for (int i = 0; i < 1000; i++) {
+        assert_true(x[i] == 0 || x[i] == 1.25f);
+        kept += x[i] > 0;
+    }
+    assert_in_range(kept, 750, 850);
+}
+
+static void adam_takes_known_steps(void **unused)
+{
+    (void)unused;
+    /* By hand: the first step is rate * sign(gradient), whatever its size; decay pulls. */
+    float p[3] = {1, 1, 1}, mean[3] = {0}, variance[3] = {0};
+    const float gradient[3] = {0.5f, -20, 0};
+    sf_adam a = sf_adam_at(0.1, 0.5, 1);
+    sf_adam_update(p, mean, variance, gradient, &a, 3);
+    assert_true(fabsf(p[0] - 0.85f) < 1e-6f && fabsf(p[1] - 1.05f) < 1e-6f && fabsf(p[2] - 0.95f) < 1e-6f);
+    /* The second, from PyTorch's formula. */
+    a = sf_adam_at(0.1, 0, 2);
+    const float second[3] = {0.1f, 0, 0};
+    double m = 0.9 * 0.05 + 0.1 * 0.1, v = 0.999 * 0.00025 + 0.001 * 0.01, before = (double)p[0];
+    sf_adam_update(p, mean, variance, second, &a, 3);
+    assert_true(fabs((double)p[0] - (before - 0.1 * (m / 0.19) / sqrt(v / 0.001999))) < 1e-5);
+}
+
+/* ----------------------------------------------------------------- look-ups */
+
+static void lookup_equals_direct_convolution(void **unused)
+{
+    (void)unused;
+    for (size_t T = 1; T <= 6; T++)
+        for (size_t N = 0; N < 9; N++) {
+            enum { V = 5, D = 7, F = 6 };
+            float e[V * D], w[6 * F * D], bias[F], rows[V * 6 * F], inp[9 * D], want[9 * F], out[9 * F];
+            uint32_t ids[9];
+            for (size_t i = 0; i < V * D; i++) e[i] = noise();
+            for (size_t i = 0; i < T * F * D; i++) w[i] = noise();
+            for (size_t i = 0; i < F; i++) bias[i] = noise();
+            for (size_t v = 0; v < V; v++)
+                for (size_t r = 0; r < T * F; r++) {
+                    rows[v * T * F + r] = 0;
+                    for (size_t d = 0; d < D; d++) rows[v * T * F + r] += e[v * D + d] * w[r * D + d];
+                }
+            for (size_t i = 0; i < N; i++) memcpy(inp + i * D, e + (ids[i] = below(V)) * D, sizeof(float) * D);
+            sf_conv_naive_forward(want, inp, w, bias, N, T, F, D);
+            sf_conv_forward(out, rows, ids, bias, N, T, F, T * F, F);
+            for (size_t i = 0; i < N * F; i++) assert_true(fabsf(out[i] - want[i]) < 1e-5f);
+        }
+}
+
+static void answers_equal_the_definition(void **unused)
+{
+    (void)unused;
+    const char *widths[] = {"3", "2", "3,4,5", "1,9"};
+    safer_error error = {0};
+    for (int round = 0; round < 48; round++) {
+        sf_cnn_shape shape = make_shape(round % 3 != 0, round % 2, 50, 20, widths[round / 2 % 4], 37, round % 5 ? 19 : 0, 4);
+        sf_cnn_layout l;
+        sf_cnn_net *net = NULL;
+        sf_cnn_scratch *scratch = NULL;
+        sf_cnn_layout_make(&l, &shape);
+        float *w = random_parameters(&l), *scale = malloc(l.features * sizeof *scale), got[4];
+        double *exact = malloc(l.size * sizeof *exact), logits[4];
+        assert_true(scale && exact);
+        for (size_t i = 0; i < l.size; i++) exact[i] = (double)w[i];
+        assert_int_equal(sf_cnn_scales(scale, &l, w, 2), 0);
+        assert_ok(sf_cnn_net_new(&net, &l, w, scale, &error));
+        assert_ok(sf_cnn_scratch_new(net, &scratch, &error));
+        for (int text = 0; text < 20; text++) {
+            uint32_t ids[40];
+            size_t N = text < 6 ? (size_t)text : below(40);
+            int label;
+            double spread = 0;
+            for (size_t i = 0; i < N; i++) ids[i] = below(50);
+            naive_logits(logits, &l, exact, ids, N);
+            for (int k = 0; k < 4; k++) spread += fabs(logits[k]);
+            assert_ok(sf_cnn_classify_ids(&label, got, net, ids, N, scratch, &error));
+            const float *have = sf_cnn_scratch_logits(scratch);
+            for (int k = 0; k < 4; k++) {
+                /* The rounding is a few ten thousandths of a feature's range; the head adds it up. */
+                assert_true(fabs((double)have[k] - logits[k]) < 2e-3 * (1 + spread));
+                assert_true(fabs((double)got[k] - exp((double)have[k]) / (exp((double)have[0]) + exp((double)have[1]) +
+                                 exp((double)have[2]) + exp((double)have[3]))) < 1e-5);
+                assert_true(have[label] >= have[k]);
+            }
+        }
+        sf_cnn_scratch_free(scratch);
+        sf_cnn_net_free(net);
+        free(w);
+        free(scale);
+        free(exact);
+    }
+}
+
+static void instruction_sets_agree(void **unused)
+{
+    (void)unused;
+    enum { F = 224, SLOTS = 9, COUNT = 23, TAPS = 5 };
+    int16_t *table = sf_alloc_aligned(SLOTS * TAPS * F, sizeof *table), *fixed = sf_alloc_aligned(COUNT * F, sizeof *fixed);
+    const int16_t *rows[SLOTS];
+    sf_term terms[COUNT * TAPS];
+    float in[100], weight[100 * F], bias[F];
+    sf_isa best = sf_isa_choose();
+    assert_true(table && fixed);
+    for (int i = 0; i < 100; i++) in[i] = noise();
+    for (int i = 0; i < 100 * F; i++) weight[i] = noise();
+    for (int i = 0; i < F; i++) bias[i] = noise();
+    for (size_t taps = 0; taps <= TAPS; taps++)
+        for (size_t count = 0; count <= COUNT; count++)
+            for (size_t width = 32; width <= F; width += 32) {
+                int limit = SF_LOOKUP_LIMIT / (int)(taps + 1); /* the extreme values too */
+                for (int i = 0; i < SLOTS * TAPS * F; i++)
+                    table[i] = (int16_t)(below(4) ? (int)below((uint32_t)(2 * limit)) - limit : below(2) ? limit : -limit);
+                for (int i = 0; i < COUNT * F; i++) fixed[i] = (int16_t)(below(4) ? (int)below((uint32_t)(2 * limit)) - limit : limit);
+                for (size_t s = 0; s < SLOTS; s++) rows[s] = table + s * TAPS * F;
+                for (size_t i = 0; i < COUNT * TAPS; i++) terms[i] = (sf_term){below(SLOTS), below(TAPS) * F};
+                sf_windows w = {fixed, below(2) ? F : 0, terms, count, taps};
+                uint32_t want[F];
+                int16_t top[F];
+                float out[F];
+                for (int f = 0; f < F; f++) want[f] = (uint32_t)f, top[f] = (int16_t)(f - 100);
+                sf_lookup_sum(want, &w, rows, width, SF_PORTABLE);
+                sf_lookup_max(top, &w, rows, width, SF_PORTABLE);
+                const float *b = below(2) ? bias : NULL;
+                size_t C = 1 + below(100);
+                sf_affine(out, in, weight, b, C, width, SF_PORTABLE);
+                for (int isa = SF_AVX2; isa <= (int)best; isa++) {
+                    uint32_t sums[F];
+                    int16_t tops[F];
+                    float have[F];
+                    for (int f = 0; f < F; f++) sums[f] = (uint32_t)f, tops[f] = (int16_t)(f - 100);
+                    sf_lookup_sum(sums, &w, rows, width, (sf_isa)isa);
+                    sf_lookup_max(tops, &w, rows, width, (sf_isa)isa);
+                    sf_affine(have, in, weight, b, C, width, (sf_isa)isa);
+                    assert_memory_equal(sums, want, sizeof want);
+                    assert_memory_equal(tops, top, sizeof top);
+                    assert_memory_equal(have, out, width * sizeof(float));
+                }
+            }
+    free(table);
+    free(fixed);
+}
+
+/* ---------------------------------------------------------------- fast path */
+
+static const char *const vocabulary[] = {"good", "fine", "great", "nice", "bad", "poor", "awful", "film", "movie", "picture", "a",
+                                         "the", "was", "plot", "story", "tale", "acting", "it's"};
+enum { WORDS = sizeof vocabulary / sizeof vocabulary[0] };
+
+/* "fantastic", "dreadful" and "flick" are in the lexicon but not in the model. */
+static const char table[] = "good\tfine great fantastic\nfine\tnice\nbad\tpoor awful\nawful\tdreadful\nfilm\tmovie\nmovie\tpicture flick\n"
+                            "plot\tstory\nstory\ttale\n";
+
+static safer_lexicon *make_lexicon(const char *kernel)
+{
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    safer_lexicon_options options = safer_lexicon_options_default();
+    options.table = write_temporary("table.tsv", table, sizeof table - 1);
+    options.kernel = kernel;
+    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
+    return lexicon;
+}
+
+static const char *save_random_model(const sf_cnn_shape *shape, const char *name)
+{
+    safer_error error = {0};
+    sf_cnn_layout l;
+    sf_words words = {0};
+    uint32_t id;
+    const char *path = temporary(name);
+    sf_cnn_layout_make(&l, shape);
+    float *w = random_parameters(&l), *scale = malloc(l.features * sizeof *scale);
+    assert_non_null(scale);
+    for (size_t i = 0; i + 1 < shape->vocabulary; i++) assert_ok(sf_words_add(&words, vocabulary[i], strlen(vocabulary[i]), &id, &error));
+    assert_int_equal(sf_cnn_scales(scale, &l, w, 1), 0);
+    assert_ok(sf_cnn_save(path, &l, w, scale, &words, shape->classes == 2 ? "[\"a\",\"b\"]" : "[\"0\",\"1\",\"2\",\"3\",\"4\"]", "{}", &error));
+    free(w);
+    free(scale);
+    sf_words_free(&words);
+    return path;
+}
+
+static void random_text(sf_buffer *out, size_t words)
+{
+    const char *others[] = {"Zebra", " 12 ", "Fantastic", "flick's", "\xc3\x89t\xc3\xa9", "DREADFUL"};
+    sf_buffer_clear(out);
+    assert_int_equal(sf_buffer_add_string(out, ""), 0);
+    for (size_t i = 0; i < words; i++) {
+        const char *word = below(5) ? vocabulary[below(WORDS)] : others[below(6)];
+        assert_int_equal(sf_word_render(out, word, strlen(word), (sf_case)below(3)), 0);
+        assert_int_equal(sf_buffer_add_string(out, below(4) ? " " : ", "), 0);
+    }
+}
+
+static void check_fast_path(const char *path, const safer_lexicon *lexicon, size_t words)
+{
+    const char *isas[] = {"portable", "avx2", "avx512"};
+    safer_error error = {0};
+    sf_buffer text = {0}, rendered = {0};
+    sf_slots slots = {0};
+    random_text(&text, words);
+    assert_ok(sf_slots_read(&slots, lexicon, text.bytes, text.length, &error));
+    uint32_t *draws = calloc(12 * slots.slot_count + 1, sizeof *draws);
+    float first[12][8];
+    assert_non_null(draws);
+    for (int d = 0; d < 12; d++)
+        for (size_t s = 0; s < slots.slot_count; s++)
+            draws[(size_t)d * slots.slot_count + s] = below((uint32_t)safer_lexicon_word(lexicon, slots.words[slots.slots[s]].word).support_count);
+    for (int isa = 0; isa < 3; isa++) {
+        safer_model *model = NULL;
+        void *prepared = NULL, *scratch = NULL, *other = NULL;
+        int labels[12];
+        setenv("SAFER_ISA", isas[isa], 1);
+        assert_ok(safer_model_open(&model, path, &error));
+        assert_ok(model->class->scratch_new(model, &scratch, &error));
+        assert_ok(model->class->scratch_new(model, &other, &error));
+        assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
+        assert_ok(model->class->sample(model, prepared, draws, 12, labels, scratch, &error));
+        for (int d = 0; d < 12; d++) {
+            int label, one;
+            float scores[8];
+            sf_buffer_clear(&rendered);
+            assert_int_equal(sf_slots_render(&rendered, &slots, lexicon, draws + (size_t)d * slots.slot_count), 0);
+            assert_ok(model->class->classify(model, &(sf_span){rendered.bytes, rendered.length}, 1, &label, scores, other, &error));
+            assert_ok(model->class->sample(model, prepared, draws + (size_t)d * slots.slot_count, 1, &one, scratch, &error));
+            assert_int_equal(label, labels[d]);
+            assert_int_equal(label, one);
+            assert_memory_equal(sf_cnn_scratch_logits(scratch), sf_cnn_scratch_logits(other), model->classes * sizeof(float));
+            if (isa == 0)
+                memcpy(first[d], scores, model->classes * sizeof(float));
+            else
+                assert_memory_equal(first[d], scores, model->classes * sizeof(float));
+        }
+        model->class->release(prepared);
+        model->class->scratch_free(scratch);
+        model->class->scratch_free(other);
+        safer_model_free(model);
+    }
+    unsetenv("SAFER_ISA");
+    free(draws);
+    sf_slots_free(&slots);
+    sf_buffer_free(&text);
+    sf_buffer_free(&rendered);
+}
+
+static void draws_equal_rendered_texts(void **unused)
+{
+    (void)unused;
+    const char *kernels[] = {"topk:2", "component", "representative"}, *widths[] = {"3", "1", "2", "3,4,5", "8"};
+    const size_t lengths[] = {0, 1, 2, 3, 7, 30, 200};
+    for (int k = 0; k < 3; k++) {
+        safer_lexicon *lexicon = make_lexicon(kernels[k]);
+        for (int round = 0; round < 24; round++) {
+            sf_cnn_shape shape = make_shape(round % 6 != 0, round % 2, WORDS + 1, 9, widths[round % 5], 1 + below(70), round % 3 ? 21 : 0, 5);
+            if (round % 7 == 3) shape.max_words = 1 + below(20);
+            const char *path = save_random_model(&shape, "random.safetensors");
+            for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) check_fast_path(path, lexicon, lengths[i]);
+        }
+        safer_lexicon_free(lexicon);
+    }
+}
+
+static void texts_without_words_or_slots(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_lexicon *lexicon = make_lexicon("component");
+    const char *texts[] = {"", "... 123 !!", "the the the a", "good"};
+    for (int pool = 0; pool < 2; pool++)
+        for (int convolution = 0; convolution < 2; convolution++) {
+            sf_cnn_shape shape = make_shape(convolution, pool, WORDS + 1, 6, "3", 8, 7, 5);
+            safer_model *model = NULL;
+            assert_ok(safer_model_open(&model, save_random_model(&shape, "words.safetensors"), &error));
+            for (int i = 0; i < 4; i++) {
+                sf_slots slots = {0};
+                void *prepared = NULL, *scratch = NULL;
+                int label, drawn;
+                float scores[5], sum = 0;
+                size_t length = strlen(texts[i]);
+                const uint32_t zero[1] = {0};
+                assert_ok(sf_slots_read(&slots, lexicon, texts[i], length, &error));
+                assert_int_equal(slots.slot_count, i == 3);
+                assert_ok(model->class->scratch_new(model, &scratch, &error));
+                assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
+                assert_ok(model->class->sample(model, prepared, zero, 1, &drawn, scratch, &error));
+                assert_ok(safer_model_classify(model, &texts[i], &length, 1, &label, scores, &error));
+                if (i < 3) assert_int_equal(label, drawn);
+                for (int k = 0; k < 5; k++) sum += scores[k];
+                assert_true(fabsf(sum - 1) < 1e-5f);
+                model->class->release(prepared);
+                model->class->scratch_free(scratch);
+                sf_slots_free(&slots);
+            }
+            safer_model_free(model);
+        }
+    safer_lexicon_free(lexicon);
+}
+
+/* -------------------------------------------------------------------- files */
+
+static void files_come_back(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    sf_cnn_shape shape = make_shape(1, 1, WORDS + 1, 6, "2,5", 8, 7, 5);
+    shape.max_words = 77;
+    safer_model *model = NULL;
+    assert_ok(safer_model_open(&model, save_random_model(&shape, "back.safetensors"), &error));
+    assert_string_equal(safer_model_arch(model), "cnn");
+    assert_int_equal(safer_model_class_count(model), 5);
+    assert_string_equal(safer_model_label(model, 3), "3");
+    assert_string_equal(safer_model_trained_with(model), "{}");
+    const sf_cnn_model *inside = (const sf_cnn_model *)model;
+    assert_int_equal(inside->words.count, WORDS);
+    assert_string_equal(sf_words_string(&inside->words, 3), "nice");
+    safer_model_free(model);
+}
+
+/* Copies a model file, leaving out, reshaping or spoiling one tensor or one metadatum. */
+static const char *spoil(const char *path, const char *name, int how, const char *value)
+{
+    safer_error error = {0};
+    static const char *keys[] = {"arch", "config", "labels", "trained_with"};
+    sf_safetensors *file = NULL;
+    sf_tensor tensors[SF_CNN_TENSORS + 2];
+    sf_metadata metadata[4];
+    float *copy = NULL;
+    size_t count = 0;
+    const char *out = temporary("spoiled.safetensors");
+    assert_ok(sf_safetensors_open(&file, path, &error));
+    for (size_t i = 0; i < sf_safetensors_count(file); i++) {
+        sf_tensor t = *sf_safetensors_at(file, i);
+        if (strcmp(t.name, name) == 0) {
+            if (how == 0) continue;
+            copy = malloc(t.count * sizeof *copy);
+            assert_non_null(copy);
+            memcpy(copy, t.bytes, t.count * (t.type == SF_U8 ? 1 : sizeof *copy));
+            if (how == 1) t.shape[0] = t.count, t.rank = 1, t.count--, t.shape[0]--;
+            if (how == 2) copy[t.count / 2] = NAN;
+            if (how == 3) copy[0] = -1;
+            if (how == 4) ((char *)copy)[t.count - 1] = 'x';
+            t.bytes = copy;
+        }
+        tensors[count++] = t;
+    }
+    for (int i = 0; i < 4; i++)
+        metadata[i] = (sf_metadata){keys[i], how == 5 && strcmp(keys[i], name) == 0 ? value : sf_safetensors_metadata(file, keys[i])};
+    assert_ok(sf_safetensors_write(out, tensors, count, metadata, 4, &error));
+    sf_safetensors_free(file);
+    free(copy);
+    return out;
+}
+
+static void bad_files_are_refused(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_model *model = NULL;
+    sf_cnn_shape shape = make_shape(1, 0, WORDS + 1, 6, "3", 8, 7, 5);
+    char path[600];
+    snprintf(path, sizeof path, "%s", save_random_model(&shape, "good.safetensors"));
+    const char *names[] = {"embedding.weight", "conv.0.weight", "conv.0.bias", "hidden.weight", "hidden.bias", "output.weight",
+                           "output.bias", "lookup.scale"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (int how = 0; how < 3; how++) assert_fails(safer_model_open(&model, spoil(path, names[i], how, NULL), &error), SAFER_INPUT, names[i]);
+    assert_fails(safer_model_open(&model, spoil(path, "lookup.scale", 3, NULL), &error), SAFER_INPUT, "lookup.scale");
+    assert_fails(safer_model_open(&model, spoil(path, "vocabulary", 0, NULL), &error), SAFER_INPUT, "vocabulary");
+    assert_fails(safer_model_open(&model, spoil(path, "vocabulary", 4, NULL), &error), SAFER_INPUT, "vocabulary");
+    const struct { const char *config, *says; } configs[] = {
+        {"[]", "config"}, {"{", "config"},
+        {"{\"dim\":0,\"widths\":[3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "dim"},
+        {"{\"dim\":6,\"widths\":[],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
+        {"{\"dim\":6,\"widths\":[101],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
+        {"{\"dim\":6,\"widths\":[3],\"filters\":\"8\",\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "filters"},
+        {"{\"dim\":6,\"widths\":[3],\"filters\":8,\"pool\":\"sum\",\"hidden\":7,\"max_words\":0}", "pool"},
+        {"{\"dim\":6,\"widths\":[3],\"filters\":8,\"pool\":\"mean\",\"hidden\":-1,\"max_words\":0}", "hidden"},
+        {"{\"dim\":6,\"widths\":[3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7}", "max_words"},
+        {"{\"dim\":7,\"widths\":[3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "embedding.weight"},
+        {"{\"dim\":6,\"widths\":[4],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "conv.0.weight"},
+        {"{\"dim\":6,\"widths\":[3,3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "conv.1.weight"},
+        {"{\"dim\":4096,\"widths\":[100],\"filters\":65536,\"pool\":\"mean\",\"hidden\":65536,\"max_words\":0}", "embedding.weight"},
+    };
+    for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
+        assert_fails(safer_model_open(&model, spoil(path, "config", 5, configs[i].config), &error), SAFER_INPUT, configs[i].says);
+    assert_fails(safer_model_open(&model, spoil(path, "labels", 5, "[\"a\",\"b\"]"), &error), SAFER_INPUT, "output.weight");
+    assert_null(model);
+}
+
+static safer_status use_model(void *context, safer_error *error)
+{
+    safer_status status;
+    const safer_lexicon *lexicon = ((void **)context)[1];
+    safer_model *model = NULL;
+    sf_slots slots = {0};
+    void *prepared = NULL, *scratch = NULL;
+    const char *text = "The film was good, a great story";
+    size_t length = strlen(text);
+    const uint32_t draws[8] = {0};
+    int label;
+    SF_TRY(safer_model_open(&model, ((void **)context)[0], error));
+    SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
+    SF_TRY(model->class->prepare(model, lexicon, &slots, &prepared, error));
+    SF_TRY(model->class->scratch_new(model, &scratch, error));
+    SF_TRY(model->class->sample(model, prepared, draws, 1, &label, scratch, error));
+    SF_TRY(safer_model_classify(model, &text, &length, 1, &label, NULL, error));
+done:
+    if (prepared) model->class->release(prepared);
+    if (scratch) model->class->scratch_free(scratch);
+    sf_slots_free(&slots);
+    safer_model_free(model);
+    return status;
+}
+
+static void memory_may_run_out(void **unused)
+{
+    (void)unused;
+    sf_cnn_shape shape = make_shape(1, 0, WORDS + 1, 6, "3,4", 8, 7, 5);
+    char path[600];
+    safer_lexicon *lexicon = make_lexicon("component");
+    snprintf(path, sizeof path, "%s", save_random_model(&shape, "memory.safetensors"));
+    void *context[2] = {path, lexicon};
+    check_every_allocation(use_model, context);
+    safer_lexicon_free(lexicon);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_match_differences),  cmocka_unit_test(dropout_is_part_of_the_gradient),
+        cmocka_unit_test(adam_takes_known_steps),       cmocka_unit_test(lookup_equals_direct_convolution),
+        cmocka_unit_test(answers_equal_the_definition), cmocka_unit_test(instruction_sets_agree),
+        cmocka_unit_test(draws_equal_rendered_texts),   cmocka_unit_test(texts_without_words_or_slots),
+        cmocka_unit_test(files_come_back),              cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(memory_may_run_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

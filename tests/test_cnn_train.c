@@ -1,0 +1,337 @@
+/* Training bow and cnn: the same file for any number of threads and after any stop; it
+ * learns; it says what is wrong. */
+#define _GNU_SOURCE
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "model/cnn.h"
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t state = 7;
+
+static uint32_t below(uint32_t bound)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)((state >> 33) % bound);
+}
+
+/* Texts whose class is that of their good or bad words, among others; with `rare` half of
+ * those are words of three random letters. */
+static safer_data *make_data_with(size_t rows, int rare)
+{
+    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
+    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
+    safer_error error = {0};
+    safer_data *data = NULL;
+    sf_buffer out = {0};
+    for (size_t i = 0; i < rows; i++) {
+        int label = i % 2 == 0;
+        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
+        for (size_t k = 0, words = 3 + below(9); k < words; k++) {
+            const char *word = k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)];
+            char random[4] = {(char)('a' + below(26)), (char)('a' + below(26)), (char)('a' + below(26)), 0};
+            assert_int_equal(sf_buffer_format(&out, "%s ", rare && k % 3 == 1 ? random : word), 0);
+        }
+        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
+    }
+    const char *path = write_temporary("train.tsv", out.bytes, out.length);
+    assert_ok(safer_data_load(&data, path, NULL, &error));
+    sf_buffer_free(&out);
+    return data;
+}
+
+static safer_data *make_data(size_t rows) { return make_data_with(rows, 0); }
+
+static safer_lexicon *make_lexicon(void)
+{
+    static const char table[] = "good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n";
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    safer_lexicon_options options = safer_lexicon_options_default();
+    options.table = write_temporary("table.tsv", table, sizeof table - 1);
+    options.kernel = "component";
+    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
+    return lexicon;
+}
+
+static const char *make_vectors(void)
+{
+    static const char text[] = "good 1 0 0.5 0.1\nfine 0.9 0.1 0.4 0\nbad -1 0 0.5 0.1\npoor -0.9 0.2 0.5 0\nmovie 0 1 1 0\n";
+    return write_temporary("vectors.txt", text, sizeof text - 1);
+}
+
+static safer_train_options small_options(const char *arch, const safer_data *data, const safer_lexicon *lexicon)
+{
+    safer_train_options o = safer_train_options_default();
+    o.arch = arch;
+    o.train = data;
+    o.lexicon = lexicon;
+    o.dim = 8;
+    o.filters = 10;
+    o.widths = "3,2";
+    o.hidden = 6;
+    o.rate = 0.01;
+    o.batch = 7;
+    o.epochs = 5;
+    o.patience = 0;
+    o.min_count = 1;
+    o.threads = 1;
+    return o;
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    safer_error error = {0};
+    sf_file left = {0}, right = {0};
+    assert_ok(sf_file_map(&left, a, &error));
+    assert_ok(sf_file_map(&right, b, &error));
+    assert_int_equal(left.length, right.length);
+    assert_memory_equal(left.bytes, right.bytes, left.length);
+    sf_file_free(&left);
+    sf_file_free(&right);
+}
+
+static void threads_do_not_matter(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data_with(600, 1);
+    safer_lexicon *lexicon = make_lexicon();
+    const char *arches[] = {"cnn", "bow", "cnn"}, *one = temporary("one"), *more = temporary("more");
+    const int threads[] = {2, 5};
+    for (int a = 0; a < 3; a++) {
+        safer_train_options o = small_options(arches[a], data, lexicon);
+        o.pool = a == 2 ? "max" : "mean";
+        o.batch = 200; /* some 500 different words: more than one block of them */
+        assert_ok(safer_train(one, &o, NULL, &error));
+        for (int i = 0; i < 2; i++) {
+            o.threads = threads[i];
+            assert_ok(safer_train(more, &o, NULL, &error));
+            assert_same_file(one, more);
+        }
+        o.seed = 2; /* and the seed does */
+        assert_ok(safer_train(more, &o, NULL, &error));
+        safer_model *first = NULL, *second = NULL;
+        assert_ok(safer_model_open(&first, one, &error));
+        assert_ok(safer_model_open(&second, more, &error));
+        assert_true(safer_model_hash(first) != safer_model_hash(second));
+        safer_model_free(first);
+        safer_model_free(second);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+/* Cancels when the stage says this. */
+typedef struct stopper {
+    const char *when;
+    char last[200];
+    uint64_t done, total;
+} stopper;
+
+static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    stopper *s = context;
+    snprintf(s->last, sizeof s->last, "%s", stage);
+    s->done = done;
+    s->total = total;
+    return s->when && strstr(stage, s->when) != NULL;
+}
+
+static void stopped_runs_go_on(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(100);
+    safer_lexicon *lexicon = make_lexicon();
+    const char *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
+    for (int bow = 0; bow < 2; bow++) {
+        safer_train_options o = small_options(bow ? "bow" : "cnn", data, lexicon);
+        stopper s = {0};
+        o.patience = 3;
+        o.progress = (safer_progress){stop, &s};
+        assert_ok(safer_train(whole, &o, NULL, &error));
+        assert_non_null(strstr(s.last, "epoch"));
+        assert_non_null(strstr(s.last, "loss 0."));
+        assert_non_null(strstr(s.last, "dev "));
+        assert_int_equal(s.total, 5 * 90);
+        o.resume = 1; /* where there is nothing to go on from, it begins */
+        const char *stops[] = {"epoch 1", "epoch 1 of 5: loss 0", "epoch 2 of 5: loss", "epoch 3 of 5: loss"};
+        for (int i = 0; i < 4; i++) {
+            s.when = stops[i];
+            assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
+            assert_int_not_equal(access(parts, F_OK), 0);
+            assert_int_equal(access(checkpoint, F_OK) == 0, i > 0);
+        }
+        s.when = NULL;
+        safer_train_report report;
+        assert_ok(safer_train(parts, &o, &report, &error));
+        assert_same_file(whole, parts);
+        assert_int_not_equal(access(checkpoint, F_OK), 0);
+        assert_int_equal(report.texts, 90);
+        unlink(parts);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static void other_checkpoints_are_refused(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(60);
+    safer_lexicon *lexicon = make_lexicon();
+    const char *output = temporary("other"), *checkpoint = temporary("other.checkpoint");
+    safer_train_options o = small_options("cnn", data, lexicon);
+    stopper s = {.when = "epoch 1 of 5: loss"};
+    o.progress = (safer_progress){stop, &s};
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_CANCELLED, "epoch");
+    s.when = NULL;
+    o.resume = 1;
+    safer_train_options changed[6];
+    for (int i = 0; i < 6; i++) changed[i] = o;
+    changed[0].seed = 9;
+    changed[1].rate = 0.02;
+    changed[2].filters = 11;
+    changed[3].lexicon = NULL;
+    changed[4].pool = "max";
+    changed[5].dropout = 0;
+    for (int i = 0; i < 6; i++) assert_fails(safer_train(output, &changed[i], NULL, &error), SAFER_INPUT, "other options");
+    assert_int_equal(truncate(checkpoint, 1000), 0);
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INPUT, "other.checkpoint");
+    o.resume = 0; /* a fresh start does not look at it */
+    assert_ok(safer_train(output, &o, NULL, &error));
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static void it_learns(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(300);
+    safer_lexicon *lexicon = make_lexicon();
+    const char *output = temporary("learned"), *vectors = make_vectors();
+    for (int i = 0; i < 8; i++) {
+        safer_train_options o = small_options(i % 2 ? "bow" : "cnn", data, i / 2 % 2 ? lexicon : NULL);
+        safer_train_report report;
+        safer_model *model = NULL;
+        o.vectors = i >= 4 ? vectors : NULL;
+        o.freeze = i == 4;
+        o.pool = i == 6 ? "max" : "mean";
+        o.epochs = 12;
+        assert_ok(safer_train(output, &o, &report, &error));
+        if (!(report.dev_accuracy > (o.freeze ? 0.8 : 0.95) && report.loss < 0.4)) fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
+        assert_true(report.texts == 270 && report.tokens > 1000 && report.parameters > 100 && report.seconds > 0);
+        assert_true(report.best_epoch >= 1 && report.best_epoch <= report.epochs && report.tokens_per_second > 0);
+        assert_ok(safer_model_open(&model, output, &error));
+        const char *texts[] = {"A GOOD film, the story was fine and great", "awful plot, poor movie, dull"};
+        const size_t lengths[] = {strlen(texts[0]), strlen(texts[1])};
+        int labels[2];
+        assert_ok(safer_model_classify(model, texts, lengths, 2, labels, NULL, &error));
+        assert_string_equal(safer_model_label(model, (size_t)labels[0]), "1");
+        assert_string_equal(safer_model_label(model, (size_t)labels[1]), "0");
+        assert_non_null(strstr(safer_model_trained_with(model), o.lexicon ? "component" : "null"));
+        /* Words that can be drawn are known, though no text holds them. */
+        const sf_cnn_model *inside = (const sf_cnn_model *)model;
+        assert_int_equal(sf_words_find(&inside->words, "splendid", 8) != SF_NONE, o.lexicon != NULL);
+        /* Frozen vectors are those of the file. */
+        if (i == 4) {
+            const float *good = inside->parameters + ((size_t)sf_words_find(&inside->words, "good", 4) + 1) * 4;
+            assert_true(good[0] == 1 && good[1] == 0 && good[2] == 0.5f && good[3] == 0.1f);
+        }
+        safer_model_free(model);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static void early_stopping_stops(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(100);
+    safer_train_report report;
+    safer_train_options o = small_options("bow", data, NULL);
+    o.epochs = 60;
+    o.patience = 2;
+    assert_ok(safer_train(temporary("early"), &o, &report, &error));
+    assert_true(report.epochs < 60);
+    assert_int_equal(report.epochs, report.best_epoch + 2);
+    safer_data_free(data);
+}
+
+static void bad_vectors_are_refused(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(60);
+    safer_train_options o = small_options("bow", data, NULL);
+    o.vectors = "/nonexistent/vectors";
+    assert_fails(safer_train(temporary("v"), &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/vectors");
+    o.vectors = write_temporary("strange.txt", "zebra 1 2\nlion 3 4\n", 19);
+    assert_fails(safer_train(temporary("v"), &o, NULL, &error), SAFER_INPUT, "not one word");
+    o.vectors = write_temporary("ragged.txt", "good 1 2\nbad 3\n", 15);
+    assert_fails(safer_train(temporary("v"), &o, NULL, &error), SAFER_INPUT, "ragged.txt");
+    o.vectors = NULL;
+    o.rate = 10; /* Adam's steps are bounded by the rate: this still ends, in one way or the other */
+    safer_status status = safer_train(temporary("v"), &o, NULL, &error);
+    assert_true(status == SAFER_OK || status == SAFER_INVALID);
+    assert_fails(safer_train("/nonexistent/folder/model", &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/folder");
+    safer_data_free(data);
+}
+
+typedef struct job {
+    safer_train_options options;
+    const char *output;
+} job;
+
+static safer_status train_once(void *context, safer_error *error)
+{
+    job *j = context;
+    return safer_train(j->output, &j->options, NULL, error);
+}
+
+static void memory_may_run_out(void **unused)
+{
+    (void)unused;
+    safer_data *data = make_data(24);
+    safer_lexicon *lexicon = make_lexicon();
+    char vectors[600], output[600];
+    snprintf(vectors, sizeof vectors, "%s", make_vectors());
+    snprintf(output, sizeof output, "%s", temporary("memory"));
+    job j = {small_options("cnn", data, lexicon), output};
+    j.options.epochs = 1;
+    j.options.vectors = vectors;
+    /* Describing a lexicon, for the provenance, does without memory: the run is then whole. */
+    for (long n = 0;; n++) {
+        safer_error error = {0};
+        fail_allocation(n);
+        safer_status status = train_once(&j, &error);
+        int happened = allocation_failed();
+        fail_allocation(-1);
+        if (status != SAFER_MEMORY) assert_ok(status);
+        if (!happened) break;
+    }
+    j.options.lexicon = NULL;
+    j.options.arch = "bow";
+    j.options.vectors = NULL;
+    check_every_allocation(train_once, &j);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_matter),   cmocka_unit_test(stopped_runs_go_on),
+        cmocka_unit_test(other_checkpoints_are_refused), cmocka_unit_test(it_learns),
+        cmocka_unit_test(early_stopping_stops),    cmocka_unit_test(bad_vectors_are_refused),
+        cmocka_unit_test(memory_may_run_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
