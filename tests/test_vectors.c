@@ -103,6 +103,7 @@ static void test_faults(void **state)
     assert_fails(parse(&v, "3 2\nthe 1 2\ncat 1 2\n", NULL, 1), SAFER_INPUT, "promises 3 vectors, it holds 2");
     assert_fails(parse(&v, "2 5\nthe 1 2\ncat 1 2\n", NULL, 1), SAFER_INPUT, "line 2: 2 numbers where the header says 5");
     assert_fails(parse(&v, "2 2\nthe 1 2\ncat 1 x\n", NULL, 1), SAFER_INPUT, "line 3"); /* counted with the header */
+    assert_fails(parse(&v, "the 1\n 1 2\n", NULL, 1), SAFER_INPUT, "line 2: no word before the numbers");
     assert_fails(parse(&v, "", NULL, 1), SAFER_INPUT, "no word vectors");
     assert_fails(parse(&v, "lonely\n", NULL, 1), SAFER_INPUT, "no word vectors");
 }

@@ -134,6 +134,14 @@ void sf_format_down(char *out, double x, int digits)
     out[digits ? digits + 2 : 1] = '\0';
 }
 
+int sf_compare_doubles(const void *left, const void *right)
+{
+    double p, q;
+    memcpy(&p, left, sizeof p);
+    memcpy(&q, right, sizeof q);
+    return p < q ? -1 : p > q;
+}
+
 /* ---------------------------------------------------- one-way arithmetic */
 
 __extension__ typedef unsigned __int128 wide;

@@ -19,6 +19,9 @@ int sf_to_uint64(const char *text, uint64_t *out);
  * the true one. For x in [0, 1] and up to 1074 digits; `out` needs digits + 3 bytes. */
 void sf_format_down(char *out, double x, int digits);
 
+/* For qsort: rising doubles. */
+int sf_compare_doubles(const void *left, const void *right);
+
 /* The largest double that is at most numerator/denominator. denominator > 0. */
 double sf_ratio_down(uint64_t numerator, uint64_t denominator);
 

@@ -231,12 +231,6 @@ static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws
 
 /* ------------------------------------------------------------ the decision */
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double p = *(const double *)left, q = *(const double *)right;
-    return p < q ? -1 : p > q;
-}
-
 /* q at `radius` over the sorted overlaps, rounded up. */
 static double q_at(const double *overlaps, size_t slots, size_t radius)
 {
@@ -310,7 +304,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     SF_TRY(make_room(w, error));
     SF_TRY(sf_sampler_prepare(&w->sampler, &w->slots, lexicon, error));
     sf_slots_overlaps(w->overlaps, &w->slots, lexicon);
-    qsort(w->overlaps, w->slots.slot_count, sizeof *w->overlaps, compare_doubles);
+    qsort(w->overlaps, w->slots.slot_count, sizeof *w->overlaps, sf_compare_doubles);
     if (model->class->prepare) SF_TRY(model->class->prepare(model, lexicon, &w->slots, &prepared, error));
 
     safer_certificate c = {.label = label, .words = w->slots.word_count, .slots = w->slots.slot_count};

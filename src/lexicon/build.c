@@ -117,27 +117,16 @@ safer_status safer_lexicon_build(safer_lexicon **out, const safer_lexicon_option
     SF_TRY(sf_vectors_parse(&vectors, inputs.vectors.bytes, inputs.vectors.length, options->vectors,
                             options->vocab ? &vocab : NULL, options->threads, error));
     sf_file_free(&inputs.vectors);
-    report->vector_rows = vectors.rows;
-    report->vector_dim = vectors.dim;
-    report->vector_duplicates = vectors.duplicates;
-    report->vector_unusable = vectors.unusable;
-    report->vector_zeros = vectors.zeros;
-    report->listed = vectors.words.count;
+    sf_draft_report_vectors(report, &vectors);
     sf_draft_time(report, "parse vectors", &clock);
     if (vectors.words.count == 0) {
         status = sf_fail(error, SAFER_INPUT, "%s: no word of the vocabulary has a vector", options->vectors);
         goto done;
     }
 
-    if (options->vocab_from_count) {
-        sf_words_view view = sf_words_as_view(&vectors.words);
-        SF_TRY(sf_corpus_of(&draft.corpus, (const safer_data *const *)inputs.sets, inputs.set_count, &view,
-                            options->threads, &options->progress, error));
-        sf_inputs_free(&inputs);
-        report->texts = draft.corpus.texts;
-        report->tokens = draft.corpus.tokens;
-        sf_draft_time(report, "count words", &clock);
-    }
+    SF_TRY(sf_draft_count(&draft, &inputs, &vectors.words, options, report, error));
+    sf_inputs_free(&inputs);
+    sf_draft_time(report, "count words", &clock);
     size_t *known = &report->simlex_pairs;
     sf_vectors_normalise(vectors.values, vectors.words.count, vectors.dim, options->threads);
     SF_TRY(correlate(&report->simlex_before, known, options, &vectors.words, vectors.values, vectors.dim, error));

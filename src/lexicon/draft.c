@@ -35,6 +35,28 @@ void sf_draft_time(safer_lexicon_report *report, const char *stage, double *cloc
     *clock = now;
 }
 
+void sf_draft_report_vectors(safer_lexicon_report *report, const sf_vectors *vectors)
+{
+    report->vector_rows = vectors->rows;
+    report->vector_dim = vectors->dim;
+    report->vector_duplicates = vectors->duplicates;
+    report->vector_unusable = vectors->unusable;
+    report->vector_zeros = vectors->zeros;
+    report->listed = vectors->words.count;
+}
+
+safer_status sf_draft_count(sf_draft *draft, const sf_inputs *inputs, const sf_words *words,
+                            const safer_lexicon_options *options, safer_lexicon_report *report, safer_error *error)
+{
+    sf_words_view view = sf_words_as_view(words);
+    if (!inputs->set_count) return SAFER_OK;
+    safer_status status = sf_corpus_of(&draft->corpus, (const safer_data *const *)inputs->sets, inputs->set_count, &view,
+                                       options->threads, &options->progress, error);
+    report->texts = draft->corpus.texts;
+    report->tokens = draft->corpus.tokens;
+    return status;
+}
+
 safer_lexicon_options safer_lexicon_options_default(void)
 {
     return (safer_lexicon_options){.min_count = 2, .counterfit = 20, .all_but_the_top = 8, .threshold = 0.8,
@@ -104,13 +126,6 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, const safer_le
 
 /* ---------------------------------------------------- what may be swapped */
 
-static int compare_pairs(const void *left, const void *right)
-{
-    const sf_pair *p = left, *q = right;
-    if (p->a != q->a) return p->a < q->a ? -1 : 1;
-    return p->b < q->b ? -1 : p->b > q->b;
-}
-
 /* Drops the edges that the admission rule, the exclusions and the protections forbid. */
 static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer_lexicon_report *report,
                           safer_error *error)
@@ -128,7 +143,7 @@ static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer
     memset(admission, UNSEEN, n);
     if (o->exclude) SF_TRY(sf_edits_read(&exclude, o->exclude, &draft->words, 1, error));
     if (o->protect) SF_TRY(sf_edits_read(&protect, o->protect, &draft->words, 0, error));
-    if (exclude.count) qsort(exclude.pairs, exclude.count, sizeof *exclude.pairs, compare_pairs);
+    if (exclude.count) qsort(exclude.pairs, exclude.count, sizeof *exclude.pairs, sf_pair_compare);
 
     for (size_t i = 0; i < draft->edge_count; i++) {
         sf_pair e = draft->edges[i];
@@ -147,7 +162,7 @@ static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer
         int guarded = o->protect && (protect.single[e.a] || (!o->directed && protect.single[e.b]));
         if (admission[e.a] == SF_REFUSED || admission[e.a] != admission[e.b]) report->refused_pairs++;
         else if (o->exclude && (exclude.single[e.a] || exclude.single[e.b] ||
-                                (exclude.count && bsearch(&e, exclude.pairs, exclude.count, sizeof e, compare_pairs))))
+                                (exclude.count && bsearch(&e, exclude.pairs, exclude.count, sizeof e, sf_pair_compare))))
             report->excluded_pairs++;
         else if (!guarded) draft->edges[kept++] = e;
     }

@@ -3,7 +3,9 @@
 #define SF_LEXICON_DRAFT_H
 
 #include "lexicon/corpus.h"
+#include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
+#include "lexicon/vectors.h"
 
 #include <jansson.h>
 
@@ -31,6 +33,13 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, const safer_le
 /* Refuses, excludes and protects; builds graph, ladder, kernel and overlaps; assembles. */
 safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, const safer_lexicon_options *options,
                              safer_lexicon_report *report, safer_error *error);
+
+/* What the vector file held. */
+void sf_draft_report_vectors(safer_lexicon_report *report, const sf_vectors *vectors);
+
+/* Counts the words of the data sets; nothing without any. */
+safer_status sf_draft_count(sf_draft *draft, const sf_inputs *inputs, const sf_words *words,
+                            const safer_lexicon_options *options, safer_lexicon_report *report, safer_error *error);
 
 /* Remembers how long a stage took since *clock, and restarts the clock. */
 void sf_draft_time(safer_lexicon_report *report, const char *stage, double *clock);

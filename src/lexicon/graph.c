@@ -5,20 +5,13 @@
 
 #include <string.h>
 
-static int compare_edges(const void *left, const void *right)
-{
-    const sf_pair *p = left, *q = right;
-    if (p->a != q->a) return p->a < q->a ? -1 : 1;
-    return p->b < q->b ? -1 : p->b > q->b;
-}
-
 static size_t sort_edges(sf_pair *edges, size_t count)
 {
     size_t kept = 0;
-    if (count) qsort(edges, count, sizeof *edges, compare_edges);
+    if (count) qsort(edges, count, sizeof *edges, sf_pair_compare);
     for (size_t i = 0; i < count; i++) {
         if (edges[i].a == edges[i].b) continue;
-        if (kept && compare_edges(&edges[kept - 1], &edges[i]) == 0) continue;
+        if (kept && sf_pair_compare(&edges[kept - 1], &edges[i]) == 0) continue;
         edges[kept++] = edges[i];
     }
     return kept;

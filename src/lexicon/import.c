@@ -76,26 +76,15 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     SF_TRY(sf_inputs_load(&inputs, options, error));
     sf_draft_time(report, "load files", &clock);
 
-    if (options->vocab_from_count) {
-        sf_words_view view = sf_words_as_view(&table.words);
-        SF_TRY(sf_corpus_of(&draft.corpus, (const safer_data *const *)inputs.sets, inputs.set_count, &view,
-                            options->threads, &options->progress, error));
-        report->texts = draft.corpus.texts;
-        report->tokens = draft.corpus.tokens;
-        sf_draft_time(report, "count words", &clock);
-    }
+    SF_TRY(sf_draft_count(&draft, &inputs, &table.words, options, report, error));
+    sf_draft_time(report, "count words", &clock);
     SF_TRY(select_words(&draft, &table, &vocab, options, error));
 
     if (options->vectors) {
         SF_TRY(sf_vectors_parse(&vectors, inputs.vectors.bytes, inputs.vectors.length, options->vectors, &draft.words,
                                 options->threads, error));
         sf_vectors_normalise(vectors.values, vectors.words.count, vectors.dim, options->threads);
-        report->vector_rows = vectors.rows;
-        report->vector_dim = vectors.dim;
-        report->vector_duplicates = vectors.duplicates;
-        report->vector_unusable = vectors.unusable;
-        report->vector_zeros = vectors.zeros;
-        report->listed = vectors.words.count;
+        sf_draft_report_vectors(report, &vectors);
         draft.dim = vectors.dim;
         draft.rows = sf_calloc(draft.words.count, sizeof *draft.rows);
         if (!draft.rows) {

@@ -78,17 +78,11 @@ void sf_overlap_all(double *overlap, uint32_t *worst, const sf_kernel_view *kern
     sf_parallel(threads, graph->words, 256, overlap_words, &j);
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double p = *(const double *)left, q = *(const double *)right;
-    return p < q ? -1 : p > q;
-}
-
 void sf_overlap_products(double *products, const size_t *radii, size_t radius_count, double *overlaps, size_t count)
 {
     double product = 1.0;
     size_t taken = 0;
-    qsort(overlaps, count, sizeof *overlaps, compare_doubles);
+    qsort(overlaps, count, sizeof *overlaps, sf_compare_doubles);
     for (size_t r = 0; r < radius_count; r++) {
         for (; taken < count && taken < radii[r] && overlaps[taken] < 1.0; taken++)
             product = sf_multiply_down(product, overlaps[taken]);

@@ -90,7 +90,7 @@ static void search_tiles(void *context, size_t begin, size_t end, int worker)
     }
 }
 
-static int compare_pairs(const void *left, const void *right)
+int sf_pair_compare(const void *left, const void *right)
 {
     const sf_pair *p = left, *q = right;
     if (p->a != q->a) return p->a < q->a ? -1 : 1;
@@ -145,7 +145,7 @@ safer_status sf_pairs_find(sf_pairs *out, const float *values, size_t count, siz
             memcpy(out->items + out->count, job.found[i].items, job.found[i].count * sizeof *out->items);
         out->count += job.found[i].count;
     }
-    qsort(out->items, out->count, sizeof *out->items, compare_pairs);
+    qsort(out->items, out->count, sizeof *out->items, sf_pair_compare);
 done:
     for (int i = 0; i < threads; i++) {
         free(job.found[i].items);

@@ -12,6 +12,9 @@ typedef struct sf_pair {
     float similarity; /* the inner product, computed in double */
 } sf_pair;
 
+/* For qsort and bsearch: by a, then b. */
+int sf_pair_compare(const void *left, const void *right);
+
 typedef struct sf_pairs {
     sf_pair *items; /* sorted by a, then b; release with free */
     size_t count;

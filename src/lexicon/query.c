@@ -81,12 +81,6 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
 
 /* ------------------------------------------------------------------ survey */
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double p = *(const double *)left, q = *(const double *)right;
-    return p < q ? -1 : p > q;
-}
-
 safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *l, const safer_data *data, int threads,
                                   const safer_progress *progress, safer_error *error)
 {
@@ -123,7 +117,7 @@ safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *l, con
         survey.products[r].radius = radii[r];
         for (size_t t = 0; t < corpus.texts; t++) above += p[t] > 0.5;
         survey.products[r].above_half = (double)above / (double)corpus.texts;
-        qsort(p, corpus.texts, sizeof *p, compare_doubles);
+        qsort(p, corpus.texts, sizeof *p, sf_compare_doubles);
         for (int i = 0; i < 7; i++) survey.products[r].quantiles[i] = p[(size_t)(levels[i] * (double)(corpus.texts - 1))];
     }
     *out = survey;

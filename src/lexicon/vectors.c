@@ -125,6 +125,7 @@ static void parse_line(parse *job, size_t line, const char *p, const char *end, 
         int phrase = fields > job->dim + 1 && sf_parse_double(second, second_end, &ignored) != second_end;
         if (!phrase) {
             if (fields != job->dim + 1) *bad = (fault){.reason = "ragged", .found = fields ? fields - 1 : 0};
+            if (!bad->reason) *bad = (fault){.reason = "no word before the numbers"};
             bad->line = line + 1;
             return;
         }
@@ -132,6 +133,7 @@ static void parse_line(parse *job, size_t line, const char *p, const char *end, 
         *bad = (fault){0};
         rest = parse_numbers(word_end, end, row, job->dim, bad);
         if (!rest || rest < end) {
+            if (!bad->reason) *bad = (fault){.reason = "no word before the numbers"};
             bad->line = line + 1;
             return;
         }

@@ -299,7 +299,7 @@ const float *sf_cnn_scratch_logits(const sf_cnn_scratch *scratch) { return scrat
 
 /* ----------------------------------------------------------------- answers */
 
-/* The row of a word. The first who asks makes it; others wait the microsecond it takes. */
+/* The row of a word. The first who asks makes it; others wait until it is there. */
 static const int16_t *word_row(const sf_cnn_net *net, uint32_t word, sf_cnn_scratch *scratch)
 {
     int16_t *row = net->rows + (size_t)word * net->R;

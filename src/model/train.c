@@ -44,7 +44,7 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
     const struct { const char *name; int value, low, high; } whole[] = {
         {"threads", o->threads, 0, 4096},        {"ngrams", o->ngrams, 1, 8},
         {"bits", o->bits, 8, 28},                {"dim", o->dim, 1, 4096},
-        {"filters", o->filters, 1, 65536},       {"hidden", o->hidden, 1, 65536},
+        {"filters", o->filters, 1, 65536},       {"hidden", o->hidden, 0, 65536},
         {"batch", o->batch, 1, 65536},           {"epochs", o->epochs, 1, 100000},
         {"patience", o->patience, 0, 100000},    {"max_words", o->max_words, 0, INT32_MAX},
         {"min_count", o->min_count, 1, INT32_MAX}, {"freeze", o->freeze, 0, 1},
