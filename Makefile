@@ -76,7 +76,7 @@ clean:
 
 help:
 	@echo 'make            build build/safer and the library, installing missing packages first'
-	@echo 'make demo       make up data, build a lexicon from it, look inside'
+	@echo 'make demo       make up reviews, build a lexicon, train two models, certify and verify them'
 	@echo 'make test       build with gcc and clang, run the tests'
 	@echo 'make bench      run the benchmarks'
 	@echo 'make asan       the tests under AddressSanitizer and UBSan; make tsan: ThreadSanitizer'

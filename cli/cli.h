@@ -99,6 +99,9 @@ const char *cli_count(uint64_t n);
 /* x cut (not rounded up) to so many decimals. Static, 8 at a time. */
 const char *cli_cut(double x, int decimals);
 
+/* part/whole in per cent, two decimals, cut. Static, 8 at a time. */
+const char *cli_percent(size_t part, size_t whole);
+
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);
 

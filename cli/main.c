@@ -9,6 +9,11 @@ static const struct {
     const char *summary;
 } verbs[] = {
     {"lexicon", cli_lexicon, "build, import, export and inspect synonym lexicons"},
+    {"train", cli_train, "train a classifier on texts drawn from a lexicon's kernel"},
+    {"certify", cli_certify, "prove, text by text, that no substitution changes the answer"},
+    {"predict", cli_predict, "the smoothed classifier's answer for a text, with its radius"},
+    {"verify", cli_verify, "recompute every decision of a run from its records"},
+    {"sweep", cli_sweep, "train and certify for several kernels, and compare them"},
 };
 
 static void print_help(void)

@@ -177,6 +177,16 @@ const char *cli_cut(double x, int decimals)
     return out;
 }
 
+const char *cli_percent(size_t part, size_t whole)
+{
+    static char texts[8][32];
+    static unsigned next;
+    char *out = texts[next++ % 8];
+    uint64_t hundredths = whole ? (uint64_t)part * 10000 / whole : 0;
+    snprintf(out, sizeof texts[0], "%llu.%02llu", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
+    return out;
+}
+
 void cli_print_json(json_t *value)
 {
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));

@@ -426,6 +426,10 @@ SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);
 
+/* Wilson's 95% interval for a share of `part` in `whole` texts: how far a figure of this
+ * data set may lie from the one of its source. whole >= 1. */
+SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
+
 /* Recomputes every decision of a run from its records. With a model, a lexicon and the
  * data (all three or none) the counts are drawn and asked again. The first record that
  * does not hold is an error that names its line. */

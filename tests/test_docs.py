@@ -189,7 +189,7 @@ class Pages(unittest.TestCase):
             self.assertEqual(len(fences) % 2, 0, path.name)
             for line in fences[::2]:
                 self.assertIn(line, ("```", "```console", "```sh", "```c"), path.name)
-        for name in ("README.md", "lexicon.md", "data.md"):
+        for name in ("README.md", "lexicon.md", "data.md", "train.md", "certify.md"):
             path = next(page for page in PAGES if page.name == name)
             self.assertGreaterEqual(len(commands(path)), 5, name)
 
@@ -248,6 +248,24 @@ class Pages(unittest.TestCase):
                                 "r.lex", "--json")
         self.assertEqual(done.code, 0, done.err)
         self.assertEqual(named, set(test_cli.json.loads(done.out)))
+
+    def test_tables_of_a_run(self):
+        """docs/certify.md names every member of the JSON, the configuration and the records, and no other"""
+        folder, page = test_cli.temporary, (ROOT / "docs/certify.md").read_text()
+        (folder / "m.table").write_text("good\tgreat fine\nbad\tawful poor\nfilm\tmovie picture\n")
+        (folder / "m.tsv").write_text("".join(f"{i}\t{i % 2}\t{('A bad film. ', 'A good film. ')[i % 2] * (1 + i % 3 * 4)}\n"
+                                              for i in range(40)))
+        for arguments in (("lexicon", "import", "--table", "m.table", "--kernel", "component", "-o", "m.lex"),
+                          ("train", "--arch", "ngram", "--data", "m.tsv", "--lexicon", "m.lex", "--bits", 10, "-o", "m.model")):
+            self.assertEqual(test_cli.run(*arguments).code, 0)
+        done = test_cli.run("certify", "--model", "m.model", "--lexicon", "m.lex", "--data", "m.tsv", "--json", "-o", "m.jsonl")
+        self.assertEqual(done.code, 0, done.err)
+        config, *records = map(test_cli.json.loads, (folder / "m.jsonl").read_text().splitlines())
+        members = set().union(*records)
+        self.assertEqual({record["exact"] for record in records}, {True, False}, "both kinds of records are needed")
+        tables = [{name for line in table.splitlines() for name in re.findall("`([a-z_0-9]+)`", line.split("|")[1])}
+                  for table in re.findall(r"^\| member \| \|\n((?:\|.*\n)+)", page, re.M)]
+        self.assertEqual(tables, [set(test_cli.json.loads(done.out)), set(config), members])
 
     def test_code(self):
         """C examples compile without warnings"""

@@ -29,6 +29,13 @@ const size_t sf_reported_radii[SAFER_RADII] = {1, 2, 5, 10, 20, SAFER_ALL};
 
 size_t safer_reported_radius(size_t index) { return index < SAFER_RADII ? sf_reported_radii[index] : SAFER_ALL; }
 
+void safer_interval(size_t part, size_t whole, double *low, double *high)
+{
+    sf_interval interval = sf_wilson(part, whole, SF_Z95);
+    *low = interval.low;
+    *high = interval.high;
+}
+
 safer_certify_options safer_certify_options_default(void)
 {
     return (safer_certify_options){.method = SAFER_ADAPTIVE, .n = 5000, .n0 = 100, .delta = 0.01, .alpha = 0.001,

@@ -105,13 +105,16 @@ static safer_status open_output(output *out, const char *path, int resume, json_
     json_t *sealed = NULL;
     *out = (output){.fd = -1, .path = path};
     if (!path) return SAFER_OK;
-    int exists = stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
-    if (exists && !resume)
-        return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
     out->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (out->fd < 0) return sf_fail_errno(error, "open", path);
     if (flock(out->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         status = sf_fail(error, SAFER_SYSTEM, "%s is being written by another run", path);
+        goto done;
+    }
+    /* Looked at under the lock: another run may have finished it a moment ago. */
+    int exists = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+    if (exists && !resume) {
+        status = sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
         goto done;
     }
     if (exists) {

@@ -1,0 +1,123 @@
+/* What the verbs around a certificate share: the model, the flags, the results. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+safer_model *cli_model_open(const char *path)
+{
+    safer_error error = {0};
+    safer_model *model = NULL;
+    if (safer_model_open(&model, path, &error) != SAFER_OK) exit(cli_fail(&error));
+    return model;
+}
+
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
+{
+    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    json_t *with = safer_model_trained_with(model) ? json_loads(safer_model_trained_with(model), 0, NULL) : NULL;
+    const char *kernel = json_string_value(json_object_get(with, "kernel"));
+    const char *hash = json_string_value(json_object_get(with, "lexicon"));
+    char ours[17];
+    snprintf(ours, sizeof ours, "%016llx", (unsigned long long)info.hash);
+    if (!hash) cli_say("note: the model was trained on plain text, without a lexicon");
+    else if (kernel && strcmp(kernel, info.kernel) != 0)
+        cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);
+    else if (strcmp(hash, ours) != 0) cli_say("note: the model was trained with another lexicon");
+    json_decref(with);
+}
+
+/* ------------------------------------------------------ flags of a certificate */
+
+cli_certify_flags cli_certify_default(void)
+{
+    safer_certify_options options = safer_certify_options_default();
+    return (cli_certify_flags){.method = "adaptive", .radius = "all", .batch = options.batch, .options = options};
+}
+
+void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
+{
+    safer_certify_options *o = &c->options;
+    if (strcmp(c->method, "adaptive") == 0) o->method = SAFER_ADAPTIVE;
+    else if (strcmp(c->method, "binomial") == 0) o->method = SAFER_BINOMIAL;
+    else if (strcmp(c->method, "hoeffding") == 0) o->method = SAFER_HOEFFDING;
+    else cli_misuse(verb, "--method %s: adaptive, binomial or hoeffding", c->method);
+    if (strcmp(c->radius, "all") == 0) {
+        o->radius = SAFER_ALL;
+    } else {
+        char *end;
+        unsigned long radius = strtoul(c->radius, &end, 10);
+        if (*end || c->radius[0] < '0' || c->radius[0] > '9' || radius < 1)
+            cli_misuse(verb, "--radius %s: a number of words from 1, or all", c->radius);
+        o->radius = radius;
+    }
+    if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
+    if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);
+    if (o->seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
+    if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
+    if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
+    o->batch = (size_t)c->batch;
+    o->threads = cli_settings()->threads;
+    o->progress = *cli_progress();
+}
+
+/* ----------------------------------------------------------------- the results */
+
+/* "95%: 82.79 to 86.75", as percentages. Static. */
+static const char *interval(size_t part, size_t whole)
+{
+    static char text[48];
+    double low = 0, high = 1;
+    if (whole) safer_interval(part, whole, &low, &high);
+    snprintf(text, sizeof text, "95%%: %.2f to %.2f", 100 * low, 100 * high);
+    return text;
+}
+
+static double share(size_t part, size_t whole) { return whole ? (double)part / (double)whole : 0.0; }
+
+json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
+{
+    json_t *at = json_object();
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        char name[24] = "all";
+        size_t radius = safer_reported_radius(r);
+        if (radius != SAFER_ALL) snprintf(name, sizeof name, "%zu", radius);
+        json_object_set_new(at, name, json_real(share(s->certified_at[r], s->texts)));
+    }
+    double low = 0, high = 1;
+    if (s->texts) safer_interval(s->certified, s->texts, &low, &high);
+#define N(x) (json_int_t)(x)
+    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:[f, f], s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}", "examples", N(s->texts), "labelled",
+                     N(s->labelled), "clean_accuracy", share(s->base_correct, s->labelled), "smoothed_accuracy",
+                     share(s->smoothed_correct, s->labelled), "certified_accuracy", share(s->certified, s->texts),
+                     "certified_interval", low, high, "certified_at", at,
+                     "abstained", N(s->abstained), "exact", N(s->exact), "without_slots", N(s->without_slots), "queries", N(s->queries),
+                     "base_queries", N(s->base_queries), "queries_per_second",
+                     s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(), "seconds", s->seconds, "seed", N(seed), "resumed",
+                     N(s->resumed));
+#undef N
+}
+
+void cli_summary_print(const safer_summary *s, uint64_t seed)
+{
+    printf("texts        %s", cli_count(s->texts));
+    if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
+    if (s->labelled) printf("\nclean        %6.2f%%  the base model itself\nsmoothed     %6.2f%%  the smoothed classifier", 100 * share(s->base_correct, s->labelled),
+                            100 * share(s->smoothed_correct, s->labelled));
+    printf("\n%scertified    %6s%%%s  at the asked radius (%s)\n\n%s  words changed   certified%s\n", cli_bold(),
+           cli_percent(s->certified, s->texts), cli_plain(), interval(s->certified, s->texts), cli_bold(), cli_plain());
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        size_t radius = safer_reported_radius(r);
+        char name[24] = "all";
+        if (radius != SAFER_ALL) snprintf(name, sizeof name, "%zu", radius);
+        printf("  %13s   %8s%%\n", name, cli_percent(s->certified_at[r], s->texts));
+    }
+    printf("\nabstained    %s prediction%s without a clear vote\n", cli_count(s->abstained), s->abstained == 1 ? "" : "s");
+    if (s->exact) printf("exact        %s certificates without sampling error\n", cli_count(s->exact));
+    if (s->without_slots) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_slots));
+    printf("queries      %s (%.1f a text) and %s of the base model\n", cli_count(s->queries),
+           s->texts ? (double)s->queries / (double)s->texts : 0.0, cli_count(s->base_queries));
+    printf("time         %.2f s", s->seconds);
+    if (s->seconds > 0 && !s->resumed) printf(", %s queries/s", cli_count((uint64_t)((double)s->queries / s->seconds)));
+    printf(", seed %llu\n", (unsigned long long)seed);
+}
