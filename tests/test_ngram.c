@@ -591,7 +591,7 @@ static void bad_options_are_named(void **unused)
     REFUSED(o.batch = 0, "batch is 0");
     REFUSED(o.dim = 0, "dim is 0");
     REFUSED(o.filters = -5, "filters is -5");
-    REFUSED(o.hidden = 0, "hidden is 0");
+    REFUSED(o.hidden = -1, "hidden is -1");
     REFUSED(o.patience = -1, "patience is -1");
     REFUSED(o.max_words = -1, "max_words is -1");
     REFUSED(o.min_count = 0, "min_count is 0");
