@@ -365,7 +365,7 @@ typedef struct safer_certify_options {
     size_t radius;     /* what `certified` refers to; SAFER_ALL */
     int unlabelled;    /* certify the prediction, not the label */
     uint64_t seed;     /* 1 */
-    int threads;       /* 0: all cores; results do not depend on it */
+    int threads;       /* 0: all cores; a text each, or shares of a text's batches; results do not depend on it */
     size_t batch;      /* texts asked at once; results do not depend on it; 256 */
     safer_progress progress;
 } safer_certify_options;

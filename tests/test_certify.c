@@ -450,6 +450,35 @@ static void test_run(void **state)
     safer_lexicon_free(l);
 }
 
+/* One text, its batches shared by several threads. */
+static void test_batches_are_shared(void **state)
+{
+    (void)state;
+    safer_lexicon *l = make_lexicon(8, "weighted");
+    hash_model m = make_model(3, 3, 300);
+    const char *text = "aa bb cc dd ee ff aa bb cc dd";
+    safer_certificate first = {0};
+    uint64_t votes[3] = {0};
+    for (int threads = 1; threads <= 5; threads++) {
+        safer_workspace *workspace = NULL;
+        safer_certificate c;
+        safer_certify_options o = safer_certify_options_default();
+        o.method = SAFER_BINOMIAL;
+        o.n = 3000;
+        o.threads = threads;
+        assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, strlen(text), -1, &o, &error));
+        if (threads == 1) {
+            first = c;
+            memcpy(votes, c.votes, sizeof votes);
+            assert_true(votes[0] && votes[1] && votes[2]);
+        }
+        assert_memory_equal(c.votes, votes, sizeof votes);
+        assert_true(c.bound == first.bound && c.prediction == first.prediction && c.radius == first.radius);
+        safer_workspace_free(workspace);
+    }
+    safer_lexicon_free(l);
+}
+
 /* Any edited number, bound or decision is refused: also when the editor knows how to put
  * the check right, wherever the decision does not follow. */
 static void test_verify_refuses_edits(void **state)
@@ -627,7 +656,7 @@ int main(void)
         cmocka_unit_test(test_exact_soundness),   cmocka_unit_test(test_sampled_soundness),
         cmocka_unit_test(test_bound_is_attained), cmocka_unit_test(test_sampler),
         cmocka_unit_test(test_rendering),         cmocka_unit_test(test_run),
-        cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_batches_are_shared), cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/progress.h"
 #include "lexicon/overlap.h"
 #include "stats/binomial.h"
@@ -22,6 +23,7 @@
 #include "text/unicode.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +115,9 @@ void safer_workspace_free(safer_workspace *w)
     sf_eprocess_free(w->process);
     sf_tally_free(&w->tally);
     for (size_t i = 0; w->texts && i < w->options.batch; i++) sf_buffer_free(&w->texts[i]);
-    if (w->scratch) w->model->class->scratch_free(w->scratch);
+    for (int i = 0; w->scratch && i < w->threads; i++)
+        if (w->scratch[i]) w->model->class->scratch_free(w->scratch[i]);
+    free(w->scratch);
     free(w->texts);
     free(w->spans);
     free(w->votes);
@@ -140,14 +144,17 @@ static safer_status workspace_new(safer_workspace **out, const safer_model *mode
     w->answers = sf_alloc(options->batch, sizeof *w->answers);
     w->texts = sf_calloc(options->batch, sizeof *w->texts);
     w->spans = sf_alloc(options->batch, sizeof *w->spans);
-    if (!w->votes || !w->selection || !w->shares || !w->answers || !w->texts || !w->spans) {
+    w->threads = sf_threads(options->threads);
+    w->scratch = sf_calloc((size_t)w->threads, sizeof *w->scratch);
+    if (!w->votes || !w->selection || !w->shares || !w->answers || !w->texts || !w->spans || !w->scratch) {
         status = sf_fail_memory(error);
         goto done;
     }
     sf_eprocess_options process = process_options(options->delta, model->classes, options->n);
     SF_TRY(sf_eprocess_new(&w->process, &process, error));
     SF_TRY(sf_tally_new(&w->tally, model->classes, error));
-    if (model->class->scratch_new) SF_TRY(model->class->scratch_new(model, &w->scratch, error));
+    for (int i = 0; model->class->scratch_new && i < w->threads; i++)
+        SF_TRY(model->class->scratch_new(model, &w->scratch[i], error));
     *out = w;
     w = NULL;
 done:
@@ -157,17 +164,54 @@ done:
 
 /* ------------------------------------------------------------------ asking */
 
-/* The model's answers for `count` draws, at most a batch. */
-static safer_status ask(safer_workspace *w, void *prepared, size_t count, safer_error *error)
+/* A batch, spread over the threads in pieces; each answer depends on its draw alone. */
+enum { PIECE = 32 };
+
+typedef struct batch {
+    safer_workspace *workspace;
+    const void *prepared;
+    safer_status status;
+    safer_error error;
+    pthread_mutex_t lock;
+} batch;
+
+static safer_status ask_piece(safer_workspace *w, const void *prepared, size_t begin, size_t count, int worker, safer_error *error)
 {
-    if (prepared) return w->model->class->sample(w->model, prepared, w->draws, count, w->answers, w->scratch, error);
+    const uint32_t *draws = w->draws + begin * w->slots.slot_count;
+    if (prepared) return w->model->class->sample(w->model, prepared, draws, count, w->answers + begin, w->scratch[worker], error);
     for (size_t i = 0; i < count; i++) {
-        sf_buffer_clear(&w->texts[i]);
-        if (sf_slots_render(&w->texts[i], &w->slots, w->lexicon, w->draws + i * w->slots.slot_count))
-            return sf_fail_memory(error);
-        w->spans[i] = (sf_span){w->texts[i].bytes, w->texts[i].length};
+        sf_buffer *text = &w->texts[begin + i];
+        sf_buffer_clear(text);
+        if (sf_slots_render(text, &w->slots, w->lexicon, draws + i * w->slots.slot_count)) return sf_fail_memory(error);
+        w->spans[begin + i] = (sf_span){text->bytes, text->length};
     }
-    return w->model->class->classify(w->model, w->spans, count, w->answers, NULL, w->scratch, error);
+    return w->model->class->classify(w->model, w->spans + begin, count, w->answers + begin, NULL, w->scratch[worker], error);
+}
+
+static void ask_pieces(void *context, size_t begin, size_t end, int worker)
+{
+    batch *b = context;
+    safer_error error = {0};
+    safer_status status = ask_piece(b->workspace, b->prepared, begin, end - begin, worker, &error);
+    if (status == SAFER_OK) return;
+    pthread_mutex_lock(&b->lock);
+    if (b->status == SAFER_OK) {
+        b->status = status;
+        b->error = error;
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+/* The model's answers for `count` draws, at most a batch. */
+static safer_status ask(safer_workspace *w, const void *prepared, size_t count, safer_error *error)
+{
+    if (w->threads == 1 || count <= PIECE) return ask_piece(w, prepared, 0, count, 0, error);
+    batch b = {.workspace = w, .prepared = prepared};
+    pthread_mutex_init(&b.lock, NULL);
+    sf_parallel(w->threads, count, PIECE, ask_pieces, &b);
+    pthread_mutex_destroy(&b.lock);
+    if (b.status != SAFER_OK && error) *error = b.error;
+    return b.status;
 }
 
 /* `n` answers of a stream, counted. */
@@ -316,7 +360,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
 
     safer_certificate c = {.label = label, .words = w->slots.word_count, .slots = w->slots.slot_count};
     const sf_span whole = {text, length};
-    SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch, error));
+    SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
 
     uint64_t draws = enumerable(w), asked = 0;
     if (draws) SF_TRY(enumerate(w, prepared, draws, &asked, error));

@@ -45,7 +45,8 @@ struct safer_workspace {
     int *answers;                /* batch */
     sf_buffer *texts;            /* batch: rendered, for models without a fast path */
     sf_span *spans;              /* batch */
-    void *scratch;               /* the model's */
+    void **scratch;              /* the model's, one a thread */
+    int threads;                 /* that share a batch */
     size_t overlap_capacity, draw_capacity;
     double q_radius, q_next; /* q at the certified radius and at the next */
 };

@@ -275,6 +275,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(map_labels(&classes, model, data, error));
     r.classes = classes;
+    /* A thread a text; with fewer texts than threads, several threads share a batch. */
+    r.options.threads = texts && texts < (size_t)threads ? threads / (int)texts : 1;
     config = sf_config_json(model, lexicon, data, options);
     r.workspaces = sf_calloc((size_t)threads, sizeof *r.workspaces);
     r.pending = sf_calloc(texts, sizeof *r.pending);

@@ -159,6 +159,7 @@ safer_status safer_verify(safer_summary *out, const char *path, const safer_mode
         replay r = {.model = model, .lexicon = lexicon, .data = data, .records = records, .count = count,
                     .options = config.options, .path = path};
         r.options.delta = config.delta;
+        r.options.threads = 1; /* a thread a text */
         SF_TRY(replay_all(&r, threads, progress, error));
     }
     summary.seconds = sf_seconds() - start;
