@@ -10,6 +10,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <locale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,23 +41,22 @@ static int is_unrecognised(struct archive *archive)
 }
 
 /* libarchive turns names into the locale's characters: while it works, this thread has
- * one that knows them all. */
-typedef struct utf8_scope {
-    locale_t own, before;
-} utf8_scope;
+ * one that knows them all. Made once and kept, since it never changes. */
+static locale_t utf8_locale;
+static pthread_once_t utf8_once = PTHREAD_ONCE_INIT;
 
-static utf8_scope enter_utf8(void)
+static void make_utf8_locale(void) { utf8_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0); }
+
+/* Returns what to hand to leave_utf8. */
+static locale_t enter_utf8(void)
 {
-    utf8_scope scope = {.own = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0)};
-    if (scope.own) scope.before = uselocale(scope.own);
-    return scope;
+    pthread_once(&utf8_once, make_utf8_locale);
+    return utf8_locale ? uselocale(utf8_locale) : (locale_t)0;
 }
 
-static void leave_utf8(utf8_scope scope)
+static void leave_utf8(locale_t before)
 {
-    if (!scope.own) return;
-    uselocale(scope.before);
-    freelocale(scope.own);
+    if (before) uselocale(before);
 }
 
 /* The member's name without a leading "./", or NULL. */
@@ -200,9 +200,9 @@ safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const cha
         length = inner.length;
     }
     if (is_packed(bytes, length)) {
-        utf8_scope scope = enter_utf8();
+        locale_t before = enter_utf8();
         status = unpack_archive(out, bytes, length, name, member, error);
-        leave_utf8(scope);
+        leave_utf8(before);
     } else if (member) {
         status = sf_fail(error, SAFER_INPUT, "%s is not an archive, so it has no member %s", name, member);
     } else {
@@ -222,7 +222,7 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
     struct archive *archive = NULL;
     struct archive_entry *entry;
     sf_buffer contents = {0}, inner = {0};
-    utf8_scope scope = enter_utf8();
+    locale_t before = enter_utf8();
     int code;
     while (prefix && prefix[0] == '.' && prefix[1] == '/') prefix += 2;
     size_t prefix_length = prefix ? strlen(prefix) : 0;
@@ -265,6 +265,6 @@ done:
     sf_buffer_free(&contents);
     sf_buffer_free(&inner);
     sf_file_free(&raw);
-    leave_utf8(scope);
+    leave_utf8(before);
     return status;
 }

@@ -51,13 +51,21 @@ static safer_status add_pair(sf_simlex *s, const sf_words *words, const field fi
 
 safer_status sf_simlex_read(sf_simlex *out, const char *path, const sf_words *words, safer_error *error)
 {
-    safer_status status;
     sf_file file = {0};
+    safer_status status = sf_file_read(&file, path, error);
+    if (status == SAFER_OK) status = sf_simlex_parse(out, file.bytes, file.length, path, words, error);
+    sf_file_free(&file);
+    return status;
+}
+
+safer_status sf_simlex_parse(sf_simlex *out, const char *bytes, size_t length, const char *path, const sf_words *words,
+                             safer_error *error)
+{
+    safer_status status = SAFER_OK;
     sf_simlex simlex = {0};
     sf_buffer key = {0};
     size_t column = 2;
-    SF_TRY(sf_file_read(&file, path, error));
-    const char *p = file.bytes, *end = file.bytes + file.length;
+    const char *p = bytes, *end = bytes + length;
     for (size_t line = 1; p < end; line++) {
         const char *newline = memchr(p, '\n', (size_t)(end - p)), *stop = newline ? newline : end;
         field fields[MAX_COLUMNS];
@@ -75,7 +83,8 @@ safer_status sf_simlex_read(sf_simlex *out, const char *path, const sf_words *wo
             if (header) continue;
         }
         if (count <= column || sf_parse_double(fields[column].bytes, fields[column].bytes + fields[column].length, &score) !=
-                                   fields[column].bytes + fields[column].length) {
+                                   fields[column].bytes + fields[column].length ||
+            !isfinite(score)) {
             status = sf_fail(error, SAFER_INPUT, "%s, line %zu: no score in column %zu", path, line, column + 1);
             goto done;
         }
@@ -90,7 +99,6 @@ safer_status sf_simlex_read(sf_simlex *out, const char *path, const sf_words *wo
 done:
     sf_simlex_free(&simlex);
     sf_buffer_free(&key);
-    sf_file_free(&file);
     return status;
 }
 

@@ -247,14 +247,20 @@ static safer_status list_line(void *context, const char *begin, const char *end,
     return sf_words_add(job->words, job->key.bytes, job->key.length, &id, error);
 }
 
+safer_status sf_word_list_parse(sf_words *out, const char *bytes, size_t length, const char *name, safer_error *error)
+{
+    list_job job = {.words = out};
+    safer_status status = each_line(bytes, length, list_line, &job, error);
+    if (status == SAFER_OK && out->count == 0) status = sf_fail(error, SAFER_INPUT, "%s holds no words", name);
+    sf_buffer_free(&job.key);
+    return status;
+}
+
 safer_status sf_word_list_read(sf_words *out, const char *path, safer_error *error)
 {
     sf_file file = {0};
-    list_job job = {.words = out};
     safer_status status = sf_file_read(&file, path, error);
-    if (status == SAFER_OK) status = each_line(file.bytes, file.length, list_line, &job, error);
-    if (status == SAFER_OK && out->count == 0) status = sf_fail(error, SAFER_INPUT, "%s holds no words", path);
-    sf_buffer_free(&job.key);
+    if (status == SAFER_OK) status = sf_word_list_parse(out, file.bytes, file.length, path, error);
     sf_file_free(&file);
     return status;
 }
@@ -298,26 +304,26 @@ static safer_status edits_line(void *context, const char *begin, const char *end
     return SAFER_OK;
 }
 
+safer_status sf_edits_parse(sf_edits *out, const char *bytes, size_t length, const char *name, const sf_words *words,
+                            int pairs_allowed, safer_error *error)
+{
+    sf_edits edits = {0};
+    edits_job job = {.edits = &edits, .words = words, .name = name, .pairs_allowed = pairs_allowed};
+    edits.single = sf_calloc(words->count, 1);
+    safer_status status = edits.single ? each_line(bytes, length, edits_line, &job, error) : sf_fail_memory(error);
+    sf_buffer_free(&job.key);
+    if (status == SAFER_OK) *out = edits;
+    else sf_edits_free(&edits);
+    return status;
+}
+
 safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, int pairs_allowed,
                            safer_error *error)
 {
-    safer_status status;
     sf_file file = {0};
-    sf_edits edits = {0};
-    edits_job job = {.edits = &edits, .words = words, .name = path, .pairs_allowed = pairs_allowed};
-    edits.single = sf_calloc(words->count, 1);
-    if (!edits.single) {
-        status = sf_fail_memory(error);
-        goto done;
-    }
-    SF_TRY(sf_file_read(&file, path, error));
-    SF_TRY(each_line(file.bytes, file.length, edits_line, &job, error));
-    *out = edits;
-    edits = (sf_edits){0};
-done:
-    sf_buffer_free(&job.key);
+    safer_status status = sf_file_read(&file, path, error);
+    if (status == SAFER_OK) status = sf_edits_parse(out, file.bytes, file.length, path, words, pairs_allowed, error);
     sf_file_free(&file);
-    sf_edits_free(&edits);
     return status;
 }
 

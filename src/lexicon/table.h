@@ -24,6 +24,7 @@ void sf_table_free(sf_table *table);
 
 /* A list of words, one a line, folded to keys; blank lines are skipped. */
 safer_status sf_word_list_read(sf_words *out, const char *path, safer_error *error);
+safer_status sf_word_list_parse(sf_words *out, const char *bytes, size_t length, const char *name, safer_error *error);
 
 /* A file with one or two words a line: `single` gets the lone words and `pairs` (ids in
  * `words`) the pairs, both looked up in `words`; *unknown counts words that are not there. */
@@ -35,6 +36,8 @@ typedef struct sf_edits {
 
 safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, int pairs_allowed,
                            safer_error *error);
+safer_status sf_edits_parse(sf_edits *out, const char *bytes, size_t length, const char *name, const sf_words *words,
+                            int pairs_allowed, safer_error *error);
 void sf_edits_free(sf_edits *edits);
 
 #endif
