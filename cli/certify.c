@@ -15,14 +15,15 @@ int cli_certify(int argc, char **argv)
         "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv --sample every:20 \\\n"
         "      --method hoeffding --n 5000 --require 0.81\n",
         0, 0};
-    const char *model_path = NULL, *lexicon_path = NULL, *output = NULL;
+    const char *model_path = NULL, *precision = NULL, *lexicon_path = NULL, *output = NULL;
     double require = (double)NAN;
     int resume = 0;
     cli_data d = cli_data_default();
     cli_certify_flags c = cli_certify_default();
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "What"},
-        {"model", CLI_STRING, &model_path, "FILE", "a model written by safer train"},
+        {"model", CLI_STRING, &model_path, "FILE", "a model written by safer train, or a HuggingFace folder"},
+        CLI_PRECISION_OPTION(precision),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
         CLI_DATA_OPTIONS(d),
         {NULL, CLI_HEADING, NULL, NULL, "Certificate"},
@@ -45,7 +46,7 @@ int cli_certify(int argc, char **argv)
 
     safer_error error = {0};
     safer_summary summary;
-    safer_model *model = cli_model_open(model_path);
+    safer_model *model = cli_model_open(model_path, precision);
     safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
     safer_data *data = cli_data_load(&d, c.options.seed);
     cli_note_training(model, lexicon);
@@ -78,11 +79,12 @@ int cli_verify(int argc, char **argv)
         "  safer verify run.jsonl\n"
         "  safer verify run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
         1, 1};
-    const char *model_path = NULL, *lexicon_path = NULL;
+    const char *model_path = NULL, *precision = NULL, *lexicon_path = NULL;
     uint64_t seed = 1;
     cli_data d = cli_data_default();
     const cli_option options[] = {
         {"model", CLI_STRING, &model_path, "FILE", "the model of the run"},
+        CLI_PRECISION_OPTION(precision),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "the lexicon of the run"},
         CLI_DATA_OPTIONS(d),
         {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
@@ -93,7 +95,7 @@ int cli_verify(int argc, char **argv)
         cli_misuse(&verb, "--model, --lexicon and --data: all three or none");
     safer_error error = {0};
     safer_summary summary;
-    safer_model *model = model_path ? cli_model_open(model_path) : NULL;
+    safer_model *model = model_path ? cli_model_open(model_path, precision) : NULL;
     safer_lexicon *lexicon = lexicon_path ? cli_lexicon_open(lexicon_path) : NULL;
     safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
     int code = CLI_DONE;

@@ -128,7 +128,9 @@ cli_data cli_data_default(void);
 safer_data *cli_data_load(cli_data *d, uint64_t seed);
 
 safer_lexicon *cli_lexicon_open(const char *path); /* or exits */
-safer_model *cli_model_open(const char *path);     /* or exits */
+safer_model *cli_model_open(const char *path, const char *precision); /* NULL: its own; or exits */
+
+#define CLI_PRECISION_OPTION(p) {"precision", CLI_STRING, &(p), "TYPE", "charcnn, bert: products in bf16 or f32 (default bf16)"}
 
 /* The options of a certificate; CLI_CERTIFY_OPTIONS goes into a verb's table. */
 typedef struct cli_certify_flags {
@@ -154,22 +156,33 @@ cli_certify_flags cli_certify_default(void);
     {NULL, CLI_HEADING, NULL, NULL, "ngram"}, \
     {"ngrams", CLI_INT, &(o).ngrams, "N", "longest n-gram (default 3)"}, \
     {"bits", CLI_INT, &(o).bits, "B", "2^B hashed features (default 22)"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "bow, cnn, charcnn and bert; defaults in this order"}, \
+    {"dropout", CLI_REAL, &(o).dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)"}, \
+    {"rate", CLI_REAL, &(o).rate, "R", "learning rate of Adam (0.001; bert 0.00006, its head alone 0.001)"}, \
+    {"decay", CLI_REAL, &(o).decay, "W", "weight decay (0.0001; bert 0.01)"}, \
+    {"clip", CLI_REAL, &(o).clip, "C", "charcnn, bert: the gradient's length at most, 0 for any (1)"}, \
+    {"warmup", CLI_REAL, &(o).warmup, "S", "charcnn, bert: share of steps in which the rate rises, then it falls (0.1)"}, \
+    {"batch", CLI_INT, &(o).batch, "N", "texts a step (32)"}, \
+    {"epochs", CLI_INT, &(o).epochs, "N", "at most (10, 10, 20, 3)"}, \
+    {"patience", CLI_INT, &(o).patience, "N", "epochs without a better dev accuracy before stopping (3, 3, never, never; 0: never)"}, \
+    {"pool", CLI_STRING, &(o).pool, "HOW", "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)"}, \
+    {"precision", CLI_STRING, &(o).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (bf16)"}, \
     {NULL, CLI_HEADING, NULL, NULL, "bow and cnn"}, \
     {"vectors", CLI_STRING, &(o).vectors, "FILE", "pretrained word vectors to start from"}, \
     {"dim", CLI_INT, &(o).dim, "D", "length of learned word vectors (default 100)"}, \
     {"widths", CLI_STRING, &(o).widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default 3)"}, \
     {"filters", CLI_INT, &(o).filters, "N", "cnn: filters of each width (default 100)"}, \
-    {"pool", CLI_STRING, &(o).pool, "HOW", "mean or max over the words (default mean)"}, \
     {"hidden", CLI_INT, &(o).hidden, "N", "units before the output, 0 for none (default 100)"}, \
-    {"dropout", CLI_REAL, &(o).dropout, "P", "share of units dropped (default 0.2)"}, \
-    {"rate", CLI_REAL, &(o).rate, "R", "learning rate of Adam (default 0.001)"}, \
-    {"decay", CLI_REAL, &(o).decay, "W", "weight decay (default 0.0001)"}, \
-    {"batch", CLI_INT, &(o).batch, "N", "texts a step (default 32)"}, \
-    {"epochs", CLI_INT, &(o).epochs, "N", "at most (default 10)"}, \
-    {"patience", CLI_INT, &(o).patience, "N", "epochs without a better dev accuracy before stopping (default 3, 0: never)"}, \
     {"max-words", CLI_INT, &(o).max_words, "N", "read only the first N words of a text (default 0: all)"}, \
     {"min-count", CLI_INT, &(o).min_count, "N", "words seen less often are unknown (default 2)"}, \
-    {"freeze", CLI_FLAG, &(o).freeze, NULL, "do not train the word vectors"}
+    {"freeze", CLI_FLAG, &(o).freeze, NULL, "do not train the word vectors"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "charcnn"}, \
+    {"characters", CLI_INT, &(o).characters, "N", "read of a text (default 1014)"}, \
+    {"size", CLI_STRING, &(o).size, "SIZE", "small or large (default small)"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "bert"}, \
+    {"encoder", CLI_STRING, &(o).encoder, "MODEL", "what to start from: a converted encoder, a HuggingFace directory, a trained model"}, \
+    {"train-layers", CLI_STRING, &(o).train_layers, "N|all", "train so many layers from the top (default 0: the head alone)"}, \
+    {"tokens", CLI_INT, &(o).tokens, "N", "word pieces read of a text (default: what the encoder takes, at most 512)"}
 
 /* Turns the flags into options, or says what is wrong and exits. */
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);
@@ -187,6 +200,7 @@ int cli_certify(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_verify(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
+int cli_model(int argc, char **argv);
 int cli_lexicon(int argc, char **argv);
 int cli_lexicon_build(int argc, char **argv);
 int cli_lexicon_import(int argc, char **argv);

@@ -46,7 +46,7 @@ int cli_predict(int argc, char **argv)
         "  safer predict --model cnn.safetensors --lexicon imdb.lex \"A fine film.\"\n"
         "  safer predict --model cnn.safetensors --lexicon imdb.lex --json < reviews.txt\n",
         0, SIZE_MAX};
-    const char *model_path = NULL, *lexicon_path = NULL;
+    const char *model_path = NULL, *precision = NULL, *lexicon_path = NULL;
     cli_certify_flags c = cli_certify_default();
     /* A known seed would let an attacker search for sampling errors. */
     if (getrandom(&c.options.seed, sizeof c.options.seed, 0) != (ssize_t)sizeof c.options.seed) {
@@ -55,7 +55,8 @@ int cli_predict(int argc, char **argv)
     }
     c.options.seed >>= 1; /* fits a signed number in JSON */
     const cli_option options[] = {
-        {"model", CLI_STRING, &model_path, "FILE", "a model written by safer train"},
+        {"model", CLI_STRING, &model_path, "FILE", "a model written by safer train, or a HuggingFace folder"},
+        CLI_PRECISION_OPTION(precision),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
         {"method", CLI_STRING, &c.method, "NAME", "adaptive, binomial or hoeffding (default adaptive)"},
         {"n", CLI_UINT, &c.options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},
@@ -74,7 +75,7 @@ int cli_predict(int argc, char **argv)
     c.options.unlabelled = 1;
     signal(SIGINT, SIG_DFL); /* nothing to clean up: Ctrl-C ends it at once */
     safer_error error = {0};
-    safer_model *model = cli_model_open(model_path);
+    safer_model *model = cli_model_open(model_path, precision);
     safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
     cli_note_training(model, lexicon);
     safer_workspace *workspace = NULL;

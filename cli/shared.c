@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-safer_model *cli_model_open(const char *path)
+safer_model *cli_model_open(const char *path, const char *precision)
 {
     safer_error error = {0};
     safer_model *model = NULL;
-    if (safer_model_open(&model, path, &error) != SAFER_OK) exit(cli_fail(&error));
+    if (safer_model_open(&model, path, &error) != SAFER_OK || (precision && safer_model_set_precision(model, precision, &error) != SAFER_OK))
+        exit(cli_fail(&error));
     return model;
 }
 

@@ -77,6 +77,7 @@ static safer_status run_kernel(row *r, sweep *s, safer_error *error)
         status = safer_train(path, &s->training, &r->training, error);
     }
     if (status == SAFER_OK) status = safer_model_open(&model, path, error);
+    if (status == SAFER_OK && strcmp(s->training.precision, "f32") == 0) status = safer_model_set_precision(model, "f32", error);
     if (status == SAFER_OK && !is_ours(model, lexicon, &s->training)) {
         *error = (safer_error){.status = SAFER_INPUT};
         snprintf(error->message, sizeof error->message,
@@ -141,7 +142,7 @@ int cli_sweep(int argc, char **argv)
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "What"},
         {"kernels", CLI_STRING, &kernels, "LIST", "kernels, with commas between: topk:20,topk:100,component,representative"},
-        {"arch", CLI_STRING, &o->arch, "NAME", "ngram, bow or cnn"},
+        {"arch", CLI_STRING, &o->arch, "NAME", "ngram, bow, cnn, charcnn or bert"},
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "words and synonyms; its own kernel does not matter"},
         CLI_DATA_OPTIONS(d),
         {"dev", CLI_STRING, &dev_path, "DATA", "texts to choose the epoch and the kernel by"},
@@ -160,7 +161,7 @@ int cli_sweep(int argc, char **argv)
     };
     cli_parse(argc, argv, &verb, options);
     if (!kernels) cli_misuse(&verb, "--kernels LIST is needed");
-    if (!o->arch) cli_misuse(&verb, "--arch ngram, bow or cnn is needed");
+    if (!o->arch) cli_misuse(&verb, "--arch ngram, bow, cnn, charcnn or bert is needed");
     if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
     if (!d.path) cli_misuse(&verb, "--data DATA is needed: the texts to train on");
     if (!dev_path) cli_misuse(&verb, "--dev DATA is needed: kernels are not chosen on test data");

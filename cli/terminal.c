@@ -83,9 +83,12 @@ static void on_interrupt(int signal_number)
 
 typedef struct line {
     const char *stage;
-    double start;
+    double start, said;
+    uint64_t first; /* done when the stage began: a resumed run has a head start */
     int shown;
 } line;
+
+enum { LOG_SECONDS = 60 }; /* between lines where stderr is no terminal */
 
 static line current;
 
@@ -107,21 +110,27 @@ static int show_progress(void *context, const char *stage, uint64_t done, uint64
 {
     line *l = context;
     if (interrupted) return 1;
-    if (cli_settings()->quiet || !isatty(STDERR_FILENO)) return 0;
+    if (cli_settings()->quiet) return 0;
     double t = now();
-    if (!l->stage || strcmp(l->stage, stage) != 0) {
+    int terminal = isatty(STDERR_FILENO);
+    if (!l->stage || strcmp(l->stage, stage) != 0 || done < l->first) {
         l->stage = stage;
-        l->start = t;
+        l->start = l->said = t;
+        l->first = done;
     }
-    double elapsed = t - l->start, rate = elapsed > 0 ? (double)done / elapsed : 0;
+    if (t - l->start < 0.2) l->first = done; /* what is there at once was done before */
+    if (!terminal && t - l->said < LOG_SECONDS) return 0;
+    l->said = t;
+    double elapsed = t - l->start, rate = elapsed > 0 ? (double)(done - l->first) / elapsed : 0;
     char left[16] = "";
-    if (total && done && done < total) format_time(left, (double)(total - done) / rate);
-    fprintf(stderr, "\r\033[K%s", stage);
+    if (total && rate > 0 && done < total) format_time(left, (double)(total - done) / rate);
+    fprintf(stderr, "%s%s", terminal ? "\r\033[K" : "", stage);
     if (total) fprintf(stderr, "  %s of %s", cli_count(done), cli_count(total));
-    if (done && elapsed > 0.5) fprintf(stderr, "  %.*f/s", rate < 100 ? 1 : 0, rate);
+    if (rate > 0 && elapsed > 0.5) fprintf(stderr, "  %.*f/s", rate < 100 ? 1 : 0, rate);
     if (left[0] && elapsed > 0.5) fprintf(stderr, "  %s left", left);
+    if (!terminal) fputc('\n', stderr);
     fflush(stderr);
-    l->shown = 1;
+    l->shown = terminal;
     return 0;
 }
 

@@ -6,12 +6,14 @@
 int cli_train(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "train", "--arch ngram|bow|cnn --data D [--lexicon L] [options] -o MODEL",
+        "train", "--arch ngram|bow|cnn|charcnn|bert --data D [--lexicon L] [options] -o MODEL",
         "Trains a classifier. With a lexicon, on texts drawn afresh from its kernel, which is\n"
         "what the smoothed classifier will ask; without, on the texts as they are.",
         "  safer train --arch ngram --data train.tsv --lexicon imdb.lex -o ngram.safetensors\n"
         "  safer train --arch cnn --data train.tsv --dev dev.tsv --lexicon imdb.lex \\\n"
-        "      --vectors glove.6B.100d.txt --epochs 10 -o cnn.safetensors\n",
+        "      --vectors glove.6B.100d.txt --epochs 10 -o cnn.safetensors\n"
+        "  safer train --arch bert --encoder gte-small.safetensors --train-layers all --data train.tsv \\\n"
+        "      --lexicon imdb.lex -o bert.safetensors\n",
         0, 0};
     const char *lexicon_path = NULL, *output = NULL, *dev_path = NULL;
     cli_data d = cli_data_default();
@@ -19,7 +21,7 @@ int cli_train(int argc, char **argv)
     o.arch = NULL; /* must be said */
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "What"},
-        {"arch", CLI_STRING, &o.arch, "NAME", "ngram, bow or cnn"},
+        {"arch", CLI_STRING, &o.arch, "NAME", "ngram, bow, cnn, charcnn or bert"},
         CLI_DATA_OPTIONS(d),
         {"dev", CLI_STRING, &dev_path, "DATA", "texts to choose the epoch by (default: every 10th of each class)"},
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "draw the texts from its kernel"},
@@ -30,7 +32,7 @@ int cli_train(int argc, char **argv)
         {0},
     };
     cli_parse(argc, argv, &verb, options);
-    if (!o.arch) cli_misuse(&verb, "--arch ngram, bow or cnn is needed");
+    if (!o.arch) cli_misuse(&verb, "--arch ngram, bow, cnn, charcnn or bert is needed");
     if (!d.path) cli_misuse(&verb, "--data DATA is needed");
     if (o.seed > INT64_MAX) cli_misuse(&verb, "--seed %llu: at most %lld", (unsigned long long)o.seed, (long long)INT64_MAX);
     if (!output) cli_misuse(&verb, "-o FILE is needed: where to write the model");
@@ -52,6 +54,7 @@ int cli_train(int argc, char **argv)
     o.train = train;
     o.dev = dev;
     o.lexicon = lexicon;
+    const char *unit = strcmp(o.arch, "bert") == 0 ? "pieces" : strcmp(o.arch, "charcnn") == 0 ? "characters" : "words";
     int code = CLI_DONE;
     if (safer_train(output, &o, &report, &error) != SAFER_OK) {
         code = cli_fail(&error);
@@ -65,10 +68,10 @@ int cli_train(int argc, char **argv)
                                      report.loss, "dev_accuracy", report.dev_accuracy, "seconds", report.seconds, "tokens_per_second",
                                      report.tokens_per_second, "seed", (json_int_t)o.seed));
         else
-            printf("trained %s on %s texts (%s words): dev accuracy %.2f%% after epoch %d of %d, loss %.4f\n"
-                   "%s parameters, %.1f s, %s words/s, seed %llu\nwrote %s\n",
-                   o.arch, cli_count(report.texts), cli_count(report.tokens), 100 * report.dev_accuracy, report.best_epoch, report.epochs,
-                   report.loss, cli_count(report.parameters), report.seconds, cli_count((uint64_t)report.tokens_per_second),
+            printf("trained %s on %s texts (%s %s): dev accuracy %.2f%% after epoch %d of %d, loss %.4f\n"
+                   "%s parameters, %.1f s, %s %s/s, seed %llu\nwrote %s\n",
+                   o.arch, cli_count(report.texts), cli_count(report.tokens), unit, 100 * report.dev_accuracy, report.best_epoch, report.epochs,
+                   report.loss, cli_count(report.parameters), report.seconds, cli_count((uint64_t)report.tokens_per_second), unit,
                    (unsigned long long)o.seed, output);
     }
     safer_data_free(train);

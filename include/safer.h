@@ -273,11 +273,16 @@ SAFER_API safer_status safer_lexicon_export(const safer_lexicon *lexicon, safer_
 /* A classifier. Its answer is a function of the text alone. */
 typedef struct safer_model safer_model;
 
-/* Loads a model file written by safer_train. */
+/* Loads a model file written by safer_train, or a directory as HuggingFace has them: a BERT
+ * or DistilBERT classifier (config.json, vocab.txt or tokenizer.json, model.safetensors). */
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
-SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn" */
+/* bert and charcnn: compute in "bf16" (as when opened; fast) or "f32" (exact to about 1e-5).
+ * Not while the model is in use. Their answers may differ in rare, nearly even cases. */
+SAFER_API safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error);
+
+SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert" */
 SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file */
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
@@ -290,10 +295,19 @@ SAFER_API const char *safer_model_trained_with(const safer_model *model);
 SAFER_API safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths,
                                             size_t count, int *labels, float *scores, safer_error *error);
 
+/* Makes one model file of a BERT or DistilBERT checkpoint. INPUT is a folder as HuggingFace
+ * has them (config.json, vocab.txt or tokenizer.json, and the weights as safetensors or
+ * ONNX), or an .onnx file with the rest beside it or in the folder above. Without a
+ * classifier in it, the file can be trained from, not asked. OUTPUT is written whole or
+ * not at all. */
+SAFER_API safer_status safer_model_convert(const char *output, const char *input, safer_error *error);
+
 /* ---------------------------------------------------------------- training */
 
+#define SAFER_DEFAULT (-1)
+
 typedef struct safer_train_options {
-    const char *arch;             /* "ngram", "bow", "cnn" */
+    const char *arch;             /* "ngram", "bow", "cnn", "charcnn", "bert" */
     const safer_data *train;      /* labelled */
     const safer_data *dev;        /* labelled, with train's labels; NULL: a tenth of train, every 10th of each class */
     const safer_lexicon *lexicon; /* texts are drawn from its kernel, afresh for every mini-batch; NULL: plain text */
@@ -304,23 +318,38 @@ typedef struct safer_train_options {
     int ngrams; /* longest n-gram; 3 */
     int bits;   /* size of the hashed feature table, a power of two; 22 */
 
+    /* SAFER_DEFAULT and NULL stand for what suits the architecture: */
+    double dropout;       /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
+    double rate;          /* Adam's learning rate: 0.001; bert 0.00006, and 0.001 for the head alone */
+    double decay;         /* weight decay: 0.0001; bert 0.01 */
+    double clip;          /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
+    double warmup;        /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
+    int batch;            /* texts a step; 32 */
+    int epochs;           /* at most; bow, cnn 10; charcnn 20; bert 3 */
+    int patience;         /* stop after so many epochs without a better dev accuracy; 0: never. bow, cnn 3; charcnn, bert 0 */
+    const char *pool;     /* bow, cnn: "mean" or "max" over the words. bert: "mean" or "cls"; NULL: the encoder's own */
+
     /* bow, cnn */
     const char *vectors;  /* pretrained word vectors to start from; NULL: learned from random ones */
     int dim;              /* of learned word vectors; 100 */
     const char *widths;   /* cnn: filter widths, "3" or "3,4,5" */
     int filters;          /* cnn: per width; 100 */
-    const char *pool;     /* "mean" or "max" over the words of the text */
     int hidden;           /* units of the layer before the output; 100 */
-    double dropout;       /* 0.2 */
-    double rate;          /* Adam's learning rate; 0.001 */
-    double decay;         /* weight decay; 0.0001 */
-    int batch;            /* texts a step; 32 */
-    int epochs;           /* at most; 10 */
-    int patience;         /* stop after so many epochs without a better dev accuracy; 3. 0: never */
     int max_words;        /* only the first so many words of a text are read; 0: all */
     int min_count;        /* words seen less often are unknown; 2 */
     int freeze;           /* word vectors are not trained */
-    int resume;           /* go on from OUTPUT's checkpoint when there is one */
+
+    /* charcnn */
+    int characters;       /* read of a text; 1014 */
+    const char *size;     /* "small" or "large" */
+
+    /* bert */
+    const char *encoder;  /* what to start from: a converted encoder, a HuggingFace directory, or a trained model */
+    const char *train_layers; /* so many from the top; "0": the head alone, as in the paper; "all", with the embeddings */
+    int tokens;           /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
+
+    const char *precision; /* charcnn, bert: of products, "bf16" or "f32" */
+    int resume;           /* bow, cnn, charcnn, bert: go on from OUTPUT's checkpoint when there is one */
 
     safer_progress progress; /* the stage tells epoch, loss and dev accuracy */
 } safer_train_options;
@@ -381,6 +410,7 @@ typedef struct safer_certificate {
     int abstained;    /* the vote for the prediction was not clear at level alpha */
     int target;       /* the class the certificate speaks of: the label, or the prediction */
     size_t words, slots; /* in the text, and those of them that may change */
+    size_t visible;   /* slots, from the first on, that the model can see before it stops reading */
     int exact;        /* all draws were enumerated: no error probability is spent */
     uint64_t n;       /* samples of the certificate; 0 when exact */
     const uint64_t *votes;  /* of every class; NULL when exact */

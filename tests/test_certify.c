@@ -31,11 +31,13 @@ typedef struct hash_model {
     safer_model base;
     uint64_t salt;
     uint32_t bias; /* of 1024: class 0 gets this share beyond its own */
+    size_t read;   /* words that are looked at; 0: all */
 } hash_model;
 
 static int hash_answer(const hash_model *m, const char *bytes, size_t length)
 {
-    uint64_t h = sf_hash(bytes, length, m->salt);
+    size_t limit = m->read ? 3 * m->read - 1 : length; /* words have two letters */
+    uint64_t h = sf_hash(bytes, length < limit ? length : limit, m->salt);
     if ((h & 1023) < m->bias) return 0;
     return (int)((h >> 20) % m->base.classes);
 }
@@ -209,6 +211,90 @@ static void test_exact_soundness(void **state)
     printf("%zu instances, %zu certified against all, %zu at a smaller radius, no attack succeeds\n", instances, certified, partial);
     assert_true(certified > instances / 20);
     assert_true(partial > 20);
+}
+
+/* ---- a model that stops reading ---- */
+
+typedef struct reading {
+    const sf_slots *slots;
+    const safer_lexicon *lexicon;
+    size_t visible;
+} reading;
+
+static safer_status read_prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **out, safer_error *e)
+{
+    (void)e;
+    reading *r = calloc(1, sizeof *r);
+    *r = (reading){slots, lexicon, 0};
+    while (r->visible < slots->slot_count && slots->slots[r->visible] < ((const hash_model *)model)->read) r->visible++;
+    *out = r;
+    return SAFER_OK;
+}
+
+static safer_status read_sample(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count, int *labels,
+                                void *scratch, safer_error *e)
+{
+    const reading *r = prepared;
+    (void)scratch, (void)e;
+    for (size_t i = 0; i < count; i++) {
+        sf_buffer text = {0};
+        assert_int_equal(sf_slots_render(&text, r->slots, r->lexicon, draws + i * r->slots->slot_count), 0);
+        labels[i] = hash_answer((const hash_model *)model, text.bytes, text.length);
+        sf_buffer_free(&text);
+    }
+    return SAFER_OK;
+}
+
+static size_t read_visible(const void *prepared) { return ((const reading *)prepared)->visible; }
+
+static const sf_model_class reading_class = {.arch = "reading", .classify = hash_classify, .prepare = read_prepare, .sample = read_sample,
+                                             .release = free, .visible = read_visible};
+
+/* What the model cannot see leaves the product, and only that: no attack succeeds, q is that
+ * of the text cut off where reading ends, and so is the number of draws. */
+static void test_truncation(void **state)
+{
+    (void)state;
+    size_t certified = 0, gained = 0;
+    for (uint32_t seed = 0; seed < 300; seed++) {
+        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6]);
+        safer_workspace *whole_workspace = NULL, *cut_workspace = NULL, *blind_workspace = NULL;
+        safer_certify_options o = safer_certify_options_default();
+        o.n = 100000;
+        o.unlabelled = 1;
+        hash_model m = make_model(seed, 2 + seed % 2, 700), blind = m;
+        m.base.class = &reading_class;
+        for (uint32_t k = 0; k < 20; k++) {
+            uint32_t text[4];
+            char bytes[32];
+            safer_certificate whole, cut, unaware;
+            m.read = blind.read = 1 + below(seed, 900 + k, 2);
+            for (uint32_t i = 0; i < 3; i++) text[i] = below(seed, 3000 + 4 * k + i, WORDS);
+            m.salt = blind.salt = (uint64_t)seed << 32 | k;
+            size_t n = write_text(bytes, text, 3);
+            assert_ok(safer_certify_text(&cut, &cut_workspace, &m.base, l, bytes, 3 * m.read - 1, -1, &o, &error));
+            double q_cut = cut.q[SAFER_RADII - 1];
+            uint64_t queries = cut.queries;
+            assert_ok(safer_certify_text(&whole, &whole_workspace, &m.base, l, bytes, n, -1, &o, &error));
+            assert_true(whole.exact);
+            assert_true(whole.visible <= whole.slots);
+            assert_true(whole.q[SAFER_RADII - 1] == q_cut);
+            assert_int_equal(whole.queries, queries);
+            assert_int_equal(whole.radius, cut.radius);
+            assert_ok(safer_certify_text(&unaware, &blind_workspace, &blind.base, l, bytes, n, -1, &o, &error)); /* a black box */
+            assert_true(unaware.q[SAFER_RADII - 1] >= q_cut);
+            gained += whole.radius == SAFER_ALL && unaware.radius != SAFER_ALL;
+            if (whole.radius != SAFER_ALL) continue;
+            certified++;
+            if (attack_succeeds(l, &m, text, 3, whole.prediction, 3)) fail_msg("seed %u, text %u: an attack succeeds", seed, k);
+        }
+        safer_workspace_free(whole_workspace);
+        safer_workspace_free(cut_workspace);
+        safer_workspace_free(blind_workspace);
+        safer_lexicon_free(l);
+    }
+    assert_true(certified > 500);
+    assert_true(gained > 20);
 }
 
 /* With sampled g, wrong certificates are no more than delta of the texts; here at
@@ -678,6 +764,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact_soundness),   cmocka_unit_test(test_sampled_soundness),
+        cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_bound_is_attained), cmocka_unit_test(test_sampler),
         cmocka_unit_test(test_rendering),         cmocka_unit_test(test_run),
         cmocka_unit_test(test_batches_are_shared), cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),

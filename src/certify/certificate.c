@@ -165,7 +165,7 @@ done:
 /* ------------------------------------------------------------------ asking */
 
 /* A batch, spread over the threads in pieces; each answer depends on its draw alone. */
-enum { PIECE = 32 };
+static size_t piece_of(const safer_workspace *w) { return w->model->class->group ? w->model->class->group : 32; }
 
 typedef struct batch {
     safer_workspace *workspace;
@@ -205,10 +205,10 @@ static void ask_pieces(void *context, size_t begin, size_t end, int worker)
 /* The model's answers for `count` draws, at most a batch. */
 static safer_status ask(safer_workspace *w, const void *prepared, size_t count, safer_error *error)
 {
-    if (w->threads == 1 || count <= PIECE) return ask_piece(w, prepared, 0, count, 0, error);
+    if (w->threads == 1 || count <= piece_of(w)) return ask_piece(w, prepared, 0, count, 0, error);
     batch b = {.workspace = w, .prepared = prepared};
     pthread_mutex_init(&b.lock, NULL);
-    sf_parallel(w->threads, count, PIECE, ask_pieces, &b);
+    sf_parallel(w->threads, count, piece_of(w), ask_pieces, &b);
     pthread_mutex_destroy(&b.lock);
     if (b.status != SAFER_OK && error) *error = b.error;
     return b.status;
@@ -232,16 +232,18 @@ static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage sta
 }
 
 /* Samples until the process has decided every radius. Answers past that point are
- * discarded, so that batches do not matter; they start small and grow. */
+ * discarded, so that batches do not matter; they start small and grow, unless the model
+ * gains nothing by large ones. */
 static safer_status sample_until_decided(safer_workspace *w, void *prepared, size_t target, const double *q, size_t radii, safer_error *error)
 {
     double p0[SAFER_RADII + 1];
     sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_CERTIFICATION);
     for (size_t r = 0; r < radii; r++) p0[r] = sf_null_probability(q[r]);
     safer_status status = sf_eprocess_begin(w->process, target, p0, radii, error);
-    size_t count = w->options.batch < 16 ? w->options.batch : 16;
+    size_t group = w->model->class->group * (size_t)w->threads, count = group ? group : 16;
+    if (count > w->options.batch) count = w->options.batch;
     for (uint64_t done = 0; status == SAFER_OK && !sf_eprocess_done(w->process); done += count) {
-        if (done) count = count * 2 < w->options.batch ? count * 2 : w->options.batch;
+        if (done && !group) count = count * 2 < w->options.batch ? count * 2 : w->options.batch;
         if (w->options.n - done < count) count = (size_t)(w->options.n - done);
         sf_sampler_draw(w->draws, &w->sampler, stream, done, count);
         status = ask(w, prepared, count, error);
@@ -262,15 +264,16 @@ static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws
     for (uint64_t d = 0; d < draws; d++) { /* the draw's number, in mixed radix, is the draw */
         uint64_t rest = d;
         for (size_t s = 0; s < slots; s++) {
-            w->draws[filled * slots + s] = (uint32_t)(rest % w->sampler.rules[s].count);
-            rest /= w->sampler.rules[s].count;
+            uint32_t choices = s < w->visible ? w->sampler.rules[s].count : 1; /* what is not seen does not matter */
+            w->draws[filled * slots + s] = (uint32_t)(rest % choices);
+            rest /= choices;
         }
         if (++filled < w->options.batch && d + 1 < draws) continue;
         safer_status status = ask(w, prepared, filled, error);
         if (status != SAFER_OK) return status;
         for (size_t i = 0; i < filled; i++) {
             sf_weight weight = 1;
-            for (size_t s = 0; s < slots; s++)
+            for (size_t s = 0; s < w->visible; s++)
                 if (sf_exact_multiply(&weight, w->sampler.rules[s].weights[w->draws[i * slots + s]])) return SAFER_OK;
             if (sf_tally_add(&w->tally, w->answers[i], weight)) return SAFER_OK;
         }
@@ -294,7 +297,7 @@ static double q_at(const double *overlaps, size_t slots, size_t radius)
  * fails ends it. Radii past the last overlap below 1 change nothing. */
 static size_t largest_radius(safer_workspace *w, const sf_evidence *evidence)
 {
-    size_t slots = w->slots.slot_count;
+    size_t slots = w->visible;
     double product = 1.0;
     w->q_radius = w->q_next = 0;
     if (!sf_evidence_certifies(evidence, 0)) return 0;
@@ -322,7 +325,7 @@ static uint64_t enumerable(const safer_workspace *w)
 {
     uint64_t draws = 1;
     if (w->options.method != SAFER_ADAPTIVE) return 0;
-    for (size_t s = 0; s < w->slots.slot_count; s++) {
+    for (size_t s = 0; s < w->visible; s++) {
         draws *= w->sampler.rules[s].count; /* below 2^30 * 2^32 */
         if (draws > w->options.n) return 0;
     }
@@ -354,11 +357,12 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     SF_TRY(sf_slots_read(&w->slots, lexicon, text, length, error));
     SF_TRY(make_room(w, error));
     SF_TRY(sf_sampler_prepare(&w->sampler, &w->slots, lexicon, error));
-    sf_slots_overlaps(w->overlaps, &w->slots, lexicon);
-    qsort(w->overlaps, w->slots.slot_count, sizeof *w->overlaps, sf_compare_doubles);
     if (model->class->prepare) SF_TRY(model->class->prepare(model, lexicon, &w->slots, &prepared, error));
+    w->visible = prepared && model->class->visible ? model->class->visible(prepared) : w->slots.slot_count;
+    sf_slots_overlaps(w->overlaps, &w->slots, lexicon); /* those of the visible slots come first */
+    qsort(w->overlaps, w->visible, sizeof *w->overlaps, sf_compare_doubles);
 
-    safer_certificate c = {.label = label, .words = w->slots.word_count, .slots = w->slots.slot_count};
+    safer_certificate c = {.label = label, .words = w->slots.word_count, .slots = w->slots.slot_count, .visible = w->visible};
     const sf_span whole = {text, length};
     SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
 
@@ -384,11 +388,11 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     c.target = label >= 0 && !o->unlabelled ? label : c.prediction;
 
     /* The reported radii and the asked one, rising. */
-    double q[SAFER_RADII + 1], q_asked = q_at(w->overlaps, c.slots, o->radius);
+    double q[SAFER_RADII + 1], q_asked = q_at(w->overlaps, w->visible, o->radius);
     size_t radii = 0;
     int placed = 0;
     for (size_t r = 0; r < SAFER_RADII; r++) {
-        c.q[r] = q_at(w->overlaps, c.slots, sf_reported_radii[r]);
+        c.q[r] = q_at(w->overlaps, w->visible, sf_reported_radii[r]);
         if (!placed && o->radius <= sf_reported_radii[r]) {
             if (o->radius < sf_reported_radii[r]) q[radii++] = q_asked;
             placed = 1;

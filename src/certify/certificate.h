@@ -47,6 +47,7 @@ struct safer_workspace {
     sf_span *spans;              /* batch */
     void **scratch;              /* the model's, one a thread */
     int threads;                 /* that share a batch */
+    size_t visible;              /* slots the model can ever see: the others leave the product */
     size_t overlap_capacity, draw_capacity;
     double q_radius, q_next; /* q at the certified radius and at the next */
 };

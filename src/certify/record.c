@@ -76,8 +76,8 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, radius_json(sf_reported_radii[r]));
     size_t texts = safer_data_size(data);
     double delta = o->family_wise && texts ? o->delta / (double)texts : o->delta;
-    return json_pack("{s:s, s:i, s:{s:s, s:o}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
-                     "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", hex_json(model->hash),
+    return json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
+                     "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", hex_json(model->hash), "arithmetic", model->arithmetic,
                      "lexicon", "hash", hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", hex_json(sf_data_hash(data)),
                      "texts", (json_int_t)texts, "labels", labels, "method", method_names[o->method], "n", (json_int_t)o->n, "n0",
                      (json_int_t)o->n0, "delta", o->delta, "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha,
@@ -158,6 +158,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     json_object_set_new(record, "target", label_json(model, c->target));
     json_object_set_new(record, "words", json_integer((json_int_t)c->words));
     json_object_set_new(record, "slots", json_integer((json_int_t)c->slots));
+    if (c->visible < c->slots) json_object_set_new(record, "visible", json_integer((json_int_t)c->visible));
     json_object_set_new(record, "exact", json_boolean(c->exact));
     json_object_set_new(record, "n", json_integer((json_int_t)c->n));
     json_object_set_new(record, "counts", counts);

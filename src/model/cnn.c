@@ -685,5 +685,7 @@ void sf_cnn_model_free(sf_cnn_model *model)
 
 static void model_free(safer_model *model) { sf_cnn_model_free((sf_cnn_model *)model); }
 
-const sf_model_class sf_bow_class = {"bow", classify, prepare, sample, release, scratch_new, scratch_free, model_free};
-const sf_model_class sf_cnn_class = {"cnn", classify, prepare, sample, release, scratch_new, scratch_free, model_free};
+static size_t visible(const void *pointer) { return ((const prepared *)pointer)->used; }
+
+const sf_model_class sf_bow_class = {"bow", classify, prepare, sample, release, visible, scratch_new, scratch_free, model_free, NULL, 0};
+const sf_model_class sf_cnn_class = {"cnn", classify, prepare, sample, release, visible, scratch_new, scratch_free, model_free, NULL, 0};

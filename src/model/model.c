@@ -1,9 +1,11 @@
 /* What all classifiers share: opening a file by its architecture, labels, batches. */
+#define _GNU_SOURCE
 #include "model/model.h"
 
 #include "base/memory.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 void sf_model_clear(safer_model *model)
 {
@@ -53,6 +55,8 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
 safer_status safer_model_open(safer_model **out, const char *path, safer_error *error)
 {
     sf_safetensors *file = NULL;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return sf_bert_open(out, path, error);
     safer_status status = sf_safetensors_open(&file, path, error);
     if (status != SAFER_OK) return status;
     const char *arch = sf_safetensors_metadata(file, "arch");
@@ -63,12 +67,26 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     } else if (strcmp(arch, "bow") == 0 || strcmp(arch, "cnn") == 0) {
         status = sf_cnn_open(out, file, error);
         if (status == SAFER_OK) file = NULL; /* the model's now */
+    } else if (strcmp(arch, "charcnn") == 0) {
+        status = sf_charcnn_open(out, file, error);
+        if (status == SAFER_OK) file = NULL;
+    } else if (strcmp(arch, "bert") == 0) {
+        status = sf_bert_open(out, path, error);
     } else {
-        status = sf_fail(error, SAFER_INPUT, "%s: a model of architecture \"%.40s\"; ngram, bow and cnn can be opened", path,
+        status = sf_fail(error, SAFER_INPUT, "%s: a model of architecture \"%.40s\"; ngram, bow, cnn, charcnn and bert can be opened", path,
                          arch);
     }
     sf_safetensors_free(file);
     return status;
+}
+
+safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error)
+{
+    int f32 = strcmp(precision, "f32") == 0;
+    if (!f32 && strcmp(precision, "bf16") != 0) return sf_fail(error, SAFER_INVALID, "precision is \"%s\"; it must be bf16 or f32", precision);
+    if (!model->class->set_precision)
+        return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s has only one", model->class->arch);
+    return model->class->set_precision(model, f32 ? SF_F32 : SF_BF16, error);
 }
 
 void safer_model_free(safer_model *model)

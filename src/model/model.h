@@ -28,12 +28,20 @@ typedef struct sf_model_class {
     safer_status (*sample)(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count, int *labels,
                            void *scratch, safer_error *error);
     void (*release)(void *prepared);
+    /* How many slots, from the first on, an answer can depend on, over all draws of the text
+     * and of every text with words exchanged for synonyms; NULL: all. */
+    size_t (*visible)(const void *prepared);
 
     /* Working memory of one thread, reused from call to call. May be NULL functions. */
     safer_status (*scratch_new)(const safer_model *model, void **scratch, safer_error *error);
     void (*scratch_free)(void *scratch);
 
     void (*free)(safer_model *model);
+
+    /* Products in SF_F32 or SF_BF16 from now on; NULL: there is no choice. */
+    safer_status (*set_precision)(safer_model *model, sf_dtype type, safer_error *error);
+    /* Texts worked on together: asking for more at a time gains nothing. 0: the more the better. */
+    size_t group;
 } sf_model_class;
 
 /* Every model begins with this. */
@@ -42,6 +50,7 @@ struct safer_model {
     size_t classes;
     char **labels;   /* names, in the order of the class numbers; owned */
     uint64_t hash;   /* of the model file */
+    const char *arithmetic; /* where answers depend on it: precision and instruction set; else NULL */
     char *trained_with; /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
 };
 
@@ -56,5 +65,7 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
 /* Loaders, by the metadata "arch". */
 safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_error *error);
 safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* bow and cnn; takes the file over on success only */
+safer_status sf_charcnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* likewise */
+safer_status sf_bert_open(safer_model **out, const char *path, safer_error *error); /* a file or a HuggingFace directory */
 
 #endif

@@ -17,9 +17,40 @@ safer_train_options safer_train_options_default(void)
     return (safer_train_options){
         .arch = "cnn", .seed = 1,
         .ngrams = 3, .bits = 22,
-        .dim = 100, .widths = "3", .filters = 100, .pool = "mean", .hidden = 100,
-        .dropout = 0.2, .rate = 0.001, .decay = 0.0001, .batch = 32, .epochs = 10, .patience = 3, .min_count = 2,
+        .dropout = SAFER_DEFAULT, .rate = SAFER_DEFAULT, .decay = SAFER_DEFAULT, .clip = SAFER_DEFAULT, .warmup = SAFER_DEFAULT,
+        .batch = SAFER_DEFAULT, .epochs = SAFER_DEFAULT, .patience = SAFER_DEFAULT,
+        .dim = 100, .widths = "3", .filters = 100, .hidden = 100, .min_count = 2,
+        .characters = 1014, .size = "small", .train_layers = "0", .precision = "bf16",
     };
+}
+
+size_t sf_train_layers(const safer_train_options *options)
+{
+    const char *layers = options->train_layers;
+    return layers && strcmp(layers, "all") == 0 ? SIZE_MAX : layers ? (size_t)strtoul(layers, NULL, 10) : 0;
+}
+
+/* What the architecture prefers, where nothing else was said. */
+static safer_train_options resolve(const safer_train_options *options)
+{
+    static const struct { const char *arch; double dropout, rate, decay, clip, warmup; int batch, epochs, patience; } own[] = {
+        {"charcnn", 0.5, 0.001, 0.0001, 1, 0.1, 32, 20, 0},
+        {"bert", 0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
+        {NULL, 0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
+    };
+    safer_train_options o = *options;
+    int i = 0;
+    while (own[i].arch && strcmp(own[i].arch, o.arch) != 0) i++;
+    struct { double *value, preferred; } real[] = {
+        {&o.dropout, own[i].dropout}, {&o.rate, own[i].rate}, {&o.decay, own[i].decay}, {&o.clip, own[i].clip}, {&o.warmup, own[i].warmup}};
+    struct { int *value, preferred; } whole[] = {{&o.batch, own[i].batch}, {&o.epochs, own[i].epochs}, {&o.patience, own[i].patience}};
+    if (strcmp(o.arch, "bert") == 0 && sf_train_layers(&o) == 0) real[1].preferred = 0.001; /* the head alone */
+    for (size_t k = 0; k < sizeof real / sizeof real[0]; k++)
+        if (*real[k].value == SAFER_DEFAULT) *real[k].value = real[k].preferred;
+    for (size_t k = 0; k < sizeof whole / sizeof whole[0]; k++)
+        if (*whole[k].value == SAFER_DEFAULT) *whole[k].value = whole[k].preferred;
+    if (!o.pool && strcmp(o.arch, "bert") != 0) o.pool = "mean";
+    return o;
 }
 
 /* ----------------------------------------------------------------- options */
@@ -48,11 +79,13 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         {"batch", o->batch, 1, 65536},           {"epochs", o->epochs, 1, 100000},
         {"patience", o->patience, 0, 100000},    {"max_words", o->max_words, 0, INT32_MAX},
         {"min_count", o->min_count, 1, INT32_MAX}, {"freeze", o->freeze, 0, 1},
-        {"resume", o->resume, 0, 1},
+        {"resume", o->resume, 0, 1},             {"characters", o->characters, 1, 1 << 20},
+        {"tokens", o->tokens, 0, 1 << 20},
     };
     /* Limits are part of the range unless `open` says otherwise. */
     const struct { const char *name; double value, low, high; int open_low, open_high; } real[] = {
         {"dropout", o->dropout, 0, 1, 0, 1}, {"rate", o->rate, 0, 10, 1, 0}, {"decay", o->decay, 0, 1, 0, 0},
+        {"clip", o->clip, 0, 1e9, 0, 0}, {"warmup", o->warmup, 0, 1, 0, 0},
     };
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         if (whole[i].value < whole[i].low || whole[i].value > whole[i].high)
@@ -70,13 +103,22 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
 
 static safer_status check_strings(const safer_train_options *o, safer_error *error)
 {
-    if (!o->arch || (strcmp(o->arch, "ngram") != 0 && strcmp(o->arch, "bow") != 0 && strcmp(o->arch, "cnn") != 0))
-        return sf_fail(error, SAFER_INVALID, "arch is \"%s\"; it must be ngram, bow or cnn", o->arch ? o->arch : "(none)");
+    int bert = strcmp(o->arch, "bert") == 0;
     if (!o->widths || !widths_are_good(o->widths))
         return sf_fail(error, SAFER_INVALID, "widths is \"%s\"; it must be up to %d whole numbers from 1 to %d, as in 3,4,5",
                        o->widths ? o->widths : "(none)", MAX_WIDTHS, MAX_WIDTH);
-    if (!o->pool || (strcmp(o->pool, "mean") != 0 && strcmp(o->pool, "max") != 0))
-        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; it must be mean or max", o->pool ? o->pool : "(none)");
+    if (o->pool && strcmp(o->pool, "mean") != 0 && strcmp(o->pool, bert ? "cls" : "max") != 0)
+        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; it must be mean or %s", o->pool, bert ? "cls" : "max");
+    if (!o->size || (strcmp(o->size, "small") != 0 && strcmp(o->size, "large") != 0))
+        return sf_fail(error, SAFER_INVALID, "size is \"%s\"; it must be small or large", o->size ? o->size : "(none)");
+    if (!o->precision || (strcmp(o->precision, "bf16") != 0 && strcmp(o->precision, "f32") != 0))
+        return sf_fail(error, SAFER_INVALID, "precision is \"%s\"; it must be bf16 or f32", o->precision ? o->precision : "(none)");
+    if (!o->train_layers || (strcmp(o->train_layers, "all") != 0 && strspn(o->train_layers, "0123456789") != strlen(o->train_layers)) ||
+        !*o->train_layers || strlen(o->train_layers) > 4)
+        return sf_fail(error, SAFER_INVALID, "train_layers is \"%s\"; it must be a number from 0 to 9999 or all",
+                       o->train_layers ? o->train_layers : "(none)");
+    if (bert && !o->encoder)
+        return sf_fail(error, SAFER_INVALID, "encoder is not given: bert starts from a pretrained encoder");
     return SAFER_OK;
 }
 
@@ -117,17 +159,33 @@ done:
     return status;
 }
 
+typedef safer_status trainer(const char *output, const safer_train_options *options, safer_train_report *report, safer_error *error);
+
+static trainer *find_trainer(const char *arch)
+{
+    static const struct { const char *arch; trainer *train; } trainers[] = {
+        {"ngram", sf_ngram_train}, {"bow", sf_cnn_train}, {"cnn", sf_cnn_train}, {"charcnn", sf_charcnn_train},
+        {"bert", sf_bert_train}};
+    for (size_t i = 0; arch && i < sizeof trainers / sizeof trainers[0]; i++)
+        if (strcmp(arch, trainers[i].arch) == 0) return trainers[i].train;
+    return NULL;
+}
+
 safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report, safer_error *error)
 {
     safer_status status;
     safer_train_report unused;
     if (!output || !*output) return sf_fail(error, SAFER_INVALID, "output is not given: the model needs a file name");
     if (!options) return sf_fail(error, SAFER_INVALID, "options are not given");
-    SF_TRY(check_strings(options, error));
-    SF_TRY(check_numbers(options, error));
-    SF_TRY(check_data(options, error));
-    if (!report) report = &unused;
-    status = (strcmp(options->arch, "ngram") == 0 ? sf_ngram_train : sf_cnn_train)(output, options, report, error);
+    trainer *train = find_trainer(options->arch);
+    if (!train)
+        return sf_fail(error, SAFER_INVALID, "arch is \"%s\"; it must be ngram, bow, cnn, charcnn or bert",
+                       options->arch ? options->arch : "(none)");
+    safer_train_options resolved = resolve(options);
+    SF_TRY(check_strings(&resolved, error));
+    SF_TRY(check_numbers(&resolved, error));
+    SF_TRY(check_data(&resolved, error));
+    status = train(output, &resolved, report ? report : &unused, error);
 done:
     return status;
 }

@@ -10,6 +10,14 @@ safer_status sf_ngram_train(const char *output, const safer_train_options *optio
 safer_status sf_cnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
                           safer_error *error); /* bow and cnn */
 
+safer_status sf_charcnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                              safer_error *error);
+safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                           safer_error *error);
+
+/* The option as a number; SIZE_MAX: all. */
+size_t sf_train_layers(const safer_train_options *options);
+
 /* Which rows are learned from and which only measured. With options->dev: all rows of
  * both. Without: every 10th row of each class of train (the 10th, 20th, ...) is held out. */
 typedef struct sf_train_split {

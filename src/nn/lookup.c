@@ -5,7 +5,6 @@
 #include "nn/lookup.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -16,20 +15,6 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
-
-sf_isa sf_isa_choose(void)
-{
-    sf_isa best = SF_PORTABLE;
-    const char *wish = getenv("SAFER_ISA");
-#if HAVE_X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2")) best = SF_AVX2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) best = SF_AVX512;
-#endif
-    if (wish && strcmp(wish, "portable") == 0) return SF_PORTABLE;
-    if (wish && strcmp(wish, "avx2") == 0 && best > SF_AVX2) return SF_AVX2;
-    return best;
-}
 
 /* ---------------------------------------------------------------- portable */
 
@@ -264,8 +249,8 @@ void sf_lookup_sum(uint32_t *sums, const sf_windows *windows, const int16_t *con
 {
     assert(F % SF_LOOKUP_LANES == 0);
 #if HAVE_X86
-    if (isa == SF_AVX512) { sum_avx512(sums, windows, rows, F); return; }
-    if (isa == SF_AVX2) { sum_avx2(sums, windows, rows, F); return; }
+    if (isa >= SF_AVX512) { sum_avx512(sums, windows, rows, F); return; }
+    if (isa >= SF_AVX2) { sum_avx2(sums, windows, rows, F); return; }
 #endif
     (void)isa;
     sum_portable(sums, windows, rows, F);
@@ -275,8 +260,8 @@ void sf_lookup_max(int16_t *tops, const sf_windows *windows, const int16_t *cons
 {
     assert(F % SF_LOOKUP_LANES == 0);
 #if HAVE_X86
-    if (isa == SF_AVX512) { max_avx512(tops, windows, rows, F); return; }
-    if (isa == SF_AVX2) { max_avx2(tops, windows, rows, F); return; }
+    if (isa >= SF_AVX512) { max_avx512(tops, windows, rows, F); return; }
+    if (isa >= SF_AVX2) { max_avx2(tops, windows, rows, F); return; }
 #endif
     (void)isa;
     max_portable(tops, windows, rows, F);
@@ -296,8 +281,8 @@ void sf_affine(float *out, const float *inp, const float *weight, const float *b
 {
     assert(OC % 16 == 0);
 #if HAVE_X86
-    if (isa == SF_AVX512) { affine_avx512(out, inp, weight, bias, C, OC); return; }
-    if (isa == SF_AVX2) { affine_avx2(out, inp, weight, bias, C, OC); return; }
+    if (isa >= SF_AVX512) { affine_avx512(out, inp, weight, bias, C, OC); return; }
+    if (isa >= SF_AVX2) { affine_avx2(out, inp, weight, bias, C, OC); return; }
 #endif
     (void)isa;
     affine_portable(out, inp, weight, bias, C, OC);

@@ -21,14 +21,10 @@
 #ifndef SF_NN_LOOKUP_H
 #define SF_NN_LOOKUP_H
 
+#include "nn/isa.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-typedef enum sf_isa { SF_PORTABLE, SF_AVX2, SF_AVX512 } sf_isa;
-
-/* The best this processor has, or what the environment variable SAFER_ISA (portable,
- * avx2, avx512) asks for if the processor has it. */
-sf_isa sf_isa_choose(void);
 
 #define SF_LOOKUP_LANES 32         /* rows are a multiple of this long, and 64-byte aligned */
 #define SF_LOOKUP_LIMIT 16383      /* of a window's sum */

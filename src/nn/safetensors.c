@@ -342,18 +342,23 @@ static float value_at(const sf_tensor *tensor, size_t index)
     return single;
 }
 
-safer_status sf_tensor_to_f32(float *out, const sf_tensor *tensor, const sf_safetensors *file, safer_error *error)
+safer_status sf_tensor_floats(float *out, const sf_tensor *tensor, const char *file, safer_error *error)
 {
     if (tensor->type != SF_F32 && tensor->type != SF_F16 && tensor->type != SF_BF16 && tensor->type != SF_F64)
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" is of type %s, not floating point", file->name, tensor->name,
+        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" is of type %s, not floating point", file, tensor->name,
                        dtypes[tensor->type].name);
     for (size_t i = 0; i < tensor->count; i++) {
         out[i] = value_at(tensor, i);
         if (!isfinite(out[i]))
-            return sf_fail(error, SAFER_INPUT, "%s: value %zu of tensor \"%s\" is not a finite number", file->name, i,
+            return sf_fail(error, SAFER_INPUT, "%s: value %zu of tensor \"%s\" is not a finite number", file, i,
                            tensor->name);
     }
     return SAFER_OK;
+}
+
+safer_status sf_tensor_to_f32(float *out, const sf_tensor *tensor, const sf_safetensors *file, safer_error *error)
+{
+    return sf_tensor_floats(out, tensor, file->name, error);
 }
 
 /* ---------------------------------------------------------------- writing */

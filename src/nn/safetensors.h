@@ -49,6 +49,8 @@ safer_status sf_safetensors_require(const sf_tensor **out, const sf_safetensors 
 /* Copies F32, F16, BF16 or F64 values to floats; NaN and infinity are errors that name
  * file and tensor. */
 safer_status sf_tensor_to_f32(float *out, const sf_tensor *tensor, const sf_safetensors *file, safer_error *error);
+/* The same for a tensor from anywhere; `file` is its name. */
+safer_status sf_tensor_floats(float *out, const sf_tensor *tensor, const char *file, safer_error *error);
 
 /* Writing, whole or not at all. The data begin at a multiple of 64 bytes; the format allows
  * no gaps, so tensors lie in order of falling element size (else in the given order) and

@@ -1,0 +1,217 @@
+/* The `bert` classifier as a model: text to pieces to answer. */
+#include "model/bert.h"
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "nn/layers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUP = 8 }; /* texts a forward pass: enough rows to fill the products */
+
+typedef struct bert {
+    safer_model base;
+    sf_bert_checkpoint checkpoint;
+    sf_bert_net *net;
+    char arithmetic[32];
+} bert;
+
+/* Working memory of one thread. */
+typedef struct scratch {
+    sf_bert_scratch *net;
+    uint32_t *ids;               /* (GROUP * tokens) */
+    size_t offsets[GROUP + 1];
+    float *features, *logits;    /* of a group */
+    sf_ids encoded;
+    sf_wordpiece_scratch wordpiece;
+    sf_pieces_scratch pieces;
+} scratch;
+
+static void scratch_free(void *pointer)
+{
+    scratch *s = pointer;
+    if (!s) return;
+    sf_bert_scratch_free(s->net);
+    sf_ids_free(&s->encoded);
+    sf_wordpiece_scratch_free(&s->wordpiece);
+    sf_pieces_scratch_free(&s->pieces);
+    free(s->ids);
+    free(s->features);
+    free(s->logits);
+    free(s);
+}
+
+static safer_status scratch_new(const safer_model *model, void **out, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const bert *m = (const bert *)model;
+    const sf_bert_shape *shape = &m->checkpoint.layout.shape;
+    scratch *s = sf_calloc(1, sizeof *s);
+    if (!s) return sf_fail_memory(error);
+    s->ids = sf_alloc(GROUP * shape->tokens, sizeof *s->ids);
+    s->features = sf_alloc_aligned(GROUP * shape->hidden, sizeof *s->features);
+    s->logits = sf_alloc_aligned(GROUP * shape->classes, sizeof *s->logits);
+    if (!s->ids || !s->features || !s->logits) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_bert_scratch_new(&s->net, m->net, error));
+    *out = s;
+    s = NULL;
+done:
+    scratch_free(s);
+    return status;
+}
+
+/* The texts gathered in the scratch. */
+static void answer(const bert *m, size_t count, int *labels, float *scores, scratch *s)
+{
+    size_t classes = m->base.classes;
+    sf_bert_batch batch = {s->ids, s->offsets, count};
+    sf_bert_features(s->features, m->net, &batch, s->net);
+    sf_bert_logits(s->logits, m->net, s->features, count);
+    for (size_t i = 0; i < count; i++) {
+        const float *logits = s->logits + i * classes;
+        labels[i] = 0;
+        for (size_t c = 1; c < classes; c++)
+            if (logits[c] > logits[labels[i]]) labels[i] = (int)c;
+        if (scores) sf_softmax_forward(scores + i * classes, logits, classes);
+    }
+}
+
+/* Text `i` of a group gets [CLS] and [SEP] around the `count` pieces that lie in their place. */
+static uint32_t *begin_text(const bert *m, scratch *s, size_t i)
+{
+    uint32_t *ids = s->ids + s->offsets[i];
+    ids[0] = sf_wordpiece_special(m->checkpoint.wordpiece).cls;
+    return ids + 1;
+}
+
+static void end_text(const bert *m, scratch *s, size_t i, size_t count)
+{
+    s->ids[s->offsets[i] + 1 + count] = sf_wordpiece_special(m->checkpoint.wordpiece).sep;
+    s->offsets[i + 1] = s->offsets[i] + count + 2;
+}
+
+static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *pointer,
+                             safer_error *error)
+{
+    const bert *m = (const bert *)model;
+    scratch *s = pointer;
+    size_t limit = m->checkpoint.layout.shape.tokens - 2;
+    for (size_t first = 0; first < count; first += GROUP) {
+        size_t group = count - first < GROUP ? count - first : GROUP;
+        for (size_t i = 0; i < group; i++) {
+            s->encoded.count = 0;
+            if (sf_wordpiece_encode(&s->encoded, m->checkpoint.wordpiece, texts[first + i].bytes, texts[first + i].length, limit, &s->wordpiece))
+                return sf_fail_memory(error);
+            uint32_t *ids = begin_text(m, s, i);
+            if (s->encoded.count) memcpy(ids, s->encoded.ids, s->encoded.count * sizeof *ids);
+            end_text(m, s, i, s->encoded.count);
+        }
+        answer(m, group, labels + first, scores ? scores + first * model->classes : NULL, s);
+    }
+    return SAFER_OK;
+}
+
+/* ------------------------------------------------------------------ fast path */
+
+typedef struct prepared {
+    sf_pieces *pieces;
+    size_t slots; /* of the text: the length of a draw */
+} prepared;
+
+static void release(void *pointer)
+{
+    prepared *p = pointer;
+    if (p) sf_pieces_free(p->pieces);
+    free(p);
+}
+
+static safer_status prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **out, safer_error *error)
+{
+    const bert *m = (const bert *)model;
+    prepared *p = sf_calloc(1, sizeof *p);
+    if (!p) return sf_fail_memory(error);
+    p->slots = slots->slot_count;
+    safer_status status = sf_pieces_new(&p->pieces, m->checkpoint.wordpiece, lexicon, slots, m->checkpoint.layout.shape.tokens - 2, error);
+    if (status == SAFER_OK) *out = p;
+    else release(p);
+    return status;
+}
+
+static safer_status sample(const safer_model *model, const void *pointer, const uint32_t *draws, size_t count, int *labels,
+                           void *scratch_pointer, safer_error *error)
+{
+    const bert *m = (const bert *)model;
+    const prepared *p = pointer;
+    scratch *s = scratch_pointer;
+    for (size_t first = 0; first < count; first += GROUP) {
+        size_t group = count - first < GROUP ? count - first : GROUP;
+        for (size_t i = 0; i < group; i++) {
+            size_t pieces = sf_pieces_draw(begin_text(m, s, i), p->pieces, draws + (first + i) * p->slots, &s->pieces);
+            if (pieces == SIZE_MAX) return sf_fail_memory(error);
+            end_text(m, s, i, pieces);
+        }
+        answer(m, group, labels + first, NULL, s);
+    }
+    return SAFER_OK;
+}
+
+static size_t visible(const void *pointer) { return sf_pieces_visible(((const prepared *)pointer)->pieces); }
+
+/* ---------------------------------------------------------------------- model */
+
+static void model_free(safer_model *model)
+{
+    bert *m = (bert *)model;
+    sf_bert_net_free(m->net);
+    sf_bert_checkpoint_free(&m->checkpoint);
+    sf_model_clear(model);
+    free(m);
+}
+
+static safer_status set_precision(safer_model *model, sf_dtype type, safer_error *error)
+{
+    bert *m = (bert *)model;
+    sf_bert_net *net = NULL;
+    safer_status status = sf_bert_net_new(&net, &m->checkpoint.layout, m->checkpoint.parameters, type, 0, error);
+    if (status != SAFER_OK) return status;
+    sf_bert_net_free(m->net);
+    m->net = net;
+    snprintf(m->arithmetic, sizeof m->arithmetic, "%s %s", type == SF_F32 ? "f32" : "bf16", sf_isa_name(net->isa));
+    model->arithmetic = m->arithmetic;
+    return SAFER_OK;
+}
+
+static const sf_model_class bert_class = {
+    .arch = "bert", .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = visible,
+    .scratch_new = scratch_new, .scratch_free = scratch_free, .free = model_free, .set_precision = set_precision, .group = GROUP,
+};
+
+safer_status sf_bert_open(safer_model **out, const char *path, safer_error *error)
+{
+    safer_status status;
+    bert *m = sf_calloc(1, sizeof *m);
+    if (!m) return sf_fail_memory(error);
+    m->base.class = &bert_class;
+    SF_TRY(sf_isa_check(error));
+    SF_TRY(sf_bert_checkpoint_open(&m->checkpoint, path, error));
+    if (m->checkpoint.layout.shape.classes < 2) {
+        status = sf_fail(error, SAFER_INPUT, "%s is an encoder without a classifier; train one with safer train --arch bert --encoder", path);
+        goto done;
+    }
+    m->base.labels = m->checkpoint.labels; /* taken over */
+    m->base.classes = m->checkpoint.layout.shape.classes;
+    m->base.trained_with = m->checkpoint.trained_with;
+    m->base.hash = m->checkpoint.hash;
+    m->checkpoint.labels = NULL;
+    m->checkpoint.trained_with = NULL;
+    SF_TRY(set_precision(&m->base, SF_BF16, error));
+    *out = &m->base;
+    m = NULL;
+done:
+    if (m) model_free(&m->base);
+    return status;
+}

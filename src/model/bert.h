@@ -1,0 +1,209 @@
+/* The `bert` classifier, from the inside.
+ *
+ * A BERT encoder (Devlin et al. 2019; DistilBERT too), one vector out of its last layer,
+ * and a linear classifier:
+ *
+ *   pool cls     the vector of [CLS]
+ *   pool pooler  tanh(W [CLS] + b), as BERT's classifiers have it; or relu, DistilBERT's
+ *   pool mean    the mean over all pieces, [CLS] and [SEP] included
+ *
+ * All parameters lie in one array of floats, which training works with; answers come from
+ * sf_bert_net, which holds the matrices packed. */
+#ifndef SF_MODEL_BERT_H
+#define SF_MODEL_BERT_H
+
+#include "model/model.h"
+#include "model/pieces.h"
+#include "nn/product.h"
+
+typedef enum sf_bert_pool { SF_POOL_CLS, SF_POOL_POOLER, SF_POOL_MEAN } sf_bert_pool;
+
+typedef struct sf_bert_shape {
+    size_t vocabulary, positions;
+    size_t types;   /* of token types; 0: no such embedding (DistilBERT) */
+    size_t layers, hidden, heads, inner;
+    size_t classes; /* 0: an encoder without a classifier */
+    sf_activation activation; /* SF_GELU, SF_GELU_TANH or SF_RELU */
+    sf_bert_pool pool;
+    int pooler_relu; /* pool pooler: relu, not tanh */
+    float epsilon;   /* of the layer norms */
+    size_t tokens;   /* most pieces of a text, [CLS] and [SEP] included; at most positions */
+} sf_bert_shape;
+
+/* Parameters of a layer, offsets into the array of parameters. Matrices are (outputs, inputs). */
+typedef struct sf_bert_layer {
+    size_t qkv_weight, qkv_bias;       /* (3*hidden, hidden): query, key, value */
+    size_t attention_weight, attention_bias; /* (hidden, hidden) */
+    size_t norm1_weight, norm1_bias;   /* after attention */
+    size_t inner_weight, inner_bias;   /* (inner, hidden) */
+    size_t outer_weight, outer_bias;   /* (hidden, inner) */
+    size_t norm2_weight, norm2_bias;
+} sf_bert_layer;
+
+typedef struct sf_bert_tensor {
+    char name[96]; /* canonical: HuggingFace BERT's, without the prefix "bert." */
+    size_t rank, shape[2], count, offset;
+} sf_bert_tensor;
+
+typedef struct sf_bert_layout {
+    sf_bert_shape shape;
+    size_t words, positions, types;    /* embeddings; types: SIZE_MAX without */
+    size_t norm_weight, norm_bias;
+    sf_bert_layer *layers;             /* owned */
+    size_t pooler_weight, pooler_bias; /* SIZE_MAX but for pool pooler */
+    size_t classifier_weight, classifier_bias; /* SIZE_MAX without classes */
+    size_t size;                       /* of all parameters, floats */
+    sf_bert_tensor *tensors;           /* owned, in the order of their offsets */
+    size_t tensor_count;
+} sf_bert_layout;
+
+/* -1 when memory is out. Tensors follow each other without gaps. */
+int sf_bert_layout_make(sf_bert_layout *out, const sf_bert_shape *shape);
+void sf_bert_layout_free(sf_bert_layout *layout);
+
+/* ---------------------------------------------------------------- checkpoints */
+
+/* An encoder or classifier read from anywhere. */
+typedef struct sf_bert_checkpoint {
+    sf_bert_layout layout;
+    float *parameters; /* (layout.size), 64-byte aligned; owned */
+    sf_wordpiece *wordpiece;
+    char **labels; /* layout.shape.classes of them; owned */
+    uint64_t hash; /* of everything that decides an answer */
+    char *trained_with; /* or NULL */
+} sf_bert_checkpoint;
+
+/* A directory as HuggingFace has them, or a file of this library's (metadata arch "bert"). */
+safer_status sf_bert_checkpoint_open(sf_bert_checkpoint *out, const char *path, safer_error *error);
+void sf_bert_checkpoint_free(sf_bert_checkpoint *checkpoint);
+
+/* The one-file form. labels: JSON, NULL without classes; trained_with may be NULL. */
+safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters, const sf_wordpiece *wordpiece,
+                          const char *labels, const char *trained_with, safer_error *error);
+
+/* ------------------------------------------------------------------- the net */
+
+/* The matrices of a layer, packed. */
+typedef struct sf_bert_matrices {
+    sf_packed qkv, attention, inner, outer;
+} sf_bert_matrices;
+
+/* Everything a forward pass reads. */
+typedef struct sf_bert_net {
+    const sf_bert_layout *layout; /* borrowed, */
+    const float *parameters;      /* as these */
+    sf_dtype type;                /* of products: SF_BF16 or SF_F32 */
+    sf_isa isa;
+    sf_bert_matrices *layers;
+} sf_bert_net;
+
+safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters, sf_dtype type, int threads,
+                             safer_error *error);
+/* Packs the matrices of layers first.. again after parameters changed. */
+void sf_bert_net_update(sf_bert_net *net, size_t first, int threads);
+void sf_bert_net_free(sf_bert_net *net);
+
+/* Some texts in a row, as pieces with [CLS] and [SEP]. Text i is ids[offsets[i]] .. ids[offsets[i+1]-1]. */
+typedef struct sf_bert_batch {
+    const uint32_t *ids;
+    const size_t *offsets; /* (count+1), from 0 */
+    size_t count;
+} sf_bert_batch;
+
+/* Working memory of one thread: for texts of up to layout->shape.tokens pieces. */
+typedef struct sf_bert_scratch sf_bert_scratch;
+safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, safer_error *error);
+void sf_bert_scratch_free(sf_bert_scratch *scratch);
+
+/* features (count, hidden): the pooled vector of every text; a text's is the same to the
+ * last bit whatever shares the batch. */
+void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_batch *batch, sf_bert_scratch *scratch);
+
+/* logits (count, classes) of features. */
+void sf_bert_logits(float *logits, const sf_bert_net *net, const float *features, size_t count);
+
+/* --------------------------------------- the parts that training shares with it */
+
+/* Memory of one thread's attention: one head of one text. */
+typedef struct sf_bert_attention {
+    sf_packed keys, values;
+    sf_view scores, shares; /* (SF_BERT_QUERIES, tokens): F32, and in the type of the net */
+    sf_view mixed;          /* (SF_BERT_QUERIES, hidden / heads) F32 */
+} sf_bert_attention;
+
+enum { SF_BERT_QUERIES = 64, SF_BERT_ROWS = 256 }; /* rows of a block: of queries, of the rest */
+
+int sf_bert_attention_new(sf_bert_attention *out, const sf_bert_net *net); /* -1 without memory */
+void sf_bert_attention_free(sf_bert_attention *attention);
+
+/* context (T, hidden) of one text from qkv (T, 3*hidden). */
+void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t T, sf_bert_attention *scratch);
+
+/* What a layer leaves behind. In training, rows of everything; else `sum1`, `sum2` and `raw`
+ * are missing (values NULL) and the rest is the rows of a block or of a group of texts. */
+typedef struct sf_bert_rows {
+    sf_view x;       /* (N, hidden) F32: the layer's input, then its output */
+    sf_view input;   /* (N, hidden): x as a factor of products */
+    sf_view qkv;     /* (N, 3*hidden) */
+    sf_view context; /* (N, hidden) */
+    sf_view sum1;    /* (N, hidden) F32 before the first norm */
+    sf_view middle;  /* (N, hidden) after it, as a factor */
+    sf_view raw;     /* (N, inner) before the activation */
+    sf_view inner;   /* (N, inner) after it */
+    sf_view sum2;    /* (N, hidden) F32 before the second norm */
+} sf_bert_rows;
+
+/* x and input of the N pieces of a text; sum1, when there, gets the sum before the norm. */
+void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint32_t *ids, size_t N);
+/* The layer but for attention: from context to x and the next layer's input. */
+void sf_bert_transform(const sf_bert_rows *rows, sf_view next, const sf_bert_net *net, size_t layer, size_t N);
+
+/* Memory for a view, 64-byte aligned, and the row of a view of floats. view_new: -1 without memory. */
+int sf_view_new(sf_view *out, size_t rows, size_t stride, sf_dtype type);
+float *sf_view_row(sf_view view, size_t row);
+/* A row of N floats into a view of either type, unless it lies there already. */
+void sf_view_keep(sf_view out, size_t row, const float *x, size_t N, sf_isa isa);
+
+/* features (hidden) of a text from x (T, hidden) of the last layer. */
+void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_t T);
+
+/* ------------------------------------------------------------------ one step */
+
+typedef struct sf_bert_options {
+    size_t layers;  /* trained, from the top; SIZE_MAX: all, and the embeddings */
+    double decay;   /* of weights, not of biases and norms */
+    double clip;    /* of the gradient's length; 0: none */
+    float dropout;  /* of the features */
+    sf_dtype type;  /* of products */
+    int threads;
+    uint64_t seed;  /* of the dropout masks */
+} sf_bert_options;
+
+typedef struct sf_bert_step sf_bert_step;
+
+/* Working memory for batches of up to so many texts and pieces. Parameters are borrowed
+ * and changed by updates. */
+safer_status sf_bert_step_new(sf_bert_step **out, const sf_bert_layout *layout, float *parameters, const sf_bert_options *options,
+                              size_t texts, size_t pieces, safer_error *error);
+void sf_bert_step_free(sf_bert_step *step);
+
+/* The net of the present parameters. */
+const sf_bert_net *sf_bert_step_net(const sf_bert_step *step);
+
+/* Parameters from here on are trained: they lie at the end of the array. */
+size_t sf_bert_step_first(const sf_bert_step *step);
+
+/* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1 and
+ * chooses the dropout masks. Bits do not depend on threads. */
+double sf_bert_step_gradient(sf_bert_step *step, const sf_bert_batch *batch, const int *labels, uint64_t number);
+
+/* Clips it and applies it with AdamW; means and variances (size - first) belong to the
+ * trained parameters. */
+void sf_bert_step_update(sf_bert_step *step, float *means, float *variances, double rate, uint64_t number);
+
+/* After the parameters were changed from outside. */
+void sf_bert_step_refresh(sf_bert_step *step);
+
+const float *sf_bert_step_read(const sf_bert_step *step); /* the gradient (layout->size), for tests */
+
+#endif

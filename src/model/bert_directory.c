@@ -1,0 +1,442 @@
+/* BERT checkpoints as they are published: a folder with config.json, a vocabulary and
+ * weights, which are safetensors (one file, or shards with an index) or ONNX. */
+#define _GNU_SOURCE
+#include "base/hash.h"
+#include "base/memory.h"
+#include "model/bert_names.h"
+#include "model/onnx.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* What is open while a checkpoint is read. */
+typedef struct reader {
+    const char *folder;
+    json_t *config;
+    sf_buffer config_path;
+    sf_safetensors **files;
+    size_t file_count, file_capacity;
+    sf_onnx *onnx;
+    sf_bert_source source;
+    int distil;
+} reader;
+
+static void reader_free(reader *r)
+{
+    sf_bert_source_free(&r->source);
+    for (size_t i = 0; i < r->file_count; i++) sf_safetensors_free(r->files[i]);
+    free(r->files);
+    sf_onnx_free(r->onnx);
+    json_decref(r->config);
+    sf_buffer_free(&r->config_path);
+}
+
+/* -------------------------------------------------------------------- paths */
+
+static safer_status join(sf_buffer *out, const char *folder, const char *name, safer_error *error)
+{
+    size_t length = strlen(folder);
+    sf_buffer_clear(out);
+    if (sf_buffer_add(out, folder, length) || (length && folder[length - 1] != '/' && sf_buffer_add_byte(out, '/')) ||
+        sf_buffer_add_string(out, name))
+        return sf_fail_memory(error);
+    return SAFER_OK;
+}
+
+/* The path of a file in a folder, and whether it is there. */
+static safer_status locate(sf_buffer *path, int *found, const char *folder, const char *name, safer_error *error)
+{
+    safer_status status = join(path, folder, name, error);
+    *found = status == SAFER_OK && access(path->bytes, F_OK) == 0;
+    return status;
+}
+
+static int ends_with(const char *name, const char *ending)
+{
+    size_t length = strlen(name), end = strlen(ending);
+    return length > end && strcasecmp(name + length - end, ending) == 0;
+}
+
+/* The one file of a folder with this ending; *found is how many there are. No folder is an
+ * empty one. */
+static safer_status only_one(sf_buffer *path, int *found, const char *folder, const char *ending, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    DIR *open_folder = opendir(folder);
+    *found = 0;
+    if (!open_folder) {
+        if (errno == ENOMEM) return sf_fail_memory(error);
+        return errno == ENOENT || errno == ENOTDIR ? SAFER_OK : sf_fail_errno(error, "open", folder);
+    }
+    for (struct dirent *entry; status == SAFER_OK && (entry = readdir(open_folder));)
+        if (entry->d_name[0] != '.' && ends_with(entry->d_name, ending)) {
+            ++*found;
+            status = join(path, folder, entry->d_name, error);
+        }
+    closedir(open_folder);
+    return status;
+}
+
+static safer_status read_json(json_t **out, const char *path, safer_error *error)
+{
+    sf_file file = {0};
+    safer_status status = sf_file_map(&file, path, error);
+    if (status == SAFER_OK) status = sf_bert_json(out, file.bytes, file.length, path, error);
+    sf_file_free(&file);
+    if (status == SAFER_OK && !json_is_object(*out)) status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
+    return status;
+}
+
+/* ------------------------------------------------------------ configuration */
+
+static safer_status check_type(reader *r, const char *path, safer_error *error)
+{
+    const char *type = json_string_value(json_object_get(r->config, "model_type"));
+    const char *positions = json_string_value(json_object_get(r->config, "position_embedding_type"));
+    if (!type || (strcmp(type, "bert") != 0 && strcmp(type, "distilbert") != 0))
+        return type ? sf_fail(error, SAFER_INPUT, "%s: the model is of type \"%.60s\"; bert and distilbert are supported", path, type)
+                    : sf_fail(error, SAFER_INPUT, "%s: there is no \"model_type\"; bert and distilbert are supported", path);
+    if (positions && strcmp(positions, "absolute") != 0)
+        return sf_fail(error, SAFER_INPUT, "%s: \"position_embedding_type\" is \"%.60s\"; absolute is supported", path, positions);
+    if (json_is_true(json_object_get(r->config, "is_decoder")))
+        return sf_fail(error, SAFER_INPUT, "%s: the model is a decoder; encoders are supported", path);
+    r->distil = r->source.distil = strcmp(type, "distilbert") == 0;
+    return SAFER_OK;
+}
+
+/* Shape but for the head and `tokens`. */
+static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
+{
+    safer_status status;
+    SF_TRY(join(&r->config_path, r->folder, "config.json", error));
+    SF_TRY(read_json(&r->config, r->config_path.bytes, error));
+    SF_TRY(check_type(r, r->config_path.bytes, error));
+    const int d = r->distil;
+    const sf_bert_config c = {r->config, r->config_path.bytes, ""};
+    SF_TRY(sf_bert_config_number(&s->vocabulary, c, "vocab_size", 1, SF_BERT_PIECES, error));
+    SF_TRY(sf_bert_config_number(&s->positions, c, "max_position_embeddings", 3, SF_BERT_POSITIONS, error));
+    SF_TRY(sf_bert_config_number(&s->hidden, c, d ? "dim" : "hidden_size", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_bert_config_number(&s->layers, c, d ? "n_layers" : "num_hidden_layers", 1, SF_BERT_LAYERS, error));
+    SF_TRY(sf_bert_config_number(&s->heads, c, d ? "n_heads" : "num_attention_heads", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_bert_config_number(&s->inner, c, d ? "hidden_dim" : "intermediate_size", 1, SF_BERT_INNER, error));
+    SF_TRY(sf_bert_config_activation(&s->activation, c, d ? "activation" : "hidden_act", error));
+    s->types = 0;
+    s->epsilon = 1e-12f;
+    if (!d) SF_TRY(sf_bert_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
+    if (!d && json_object_get(r->config, "layer_norm_eps")) SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "layer_norm_eps", error));
+    SF_TRY(sf_bert_config_check(s, c, error));
+done:
+    return status;
+}
+
+/* At most 512 pieces, fewer when the tokenizer says so. */
+static safer_status read_tokens(sf_bert_shape *s, const reader *r, safer_error *error)
+{
+    safer_status status;
+    sf_buffer path = {0};
+    json_t *json = NULL;
+    int found;
+    s->tokens = s->positions < 512 ? s->positions : 512;
+    SF_TRY(locate(&path, &found, r->folder, "tokenizer_config.json", error));
+    if (found) SF_TRY(read_json(&json, path.bytes, error));
+    double most = json_real_value(json_object_get(json, "model_max_length"));
+    if (most >= 8 && most < (double)s->tokens) s->tokens = (size_t)most;
+done:
+    json_decref(json);
+    sf_buffer_free(&path);
+    return status;
+}
+
+/* ------------------------------------------------------------------ weights */
+
+static safer_status add_file(reader *r, const char *path, safer_error *error)
+{
+    safer_status status;
+    if (sf_grow(&r->files, &r->file_capacity, r->file_count + 1, sizeof *r->files)) return sf_fail_memory(error);
+    SF_TRY(sf_safetensors_open(&r->files[r->file_count], path, error));
+    r->file_count++;
+    SF_TRY(sf_bert_source_add_file(&r->source, r->files[r->file_count - 1], error));
+done:
+    return status;
+}
+
+/* Each file that the index names, once. */
+static safer_status add_shards(reader *r, const char *index, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_buffer path = {0};
+    json_t *json = NULL, *map, *value, *seen = json_object();
+    const char *tensor;
+    if (!seen) return sf_fail_memory(error);
+    SF_TRY(read_json(&json, index, error));
+    map = json_object_get(json, "weight_map");
+    if (!json_is_object(map)) {
+        status = sf_fail(error, SAFER_INPUT, "%s: there is no \"weight_map\" (an object)", index);
+        goto done;
+    }
+    json_object_foreach(map, tensor, value) {
+        const char *name = json_string_value(value);
+        if (!name || strchr(name, '/') || !ends_with(name, ".safetensors")) {
+            status = sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" is not in a safetensors file of the same folder", index, tensor);
+            goto done;
+        }
+        if (json_object_get(seen, name)) continue;
+        if (json_object_set_new(seen, name, json_true())) {
+            status = sf_fail_memory(error);
+            goto done;
+        }
+        SF_TRY(join(&path, r->folder, name, error));
+        SF_TRY(add_file(r, path.bytes, error));
+    }
+done:
+    json_decref(json);
+    json_decref(seen);
+    sf_buffer_free(&path);
+    return status;
+}
+
+static safer_status add_onnx(reader *r, const char *path, safer_error *error)
+{
+    safer_status status;
+    SF_TRY(sf_onnx_open(&r->onnx, path, error));
+    for (size_t i = 0; i < sf_onnx_count(r->onnx); i++) {
+        const sf_onnx_weight *w = sf_onnx_at(r->onnx, i);
+        SF_TRY(sf_bert_source_add(&r->source, &w->tensor, w->name, sf_onnx_name(r->onnx), w->transposed, error));
+    }
+done:
+    return status;
+}
+
+static safer_status fail_weights(const reader *r, int safetensors, int onnx, safer_error *error)
+{
+    sf_buffer path = {0};
+    int torch;
+    safer_status status = locate(&path, &torch, r->folder, "pytorch_model.bin", error);
+    sf_buffer_free(&path);
+    if (status != SAFER_OK) return status;
+    if (safetensors > 1)
+        return sf_fail(error, SAFER_INPUT, "%s: %d safetensors files, none of them model.safetensors", r->folder, safetensors);
+    if (onnx > 1)
+        return sf_fail(error, SAFER_INPUT, "%s: %d ONNX files, none of them model.onnx; name one of them", r->folder, onnx);
+    if (torch)
+        return sf_fail(error, SAFER_INPUT, "%s: pytorch_model.bin is not read; write the model again with save_pretrained(..., "
+                       "safe_serialization=True)", r->folder);
+    return sf_fail(error, SAFER_INPUT, "%s: there is no model.safetensors and no ONNX file", r->folder);
+}
+
+/* The weights of a folder: the first of these that is there. */
+static safer_status add_weights(reader *r, safer_error *error)
+{
+    safer_status status;
+    sf_buffer path = {0}, below = {0};
+    int found, safetensors, onnx;
+    SF_TRY(locate(&path, &found, r->folder, "model.safetensors", error));
+    if (found) {
+        SF_TRY(add_file(r, path.bytes, error));
+        goto done;
+    }
+    SF_TRY(locate(&path, &found, r->folder, "model.safetensors.index.json", error));
+    if (found) {
+        SF_TRY(add_shards(r, path.bytes, error));
+        goto done;
+    }
+    SF_TRY(only_one(&path, &safetensors, r->folder, ".safetensors", error));
+    if (safetensors == 1) {
+        SF_TRY(add_file(r, path.bytes, error));
+        goto done;
+    }
+    SF_TRY(locate(&path, &found, r->folder, "onnx/model.onnx", error));
+    if (!found) SF_TRY(locate(&path, &found, r->folder, "model.onnx", error));
+    onnx = found;
+    if (!onnx) SF_TRY(only_one(&path, &onnx, r->folder, ".onnx", error));
+    if (!onnx) {
+        SF_TRY(join(&below, r->folder, "onnx", error));
+        SF_TRY(only_one(&path, &onnx, below.bytes, ".onnx", error));
+    }
+    status = onnx == 1 ? add_onnx(r, path.bytes, error) : fail_weights(r, safetensors, onnx, error);
+done:
+    sf_buffer_free(&path);
+    sf_buffer_free(&below);
+    return status;
+}
+
+/* --------------------------------------------------------------------- head */
+
+/* sentence-transformers says how the vectors of a text become one. */
+static safer_status read_pooling(sf_bert_shape *s, const reader *r, safer_error *error)
+{
+    safer_status status;
+    sf_buffer path = {0};
+    json_t *json = NULL;
+    const char *mode = NULL, *key;
+    json_t *value;
+    int found, modes = 0;
+    s->pool = sf_bert_source_find(&r->source, "pooler.dense.weight") ? SF_POOL_CLS : SF_POOL_MEAN;
+    SF_TRY(locate(&path, &found, r->folder, "1_Pooling/config.json", error));
+    if (!found) goto done;
+    SF_TRY(read_json(&json, path.bytes, error));
+    json_object_foreach(json, key, value)
+        if (strncmp(key, "pooling_mode", 12) == 0) {
+            if (json_is_string(value)) mode = json_string_value(value);
+            else if (json_is_true(value)) mode = key;
+            else continue;
+            modes++;
+        }
+    if (modes == 1 && (strcmp(mode, "mean") == 0 || strcmp(mode, "pooling_mode_mean_tokens") == 0)) s->pool = SF_POOL_MEAN;
+    else if (modes == 1 && (strcmp(mode, "cls") == 0 || strcmp(mode, "pooling_mode_cls_token") == 0)) s->pool = SF_POOL_CLS;
+    else
+        status = sf_fail(error, SAFER_INPUT, "%s: pooling by %s%.80s%s; the mean over all pieces or the vector of [CLS] is supported",
+                         path.bytes, modes == 1 ? "\"" : "", modes == 1 ? mode : modes ? "several modes" : "none",
+                         modes == 1 ? "\"" : "");
+done:
+    json_decref(json);
+    sf_buffer_free(&path);
+    return status;
+}
+
+/* With a classifier: how many classes, or why it is none of texts. */
+static safer_status read_head(sf_bert_shape *s, const reader *r, safer_error *error)
+{
+    const sf_bert_found *classifier = sf_bert_source_find(&r->source, "classifier.weight");
+    const char *file = r->config_path.bytes;
+    const char *architecture = json_string_value(json_array_get(json_object_get(r->config, "architectures"), 0));
+    const char *problem = json_string_value(json_object_get(r->config, "problem_type"));
+    if (!classifier) return read_pooling(s, r, error);
+    size_t classes = classifier->tensor.rank == 2 ? classifier->tensor.shape[classifier->transposed] : 0;
+    if (architecture && !strstr(architecture, "ForSequenceClassification"))
+        return sf_fail(error, SAFER_INPUT, "%s: the architecture \"%.80s\" does not classify texts (ForSequenceClassification does)",
+                       file, architecture);
+    if (problem && strcmp(problem, "single_label_classification") != 0)
+        return sf_fail(error, SAFER_INPUT, "%s: \"problem_type\" is \"%.60s\"; single_label_classification is supported", file, problem);
+    if (classes < 2 || classes > SF_BERT_CLASSES)
+        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one a class", classifier->file,
+                       classifier->tensor.name, SF_BERT_CLASSES);
+    s->classes = classes;
+    s->pool = SF_POOL_POOLER;
+    s->pooler_relu = r->distil;
+    return SAFER_OK;
+}
+
+/* id2label is {"0": name, ...}. Without it, the names are those HuggingFace gives. */
+static safer_status read_label(char **out, const json_t *names, size_t i, const char *file, safer_error *error)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%s%zu", names ? "" : "LABEL_", i);
+    const char *name = names ? json_string_value(json_object_get(names, text)) : text;
+    if (!name) return sf_fail(error, SAFER_INPUT, "%s: there is no label \"%s\" in \"id2label\"", file, text);
+    return (*out = sf_strdup(name)) ? SAFER_OK : sf_fail_memory(error);
+}
+
+static safer_status read_labels(sf_bert_checkpoint *c, const reader *r, safer_error *error)
+{
+    const json_t *names = json_object_get(r->config, "id2label");
+    const char *file = r->config_path.bytes;
+    size_t classes = c->layout.shape.classes;
+    safer_status status = SAFER_OK;
+    if (json_is_null(names)) names = NULL;
+    if (names && json_object_size(names) != classes)
+        return sf_fail(error, SAFER_INPUT, "%s: \"id2label\" names %zu labels, but the classifier has %zu classes", file,
+                       json_object_size(names), classes);
+    if (!(c->labels = sf_calloc(classes, sizeof *c->labels))) return sf_fail_memory(error);
+    for (size_t i = 0; i < classes; i++) {
+        SF_TRY(read_label(&c->labels[i], names, i, file, error));
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(c->labels[i], c->labels[j]) == 0)
+                return sf_fail(error, SAFER_INPUT, "%s: the label \"%.200s\" occurs twice in \"id2label\"", file, c->labels[i]);
+    }
+done:
+    return status;
+}
+
+/* --------------------------------------------------------------- checkpoints */
+
+/* Over what was read, not over the files: neither a comment in the configuration nor the
+ * form of the weights decides an answer. */
+static safer_status hash(sf_bert_checkpoint *c, const char *path, safer_error *error)
+{
+    safer_status status;
+    sf_bert_description text = {0};
+    sf_buffer labels = {0};
+    SF_TRY(sf_bert_describe(&text, &c->layout.shape, c->wordpiece, path, error));
+    if (sf_bert_labels_json(&labels, c->labels, c->layout.shape.classes)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    c->hash = sf_hash(c->parameters, c->layout.size * sizeof *c->parameters, 0);
+    const sf_buffer *texts[] = {&text.config, &text.vocabulary, &text.tokenizer, &labels};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) c->hash = sf_hash(texts[i]->bytes, texts[i]->length, c->hash);
+done:
+    sf_bert_description_free(&text);
+    sf_buffer_free(&labels);
+    return status;
+}
+
+/* The weights are in an ONNX file, or in the folder when that is NULL. */
+static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, const char *onnx, safer_error *error)
+{
+    safer_status status;
+    reader r = {.folder = folder, .source = {.name = onnx ? onnx : folder}};
+    sf_bert_checkpoint c = {0};
+    sf_bert_shape shape = {0};
+    SF_TRY(read_config(&shape, &r, error));
+    SF_TRY(read_tokens(&shape, &r, error));
+    SF_TRY(onnx ? add_onnx(&r, onnx, error) : add_weights(&r, error));
+    SF_TRY(sf_bert_source_sort(&r.source, error));
+    SF_TRY(read_head(&shape, &r, error));
+    if (sf_bert_layout_make(&c.layout, &shape)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_bert_source_check(&r.source, &c.layout, error));
+    if (shape.classes) SF_TRY(read_labels(&c, &r, error));
+    SF_TRY(sf_wordpiece_open(&c.wordpiece, folder, error));
+    if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
+        status = sf_fail(error, SAFER_INPUT, "%s: the vocabulary has %zu word pieces, but the model's embedding only %zu rows", folder,
+                         sf_wordpiece_size(c.wordpiece), shape.vocabulary);
+        goto done;
+    }
+    SF_TRY(sf_bert_source_load(&c.parameters, &r.source, &c.layout, error));
+    SF_TRY(hash(&c, folder, error));
+    *out = c;
+    c = (sf_bert_checkpoint){0};
+done:
+    sf_bert_checkpoint_free(&c);
+    reader_free(&r);
+    return status;
+}
+
+safer_status sf_bert_directory_open(sf_bert_checkpoint *out, const char *path, safer_error *error)
+{
+    return open_parts(out, path, NULL, error);
+}
+
+safer_status sf_bert_onnx_open(sf_bert_checkpoint *out, const char *path, safer_error *error)
+{
+    safer_status status;
+    sf_buffer folder = {0}, config = {0};
+    int found;
+    size_t length = (size_t)(sf_base_name(path) - path);
+    if (sf_buffer_add(&folder, path, length) || (length == 0 && sf_buffer_add_string(&folder, "./"))) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(locate(&config, &found, folder.bytes, "config.json", error));
+    if (!found) { /* Optimum keeps the weights in onnx/, the rest above it */
+        size_t beside = folder.length;
+        if (sf_buffer_add_string(&folder, "../")) {
+            status = sf_fail_memory(error);
+            goto done;
+        }
+        SF_TRY(locate(&config, &found, folder.bytes, "config.json", error));
+        if (!found) folder.bytes[folder.length = beside] = '\0'; /* the message names the nearer one */
+    }
+    SF_TRY(open_parts(out, folder.bytes, path, error));
+done:
+    sf_buffer_free(&folder);
+    sf_buffer_free(&config);
+    return status;
+}

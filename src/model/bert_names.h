@@ -1,0 +1,90 @@
+/* The tensors of a BERT checkpoint, whatever their file calls them.
+ *
+ * Names are brought to one form, HuggingFace BERT's without a prefix: "bert.", "distilbert."
+ * and the like are cut off, LayerNorm's old "gamma" and "beta" become "weight" and "bias",
+ * and DistilBERT's names become BERT's ("transformer.layer.0.attention.q_lin.weight" is
+ * "encoder.layer.0.attention.self.query.weight", "pre_classifier" is "pooler.dense").
+ * Tensors that no classifier needs (cls.predictions, position_ids) are passed over. */
+#ifndef SF_MODEL_BERT_NAMES_H
+#define SF_MODEL_BERT_NAMES_H
+
+#include "model/bert.h"
+
+/* The most that a configuration may ask for: far beyond any model there is, and so little
+ * that no product of them overflows 64 bits. */
+enum {
+    SF_BERT_PIECES = 1 << 24,
+    SF_BERT_POSITIONS = 1 << 16,
+    SF_BERT_TYPES = 1 << 10,
+    SF_BERT_LAYERS = 1 << 8,
+    SF_BERT_HIDDEN = 1 << 14,
+    SF_BERT_INNER = 1 << 18,
+    SF_BERT_CLASSES = 1 << 12
+};
+
+typedef struct sf_bert_found {
+    char name[96]; /* canonical */
+    sf_tensor tensor;
+    const char *file; /* that it lies in */
+    int transposed;   /* (inputs, outputs): the matrix on the right of a product, as ONNX has it */
+} sf_bert_found;
+
+/* Files, their tensors and their names outlive it. Zero-initialise. */
+typedef struct sf_bert_source {
+    const char *name; /* for messages */
+    int distil;       /* messages use DistilBERT's names */
+    sf_bert_found *found;
+    size_t count, capacity;
+} sf_bert_source;
+
+/* Writes the canonical form of a name; -1 when it is longer than any. */
+int sf_bert_canonical(char out[96], const char *name);
+
+/* `name` is the tensor's, or the one it is known by when its file gives it none. */
+safer_status sf_bert_source_add(sf_bert_source *source, const sf_tensor *tensor, const char *name, const char *file, int transposed,
+                                safer_error *error);
+safer_status sf_bert_source_add_file(sf_bert_source *source, const sf_safetensors *file, safer_error *error);
+/* Call when all are added, before the functions below. Two tensors of one name are an error. */
+safer_status sf_bert_source_sort(sf_bert_source *source, safer_error *error);
+const sf_bert_found *sf_bert_source_find(const sf_bert_source *source, const char *name); /* or NULL */
+void sf_bert_source_free(sf_bert_source *source);
+
+/* All tensors of the layout are there, with its shapes and of a floating type. */
+safer_status sf_bert_source_check(const sf_bert_source *source, const sf_bert_layout *layout, safer_error *error);
+/* The same, and their values are finite: into parameters (layout->size), allocated here. */
+safer_status sf_bert_source_load(float **parameters, const sf_bert_source *source, const sf_bert_layout *layout, safer_error *error);
+
+/* ------------------------------------------------------------ configurations */
+
+/* Where a JSON object stands: "FILE: "key"PLACE must be ...". */
+typedef struct sf_bert_config {
+    const json_t *json; /* numbers as reals (JSON_DECODE_INT_AS_REAL) */
+    const char *file, *place;
+} sf_bert_config;
+
+safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high, safer_error *error);
+safer_status sf_bert_config_epsilon(float *out, sf_bert_config config, const char *key, safer_error *error);
+safer_status sf_bert_config_activation(sf_activation *out, sf_bert_config config, const char *key, safer_error *error);
+/* What the numbers must be to each other. */
+safer_status sf_bert_config_check(const sf_bert_shape *shape, sf_bert_config config, safer_error *error);
+
+/* JSON whose whole numbers may be of any size; the error names file and line. */
+safer_status sf_bert_json(json_t **out, const char *bytes, size_t length, const char *name, safer_error *error);
+
+/* What the one-file form says in its metadata. Zero-initialise. */
+typedef struct sf_bert_description {
+    sf_buffer config, vocabulary, tokenizer;
+} sf_bert_description;
+safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece, const char *path,
+                              safer_error *error);
+void sf_bert_description_free(sf_bert_description *description);
+int sf_bert_labels_json(sf_buffer *out, char *const *labels, size_t count); /* -1 without memory */
+
+/* ---------------------------------------------------------------- checkpoints */
+
+safer_status sf_bert_directory_open(sf_bert_checkpoint *out, const char *path, safer_error *error);
+/* An .onnx file, with config.json and the vocabulary beside it or in the folder above. */
+safer_status sf_bert_onnx_open(sf_bert_checkpoint *out, const char *path, safer_error *error);
+safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *file, safer_error *error);
+
+#endif

@@ -1,0 +1,38 @@
+/* The word pieces of a text whose words are drawn.
+ *
+ * A text is cut where a pre-token certainly ends and no special token can lie across
+ * (sf_wordpiece_cuts and sf_wordpiece_joins, in what lies between the slots). Parts without
+ * a slot are encoded once, parts with one slot once for every word that can be drawn there,
+ * parts with several (glued by digits, symbols or zero-width characters) when they are
+ * drawn. The pieces put together equal those of the rendered text, always. */
+#ifndef SF_MODEL_PIECES_H
+#define SF_MODEL_PIECES_H
+
+#include "lexicon/slots.h"
+#include "text/wordpiece.h"
+
+typedef struct sf_pieces sf_pieces;
+
+/* Prepares a text for texts of at most `limit` pieces. Slots and lexicon must outlive it. */
+safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon, const sf_slots *slots,
+                           size_t limit, safer_error *error);
+void sf_pieces_free(sf_pieces *pieces);
+
+/* Working memory of one thread. Zero-initialise. */
+typedef struct sf_pieces_scratch {
+    sf_buffer text;
+    sf_ids ids;
+    sf_wordpiece_scratch wordpiece;
+} sf_pieces_scratch;
+void sf_pieces_scratch_free(sf_pieces_scratch *scratch);
+
+/* The pieces of one draw, the first `limit` of them, into ids (limit); returns how many, or
+ * SIZE_MAX when memory is out. */
+size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *pieces, const uint32_t *draws, sf_pieces_scratch *scratch);
+
+/* How many slots, from the first on, can ever be seen: a slot is hidden when over every
+ * draw of this text and of every text with words exchanged for synonyms, the pieces before
+ * the part it stands in reach the limit. */
+size_t sf_pieces_visible(const sf_pieces *pieces);
+
+#endif

@@ -1,0 +1,22 @@
+/* Instruction sets: which kernels this processor can run.
+ *
+ * Higher includes lower. What a kernel computes may differ in the last bits between sets
+ * where its header says so; every set is checked against the portable one. */
+#ifndef SF_NN_ISA_H
+#define SF_NN_ISA_H
+
+#include "base/error.h"
+
+typedef enum sf_isa { SF_PORTABLE, SF_AVX2, SF_AVX512, SF_AVX512_BF16, SF_AMX } sf_isa;
+
+/* The best this processor has, or what the environment variable SAFER_ISA (portable,
+ * avx2, avx512, avx512-bf16, amx) asks for if the processor has it. Asks the system for
+ * the use of AMX the first time. */
+sf_isa sf_isa_choose(void);
+
+const char *sf_isa_name(sf_isa isa);
+
+/* SAFER_INVALID when SAFER_ISA names no set, or one that this processor lacks. */
+safer_status sf_isa_check(safer_error *error);
+
+#endif

@@ -1,0 +1,74 @@
+/* Matrix products: bf16 with sums in f32, and f32.
+ *
+ * The right-hand side is packed once (weights: when a model is opened) and used often.
+ * Both precisions have the same interface: a matrix is a view of rows of F32 or BF16
+ * numbers, and the packed side says in which precision the product runs. In bf16, a left
+ * side of F32 is rounded as it is read; in f32, every view must be F32, and oneDNN does
+ * the work.
+ *
+ * A row of the result depends on its row of the left side and on the packed side alone:
+ * not on M, on the other rows, or on threads (bf16; in f32 the same is true for the same
+ * M). The order of the sums is fixed for an instruction set. Nothing here uses threads:
+ * callers give each thread rows of its own. */
+#ifndef SF_NN_PRODUCT_H
+#define SF_NN_PRODUCT_H
+
+#include "nn/isa.h"
+#include "nn/safetensors.h" /* sf_dtype */
+
+typedef uint16_t sf_bf16;
+
+/* Rows of numbers, `stride` elements from one row to the next. */
+typedef struct sf_view {
+    void *values;
+    size_t stride;
+    sf_dtype type; /* SF_F32 or SF_BF16 */
+} sf_view;
+
+/* The view from row r, column c on. */
+sf_view sf_view_at(sf_view view, size_t row, size_t column);
+
+/* Rounded to nearest, ties to even; NaN stays NaN. */
+void sf_to_bf16(sf_bf16 *out, const float *inp, size_t N, sf_isa isa);
+void sf_from_bf16(float *out, const sf_bf16 *inp, size_t N, sf_isa isa);
+
+/* out (N, M) = in (M, N) transposed, converting. */
+void sf_transpose(sf_view out, sf_view in, size_t M, size_t N, sf_isa isa);
+
+/* ----------------------------------------------------------- the right side */
+
+/* A (K, N) matrix in the form the kernels read: panels of columns, zero-padded.
+ * Zero-initialise; shaped again and again, its memory grows as needed. */
+typedef struct sf_packed {
+    size_t K, N;
+    sf_dtype type; /* SF_BF16 or SF_F32: the precision of products with it */
+    sf_isa isa;
+    void *values;
+    size_t capacity; /* bytes */
+} sf_packed;
+
+/* 0, or -1 when memory is out. */
+int sf_packed_shape(sf_packed *packed, size_t K, size_t N, sf_dtype type, sf_isa isa);
+void sf_packed_free(sf_packed *packed);
+
+/* How many panels of columns there are, and the filling of panels first..first+count-1
+ * from a (K, N) matrix or, `transposed`, from an (N, K) one, as the weights of a linear
+ * layer (outputs, inputs) are. Panels may be filled by different threads. */
+size_t sf_packed_panels(const sf_packed *packed);
+void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, size_t count);
+
+/* ---------------------------------------------------------------- the product */
+
+typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU } sf_activation;
+
+/* out (M, N) = activation(a (M, K) * packed + bias), or out += a * packed + bias when `add`
+ * (with SF_LINEAR and an F32 out only). bias (N) may be NULL. Any M, N, K from 1 on. The
+ * rows of out and a must not overlap, except that a may be any overlapping rows of memory
+ * (stride below K): a convolution over time is a product. */
+void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add, size_t M);
+
+/* Peak rate of this thread's bare multiply loop for the bf16 kernel of an instruction
+ * set, in FLOP/s, measured over `seconds`: what the benchmarks compare with. */
+double sf_product_peak(sf_isa isa, double seconds);
+
+#endif

@@ -1,0 +1,411 @@
+/* The bf16 product on AMX.
+ *
+ * A block of 32 by 32 sums is four tiles; a step of 32 along the inner dimension loads two
+ * tiles of the left side and two of the right and multiplies each with each: four loads and
+ * four multiplications of 16 cycles, so that the loads must cost less than 64 cycles. What
+ * was measured on Sapphire Rapids (2.3 GHz with tiles in use, as shares of the bare loop):
+ *
+ *   - 32 rows of the left side stay in the first-level cache while the panels of the right
+ *     side pass by, out of the second-level one. Loaded plainly, the panels push the rows
+ *     out, and everything comes from the second level (0.75). Loaded with the hint "not
+ *     into the first level" they do not (1.00 up to depth 640).
+ *   - All four loads first, then the multiplications (1.00); taking turns costs 6%.
+ *   - There are few tile registers to rename: while a multiplication waits, only some 8 tile
+ *     instructions further on can be taken in. Other work between them is free only when it
+ *     is spread evenly: 96 instructions after the fourth multiplication of each step halve
+ *     the rate, 12 after each of the eight tile instructions cost nothing.
+ *   - Storing the sums and reading them back at once costs a third at depth 384. So sums are
+ *     stored when the next block begins, tile by tile as their registers are needed, and
+ *     leave (bias, activation, conversion, the write to memory) row by row between the tile
+ *     instructions of that block.
+ *   - A call of a function with SSE instructions costs 500 cycles here: none in the loops. */
+#include "nn/product_kernel.h"
+
+#if SF_HAVE_X86
+#include "base/progress.h"
+
+#include <float.h>
+#include <immintrin.h>
+#include <math.h>
+
+#define TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+
+/* The activations of vector.c, inlined between tile instructions. */
+typedef float v16 __attribute__((vector_size(64)));
+typedef int32_t v16i __attribute__((vector_size(64)));
+typedef float v16_any __attribute__((vector_size(64), aligned(4), may_alias));
+#define NAME(x) x##_amx
+#define MADD(a, b, c) ((v16)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define CLAMP(x, l, h) ((v16)_mm512_min_ps((__m512)(h), _mm512_max_ps((__m512)(l), (__m512)(x))))
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include "nn/vector_kernels.h"
+#pragma GCC diagnostic pop
+
+#undef INLINE
+#define INLINE TARGET static inline __attribute__((always_inline))
+#define NOINLINE TARGET static __attribute__((noinline))
+
+enum {
+    TILE = 1024,     /* bytes */
+    STRIDE = 128,    /* bytes of a row of sums */
+    PANELS = 16,     /* whose sums are kept when the inner dimension is cut */
+    LEVEL2 = 1200000 /* bytes of the right side that stay in the second-level cache */
+};
+
+/* Palette 1: eight tiles of 16 rows of 64 bytes. In memory for good, because compilers think
+ * that only its first bytes are read. */
+static const struct {
+    uint8_t palette, start, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+} tiles = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+
+/* Compilers do not know that tile loads read memory: what was written must be there. */
+#define FENCE() __asm__ volatile("" ::: "memory")
+
+/* ------------------------------------------------------------------- leaving */
+
+/* How sums leave: not yet, as bf16, as f32, added to what is there. */
+enum { STAY, HALF, FULL, ADD };
+
+typedef struct leaving {
+    int mode, active;
+    sf_activation activation;
+    const float *sums;
+    char *out;
+    size_t stride; /* bytes */
+    size_t rows;
+    __mmask32 mask; /* the columns that are there */
+    float bias[SF_BLOCK];
+} leaving;
+
+INLINE __m512 activated(__m512 x, sf_activation activation, int rough)
+{
+    v16 y = (v16)x;
+    if (activation == SF_GELU) activate16_amx(&y, SF_GELU, rough);
+    else if (activation == SF_GELU_TANH) activate16_amx(&y, SF_GELU_TANH, rough);
+    else activate16_amx(&y, SF_RELU, rough);
+    return (__m512)y;
+}
+
+/* The same in registers, which the compiler would otherwise load again for every row. */
+typedef struct door {
+    const float *sums;
+    char *out;
+    size_t stride;
+    __mmask32 mask;
+    sf_activation activation;
+    __m512 low, high; /* bias */
+} door;
+
+INLINE door open_door(const leaving *l)
+{
+    return (door){l->sums, l->out, l->stride, l->mask, l->activation, _mm512_loadu_ps(l->bias), _mm512_loadu_ps(l->bias + 16)};
+}
+
+/* One row leaves, and the door moves on to the next. */
+INLINE void leave_row(door *d, int mode, int active)
+{
+    const __mmask16 low = (__mmask16)d->mask, high = (__mmask16)(d->mask >> 16);
+    __m512 x = _mm512_add_ps(_mm512_load_ps(d->sums), d->low), y = _mm512_add_ps(_mm512_load_ps(d->sums + 16), d->high);
+    if (active) {
+        x = activated(x, d->activation, mode == HALF);
+        y = activated(y, d->activation, mode == HALF);
+    }
+    if (mode == HALF) {
+        _mm512_mask_storeu_epi16(d->out, d->mask, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+    } else {
+        if (mode == ADD) {
+            x = _mm512_add_ps(_mm512_maskz_loadu_ps(low, d->out), x);
+            y = _mm512_add_ps(_mm512_maskz_loadu_ps(high, d->out + 64), y);
+        }
+        _mm512_mask_storeu_ps(d->out, low, x);
+        _mm512_mask_storeu_ps(d->out + 64, high, y);
+    }
+    d->sums += SF_BLOCK;
+    d->out += d->stride;
+}
+
+NOINLINE void leave_all(const leaving *l)
+{
+    door d = open_door(l);
+    for (size_t r = 0; r < l->rows; r++) {
+        if (l->mode == HALF && l->active) leave_row(&d, HALF, 1);
+        else if (l->mode == HALF) leave_row(&d, HALF, 0);
+        else if (l->mode == FULL && l->active) leave_row(&d, FULL, 1);
+        else if (l->mode == FULL) leave_row(&d, FULL, 0);
+        else if (l->mode == ADD) leave_row(&d, ADD, 0);
+    }
+}
+
+/* The block of sums at this row and column of the result is ready to leave. */
+INLINE void plan(leaving *l, const sf_job *j, const float *sums, size_t row, size_t column, size_t rows)
+{
+    const size_t columns = sf_least(SF_BLOCK, j->packed->N - column);
+    const __m512 none = _mm512_set1_ps(-0.0f); /* x + -0 is x, even for x = -0 */
+    l->mode = j->add ? ADD : j->out.type == SF_BF16 ? HALF : FULL;
+    l->active = j->activation != SF_LINEAR;
+    l->activation = j->activation;
+    l->sums = sums;
+    l->out = sf_shift(j->out, row, column).values;
+    l->stride = j->out.stride * sf_element(j->out.type);
+    l->rows = rows;
+    l->mask = UINT32_MAX >> (SF_BLOCK - columns);
+    _mm512_storeu_ps(l->bias, j->bias ? _mm512_mask_loadu_ps(none, (__mmask16)l->mask, j->bias + column) : none);
+    _mm512_storeu_ps(l->bias + 16, j->bias ? _mm512_mask_loadu_ps(none, (__mmask16)(l->mask >> 16), j->bias + column + 16) : none);
+}
+
+/* --------------------------------------------------------------------- block */
+
+typedef struct work {
+    const char *a, *b;
+    size_t stride, step, steps; /* of the left side: bytes from row to row, and from step to step */
+    const float *more;          /* sums to go on from, or NULL */
+    const char *soon;           /* those of the next block, or NULL */
+    float *before;              /* where the sums of the block before, still in the tiles, go */
+    const char *ahead;          /* rows of the left side that will be wanted soon */
+    size_t ahead_rows, ahead_stride, ahead_step;
+} work;
+
+/* A fourteenth of a block of sums, one for each step but the first of the shallowest cut. */
+INLINE void fetch_sums(const char *sums, size_t part)
+{
+    enum { LINES = 5 };
+    for (size_t i = part * LINES; i < (part + 1) * LINES; i++) _mm_prefetch(sums + i % (4 * TILE / 64) * 64, _MM_HINT_T0);
+}
+
+#define LOADS                                            \
+    _tile_stream_loadd(6, b, SF_HALF * 4);               \
+    SLOT(0)                                              \
+    _tile_loadd(4, a, stride);                           \
+    SLOT(1)                                              \
+    _tile_stream_loadd(7, b + TILE, SF_HALF * 4);        \
+    SLOT(2)                                              \
+    _tile_loadd(5, a + SF_HALF * stride, stride);        \
+    SLOT(3)
+
+/* The sums of the block before give way to those of this one. */
+#define CHANGE(tile, at)                                     \
+    _tile_stored(tile, w->before + (at), STRIDE);            \
+    if (w->more) _tile_loadd(tile, w->more + (at), STRIDE);  \
+    else _tile_zero(tile);
+
+/* A place between tile instructions where a row may leave. */
+#define SLOT(i)                                                         \
+    if (mode != STAY && (pattern >> (i) & 1) && left) {                 \
+        leave_row(&d, mode, active);                                    \
+        left--;                                                         \
+    }
+
+INLINE void block_as(const work *w, const leaving *l, int mode, int active)
+{
+    const char *a = w->a, *b = w->b;
+    const size_t stride = w->stride, steps = w->steps;
+    unsigned pattern = 0, left = SF_BLOCK; /* the places of a step where a row leaves, and rows left */
+    door d = open_door(l);
+    FENCE();
+    LOADS
+    CHANGE(0, 0)
+    _tile_dpbf16ps(0, 4, 6);
+    CHANGE(1, SF_HALF)
+    _tile_dpbf16ps(1, 4, 7);
+    CHANGE(2, SF_SUMS / 2)
+    _tile_dpbf16ps(2, 5, 6);
+    CHANGE(3, SF_SUMS / 2 + SF_HALF)
+    _tile_dpbf16ps(3, 5, 7);
+    pattern = steps > 11 ? 0x70 : steps > 8 ? 0xf0 : 0xff;
+    for (size_t s = 1; s < steps; s++) {
+        a += w->step, b += 2 * TILE;
+        for (size_t i = 0; i < w->ahead_rows; i++) _mm_prefetch(w->ahead + i * w->ahead_stride + s * w->ahead_step, _MM_HINT_T1);
+        if (w->soon) fetch_sums(w->soon, s - 1);
+        LOADS
+        _tile_dpbf16ps(0, 4, 6);
+        SLOT(4)
+        _tile_dpbf16ps(1, 4, 7);
+        SLOT(5)
+        _tile_dpbf16ps(2, 5, 6);
+        SLOT(6)
+        _tile_dpbf16ps(3, 5, 7);
+        SLOT(7)
+    }
+    if (mode != STAY)
+        for (; left; left--) leave_row(&d, mode, active);
+}
+
+NOINLINE void block_stay(const work *w, const leaving *l) { block_as(w, l, STAY, 0); }
+NOINLINE void block_half(const work *w, const leaving *l) { block_as(w, l, HALF, 0); }
+NOINLINE void block_full(const work *w, const leaving *l) { block_as(w, l, FULL, 0); }
+NOINLINE void block_add(const work *w, const leaving *l) { block_as(w, l, ADD, 0); }
+NOINLINE void block_half_active(const work *w, const leaving *l) { block_as(w, l, HALF, 1); }
+NOINLINE void block_full_active(const work *w, const leaving *l) { block_as(w, l, FULL, 1); }
+
+/* A block is multiplied while the one before leaves. */
+INLINE void block(const work *w, leaving *l)
+{
+    if (l->mode == STAY || l->rows < SF_BLOCK) {
+        block_stay(w, l);
+        leave_all(l);
+    } else if (l->mode == HALF) {
+        if (l->active) block_half_active(w, l);
+        else block_half(w, l);
+    } else if (l->mode == FULL) {
+        if (l->active) block_full_active(w, l);
+        else block_full(w, l);
+    } else {
+        block_add(w, l);
+    }
+    l->mode = STAY;
+}
+
+/* ----------------------------------------------------------------- left side */
+
+/* 32 elements of a row, rounded, of which `count` are there. */
+INLINE __m512i take_32(sf_view in, size_t row, size_t column, size_t count)
+{
+    const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
+    if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
+    const float *x = sf_floats(in, row) + column;
+    return (__m512i)_mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16), _mm512_maskz_loadu_ps((__mmask16)mask, x));
+}
+
+TARGET static void take(char *out, sf_view in, size_t rows, size_t K)
+{
+    for (size_t r = 0; r < rows; r++)
+        for (size_t k = 0; k < K; k += SF_STEP)
+            _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, take_32(in, r, k, K - k));
+    for (size_t r = rows; r < SF_BLOCK; r++)
+        for (size_t k = 0; k < K; k += SF_STEP) _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, _mm512_setzero_si512());
+}
+
+/* Whether 32 rows can be loaded from where they are: whole steps of whole lines of the cache,
+ * and a stride that spreads them over its sets. With few panels copying would cost more than
+ * it gains. */
+static int in_place(sf_view a, size_t K, size_t panels)
+{
+    if (a.type != SF_BF16 || K % SF_STEP) return 0;
+    return panels <= 2 || ((uintptr_t)a.values % 64 == 0 && a.stride % 32 == 0 && a.stride % 1024 != 0);
+}
+
+/* ------------------------------------------------------------------- product */
+
+/* What a thread works in. */
+typedef struct state {
+    const sf_job *job;
+    size_t steps, depth, cuts; /* the inner dimension is cut into so many pieces of `depth` */
+    int in_place;
+    float *before; /* the sums in the tiles belong here */
+    unsigned turn;
+    leaving leaving;
+    _Alignas(64) char left[SF_DEPTH * SF_BLOCK * sizeof(sf_bf16)];
+    _Alignas(64) float sums[PANELS * SF_SUMS];
+} state;
+
+/* The left side of a block: 32 rows of D elements at (row, k). */
+INLINE void set_left(state *s, work *w, size_t row, size_t k, size_t rows, size_t D)
+{
+    const sf_view a = sf_shift(s->job->a, row, k);
+    w->steps = sf_blocks(D);
+    if (s->in_place && rows == SF_BLOCK) {
+        w->a = a.values;
+        w->stride = a.stride * sizeof(sf_bf16);
+        w->step = SF_STEP * sizeof(sf_bf16);
+    } else {
+        take(s->left, a, rows, D);
+        w->a = s->left;
+        w->stride = SF_STEP * sizeof(sf_bf16);
+        w->step = 2 * TILE;
+    }
+}
+
+/* Rows of the result, in panels first..last-1. */
+TARGET static void multiply_rows(state *s, size_t row, size_t rows, size_t next, size_t first, size_t last)
+{
+    const sf_job *j = s->job;
+    const sf_packed *p = j->packed;
+    const size_t share = (SF_BLOCK - 1) / (last - first) + 1;
+    for (size_t k = 0; k < p->K; k += s->depth) {
+        work w = {.ahead_stride = j->a.stride * sf_element(j->a.type), .ahead_step = SF_STEP * sf_element(j->a.type)};
+        size_t D = sf_least(s->depth, p->K - k), asked = share > 4 ? next : 0;
+        set_left(s, &w, row, k, rows, D);
+        for (size_t n = first; n < last; n++) {
+            float *sums = s->sums + (s->cuts > 1 ? n - first : s->turn++ % 2) * SF_SUMS;
+            w.b = (const char *)p->values + (n * s->steps + k / SF_STEP) * 2 * TILE;
+            w.more = k ? sums : NULL;
+            w.before = s->before;
+            w.soon = k && n + 1 < last ? (const char *)(sums + SF_SUMS) : NULL;
+            w.ahead_rows = sf_least(share, next - asked);
+            w.ahead = w.ahead_rows ? sf_shift(j->a, row + SF_BLOCK + asked, k).values : NULL;
+            asked += w.ahead_rows;
+            block(&w, &s->leaving);
+            s->before = sums;
+            if (k + D == p->K) plan(&s->leaving, j, sums, row, n * SF_BLOCK, rows);
+        }
+    }
+}
+
+TARGET void sf_product_amx(const sf_job *job, size_t M)
+{
+    const sf_packed *p = job->packed;
+    const size_t panels = sf_blocks(p->N);
+    state s;
+    s.job = job;
+    s.steps = sf_blocks(p->K);
+    s.cuts = (s.steps * SF_STEP + SF_DEPTH - 1) / SF_DEPTH;
+    s.depth = (s.steps + s.cuts - 1) / s.cuts * SF_STEP;
+    s.in_place = in_place(job->a, p->K, panels);
+    s.before = s.sums;
+    s.turn = 0;
+    s.leaving = (leaving){.mode = STAY};
+
+    size_t group = LEVEL2 / (s.steps * 2 * TILE);
+    if (s.cuts > 1) group = sf_least(group, PANELS);
+    if (group == 0) group = 1;
+    const size_t groups = (panels + group - 1) / group;
+    group = (panels + groups - 1) / groups;
+
+    _tile_loadconfig(&tiles);
+    for (size_t first = 0; first < panels; first += group)
+        for (size_t row = 0; row < M; row += SF_BLOCK) {
+            size_t rows = sf_least(SF_BLOCK, M - row);
+            multiply_rows(&s, row, rows, sf_least(SF_BLOCK, M - row - rows), first, sf_least(panels, first + group));
+        }
+    _tile_stored(0, s.before, STRIDE);
+    _tile_stored(1, s.before + SF_HALF, STRIDE);
+    _tile_stored(2, s.before + SF_SUMS / 2, STRIDE);
+    _tile_stored(3, s.before + SF_SUMS / 2 + SF_HALF, STRIDE);
+    _tile_release();
+    leave_all(&s.leaving);
+}
+
+/* The numbers matter: with zeros the loop is a fifth faster. */
+TARGET double sf_peak_amx(double seconds)
+{
+    enum { ROUNDS = 4000 };
+    sf_bf16 numbers[4][TILE / 2];
+    double best = 0, begin = sf_seconds(), now = begin;
+    for (uint32_t i = 0, x = 1; i < 4 * TILE / 2; i++, x = x * 1664525 + 1013904223)
+        numbers[i / (TILE / 2)][i % (TILE / 2)] = (sf_bf16)(0x3f00 | (x >> 24) | (x >> 8 & 0x8000));
+    FENCE();
+    _tile_loadconfig(&tiles);
+    _tile_loadd(4, numbers[0], 64);
+    _tile_loadd(5, numbers[1], 64);
+    _tile_loadd(6, numbers[2], 64);
+    _tile_loadd(7, numbers[3], 64);
+    do {
+        const double start = now;
+        for (int i = 0; i < ROUNDS; i++) {
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+        }
+        now = sf_seconds();
+        const double rate = ROUNDS * 4 * 2.0 * 16 * 16 * 32 / (now - start);
+        if (rate > best) best = rate;
+    } while (now - begin < seconds);
+    _tile_release();
+    return best;
+}
+
+#endif

@@ -1,0 +1,244 @@
+/* The BERT encoder and its training step. */
+#include "support.h"
+
+#include "base/memory.h"
+#include "base/rng.h"
+#include "model/bert.h"
+#include "nn/vector.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CLASSES = 3 };
+
+static const sf_bert_shape tiny = {.vocabulary = 40, .positions = 24, .types = 2, .layers = 2, .hidden = 12, .heads = 3, .inner = 20,
+                                   .classes = CLASSES, .activation = SF_GELU, .pool = SF_POOL_MEAN, .epsilon = 1e-5f, .tokens = 20};
+
+/* Numbers between -1 and 1. */
+static float noise(uint64_t i)
+{
+    return (float)sf_draw_below(sf_stream_of(7, 7, SF_STAGE_TRAINING), i, 0, 2000001) / 1e6f - 1;
+}
+
+static float *random_parameters(const sf_bert_layout *l, float size)
+{
+    float *p = sf_alloc_aligned(l->size, sizeof *p);
+    for (size_t i = 0; i < l->size; i++) p[i] = size * noise(i);
+    for (size_t t = 0; t < l->tensor_count; t++) /* norms near 1 */
+        if (strstr(l->tensors[t].name, "LayerNorm.weight"))
+            for (size_t i = 0; i < l->tensors[t].count; i++) p[l->tensors[t].offset + i] += 1;
+    return p;
+}
+
+/* ------------------------------------------------ a plain reference, in doubles */
+
+static void naive_linear(double *out, const double *x, const float *weight, const float *bias, size_t C, size_t OC)
+{
+    for (size_t o = 0; o < OC; o++) {
+        out[o] = (double)bias[o];
+        for (size_t c = 0; c < C; c++) out[o] += (double)weight[o * C + c] * x[c];
+    }
+}
+
+static void naive_norm(double *x, const float *weight, const float *bias, double epsilon, size_t H)
+{
+    double mean = 0, variance = 0;
+    for (size_t j = 0; j < H; j++) mean += x[j] / (double)H;
+    for (size_t j = 0; j < H; j++) variance += (x[j] - mean) * (x[j] - mean) / (double)H;
+    for (size_t j = 0; j < H; j++) x[j] = (x[j] - mean) / sqrt(variance + epsilon) * (double)weight[j] + (double)bias[j];
+}
+
+static double naive_activation(double x, sf_activation activation)
+{
+    if (activation == SF_GELU) return 0.5 * x * (1 + erf(x / sqrt(2)));
+    if (activation == SF_GELU_TANH) return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    return x > 0 ? x : 0;
+}
+
+static void naive_logits(double *logits, const sf_bert_layout *l, const float *p, const uint32_t *ids, size_t T)
+{
+    const sf_bert_shape *s = &l->shape;
+    size_t H = s->hidden, F = s->inner, d = H / s->heads;
+    double *x = calloc(T * H, sizeof *x), *qkv = calloc(T * 3 * H, sizeof *qkv), *context = calloc(T * H, sizeof *x);
+    double *scores = calloc(T, sizeof *scores), *inner = calloc(F, sizeof *inner), *y = calloc(H, sizeof *y);
+    for (size_t i = 0; i < T; i++) {
+        for (size_t j = 0; j < H; j++)
+            x[i * H + j] = (double)p[l->words + ids[i] * H + j] + (double)p[l->positions + i * H + j] + (s->types ? (double)p[l->types + j] : 0);
+        naive_norm(x + i * H, p + l->norm_weight, p + l->norm_bias, (double)s->epsilon, H);
+    }
+    for (size_t layer = 0; layer < s->layers; layer++) {
+        const sf_bert_layer *o = &l->layers[layer];
+        for (size_t i = 0; i < T; i++) naive_linear(qkv + i * 3 * H, x + i * H, p + o->qkv_weight, p + o->qkv_bias, H, 3 * H);
+        for (size_t h = 0; h < s->heads; h++)
+            for (size_t i = 0; i < T; i++) {
+                double sum = 0;
+                for (size_t k = 0; k < T; k++) {
+                    scores[k] = 0;
+                    for (size_t j = 0; j < d; j++) scores[k] += qkv[i * 3 * H + h * d + j] * qkv[k * 3 * H + H + h * d + j];
+                    sum += scores[k] = exp(scores[k] / sqrt((double)d));
+                }
+                for (size_t j = 0; j < d; j++) {
+                    context[i * H + h * d + j] = 0;
+                    for (size_t k = 0; k < T; k++) context[i * H + h * d + j] += scores[k] / sum * qkv[k * 3 * H + 2 * H + h * d + j];
+                }
+            }
+        for (size_t i = 0; i < T; i++) {
+            double *row = x + i * H;
+            naive_linear(y, context + i * H, p + o->attention_weight, p + o->attention_bias, H, H);
+            for (size_t j = 0; j < H; j++) row[j] += y[j];
+            naive_norm(row, p + o->norm1_weight, p + o->norm1_bias, (double)s->epsilon, H);
+            naive_linear(inner, row, p + o->inner_weight, p + o->inner_bias, H, F);
+            for (size_t j = 0; j < F; j++) inner[j] = naive_activation(inner[j], s->activation);
+            naive_linear(y, inner, p + o->outer_weight, p + o->outer_bias, F, H);
+            for (size_t j = 0; j < H; j++) row[j] += y[j];
+            naive_norm(row, p + o->norm2_weight, p + o->norm2_bias, (double)s->epsilon, H);
+        }
+    }
+    memcpy(y, x, H * sizeof *y);
+    if (s->pool == SF_POOL_MEAN)
+        for (size_t j = 0; j < H; j++) {
+            y[j] = 0;
+            for (size_t i = 0; i < T; i++) y[j] += x[i * H + j] / (double)T;
+        }
+    if (s->pool == SF_POOL_POOLER) {
+        naive_linear(context, y, p + l->pooler_weight, p + l->pooler_bias, H, H);
+        for (size_t j = 0; j < H; j++) y[j] = s->pooler_relu ? fmax(0, context[j]) : tanh(context[j]);
+    }
+    naive_linear(logits, y, p + l->classifier_weight, p + l->classifier_bias, H, s->classes);
+    free(x), free(qkv), free(context), free(scores), free(inner), free(y);
+}
+
+/* ------------------------------------------------------------------- batches */
+
+typedef struct texts {
+    uint32_t ids[200];
+    size_t offsets[9];
+    int labels[8];
+    sf_bert_batch batch;
+} texts;
+
+/* `count` texts of different lengths, up to `longest` pieces. */
+static void make_texts(texts *t, const sf_bert_shape *shape, size_t count, size_t longest)
+{
+    *t = (texts){.batch = {t->ids, t->offsets, count}};
+    for (size_t i = 0; i < count; i++) {
+        size_t length = 2 + (i * 7 + 3) % (longest - 1);
+        t->offsets[i + 1] = t->offsets[i] + length;
+        for (size_t k = 0; k < length; k++) t->ids[t->offsets[i] + k] = (uint32_t)((i * 31 + k * 17 + k * k) % shape->vocabulary);
+        t->labels[i] = (int)(i % shape->classes);
+    }
+}
+
+static void compare_forward(const sf_bert_shape *shape, sf_dtype type, double tolerance)
+{
+    sf_bert_layout l;
+    sf_bert_net *net = NULL;
+    sf_bert_scratch *scratch = NULL;
+    texts t;
+    float features[8 * 64], logits[8 * CLASSES], one[64];
+    double expected[CLASSES];
+    assert_int_equal(sf_bert_layout_make(&l, shape), 0);
+    float *p = random_parameters(&l, 0.4f);
+    make_texts(&t, shape, 8, shape->tokens);
+    assert_int_equal(sf_bert_net_new(&net, &l, p, type, 1, NULL), SAFER_OK);
+    assert_int_equal(sf_bert_scratch_new(&scratch, net, NULL), SAFER_OK);
+    sf_bert_features(features, net, &t.batch, scratch);
+    sf_bert_logits(logits, net, features, 8);
+    for (size_t i = 0; i < 8; i++) {
+        naive_logits(expected, &l, p, t.ids + t.offsets[i], t.offsets[i + 1] - t.offsets[i]);
+        for (size_t c = 0; c < CLASSES; c++)
+            if (!(fabs(expected[c] - (double)logits[i * CLASSES + c]) <= tolerance))
+                fail_msg("text %zu, class %zu: %g instead of %g", i, c, (double)logits[i * CLASSES + c], expected[c]);
+        /* Alone, the text gives the same bits. */
+        size_t offsets[2] = {0, t.offsets[i + 1] - t.offsets[i]};
+        sf_bert_batch alone = {t.ids + t.offsets[i], offsets, 1};
+        sf_bert_features(one, net, &alone, scratch);
+        assert_memory_equal(one, features + i * shape->hidden, shape->hidden * sizeof *one);
+    }
+    sf_bert_scratch_free(scratch);
+    sf_bert_net_free(net);
+    sf_bert_layout_free(&l);
+    free(p);
+}
+
+static void forward_equals_the_reference(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < 6; variant++) {
+        sf_bert_shape shape = tiny;
+        if (variant == 1) shape.pool = SF_POOL_CLS, shape.activation = SF_RELU;
+        if (variant == 2) shape.pool = SF_POOL_POOLER, shape.activation = SF_GELU_TANH;
+        if (variant == 3) shape.pool = SF_POOL_POOLER, shape.pooler_relu = 1, shape.types = 0;
+        if (variant == 4) shape.hidden = 32, shape.heads = 1, shape.inner = 33;
+        if (variant == 5) shape.layers = 1, shape.hidden = 33, shape.heads = 11, shape.inner = 64;
+        compare_forward(&shape, SF_F32, 2e-5);
+        compare_forward(&shape, SF_BF16, 0.1);
+    }
+}
+
+/* ------------------------------------------------------------------ gradients */
+
+static double loss_of(const sf_bert_layout *l, const float *p, const texts *t)
+{
+    double sum = 0, logits[CLASSES];
+    for (size_t i = 0; i < t->batch.count; i++) {
+        double total = 0;
+        naive_logits(logits, l, p, t->ids + t->offsets[i], t->offsets[i + 1] - t->offsets[i]);
+        for (size_t c = 0; c < CLASSES; c++) total += exp(logits[c]);
+        sum += log(total) - logits[t->labels[i]];
+    }
+    return sum;
+}
+
+/* Against finite differences of the reference in doubles: a few elements of every tensor. */
+static void gradients_equal_differences(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < 4; variant++) {
+        sf_bert_shape shape = tiny;
+        sf_bert_layout l;
+        sf_bert_step *step = NULL;
+        texts t;
+        if (variant == 1) shape.pool = SF_POOL_CLS, shape.activation = SF_RELU;
+        if (variant == 2) shape.pool = SF_POOL_POOLER, shape.activation = SF_GELU_TANH;
+        if (variant == 3) shape.pool = SF_POOL_POOLER, shape.pooler_relu = 1, shape.types = 0;
+        sf_bert_options options = {.layers = SIZE_MAX, .type = SF_F32, .threads = 2, .seed = 1};
+        assert_int_equal(sf_bert_layout_make(&l, &shape), 0);
+        float *p = random_parameters(&l, 0.4f);
+        make_texts(&t, &shape, 5, shape.tokens);
+        assert_int_equal(sf_bert_step_new(&step, &l, p, &options, 5, 100, NULL), SAFER_OK);
+        double loss = sf_bert_step_gradient(step, &t.batch, t.labels, 1), expected_loss = loss_of(&l, p, &t);
+        assert_true(fabs(loss - expected_loss) < 1e-4 * expected_loss);
+        const float *gradient = sf_bert_step_read(step);
+        for (size_t k = 0; k < l.tensor_count; k++) {
+            const sf_bert_tensor *tensor = &l.tensors[k];
+            double worst = 0, largest = 0;
+            for (size_t i = 0; i < tensor->count; i += 1 + tensor->count / 23) {
+                size_t at = tensor->offset + i;
+                float kept = p[at], up, down;
+                double h = 1e-3;
+                p[at] = up = kept + (float)h;
+                double above = loss_of(&l, p, &t);
+                p[at] = down = kept - (float)h;
+                double below = loss_of(&l, p, &t);
+                p[at] = kept;
+                double slope = (above - below) / ((double)up - (double)down) / 5, error = fabs(slope - (double)gradient[at]);
+                worst = error > worst ? error : worst;
+                largest = fabs(slope) > largest ? fabs(slope) : largest;
+            }
+            if (!(worst <= 1e-3 * largest + 2e-6)) fail_msg("variant %d, %s: off by %g of %g", variant, tensor->name, worst, largest);
+        }
+        sf_bert_step_free(step);
+        sf_bert_layout_free(&l);
+        free(p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward_equals_the_reference),
+        cmocka_unit_test(gradients_equal_differences),
+    };
+    return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
+}

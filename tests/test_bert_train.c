@@ -1,0 +1,351 @@
+/* Training bert, and the trained model: it learns; the same file for any number of threads
+ * and after any stop; draws answer as their texts do; it says what is wrong. */
+#define _GNU_SOURCE
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "certify/sampler.h"
+#include "model/bert.h"
+#include "model/train.h"
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t state = 11;
+
+static uint32_t below(uint32_t bound)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)((state >> 33) % bound);
+}
+
+/* A small encoder with random weights and a vocabulary of letters and some words. */
+static const char *make_encoder(void)
+{
+    safer_error error = {0};
+    sf_wordpiece *wordpiece = NULL;
+    sf_bert_layout layout;
+    sf_bert_shape shape = {.positions = 40, .types = 2, .layers = 2, .hidden = 16, .heads = 2, .inner = 24, .activation = SF_GELU,
+                           .pool = SF_POOL_MEAN, .epsilon = 1e-6f, .tokens = 24};
+    const sf_wordpiece_options options = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};
+    sf_buffer vocabulary = {0};
+    const char *path = temporary("encoder.safetensors");
+    assert_int_equal(sf_buffer_add_string(&vocabulary, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n"), 0);
+    for (char c = 'a'; c <= 'z'; c++) assert_int_equal(sf_buffer_format(&vocabulary, "%c\n##%c\n", c, c), 0);
+    assert_int_equal(sf_buffer_add_string(&vocabulary, "good\nfine\ngreat\nbad\npoor\nawful\nfilm\nmovie\nthe\nwas\nplot\n!\n.\n##ing\n"), 0);
+    assert_ok(sf_wordpiece_new(&wordpiece, vocabulary.bytes, vocabulary.length, &options, "vocabulary", &error));
+    shape.vocabulary = sf_wordpiece_size(wordpiece);
+    assert_int_equal(sf_bert_layout_make(&layout, &shape), 0);
+    float *p = sf_alloc_aligned(layout.size, sizeof *p);
+    for (size_t i = 0; i < layout.size; i++) p[i] = ((float)below(2000) / 1000 - 1) * 0.3f;
+    for (size_t t = 0; t < layout.tensor_count; t++)
+        if (strstr(layout.tensors[t].name, "LayerNorm.weight"))
+            for (size_t i = 0; i < layout.tensors[t].count; i++) p[layout.tensors[t].offset + i] += 1;
+    assert_ok(sf_bert_save(path, &layout, p, wordpiece, NULL, NULL, &error));
+    free(p);
+    sf_bert_layout_free(&layout);
+    sf_wordpiece_free(wordpiece);
+    sf_buffer_free(&vocabulary);
+    return path;
+}
+
+static safer_data *make_data(size_t rows)
+{
+    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
+    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
+    safer_error error = {0};
+    safer_data *data = NULL;
+    sf_buffer out = {0};
+    for (size_t i = 0; i < rows; i++) {
+        int label = i % 2 == 0;
+        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
+        for (size_t k = 0, words = 3 + below(9); k < words; k++)
+            assert_int_equal(sf_buffer_format(&out, "%s%s", k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)], below(5) ? " " : "! "), 0);
+        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
+    }
+    assert_ok(safer_data_load(&data, write_temporary("train.tsv", out.bytes, out.length), NULL, &error));
+    sf_buffer_free(&out);
+    return data;
+}
+
+static safer_lexicon *make_lexicon(const char *kernel)
+{
+    static const char table[] = "good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n";
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    safer_lexicon_options options = safer_lexicon_options_default();
+    options.table = write_temporary("table.tsv", table, sizeof table - 1);
+    options.kernel = kernel;
+    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
+    return lexicon;
+}
+
+static safer_train_options small_options(const char *encoder, const safer_data *data, const safer_lexicon *lexicon)
+{
+    safer_train_options o = safer_train_options_default();
+    o.arch = "bert";
+    o.encoder = encoder;
+    o.train = data;
+    o.lexicon = lexicon;
+    o.rate = 0.003;
+    o.batch = 8;
+    o.epochs = 3;
+    o.threads = 1;
+    o.train_layers = "all";
+    return o;
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    safer_error error = {0};
+    sf_file left = {0}, right = {0};
+    assert_ok(sf_file_map(&left, a, &error));
+    assert_ok(sf_file_map(&right, b, &error));
+    assert_int_equal(left.length, right.length);
+    assert_memory_equal(left.bytes, right.bytes, left.length);
+    sf_file_free(&left);
+    sf_file_free(&right);
+}
+
+static void threads_do_not_matter(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(80);
+    safer_lexicon *lexicon = make_lexicon("component");
+    const char *encoder = make_encoder(), *one = temporary("one"), *more = temporary("more");
+    for (int i = 0; i < 3; i++) {
+        safer_train_options o = small_options(encoder, data, lexicon);
+        o.epochs = 2;
+        if (i == 1) o.train_layers = "1";
+        if (i == 2) o.precision = "f32", o.pool = "cls";
+        assert_ok(safer_train(one, &o, NULL, &error));
+        for (int threads = 2; threads <= 5; threads += 3) {
+            o.threads = threads;
+            assert_ok(safer_train(more, &o, NULL, &error));
+            assert_same_file(one, more);
+        }
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static float *read_parameters(const char *path, sf_bert_checkpoint *c)
+{
+    safer_error error = {0};
+    assert_ok(sf_bert_checkpoint_open(c, path, &error));
+    return c->parameters;
+}
+
+/* What lies below the trained layers stays as it was, to the last bit. */
+static void frozen_layers_stay(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(40);
+    const char *encoder = make_encoder(), *output = temporary("frozen"), *layers[] = {"0", "1", "2", "all"};
+    sf_bert_checkpoint before = {0}, after = {0};
+    float *p = read_parameters(encoder, &before);
+    for (int i = 0; i < 4; i++) {
+        safer_train_options o = small_options(encoder, data, NULL);
+        o.epochs = 1;
+        o.train_layers = layers[i];
+        assert_ok(safer_train(output, &o, NULL, &error));
+        float *q = read_parameters(output, &after);
+        size_t trained = i == 0 ? before.layout.size : i == 3 ? 0 : before.layout.layers[2 - i].qkv_weight;
+        assert_memory_equal(p, q, trained * sizeof *p);
+        for (size_t t = 0; t < before.layout.tensor_count; t++) {
+            const sf_bert_tensor *tensor = &before.layout.tensors[t];
+            int changed = memcmp(p + tensor->offset, q + tensor->offset, tensor->count * sizeof *p) != 0;
+            if (changed != (tensor->offset >= trained) && !strstr(tensor->name, "key.bias")) /* whose gradient is 0 */
+                fail_msg("training %s layers: %s %s", layers[i], tensor->name, changed ? "changed" : "stayed");
+        }
+        sf_bert_checkpoint_free(&after);
+    }
+    sf_bert_checkpoint_free(&before);
+    safer_data_free(data);
+}
+
+/* Cancels when the stage says this. */
+typedef struct stopper {
+    const char *when;
+    uint64_t at; /* or when so much is done */
+} stopper;
+
+static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    stopper *s = context;
+    (void)total;
+    usleep(110000); /* the meter speaks ten times a second: make it speak every time */
+    return (s->when && strstr(stage, s->when) != NULL) || (s->at && done >= s->at);
+}
+
+static void stopped_runs_go_on(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(40); /* 36 to learn from: five steps an epoch */
+    safer_lexicon *lexicon = make_lexicon("component");
+    const char *encoder = make_encoder(), *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
+    for (int i = 0; i < 2; i++) {
+        safer_train_options o = small_options(encoder, data, lexicon);
+        stopper s = {0};
+        o.train_layers = i ? "0" : "all";
+        assert_ok(safer_train(whole, &o, NULL, &error));
+        o.progress = (safer_progress){stop, &s};
+        o.resume = 1;
+        const uint64_t stops[] = {8, 24, 36, 70, 108};
+        for (int k = 0; k < 5; k++) {
+            s.at = stops[k];
+            assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
+            assert_int_equal(access(checkpoint, F_OK), 0);
+            assert_int_not_equal(access(parts, F_OK), 0);
+        }
+        s.at = 0;
+        safer_train_options other = o;
+        other.rate = 0.004;
+        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
+        assert_ok(safer_train(parts, &o, NULL, &error));
+        assert_same_file(whole, parts);
+        assert_int_not_equal(access(checkpoint, F_OK), 0);
+        unlink(parts);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static void it_learns_and_answers(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(200);
+    safer_lexicon *lexicon = make_lexicon("component");
+    const char *encoder = make_encoder(), *output = temporary("learned");
+    safer_train_options o = small_options(encoder, data, lexicon);
+    safer_train_report report;
+    safer_model *model = NULL;
+    o.epochs = 8;
+    assert_ok(safer_train(output, &o, &report, &error));
+    assert_true(report.dev_accuracy > 0.95);
+    assert_int_equal(report.texts, 180);
+    assert_ok(safer_model_open(&model, output, &error));
+    assert_string_equal(safer_model_arch(model), "bert");
+    assert_string_equal(safer_model_label(model, 1), "1");
+    assert_non_null(strstr(safer_model_trained_with(model), "component"));
+
+    /* Draws answer as their rendered texts do; so does the whole run in either precision. */
+    const char *texts[] = {"the good film was a plot", "GOOD!bad Film123plot", "", "poor\xe2\x80\x8b" "fine film-film", "a b c"};
+    for (int precision = 0; precision < 2; precision++) {
+        void *scratch = NULL;
+        assert_ok(safer_model_set_precision(model, precision ? "f32" : "bf16", &error));
+        assert_ok(model->class->scratch_new(model, &scratch, &error));
+        for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+            sf_slots slots = {0};
+            sf_sampler sampler = {0};
+            void *prepared = NULL;
+            uint32_t draws[40 * 8];
+            int labels[40], label;
+            assert_ok(sf_slots_read(&slots, lexicon, texts[i], strlen(texts[i]), &error));
+            assert_ok(sf_sampler_prepare(&sampler, &slots, lexicon, &error));
+            assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
+            assert_int_equal(model->class->visible(prepared), slots.slot_count);
+            sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, 40);
+            assert_ok(model->class->sample(model, prepared, draws, 40, labels, scratch, &error));
+            for (size_t k = 0; k < 40; k++) {
+                sf_buffer text = {0};
+                assert_int_equal(sf_slots_render(&text, &slots, lexicon, draws + k * slots.slot_count), 0);
+                sf_span span = {text.bytes ? text.bytes : "", text.length};
+                assert_ok(model->class->classify(model, &span, 1, &label, NULL, scratch, &error));
+                assert_int_equal(label, labels[k]);
+                sf_buffer_free(&text);
+            }
+            model->class->release(prepared);
+            sf_slots_free(&slots);
+            sf_sampler_free(&sampler);
+        }
+        model->class->scratch_free(scratch);
+    }
+    assert_fails(safer_model_set_precision(model, "f16", &error), SAFER_INVALID, "bf16 or f32");
+    safer_model_free(model);
+
+    /* What is trained can be trained on: with the same labels the head stays. */
+    o.encoder = output;
+    o.epochs = 1;
+    o.rate = 1e-9;
+    assert_ok(safer_train(temporary("again"), &o, &report, &error));
+    assert_true(report.dev_accuracy > 0.95);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static void mistakes_are_named(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(40);
+    const char *encoder = make_encoder(), *output = temporary("mistake");
+    safer_train_options o = small_options(NULL, data, NULL);
+    safer_model *model = NULL;
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "encoder is not given");
+    o.encoder = temporary("nowhere");
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_SYSTEM, "nowhere");
+    o.encoder = encoder;
+    o.tokens = 41;
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "40 positions");
+    o.tokens = 2;
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "tokens is 2");
+    o.tokens = 0;
+    o.train_layers = "3";
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "2 layers");
+    o.train_layers = "some";
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "train_layers is \"some\"");
+    o.train_layers = "0";
+    o.pool = "max";
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "mean or cls");
+    o.pool = NULL;
+    o.precision = "f64";
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "precision is \"f64\"");
+    assert_fails(safer_model_open(&model, encoder, &error), SAFER_INPUT, "without a classifier");
+    safer_data_free(data);
+}
+
+typedef struct attempt {
+    safer_train_options options;
+    const char *output;
+} attempt;
+
+static safer_status train_and_open(void *context, safer_error *error)
+{
+    const attempt *a = context;
+    safer_model *model = NULL;
+    int label;
+    const char *text = "a good film";
+    size_t length = 11;
+    safer_status status = safer_train(a->output, &a->options, NULL, error);
+    if (status == SAFER_OK) status = safer_model_open(&model, a->output, error);
+    if (status == SAFER_OK) status = safer_model_classify(model, &text, &length, 1, &label, NULL, error);
+    safer_model_free(model);
+    return status;
+}
+
+static void memory_may_be_out(void **unused)
+{
+    (void)unused;
+    safer_data *data = make_data(20);
+    attempt a = {small_options(make_encoder(), data, NULL), temporary("memory")};
+    a.options.epochs = 1;
+    check_every_allocation(train_and_open, &a);
+    safer_data_free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(frozen_layers_stay),   cmocka_unit_test(stopped_runs_go_on),
+        cmocka_unit_test(it_learns_and_answers), cmocka_unit_test(mistakes_are_named),   cmocka_unit_test(memory_may_be_out),
+    };
+    return cmocka_run_group_tests_name("bert training", tests, NULL, NULL);
+}

