@@ -6,6 +6,7 @@
 #include "model/bert.h"
 #include "nn/vector.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -234,11 +235,72 @@ static void gradients_equal_differences(void **state)
     }
 }
 
+/* ------------------------------------------- TensorFlow.js (scripts/golden-bert) */
+
+static size_t number(const json_t *object, const char *key) { return (size_t)json_integer_value(json_object_get(object, key)); }
+
+static double element(const json_t *list, size_t i) { return json_number_value(json_array_get(list, i)); }
+
+static void another_implementation_agrees(void **state)
+{
+    (void)state;
+    json_error_t problem;
+    json_t *golden = json_load_file(SOURCE_DIR "/tests/golden/bert.json", 0, &problem), *s = json_object_get(golden, "shape");
+    assert_non_null(golden);
+    sf_bert_shape shape = {.vocabulary = number(s, "vocabulary"), .positions = number(s, "positions"), .types = number(s, "types"),
+                           .layers = number(s, "layers"), .hidden = number(s, "hidden"), .heads = number(s, "heads"),
+                           .inner = number(s, "inner"), .classes = number(s, "classes"), .activation = SF_GELU, .pool = SF_POOL_POOLER,
+                           .epsilon = (float)json_real_value(json_object_get(s, "epsilon")), .tokens = number(s, "positions")};
+    sf_bert_layout l;
+    assert_int_equal(sf_bert_layout_make(&l, &shape), 0);
+    const json_t *parameters = json_object_get(golden, "parameters"), *lists = json_object_get(golden, "texts");
+    const json_t *slopes = json_object_get(golden, "gradient");
+    assert_int_equal(json_array_size(parameters), l.size);
+    assert_int_equal(json_array_size(slopes), l.size);
+    float *p = sf_alloc_aligned(l.size, sizeof *p);
+    for (size_t i = 0; i < l.size; i++) p[i] = (float)element(parameters, i);
+    texts t = {.batch = {t.ids, t.offsets, json_array_size(lists)}};
+    for (size_t i = 0; i < t.batch.count; i++) {
+        const json_t *ids = json_array_get(lists, i);
+        t.labels[i] = (int)element(json_object_get(golden, "labels"), i);
+        t.offsets[i + 1] = t.offsets[i] + json_array_size(ids);
+        for (size_t k = 0; k < json_array_size(ids); k++) t.ids[t.offsets[i] + k] = (uint32_t)element(ids, k);
+    }
+    sf_bert_options options = {.layers = SIZE_MAX, .type = SF_F32, .threads = 1, .seed = 1};
+    sf_bert_step *step = NULL;
+    sf_bert_scratch *scratch = NULL;
+    assert_int_equal(sf_bert_step_new(&step, &l, p, &options, 8, 100, NULL), SAFER_OK);
+    assert_int_equal(sf_bert_scratch_new(&scratch, sf_bert_step_net(step), NULL), SAFER_OK);
+    float features[8 * 64], logits[8 * CLASSES];
+    sf_bert_features(features, sf_bert_step_net(step), &t.batch, scratch);
+    sf_bert_logits(logits, sf_bert_step_net(step), features, t.batch.count);
+    for (size_t i = 0; i < t.batch.count; i++)
+        for (size_t c = 0; c < shape.classes; c++)
+            assert_true(fabs((double)logits[i * shape.classes + c] - element(json_array_get(json_object_get(golden, "logits"), i), c)) < 1e-5);
+    double loss = sf_bert_step_gradient(step, &t.batch, t.labels, 1) / (double)t.batch.count;
+    assert_true(fabs(loss - json_real_value(json_object_get(golden, "loss"))) < 1e-5);
+    const float *gradient = sf_bert_step_read(step);
+    for (size_t k = 0; k < l.tensor_count; k++) {
+        double off = 0, size = 0;
+        for (size_t i = l.tensors[k].offset; i < l.tensors[k].offset + l.tensors[k].count; i++) {
+            off += pow((double)gradient[i] - element(slopes, i), 2);
+            size += pow(element(slopes, i), 2);
+        }
+        if (!(sqrt(off) <= 1e-4 * sqrt(size) + 1e-7)) fail_msg("%s: the gradient is off by %g of %g", l.tensors[k].name, sqrt(off), sqrt(size));
+    }
+    sf_bert_scratch_free(scratch);
+    sf_bert_step_free(step);
+    sf_bert_layout_free(&l);
+    free(p);
+    json_decref(golden);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_equals_the_reference),
         cmocka_unit_test(gradients_equal_differences),
+        cmocka_unit_test(another_implementation_agrees),
     };
     return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
 }

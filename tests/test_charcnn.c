@@ -37,8 +37,9 @@ static sf_charcnn_layout make_layout(size_t characters, size_t features, size_t 
 /* Numbers that neither vanish nor grow from layer to layer. */
 static float *random_parameters(const sf_charcnn_layout *l)
 {
-    float *p = malloc(l->size * sizeof *p);
+    float *p = malloc(l->trained * sizeof *p);
     assert_non_null(p);
+    for (size_t i = l->size; i < l->trained; i++) p[i] = 1 + noise() / 2;
     for (size_t i = 0; i < l->tensor_count; i++) {
         const size_t *shape = l->tensors[i].shape;
         double inputs = l->tensors[i].rank == 1 ? 20 : l->tensors[i].rank == 2 ? (double)(i + 2 == l->tensor_count ? shape[1] : shape[0])
@@ -125,6 +126,24 @@ static void naive_logits(double *logits, const sf_charcnn_layout *l, const doubl
     free(y);
     free(h);
     free(first);
+}
+
+/* What the trained numbers stand for: column by column, as the header says. */
+static void naive_scale(double *w, const sf_charcnn_layout *l, const double *trained)
+{
+    memcpy(w, trained, l->size * sizeof *w);
+    for (size_t i = 0; i < SF_CHARCNN_MATRICES; i++) {
+        const size_t F = l->shape.features, H = l->shape.hidden, at = i < 5 ? l->conv_weight[i + 1] : l->hidden_weight[i - 5];
+        const size_t N = i < 5 ? F : H, n = i == 0 ? 7 * F : i < 5 ? 3 * F : i == 5 ? l->inputs : H;
+        const double m = i < 2 || i == 5 ? 1.26 : 0.5;
+        for (size_t o = 0; o < N; o++) {
+            double mean = 0, squares = 0;
+            for (size_t k = 0; k < n; k++) mean += trained[at + k * N + o] / (double)n;
+            for (size_t k = 0; k < n; k++) squares += pow(trained[at + k * N + o] - mean, 2) / (double)n;
+            for (size_t k = 0; k < n; k++)
+                w[at + k * N + o] = trained[l->gains[i] + o] * (trained[at + k * N + o] - mean) / sqrt(squares * (double)n * m);
+        }
+    }
 }
 
 /* --------------------------------------------------------------- characters */
@@ -568,9 +587,11 @@ static void slots_behind_the_end_are_not_visible(void **unused)
 
 enum { BATCH = 19, CLASSES = 3 }; /* more than one group of texts */
 
-static double naive_loss(const sf_charcnn_layout *l, const double *w, const sf_charcnn_batch *batch, const float *masks, double smoothing)
+static double naive_loss(const sf_charcnn_layout *l, const double *trained, const sf_charcnn_batch *batch, const float *masks,
+                         double smoothing)
 {
-    double loss = 0, logits[CLASSES];
+    double loss = 0, logits[CLASSES], *w = zeros(l->size, sizeof *w);
+    naive_scale(w, l, trained);
     const size_t K = l->shape.classes;
     for (size_t b = 0; b < batch->count; b++) {
         double sum = 0, mean = 0;
@@ -581,6 +602,7 @@ static double naive_loss(const sf_charcnn_layout *l, const double *w, const sf_c
         }
         loss += log(sum) - (1 - smoothing) * logits[batch->labels[b]] - smoothing * mean;
     }
+    free(w);
     return loss;
 }
 
@@ -603,13 +625,13 @@ static void check_gradients(size_t L, size_t F, size_t H, float dropout, float s
     safer_error error = {0};
     sf_charcnn_layout l = make_layout(L, F, H, CLASSES);
     float *w = random_parameters(&l), *masks = zeros(count * 2 * H, sizeof *masks);
-    double *exact = zeros(l.size, sizeof *exact), loss, want;
+    double *exact = zeros(l.trained, sizeof *exact), loss, want;
     uint8_t *codes = zeros(count * L, 1);
     size_t lengths[BATCH];
     int labels[BATCH];
     sf_charcnn_step *step = NULL;
     const float *gradient = NULL;
-    for (size_t i = 0; i < l.size; i++) exact[i] = (double)w[i];
+    for (size_t i = 0; i < l.trained; i++) exact[i] = (double)w[i];
     for (size_t i = 0; i < count; i++) {
         random_codes(codes + i * L, lengths[i] = i == 0 ? L : i == 1 ? 40 : i == 2 ? 0 : some_length(16 + i, L), L);
         labels[i] = (int)below(CLASSES);
@@ -622,10 +644,12 @@ static void check_gradients(size_t L, size_t F, size_t H, float dropout, float s
     read_masks(masks, dropout, 5, 3, count, H);
     want = naive_loss(&l, exact, &batch, masks, (double)smoothing);
     if (!(fabs(loss - want) < 1e-4 * want)) fail_msg("loss %g, definition %g", loss, want);
-    for (size_t t = 0; t < l.tensor_count; t++) {
+    for (size_t t = 0; t <= l.tensor_count; t++) { /* the gains last */
+        const size_t first = t < l.tensor_count ? l.tensors[t].offset : l.size, count_of = t < l.tensor_count ? l.tensors[t].count : l.trained - l.size;
+        const char *name = t < l.tensor_count ? l.tensors[t].name : "gains";
         size_t alive = 0, off = 0;
         for (size_t k = 0; k < tries || (k < 50 * tries && alive < 3); k++) {
-            const size_t i = l.tensors[t].offset + below((uint32_t)l.tensors[t].count);
+            const size_t i = first + below((uint32_t)count_of);
             const double h = 1e-6, at = exact[i];
             exact[i] = at + h;
             double up = naive_loss(&l, exact, &batch, masks, (double)smoothing);
@@ -637,8 +661,8 @@ static void check_gradients(size_t L, size_t F, size_t H, float dropout, float s
             off += !(fabs(want - (double)gradient[i]) < 1e-6 + 1e-3 * fabs(want));
             alive += want != 0;
         }
-        if (off > tries / 20) fail_msg("%s: %zu of %zu gradients differ", l.tensors[t].name, off, tries);
-        if (!alive) fail_msg("%s: nothing was tested", l.tensors[t].name);
+        if (off > tries / 20) fail_msg("%s: %zu of %zu gradients differ", name, off, tries);
+        if (!alive) fail_msg("%s: nothing was tested", name);
     }
     sf_charcnn_step_free(step);
     free(w);
@@ -663,12 +687,12 @@ static void blank_texts_have_gradients(void **unused)
     safer_error error = {0};
     sf_charcnn_layout l = make_layout(130, 16, 6, CLASSES);
     float *w = random_parameters(&l);
-    double *exact = zeros(l.size, sizeof *exact), loss;
+    double *exact = zeros(l.trained, sizeof *exact), loss;
     uint8_t codes[2 * 130] = {0};
     const size_t lengths[] = {0, 100}; /* the second is as blank, but is not told so */
     const int labels[] = {1, 2};
     sf_charcnn_step *step = NULL;
-    for (size_t i = 0; i < l.size; i++) exact[i] = (double)w[i];
+    for (size_t i = 0; i < l.trained; i++) exact[i] = (double)w[i];
     sf_charcnn_batch batch = {codes, lengths, labels, 2};
     sf_charcnn_options options = {.type = SF_F32, .threads = 1};
     assert_ok(sf_charcnn_step_new(&step, &l, &options, 2, &error));
@@ -711,13 +735,13 @@ static void gradients_keep_their_direction(void **unused)
         sf_charcnn_options options = {.type = i == 0 ? SF_F32 : SF_BF16, .dropout = 0.5f, .threads = i == 2 ? 3 : 1, .seed = 1,
                                       .clip = i == 3 ? 1e-3 : i == 4 ? 1e9 : 0};
         sf_charcnn_step *step = NULL;
-        kept[i] = zeros(l.size, sizeof *kept[i]);
+        kept[i] = zeros(l.trained, sizeof *kept[i]);
         assert_ok(sf_charcnn_step_new(&step, &l, &options, TEXTS, &error));
-        memcpy(kept[i], sf_charcnn_step_gradient(&losses[i], step, w, &batch, 1), l.size * sizeof *kept[i]);
+        memcpy(kept[i], sf_charcnn_step_gradient(&losses[i], step, w, &batch, 1), l.trained * sizeof *kept[i]);
         sf_charcnn_step_free(step);
     }
-    assert_memory_equal(kept[1], kept[2], l.size * sizeof(float));
-    assert_memory_equal(kept[1], kept[4], l.size * sizeof(float));
+    assert_memory_equal(kept[1], kept[2], l.trained * sizeof(float));
+    assert_memory_equal(kept[1], kept[4], l.trained * sizeof(float));
     assert_true(losses[1] == losses[2] && fabs(losses[0] - losses[1]) < 0.02 * losses[0]);
     for (size_t t = 0; t < l.tensor_count; t++) {
         double ab = 0, aa = 0, bb = 0;
@@ -729,12 +753,12 @@ static void gradients_keep_their_direction(void **unused)
         if (!(ab / sqrt(aa * bb) > 0.97)) fail_msg("%s: cosine %g", l.tensors[t].name, ab / sqrt(aa * bb));
     }
     double norm = 0, plain = 0;
-    for (size_t i = 0; i < l.size; i++) {
+    for (size_t i = 0; i < l.trained; i++) {
         norm += (double)kept[3][i] * (double)kept[3][i];
         plain += (double)kept[1][i] * (double)kept[1][i];
     }
     assert_true(fabs(sqrt(norm) - 1e-3) < 1e-6 && plain > 1e-4);
-    for (size_t i = 0; i < l.size; i++)
+    for (size_t i = 0; i < l.trained; i++)
         assert_true(fabs((double)kept[3][i] - (double)kept[1][i] * 1e-3 / sqrt(plain)) <= 1e-6 * fabs((double)kept[3][i]) + 1e-12);
     for (int i = 0; i < 5; i++) free(kept[i]);
     free(w);
@@ -782,7 +806,7 @@ static safer_train_options small_options(const safer_data *data, const safer_lex
     return o;
 }
 
-static const sf_charcnn_plan small_plan = {.features = 32, .hidden = 24, .smoothing = 0};
+static const sf_charcnn_plan small_plan = {.features = 32, .hidden = 24, .blanked = 0.05, .moved = 0.5, .shift = 4};
 
 static safer_status train(const char *output, const safer_train_options *o, safer_train_report *report, safer_error *error)
 {
@@ -1074,8 +1098,8 @@ static void bad_files_are_refused(void **unused)
         {"{\"characters\":150,\"features\":16,\"hidden\":7.5}", "hidden"},
         {"{\"characters\":150,\"features\":32,\"hidden\":7}", "conv.0.weight"},
         {"{\"characters\":65536,\"features\":65536,\"hidden\":65536}", "conv.0.weight"},
-        {"{\"characters\":180,\"features\":16,\"hidden\":7}", "hidden.0.weight"},
-        {"{\"characters\":150,\"features\":16,\"hidden\":8}", "hidden.0.weight"},
+        {"{\"characters\":180,\"features\":16,\"hidden\":7}", "dense.0.weight"},
+        {"{\"characters\":150,\"features\":16,\"hidden\":8}", "dense.0.weight"},
     };
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
         assert_fails(open_model(&model, spoil(path, "config", 3, configs[i].config), &error), SAFER_INPUT, configs[i].says);

@@ -291,7 +291,7 @@ static uint32_t bits(sf_view v, size_t row, size_t column)
  * whichever type and stride, and whatever the other rows hold: NaN, for one. */
 static void rows_are_independent(void **unused)
 {
-    static const size_t depths[] = {31, 32, 77, 384, 385, 800};
+    static const size_t depths[] = {31, 32, 77, 384, 385, 800, 1600};
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++)
         for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)

@@ -55,11 +55,16 @@ void sf_charcnn_layout_make(sf_charcnn_layout *out, const sf_charcnn_shape *shap
     }
     l.convolutions = l.size;
     for (size_t i = 0; i < 2; i++) {
-        l.hidden_weight[i] = add_tensor(&l, "hidden", i, "weight", 2, i ? H : l.inputs, H, 0);
-        l.hidden_bias[i] = add_tensor(&l, "hidden", i, "bias", 1, H, 0, 0);
+        l.hidden_weight[i] = add_tensor(&l, "dense", i, "weight", 2, i ? H : l.inputs, H, 0);
+        l.hidden_bias[i] = add_tensor(&l, "dense", i, "bias", 1, H, 0, 0);
     }
     l.output_weight = add_tensor(&l, "output", SIZE_MAX, "weight", 2, K, H, 0);
     l.output_bias = add_tensor(&l, "output", SIZE_MAX, "bias", 1, K, 0, 0);
+    l.trained = l.size;
+    for (size_t i = 0; i < SF_CHARCNN_MATRICES; i++) {
+        l.gains[i] = l.trained;
+        l.trained += i < SF_CHARCNN_CONVS - 1 ? F : H;
+    }
     *out = l;
 }
 

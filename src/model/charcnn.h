@@ -44,6 +44,7 @@ enum {
     SF_CHARCNN_SHORTEST = 123, /* the fewest characters that leave a frame */
     SF_CHARCNN_LONGEST = 1 << 16,
     SF_CHARCNN_TENSORS = 2 * (SF_CHARCNN_CONVS + 3),
+    SF_CHARCNN_MATRICES = SF_CHARCNN_CONVS + 1, /* all convolutions but the first, and the dense layers */
 };
 
 /* What follows the characters: after the first, second and last pooling. */
@@ -74,6 +75,9 @@ typedef struct sf_charcnn_layout {
     size_t hidden_weight[2];              /* (inputs, H), (H, H): input, output */
     size_t hidden_bias[2];                /* (H) */
     size_t output_weight, output_bias;    /* (classes, H), (classes) */
+    /* Training has a gain for every output of the matrices, behind the parameters. */
+    size_t gains[SF_CHARCNN_MATRICES];
+    size_t trained; /* all parameters and gains */
 } sf_charcnn_layout;
 
 /* The shape must be in range. */
@@ -214,6 +218,31 @@ const float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch);
 void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits, const sf_charcnn_net *net, const uint8_t *codes,
                                const size_t *lengths, size_t count, sf_charcnn_scratch *scratch);
 
+/* ------------------------------------------------------------------- scaling */
+
+/* What is trained is not the weights W of a matrix but V and a gain g for each output:
+ *
+ *   W = g (V - mean V) / (rms(V - mean V) sqrt(n m))
+ *
+ * over the n inputs of the output, m being the mean square expected of an input: "weight
+ * standardisation" (Qiao et al. 2019), as in networks without normalising layers (Brock et
+ * al. 2021). Frames are nowhere negative, so without it a step of Adam moves a sum of
+ * thousands of inputs by a multiple of its spread: the network ends up answering the same
+ * for all texts, at any rate that learns. Measured on IMDB, dev accuracy after 15 epochs:
+ * 0.52 to 0.57 with plain weights at six rates, 0.79 with standardised ones. The file holds
+ * W: the answering network is the paper's. */
+typedef struct sf_charcnn_scaling sf_charcnn_scaling;
+
+safer_status sf_charcnn_scaling_new(sf_charcnn_scaling **out, const sf_charcnn_layout *layout, int threads, safer_error *error);
+void sf_charcnn_scaling_free(sf_charcnn_scaling *scaling);
+
+/* parameters (size) = what trained (layout->trained) stands for. */
+void sf_charcnn_scale(float *parameters, sf_charcnn_scaling *scaling, const float *trained);
+
+/* gradient (trained) of what the last sf_charcnn_scale saw, from the gradient (size) of the
+ * parameters that lies in it. */
+void sf_charcnn_scale_backward(float *gradient, sf_charcnn_scaling *scaling, const float *trained);
+
 /* ---------------------------------------------------------------- one step */
 
 typedef struct sf_charcnn_batch {
@@ -241,13 +270,13 @@ safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout 
 void sf_charcnn_step_free(sf_charcnn_step *step);
 
 /* The summed loss of a batch and the gradient of its mean, clipped; `number` counts steps
- * from 1 and chooses the dropout masks. Bits do not depend on threads. Returns (size),
- * valid until the next call. */
-const float *sf_charcnn_step_gradient(double *loss, sf_charcnn_step *step, const float *parameters, const sf_charcnn_batch *batch,
+ * from 1 and chooses the dropout masks. Bits do not depend on threads. trained: (trained).
+ * Returns (trained), valid until the next call. */
+const float *sf_charcnn_step_gradient(double *loss, sf_charcnn_step *step, const float *trained, const sf_charcnn_batch *batch,
                                       uint64_t number);
 
 /* Applies it: Adam with decoupled decay. */
-void sf_charcnn_step_update(sf_charcnn_step *step, float *parameters, float *means, float *variances, double rate, uint64_t number);
+void sf_charcnn_step_update(sf_charcnn_step *step, float *trained, float *means, float *variances, double rate, uint64_t number);
 
 /* ---------------------------------------------------------------- training */
 
@@ -255,6 +284,10 @@ void sf_charcnn_step_update(sf_charcnn_step *step, float *parameters, float *mea
 typedef struct sf_charcnn_plan {
     size_t features, hidden; /* small: 256, 1024; large: 1024, 2048 */
     double smoothing;        /* of the labels */
+    /* How a training text is changed beside the draws of its slots: */
+    double blanked;          /* share of its runs between blanks that are blanked */
+    double moved;            /* probability to begin anywhere, so that its end may be read */
+    int shift;               /* fewer than so many of its first characters are left out */
 } sf_charcnn_plan;
 
 sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options);

@@ -5,9 +5,9 @@
  *   conv.0.weight    F32  (69, 7, features): character, tap, feature
  *   conv.I.weight    F32  (7 or 3, features, features): tap, input, output; I = 1..5
  *   conv.I.bias      F32  (features)
- *   hidden.0.weight  F32  (frames * features, hidden): input, output
- *   hidden.1.weight  F32  (hidden, hidden)
- *   hidden.I.bias    F32  (hidden)
+ *   dense.0.weight   F32  (frames * features, hidden): input, output
+ *   dense.1.weight   F32  (hidden, hidden)
+ *   dense.I.bias     F32  (hidden)
  *   output.weight    F32  (classes, hidden), output.bias (classes)
  *
  * config is {"characters", "features", "hidden"}. Characters are numbered as in the paper:

@@ -55,7 +55,9 @@ struct sf_charcnn_step {
     lane lanes[LANES];
     workspace *workspaces;            /* (threads) */
     int threads;
-    float *gradient;                  /* (size) */
+    sf_charcnn_scaling *scaling;
+    float *weights;                   /* (size): what the trained numbers stand for */
+    float *gradient;                  /* (trained): of the parameters first */
     double *squares;                  /* of every RANGE numbers of the gradient */
 
     void *features;                   /* (texts, inputs) */
@@ -71,7 +73,6 @@ struct sf_charcnn_step {
     float *dinputs;                   /* (inputs, texts): transposed */
 
     /* Of the step in progress. */
-    const float *parameters;
     const sf_charcnn_batch *batch;
     uint64_t number;
     size_t layer;
@@ -92,6 +93,7 @@ void sf_charcnn_step_free(sf_charcnn_step *s)
 {
     if (!s) return;
     sf_charcnn_net_free(s->net);
+    sf_charcnn_scaling_free(s->scaling);
     for (size_t i = 0; i < SF_CHARCNN_CONVS; i++) sf_packed_free(&s->back[i]);
     for (size_t g = 0; s->passes && g < s->groups; g++) sf_charcnn_pass_free(s->passes[g]);
     for (size_t i = 0; i < LANES; i++) {
@@ -109,7 +111,7 @@ void sf_charcnn_step_free(sf_charcnn_step *s)
     }
     sf_packed_free(&s->across);
     sf_packed_free(&s->down);
-    void *owned[] = {s->turned, s->passes, s->workspaces, s->gradient, s->squares, s->features, s->relu[0], s->relu[1], s->masks[0],
+    void *owned[] = {s->turned, s->passes, s->workspaces, s->weights, s->gradient, s->squares, s->features, s->relu[0], s->relu[1], s->masks[0],
                      s->masks[1], s->dropped, s->last, s->logits, s->dlogits, s->losses, s->dhidden, s->douts, s->dinputs};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
     free(s);
@@ -187,11 +189,13 @@ safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout 
     s->groups = (texts + GROUP - 1) / GROUP;
     s->threads = sf_threads(options->threads);
     SF_TRY(sf_charcnn_net_new(&s->net, l, options->type, error));
+    SF_TRY(sf_charcnn_scaling_new(&s->scaling, l, s->threads, error));
     for (size_t i = 1; i < SF_CHARCNN_CONVS; i++)
         if (sf_packed_shape(&s->back[i], sf_charcnn_width(i) * F, F, options->type, s->net->isa)) failed = 1;
     s->turned = array(&failed, SF_CHARCNN_WIDE * F, F, sizeof(float));
-    s->gradient = array(&failed, l->size, 1, sizeof(float));
-    s->squares = array(&failed, l->size / RANGE + 1, 1, sizeof(double));
+    s->weights = array(&failed, l->size, 1, sizeof(float));
+    s->gradient = array(&failed, l->trained, 1, sizeof(float));
+    s->squares = array(&failed, l->trained / RANGE + 1, 1, sizeof(double));
     s->passes = sf_calloc(s->groups, sizeof *s->passes);
     if (failed || !s->passes || new_lanes(s) || new_workspaces(s) || new_head(s)) {
         status = sf_fail_memory(error);
@@ -219,10 +223,10 @@ static void pack_panels(void *context, size_t begin, size_t end, int worker)
 static void load_weights(sf_charcnn_step *s)
 {
     const size_t F = s->layout.shape.features;
-    sf_charcnn_net_load(s->net, s->parameters, s->threads);
+    sf_charcnn_net_load(s->net, s->weights, s->threads);
     for (size_t i = 1; i < SF_CHARCNN_CONVS; i++) {
         const size_t width = sf_charcnn_width(i);
-        const float *weight = s->parameters + s->layout.conv_weight[i];
+        const float *weight = s->weights + s->layout.conv_weight[i];
         for (size_t c = 0; c < F; c++)
             for (size_t j = 0; j < width; j++)
                 memcpy(s->turned + (c * width + j) * F, weight + ((width - 1 - j) * F + c) * F, F * sizeof *weight);
@@ -284,13 +288,13 @@ static void finish_texts(void *context, size_t begin, size_t end, int worker)
     sf_charcnn_step *s = context;
     const sf_charcnn_layout *l = &s->layout;
     const size_t H = l->shape.hidden, K = l->shape.classes;
-    const float *weight = s->parameters + l->output_weight, scale = 1 / (float)s->batch->count, smoothing = s->options.smoothing;
+    const float *weight = s->weights + l->output_weight, scale = 1 / (float)s->batch->count, smoothing = s->options.smoothing;
     (void)worker;
     for (size_t b = begin; b < end; b++) {
         float *last = s->last + b * H, *logits = s->logits + b * K, *dlogits = s->dlogits + b * K, *dhidden = s->dhidden + b * H, mean = 0;
         const size_t target = (size_t)s->batch->labels[b];
         sf_dropout_forward(last, s->masks[1] + b * H, s->relu[1] + b * H, s->options.dropout, s->dropout, s->number, (uint32_t)(2 * b + 1), H);
-        sf_linear_forward(logits, last, weight, s->parameters + l->output_bias, 1, H, K);
+        sf_linear_forward(logits, last, weight, s->weights + l->output_bias, 1, H, K);
         for (size_t k = 0; k < K; k++) mean += logits[k] / (float)K;
         s->losses[b] = smoothing * (logits[target] - mean);
         s->losses[b] += sf_softmax_loss(logits, dlogits, logits, (int)target, scale, K);
@@ -333,7 +337,7 @@ static void hidden_backward(void *context, size_t begin, size_t end, int worker)
     const sf_view in = {i ? s->dropped : s->features, i ? H : s->layout.inputs, s->options.type};
     const sf_view transposed = {s->workspaces[worker].transposed, B, s->options.type};
     const sf_view dweight = {s->gradient + at, H, SF_F32}, dinputs = {s->dinputs, B, SF_F32};
-    const sf_view weight = {(void *)(uintptr_t)(s->parameters + at), H, SF_F32};
+    const sf_view weight = {(void *)(uintptr_t)(s->weights + at), H, SF_F32};
     sf_transpose(transposed, sf_view_at(in, 0, begin), B, end - begin, s->net->isa);
     sf_product(sf_view_at(dweight, begin, 0), transposed, &s->across, NULL, SF_LINEAR, 0, end - begin);
     sf_product(sf_view_at(dinputs, begin, 0), sf_view_at(weight, begin, 0), &s->down, NULL, SF_LINEAR, 0, end - begin);
@@ -536,25 +540,26 @@ static void scale_gradient(void *context, size_t begin, size_t end, int worker)
 static void clip(sf_charcnn_step *s)
 {
     double sum = 0, norm;
-    sf_parallel(s->threads, s->layout.size, RANGE, sum_squares, s);
-    for (size_t i = 0; i * RANGE < s->layout.size; i++) sum += s->squares[i];
+    sf_parallel(s->threads, s->layout.trained, RANGE, sum_squares, s);
+    for (size_t i = 0; i * RANGE < s->layout.trained; i++) sum += s->squares[i];
     norm = sqrt(sum);
     if (!(norm > s->options.clip)) return;
     s->scale = (float)(s->options.clip / norm);
-    sf_parallel(s->threads, s->layout.size, RANGE, scale_gradient, s);
+    sf_parallel(s->threads, s->layout.trained, RANGE, scale_gradient, s);
 }
 
-const float *sf_charcnn_step_gradient(double *loss, sf_charcnn_step *s, const float *parameters, const sf_charcnn_batch *batch,
+const float *sf_charcnn_step_gradient(double *loss, sf_charcnn_step *s, const float *trained, const sf_charcnn_batch *batch,
                                       uint64_t number)
 {
-    s->parameters = parameters;
     s->batch = batch;
     s->number = number;
     s->used = smaller(LANES, (batch->count + GROUP - 1) / GROUP);
+    sf_charcnn_scale(s->weights, s->scaling, trained);
     load_weights(s);
     forward(s);
     backward_head(s);
     backward_convolutions(s);
+    sf_charcnn_scale_backward(s->gradient, s->scaling, trained);
     if (s->options.clip > 0) clip(s);
     *loss = 0;
     for (size_t b = 0; b < batch->count; b++) *loss += (double)s->losses[b];
@@ -568,11 +573,11 @@ static void move(void *context, size_t begin, size_t end, int worker)
     sf_adam_update(s->moved + begin, s->means + begin, s->variances + begin, s->gradient + begin, &s->adam, end - begin);
 }
 
-void sf_charcnn_step_update(sf_charcnn_step *s, float *parameters, float *means, float *variances, double rate, uint64_t number)
+void sf_charcnn_step_update(sf_charcnn_step *s, float *trained, float *means, float *variances, double rate, uint64_t number)
 {
     s->adam = sf_adam_at(rate, s->options.decay, number);
-    s->moved = parameters;
+    s->moved = trained;
     s->means = means;
     s->variances = variances;
-    sf_parallel(s->threads, s->layout.size, RANGE, move, s);
+    sf_parallel(s->threads, s->layout.trained, RANGE, move, s);
 }

@@ -49,7 +49,9 @@ typedef float v16_any __attribute__((vector_size(64), aligned(4), may_alias));
 enum {
     TILE = 1024,     /* bytes */
     STRIDE = 128,    /* bytes of a row of sums */
+    AHEAD = 4,       /* rows of the left side asked for in a step */
     PANELS = 16,     /* whose sums are kept when the inner dimension is cut */
+    DEEP = 1536,     /* the most of it at a time, where that can be chosen */
     LEVEL2 = 1200000 /* bytes of the right side that stay in the second-level cache */
 };
 
@@ -168,13 +170,6 @@ typedef struct work {
     size_t ahead_rows, ahead_stride, ahead_step;
 } work;
 
-/* A fourteenth of a block of sums, one for each step but the first of the shallowest cut. */
-INLINE void fetch_sums(const char *sums, size_t part)
-{
-    enum { LINES = 5 };
-    for (size_t i = part * LINES; i < (part + 1) * LINES; i++) _mm_prefetch(sums + i % (4 * TILE / 64) * 64, _MM_HINT_T0);
-}
-
 #define LOADS                                            \
     _tile_stream_loadd(6, b, SF_HALF * 4);               \
     SLOT(0)                                              \
@@ -191,17 +186,23 @@ INLINE void fetch_sums(const char *sums, size_t part)
     if (w->more) _tile_loadd(tile, w->more + (at), STRIDE);  \
     else _tile_zero(tile);
 
-/* A place between tile instructions where a row may leave. */
-#define SLOT(i)                                                         \
-    if (mode != STAY && (pattern >> (i) & 1) && left) {                 \
-        leave_row(&d, mode, active);                                    \
-        left--;                                                         \
+/* A place between tile instructions, the i-th of eight of a step, where a line may be asked for
+ * and a row may leave. */
+#define SLOT(i)                                                                                     \
+    if ((i) < AHEAD && (i) < ahead_rows) _mm_prefetch(ahead + (i) * ahead_stride, _MM_HINT_T1);     \
+    if ((i) >= AHEAD - 1 && soon) _mm_prefetch(soon + ((i) - AHEAD + 1) * 64, _MM_HINT_T0);         \
+    if (mode != STAY && (pattern >> (i) & 1) && left) {                                             \
+        leave_row(&d, mode, active);                                                                \
+        left--;                                                                                     \
     }
 
 INLINE void block_as(const work *w, const leaving *l, int mode, int active)
 {
     const char *a = w->a, *b = w->b;
     const size_t stride = w->stride, steps = w->steps;
+    const size_t ahead_stride = w->ahead_stride;
+    size_t ahead_rows = 0; /* nothing to do yet: the sums of the block before are still in the tiles */
+    const char *ahead = w->ahead, *soon = NULL;
     unsigned pattern = 0, left = SF_BLOCK; /* the places of a step where a row leaves, and rows left */
     door d = open_door(l);
     FENCE();
@@ -215,10 +216,10 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
     CHANGE(3, SF_SUMS / 2 + SF_HALF)
     _tile_dpbf16ps(3, 5, 7);
     pattern = steps > 11 ? 0x70 : steps > 8 ? 0xf0 : 0xff;
+    ahead_rows = w->ahead_rows;
+    soon = w->soon;
     for (size_t s = 1; s < steps; s++) {
         a += w->step, b += 2 * TILE;
-        for (size_t i = 0; i < w->ahead_rows; i++) _mm_prefetch(w->ahead + i * w->ahead_stride + s * w->ahead_step, _MM_HINT_T1);
-        if (w->soon) fetch_sums(w->soon, s - 1);
         LOADS
         _tile_dpbf16ps(0, 4, 6);
         SLOT(4)
@@ -228,6 +229,8 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
         SLOT(6)
         _tile_dpbf16ps(3, 5, 7);
         SLOT(7)
+        ahead += w->ahead_step;
+        if (soon) soon += (8 - AHEAD + 1) * 64;
     }
     if (mode != STAY)
         for (; left; left--) leave_row(&d, mode, active);
@@ -289,10 +292,11 @@ static int in_place(sf_view a, size_t K, size_t panels)
 
 /* ------------------------------------------------------------------- product */
 
-/* What a thread works in. */
+/* What a thread works in. The inner dimension from `begin` to `end` is cut into so many pieces
+ * of `depth`. */
 typedef struct state {
-    const sf_job *job;
-    size_t steps, depth, cuts; /* the inner dimension is cut into so many pieces of `depth` */
+    sf_job job;
+    size_t begin, end, depth, cuts;
     int in_place;
     float *before; /* the sums in the tiles belong here */
     unsigned turn;
@@ -304,7 +308,7 @@ typedef struct state {
 /* The left side of a block: 32 rows of D elements at (row, k). */
 INLINE void set_left(state *s, work *w, size_t row, size_t k, size_t rows, size_t D)
 {
-    const sf_view a = sf_shift(s->job->a, row, k);
+    const sf_view a = sf_shift(s->job.a, row, k);
     w->steps = sf_blocks(D);
     if (s->in_place && rows == SF_BLOCK) {
         w->a = a.values;
@@ -318,58 +322,71 @@ INLINE void set_left(state *s, work *w, size_t row, size_t k, size_t rows, size_
     }
 }
 
-/* Rows of the result, in panels first..last-1. */
+/* Rows of the result, in panels first..last-1. There are `next` rows after them. */
 TARGET static void multiply_rows(state *s, size_t row, size_t rows, size_t next, size_t first, size_t last)
 {
-    const sf_job *j = s->job;
-    const sf_packed *p = j->packed;
-    const size_t share = (SF_BLOCK - 1) / (last - first) + 1;
-    for (size_t k = 0; k < p->K; k += s->depth) {
-        work w = {.ahead_stride = j->a.stride * sf_element(j->a.type), .ahead_step = SF_STEP * sf_element(j->a.type)};
-        size_t D = sf_least(s->depth, p->K - k), asked = share > 4 ? next : 0;
+    const sf_view a = s->job.a;
+    const sf_packed *p = s->job.packed;
+    const size_t share = (SF_BLOCK - 1) / (last - first) + 1, steps = sf_blocks(p->K);
+    for (size_t k = s->begin; k < s->end; k += s->depth) {
+        work w = {.ahead_stride = a.stride * sf_element(a.type), .ahead_step = SF_STEP * sf_element(a.type)};
+        size_t D = sf_least(s->depth, s->end - k), asked = share > AHEAD ? next : 0;
         set_left(s, &w, row, k, rows, D);
         for (size_t n = first; n < last; n++) {
             float *sums = s->sums + (s->cuts > 1 ? n - first : s->turn++ % 2) * SF_SUMS;
-            w.b = (const char *)p->values + (n * s->steps + k / SF_STEP) * 2 * TILE;
-            w.more = k ? sums : NULL;
+            w.b = (const char *)p->values + (n * steps + k / SF_STEP) * 2 * TILE;
+            w.more = k > s->begin ? sums : NULL;
+            w.soon = k > s->begin && n + 1 < last ? (const char *)(sums + SF_SUMS) : NULL;
             w.before = s->before;
-            w.soon = k && n + 1 < last ? (const char *)(sums + SF_SUMS) : NULL;
             w.ahead_rows = sf_least(share, next - asked);
-            w.ahead = w.ahead_rows ? sf_shift(j->a, row + SF_BLOCK + asked, k).values : NULL;
+            w.ahead = w.ahead_rows ? sf_shift(a, row + SF_BLOCK + asked, k).values : NULL;
             asked += w.ahead_rows;
             block(&w, &s->leaving);
             s->before = sums;
-            if (k + D == p->K) plan(&s->leaving, j, sums, row, n * SF_BLOCK, rows);
+            if (k + D == s->end) plan(&s->leaving, &s->job, sums, row, n * SF_BLOCK, rows);
         }
     }
 }
 
-TARGET void sf_product_amx(const sf_job *job, size_t M)
+/* All rows, with the inner dimension from s->begin to s->end. As many panels at a time as stay
+ * in the second-level cache. */
+TARGET static void multiply(state *s, size_t M)
 {
-    const sf_packed *p = job->packed;
-    const size_t panels = sf_blocks(p->N);
-    state s;
-    s.job = job;
-    s.steps = sf_blocks(p->K);
-    s.cuts = (s.steps * SF_STEP + SF_DEPTH - 1) / SF_DEPTH;
-    s.depth = (s.steps + s.cuts - 1) / s.cuts * SF_STEP;
-    s.in_place = in_place(job->a, p->K, panels);
-    s.before = s.sums;
-    s.turn = 0;
-    s.leaving = (leaving){.mode = STAY};
-
-    size_t group = LEVEL2 / (s.steps * 2 * TILE);
-    if (s.cuts > 1) group = sf_least(group, PANELS);
+    const size_t panels = sf_blocks(s->job.packed->N), steps = sf_blocks(s->end - s->begin);
+    s->cuts = (steps * SF_STEP + SF_DEPTH - 1) / SF_DEPTH;
+    s->depth = (steps + s->cuts - 1) / s->cuts * SF_STEP;
+    size_t group = LEVEL2 / (steps * 2 * TILE);
+    if (s->cuts > 1) group = sf_least(group, PANELS);
     if (group == 0) group = 1;
     const size_t groups = (panels + group - 1) / group;
     group = (panels + groups - 1) / groups;
-
-    _tile_loadconfig(&tiles);
     for (size_t first = 0; first < panels; first += group)
         for (size_t row = 0; row < M; row += SF_BLOCK) {
             size_t rows = sf_least(SF_BLOCK, M - row);
-            multiply_rows(&s, row, rows, sf_least(SF_BLOCK, M - row - rows), first, sf_least(panels, first + group));
+            multiply_rows(s, row, rows, sf_least(SF_BLOCK, M - row - rows), first, sf_least(panels, first + group));
         }
+}
+
+/* A deep product into f32 is made of less deep ones, one added to the other: of a deep right
+ * side only few panels would stay in the cache. */
+TARGET void sf_product_amx(const sf_job *job, size_t M)
+{
+    const size_t K = job->packed->K, steps = sf_blocks(K);
+    const size_t parts = job->out.type == SF_F32 && job->activation == SF_LINEAR ? (steps * SF_STEP + DEEP - 1) / DEEP : 1;
+    const size_t depth = (steps + parts - 1) / parts * SF_STEP;
+    state s;
+    s.job = *job;
+    s.in_place = in_place(job->a, K, sf_blocks(job->packed->N));
+    s.before = s.sums;
+    s.turn = 0;
+    s.leaving = (leaving){.mode = STAY};
+    _tile_loadconfig(&tiles);
+    for (s.begin = 0; s.begin < K; s.begin = s.end) {
+        s.end = sf_least(K, s.begin + depth);
+        multiply(&s, M);
+        s.job.add = 1; /* the block that is leaving has its orders already */
+        s.job.bias = NULL;
+    }
     _tile_stored(0, s.before, STRIDE);
     _tile_stored(1, s.before + SF_HALF, STRIDE);
     _tile_stored(2, s.before + SF_SUMS / 2, STRIDE);

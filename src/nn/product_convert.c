@@ -272,19 +272,20 @@ INLINE void ask_to_read(sf_view in, size_t rows, size_t columns)
 INLINE void ask_to_write(sf_view out, size_t rows)
 {
     const size_t size = sf_element(out.type);
-    for (size_t i = 0; i < rows; i++) {
-        const char *at = (const char *)out.values + i * out.stride * size;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t at = 0; at < SF_BLOCK * size; at += 64) {
+            const char *line = (const char *)out.values + i * out.stride * size + at;
 #if SF_HAVE_X86
-        __asm__ volatile("prefetchw %0" ::"m"(*at)); /* the builtin asks to read, unless told of the instruction */
+            __asm__ volatile("prefetchw %0" ::"m"(*line)); /* the builtin asks to read, unless told of the instruction */
 #else
-        __builtin_prefetch(at, 1);
+            __builtin_prefetch(line, 1);
 #endif
-    }
+        }
 }
 
 void sf_transpose(sf_view out, sf_view in, size_t M, size_t N, sf_isa isa)
 {
-    enum { WIDE = 128, AHEAD = 2 * SF_BLOCK - 1 };
+    enum { WIDE = 128, AHEAD = 2 * SF_BLOCK - 1 }; /* the last element of the next square, and what follows */
     for (size_t wide = 0; wide < N; wide += WIDE)
         for (size_t i = 0; i < M; i += SF_BLOCK) {
             const size_t rows = sf_least(SF_BLOCK, M - i), columns = sf_least(WIDE, N - wide), next = i + rows;

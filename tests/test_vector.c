@@ -1,0 +1,216 @@
+/* Element-wise and row-wise functions: every instruction set against doubles, on all lengths
+ * around those of a vector. */
+#define _GNU_SOURCE
+#include "support.h"
+
+#include "nn/vector.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { LONGEST = 100 };
+
+static sf_isa isas[5];
+static int isa_count;
+
+static int find_isas(void **state)
+{
+    (void)state;
+    sf_isa best = sf_isa_choose();
+    for (int i = SF_PORTABLE; i <= SF_AMX; i++)
+        if (i <= (int)best) isas[isa_count++] = (sf_isa)i;
+    return 0;
+}
+
+/* Numbers of all kinds between -size and size. */
+static void fill(float *x, size_t N, float size, uint32_t seed)
+{
+    for (size_t i = 0; i < N; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = size * ((float)(seed >> 8) / 8388608.0f - 1.0f);
+    }
+}
+
+static double exact(double x, sf_activation activation)
+{
+    if (activation == SF_GELU) return 0.5 * x * erfc(-x / sqrt(2));
+    if (activation == SF_GELU_TANH) return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    if (activation == SF_RELU) return x > 0 ? x : 0;
+    return x;
+}
+
+static double slope(double x, sf_activation activation)
+{
+    if (activation == SF_GELU) return 0.5 * erfc(-x / sqrt(2)) + x * exp(-x * x / 2) / sqrt(2 * M_PI);
+    if (activation == SF_RELU) return x > 0;
+    return (exact(x + 1e-5, activation) - exact(x - 1e-5, activation)) / 2e-5;
+}
+
+static void check(double got, double expected, double tolerance, const char *what, sf_isa isa, size_t N)
+{
+    if (!(fabs(got - expected) <= tolerance)) fail_msg("%s, %s, length %zu: %.9g instead of %.9g", what, sf_isa_name(isa), N, got, expected);
+}
+
+static void test_activations(void **state)
+{
+    (void)state;
+    float x[LONGEST], y[LONGEST + 1], d[LONGEST], back[LONGEST];
+    for (int k = 0; k < isa_count; k++)
+        for (int a = SF_LINEAR; a <= SF_RELU; a++)
+            for (size_t N = 0; N <= LONGEST; N++) {
+                fill(x, N, N % 3 ? 4 : 30, (uint32_t)N);
+                fill(d, N, 2, (uint32_t)N + 7);
+                for (int rough = 0; rough < 2; rough++) {
+                    y[N] = 12345;
+                    (rough ? sf_activate_rough : sf_activate)(y, x, (sf_activation)a, N, isas[k]);
+                    assert_true(y[N] == 12345);
+                    for (size_t i = 0; i < N; i++) {
+                        double size = fmax(1, fabs((double)x[i]));
+                        check((double)y[i], exact((double)x[i], (sf_activation)a), (rough ? 1e-4 : 5e-7) * size, rough ? "rough" : "activation",
+                              isas[k], N);
+                    }
+                }
+                sf_activate_backward(back, d, x, (sf_activation)a, N, isas[k]);
+                for (size_t i = 0; i < N; i++)
+                    check((double)back[i], (double)d[i] * slope((double)x[i], (sf_activation)a), a == SF_GELU_TANH ? 2e-4 : 3e-6, "slope", isas[k], N);
+                memcpy(y, x, N * sizeof *x); /* in place */
+                sf_activate(y, y, (sf_activation)a, N, isas[k]);
+                memcpy(back, x, N * sizeof *x);
+                sf_activate(x, back, (sf_activation)a, N, isas[k]);
+                assert_memory_equal(x, y, N * sizeof *x);
+            }
+}
+
+static sf_bf16 halve(float x)
+{
+    sf_bf16 out;
+    sf_to_bf16(&out, &x, 1, SF_PORTABLE);
+    return out;
+}
+
+static float widen(sf_bf16 x)
+{
+    float out;
+    sf_from_bf16(&out, &x, 1, SF_PORTABLE);
+    return out;
+}
+
+/* Views of either type, rows that are longer than a piece. */
+static void test_views(void **state)
+{
+    (void)state;
+    enum { M = 3, N = 700, STRIDE = 710 };
+    static float x[M * STRIDE], d[M * STRIDE], wide[M * STRIDE];
+    static sf_bf16 half_x[M * STRIDE], half_d[M * STRIDE], half[M * STRIDE];
+    fill(x, M * STRIDE, 4, 1);
+    fill(d, M * STRIDE, 2, 2);
+    for (size_t i = 0; i < M * STRIDE; i++) {
+        half_x[i] = halve(x[i]), half_d[i] = halve(d[i]);
+        x[i] = widen(half_x[i]), d[i] = widen(half_d[i]);
+    }
+    for (int k = 0; k < isa_count; k++)
+        for (int types = 0; types < 4; types++) {
+            sf_view in = types & 1 ? (sf_view){half_x, STRIDE, SF_BF16} : (sf_view){x, STRIDE, SF_F32};
+            sf_view out = types & 2 ? (sf_view){half, STRIDE, SF_BF16} : (sf_view){wide, STRIDE, SF_F32};
+            sf_view dout = types & 1 ? (sf_view){half_d, STRIDE, SF_BF16} : (sf_view){d, STRIDE, SF_F32};
+            for (int back = 0; back < 2; back++) {
+                if (back) sf_activate_rows_backward(out, dout, in, SF_GELU, M, N, isas[k]);
+                else sf_activate_rows(out, in, SF_GELU, M, N, isas[k]);
+                for (size_t i = 0; i < M; i++)
+                    for (size_t j = 0; j < N; j++) {
+                        size_t at = i * STRIDE + j;
+                        double expected = back ? (double)d[at] * slope((double)x[at], SF_GELU) : exact((double)x[at], SF_GELU);
+                        double got = (double)(types & 2 ? widen(half[at]) : wide[at]);
+                        check(got, expected, types & 2 ? 0.004 * fabs(expected) + 5e-4 : 3e-6, "rows", isas[k], N);
+                    }
+            }
+        }
+}
+
+static void test_softmax(void **state)
+{
+    (void)state;
+    float x[LONGEST], y[LONGEST], d[LONGEST], back[LONGEST];
+    sf_bf16 halves[LONGEST + 1];
+    for (int k = 0; k < isa_count; k++)
+        for (size_t N = 1; N <= LONGEST; N++)
+            for (int kind = 0; kind < 3; kind++) {
+                const float sizes[] = {3, 80, 2000}, scale = kind == 1 ? 0.18f : 1;
+                double expected[LONGEST], sum = 0, top = -DBL_MAX, dot = 0, total = 0;
+                fill(x, N, sizes[kind], (uint32_t)N);
+                fill(d, N, 1, (uint32_t)N + 3);
+                for (size_t i = 0; i < N; i++) top = fmax(top, (double)x[i]);
+                for (size_t i = 0; i < N; i++) sum += expected[i] = exp((double)scale * ((double)x[i] - top));
+                memcpy(y, x, N * sizeof *x);
+                sf_softmax_row(y, scale, N, isas[k]);
+                for (size_t i = 0; i < N; i++) {
+                    check((double)y[i], expected[i] / sum, 2e-6, "softmax", isas[k], N);
+                    dot += (double)y[i] * (double)d[i];
+                    total += (double)y[i];
+                }
+                check(total, 1, 2e-6, "sum of shares", isas[k], N);
+                sf_softmax_row_backward(back, d, y, scale, N, isas[k]);
+                for (size_t i = 0; i < N; i++)
+                    check((double)back[i], (double)scale * (double)y[i] * ((double)d[i] - dot), 1e-6, "slope of softmax", isas[k], N);
+                halves[N] = 4711;
+                memcpy(y, x, N * sizeof *x);
+                check((double)sf_exp_row(halves, y, scale, N, isas[k]), sum, 1e-4 * sum, "sum of exponentials", isas[k], N);
+                for (size_t i = 0; i < N; i++) check((double)widen(halves[i]), expected[i], 0.0041 * expected[i] + 1e-30, "exponential", isas[k], N);
+                assert_int_equal(halves[N], 4711);
+            }
+}
+
+static void test_norms(void **state)
+{
+    (void)state;
+    const double epsilon = 1e-5;
+    float x[LONGEST], w[LONGEST], b[LONGEST], y[LONGEST], d[LONGEST], dx[LONGEST], dw[LONGEST], db[LONGEST];
+    for (int k = 0; k < isa_count; k++)
+        for (size_t N = 2; N <= LONGEST; N++) {
+            double mean = 0, variance = 0, s = 0, p = 0, normal[LONGEST];
+            fill(x, N, 3, (uint32_t)N);
+            fill(w, N, 2, (uint32_t)N + 1);
+            fill(b, N, 2, (uint32_t)N + 2);
+            fill(d, N, 1, (uint32_t)N + 3);
+            for (size_t i = 0; i < N; i++) x[i] += 10, mean += (double)x[i] / (double)N;
+            for (size_t i = 0; i < N; i++) variance += pow((double)x[i] - mean, 2) / (double)N;
+            double rate = 1 / sqrt(variance + epsilon);
+            sf_norm_row(y, x, w, b, (float)epsilon, N, isas[k]);
+            for (size_t i = 0; i < N; i++) {
+                normal[i] = ((double)x[i] - mean) * rate;
+                check((double)y[i], normal[i] * (double)w[i] + (double)b[i], 1e-4, "norm", isas[k], N);
+                s += (double)d[i] * (double)w[i] / (double)N;
+                p += (double)d[i] * (double)w[i] * normal[i] / (double)N;
+            }
+            for (size_t i = 0; i < N; i++) dw[i] = 1, db[i] = 2; /* they are added to */
+            sf_norm_row_backward(dx, dw, db, d, x, w, (float)epsilon, N, isas[k]);
+            for (size_t i = 0; i < N; i++) {
+                check((double)dx[i], rate * ((double)d[i] * (double)w[i] - s - normal[i] * p), 1e-3 * rate, "slope of norm", isas[k], N);
+                check((double)dw[i], 1 + (double)d[i] * normal[i], 1e-4, "weight's slope", isas[k], N);
+                check((double)db[i], 2 + (double)d[i], 1e-6, "bias's slope", isas[k], N);
+            }
+        }
+}
+
+/* Numbers that are none stay so, and infinities do not become numbers. */
+static void test_odd_numbers(void **state)
+{
+    (void)state;
+    for (int k = 0; k < isa_count; k++)
+        for (int a = SF_GELU; a <= SF_GELU_TANH; a++) {
+            float x[3] = {NAN, INFINITY, -FLT_MAX}, y[3];
+            sf_activate(y, x, (sf_activation)a, 3, isas[k]);
+            assert_true(isnan(y[0]));
+            assert_true(isinf(y[1]));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_views), cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_norms),       cmocka_unit_test(test_odd_numbers),
+    };
+    return cmocka_run_group_tests_name("vector", tests, find_isas, NULL);
+}
