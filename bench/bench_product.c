@@ -2,11 +2,13 @@
  *
  * For the shapes of encoders, on one thread and on two: the bf16 product of the best
  * instruction set as a share of what its bare loop, without loads and stores, reaches on as
- * many threads in the same moment; f32 by dnnl_sgemm; and the other sets. Other guests of
- * the machine take their share of a core's caches and tiles: products and bare loops take
- * turns in short rounds, and the median of the five best rounds counts. Agreement with the
- * portable product is checked first. Then what surrounds a product: activation, conversion,
- * transposition, packing. With --json one object for programs, with --quick less of all. */
+ * many threads in the same run; f32 by dnnl_sgemm; and the other sets. Other programs and
+ * other guests of the machine take their share of the cores, their caches and tiles. So
+ * products and bare loops take turns, each piece of work is timed by itself on the clock of
+ * its thread, and the typical rate of the best tenth of the pieces counts; what the rounds
+ * took by the wall is shown beside it. Agreement with the portable product is checked first.
+ * Then what surrounds a product: activation, conversion, transposition, packing. With --json
+ * one object for programs, with --quick less of all. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -19,10 +21,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 extern void omp_set_num_threads(int threads);
 
-enum { MAX_M = 8192, MAX_K = 1536, MAX_N = 3072, THREADS = 2, GRAIN = 128, BEST = 5 };
+enum { MAX_M = 8192, MAX_K = 1536, MAX_N = 3072, THREADS = 2, PIECES = 4, SAMPLES = 1024 };
 
 static void check(int ok, const char *what)
 {
@@ -37,13 +40,20 @@ static float noise(uint64_t *state)
     return (float)(int32_t)(uint32_t)(*state >> 32) * 0x1p-31f;
 }
 
+/* Rates of pieces of work, in GFLOP/s. */
+typedef struct samples {
+    double rates[SAMPLES];
+    size_t count;
+} samples;
+
 typedef struct fixture {
     float *a32, *b32, *out32, *bias;
     sf_bf16 *a, *out;
     sf_packed packed;
     size_t M, K, N;
-    double peak[THREADS];
     sf_isa isa;
+    sf_task task;
+    samples samples[THREADS], peaks[THREADS];
 } fixture;
 
 /* ----------------------------------------------------------------- what is timed */
@@ -82,14 +92,33 @@ static void multiply_f32(void *context, size_t begin, size_t end, int worker)
           "dnnl_sgemm failed");
 }
 
+/* ----------------------------------------------------------------------- timing */
+
+static double thread_seconds(void)
+{
+    struct timespec t;
+    check(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0, "no clock");
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void add_sample(samples *s, double rate)
+{
+    if (s->count < SAMPLES) s->rates[s->count++] = rate * 1e-9;
+}
+
 static void bare_loop(void *context, size_t begin, size_t end, int worker)
 {
     fixture *x = context;
-    (void)worker;
-    for (size_t i = begin; i < end; i++) x->peak[i] = sf_product_peak(x->isa, 0.0004);
+    for (size_t i = begin; i < end; i++) add_sample(&x->peaks[worker], sf_product_peak(x->isa, 0.0003));
 }
 
-/* ----------------------------------------------------------------------- timing */
+static void timed(void *context, size_t begin, size_t end, int worker)
+{
+    fixture *x = context;
+    double start = thread_seconds();
+    x->task(x, begin, end, worker);
+    add_sample(&x->samples[worker], 2.0 * (double)(end - begin) * (double)x->N * (double)x->K / (thread_seconds() - start));
+}
 
 static int descending(const void *a, const void *b)
 {
@@ -97,46 +126,45 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static double typical_best(double *rates, size_t count)
+/* The median of the best tenth. */
+static double typical(double *rates, size_t count)
 {
     qsort(rates, count, sizeof *rates, descending);
-    return rates[(count < BEST ? count : BEST) / 2];
+    return rates[count / 20];
 }
 
-static double flops_of(const fixture *x) { return 2.0 * (double)x->M * (double)x->N * (double)x->K; }
+/* The sum over threads. */
+static double total(samples *s, int threads)
+{
+    double sum = 0;
+    for (int t = 0; t < threads; t++) {
+        if (s[t].count) sum += typical(s[t].rates, s[t].count);
+        s[t].count = 0;
+    }
+    return sum;
+}
 
-/* GFLOP/s of a product, and its share of the bare loop before it. */
+/* GFLOP/s by the wall, those of undisturbed pieces, and their share of the bare loop. */
 typedef struct result {
-    double rate, share;
+    double wall, rate, share;
 } result;
 
 static result measure(fixture *x, sf_task task, int threads, int rounds)
 {
-    double rates[200], peaks[200];
+    double walls[200];
     result r;
     check(rounds <= 200, "too many rounds");
+    x->task = task;
     for (int i = 0; i < rounds; i++) {
         sf_parallel(threads, (size_t)threads, 1, bare_loop, x);
-        peaks[i] = 0;
-        for (int t = 0; t < threads; t++) peaks[i] += x->peak[t] * 1e-9;
         double start = sf_seconds();
-        sf_parallel(threads, x->M, GRAIN * (x->M > 2048 ? 4 : 1), task, x);
-        rates[i] = flops_of(x) * 1e-9 / (sf_seconds() - start);
+        sf_parallel(threads, x->M, x->M / PIECES, timed, x);
+        walls[i] = 2e-9 * (double)x->M * (double)x->N * (double)x->K / (sf_seconds() - start);
     }
-    r.rate = typical_best(rates, (size_t)rounds);
-    r.share = r.rate / typical_best(peaks, (size_t)rounds);
+    r.wall = typical(walls, (size_t)rounds);
+    r.rate = total(x->samples, threads);
+    r.share = r.rate / total(x->peaks, threads);
     return r;
-}
-
-static double rate(fixture *x, sf_task task, int threads, int rounds)
-{
-    double rates[200];
-    for (int i = 0; i < rounds; i++) {
-        double start = sf_seconds();
-        sf_parallel(threads, x->M, GRAIN, task, x);
-        rates[i] = flops_of(x) * 1e-9 / (sf_seconds() - start);
-    }
-    return typical_best(rates, (size_t)rounds);
 }
 
 /* ---------------------------------------------------------------------- fixture */
@@ -204,7 +232,7 @@ typedef struct around {
             statement;                                                           \
             rates[i_] = (double)(bytes)*1e-9 / (sf_seconds() - start_);          \
         }                                                                        \
-        (result) = typical_best(rates, (size_t)rounds);                          \
+        (result) = typical(rates, (size_t)rounds);                          \
     } while (0)
 
 static around measure_around(fixture *x, int rounds)
@@ -226,27 +254,27 @@ static around measure_around(fixture *x, int rounds)
 
 /* ---------------------------------------------------------------------- output */
 
-static void add_row(json_t *rows, const fixture *x, int threads, result bf16, double f32)
+static void add_row(json_t *rows, const fixture *x, int threads, result bf16, result f32)
 {
-    json_t *row = json_pack("{s:I, s:I, s:I, s:i, s:f, s:f, s:f}", "M", (json_int_t)x->M, "K", (json_int_t)x->K, "N", (json_int_t)x->N, "threads",
-                            threads, "bf16", bf16.rate, "share", bf16.share, "f32", f32);
+    json_t *row = json_pack("{s:I, s:I, s:I, s:i, s:f, s:f, s:f, s:f}", "M", (json_int_t)x->M, "K", (json_int_t)x->K, "N", (json_int_t)x->N,
+                            "threads", threads, "bf16", bf16.rate, "share", bf16.share, "bf16_wall", bf16.wall, "f32", f32.rate);
     check(row && json_array_append_new(rows, row) == 0, "out of memory");
 }
 
 static void compare_shapes(fixture *x, json_t *rows, int json, int quick)
 {
     static const size_t shapes[][2] = {{384, 384}, {384, 1536}, {1536, 384}, {768, 3072}};
-    if (!json) printf("   M     K     N  threads   bf16   of the bare loop   f32 (dnnl_sgemm)\n");
+    if (!json) printf("   M     K     N threads    bf16  of the bare loop   by the wall   f32 (dnnl_sgemm)\n");
     for (size_t M = 2048; M <= (quick ? 2048 : MAX_M); M *= 2)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
             for (int threads = 1; threads <= THREADS; threads++) {
                 shape(x, M, shapes[s][0], shapes[s][1], x->isa);
-                const int rounds = quick ? 40 : M * x->N > 8e6 ? 40 : 100;
-                result bf16 = measure(x, multiply_bf16, threads, rounds);
-                double f32 = rate(x, multiply_f32, threads, quick ? 2 : 3);
+                const double flops = 2.0 * (double)M * (double)x->N * (double)x->K;
+                const int rounds = quick ? 30 : flops > 1e10 ? 40 : 100;
+                result bf16 = measure(x, multiply_bf16, threads, rounds), f32 = measure(x, multiply_f32, threads, 2);
                 add_row(rows, x, threads, bf16, f32);
                 if (json) continue;
-                printf("%5zu %5zu %5zu %6d %9.0f %12.0f%% %15.0f\n", M, x->K, x->N, threads, bf16.rate, 100 * bf16.share, f32);
+                printf("%5zu %5zu %5zu %5d %9.0f %13.0f%% %14.0f %12.0f\n", M, x->K, x->N, threads, bf16.rate, 100 * bf16.share, bf16.wall, f32.rate);
                 fflush(stdout);
             }
 }

@@ -158,7 +158,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     json_object_set_new(record, "target", label_json(model, c->target));
     json_object_set_new(record, "words", json_integer((json_int_t)c->words));
     json_object_set_new(record, "slots", json_integer((json_int_t)c->slots));
-    if (c->visible < c->slots) json_object_set_new(record, "visible", json_integer((json_int_t)c->visible));
+    json_object_set_new(record, "visible", json_integer((json_int_t)c->visible));
     json_object_set_new(record, "exact", json_boolean(c->exact));
     json_object_set_new(record, "n", json_integer((json_int_t)c->n));
     json_object_set_new(record, "counts", counts);
