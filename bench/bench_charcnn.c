@@ -258,12 +258,13 @@ static double training_rate(fixture *x, int threads)
     safer_error error = {0};
     sf_charcnn_options options = {.type = SF_BF16, .dropout = 0.5f, .clip = 1, .threads = threads};
     sf_charcnn_step *step = NULL;
-    const size_t size = x->layout.size;
+    const size_t size = x->layout.trained;
     float *w = sf_alloc_aligned(size, sizeof *w), *means = sf_calloc(size, sizeof *means), *variances = sf_calloc(size, sizeof *variances);
     double best = 0, loss;
     check(w && means && variances, "out of memory");
     check(sf_charcnn_step_new(&step, &x->layout, &options, TRAIN, &error) == SAFER_OK, error.message);
-    memcpy(w, x->parameters, size * sizeof *w);
+    memcpy(w, x->parameters, x->layout.size * sizeof *w);
+    for (size_t i = x->layout.size; i < size; i++) w[i] = 1; /* gains */
     memset(x->labels, 0, TRAIN * sizeof *x->labels);
     sf_charcnn_batch batch = {x->codes, x->lengths, x->labels, TRAIN};
     for (uint64_t number = 1; number <= 6; number++) {

@@ -17,6 +17,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <time.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -568,6 +570,54 @@ static void test_parallel_at_once(void **state)
     assert_int_equal(atomic_load(&m.left), 4);
 }
 
+/* Calls within calls, calls beside calls, and calls in a child of fork. */
+static void add_inner(void *context, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    atomic_fetch_add((atomic_size_t *)context, end - begin);
+}
+
+static void add_outer(void *context, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    for (size_t i = begin; i < end; i++) sf_parallel(3, 50, 1, add_inner, context);
+}
+
+static void *call_from_beside(void *context)
+{
+    for (int i = 0; i < 50; i++) sf_parallel(4, 100, 7, add_inner, context);
+    return NULL;
+}
+
+static void test_parallel_nested(void **state)
+{
+    (void)state;
+    atomic_size_t sum = 0;
+    sf_parallel(4, 20, 1, add_outer, &sum);
+    assert_int_equal(atomic_load(&sum), 1000);
+    pthread_t others[3];
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&others[i], NULL, call_from_beside, &sum), 0);
+    call_from_beside(&sum);
+    for (int i = 0; i < 3; i++) pthread_join(others[i], NULL);
+    assert_int_equal(atomic_load(&sum), 1000 + 4 * 50 * 100);
+    for (int i = 0; i < 200; i++) sf_parallel(2 + i % 5, 10, 1, add_inner, &sum); /* changing numbers of threads */
+    assert_int_equal(atomic_load(&sum), 23000);
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    return; /* which ends a child that starts threads */
+#endif
+#endif
+    pid_t child = fork();
+    if (child == 0) {
+        atomic_size_t own = 0;
+        for (int i = 0; i < 20; i++) sf_parallel(4, 100, 1, add_inner, &own);
+        _exit(atomic_load(&own) == 2000 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* --------------------------------------------------------------- progress */
 
 typedef struct listener {
@@ -746,6 +796,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_parallel),
         cmocka_unit_test(test_parallel_at_once),
+        cmocka_unit_test(test_parallel_nested),
         cmocka_unit_test(test_meter),
         cmocka_unit_test(test_meter_cancel),
         cmocka_unit_test(test_status_texts),

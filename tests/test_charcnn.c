@@ -298,12 +298,15 @@ static void instruction_sets_agree(void **unused)
     enum { F = 48, N = 11, BLOCK = 1, TABLE = SF_CHARCNN_CODES * 7 * 16 };
     float *table = sf_alloc_aligned(TABLE, sizeof *table), bias[F], dout[N * F];
     uint8_t codes[3 * N + 6];
+    uint32_t places[3 * N + 6], begin[SF_CHARCNN_CODES + 1];
+    static float spread[(3 * N + 12) * 16];
     sf_isa best = sf_isa_choose();
     assert_non_null(table);
     for (size_t i = 0; i < TABLE; i++) table[i] = noise();
     for (size_t i = 0; i < F; i++) bias[i] = noise() - 1;
     for (size_t i = 0; i < N * F; i++) dout[i] = noise();
     random_codes(codes, sizeof codes, sizeof codes);
+    sf_charcnn_places(places, begin, codes, sizeof codes);
     for (int type = 0; type < 2; type++)
         for (int isa = SF_PORTABLE; isa <= (int)best && isa <= SF_AVX512; isa++) {
             static float first[N * F], pooled[N * F], din[3 * N * F], drelu[N * F], raw[3 * N * F];
@@ -322,7 +325,7 @@ static void instruction_sets_agree(void **unused)
             sf_charcnn_pool((sf_view){pooled, F, t}, which[1], (sf_view){raw, F, t}, N, F, (sf_isa)isa);
             sf_charcnn_pool_backward((sf_view){din, F, t}, sums[0], dout, (sf_view){pooled, F, t}, which[1], N, F, (sf_isa)isa);
             sf_charcnn_relu_backward((sf_view){drelu, F, t}, sums[1], dout, (sf_view){pooled, F, t}, N, F, (sf_isa)isa);
-            sf_charcnn_first_backward(dtable, sums[2], dout, (sf_view){first, F, t}, which[0], codes, N, BLOCK, (sf_isa)isa);
+            sf_charcnn_first_backward(dtable, sums[2], spread, dout, (sf_view){first, F, t}, which[0], places, begin, N, BLOCK, (sf_isa)isa);
             static float exact_first[N * F];
             if (isa == SF_PORTABLE && type == 0) {
                 memcpy(exact_first, first, sizeof first);

@@ -1,8 +1,8 @@
 /* Work spread over threads.
  *
- * Plain POSIX threads, made for each call: the work handed to them here lasts
- * milliseconds or more, and the thread sanitizer sees everything. Results must not
- * depend on which worker did what: sum over fixed blocks, not over workers. */
+ * Plain POSIX threads that wait from call to call, so that work of a millisecond pays, and
+ * the thread sanitizer sees everything. Results must not depend on which worker did what:
+ * sum over fixed blocks, not over workers. */
 #ifndef SF_BASE_PARALLEL_H
 #define SF_BASE_PARALLEL_H
 

@@ -1,32 +1,22 @@
 /* The `bert` classifier: training.
  *
- * Every mini-batch sees fresh draws of its texts (the sample number is the epoch). The rate
- * rises from 0 over the first steps and falls back to 0 at the last (linearly both), so the
- * number of epochs is part of the run. After every epoch the model is measured on one draw
- * of each dev text, the same from epoch to epoch, and the best epoch is kept.
- *
- * All randomness is a function of the seed and of counters. The state of a run is: the
- * trained parameters, Adam's moments, the best parameters and a few numbers. It is written
- * beside the output every few minutes, after every epoch and when the run is interrupted;
- * going on from it gives the same file as never having stopped. */
+ * Every mini-batch sees fresh draws of its texts (the sample number is the epoch). After
+ * every epoch the model is measured on one draw of each dev text, the same from epoch to
+ * epoch. The rest is a course (course.h), whose rate falls, so that the number of epochs is
+ * part of it. */
 #define _GNU_SOURCE
 #include "model/bert.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "base/progress.h"
+#include "model/course.h"
 #include "model/drawn.h"
-#include "model/train.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { PURPOSE_ORDER = 2, PURPOSE_HEAD = 3, DEV_SAMPLE = 1 << 30, CHECKPOINT_SECONDS = 300, DEV_GROUP = 8 };
+enum { PURPOSE_HEAD = 3, DEV_SAMPLE = 1 << 30, DEV_GROUP = 8 };
 
 /* Memory of one thread for drawing and measuring. */
 typedef struct reader {
@@ -38,32 +28,21 @@ typedef struct reader {
 
 typedef struct trainer {
     const safer_train_options *options;
+    sf_course course;
     sf_train_split split;
     sf_bert_checkpoint start; /* its parameters are moved to the layout below */
     sf_bert_layout layout;
-    float *parameters, *means, *variances, *best; /* the last three: of what is trained */
-    size_t first, trained; /* parameters */
+    float *parameters;
     sf_bert_step *step;
-    uint64_t fingerprint;
-    char *checkpoint;
-    double saved_at;
+    reader *readers; /* (threads) */
 
-    uint32_t *order;
-    uint32_t *ids;     /* (batch, tokens): drawn texts, then moved together */
+    /* One batch. */
+    const uint32_t *texts;
+    uint32_t *ids; /* (batch, tokens): drawn texts, then moved together */
     size_t *lengths, *offsets;
     int *labels;
-    reader *readers;
-    size_t batch_first;
     atomic_int failed;
-
-    /* The state. */
-    uint64_t steps;
-    int epoch, best_epoch;
-    double best_accuracy, loss, loss_sum; /* of the last epoch; of this one so far */
     uint64_t pieces; /* read in this run */
-
-    sf_meter meter;
-    char stage[96];
 } trainer;
 
 static void trainer_free(trainer *t)
@@ -78,12 +57,8 @@ static void trainer_free(trainer *t)
     sf_train_split_free(&t->split);
     sf_bert_checkpoint_free(&t->start);
     sf_bert_layout_free(&t->layout);
+    sf_course_free(&t->course);
     free(t->parameters);
-    free(t->means);
-    free(t->variances);
-    free(t->best);
-    free(t->checkpoint);
-    free(t->order);
     free(t->ids);
     free(t->lengths);
     free(t->offsets);
@@ -146,24 +121,25 @@ static safer_status take_parameters(trainer *t, safer_error *error)
     return SAFER_OK;
 }
 
-/* Everything that decides how a run goes; a checkpoint of another run is refused. */
-static uint64_t fingerprint_of(const trainer *t)
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error);
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+
+static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course->context)->step); }
+
+static void plan_course(trainer *t)
 {
     const safer_train_options *o = t->options;
-    double numbers[] = {o->rate, o->decay, o->dropout, o->clip, o->warmup, (double)o->batch, (double)o->epochs, (double)t->first,
+    size_t first = sf_bert_step_first(t->step);
+    double numbers[] = {o->rate, o->decay, o->dropout, o->clip, o->warmup, (double)o->batch, (double)o->epochs, (double)first,
                         (double)t->layout.shape.tokens, (double)t->layout.shape.pool, (double)strlen(o->precision)};
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash);
-    const safer_data *parts[] = {t->split.fit_data, t->split.dev_data};
-    for (int i = 0; i < 2; i++)
-        for (size_t k = 0; k < (i ? t->split.dev_count : t->split.fit_count); k++) {
-            safer_row row = safer_data_row(parts[i], i ? t->split.dev[k] : t->split.fit[k]);
-            hash = sf_hash(row.text, row.text_length, hash ^ (uint64_t)row.label);
-        }
-    return o->lexicon ? sf_hash(o->lexicon->image.bytes, o->lexicon->image.length, hash) : hash;
+    t->course = (sf_course){.options = o, .texts = t->split.fit_count, .parameters = t->parameters + first, .size = t->layout.size - first,
+                            .falls = 1, .fingerprint = sf_course_hash(&t->split, o, hash), .step = step, .measure = measure,
+                            .changed = changed, .context = t};
 }
 
-static safer_status start(trainer *t, const char *output, safer_error *error)
+static safer_status start(trainer *t, safer_error *error)
 {
     safer_status status;
     const safer_train_options *o = t->options;
@@ -175,91 +151,19 @@ static safer_status start(trainer *t, const char *output, safer_error *error)
     sf_bert_options options = {.layers = sf_train_layers(o), .decay = o->decay, .clip = o->clip, .dropout = (float)o->dropout,
                                .type = strcmp(o->precision, "f32") == 0 ? SF_F32 : SF_BF16, .threads = o->threads, .seed = o->seed};
     SF_TRY(sf_bert_step_new(&t->step, &t->layout, t->parameters, &options, batch, batch * tokens, error));
-    t->first = sf_bert_step_first(t->step);
-    t->trained = t->layout.size - t->first;
-    t->means = sf_calloc(t->trained, sizeof *t->means);
-    t->variances = sf_calloc(t->trained, sizeof *t->variances);
-    t->best = sf_alloc_aligned(t->trained, sizeof *t->best);
-    t->order = sf_alloc(t->split.fit_count, sizeof *t->order);
     t->ids = sf_alloc(batch * tokens, sizeof *t->ids);
     t->lengths = sf_alloc(batch, sizeof *t->lengths);
     t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
     t->labels = sf_alloc(batch, sizeof *t->labels);
     t->readers = sf_calloc((size_t)sf_threads(o->threads), sizeof *t->readers);
-    t->checkpoint = sf_alloc(strlen(output) + sizeof ".checkpoint", 1);
-    if (!t->means || !t->variances || !t->best || !t->order || !t->ids || !t->lengths || !t->offsets || !t->labels || !t->readers ||
-        !t->checkpoint) {
+    if (!t->ids || !t->lengths || !t->offsets || !t->labels || !t->readers) {
         status = sf_fail_memory(error);
         goto done;
     }
-    sprintf(t->checkpoint, "%s.checkpoint", output);
     for (int i = 0; i < sf_threads(o->threads); i++)
         SF_TRY(sf_bert_scratch_new(&t->readers[i].net, sf_bert_step_net(t->step), error));
-    memcpy(t->best, t->parameters + t->first, t->trained * sizeof *t->best);
-    t->fingerprint = fingerprint_of(t);
+    plan_course(t);
 done:
-    return status;
-}
-
-/* -------------------------------------------------------------- checkpoints */
-
-enum { STATE = 6 };
-
-static safer_status write_checkpoint(trainer *t, safer_error *error)
-{
-    char fingerprint[20];
-    const double state[STATE] = {(double)t->steps, t->epoch, t->best_epoch, t->best_accuracy, t->loss, t->loss_sum};
-    const float *arrays[] = {t->parameters + t->first, t->means, t->variances, t->best};
-    const char *names[] = {"parameters", "means", "variances", "best"};
-    sf_tensor tensors[5];
-    for (int i = 0; i < 4; i++)
-        tensors[i] = (sf_tensor){.name = names[i], .type = SF_F32, .rank = 1, .shape = {t->trained}, .count = t->trained, .bytes = arrays[i]};
-    tensors[4] = (sf_tensor){.name = "state", .type = SF_F64, .rank = 1, .shape = {STATE}, .count = STATE, .bytes = state};
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, t->fingerprint);
-    const sf_metadata metadata[] = {{"arch", "checkpoint"}, {"run", fingerprint}};
-    t->saved_at = sf_seconds();
-    return sf_safetensors_write(t->checkpoint, tensors, 5, metadata, 2, error);
-}
-
-static safer_status read_checkpoint(trainer *t, safer_error *error)
-{
-    safer_status status;
-    sf_safetensors *file = NULL;
-    char fingerprint[20];
-    double state[STATE];
-    float *arrays[] = {t->parameters + t->first, t->means, t->variances, t->best};
-    const char *names[] = {"parameters", "means", "variances", "best"}, *run;
-    const size_t numbers = STATE;
-    const sf_tensor *tensor;
-    uint64_t steps = (t->split.fit_count + (size_t)t->options->batch - 1) / (size_t)t->options->batch;
-    SF_TRY(sf_safetensors_open(&file, t->checkpoint, error));
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, t->fingerprint);
-    run = sf_safetensors_metadata(file, "run");
-    if (!run || strcmp(run, fingerprint) != 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s is the checkpoint of a run with other options or data; remove it or do not resume",
-                         t->checkpoint);
-        goto done;
-    }
-    for (int i = 0; i < 4; i++) {
-        SF_TRY(sf_safetensors_require(&tensor, file, names[i], SF_F32, 1, &t->trained, error));
-        SF_TRY(sf_tensor_to_f32(arrays[i], tensor, file, error));
-    }
-    SF_TRY(sf_safetensors_require(&tensor, file, "state", SF_F64, 1, &numbers, error));
-    memcpy(state, tensor->bytes, sizeof state);
-    if (!(state[0] >= 0 && state[0] < 0x1p53 && state[1] >= 0 && state[1] <= t->options->epochs && state[2] >= 0 && state[2] <= state[1] &&
-          state[0] >= state[1] * (double)steps && state[0] <= (state[1] + 1) * (double)steps)) {
-        status = sf_fail(error, SAFER_INPUT, "%s: tensor \"state\" holds no state of a run", t->checkpoint);
-        goto done;
-    }
-    t->steps = (uint64_t)state[0];
-    t->epoch = (int)state[1];
-    t->best_epoch = (int)state[2];
-    t->best_accuracy = state[3];
-    t->loss = state[4];
-    t->loss_sum = state[5];
-    sf_bert_step_refresh(t->step);
-done:
-    sf_safetensors_free(file);
     return status;
 }
 
@@ -284,9 +188,9 @@ static void draw_texts(void *context, size_t begin, size_t end, int worker)
 {
     trainer *t = context;
     for (size_t b = begin; b < end; b++) {
-        size_t row = t->split.fit[t->order[t->batch_first + b]];
+        size_t row = t->split.fit[t->texts[b]];
         t->labels[b] = safer_data_row(t->split.fit_data, row).label;
-        t->lengths[b] = draw_text(t->ids + b * t->layout.shape.tokens, t, &t->readers[worker], t->split.fit_data, row, (uint64_t)t->epoch);
+        t->lengths[b] = draw_text(t->ids + b * t->layout.shape.tokens, t, &t->readers[worker], t->split.fit_data, row, (uint64_t)t->course.epoch);
         if (t->lengths[b] == SIZE_MAX) atomic_store(&t->failed, 1);
     }
 }
@@ -330,8 +234,9 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
     free(logits);
 }
 
-static safer_status measure(double *accuracy, trainer *t, safer_error *error)
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
+    trainer *t = course->context;
     measuring m = {.t = t};
     sf_parallel(t->options->threads, t->split.dev_count, DEV_GROUP, measure_texts, &m);
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
@@ -339,110 +244,34 @@ static safer_status measure(double *accuracy, trainer *t, safer_error *error)
     return SAFER_OK;
 }
 
-/* -------------------------------------------------------------------- epochs */
+/* --------------------------------------------------------------------- steps */
 
-static void shuffle(trainer *t)
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error)
 {
-    sf_stream stream = sf_stream_of(t->options->seed, PURPOSE_ORDER, SF_STAGE_TRAINING);
-    size_t count = t->split.fit_count;
-    for (size_t i = 0; i < count; i++) t->order[i] = (uint32_t)i;
-    for (size_t i = count; i > 1; i--) {
-        uint32_t j = sf_draw_below(stream, (uint64_t)t->epoch, (uint32_t)i, (uint32_t)i), swap = t->order[i - 1];
-        t->order[i - 1] = t->order[j];
-        t->order[j] = swap;
+    trainer *t = course->context;
+    t->texts = texts;
+    sf_parallel(t->options->threads, count, 1, draw_texts, t);
+    if (atomic_load(&t->failed)) return sf_fail_memory(error);
+    for (size_t b = 0; b < count; b++) { /* together, without gaps */
+        memmove(t->ids + t->offsets[b], t->ids + b * t->layout.shape.tokens, t->lengths[b] * sizeof *t->ids);
+        t->offsets[b + 1] = t->offsets[b] + t->lengths[b];
     }
-}
-
-static void tell(trainer *t, double loss, double accuracy)
-{
-    int length = snprintf(t->stage, sizeof t->stage, "epoch %d of %d", t->epoch + 1, t->options->epochs);
-    if (loss >= 0) length += snprintf(t->stage + length, sizeof t->stage - (size_t)length, ": loss %.3f", loss);
-    if (accuracy >= 0) snprintf(t->stage + length, sizeof t->stage - (size_t)length, "%s dev %.4f", loss >= 0 ? "," : ":", accuracy);
-}
-
-/* Rises over the first steps, falls to 0 over the rest. */
-static double rate_at(const trainer *t, uint64_t step, uint64_t total)
-{
-    double rising = ceil(t->options->warmup * (double)total), at = (double)step;
-    if (at <= rising) return t->options->rate * at / rising;
-    return t->options->rate * ((double)total + 1 - at) / ((double)total + 1 - rising);
-}
-
-/* What remains of the pass over the texts. A cancelled pass returns SAFER_OK: the caller asks the meter. */
-static safer_status run_epoch(trainer *t, double accuracy, safer_error *error)
-{
-    safer_status status = SAFER_OK;
-    size_t batch = (size_t)t->options->batch, fit = t->split.fit_count, steps = (fit + batch - 1) / batch;
-    shuffle(t);
-    while (t->steps < ((uint64_t)t->epoch + 1) * steps) {
-        size_t first = (size_t)(t->steps - (uint64_t)t->epoch * steps) * batch, count = fit - first < batch ? fit - first : batch;
-        t->batch_first = first;
-        sf_parallel(t->options->threads, count, 1, draw_texts, t);
-        if (atomic_load(&t->failed)) return sf_fail_memory(error);
-        for (size_t b = 0; b < count; b++) { /* together, without gaps */
-            memmove(t->ids + t->offsets[b], t->ids + b * t->layout.shape.tokens, t->lengths[b] * sizeof *t->ids);
-            t->offsets[b + 1] = t->offsets[b] + t->lengths[b];
-        }
-        sf_bert_batch texts = {t->ids, t->offsets, count};
-        t->loss_sum += sf_bert_step_gradient(t->step, &texts, t->labels, t->steps + 1);
-        if (!isfinite(t->loss_sum))
-            return sf_fail(error, SAFER_INVALID, "the loss of epoch %d is not a finite number; lower rate (now %g)", t->epoch + 1,
-                           t->options->rate);
-        t->steps++;
-        sf_bert_step_update(t->step, t->means, t->variances, rate_at(t, t->steps, (uint64_t)t->options->epochs * steps), t->steps);
-        t->pieces += t->offsets[count];
-        tell(t, t->loss_sum / (double)(first + count), accuracy);
-        if (sf_meter_add(&t->meter, count, 0)) return write_checkpoint(t, error);
-        if (sf_seconds() - t->saved_at > CHECKPOINT_SECONDS) SF_TRY(write_checkpoint(t, error));
-    }
-    t->loss = t->loss_sum / (double)fit;
-    t->loss_sum = 0;
-done:
-    return status;
-}
-
-static safer_status run(trainer *t, safer_error *error)
-{
-    safer_status status = SAFER_OK;
-    const safer_train_options *o = t->options;
-    double accuracy = t->best_epoch ? t->best_accuracy : -1;
-    size_t batch = (size_t)o->batch, fit = t->split.fit_count, steps = (fit + batch - 1) / batch;
-    size_t done_here = (size_t)(t->steps - (uint64_t)t->epoch * steps) * batch;
-    tell(t, -1, -1);
-    t->saved_at = sf_seconds();
-    sf_meter_start(&t->meter, &o->progress, t->stage, (uint64_t)o->epochs * fit);
-    sf_meter_add(&t->meter, (uint64_t)t->epoch * fit + (done_here < fit ? done_here : fit), 0);
-    while (t->epoch < o->epochs && !(o->patience && t->epoch - t->best_epoch >= o->patience)) {
-        if (sf_meter_cancelled(&t->meter)) break;
-        SF_TRY(run_epoch(t, accuracy, error));
-        if (sf_meter_cancelled(&t->meter)) break;
-        SF_TRY(measure(&accuracy, t, error));
-        tell(t, t->loss, accuracy);
-        t->epoch++;
-        if (t->best_epoch == 0 || accuracy > t->best_accuracy) {
-            t->best_epoch = t->epoch;
-            t->best_accuracy = accuracy;
-            memcpy(t->best, t->parameters + t->first, t->trained * sizeof *t->best);
-        }
-        SF_TRY(write_checkpoint(t, error));
-        t->meter.last = 0; /* an epoch's result is always told */
-        sf_meter_add(&t->meter, 0, 0);
-    }
-    status = sf_meter_finish(&t->meter, error);
-done:
-    return status;
+    sf_bert_batch batch = {t->ids, t->offsets, count};
+    *loss += sf_bert_step_gradient(t->step, &batch, t->labels, course->steps);
+    sf_bert_step_update(t->step, course->means, course->variances, rate, course->steps);
+    t->pieces += t->offsets[count];
+    return SAFER_OK;
 }
 
 static safer_status save(trainer *t, const char *output, safer_error *error)
 {
     safer_status status;
     char *labels = sf_train_labels_json(t->options->train), *trained_with = sf_train_provenance_json(t->options);
-    memcpy(t->parameters + t->first, t->best, t->trained * sizeof *t->best);
     if (!labels || !trained_with) status = sf_fail_memory(error);
     else status = sf_bert_save(output, &t->layout, t->parameters, t->start.wordpiece, labels, trained_with, error);
     free(labels);
     free(trained_with);
-    if (status == SAFER_OK) unlink(t->checkpoint);
+    if (status == SAFER_OK) sf_course_end(&t->course);
     return status;
 }
 
@@ -453,15 +282,14 @@ safer_status sf_bert_train(const char *output, const safer_train_options *option
     trainer *t = sf_calloc(1, sizeof *t);
     if (!t) return sf_fail_memory(error);
     t->options = options;
-    SF_TRY(start(t, output, error));
-    if (options->resume && access(t->checkpoint, F_OK) == 0) SF_TRY(read_checkpoint(t, error));
+    SF_TRY(start(t, error));
     seconds = sf_seconds();
-    SF_TRY(run(t, error));
+    SF_TRY(sf_course_run(&t->course, output, error));
     seconds = sf_seconds() - seconds;
     SF_TRY(save(t, output, error));
-    *report = (safer_train_report){.texts = t->split.fit_count, .tokens = t->pieces, .parameters = t->layout.size, .epochs = t->epoch,
-                                   .best_epoch = t->best_epoch, .loss = t->loss, .dev_accuracy = t->best_accuracy,
-                                   .seconds = sf_seconds() - begin, .tokens_per_second = (double)t->pieces / (seconds > 0 ? seconds : 1)};
+    *report = sf_course_report(&t->course, t->pieces, t->layout.size);
+    report->seconds = sf_seconds() - begin;
+    report->tokens_per_second = (double)t->pieces / (seconds > 0 ? seconds : 1);
 done:
     trainer_free(t);
     free(t);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "nn/layers.h"
+#include "nn/vector.h"
 #include "text/unicode.h"
 
 #include <assert.h>
@@ -122,7 +123,7 @@ void sf_charcnn_net_free(sf_charcnn_net *net)
     free(net->bias);
     for (size_t i = 0; i < SF_CHARCNN_CONVS; i++) sf_packed_free(&net->conv[i]);
     for (size_t i = 0; i < 2; i++) {
-        for (size_t p = 0; net->hidden[i] && p < net->pieces; p++) sf_packed_free(&net->hidden[i][p]);
+        for (size_t p = 0; net->hidden[i] && p < net->slices[i] * net->pieces; p++) sf_packed_free(&net->hidden[i][p]);
         free(net->hidden[i]);
     }
     free(net->hidden_bias);
@@ -143,11 +144,14 @@ static int shape_weights(sf_charcnn_net *net)
         if (sf_packed_shape(&net->conv[i], sf_charcnn_width(i) * F, F, net->type, net->isa)) return -1;
     net->pieces = (H + SF_CHARCNN_PIECE - 1) / SF_CHARCNN_PIECE;
     for (size_t i = 0; i < 2; i++) {
-        if (!(net->hidden[i] = sf_calloc(net->pieces, sizeof *net->hidden[i]))) return -1;
-        for (size_t p = 0; p < net->pieces; p++)
-            if (sf_packed_shape(&net->hidden[i][p], i ? H : l->inputs, smaller(SF_CHARCNN_PIECE, H - p * SF_CHARCNN_PIECE), net->type,
-                                net->isa))
-                return -1;
+        const size_t inputs = i ? H : l->inputs;
+        net->slices[i] = (inputs + SF_CHARCNN_SLICE - 1) / SF_CHARCNN_SLICE;
+        if (!(net->hidden[i] = sf_calloc(net->slices[i] * net->pieces, sizeof *net->hidden[i]))) return -1;
+        for (size_t k = 0; k < net->slices[i]; k++)
+            for (size_t p = 0; p < net->pieces; p++)
+                if (sf_packed_shape(&net->hidden[i][k * net->pieces + p], smaller(SF_CHARCNN_SLICE, inputs - k * SF_CHARCNN_SLICE),
+                                    smaller(SF_CHARCNN_PIECE, H - p * SF_CHARCNN_PIECE), net->type, net->isa))
+                    return -1;
     }
     return 0;
 }
@@ -202,10 +206,11 @@ static sf_packed *matrix_at(sf_view *source, const loading *job, size_t index)
         offset = l->conv_weight[index + 1];
         stride = l->shape.features;
     } else {
-        size_t layer = (index - convs) / net->pieces, piece = (index - convs) % net->pieces;
-        if (layer > 1) return NULL;
-        packed = &net->hidden[layer][piece];
-        offset = l->hidden_weight[layer] + piece * SF_CHARCNN_PIECE;
+        const size_t first = net->slices[0] * net->pieces, layer = index - convs >= first;
+        index -= convs + (layer ? first : 0);
+        if (layer && index >= net->slices[1] * net->pieces) return NULL;
+        packed = &net->hidden[layer][index];
+        offset = l->hidden_weight[layer] + index / net->pieces * SF_CHARCNN_SLICE * H + index % net->pieces * SF_CHARCNN_PIECE;
         stride = H;
     }
     *source = (sf_view){(void *)(uintptr_t)(job->parameters + offset), stride, SF_F32};
@@ -406,8 +411,8 @@ struct sf_charcnn_scratch {
     uint8_t *codes;  /* (HEAD, L) */
     size_t *lengths; /* (HEAD) */
     void *features;  /* (HEAD, inputs) */
-    void *first;     /* (HEAD, H) */
-    float *second;   /* (HEAD, H) */
+    float *hidden;   /* (HEAD, H): of either dense layer */
+    void *rounded;   /* (HEAD, H): of the first */
     float *logits;   /* (HEAD, classes) */
 };
 
@@ -418,8 +423,8 @@ void sf_charcnn_scratch_free(sf_charcnn_scratch *s)
     free(s->codes);
     free(s->lengths);
     free(s->features);
-    free(s->first);
-    free(s->second);
+    free(s->hidden);
+    free(s->rounded);
     free(s->logits);
     free(s);
 }
@@ -434,10 +439,10 @@ safer_status sf_charcnn_scratch_new(const sf_charcnn_net *net, sf_charcnn_scratc
     s->codes = sf_alloc(HEAD * l->shape.characters, 1);
     s->lengths = sf_alloc(HEAD, sizeof *s->lengths);
     s->features = sf_alloc_aligned(HEAD * l->inputs, size_of(net->type));
-    s->first = sf_alloc_aligned(HEAD * l->shape.hidden, size_of(net->type));
-    s->second = sf_alloc_aligned(HEAD * l->shape.hidden, sizeof *s->second);
+    s->hidden = sf_alloc_aligned(HEAD * l->shape.hidden, sizeof *s->hidden);
+    s->rounded = sf_alloc_aligned(HEAD * l->shape.hidden, size_of(net->type));
     s->logits = sf_alloc(HEAD * l->shape.classes, sizeof *s->logits);
-    if (!s->codes || !s->lengths || !s->features || !s->first || !s->second || !s->logits) {
+    if (!s->codes || !s->lengths || !s->features || !s->hidden || !s->rounded || !s->logits) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -452,12 +457,15 @@ const float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch) { retu
 
 /* ----------------------------------------------------------------- answers */
 
-static void dense(sf_view out, sf_view in, const sf_charcnn_net *net, size_t layer, size_t count)
+void sf_charcnn_dense(float *out, sf_view in, const sf_charcnn_net *net, size_t layer, size_t first, size_t last, size_t count)
 {
-    for (size_t p = 0; p < net->pieces; p++) {
-        const size_t at = p * SF_CHARCNN_PIECE;
-        sf_product(sf_view_at(out, 0, at), in, &net->hidden[layer][p], net->hidden_bias + layer * net->layout.shape.hidden + at, SF_RELU, 0,
-                   count);
+    const size_t H = net->layout.shape.hidden;
+    for (size_t p = first; p < last; p++) {
+        const size_t at = p * SF_CHARCNN_PIECE, width = smaller(SF_CHARCNN_PIECE, H - at);
+        for (size_t k = 0; k < net->slices[layer]; k++)
+            sf_product((sf_view){out + at, H, SF_F32}, sf_view_at(in, 0, k * SF_CHARCNN_SLICE), &net->hidden[layer][k * net->pieces + p],
+                       k ? NULL : net->hidden_bias + layer * H + at, SF_LINEAR, k > 0, count);
+        for (size_t i = 0; i < count; i++) sf_activate(out + i * H + at, out + i * H + at, SF_RELU, width, net->isa);
     }
 }
 
@@ -467,16 +475,21 @@ static void answer(int *labels, float *probabilities, const sf_charcnn_net *net,
 {
     const sf_charcnn_layout *l = &net->layout;
     const size_t H = l->shape.hidden, K = l->shape.classes, size = size_of(net->type);
-    const sf_view features = {s->features, l->inputs, net->type}, first = {s->first, H, net->type}, second = {s->second, H, SF_F32};
+    const sf_view features = {s->features, l->inputs, net->type}, rounded = {s->rounded, H, net->type};
     const size_t together = net->type == SF_F32 ? 1 : count, pass = smaller(PASS, together);
     for (size_t i = 0; i < count; i += pass)
         sf_charcnn_pass_run(s->pass, (char *)s->features + i * l->inputs * size, net, codes + i * l->shape.characters, lengths + i,
                             smaller(pass, count - i));
     for (size_t i = 0; i < count; i += together) {
-        dense(sf_view_at(first, i, 0), sf_view_at(features, i, 0), net, 0, together);
-        dense(sf_view_at(second, i, 0), sf_view_at(first, i, 0), net, 1, together);
+        float *out = s->hidden + i * H;
+        sf_charcnn_dense(out, sf_view_at(features, i, 0), net, 0, 0, net->pieces, together);
+        if (net->type == SF_F32)
+            memcpy(rounded.values, out, together * H * sizeof *out);
+        else
+            sf_to_bf16(rounded.values, out, together * H, net->isa);
+        sf_charcnn_dense(out, rounded, net, 1, 0, net->pieces, together);
     }
-    sf_linear_forward(s->logits, s->second, net->output_weight, net->output_bias, count, H, K);
+    sf_linear_forward(s->logits, s->hidden, net->output_weight, net->output_bias, count, H, K);
     for (size_t i = 0; i < count; i++) {
         const float *logits = s->logits + i * K;
         labels[i] = 0;

@@ -106,10 +106,15 @@ size_t sf_charcnn_encode(uint8_t *codes, const char *text, size_t length, size_t
 void sf_charcnn_first(sf_view out, uint8_t *which, const float *table, const float *bias, const uint8_t *codes, size_t count,
                       size_t block, sf_isa isa);
 
-/* Adds the gradients of the block: of the table (codes, 7, 16) and the bias (16), from
- * that of stage A's frames. */
-void sf_charcnn_first_backward(float *dtable, float *dbias, const float *dout, sf_view out, const uint8_t *which,
-                               const uint8_t *codes, size_t count, size_t block, sf_isa isa);
+/* Where each code occurs among the first `count`: places (count), code after code, those of
+ * code c from begin[c] to begin[c+1]. begin: (codes + 1). */
+void sf_charcnn_places(uint32_t *places, uint32_t *begin, const uint8_t *codes, size_t count);
+
+/* Adds the gradients of the block: of the table (codes, 7, 16; nothing for blanks) and the
+ * bias (16), from that of stage A's frames. places: of the 3 * count + 6 characters that
+ * were read. spread: (3 * count + 12, 16) to work in. */
+void sf_charcnn_first_backward(float *dtable, float *dbias, float *spread, const float *dout, sf_view out, const uint8_t *which,
+                               const uint32_t *places, const uint32_t *begin, size_t count, size_t block, sf_isa isa);
 
 /* Row p of out is the largest of rows 3p..3p+2, which are rectified already. */
 void sf_charcnn_pool(sf_view out, uint8_t *which, sf_view in, size_t count, size_t F, sf_isa isa);
@@ -132,8 +137,8 @@ typedef struct sf_charcnn_net {
     float *table;                      /* (F/16, codes, 7, 16): the first convolution */
     float *bias;                       /* (6, F) */
     sf_packed conv[SF_CHARCNN_CONVS];  /* the first is not used */
-    sf_packed *hidden[2];              /* (pieces): SF_CHARCNN_PIECE outputs each */
-    size_t pieces;
+    sf_packed *hidden[2];              /* (slices, pieces): SF_CHARCNN_SLICE inputs, SF_CHARCNN_PIECE outputs each */
+    size_t slices[2], pieces;
     float *hidden_bias;                /* (2, H) */
     float *output_weight, *output_bias;
     void *blank[SF_CHARCNN_STAGES];    /* (F): the frame that sees only blanks */
@@ -142,7 +147,8 @@ typedef struct sf_charcnn_net {
     void *blank_out;                   /* (inputs) */
 } sf_charcnn_net;
 
-enum { SF_CHARCNN_PIECE = 128 };
+/* Of dense weights, which no cache holds: a part that the second-level cache does. */
+enum { SF_CHARCNN_SLICE = 1024, SF_CHARCNN_PIECE = 128 };
 
 /* Memory for the weights; they are undefined until loaded. */
 safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_dtype type, safer_error *error);
@@ -150,6 +156,9 @@ void sf_charcnn_net_free(sf_charcnn_net *net);
 
 /* Copies what it needs of the parameters. */
 void sf_charcnn_net_load(sf_charcnn_net *net, const float *parameters, int threads);
+
+/* Pieces first..last-1 of a dense layer with ReLU: out (count, H). */
+void sf_charcnn_dense(float *out, sf_view in, const sf_charcnn_net *net, size_t layer, size_t first, size_t last, size_t count);
 
 /* Some texts on their way through the convolutions. Their rows lie one after the other;
  * at stages A and B a text has `rows` rows, of which the first `used` depend on its

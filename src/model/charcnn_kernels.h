@@ -85,14 +85,21 @@ TARGET static void NAME(first)(sf_view out, uint8_t *which, const float *table, 
         NAME(first_typed)((sf_view){out.values, out.stride, SF_BF16}, which, table, bias, codes, count, block);
 }
 
-TARGET static void NAME(first_backward)(float *dtable, float *dbias, const float *dout, sf_view out, const uint8_t *which,
-                                        const uint8_t *codes, size_t count, size_t block)
+TARGET static void NAME(first_backward)(float *dtable, float *dbias, float *spread, const float *dout, sf_view out, const uint8_t *which,
+                                        const uint32_t *places, const uint32_t *begin, size_t count, size_t block)
 {
-    v16 sum, zero = {0};
+    enum { PAD = SF_CHARCNN_WIDE - 1 };
+    const v16 zero = {0};
+    v16 sum;
+    /* Of every frame before pooling, with rows of zeros before and behind. */
+    for (size_t r = 0; r < PAD; r++) {
+        NAME(store)(spread + r * SF_CHARCNN_LANES, &zero);
+        NAME(store)(spread + (PAD + SF_CHARCNN_POOL * count + r) * SF_CHARCNN_LANES, &zero);
+    }
     NAME(load)(&sum, dbias);
-    for (size_t p = 0; p < count; p++, codes += SF_CHARCNN_POOL) {
+    for (size_t p = 0; p < count; p++) {
         const size_t at = p * out.stride + block * SF_CHARCNN_LANES;
-        v16 d, part, x;
+        v16 d, part;
         v16i bits, index;
         NAME(load)(&d, dout + at);
         NAME(load_bits)(&bits, out, at);
@@ -103,15 +110,25 @@ TARGET static void NAME(first_backward)(float *dtable, float *dbias, const float
         for (int j = 0; j < SF_CHARCNN_POOL; j++) {
             v16i here = index == j;
             NAME(where)(&part, &here, &d);
-            for (size_t t = 0; t < SF_CHARCNN_WIDE; t++) {
-                float *row = dtable + ((size_t)codes[(size_t)j + t] * SF_CHARCNN_WIDE + t) * SF_CHARCNN_LANES;
-                NAME(load)(&x, row);
-                x += part;
-                NAME(store)(row, &x);
-            }
+            NAME(store)(spread + (PAD + SF_CHARCNN_POOL * p + (size_t)j) * SF_CHARCNN_LANES, &part);
         }
     }
     NAME(store)(dbias, &sum);
+    /* A character at place i is tap t of frame i - t. */
+    for (size_t c = 1; c < SF_CHARCNN_CODES; c++) {
+        float *rows = dtable + c * SF_CHARCNN_WIDE * SF_CHARCNN_LANES;
+        v16 sums[SF_CHARCNN_WIDE], x;
+        if (begin[c] == begin[c + 1]) continue;
+        for (size_t t = 0; t < SF_CHARCNN_WIDE; t++) NAME(load)(&sums[t], rows + t * SF_CHARCNN_LANES);
+        for (uint32_t k = begin[c]; k < begin[c + 1]; k++) {
+            const float *last = spread + (PAD + places[k]) * (size_t)SF_CHARCNN_LANES;
+            for (size_t t = 0; t < SF_CHARCNN_WIDE; t++) {
+                NAME(load)(&x, last - t * SF_CHARCNN_LANES);
+                sums[t] += x;
+            }
+        }
+        for (size_t t = 0; t < SF_CHARCNN_WIDE; t++) NAME(store)(rows + t * SF_CHARCNN_LANES, &sums[t]);
+    }
 }
 
 /* -------------------------------------------------------------------- pooling */

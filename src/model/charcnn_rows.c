@@ -3,6 +3,8 @@
  * so all sets give the same bits. */
 #include "model/charcnn.h"
 
+#include <string.h>
+
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t v16i __attribute__((vector_size(64)));
 typedef uint32_t v16u __attribute__((vector_size(64)));
@@ -50,10 +52,22 @@ void sf_charcnn_first(sf_view out, uint8_t *which, const float *table, const flo
     DISPATCH(first, out, which, table, bias, codes, count, block);
 }
 
-void sf_charcnn_first_backward(float *dtable, float *dbias, const float *dout, sf_view out, const uint8_t *which,
-                               const uint8_t *codes, size_t count, size_t block, sf_isa isa)
+void sf_charcnn_places(uint32_t *places, uint32_t *begin, const uint8_t *codes, size_t count)
 {
-    DISPATCH(first_backward, dtable, dbias, dout, out, which, codes, count, block);
+    uint32_t next[SF_CHARCNN_CODES];
+    memset(begin, 0, (SF_CHARCNN_CODES + 1) * sizeof *begin);
+    for (size_t i = 0; i < count; i++) begin[codes[i] + 1]++;
+    for (size_t c = 0; c < SF_CHARCNN_CODES; c++) {
+        next[c] = begin[c];
+        begin[c + 1] += begin[c];
+    }
+    for (size_t i = 0; i < count; i++) places[next[codes[i]]++] = (uint32_t)i;
+}
+
+void sf_charcnn_first_backward(float *dtable, float *dbias, float *spread, const float *dout, sf_view out, const uint8_t *which,
+                               const uint32_t *places, const uint32_t *begin, size_t count, size_t block, sf_isa isa)
+{
+    DISPATCH(first_backward, dtable, dbias, spread, dout, out, which, places, begin, count, block);
 }
 
 void sf_charcnn_pool(sf_view out, uint8_t *which, sf_view in, size_t count, size_t F, sf_isa isa)

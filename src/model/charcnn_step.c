@@ -41,6 +41,9 @@ typedef struct workspace {
     void *transposed; /* (F, rows) or (ROWS, texts) */
     sf_packed packed; /* D as a right side */
     float *dfeatures; /* (GROUP, inputs) */
+    float *spread;    /* (L + 6, 16) */
+    uint32_t *places; /* (GROUP, L) */
+    uint32_t *begin;  /* (GROUP, codes + 1) */
 } workspace;
 
 struct sf_charcnn_step {
@@ -108,6 +111,9 @@ void sf_charcnn_step_free(sf_charcnn_step *s)
         free(w->transposed);
         sf_packed_free(&w->packed);
         free(w->dfeatures);
+        free(w->spread);
+        free(w->places);
+        free(w->begin);
     }
     sf_packed_free(&s->across);
     sf_packed_free(&s->down);
@@ -148,6 +154,9 @@ static int new_workspaces(sf_charcnn_step *s)
         w->dframes = array(&failed, rows, F, sizeof(float));
         w->transposed = array(&failed, larger(F * rows, ROWS * s->texts), 1, size);
         w->dfeatures = array(&failed, GROUP, s->layout.inputs, sizeof(float));
+        w->spread = array(&failed, s->layout.shape.characters + SF_CHARCNN_WIDE - 1, SF_CHARCNN_LANES, sizeof(float));
+        w->places = array(&failed, GROUP, s->layout.shape.characters, sizeof *w->places);
+        w->begin = array(&failed, GROUP, SF_CHARCNN_CODES + 1, sizeof *w->begin);
         if (sf_packed_shape(&w->packed, rows, F, s->options.type, s->net->isa)) failed = 1;
     }
     return failed;
@@ -253,13 +262,10 @@ static void run_groups(void *context, size_t begin, size_t end, int worker)
 static void hidden_forward(void *context, size_t begin, size_t end, int worker)
 {
     sf_charcnn_step *s = context;
-    const size_t H = s->layout.shape.hidden, i = s->layer;
-    const sf_view in = {i ? s->dropped : s->features, i ? H : s->layout.inputs, s->options.type}, out = {s->relu[i], H, SF_F32};
+    const size_t i = s->layer;
+    const sf_view in = {i ? s->dropped : s->features, i ? s->layout.shape.hidden : s->layout.inputs, s->options.type};
     (void)worker;
-    for (size_t p = begin; p < end; p++) {
-        const size_t at = p * SF_CHARCNN_PIECE;
-        sf_product(sf_view_at(out, 0, at), in, &s->net->hidden[i][p], s->net->hidden_bias + i * H + at, SF_RELU, 0, s->batch->count);
-    }
+    sf_charcnn_dense(s->relu[i], in, s->net, i, begin, end, s->batch->count);
 }
 
 static void round_row(sf_charcnn_step *s, void *out, const float *row, size_t index, size_t N)
@@ -428,13 +434,32 @@ static void unpool(sf_charcnn_step *s, workspace *w, lane *to, const sf_charcnn_
     }
 }
 
+/* The first convolution, from the gradient of stage A in w->dframes. */
+static void backward_first(sf_charcnn_step *s, workspace *w, lane *to, const sf_charcnn_pass *pass, const uint8_t *codes)
+{
+    const size_t F = s->layout.shape.features, L = s->layout.shape.characters;
+    const sf_view frames = {pass->frames[SF_CHARCNN_A], F, s->options.type};
+    for (size_t i = 0; i < pass->count; i++) {
+        const size_t used = pass->extents[i].used[SF_CHARCNN_A], read = used ? SF_CHARCNN_POOL * used + SF_CHARCNN_WIDE - 1 : 0;
+        sf_charcnn_places(w->places + i * L, w->begin + i * (SF_CHARCNN_CODES + 1), codes + i * L, read);
+    }
+    for (size_t block = 0; block < F / SF_CHARCNN_LANES; block++) /* its table stays in the first-level cache */
+        for (size_t i = 0; i < pass->count; i++) {
+            const size_t row = pass->extents[i].first[SF_CHARCNN_A];
+            sf_charcnn_first_backward(to->table + block * SF_CHARCNN_CODES * SF_CHARCNN_WIDE * SF_CHARCNN_LANES,
+                                      to->gradient + s->layout.conv_bias[0] + block * SF_CHARCNN_LANES, w->spread, w->dframes + row * F,
+                                      sf_view_at(frames, row, 0), pass->which[SF_CHARCNN_A] + row * F, w->places + i * L,
+                                      w->begin + i * (SF_CHARCNN_CODES + 1), pass->extents[i].used[SF_CHARCNN_A], block, s->net->isa);
+        }
+}
+
 /* dfeatures (count, inputs) is used up. */
 static void backward_pass(sf_charcnn_step *s, workspace *w, lane *to, const sf_charcnn_pass *pass, float *dfeatures, const void *features,
                           const uint8_t *codes, int blank)
 {
     const size_t F = s->layout.shape.features, a = pass->total[SF_CHARCNN_A], b = pass->total[SF_CHARCNN_B];
     const sf_dtype type = s->options.type;
-    const sf_view douts = sf_view_at((sf_view){w->douts, F, type}, SF_CHARCNN_WIDE - 1, 0), first = {pass->frames[SF_CHARCNN_A], F, type};
+    const sf_view douts = sf_view_at((sf_view){w->douts, F, type}, SF_CHARCNN_WIDE - 1, 0);
     take_blanks(s, to, pass, dfeatures, SF_CHARCNN_C, blank);
     if (!a) return;
     unpool(s, w, to, pass, dfeatures, features, SF_CHARCNN_C, b);
@@ -449,14 +474,7 @@ static void backward_pass(sf_charcnn_step *s, workspace *w, lane *to, const sf_c
     unpool(s, w, to, pass, w->dframes, pass->frames[SF_CHARCNN_B], SF_CHARCNN_B, a);
     backward_convolution(s, w, to, 1, pass->frames[SF_CHARCNN_A], a);
     take_blanks(s, to, pass, w->dframes, SF_CHARCNN_A, blank);
-    for (size_t block = 0; block < F / SF_CHARCNN_LANES; block++)
-        for (size_t i = 0; i < pass->count; i++) {
-            const size_t row = pass->extents[i].first[SF_CHARCNN_A];
-            sf_charcnn_first_backward(to->table + block * SF_CHARCNN_CODES * SF_CHARCNN_WIDE * SF_CHARCNN_LANES,
-                                      to->gradient + s->layout.conv_bias[0] + block * SF_CHARCNN_LANES, w->dframes + row * F,
-                                      sf_view_at(first, row, 0), pass->which[SF_CHARCNN_A] + row * F,
-                                      codes + i * s->layout.shape.characters, pass->extents[i].used[SF_CHARCNN_A], block, s->net->isa);
-        }
+    backward_first(s, w, to, pass, codes);
 }
 
 /* Items are lanes. */

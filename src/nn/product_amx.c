@@ -165,10 +165,16 @@ typedef struct work {
     size_t stride, step, steps; /* of the left side: bytes from row to row, and from step to step */
     const float *more;          /* sums to go on from, or NULL */
     const char *soon;           /* those of the next block, or NULL */
+    const char *out;            /* where the sums of this block will go, if they are the last, or NULL */
+    size_t out_stride;
+    int out_lines;              /* of the cache, for each row */
     float *before;              /* where the sums of the block before, still in the tiles, go */
     const char *ahead;          /* rows of the left side that will be wanted soon */
     size_t ahead_rows, ahead_stride, ahead_step;
 } work;
+
+/* The compilers' own prefetch asks to read unless told of this instruction. */
+INLINE void ask_to_write(const char *line) { __asm__ volatile("prefetchw %0" ::"m"(*line)); }
 
 #define LOADS                                            \
     _tile_stream_loadd(6, b, SF_HALF * 4);               \
@@ -191,6 +197,12 @@ typedef struct work {
 #define SLOT(i)                                                                                     \
     if ((i) < AHEAD && (i) < ahead_rows) _mm_prefetch(ahead + (i) * ahead_stride, _MM_HINT_T1);     \
     if ((i) >= AHEAD - 1 && soon) _mm_prefetch(soon + ((i) - AHEAD + 1) * 64, _MM_HINT_T0);         \
+    if ((i) >= 1 && (i) <= 3 && wanted) {                                                           \
+        ask_to_write(out);                                                                          \
+        if (w->out_lines == 2) ask_to_write(out + 64);                                              \
+        out += w->out_stride;                                                                       \
+        wanted--;                                                                                   \
+    }                                                                                               \
     if (mode != STAY && (pattern >> (i) & 1) && left) {                                             \
         leave_row(&d, mode, active);                                                                \
         left--;                                                                                     \
@@ -202,8 +214,8 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
     const size_t stride = w->stride, steps = w->steps;
     const size_t ahead_stride = w->ahead_stride;
     size_t ahead_rows = 0; /* nothing to do yet: the sums of the block before are still in the tiles */
-    const char *ahead = w->ahead, *soon = NULL;
-    unsigned pattern = 0, left = SF_BLOCK; /* the places of a step where a row leaves, and rows left */
+    const char *ahead = w->ahead, *soon = NULL, *out = w->out;
+    unsigned wanted = 0, pattern = 0, left = SF_BLOCK; /* the places of a step where a row leaves, and rows left */
     door d = open_door(l);
     FENCE();
     LOADS
@@ -218,6 +230,7 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
     pattern = steps > 11 ? 0x70 : steps > 8 ? 0xf0 : 0xff;
     ahead_rows = w->ahead_rows;
     soon = w->soon;
+    wanted = out ? SF_BLOCK : 0;
     for (size_t s = 1; s < steps; s++) {
         a += w->step, b += 2 * TILE;
         LOADS
@@ -325,11 +338,13 @@ INLINE void set_left(state *s, work *w, size_t row, size_t k, size_t rows, size_
 /* Rows of the result, in panels first..last-1. There are `next` rows after them. */
 TARGET static void multiply_rows(state *s, size_t row, size_t rows, size_t next, size_t first, size_t last)
 {
-    const sf_view a = s->job.a;
+    const sf_view a = s->job.a, out = s->job.out;
     const sf_packed *p = s->job.packed;
     const size_t share = (SF_BLOCK - 1) / (last - first) + 1, steps = sf_blocks(p->K);
     for (size_t k = s->begin; k < s->end; k += s->depth) {
         work w = {.ahead_stride = a.stride * sf_element(a.type), .ahead_step = SF_STEP * sf_element(a.type)};
+        w.out_stride = out.stride * sf_element(out.type);
+        w.out_lines = out.type == SF_F32 ? 2 : 1;
         size_t D = sf_least(s->depth, s->end - k), asked = share > AHEAD ? next : 0;
         set_left(s, &w, row, k, rows, D);
         for (size_t n = first; n < last; n++) {
@@ -338,6 +353,7 @@ TARGET static void multiply_rows(state *s, size_t row, size_t rows, size_t next,
             w.more = k > s->begin ? sums : NULL;
             w.soon = k > s->begin && n + 1 < last ? (const char *)(sums + SF_SUMS) : NULL;
             w.before = s->before;
+            w.out = k + D == s->end && rows == SF_BLOCK ? sf_shift(out, row, n * SF_BLOCK).values : NULL;
             w.ahead_rows = sf_least(share, next - asked);
             w.ahead = w.ahead_rows ? sf_shift(a, row + SF_BLOCK + asked, k).values : NULL;
             asked += w.ahead_rows;
