@@ -18,7 +18,7 @@ from test_cli import DONE, INPUT, SYSTEM, USAGE, exists, run, write  # noqa: E40
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FETCH = ROOT / "scripts/fetch-encoder"
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad"]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad", "great", "poor"]
 HIDDEN, INNER, POSITIONS, LAYERS = 4, 6, 8, 2
 TOOLS = ("bash", "env", "awk", "cat", "dirname", "mkdir", "cp", "pwd")
 
@@ -117,7 +117,7 @@ class Convert(unittest.TestCase):
         header, data = read_safetensors("encoder.safetensors")
         metadata = header.pop("__metadata__")
         self.assertEqual(metadata["arch"], "bert")
-        self.assertEqual(metadata["vocabulary"].split("\n")[4:6], PIECES[4:])
+        self.assertEqual(metadata["vocabulary"].split("\n")[4:8], PIECES[4:])
         self.assertNotIn("labels", metadata)
         config = json.loads(metadata["config"])
         self.assertEqual([config[key] for key in ("vocabulary", "layers", "hidden", "heads", "inner", "tokens", "activation", "pool")],
@@ -158,6 +158,86 @@ class Convert(unittest.TestCase):
         self.assertEqual(run("lexicon", "import", "--table", "t.tsv", "-o", "t.lex").code, DONE)
         result = run("predict", "--model", "ask.safetensors", "--lexicon", "t.lex", "good")
         self.assertEqual(result.code, INPUT, result.err)
+
+
+class Use(unittest.TestCase):
+    """A folder, from training to a checked certificate."""
+
+    @classmethod
+    def setUpClass(cls):
+        make_folder("encoder")
+        write("b.tsv", "good\tgreat\nbad\tpoor\n")
+        rows = [f"{i}\t{i % 2}\t{'good ' * (1 + i % 3) if i % 2 else 'bad ' * (1 + i % 4)}\n" for i in range(80)]
+        write("b-train.tsv", "".join(rows))
+        run("lexicon", "import", "--table", "b.tsv", "--vocab", write("b.txt", "good great bad poor".replace(" ", "\n")), "--kernel", "topk:2", "-o", "b.lex")
+        long = "good, " * 100000 # more words than any limit; what is not read cannot matter
+        write("b-test.tsv", "".join(rows[:20]) + f"empty\t1\t\nlong\t1\t{long}\n")
+
+    def train(self, output, *more):
+        return run("train", "--arch", "bert", "--encoder", "encoder", "--data", "b-train.tsv", "--lexicon", "b.lex", "--rate", "0.03",
+                   "--epochs", "20", "--train-layers", "all", "-o", output, *more)
+
+    def test_all(self):
+        """train from a folder, certify in either precision, verify by asking again, predict"""
+        result = self.train("b.safetensors", "--json")
+        self.assertEqual(result.code, DONE, result.err)
+        report = json.loads(result.out)
+        self.assertEqual((report["arch"], report["texts"], report["epochs"]), ("bert", 72, 20))
+        self.assertGreater(report["dev_accuracy"], 0.9)
+        for precision in ("bf16", "f32"):
+            run_of = ("--model", "b.safetensors", "--lexicon", "b.lex", "--data", "b-test.tsv", "--precision", precision)
+            result = run("certify", *run_of, "--json", "-o", f"{precision}.jsonl")
+            self.assertEqual(result.code, DONE, result.err)
+            self.assertGreater(json.loads(result.out)["certified_accuracy"], 0.85)
+            lines = [json.loads(line) for line in (test_cli.temporary / f"{precision}.jsonl").read_text().splitlines()]
+            self.assertIn(precision, lines[0]["model"]["arithmetic"])
+            by_id = {line["id"]: line for line in lines[1:]}
+            self.assertEqual(by_id["long"]["slots"], 100000)
+            self.assertLessEqual(by_id["long"]["visible"], POSITIONS)
+            self.assertEqual((by_id["empty"]["slots"], by_id["empty"]["visible"]), (0, 0))
+            self.assertEqual(run("verify", f"{precision}.jsonl", *run_of).code, DONE)
+        result = run("verify", "f32.jsonl", "--model", "b.safetensors", "--lexicon", "b.lex", "--data", "b-test.tsv")
+        self.assertEqual(result.code, INPUT) # the other arithmetic is another function
+        result = run("predict", "--model", "b.safetensors", "--lexicon", "b.lex", "--quiet", "a good good film", "")
+        self.assertEqual((result.code, len(result.out.splitlines())), (DONE, 2), result.err)
+
+    def test_threads(self):
+        """the same bytes and records for any number of threads and instruction set asked for twice"""
+        for threads in ("1", "2", "5"):
+            self.assertEqual(self.train(f"t{threads}.safetensors", "--threads", threads).code, DONE)
+            result = run("certify", "--model", f"t{threads}.safetensors", "--lexicon", "b.lex", "--data", "b-test.tsv", "--method",
+                         "binomial", "--n", "50", "--threads", threads, "--batch", str(1 + 3 * int(threads)), "-o", f"t{threads}.jsonl")
+            self.assertEqual(result.code, DONE, result.err)
+        for name in ("t2", "t5"):
+            self.assertEqual(*((test_cli.temporary / f"{each}.safetensors").read_bytes() for each in ("t1", name)))
+            records = [[{key: value for key, value in json.loads(line).items() if key not in ("seconds", "check")}
+                        for line in (test_cli.temporary / f"{each}.jsonl").read_text().splitlines()] for each in ("t1", name)]
+            self.assertEqual(*records)
+
+    def test_instruction_sets(self):
+        """SAFER_ISA: every set answers; a wrong name is named"""
+        self.assertEqual(self.train("isa.safetensors").code, DONE)
+        answers = set()
+        for isa in ("portable", "avx2", "avx512", "avx512-bf16", "amx"):
+            result = run("predict", "--model", "isa.safetensors", "--lexicon", "b.lex", "--quiet", "--seed", "1", "good good", env={"SAFER_ISA": isa})
+            if result.code == DONE:
+                answers.add(result.out)
+            else:
+                self.assertIn(isa, result.err) # this processor lacks it
+        self.assertEqual(len(answers), 1)
+        result = run("predict", "--model", "isa.safetensors", "--lexicon", "b.lex", "good", env={"SAFER_ISA": "mmx"})
+        self.assertEqual(result.code, USAGE)
+        self.assertIn("mmx", result.err)
+
+    def test_misuse(self):
+        """what training cannot do is said in one line, and nothing is written"""
+        for more, words in ((("--train-layers", "9"), "2 layers"), (("--train-layers", "x"), "train_layers"), (("--tokens", "99"), "8 positions"),
+                            (("--pool", "max"), "mean or cls"), (("--precision", "f16"), "bf16 or f32"), (("--encoder", "nowhere"), "nowhere")):
+            result = self.train("wrong.safetensors", *more)
+            self.assertIn(result.code, (USAGE, INPUT, SYSTEM), result.err)
+            self.assertEqual(len(result.err.splitlines()), 1, result.err)
+            self.assertIn(words, result.err)
+            self.assertFalse(exists("wrong.safetensors"))
 
 
 class Fetch(unittest.TestCase):
