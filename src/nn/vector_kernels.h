@@ -1,7 +1,7 @@
 /* The functions of vector.h for one instruction set: included by vector.c with NAME(x), the
  * function's name there, TARGET, the attribute that selects the set, and on vectors
  * MADD(a, b, c), a * b + c, and, where the set has better than what is here: CLAMP(x, low,
- * high) (NaN stays), TOTAL(x), and with LARGEST functions `largest` and `exp_row` of its own. */
+ * high) (NaN stays), TOTAL(x), and with LARGEST a function `largest` of its own. */
 
 #define INLINE TARGET static inline __attribute__((always_inline))
 
@@ -26,12 +26,13 @@ INLINE void NAME(clamp)(v16 *x, float low, float high)
 #endif
 }
 
-/* e^x, with an error of 2 units in the last place; at most e^88, and 0 below -87. NaN stays. */
+/* e^x, with an error of 2 units in the last place; at most e^88, and 0 below -60, so that no
+ * product of a few such is a number without a leading 1, which are slow. NaN stays. */
 INLINE void NAME(exp16)(v16 *x)
 {
     v16 y = *x, zero = {0};
-    v16i tiny = y < -87.0f;
-    NAME(clamp)(&y, -87.0f, 88.0f);
+    v16i tiny = y < -60.0f;
+    NAME(clamp)(&y, -60.0f, 88.0f);
     static const float c[] = {1.0f, 1.00000004f, 0.499999915f, 0.166664208f, 0.041668358f, 0.00837477152f, 0.00138294206f};
     v16 n = (y * 1.44269504f + 12582912.0f) - 12582912.0f; /* to the nearest whole number */
     v16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f, p = zero + c[6];
@@ -250,14 +251,12 @@ TARGET static void NAME(softmax_row)(float *x, float scale, size_t N)
     NAME(scale)(x, 1.0f / NAME(exponentials)(x, NAME(largest)(x, N), scale, N), N);
 }
 
-#ifndef LARGEST
 TARGET static float NAME(exp_row)(sf_bf16 *out, float *x, float scale, size_t N, sf_isa isa)
 {
     float sum = NAME(exponentials)(x, NAME(largest)(x, N), scale, N);
     sf_to_bf16(out, x, N, isa);
     return sum;
 }
-#endif
 
 TARGET static void NAME(softmax_row_backward)(float *dx, const float *dp, const float *p, float scale, size_t N)
 {
