@@ -92,7 +92,8 @@ static size_t naive_pool(double *x, size_t T, size_t F)
 static void naive_logits(double *logits, const sf_charcnn_layout *l, const double *w, const uint8_t *codes, const float *masks)
 {
     const size_t L = l->shape.characters, F = l->shape.features, H = l->shape.hidden, K = l->shape.classes;
-    double *x = zeros(L * (F > SF_CHARCNN_ALPHABET ? F : SF_CHARCNN_ALPHABET), sizeof *x), *y = zeros(L * F, sizeof *y), *h = zeros(2 * H, sizeof *h);
+    double *x = zeros(L * (F > SF_CHARCNN_ALPHABET ? F : SF_CHARCNN_ALPHABET), sizeof *x), *y = zeros(L * F, sizeof *y);
+    double *h = zeros(2 * H, sizeof *h);
     double *first = zeros(SF_CHARCNN_WIDE * SF_CHARCNN_ALPHABET * F, sizeof *first);
     size_t T = L;
     for (size_t c = 0; c < SF_CHARCNN_ALPHABET; c++) /* (character, tap, feature) to (tap, character, feature) */
@@ -229,7 +230,8 @@ static void answers_equal_the_definition(void **unused)
 {
     (void)unused;
     const struct { size_t L, F, H, K; } shapes[] = {{123, 16, 5, 2}, {124, 32, 40, 3}, {149, 16, 130, 2}, {150, 48, 7, 5}, {151, 16, 9, 2},
-                                                    {152, 16, 9, 2}, {230, 32, 129, 4}};
+                                                    {152, 16, 9, 2}, {230, 32, 129, 4},
+                                                    {600, 64, 140, 2}}; /* the last: more inputs than one slice */
     for (int type = 0; type < 2; type++)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
             enum { TEXTS = 24 };
@@ -284,7 +286,8 @@ static void answers_depend_on_the_text_alone(void **unused)
             sf_charcnn_classify_codes(labels, NULL, alone, x.net, codes + i * L, lengths + i, 1, x.scratch);
             assert_memory_equal(alone, together + i * K, sizeof alone);
             /* f32 products depend on their number of rows, and that on the length. */
-            if (type || other_lengths[TEXTS - 1 - i] == lengths[i]) assert_memory_equal(alone, shuffled + (TEXTS - 1 - i) * K, sizeof alone);
+            if (type || other_lengths[TEXTS - 1 - i] == lengths[i])
+                assert_memory_equal(alone, shuffled + (TEXTS - 1 - i) * K, sizeof alone);
         }
         free(codes);
         free(other);
@@ -325,7 +328,8 @@ static void instruction_sets_agree(void **unused)
             sf_charcnn_pool((sf_view){pooled, F, t}, which[1], (sf_view){raw, F, t}, N, F, (sf_isa)isa);
             sf_charcnn_pool_backward((sf_view){din, F, t}, sums[0], dout, (sf_view){pooled, F, t}, which[1], N, F, (sf_isa)isa);
             sf_charcnn_relu_backward((sf_view){drelu, F, t}, sums[1], dout, (sf_view){pooled, F, t}, N, F, (sf_isa)isa);
-            sf_charcnn_first_backward(dtable, sums[2], spread, dout, (sf_view){first, F, t}, which[0], places, begin, N, BLOCK, (sf_isa)isa);
+            sf_charcnn_first_backward(dtable, sums[2], spread, dout, (sf_view){first, F, t}, which[0], places, begin, N, BLOCK,
+                                      (sf_isa)isa);
             static float exact_first[N * F];
             if (isa == SF_PORTABLE && type == 0) {
                 memcpy(exact_first, first, sizeof first);
@@ -369,7 +373,8 @@ static const char table[] = "good\tfine great extraordinarily\nfine\tnice\nbad\t
 static safer_lexicon *make_odd_lexicon(void)
 {
     enum { WORDS = 9 };
-    static const char *const names[WORDS] = {"good", "extraordinarily", "film", "caf\xc3\xa9", "wi\305\277e", "it's", "or", "nine", "\xe4\xb8\xad"};
+    static const char *const names[WORDS] = {"good", "extraordinarily", "film", "caf\xc3\xa9", "wi\305\277e", "it's", "or", "nine",
+                                             "\xe4\xb8\xad"};
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     sf_words words = {0};
@@ -648,8 +653,9 @@ static void check_gradients(size_t L, size_t F, size_t H, float dropout, float s
     want = naive_loss(&l, exact, &batch, masks, (double)smoothing);
     if (!(fabs(loss - want) < 1e-4 * want)) fail_msg("loss %g, definition %g", loss, want);
     for (size_t t = 0; t <= l.tensor_count; t++) { /* the gains last */
-        const size_t first = t < l.tensor_count ? l.tensors[t].offset : l.size, count_of = t < l.tensor_count ? l.tensors[t].count : l.trained - l.size;
-        const char *name = t < l.tensor_count ? l.tensors[t].name : "gains";
+        const int gains = t == l.tensor_count;
+        const size_t first = gains ? l.size : l.tensors[t].offset, count_of = gains ? l.trained - l.size : l.tensors[t].count;
+        const char *name = gains ? "gains" : l.tensors[t].name;
         size_t alive = 0, off = 0;
         for (size_t k = 0; k < tries || (k < 50 * tries && alive < 3); k++) {
             const size_t i = first + below((uint32_t)count_of);
@@ -843,7 +849,8 @@ static void it_learns(void **unused)
         o.epochs = 12;
         o.precision = i == 2 ? "f32" : "bf16";
         assert_ok(train(output, &o, &report, &error));
-        if (!(report.dev_accuracy > 0.9 && report.loss < 0.35)) fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
+        if (!(report.dev_accuracy > 0.9 && report.loss < 0.35))
+            fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
         assert_true(report.texts == 360 && report.tokens > 5000 && report.parameters > 10000 && report.seconds > 0);
         assert_true(report.best_epoch >= 1 && report.best_epoch <= report.epochs && report.tokens_per_second > 0);
         assert_ok(open_model(&model, output, &error));
@@ -860,6 +867,41 @@ static void it_learns(void **unused)
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
+}
+
+/* Texts learned from are changed as the plan says: what the last epoch's loss tells. */
+static void texts_are_changed(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(200), *late = NULL;
+    sf_buffer out = {0};
+    for (size_t i = 0; i < 200; i++) { /* the class is told behind the characters that are read */
+        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, i % 2 == 0), 0);
+        for (size_t k = 0; k < 33; k++) assert_int_equal(sf_buffer_add_string(&out, "abc "), 0);
+        for (size_t k = 0; k < 100; k++) assert_int_equal(sf_buffer_add_string(&out, i % 2 ? "77 " : "!! "), 0);
+        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
+    }
+    assert_ok(safer_data_load(&late, write_temporary("late.tsv", out.bytes, out.length), NULL, &error));
+    sf_buffer_free(&out);
+    const struct { const safer_data *data; sf_charcnn_plan plan; int learns; } cases[] = {
+        {data, {.features = 16, .hidden = 16}, 1},
+        {data, {.features = 16, .hidden = 16, .blanked = 1}, 0},
+        {data, {.features = 16, .hidden = 16, .shift = 100000}, 0},
+        {late, {.features = 16, .hidden = 16}, 0},
+        {late, {.features = 16, .hidden = 16, .moved = 1}, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        safer_train_options o = small_options(cases[i].data, NULL);
+        safer_train_report report;
+        o.epochs = 8;
+        o.dropout = 0;
+        o.characters = 130;
+        assert_ok(sf_charcnn_train_plan(temporary("changed"), &o, &cases[i].plan, &report, &error));
+        if ((report.loss < 0.6) != cases[i].learns) fail_msg("case %zu: loss %g", i, report.loss);
+    }
+    safer_data_free(data);
+    safer_data_free(late);
 }
 
 static void threads_do_not_matter(void **unused)
@@ -965,7 +1007,7 @@ static void runs_stop_within_an_epoch(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(60);
+    safer_data *data = make_data(200);
     const char *whole = temporary("whole2"), *parts = temporary("parts2");
     safer_train_options o = small_options(data, NULL);
     safer_train_report report, straight;
@@ -977,10 +1019,10 @@ static void runs_stop_within_an_epoch(void **unused)
     o.progress = (safer_progress){stop, &s};
     assert_ok(sf_charcnn_train_plan(whole, &o, &plan, &straight, &error));
     o.resume = 1;
-    for (s.at = 2; s.at < 2 * 54;) {
+    for (s.at = 2; s.at < 2 * 180;) {
         assert_fails(sf_charcnn_train_plan(parts, &o, &plan, &report, &error), SAFER_CANCELLED, "epoch");
-        within += s.done % 54 != 0;
-        s.at = s.done + 20;
+        within += s.done % 180 != 0;
+        s.at = s.done + 60;
     }
     s.at = 0;
     assert_ok(sf_charcnn_train_plan(parts, &o, &plan, &report, &error));
@@ -1036,7 +1078,8 @@ static void files_come_back(void **unused)
     sf_charcnn_net *net = NULL;
     assert_ok(sf_charcnn_net_new(&net, &l, SF_BF16, &error));
     sf_charcnn_net_load(net, w, 1);
-    for (size_t i = 1; i < SF_CHARCNN_CONVS; i++) assert_memory_equal(net->conv[i].values, inside->net->conv[i].values, net->conv[i].capacity);
+    for (size_t i = 1; i < SF_CHARCNN_CONVS; i++)
+        assert_memory_equal(net->conv[i].values, inside->net->conv[i].values, net->conv[i].capacity);
     assert_memory_equal(net->table, inside->net->table, SF_CHARCNN_CODES * 7 * 32 * sizeof(float));
     assert_memory_equal(net->blank[2], inside->net->blank[2], 32 * sizeof(sf_bf16));
     sf_charcnn_net_free(net);
@@ -1190,6 +1233,7 @@ int main(void)
         cmocka_unit_test(slots_behind_the_end_are_not_visible),
         cmocka_unit_test(gradients_match_differences),  cmocka_unit_test(blank_texts_have_gradients),
         cmocka_unit_test(gradients_keep_their_direction), cmocka_unit_test(it_learns),
+        cmocka_unit_test(texts_are_changed),
         cmocka_unit_test(threads_do_not_matter),        cmocka_unit_test(stopped_runs_go_on),
         cmocka_unit_test(runs_stop_within_an_epoch),
         cmocka_unit_test(bad_options_are_refused),      cmocka_unit_test(files_come_back),

@@ -19,7 +19,8 @@ static size_t size_of(sf_dtype type) { return type == SF_F32 ? sizeof(float) : s
 
 size_t sf_charcnn_width(size_t convolution) { return convolution < 2 ? SF_CHARCNN_WIDE : SF_CHARCNN_NARROW; }
 
-static size_t add_tensor(sf_charcnn_layout *l, const char *name, size_t index, const char *what, size_t rank, size_t a, size_t b, size_t c)
+static size_t add_tensor(sf_charcnn_layout *l, const char *name, size_t index, const char *what, size_t rank, size_t a, size_t b,
+                         size_t c)
 {
     size_t i = l->tensor_count++, at = l->size;
     assert(i < SF_CHARCNN_TENSORS);
@@ -244,8 +245,8 @@ static void load_table(sf_charcnn_net *net, const float *parameters)
     }
 }
 
-static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths, size_t count,
-                     int define);
+static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths,
+                     size_t count, int define);
 
 void sf_charcnn_net_load(sf_charcnn_net *net, const float *parameters, int threads)
 {
@@ -283,7 +284,8 @@ void sf_charcnn_pass_free(sf_charcnn_pass *pass)
 static void *new_rows(int *failed, size_t texts, size_t frames, size_t row)
 {
     size_t count;
-    void *rows = __builtin_mul_overflow(texts, frames, &count) || __builtin_mul_overflow(count, row, &count) ? NULL : sf_alloc_aligned(count, 1);
+    int too_many = __builtin_mul_overflow(texts, frames, &count) || __builtin_mul_overflow(count, row, &count);
+    void *rows = too_many ? NULL : sf_alloc_aligned(count, 1);
     if (rows)
         memset(rows, 0, count);
     else
@@ -302,7 +304,8 @@ safer_status sf_charcnn_pass_new(sf_charcnn_pass **out, const sf_charcnn_net *ne
     pass->extents = sf_calloc(texts, sizeof *pass->extents);
     pass->raw = new_rows(&failed, texts, frames[SF_CHARCNN_A], row);
     for (size_t i = 0; i < SF_CHARCNN_C; i++) pass->frames[i] = new_rows(&failed, texts, frames[i], row);
-    for (size_t i = 0; i < 3; i++) pass->between[i] = keep || i < 2 ? new_rows(&failed, texts, frames[SF_CHARCNN_B], row) : pass->between[0];
+    for (size_t i = 0; i < 3; i++)
+        pass->between[i] = keep || i < 2 ? new_rows(&failed, texts, frames[SF_CHARCNN_B], row) : pass->between[0];
     for (size_t i = 0; keep && i < SF_CHARCNN_STAGES; i++) pass->which[i] = new_rows(&failed, texts, frames[i], F);
     if (failed || !pass->extents) {
         sf_charcnn_pass_free(pass);
@@ -354,8 +357,8 @@ static void convolve(const sf_charcnn_net *net, void *out, const void *in, size_
     sf_product(to, from, &net->conv[convolution], net->bias + convolution * F, SF_RELU, 0, rows);
 }
 
-static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths, size_t count,
-                     int define)
+static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths,
+                     size_t count, int define)
 {
     const sf_charcnn_layout *l = &net->layout;
     const size_t F = l->shape.features, size = size_of(net->type), inputs = l->inputs;
@@ -373,7 +376,8 @@ static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net
                              codes + i * l->shape.characters, e->used[SF_CHARCNN_A], block, net->isa);
         }
     close_stage(pass, net, SF_CHARCNN_A, define);
-    if (pass->total[SF_CHARCNN_A]) convolve(net, pass->raw, pass->frames[SF_CHARCNN_A], 1, pass->total[SF_CHARCNN_A] - (SF_CHARCNN_WIDE - 1));
+    if (pass->total[SF_CHARCNN_A])
+        convolve(net, pass->raw, pass->frames[SF_CHARCNN_A], 1, pass->total[SF_CHARCNN_A] - (SF_CHARCNN_WIDE - 1));
     for (size_t i = 0; i < count; i++) {
         const sf_charcnn_extent *e = &pass->extents[i];
         sf_charcnn_pool(sf_view_at(b, e->first[SF_CHARCNN_B], 0), which[1] ? which[1] + e->first[SF_CHARCNN_B] * F : NULL,
@@ -401,10 +405,10 @@ void sf_charcnn_pass_run(sf_charcnn_pass *pass, void *out, const sf_charcnn_net 
 
 /* ----------------------------------------------------------------- scratch */
 
-/* Texts go through the convolutions PASS at a time, few enough for their frames to stay
- * in the second-level cache beside the weights, and through the dense layers HEAD at a
- * time, many, because those read more weights than any cache holds. */
-enum { PASS = 4, HEAD = 128 };
+/* Texts go through the convolutions PASS at a time (fewer are slower, more are not faster),
+ * and through the dense layers HEAD at a time, many, because those read more weights than
+ * any cache holds. */
+enum { PASS = 8, HEAD = 128 };
 
 struct sf_charcnn_scratch {
     sf_charcnn_pass *pass;

@@ -97,8 +97,8 @@ size_t sf_charcnn_encode(uint8_t *codes, const char *text, size_t length, size_t
 
 /* --------------------------------------------------------------- row kernels */
 
-/* The network's own loops, for every instruction set with the same bits. Rows have a
- * type, F32 or BF16, and F elements; `from` names the first element of each. */
+/* The network's own loops, with the same bits on every instruction set. A view's rows are
+ * frames of F features, F32 or BF16; gradients that come in are f32 rows of F. */
 
 /* Frames of stage A: frame p of `count` is the largest of the first convolution's frames
  * 3p..3p+2, rectified. Only features block*16 .. block*16+15 are made. table: (codes, 7,
@@ -120,7 +120,7 @@ void sf_charcnn_first_backward(float *dtable, float *dbias, float *spread, const
 void sf_charcnn_pool(sf_view out, uint8_t *which, sf_view in, size_t count, size_t F, sf_isa isa);
 
 /* din rows 3p..3p+2 =: the gradient goes to the largest where it was above 0. dbias (F)
- * gets its sums over rows. dout: rows `stride` apart. */
+ * gets its sums over rows. */
 void sf_charcnn_pool_backward(sf_view din, float *dbias, const float *dout, sf_view out, const uint8_t *which, size_t count,
                               size_t F, sf_isa isa);
 

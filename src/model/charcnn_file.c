@@ -87,7 +87,8 @@ safer_status sf_charcnn_set_precision(safer_model *base, sf_dtype type, safer_er
     float *parameters = sf_alloc_aligned(l->size, sizeof *parameters);
     if (!parameters) return sf_fail_memory(error);
     for (size_t i = 0; i < l->tensor_count; i++)
-        SF_TRY(sf_tensor_to_f32(parameters + l->tensors[i].offset, sf_safetensors_find(model->file, l->tensors[i].name), model->file, error));
+        SF_TRY(sf_tensor_to_f32(parameters + l->tensors[i].offset, sf_safetensors_find(model->file, l->tensors[i].name), model->file,
+                                error));
     SF_TRY(sf_charcnn_net_new(&net, l, type, error));
     sf_charcnn_net_load(net, parameters, 0);
     sf_charcnn_net_free(model->net);

@@ -117,8 +117,8 @@ void sf_charcnn_step_free(sf_charcnn_step *s)
     }
     sf_packed_free(&s->across);
     sf_packed_free(&s->down);
-    void *owned[] = {s->turned, s->passes, s->workspaces, s->weights, s->gradient, s->squares, s->features, s->relu[0], s->relu[1], s->masks[0],
-                     s->masks[1], s->dropped, s->last, s->logits, s->dlogits, s->losses, s->dhidden, s->douts, s->dinputs};
+    void *owned[] = {s->turned, s->passes, s->workspaces, s->weights, s->gradient, s->squares, s->features, s->relu[0], s->relu[1],
+                     s->masks[0], s->masks[1], s->dropped, s->last, s->logits, s->dlogits, s->losses, s->dhidden, s->douts, s->dinputs};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
     free(s);
 }
@@ -210,7 +210,8 @@ safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout 
         status = sf_fail_memory(error);
         goto done;
     }
-    for (size_t g = 0; g < s->groups; g++) SF_TRY(sf_charcnn_pass_new(&s->passes[g], s->net, smaller(GROUP, texts - g * GROUP), 1, error));
+    for (size_t g = 0; g < s->groups; g++)
+        SF_TRY(sf_charcnn_pass_new(&s->passes[g], s->net, smaller(GROUP, texts - g * GROUP), 1, error));
     *out = s;
     s = NULL;
 done:
@@ -297,9 +298,11 @@ static void finish_texts(void *context, size_t begin, size_t end, int worker)
     const float *weight = s->weights + l->output_weight, scale = 1 / (float)s->batch->count, smoothing = s->options.smoothing;
     (void)worker;
     for (size_t b = begin; b < end; b++) {
-        float *last = s->last + b * H, *logits = s->logits + b * K, *dlogits = s->dlogits + b * K, *dhidden = s->dhidden + b * H, mean = 0;
+        float *last = s->last + b * H, *logits = s->logits + b * K, *dlogits = s->dlogits + b * K, *dhidden = s->dhidden + b * H;
+        float mean = 0;
         const size_t target = (size_t)s->batch->labels[b];
-        sf_dropout_forward(last, s->masks[1] + b * H, s->relu[1] + b * H, s->options.dropout, s->dropout, s->number, (uint32_t)(2 * b + 1), H);
+        sf_dropout_forward(last, s->masks[1] + b * H, s->relu[1] + b * H, s->options.dropout, s->dropout, s->number,
+                           (uint32_t)(2 * b + 1), H);
         sf_linear_forward(logits, last, weight, s->weights + l->output_bias, 1, H, K);
         for (size_t k = 0; k < K; k++) mean += logits[k] / (float)K;
         s->losses[b] = smoothing * (logits[target] - mean);
@@ -516,7 +519,8 @@ static void reduce_table(void *context, size_t begin, size_t end, int worker)
     float *gradient = s->gradient + s->layout.conv_weight[0];
     (void)worker;
     for (size_t block = begin; block < end; block++) {
-        for (size_t i = 1; i < s->used; i++) sf_add(s->lanes[0].table + block * size, s->lanes[i].table + block * size, size, s->net->isa);
+        for (size_t i = 1; i < s->used; i++)
+            sf_add(s->lanes[0].table + block * size, s->lanes[i].table + block * size, size, s->net->isa);
         for (size_t i = 0; i < SF_CHARCNN_ALPHABET * SF_CHARCNN_WIDE; i++)
             memcpy(gradient + i * F + block * SF_CHARCNN_LANES, s->lanes[0].table + block * size + row + i * SF_CHARCNN_LANES,
                    SF_CHARCNN_LANES * sizeof *gradient);

@@ -89,7 +89,8 @@ static void trainer_free(trainer *t)
     sf_charcnn_step_free(t->step);
     sf_charcnn_scaling_free(t->scaling);
     sf_charcnn_net_free(t->net);
-    void *owned[] = {t->parameters, t->trained, t->means, t->variances, t->best, t->readers, t->order, t->codes, t->lengths, t->labels, t->checkpoint};
+    void *owned[] = {t->parameters, t->trained, t->means,   t->variances, t->best,      t->readers,
+                     t->order,      t->codes,   t->lengths, t->labels,    t->checkpoint};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
 }
 
@@ -133,8 +134,9 @@ static void first_weights(trainer *t)
 static uint64_t fingerprint_of(const trainer *t)
 {
     const safer_train_options *o = t->options;
-    double numbers[] = {o->rate, o->decay, o->dropout, o->clip, o->warmup, (double)o->batch, (double)o->epochs, t->plan->smoothing, t->plan->blanked,
-                        t->plan->moved, (double)t->plan->shift, (double)t->layout.shape.characters, (double)strlen(o->precision), (double)t->layout.size};
+    double numbers[] = {o->rate, o->decay, o->dropout, o->clip, o->warmup, (double)o->batch, (double)o->epochs, t->plan->smoothing,
+                        t->plan->blanked, t->plan->moved, (double)t->plan->shift, (double)t->layout.shape.characters,
+                        (double)strlen(o->precision), (double)t->layout.size};
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->trained, t->layout.trained * sizeof *t->trained, hash);
     for (int i = 0; i < 2; i++)
@@ -184,7 +186,8 @@ static safer_status start(trainer *t, const char *output, safer_error *error)
     t->lengths = sf_alloc(batch, sizeof *t->lengths);
     t->labels = sf_alloc(batch, sizeof *t->labels);
     t->checkpoint = sf_alloc(strlen(output) + sizeof ".checkpoint", 1);
-    if (!t->parameters || !t->trained || !t->means || !t->variances || !t->best || !t->order || !t->codes || !t->lengths || !t->labels || !t->checkpoint) {
+    if (!t->parameters || !t->trained || !t->means || !t->variances || !t->best || !t->order || !t->codes || !t->lengths || !t->labels ||
+        !t->checkpoint) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -296,7 +299,8 @@ static size_t change_text(uint8_t *codes, trainer *t, int worker, const safer_ro
     const sf_stream stream = sf_stream_of(t->options->seed, sf_hash(row->text, row->text_length, PURPOSE_CHANGES), SF_STAGE_TRAINING);
     reader *r = &t->readers[worker];
     size_t count, from = 0;
-    if (sf_drawn_text(&r->drawn, t->options->lexicon, row->text, row->text_length, t->options->seed, (uint64_t)t->epoch, NULL) != SAFER_OK ||
+    if (sf_drawn_text(&r->drawn, t->options->lexicon, row->text, row->text_length, t->options->seed, (uint64_t)t->epoch, NULL) !=
+            SAFER_OK ||
         sf_grow(&r->whole, &r->capacity, r->drawn.text.length + 1, 1)) {
         atomic_store(&t->failed, 1);
         return 0;
@@ -484,7 +488,7 @@ static safer_status save(trainer *t, const char *output, safer_error *error)
 sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
 {
     int large = strcmp(options->size, "large") == 0;
-    return (sf_charcnn_plan){.features = large ? 1024 : 256, .hidden = large ? 2048 : 1024, .smoothing = 0, .blanked = 0.3, .moved = 0.5,
+    return (sf_charcnn_plan){.features = large ? 1024 : 256, .hidden = large ? 2048 : 1024, .blanked = 0.3, .moved = 0.5,
                              .shift = SF_CHARCNN_POOL * SF_CHARCNN_POOL * SF_CHARCNN_POOL};
 }
 
@@ -508,7 +512,8 @@ safer_status sf_charcnn_train_plan(const char *output, const safer_train_options
     *report = (safer_train_report){.texts = t->split.fit_count, .tokens = (size_t)count_characters(t), .parameters = t->layout.size,
                                    .epochs = t->epoch, .best_epoch = t->best_epoch, .loss = t->loss, .dev_accuracy = t->best_accuracy,
                                    .seconds = sf_seconds() - begin};
-    report->tokens_per_second = (double)report->tokens * (double)(t->steps - before) / (double)steps_of_epoch(t) / (seconds > 0 ? seconds : 1);
+    report->tokens_per_second = (double)report->tokens * (double)(t->steps - before) / (double)steps_of_epoch(t);
+    report->tokens_per_second /= seconds > 0 ? seconds : 1;
 done:
     trainer_free(t);
     free(t);

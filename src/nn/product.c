@@ -173,9 +173,7 @@ static void product_bf16(const sf_job *j, size_t M)
 
 /* ------------------------------------------------------------------ f32 product */
 
-/* For when oneDNN cannot: it needs memory of its own. */
-static void multiply_plain(float *out, size_t out_stride, const float *a, size_t a_stride, const float *b, int add, size_t M, size_t N,
-                           size_t K)
+void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride, size_t M, size_t N, size_t K)
 {
     for (size_t i = 0; i < M; i++) {
         float *row = out + i * out_stride;
@@ -191,7 +189,7 @@ static void multiply_f32(const sf_job *j, const float *a, size_t stride, size_t 
     float *out = sf_floats(j->out, row);
     if (dnnl_sgemm('N', 'N', (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, a, (dnnl_dim_t)stride, j->packed->values, (dnnl_dim_t)N,
                    j->add ? 1.0f : 0.0f, out, (dnnl_dim_t)j->out.stride) != dnnl_success)
-        multiply_plain(out, j->out.stride, a, stride, j->packed->values, j->add, M, N, K);
+        sf_multiply_plain(out, a, j->packed->values, j->add, j->out.stride, stride, M, N, K);
 }
 
 /* oneDNN takes no overlapping rows: a few at a time are copied apart. */

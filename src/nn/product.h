@@ -7,9 +7,15 @@
  * the work.
  *
  * A row of the result depends on its row of the left side and on the packed side alone:
- * not on M, on the other rows, or on threads (bf16; in f32 the same is true for the same
- * M). The order of the sums is fixed for an instruction set. Nothing here uses threads:
- * callers give each thread rows of its own. */
+ * not on M, on the other rows, on alignment, or on threads (bf16; in f32 the same is true
+ * for the same M). The order of the sums is fixed for an instruction set. Sets with bf16
+ * arithmetic take numbers below 1.2e-38 for 0, on the way in and on the way out. Nothing
+ * here uses threads: callers give each thread rows of its own, a few hundred at least when
+ * it should be fast. In bf16 some 130 KB of stack are used, and no other memory.
+ *
+ * On AMX a left side is read where it lies when it is bf16, begins at a multiple of 64
+ * bytes, and has a K and a stride that are multiples of 32, the stride not of 1024;
+ * otherwise its rows are copied, which costs up to a tenth. */
 #ifndef SF_NN_PRODUCT_H
 #define SF_NN_PRODUCT_H
 
@@ -32,7 +38,8 @@ sf_view sf_view_at(sf_view view, size_t row, size_t column);
 void sf_to_bf16(sf_bf16 *out, const float *inp, size_t N, sf_isa isa);
 void sf_from_bf16(float *out, const sf_bf16 *inp, size_t N, sf_isa isa);
 
-/* out (N, M) = in (M, N) transposed, converting. */
+/* out (N, M) = in (M, N) transposed, converting as above. The two do not overlap. Strides of
+ * out that are large powers of two are slow. */
 void sf_transpose(sf_view out, sf_view in, size_t M, size_t N, sf_isa isa);
 
 /* ----------------------------------------------------------- the right side */
@@ -62,13 +69,16 @@ void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, si
 typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU } sf_activation;
 
 /* out (M, N) = activation(a (M, K) * packed + bias), or out += a * packed + bias when `add`
- * (with SF_LINEAR and an F32 out only). bias (N) may be NULL. Any M, N, K from 1 on. The
- * rows of out and a must not overlap, except that a may be any overlapping rows of memory
+ * (with SF_LINEAR and an F32 out only). The activation is that of vector.h, the rough one
+ * when out is BF16. bias (N) may be NULL. Any M, N, K from 1 on. The rows of out and a must
+ * not overlap, except that those of a may overlap each other
  * (stride below K): a convolution over time is a product. */
 void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add, size_t M);
 
 /* Peak rate of this thread's bare multiply loop for the bf16 kernel of an instruction
- * set, in FLOP/s, measured over `seconds`: what the benchmarks compare with. */
+ * set, in FLOP/s, the best of short stretches during `seconds`: what the benchmarks compare
+ * with. For AMX it is the tile multiplication alone, on numbers that are not 0 (which would
+ * be faster); for the others the kernel's loop on a block in the first-level cache. */
 double sf_product_peak(sf_isa isa, double seconds);
 
 #endif

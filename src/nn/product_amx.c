@@ -50,6 +50,7 @@ enum {
     TILE = 1024,     /* bytes */
     STRIDE = 128,    /* bytes of a row of sums */
     AHEAD = 4,       /* rows of the left side asked for in a step */
+    SOON = 5,        /* lines of sums asked for in a step */
     PANELS = 16,     /* whose sums are kept when the inner dimension is cut */
     DEEP = 1536,     /* the most of it at a time, where that can be chosen */
     LEVEL2 = 1200000 /* bytes of the right side that stay in the second-level cache */
@@ -129,16 +130,20 @@ INLINE void leave_row(door *d, int mode, int active)
     d->out += d->stride;
 }
 
-NOINLINE void leave_all(const leaving *l)
+INLINE void leave_as(const leaving *l, int mode, int active)
 {
     door d = open_door(l);
-    for (size_t r = 0; r < l->rows; r++) {
-        if (l->mode == HALF && l->active) leave_row(&d, HALF, 1);
-        else if (l->mode == HALF) leave_row(&d, HALF, 0);
-        else if (l->mode == FULL && l->active) leave_row(&d, FULL, 1);
-        else if (l->mode == FULL) leave_row(&d, FULL, 0);
-        else if (l->mode == ADD) leave_row(&d, ADD, 0);
-    }
+    for (size_t r = 0; r < l->rows; r++) leave_row(&d, mode, active);
+}
+
+/* Does nothing for sums that stay. */
+NOINLINE void leave_all(const leaving *l)
+{
+    if (l->mode == HALF && l->active) leave_as(l, HALF, 1);
+    else if (l->mode == HALF) leave_as(l, HALF, 0);
+    else if (l->mode == FULL && l->active) leave_as(l, FULL, 1);
+    else if (l->mode == FULL) leave_as(l, FULL, 0);
+    else if (l->mode == ADD) leave_as(l, ADD, 0);
 }
 
 /* The block of sums at this row and column of the result is ready to leave. */
@@ -164,17 +169,33 @@ typedef struct work {
     const char *a, *b;
     size_t stride, step, steps; /* of the left side: bytes from row to row, and from step to step */
     const float *more;          /* sums to go on from, or NULL */
-    const char *soon;           /* those of the next block, or NULL */
-    const char *out;            /* where the sums of this block will go, if they are the last, or NULL */
-    size_t out_stride;
-    int out_lines;              /* of the cache, for each row */
     float *before;              /* where the sums of the block before, still in the tiles, go */
-    const char *ahead;          /* rows of the left side that will be wanted soon */
-    size_t ahead_rows, ahead_stride, ahead_step;
+
+    /* What will be wanted soon: rows of the left side, the sums of the next block (or NULL), and
+     * the places where those of this one will go (or NULL). */
+    const char *ahead, *soon, *out;
+    size_t ahead_rows, ahead_stride, ahead_step, out_stride;
+    int out_lines; /* of the cache, for each row */
 } work;
 
 /* The compilers' own prefetch asks to read unless told of this instruction. */
 INLINE void ask_to_write(const char *line) { __asm__ volatile("prefetchw %0" ::"m"(*line)); }
+
+/* A place between tile instructions, the i-th of eight of a step, where lines of the cache may
+ * be asked for and a row may leave. */
+#define SLOT(i)                                                                                            \
+    if ((i) < AHEAD && (i) < ahead_rows) _mm_prefetch(ahead + (i) * ahead_stride, _MM_HINT_T1);            \
+    if ((i) >= 8 - SOON && soon) _mm_prefetch(soon + ((i) - 8 + SOON) * 64, _MM_HINT_T0);                  \
+    if ((i) >= 1 && (i) <= 3 && wanted) {                                                                  \
+        ask_to_write(out);                                                                                 \
+        if (w->out_lines == 2) ask_to_write(out + 64);                                                     \
+        out += w->out_stride;                                                                              \
+        wanted--;                                                                                          \
+    }                                                                                                      \
+    if (mode != STAY && (pattern >> (i) & 1) && left) {                                                    \
+        leave_row(&d, mode, active);                                                                       \
+        left--;                                                                                            \
+    }
 
 #define LOADS                                            \
     _tile_stream_loadd(6, b, SF_HALF * 4);               \
@@ -192,30 +213,13 @@ INLINE void ask_to_write(const char *line) { __asm__ volatile("prefetchw %0" ::"
     if (w->more) _tile_loadd(tile, w->more + (at), STRIDE);  \
     else _tile_zero(tile);
 
-/* A place between tile instructions, the i-th of eight of a step, where a line may be asked for
- * and a row may leave. */
-#define SLOT(i)                                                                                     \
-    if ((i) < AHEAD && (i) < ahead_rows) _mm_prefetch(ahead + (i) * ahead_stride, _MM_HINT_T1);     \
-    if ((i) >= AHEAD - 1 && soon) _mm_prefetch(soon + ((i) - AHEAD + 1) * 64, _MM_HINT_T0);         \
-    if ((i) >= 1 && (i) <= 3 && wanted) {                                                           \
-        ask_to_write(out);                                                                          \
-        if (w->out_lines == 2) ask_to_write(out + 64);                                              \
-        out += w->out_stride;                                                                       \
-        wanted--;                                                                                   \
-    }                                                                                               \
-    if (mode != STAY && (pattern >> (i) & 1) && left) {                                             \
-        leave_row(&d, mode, active);                                                                \
-        left--;                                                                                     \
-    }
-
 INLINE void block_as(const work *w, const leaving *l, int mode, int active)
 {
-    const char *a = w->a, *b = w->b;
-    const size_t stride = w->stride, steps = w->steps;
-    const size_t ahead_stride = w->ahead_stride;
-    size_t ahead_rows = 0; /* nothing to do yet: the sums of the block before are still in the tiles */
-    const char *ahead = w->ahead, *soon = NULL, *out = w->out;
-    unsigned wanted = 0, pattern = 0, left = SF_BLOCK; /* the places of a step where a row leaves, and rows left */
+    const char *a = w->a, *b = w->b, *ahead = w->ahead, *out = w->out, *soon = NULL;
+    const size_t stride = w->stride, steps = w->steps, ahead_stride = w->ahead_stride;
+    /* Nothing in the places of the first step: what should leave is still in the tiles. */
+    size_t ahead_rows = 0;
+    unsigned wanted = 0, pattern = 0, left = SF_BLOCK;
     door d = open_door(l);
     FENCE();
     LOADS
@@ -227,10 +231,10 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
     _tile_dpbf16ps(2, 5, 6);
     CHANGE(3, SF_SUMS / 2 + SF_HALF)
     _tile_dpbf16ps(3, 5, 7);
-    pattern = steps > 11 ? 0x70 : steps > 8 ? 0xf0 : 0xff;
     ahead_rows = w->ahead_rows;
     soon = w->soon;
     wanted = out ? SF_BLOCK : 0;
+    pattern = steps > 11 ? 0x70 : steps > 8 ? 0xf0 : 0xff; /* the places where a row leaves */
     for (size_t s = 1; s < steps; s++) {
         a += w->step, b += 2 * TILE;
         LOADS
@@ -243,7 +247,7 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
         _tile_dpbf16ps(3, 5, 7);
         SLOT(7)
         ahead += w->ahead_step;
-        if (soon) soon += (8 - AHEAD + 1) * 64;
+        if (soon) soon += SOON * 64;
     }
     if (mode != STAY)
         for (; left; left--) leave_row(&d, mode, active);
@@ -257,7 +261,7 @@ NOINLINE void block_half_active(const work *w, const leaving *l) { block_as(w, l
 NOINLINE void block_full_active(const work *w, const leaving *l) { block_as(w, l, FULL, 1); }
 
 /* A block is multiplied while the one before leaves. */
-INLINE void block(const work *w, leaving *l)
+INLINE void block(const work *w, const leaving *l)
 {
     if (l->mode == STAY || l->rows < SF_BLOCK) {
         block_stay(w, l);
@@ -271,7 +275,6 @@ INLINE void block(const work *w, leaving *l)
     } else {
         block_add(w, l);
     }
-    l->mode = STAY;
 }
 
 /* ----------------------------------------------------------------- left side */
@@ -312,7 +315,6 @@ typedef struct state {
     size_t begin, end, depth, cuts;
     int in_place;
     float *before; /* the sums in the tiles belong here */
-    unsigned turn;
     leaving leaving;
     _Alignas(64) char left[SF_DEPTH * SF_BLOCK * sizeof(sf_bf16)];
     _Alignas(64) float sums[PANELS * SF_SUMS];
@@ -341,24 +343,25 @@ TARGET static void multiply_rows(state *s, size_t row, size_t rows, size_t next,
     const sf_view a = s->job.a, out = s->job.out;
     const sf_packed *p = s->job.packed;
     const size_t share = (SF_BLOCK - 1) / (last - first) + 1, steps = sf_blocks(p->K);
+    work w = {.ahead_stride = a.stride * sf_element(a.type), .ahead_step = SF_STEP * sf_element(a.type)};
+    w.out_stride = out.stride * sf_element(out.type);
+    w.out_lines = out.type == SF_F32 ? 2 : 1;
     for (size_t k = s->begin; k < s->end; k += s->depth) {
-        work w = {.ahead_stride = a.stride * sf_element(a.type), .ahead_step = SF_STEP * sf_element(a.type)};
-        w.out_stride = out.stride * sf_element(out.type);
-        w.out_lines = out.type == SF_F32 ? 2 : 1;
         size_t D = sf_least(s->depth, s->end - k), asked = share > AHEAD ? next : 0;
         set_left(s, &w, row, k, rows, D);
         for (size_t n = first; n < last; n++) {
-            float *sums = s->sums + (s->cuts > 1 ? n - first : s->turn++ % 2) * SF_SUMS;
+            float *sums = s->sums + (s->cuts > 1 ? n - first : 0) * SF_SUMS;
             w.b = (const char *)p->values + (n * steps + k / SF_STEP) * 2 * TILE;
             w.more = k > s->begin ? sums : NULL;
             w.soon = k > s->begin && n + 1 < last ? (const char *)(sums + SF_SUMS) : NULL;
             w.before = s->before;
             w.out = k + D == s->end && rows == SF_BLOCK ? sf_shift(out, row, n * SF_BLOCK).values : NULL;
             w.ahead_rows = sf_least(share, next - asked);
-            w.ahead = w.ahead_rows ? sf_shift(a, row + SF_BLOCK + asked, k).values : NULL;
+            w.ahead = w.ahead_rows ? sf_shift(a, row + SF_BLOCK + asked, k).values : w.a;
             asked += w.ahead_rows;
             block(&w, &s->leaving);
             s->before = sums;
+            s->leaving.mode = STAY;
             if (k + D == s->end) plan(&s->leaving, &s->job, sums, row, n * SF_BLOCK, rows);
         }
     }
@@ -394,7 +397,6 @@ TARGET void sf_product_amx(const sf_job *job, size_t M)
     s.job = *job;
     s.in_place = in_place(job->a, K, sf_blocks(job->packed->N));
     s.before = s.sums;
-    s.turn = 0;
     s.leaving = (leaving){.mode = STAY};
     _tile_loadconfig(&tiles);
     for (s.begin = 0; s.begin < K; s.begin = s.end) {
