@@ -237,7 +237,7 @@ static void it_learns_and_answers(void **unused)
     assert_non_null(strstr(safer_model_trained_with(model), "component"));
 
     /* Draws answer as their rendered texts do; so does the whole run in either precision. */
-    const char *texts[] = {"the good film was a plot", "GOOD!bad Film123plot", "", "poor\xe2\x80\x8b" "fine film-film", "a b c"};
+    const char *texts[] = {"the good film was a plot", "GOOD!bad Film123plot", "", ("poor\xe2\x80\x8b" "fine film-film"), "a b c"};
     for (int precision = 0; precision < 2; precision++) {
         void *scratch = NULL;
         assert_ok(safer_model_set_precision(model, precision ? "f32" : "bf16", &error));
