@@ -224,7 +224,7 @@ static void products_are_right(void **unused)
     static const size_t depths[] = {1, 2, 31, 32, 33, 64, 383, 384, 385, 512, 513, 544, 1024, 1025, 1537};
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++) {
-        for (int round = 0; round < 200; round++) {
+        for (int round = 0; round < 120; round++) {
             problem p = random_problem(1 + below(70), 1 + below(70), 1 + below(70), SF_BF16);
             try(&p, (sf_isa)isa);
         }
@@ -325,7 +325,7 @@ static void rows_are_independent(void **unused)
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++)
         for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
-            for (int round = 0; round < 12; round++) {
+            for (int round = 0; round < 5; round++) {
                 problem p = random_problem(65 + below(40), 33 + below(200), depths[d], SF_BF16);
                 p.a_stride = below(2) ? (p.K + 31) / 32 * 32 : p.K + below(9);
                 p.a_type = SF_BF16;

@@ -49,8 +49,8 @@ typedef float v16_any __attribute__((vector_size(64), aligned(4), may_alias));
 enum {
     TILE = 1024,     /* bytes */
     STRIDE = 128,    /* bytes of a row of sums */
-    AHEAD = 4,       /* rows of the left side asked for in a step */
-    SOON = 5,        /* lines of sums asked for in a step */
+    AHEAD = 4,       /* the most lines of the left side asked for in a step */
+    SOON = 5,        /* and lines of sums */
     PANELS = 16,     /* whose sums are kept when the inner dimension is cut */
     DEEP = 1536,     /* the most of it at a time, where that can be chosen */
     LEVEL2 = 1200000 /* bytes of the right side that stay in the second-level cache */
@@ -171,11 +171,14 @@ typedef struct work {
     const float *more;          /* sums to go on from, or NULL */
     float *before;              /* where the sums of the block before, still in the tiles, go */
 
-    /* What will be wanted soon: rows of the left side, the sums of the next block (or NULL), and
-     * the places where those of this one will go (or NULL). */
-    const char *ahead, *soon, *out;
-    size_t ahead_rows, ahead_stride, ahead_step, out_stride;
-    int out_lines; /* of the cache, for each row */
+    /* What will be wanted soon: the rows of the left side that come next, some lines of the cache
+     * in each step (an address, which may run past their end); the sums of the next block, or
+     * NULL; and the places where those of this one will go, one or two lines a row, or NULL. */
+    uintptr_t ahead;
+    size_t ahead_lines;
+    const char *soon, *out;
+    size_t out_stride;
+    int out_lines;
 } work;
 
 /* The compilers' own prefetch asks to read unless told of this instruction. */
@@ -184,7 +187,7 @@ INLINE void ask_to_write(const char *line) { __asm__ volatile("prefetchw %0" ::"
 /* A place between tile instructions, the i-th of eight of a step, where lines of the cache may
  * be asked for and a row may leave. */
 #define SLOT(i)                                                                                            \
-    if ((i) < AHEAD && (i) < ahead_rows) _mm_prefetch(ahead + (i) * ahead_stride, _MM_HINT_T1);            \
+    if ((i) < AHEAD && (i) < lines) _mm_prefetch((const char *)ahead + (i) * 64, _MM_HINT_T1);             \
     if ((i) >= 8 - SOON && soon) _mm_prefetch(soon + ((i) - 8 + SOON) * 64, _MM_HINT_T0);                  \
     if ((i) >= 1 && (i) <= 3 && wanted) {                                                                  \
         ask_to_write(out);                                                                                 \
@@ -215,11 +218,10 @@ INLINE void ask_to_write(const char *line) { __asm__ volatile("prefetchw %0" ::"
 
 INLINE void block_as(const work *w, const leaving *l, int mode, int active)
 {
-    const char *a = w->a, *b = w->b, *ahead = w->ahead, *out = w->out, *soon = NULL;
-    const size_t stride = w->stride, steps = w->steps, ahead_stride = w->ahead_stride;
-    /* Nothing in the places of the first step: what should leave is still in the tiles. */
-    size_t ahead_rows = 0;
-    unsigned wanted = 0, pattern = 0, left = SF_BLOCK;
+    const char *a = w->a, *b = w->b, *out = w->out, *soon = NULL;
+    const size_t stride = w->stride, steps = w->steps, lines = w->ahead_lines;
+    uintptr_t ahead = w->ahead;
+    unsigned wanted = 0, pattern = 0, left = SF_BLOCK; /* nothing leaves in the first step: it is still in the tiles */
     door d = open_door(l);
     FENCE();
     LOADS
@@ -231,12 +233,11 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
     _tile_dpbf16ps(2, 5, 6);
     CHANGE(3, SF_SUMS / 2 + SF_HALF)
     _tile_dpbf16ps(3, 5, 7);
-    ahead_rows = w->ahead_rows;
     soon = w->soon;
     wanted = out ? SF_BLOCK : 0;
     pattern = steps > 11 ? 0x70 : steps > 8 ? 0xf0 : 0xff; /* the places where a row leaves */
     for (size_t s = 1; s < steps; s++) {
-        a += w->step, b += 2 * TILE;
+        a += w->step, b += 2 * TILE, ahead += lines * 64;
         LOADS
         _tile_dpbf16ps(0, 4, 6);
         SLOT(4)
@@ -246,7 +247,6 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
         SLOT(6)
         _tile_dpbf16ps(3, 5, 7);
         SLOT(7)
-        ahead += w->ahead_step;
         if (soon) soon += SOON * 64;
     }
     if (mode != STAY)
@@ -342,27 +342,27 @@ TARGET static void multiply_rows(state *s, size_t row, size_t rows, size_t next,
 {
     const sf_view a = s->job.a, out = s->job.out;
     const sf_packed *p = s->job.packed;
-    const size_t share = (SF_BLOCK - 1) / (last - first) + 1, steps = sf_blocks(p->K);
-    work w = {.ahead_stride = a.stride * sf_element(a.type), .ahead_step = SF_STEP * sf_element(a.type)};
+    const size_t steps = (last - first) * sf_blocks(s->end - s->begin), lines = (next * a.stride * sf_element(a.type) / 64 + steps - 1) / steps;
+    work w = {.ahead = (uintptr_t)sf_shift(a, row, 0).values + rows * a.stride * sf_element(a.type)};
+    w.ahead_lines = lines <= AHEAD && a.stride <= 2 * p->K ? lines : 0;
     w.out_stride = out.stride * sf_element(out.type);
     w.out_lines = out.type == SF_F32 ? 2 : 1;
     for (size_t k = s->begin; k < s->end; k += s->depth) {
-        size_t D = sf_least(s->depth, s->end - k), asked = share > AHEAD ? next : 0;
+        const size_t D = sf_least(s->depth, s->end - k);
+        const int begins = k == s->begin, ends = k + D == s->end;
         set_left(s, &w, row, k, rows, D);
         for (size_t n = first; n < last; n++) {
             float *sums = s->sums + (s->cuts > 1 ? n - first : 0) * SF_SUMS;
-            w.b = (const char *)p->values + (n * steps + k / SF_STEP) * 2 * TILE;
-            w.more = k > s->begin ? sums : NULL;
-            w.soon = k > s->begin && n + 1 < last ? (const char *)(sums + SF_SUMS) : NULL;
+            w.b = (const char *)p->values + (n * sf_blocks(p->K) + k / SF_STEP) * 2 * TILE;
+            w.more = begins ? NULL : sums;
+            w.soon = begins || n + 1 == last ? NULL : (const char *)(sums + SF_SUMS);
+            w.out = ends && rows == SF_BLOCK ? sf_shift(out, row, n * SF_BLOCK).values : NULL;
             w.before = s->before;
-            w.out = k + D == s->end && rows == SF_BLOCK ? sf_shift(out, row, n * SF_BLOCK).values : NULL;
-            w.ahead_rows = sf_least(share, next - asked);
-            w.ahead = w.ahead_rows ? sf_shift(a, row + SF_BLOCK + asked, k).values : w.a;
-            asked += w.ahead_rows;
             block(&w, &s->leaving);
+            w.ahead += w.ahead_lines * w.steps * 64;
             s->before = sums;
             s->leaving.mode = STAY;
-            if (k + D == s->end) plan(&s->leaving, &s->job, sums, row, n * SF_BLOCK, rows);
+            if (ends) plan(&s->leaving, &s->job, sums, row, n * SF_BLOCK, rows);
         }
     }
 }
