@@ -266,7 +266,6 @@ static double peak_bytes(void)
 int main(int argc, char **argv)
 {
     int json = argc > 1 && strcmp(argv[1], "--json") == 0;
-    static const char *const isas[] = {"portable", "avx2", "avx512"};
     fixture x = {0};
     safer_error error = {0};
     make_fixture(&x);
@@ -289,7 +288,7 @@ int main(int argc, char **argv)
     double gflops = slow[0] * 2.0 * WORDS * T * D * F * 1e-9;
     if (json) {
         json_t *out = json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "isa",
-                                isas[sf_isa_choose()], "words", WORDS, "slots", (int)x.slots.slot_count, "choices", CHOICES,
+                                sf_isa_name(sf_isa_choose()), "words", WORDS, "slots", (int)x.slots.slot_count, "choices", CHOICES,
                                 "disagreement", off, "lookup_1", fast[0], "lookup_2", fast[1], "sgemm_1", slow[0], "sgemm_2", slow[1],
                                 "ratio_1", fast[0] / slow[0], "ratio_2", fast[1] / slow[1], "ns_per_position", per_position,
                                 "ns_per_slot", per_slot, "load_share", share, "prepare_cold_ms", cold * 1e3, "prepare_warm_ms", warm * 1e3);
@@ -298,7 +297,7 @@ int main(int argc, char **argv)
         json_decref(out);
     } else {
         printf("%d words, %zu slots with %d substitutes, D %d, %d filters of width %d, hidden %d; %s; indices drawn beforehand\n", WORDS,
-               x.slots.slot_count, CHOICES, D, F, T, H, isas[sf_isa_choose()]);
+               x.slots.slot_count, CHOICES, D, F, T, H, sf_isa_name(sf_isa_choose()));
         printf("largest difference of a logit from im2col + dnnl_sgemm: %.1e\n", off);
         for (int t = 0; t < MAX_THREADS; t++)
             printf("%d thread%s  look-up %10.0f samples/s   sgemm %8.0f samples/s   ratio %6.1f\n", t + 1, t ? "s" : " ", fast[t], slow[t],

@@ -166,12 +166,15 @@ static void compare(const problem *p, const float *before, sf_isa isa)
                 sum += term;
                 size += fabs(term);
             }
-            double want = activated(sum, p->activation) + (p->add ? (double)before[i * p->N + n] : 0), have = (double)get(p->out.view, i, n);
+            double want = activated(sum, p->activation) + (p->add ? (double)before[i * p->N + n] : 0);
+            double have = (double)get(p->out.view, i, n);
             double slack = (size + fabs(want)) * 1e-6 * sqrt((double)p->K) * 0.3 + 1e-30;
-            if (p->activation != SF_LINEAR && p->activation != SF_RELU) slack += (p->out_type == SF_BF16 ? 1e-4 : 5e-7) * fmax(1, fabs(sum));
+            if (p->activation != SF_LINEAR && p->activation != SF_RELU)
+                slack += (p->out_type == SF_BF16 ? 1e-4 : 5e-7) * fmax(1, fabs(sum));
             if (p->out_type == SF_BF16) slack += fabs(want) * 0x1p-8;
             if (!(fabs(have - want) <= slack))
-                fail_msg("%s: (%zu, %zu) of %zu x %zu, K %zu, strides %zu %zu, a %d, out %d, activation %d, add %d: %.9g, not %.9g (+- %.2g)",
+                fail_msg("%s: (%zu, %zu) of %zu x %zu, K %zu, strides %zu %zu, a %d, out %d, activation %d, add %d: "
+                         "%.9g, not %.9g (+- %.2g)",
                          sf_isa_name(isa), i, n, p->M, p->N, p->K, p->a_stride, p->out_stride, (int)p->a_type, (int)p->out_type,
                          (int)p->activation, p->add, have, want, slack);
         }
@@ -183,7 +186,8 @@ static void check_gaps(const problem *p)
     const unsigned char *bytes = p->out.view.values;
     size_t size = size_of(p->out_type);
     for (size_t i = 0; i + 1 < p->M; i++)
-        for (size_t at = (i * p->out_stride + p->N) * size; at < (i + 1) * p->out_stride * size; at++) assert_int_equal(bytes[at], 0xff);
+        for (size_t at = (i * p->out_stride + p->N) * size; at < (i + 1) * p->out_stride * size; at++)
+            assert_int_equal(bytes[at], 0xff);
 }
 
 static void try(problem *p, sf_isa isa)
@@ -254,8 +258,8 @@ static void aligned_rows_are_right(void **unused)
     for (int isa = 0; isa <= (int)best(); isa++)
         for (size_t s = 0; s < sizeof strides / sizeof strides[0]; s++)
             for (int shifted = 0; shifted < 2; shifted++) {
-                problem p = {.M = 70, .N = 100, .K = 64, .a_stride = strides[s], .out_stride = 100, .b_stride = 100, .a_type = SF_BF16,
-                             .b_type = SF_F32, .out_type = SF_BF16, .type = SF_BF16, .with_bias = 1};
+                problem p = {.M = 70, .N = 100, .K = 64, .a_stride = strides[s], .out_stride = 100, .b_stride = 100,
+                             .a_type = SF_BF16, .b_type = SF_F32, .out_type = SF_BF16, .type = SF_BF16, .with_bias = 1};
                 sf_packed packed = {0};
                 sf_bf16 *room = must(sf_alloc_aligned(p.M * p.a_stride + 64, sizeof *room));
                 make(&p);
@@ -416,8 +420,8 @@ static void specials_stay_in_their_rows(void **unused)
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++)
         for (int type = 0; type < 2; type++) {
-            problem p = {.M = 66, .N = 35, .K = 45, .a_stride = 45, .out_stride = 35, .b_stride = 35, .type = SF_BF16, .a_type = type ? SF_BF16 : SF_F32,
-                         .out_type = type ? SF_BF16 : SF_F32};
+            problem p = {.M = 66, .N = 35, .K = 45, .a_stride = 45, .out_stride = 35, .b_stride = 35, .type = SF_BF16,
+                         .a_type = type ? SF_BF16 : SF_F32, .out_type = type ? SF_BF16 : SF_F32};
             sf_packed packed = {0};
             make(&p);
             pack(&packed, &p, (sf_isa)isa);
@@ -445,7 +449,8 @@ static void products_forget(void **unused)
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++)
         for (int round = 0; round < 20; round++) {
-            problem before = random_problem(64, 64, 544, SF_BF16), p = random_problem(1 + below(40), 1 + below(40), 1 + below(60), SF_BF16);
+            problem before = random_problem(64, 64, 544, SF_BF16);
+            problem p = random_problem(1 + below(40), 1 + below(40), 1 + below(60), SF_BF16);
             sf_packed packed = {0};
             make(&before);
             for (size_t i = 0; i < before.M; i++)
@@ -542,7 +547,8 @@ static void packs_are_the_same(void **unused)
             for (int turned = 0; turned < 2; turned++) {
                 assert_int_equal(sf_packed_shape(&have, p.K, p.N, p.type, (sf_isa)isa), 0);
                 memset(have.values, 0xff, have.capacity);
-                for (size_t i = panels; i-- > 0;) sf_pack(&have, turned ? other.view : p.b.view, turned ? !p.transposed : p.transposed, i, 1);
+                for (size_t i = panels; i-- > 0;)
+                    sf_pack(&have, turned ? other.view : p.b.view, turned ? !p.transposed : p.transposed, i, 1);
                 assert_true(have.capacity >= want.capacity);
                 size_t padded = p.type == SF_F32 ? p.K * p.N * 4 : (p.K + 31) / 32 * 32 * ((p.N + 31) / 32 * 32) * 2;
                 assert_memory_equal(want.values, have.values, padded);
@@ -558,7 +564,8 @@ static safer_status shape_twice(void *context, safer_error *error)
 {
     sf_packed packed = {0};
     (void)context;
-    int failed = sf_packed_shape(&packed, 100, 100, SF_BF16, SF_PORTABLE) || sf_packed_shape(&packed, 1000, 100, SF_BF16, SF_PORTABLE);
+    int failed = sf_packed_shape(&packed, 100, 100, SF_BF16, SF_PORTABLE);
+    failed = failed || sf_packed_shape(&packed, 1000, 100, SF_BF16, SF_PORTABLE);
     sf_packed_free(&packed);
     return failed ? sf_fail(error, SAFER_MEMORY, "out of memory") : SAFER_OK;
 }
@@ -618,8 +625,8 @@ static void multiply_some(void *context, size_t begin, size_t end, int worker)
     const shared *s = context;
     const problem *p = s->p;
     (void)worker;
-    sf_product(sf_view_at(p->out.view, begin, 0), sf_view_at(p->a.view, begin, 0), s->packed, p->with_bias ? p->bias.view.values : NULL,
-               p->activation, 0, end - begin);
+    sf_product(sf_view_at(p->out.view, begin, 0), sf_view_at(p->a.view, begin, 0), s->packed,
+               p->with_bias ? p->bias.view.values : NULL, p->activation, 0, end - begin);
 }
 
 /* Threads that share rows out in any way get what one thread gets. */

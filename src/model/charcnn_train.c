@@ -86,25 +86,18 @@ static void random_fill(float *out, size_t count, double variance, uint64_t seed
     }
 }
 
-/* He's rule: a layer of n inputs whose mean square is m gets weights of variance 1/(n m),
- * so that its sums have variance 1. A character switches one input a tap on. What scaling
- * (sf_charcnn_scale) makes of the matrices does not depend on their variance, but how far
- * a step moves them does. Biases are 0, gains 1. */
+/* The matrices' variance does not matter for what scaling (sf_charcnn_scale) makes of them,
+ * but for how far a step of a given rate moves them: with this one, by a few hundredths. Of
+ * the first layer a frame sums seven weights. Biases are 0, gains 1. */
 static void first_weights(trainer *t)
 {
     const sf_charcnn_layout *l = &t->layout;
-    const double F = (double)l->shape.features, H = (double)l->shape.hidden, pooled = 1.26, rectified = 0.5;
-    const uint64_t seed = t->options->seed;
     memset(t->trained, 0, l->size * sizeof *t->trained);
-    for (uint32_t i = 0; i < SF_CHARCNN_CONVS; i++) {
-        double n = (double)sf_charcnn_width(i) * (i ? F : 1), m = i == 0 ? 1 : i < 3 ? pooled : rectified;
-        size_t count = i ? sf_charcnn_width(i) * l->shape.features * l->shape.features
-                         : (size_t)SF_CHARCNN_ALPHABET * SF_CHARCNN_WIDE * l->shape.features;
-        random_fill(t->trained + l->conv_weight[i], count, 1 / (n * m), seed, i);
+    for (size_t i = 0; i < l->tensor_count; i++) {
+        const size_t at = l->tensors[i].offset;
+        double variance = at == l->conv_weight[0] ? 1.0 / SF_CHARCNN_WIDE : at == l->output_weight ? 1 / (double)l->shape.hidden : 0.0025;
+        if (l->tensors[i].rank > 1) random_fill(t->trained + at, l->tensors[i].count, variance, t->options->seed, (uint32_t)i);
     }
-    random_fill(t->trained + l->hidden_weight[0], l->inputs * l->shape.hidden, 1 / ((double)l->inputs * pooled), seed, SF_CHARCNN_CONVS);
-    random_fill(t->trained + l->hidden_weight[1], l->shape.hidden * l->shape.hidden, 1 / (H * rectified), seed, SF_CHARCNN_CONVS + 1);
-    random_fill(t->trained + l->output_weight, l->shape.classes * l->shape.hidden, 1 / H, seed, SF_CHARCNN_CONVS + 2);
     for (size_t i = l->size; i < l->trained; i++) t->trained[i] = 1;
 }
 
@@ -315,7 +308,7 @@ static safer_status save(trainer *t, const char *output, safer_error *error)
 sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
 {
     int large = strcmp(options->size, "large") == 0;
-    return (sf_charcnn_plan){.features = large ? 1024 : 256, .hidden = large ? 2048 : 1024, .blanked = 0.3, .moved = 0.5,
+    return (sf_charcnn_plan){.features = large ? 1024 : 256, .hidden = large ? 2048 : 1024, .blanked = 0.2, .moved = 0.5,
                              .shift = SF_CHARCNN_POOL * SF_CHARCNN_POOL * SF_CHARCNN_POOL};
 }
 

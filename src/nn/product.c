@@ -19,8 +19,9 @@ sf_view sf_view_at(sf_view view, size_t row, size_t column) { return sf_shift(vi
 int sf_packed_shape(sf_packed *packed, size_t K, size_t N, sf_dtype type, sf_isa isa)
 {
     size_t inner = K, outer = N, bytes;
-    if (type == SF_BF16 && (__builtin_mul_overflow(sf_blocks(K), SF_STEP, &inner) || __builtin_mul_overflow(sf_blocks(N), SF_BLOCK, &outer)))
-        return -1;
+    if (type == SF_BF16) { /* padded */
+        if (__builtin_mul_overflow(sf_blocks(K), SF_STEP, &inner) || __builtin_mul_overflow(sf_blocks(N), SF_BLOCK, &outer)) return -1;
+    }
     if (__builtin_mul_overflow(inner, outer, &bytes) || __builtin_mul_overflow(bytes, sf_element(type), &bytes)) return -1;
     if (bytes > packed->capacity || !packed->values) {
         void *values = sf_alloc_aligned(bytes, 1);
@@ -102,7 +103,10 @@ static void multiply_portable(float *c, const void *left, const sf_bf16 *b, size
     for (size_t s = 0; s < steps; s++, a += SF_STEP_SIZE, b += SF_STEP_SIZE) {
         float wide[SF_STEP][SF_BLOCK];
         for (size_t k = 0; k < SF_STEP; k++)
-            for (size_t n = 0; n < SF_BLOCK; n++) wide[k][n] = sf_widen(b[((n / SF_HALF * SF_PAIRS + k / 2) * SF_HALF + n % SF_HALF) * 2 + k % 2]);
+            for (size_t n = 0; n < SF_BLOCK; n++) {
+                const size_t pair = (n / SF_HALF * SF_PAIRS + k / 2) * SF_HALF + n % SF_HALF;
+                wide[k][n] = sf_widen(b[pair * 2 + k % 2]);
+            }
         for (size_t r = 0; r < rows; r++)
             for (size_t k = 0; k < SF_STEP; k++) {
                 const float x = a[r * SF_STEP + k];
@@ -173,7 +177,8 @@ static void product_bf16(const sf_job *j, size_t M)
 
 /* ------------------------------------------------------------------ f32 product */
 
-void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride, size_t M, size_t N, size_t K)
+void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride, size_t M, size_t N,
+                       size_t K)
 {
     for (size_t i = 0; i < M; i++) {
         float *row = out + i * out_stride;
@@ -187,8 +192,8 @@ static void multiply_f32(const sf_job *j, const float *a, size_t stride, size_t 
 {
     const size_t N = j->packed->N, K = j->packed->K;
     float *out = sf_floats(j->out, row);
-    if (dnnl_sgemm('N', 'N', (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, a, (dnnl_dim_t)stride, j->packed->values, (dnnl_dim_t)N,
-                   j->add ? 1.0f : 0.0f, out, (dnnl_dim_t)j->out.stride) != dnnl_success)
+    if (dnnl_sgemm('N', 'N', (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, a, (dnnl_dim_t)stride, j->packed->values,
+                   (dnnl_dim_t)N, j->add ? 1.0f : 0.0f, out, (dnnl_dim_t)j->out.stride) != dnnl_success)
         sf_multiply_plain(out, a, j->packed->values, j->add, j->out.stride, stride, M, N, K);
 }
 

@@ -207,7 +207,7 @@ static TARGET void pack_avx512(sf_bf16 *out, sf_view in, int transposed, size_t 
         }
         return;
     }
-    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0); /* so that unpacking, which works in quarters, keeps columns in line */
+    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0); /* unpacking works in quarters: so columns stay in line */
     for (size_t p = 0; p < SF_PAIRS; p++) {
         const __m512i zero = _mm512_setzero_si512();
         const __m512i x = _mm512_permutexvar_epi64(order, 2 * p < rows ? row_of_halves(in, 2 * p, columns) : zero);
@@ -285,7 +285,7 @@ INLINE void ask_to_write(sf_view out, size_t rows)
 
 void sf_transpose(sf_view out, sf_view in, size_t M, size_t N, sf_isa isa)
 {
-    enum { WIDE = 128, AHEAD = 2 * SF_BLOCK - 1 }; /* the last element of the next square, and what follows */
+    enum { WIDE = 256, AHEAD = 2 * SF_BLOCK - 1 }; /* the last element of the next square, and what follows */
     for (size_t wide = 0; wide < N; wide += WIDE)
         for (size_t i = 0; i < M; i += SF_BLOCK) {
             const size_t rows = sf_least(SF_BLOCK, M - i), columns = sf_least(WIDE, N - wide), next = i + rows;

@@ -51,7 +51,7 @@ AVX512 static inline __attribute__((always_inline)) float largest_avx512(const f
         b = _mm512_max_ps(b, _mm512_loadu_ps(x + i + 16));
     }
     for (; i < N; i += 16) {
-        const __mmask16 rest = N - i < 16 ? (__mmask16)((1u << (N - i)) - 1) : (__mmask16)0xffff;
+        const __mmask16 rest = (__mmask16)(N - i < 16 ? (1u << (N - i)) - 1 : 0xffffu);
         a = _mm512_mask_max_ps(a, rest, a, _mm512_maskz_loadu_ps(rest, x + i));
     }
     return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
@@ -95,7 +95,7 @@ BF16 static float exp_row_bf16(sf_bf16 *out, const float *x, float scale, size_t
         _mm512_storeu_si512(out + i, (__m512i)_mm512_cvtne2ps_pbh(q, p));
     }
     for (; i < N; i += 16) {
-        const __mmask16 rest = N - i < 16 ? (__mmask16)((1u << (N - i)) - 1) : (__mmask16)0xffff;
+        const __mmask16 rest = (__mmask16)(N - i < 16 ? (1u << (N - i)) - 1 : 0xffffu);
         const __m512 p = power16(_mm512_fmadd_ps(_mm512_maskz_loadu_ps(rest, x + i), factor, top));
         a = _mm512_mask_add_ps(a, rest, a, p);
         _mm256_mask_storeu_epi16(out + i, rest, (__m256i)_mm512_cvtneps_pbh(p));
