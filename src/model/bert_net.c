@@ -16,7 +16,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_ROWS = 2048 }; /* texts are grouped up to about so many pieces */
+enum {
+    GROUP_ROWS = 2048, /* texts are grouped up to about so many pieces */
+    BLOCK_ROWS = 384   /* the most rows of a block */
+};
 
 /* ------------------------------------------------------------------ the net */
 
@@ -211,7 +214,7 @@ struct sf_bert_scratch {
     sf_bert_attention attention;
     sf_bert_rows rows;
     size_t capacity; /* rows of a group */
-    size_t block;    /* rows of a block */
+    size_t block;    /* rows of a block, at most */
 };
 
 void sf_bert_scratch_free(sf_bert_scratch *s)
@@ -235,7 +238,7 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     sf_bert_scratch *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     s->capacity = net->type == SF_F32 ? T : GROUP_ROWS + T;
-    s->block = net->type == SF_F32 ? T : SF_BERT_ROWS;
+    s->block = net->type == SF_F32 ? T : BLOCK_ROWS;
     sf_bert_rows *r = &s->rows;
     int failed = sf_bert_attention_new(&s->attention, net) || sf_view_new(&r->x, s->capacity, H, SF_F32) ||
                  sf_view_new(&r->qkv, s->capacity, 3 * H, net->type) || sf_view_new(&r->context, s->capacity, H, net->type) ||
@@ -287,19 +290,27 @@ void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_
     }
 }
 
+/* Rows of a block, so that all are about as large: a small one costs as much of the weights'
+ * way through the cache as a large one. */
+static size_t even_block(size_t N, size_t most)
+{
+    size_t blocks = (N + most - 1) / most;
+    return blocks ? ((N + blocks - 1) / blocks + 31) / 32 * 32 : 1;
+}
+
 /* Texts first..last-1, which fit into the scratch. */
 static void encode_group(float *features, const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last,
                          sf_bert_scratch *s)
 {
     const sf_bert_shape *shape = &net->layout->shape;
-    size_t start = batch->offsets[first], N = batch->offsets[last] - start;
+    size_t start = batch->offsets[first], N = batch->offsets[last] - start, block = even_block(N, s->block);
     for (size_t t = first; t < last; t++) {
         sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
         sf_bert_embed(&r, net, batch->ids + batch->offsets[t], batch->offsets[t + 1] - batch->offsets[t]);
     }
     for (size_t layer = 0; layer <= shape->layers; layer++) {
-        for (size_t row = 0; row < N; row += s->block) { /* the end of the layer before, the beginning of this one */
-            size_t count = N - row < s->block ? N - row : s->block;
+        for (size_t row = 0; row < N; row += block) { /* the end of the layer before, the beginning of this one */
+            size_t count = N - row < block ? N - row : block;
             sf_bert_rows r = rows_at(s, row);
             if (layer) sf_bert_transform(&r, r.input, net, layer - 1, count);
             if (layer < shape->layers)

@@ -394,6 +394,47 @@ TARGET static void multiply(state *s, size_t M)
         }
 }
 
+/* One step deep, into f32 as it is, as scores of attention are: there is nothing to hide the way
+ * out behind, and whole blocks go straight from the tiles to their place. */
+TARGET static void multiply_shallow(state *s, size_t M)
+{
+    const sf_view out = s->job.out;
+    const size_t panels = sf_blocks(s->job.packed->N), N = s->job.packed->N;
+    work w;
+    for (size_t row = 0; row < M; row += SF_BLOCK) {
+        const size_t rows = sf_least(SF_BLOCK, M - row);
+        const char *b = s->job.packed->values;
+        set_left(s, &w, row, 0, rows, s->job.packed->K);
+        FENCE();
+        _tile_loadd(4, w.a, w.stride);
+        _tile_loadd(5, w.a + SF_HALF * w.stride, w.stride);
+        for (size_t n = 0; n < panels; n++, b += 2 * TILE) {
+            const int whole = rows == SF_BLOCK && N - n * SF_BLOCK >= SF_BLOCK;
+            float *sums = whole ? sf_shift(out, row, n * SF_BLOCK).values : s->sums;
+            const size_t stride = whole ? out.stride : SF_BLOCK;
+            _tile_stream_loadd(6, b, SF_HALF * 4);
+            _tile_stream_loadd(7, b + TILE, SF_HALF * 4);
+            _tile_zero(0);
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_zero(1);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_zero(2);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_zero(3);
+            _tile_dpbf16ps(3, 5, 7);
+            _tile_stored(0, sums, stride * sizeof *sums);
+            _tile_stored(1, sums + SF_HALF, stride * sizeof *sums);
+            _tile_stored(2, sums + SF_HALF * stride, stride * sizeof *sums);
+            _tile_stored(3, sums + SF_HALF * stride + SF_HALF, stride * sizeof *sums);
+            if (whole) continue;
+            FENCE();
+            plan(&s->leaving, &s->job, sums, row, n * SF_BLOCK, rows);
+            leave_all(&s->leaving);
+        }
+    }
+    FENCE();
+}
+
 /* A deep product into f32 is made of less deep ones, one added to the other: of a deep right
  * side only few panels would stay in the cache. */
 TARGET void sf_product_amx(const sf_job *job, size_t M)
@@ -407,6 +448,11 @@ TARGET void sf_product_amx(const sf_job *job, size_t M)
     s.before = s.sums;
     s.leaving = (leaving){.mode = STAY};
     _tile_loadconfig(&tiles);
+    if (steps == 1 && job->out.type == SF_F32 && job->activation == SF_LINEAR && !job->bias && !job->add) {
+        multiply_shallow(&s, M);
+        _tile_release();
+        return;
+    }
     for (s.begin = 0; s.begin < K; s.begin = s.end) {
         s.end = sf_least(K, s.begin + depth);
         multiply(&s, M);
