@@ -15,15 +15,15 @@ int cli_certify(int argc, char **argv)
         "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv --sample every:20 \\\n"
         "      --method hoeffding --n 5000 --require 0.81\n",
         0, 0};
-    const char *model_path = NULL, *precision = NULL, *lexicon_path = NULL, *output = NULL;
+    const char *lexicon_path = NULL, *output = NULL;
+    cli_model_flags m = cli_model_default();
     double require = (double)NAN;
     int resume = 0;
     cli_data d = cli_data_default();
     cli_certify_flags c = cli_certify_default();
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "What"},
-        {"model", CLI_STRING, &model_path, "FILE", "a model written by safer train, or a HuggingFace folder"},
-        CLI_PRECISION_OPTION(precision),
+        CLI_MODEL_OPTIONS(m),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
         CLI_DATA_OPTIONS(d),
         {NULL, CLI_HEADING, NULL, NULL, "Certificate"},
@@ -34,10 +34,11 @@ int cli_certify(int argc, char **argv)
         {"output", CLI_STRING, &output, "FILE", "write a record a text, JSON Lines (also -o FILE)"},
         {"resume", CLI_FLAG, &resume, NULL, "continue FILE after its last whole record"},
         {"require", CLI_REAL, &require, "ACC", "exit 1 when certified accuracy is below ACC (0 to 1)"},
+        CLI_REMOTE_OPTIONS(m),
         {0},
     };
     cli_parse(argc, argv, &verb, options);
-    if (!model_path) cli_misuse(&verb, "--model FILE is needed");
+    if (!m.path) cli_misuse(&verb, "--model MODEL is needed");
     if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
     if (!d.path) cli_misuse(&verb, "--data DATA is needed");
     if (resume && !output) cli_misuse(&verb, "--resume needs -o FILE");
@@ -46,9 +47,9 @@ int cli_certify(int argc, char **argv)
 
     safer_error error = {0};
     safer_summary summary;
-    safer_model *model = cli_model_open(model_path, precision);
     safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
     safer_data *data = cli_data_load(&d, c.options.seed);
+    safer_model *model = cli_model_open(&m, &verb, data);
     cli_note_training(model, lexicon);
     int code = CLI_DONE;
     if (safer_certify(&summary, output, resume, model, lexicon, data, &c.options, &error) != SAFER_OK) {
@@ -57,8 +58,14 @@ int cli_certify(int argc, char **argv)
     } else {
         double accuracy = summary.texts ? (double)summary.certified / (double)summary.texts : 0;
         cli_progress_clear();
-        if (cli_settings()->json) cli_print_json(cli_summary_json(&summary, c.options.seed));
-        else cli_summary_print(&summary, c.options.seed);
+        if (cli_settings()->json) {
+            json_t *result = cli_summary_json(&summary, c.options.seed), *traffic = cli_traffic_json(model);
+            if (traffic) json_object_set_new(result, "traffic", traffic);
+            cli_print_json(result);
+        } else {
+            cli_summary_print(&summary, c.options.seed);
+            cli_traffic_print(model);
+        }
         if (accuracy < require) {
             cli_complain("certified accuracy %s is below the required %g", cli_cut(accuracy, 4), require);
             code = CLI_UNMET;
@@ -79,25 +86,26 @@ int cli_verify(int argc, char **argv)
         "  safer verify run.jsonl\n"
         "  safer verify run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
         1, 1};
-    const char *model_path = NULL, *precision = NULL, *lexicon_path = NULL;
+    const char *lexicon_path = NULL;
+    cli_model_flags m = cli_model_default();
     uint64_t seed = 1;
     cli_data d = cli_data_default();
     const cli_option options[] = {
-        {"model", CLI_STRING, &model_path, "FILE", "the model of the run"},
-        CLI_PRECISION_OPTION(precision),
+        CLI_MODEL_OPTIONS(m),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "the lexicon of the run"},
         CLI_DATA_OPTIONS(d),
         {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
+        CLI_REMOTE_OPTIONS(m),
         {0},
     };
     cli_parse(argc, argv, &verb, options);
-    if ((model_path || lexicon_path || d.path) && !(model_path && lexicon_path && d.path))
+    if ((m.path || lexicon_path || d.path) && !(m.path && lexicon_path && d.path))
         cli_misuse(&verb, "--model, --lexicon and --data: all three or none");
     safer_error error = {0};
     safer_summary summary;
-    safer_model *model = model_path ? cli_model_open(model_path, precision) : NULL;
     safer_lexicon *lexicon = lexicon_path ? cli_lexicon_open(lexicon_path) : NULL;
     safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
+    safer_model *model = m.path ? cli_model_open(&m, &verb, data) : NULL;
     int code = CLI_DONE;
     if (safer_verify(&summary, argv[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) != SAFER_OK) {
         code = cli_fail(&error);

@@ -128,9 +128,42 @@ cli_data cli_data_default(void);
 safer_data *cli_data_load(cli_data *d, uint64_t seed);
 
 safer_lexicon *cli_lexicon_open(const char *path); /* or exits */
-safer_model *cli_model_open(const char *path, const char *precision); /* NULL: its own; or exits */
 
-#define CLI_PRECISION_OPTION(p) {"precision", CLI_STRING, &(p), "TYPE", "charcnn, bert: products in bf16 or f32 (default bf16)"}
+/* The model of a verb; CLI_MODEL_OPTIONS goes into its table. */
+typedef struct cli_model_flags {
+    const char *path, *precision, *labels, *cache;
+    uint64_t request_texts;
+    safer_remote_options remote;
+} cli_model_flags;
+
+cli_model_flags cli_model_default(void);
+
+#define CLI_MODEL_OPTIONS(m)                                                                                       \
+    {"model", CLI_STRING, &(m).path, "MODEL", "a model file, a HuggingFace folder, exec:COMMAND or an http address"}, \
+    {"precision", CLI_STRING, &(m).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (default bf16)"}
+
+#define CLI_REMOTE_OPTIONS(m)                                                                                      \
+    {NULL, CLI_HEADING, NULL, NULL, "Models that live elsewhere (exec, http)"},                                 \
+    {"labels", CLI_STRING, &(m).labels, "LIST", "names of the classes, as neg,pos (default: the data's)"},         \
+    {"workers", CLI_INT, &(m).remote.workers, "N", "exec: processes (default: one a core)"},                       \
+    {"concurrency", CLI_INT, &(m).remote.concurrency, "N", "http: requests at a time (default 8)"},                \
+    {"request-texts", CLI_UINT, &(m).request_texts, "N", "texts of a request, at most (default: exec 64, http 32)"}, \
+    {"timeout", CLI_REAL, &(m).remote.timeout, "S", "seconds that a request may take (default 60)"},               \
+    {"retries", CLI_INT, &(m).remote.retries, "N", "of a request that got lost (default 5)"},                      \
+    {"cache", CLI_STRING, &(m).cache, "HOW", "on: ask identical texts once; off (default: on for http)"},          \
+    {"random", CLI_FLAG, &(m).remote.random, NULL, "it may answer the same text differently: sampling only"},      \
+    {"profile", CLI_STRING, &(m).remote.profile, "NAME", "http: json, kserve, tei or openai (default json)"},      \
+    {"request", CLI_STRING, &(m).remote.request, "BODY", "json: the body, with {{texts}} or {{text}}; openai: the prompt"}, \
+    {"answer", CLI_STRING, &(m).remote.answer, "POINTER", "json: where labels or scores are, as /result/labels"},  \
+    {"name", CLI_STRING, &(m).remote.name, "NAME", "kserve: the input's name; openai: the model's"},               \
+    {"token-env", CLI_STRING, &(m).remote.token, "VAR", "http: the environment variable with a bearer token"}
+
+/* Opens it, with the data's labels when none are given (data may be NULL); or exits. */
+safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safer_data *data);
+
+/* What a remote model was asked, for --json (NULL: it is none) and as a line. */
+json_t *cli_traffic_json(const safer_model *model);
+void cli_traffic_print(const safer_model *model);
 
 /* The options of a certificate; CLI_CERTIFY_OPTIONS goes into a verb's table. */
 typedef struct cli_certify_flags {
@@ -158,12 +191,12 @@ cli_certify_flags cli_certify_default(void);
     {"bits", CLI_INT, &(o).bits, "B", "2^B hashed features (default 22)"}, \
     {NULL, CLI_HEADING, NULL, NULL, "bow, cnn, charcnn and bert; defaults in this order"}, \
     {"dropout", CLI_REAL, &(o).dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)"}, \
-    {"rate", CLI_REAL, &(o).rate, "R", "learning rate of Adam (0.001; bert 0.00006, its head alone 0.001)"}, \
-    {"decay", CLI_REAL, &(o).decay, "W", "weight decay (0.0001; bert 0.01)"}, \
+    {"rate", CLI_REAL, &(o).rate, "R", "learning rate of Adam (0.001; charcnn 0.002; bert 0.00006, its head alone 0.001)"}, \
+    {"decay", CLI_REAL, &(o).decay, "W", "weight decay (0.0001, 0.0001, 0.1, 0.01)"}, \
     {"clip", CLI_REAL, &(o).clip, "C", "charcnn, bert: the gradient's length at most, 0 for any (1)"}, \
     {"warmup", CLI_REAL, &(o).warmup, "S", "charcnn, bert: share of steps in which the rate rises, then it falls (0.1)"}, \
-    {"batch", CLI_INT, &(o).batch, "N", "texts a step (32)"}, \
-    {"epochs", CLI_INT, &(o).epochs, "N", "at most (10, 10, 20, 3)"}, \
+    {"batch", CLI_INT, &(o).batch, "N", "texts a step (32, 32, 128, 32)"}, \
+    {"epochs", CLI_INT, &(o).epochs, "N", "at most (10, 10, 30, 3)"}, \
     {"patience", CLI_INT, &(o).patience, "N", "epochs without a better dev accuracy before stopping (3, 3, never, never; 0: never)"}, \
     {"pool", CLI_STRING, &(o).pool, "HOW", "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)"}, \
     {"precision", CLI_STRING, &(o).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (bf16)"}, \
@@ -199,6 +232,7 @@ int cli_train(int argc, char **argv);
 int cli_certify(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_verify(int argc, char **argv);
+int cli_sample(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
 int cli_model(int argc, char **argv);
 int cli_lexicon(int argc, char **argv);

@@ -46,7 +46,8 @@ int cli_predict(int argc, char **argv)
         "  safer predict --model cnn.safetensors --lexicon imdb.lex \"A fine film.\"\n"
         "  safer predict --model cnn.safetensors --lexicon imdb.lex --json < reviews.txt\n",
         0, SIZE_MAX};
-    const char *model_path = NULL, *precision = NULL, *lexicon_path = NULL;
+    const char *lexicon_path = NULL;
+    cli_model_flags m = cli_model_default();
     cli_certify_flags c = cli_certify_default();
     /* A known seed would let an attacker search for sampling errors. */
     if (getrandom(&c.options.seed, sizeof c.options.seed, 0) != (ssize_t)sizeof c.options.seed) {
@@ -55,8 +56,7 @@ int cli_predict(int argc, char **argv)
     }
     c.options.seed >>= 1; /* fits a signed number in JSON */
     const cli_option options[] = {
-        {"model", CLI_STRING, &model_path, "FILE", "a model written by safer train, or a HuggingFace folder"},
-        CLI_PRECISION_OPTION(precision),
+        CLI_MODEL_OPTIONS(m),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
         {"method", CLI_STRING, &c.method, "NAME", "adaptive, binomial or hoeffding (default adaptive)"},
         {"n", CLI_UINT, &c.options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},
@@ -66,16 +66,17 @@ int cli_predict(int argc, char **argv)
         {"radius", CLI_STRING, &c.radius, "R", "words the attacker may change: a number or all (default all)"},
         {"seed", CLI_UINT, &c.options.seed, "N", "of the random draws (default: a fresh one)"},
         {"batch", CLI_UINT, &c.batch, "N", "draws asked at once (default 256); results do not depend on it"},
+        CLI_REMOTE_OPTIONS(m),
         {0},
     };
     size_t count = cli_parse(argc, argv, &verb, options);
-    if (!model_path) cli_misuse(&verb, "--model FILE is needed");
+    if (!m.path) cli_misuse(&verb, "--model MODEL is needed");
     if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
     cli_certify_finish(&c, &verb);
     c.options.unlabelled = 1;
     signal(SIGINT, SIG_DFL); /* nothing to clean up: Ctrl-C ends it at once */
     safer_error error = {0};
-    safer_model *model = cli_model_open(model_path, precision);
+    safer_model *model = cli_model_open(&m, &verb, NULL);
     safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
     cli_note_training(model, lexicon);
     safer_workspace *workspace = NULL;

@@ -1,16 +1,88 @@
 /* What the verbs around a certificate share: the model, the flags, the results. */
+#define _GNU_SOURCE
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-safer_model *cli_model_open(const char *path, const char *precision)
+/* ------------------------------------------------------------------ the model */
+
+cli_model_flags cli_model_default(void) { return (cli_model_flags){.remote = safer_remote_options_default()}; }
+
+/* "neg,pos" in pieces; they stay for as long as the program runs. */
+static void split_labels(safer_remote_options *o, const char *list)
+{
+    char *copy = strdup(list);
+    const char **names = calloc(strlen(list) + 1, sizeof *names);
+    if (!copy || !names) abort();
+    for (char *name = copy; name; o->label_count++) {
+        char *comma = strchr(name, ',');
+        if (comma) *comma++ = '\0';
+        names[o->label_count] = name;
+        name = comma;
+    }
+    o->labels = names;
+}
+
+static void take_labels(safer_remote_options *o, const safer_data *data)
+{
+    size_t count = safer_data_label_count(data);
+    const char **names = calloc(count + 1, sizeof *names);
+    if (!names) abort();
+    for (size_t k = 0; k < count; k++) names[k] = safer_data_label(data, k);
+    o->labels = names;
+    o->label_count = count;
+}
+
+static int is_remote(const char *path)
+{
+    return strncmp(path, "exec:", 5) == 0 || strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0;
+}
+
+safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safer_data *data)
 {
     safer_error error = {0};
     safer_model *model = NULL;
-    if (safer_model_open(&model, path, &error) != SAFER_OK || (precision && safer_model_set_precision(model, precision, &error) != SAFER_OK))
-        exit(cli_fail(&error));
+    safer_remote_options *o = &m->remote;
+    if (!is_remote(m->path)) {
+        if (safer_model_open(&model, m->path, &error) != SAFER_OK ||
+            (m->precision && safer_model_set_precision(model, m->precision, &error) != SAFER_OK))
+            exit(cli_fail(&error));
+        return model;
+    }
+    if (m->precision) cli_misuse(verb, "--precision is for model files");
+    if (m->cache && strcmp(m->cache, "on") != 0 && strcmp(m->cache, "off") != 0) cli_misuse(verb, "--cache %s: on or off", m->cache);
+    if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
+    o->batch = (size_t)m->request_texts;
+    if (m->labels) split_labels(o, m->labels);
+    else if (data) take_labels(o, data);
+    else cli_misuse(verb, "--labels LIST is needed: the names of the model's classes, as neg,pos");
+    if (safer_model_connect(&model, m->path, o, &error) != SAFER_OK) exit(cli_fail(&error));
     return model;
+}
+
+json_t *cli_traffic_json(const safer_model *model)
+{
+    safer_traffic t = safer_model_traffic(model);
+    if (!t.asked && !t.again) return NULL;
+#define N(x) (json_int_t)(x)
+    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "random", safer_model_is_random(model), "asked", N(t.asked), "cached",
+                     N(t.cached), "asked_again", N(t.again), "changed", N(t.changed), "none", N(t.none), "requests", N(t.requests), "retries",
+                     N(t.retries), "restarts", N(t.restarts));
+#undef N
+}
+
+void cli_traffic_print(const safer_model *model)
+{
+    safer_traffic t = safer_model_traffic(model);
+    if (!t.asked && !t.again) return;
+    printf("asked        %s texts, %s more a second time", cli_count(t.asked), cli_count(t.again));
+    if (t.cached) printf(", %s from the cache", cli_count(t.cached));
+    if (t.none) printf("; %s answers were no label", cli_count(t.none));
+    if (t.retries) printf("; %s requests again", cli_count(t.retries));
+    if (t.restarts) printf("; %s workers started again", cli_count(t.restarts));
+    printf("\n");
+    if (safer_model_is_random(model)) printf("random       the model answers the same text differently: certified by sampling alone\n");
 }
 
 void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
@@ -21,6 +93,7 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
     const char *hash = json_string_value(json_object_get(with, "lexicon"));
     char ours[17];
     snprintf(ours, sizeof ours, "%016llx", (unsigned long long)info.hash);
+    if (!hash && (strcmp(safer_model_arch(model), "exec") == 0 || strcmp(safer_model_arch(model), "http") == 0)) return;
     if (!hash) cli_say("note: the model was trained on plain text, without a lexicon");
     else if (kernel && strcmp(kernel, info.kernel) != 0)
         cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);

@@ -66,6 +66,7 @@ int cli_fail(const safer_error *error)
     case SAFER_INPUT: return CLI_INPUT;
     case SAFER_CANCELLED: return CLI_INTERRUPTED;
     case SAFER_SYSTEM:
+    case SAFER_CALLBACK:
     case SAFER_MEMORY: return CLI_SYSTEM;
     }
     return CLI_SYSTEM;

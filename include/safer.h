@@ -42,7 +42,8 @@ SAFER_API const char *safer_version(void);
     X(INPUT, "bad input")           /* a file or text does not hold what it should */ \
     X(SYSTEM, "system error")       /* open, read, write, map or thread failed */ \
     X(MEMORY, "out of memory")                                                \
-    X(CANCELLED, "cancelled")       /* the progress callback asked to stop */
+    X(CANCELLED, "cancelled")       /* the progress callback asked to stop */ \
+    X(CALLBACK, "callback failed")  /* a function of the caller reported failure */
 
 typedef enum safer_status {
 #define X(name, text) SAFER_##name,
@@ -97,6 +98,11 @@ SAFER_API safer_data_options safer_data_options_default(void);
  * class. NULL options mean the defaults. */
 SAFER_API safer_status safer_data_load(safer_data **out, const char *path,
                                        const safer_data_options *options, safer_error *error);
+/* From memory: `count` texts of lengths[i] bytes (NULL: terminated ones), with names of labels
+ * and ids (either list, or single entries, may be NULL). All of it is copied. */
+SAFER_API safer_status safer_data_from_texts(safer_data **out, const char *const *texts, const size_t *lengths,
+                                             const char *const *labels, const char *const *ids, size_t count,
+                                             safer_error *error);
 SAFER_API void safer_data_free(safer_data *data);
 
 SAFER_API size_t safer_data_size(const safer_data *data);
@@ -270,7 +276,7 @@ SAFER_API safer_status safer_lexicon_export(const safer_lexicon *lexicon, safer_
 
 /* ------------------------------------------------------------------ models */
 
-/* A classifier. Its answer is a function of the text alone. */
+/* A classifier. The answer of those made here is a function of the text alone. */
 typedef struct safer_model safer_model;
 
 /* Loads a model file written by safer_train, or a directory as HuggingFace has them: a BERT
@@ -282,8 +288,8 @@ SAFER_API void safer_model_free(safer_model *model);
  * Not while the model is in use. Their answers may differ in rare, nearly even cases. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error);
 
-SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert" */
-SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file */
+SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "exec", "http", "callback" */
+SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file, or of its address */
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
 
@@ -295,12 +301,66 @@ SAFER_API const char *safer_model_trained_with(const safer_model *model);
 SAFER_API safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths,
                                             size_t count, int *labels, float *scores, safer_error *error);
 
+/* A model that lives elsewhere: only its answers are needed. */
+typedef struct safer_remote_options {
+    const char *const *labels; /* names of the classes, at least two, in the order of their numbers */
+    size_t label_count;
+    size_t batch;        /* texts of a request, at most; 0: 64 for exec, 32 for http, 256 for a callback */
+    double timeout;      /* seconds that a request may take; 60 */
+    int retries;         /* of a request that got lost, or whose worker died; 5 */
+    int cache;           /* ask identical texts once; SAFER_DEFAULT: for http */
+    int random;          /* known to answer the same text differently: no cache and no exact claims. 0: find out */
+
+    int workers;         /* exec: processes; 0: one a core */
+    int concurrency;     /* http: requests at a time. callback: threads that may call it at once. SAFER_DEFAULT: 8 and 1 */
+
+    /* http */
+    const char *profile; /* "json", "kserve", "tei", "openai"; NULL: json */
+    const char *request; /* json: the body, with {{texts}} (a list) or {{text}}. openai: what is asked, with {{text}} and {{labels}} */
+    const char *answer;  /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
+    const char *name;    /* kserve: the input's name; openai: the model's name */
+    const char *token;   /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
+} safer_remote_options;
+
+SAFER_API safer_remote_options safer_remote_options_default(void);
+
+/* "exec:COMMAND", a program that reads {"id":N,"texts":[...]} and writes {"id":N,"labels":[...]}
+ * or {"id":N,"scores":[[...],...]}, a line each; or an http:// or https:// address. */
+SAFER_API safer_status safer_model_connect(safer_model **out, const char *address, const safer_remote_options *options,
+                                           safer_error *error);
+
+/* A function of the caller: labels[i] gets the class number of texts[i] (lengths[i] bytes,
+ * terminated), or -1 for no answer. Nonzero ends what is being done with SAFER_CALLBACK.
+ * Called from one thread at a time, not always the same, unless `concurrency` allows more. */
+typedef int (*safer_classify)(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels);
+SAFER_API safer_status safer_model_from_callback(safer_model **out, safer_classify classify, void *context,
+                                                 const safer_remote_options *options, safer_error *error);
+
+/* What a remote model was asked so far; zeros for any other. */
+typedef struct safer_traffic {
+    uint64_t asked;    /* texts sent, without those below */
+    uint64_t cached;   /* answered from the cache */
+    uint64_t again;    /* asked a second time to see whether the answer stays */
+    uint64_t changed;  /* of those: it did not */
+    uint64_t none;     /* answers that were no label */
+    uint64_t requests, retries;
+    uint64_t restarts; /* exec: workers that had to be started again */
+} safer_traffic;
+SAFER_API safer_traffic safer_model_traffic(const safer_model *model);
+
+/* Whether it was said, or found out, to give different answers to the same text. */
+SAFER_API int safer_model_is_random(const safer_model *model);
+
 /* Makes one model file of a BERT or DistilBERT checkpoint. INPUT is a folder as HuggingFace
  * has them (config.json, vocab.txt or tokenizer.json, and the weights as safetensors or
  * ONNX), or an .onnx file with the rest beside it or in the folder above. Without a
  * classifier in it, the file can be trained from, not asked. OUTPUT is written whole or
  * not at all. */
 SAFER_API safer_status safer_model_convert(const char *output, const char *input, safer_error *error);
+
+/* Makes one model file of several BERT models that were fine-tuned from the same encoder: the
+ * mean of their parameters. It often errs less than each of them. */
+SAFER_API safer_status safer_model_average(const char *output, const char *const *inputs, size_t count, safer_error *error);
 
 /* ---------------------------------------------------------------- training */
 
@@ -320,12 +380,12 @@ typedef struct safer_train_options {
 
     /* SAFER_DEFAULT and NULL stand for what suits the architecture: */
     double dropout;       /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
-    double rate;          /* Adam's learning rate: 0.001; bert 0.00006, and 0.001 for the head alone */
-    double decay;         /* weight decay: 0.0001; bert 0.01 */
+    double rate;          /* Adam's learning rate: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
+    double decay;         /* weight decay: 0.0001; charcnn 0.1; bert 0.01 */
     double clip;          /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
     double warmup;        /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
-    int batch;            /* texts a step; 32 */
-    int epochs;           /* at most; bow, cnn 10; charcnn 20; bert 3 */
+    int batch;            /* texts a step; 32, charcnn 128 */
+    int epochs;           /* at most; bow, cnn 10; charcnn 30; bert 3 */
     int patience;         /* stop after so many epochs without a better dev accuracy; 0: never. bow, cnn 3; charcnn, bert 0 */
     const char *pool;     /* bow, cnn: "mean" or "max" over the words. bert: "mean" or "cls"; NULL: the encoder's own */
 
@@ -396,7 +456,7 @@ typedef struct safer_certify_options {
     uint64_t seed;     /* 1 */
     int threads;       /* 0: all cores; a text each, or shares of a text's batches; results do not depend on it */
     size_t batch;      /* texts asked at once; results do not depend on it; 256 */
-    safer_progress progress;
+    safer_progress progress; /* also how to stop: see safer_progress */
 } safer_certify_options;
 
 SAFER_API safer_certify_options safer_certify_options_default(void);
@@ -455,6 +515,16 @@ typedef struct safer_summary {
 SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);
+
+/* The draws of a text that a certificate with this seed asks about, `count` of them from
+ * number `first` on, in order, one call each. Nonzero from `each` ends it with SAFER_CALLBACK. */
+typedef enum safer_stage {
+    SAFER_SELECTION,    /* the n0 samples that choose the prediction */
+    SAFER_CERTIFICATION /* the certificate's own */
+} safer_stage;
+typedef int (*safer_draw_function)(void *context, uint64_t index, const char *text, size_t length);
+SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage, uint64_t seed,
+                                  uint64_t first, uint64_t count, safer_draw_function each, void *context, safer_error *error);
 
 /* Wilson's 95% interval for a share of `part` in `whole` texts: how far a figure of this
  * data set may lie from the one of its source. whole >= 1. */

@@ -90,7 +90,7 @@ def prepare():
 class Convert(unittest.TestCase):
     def test_help(self):
         """safer model --help and safer model convert --help, on stdout"""
-        for arguments in (("--help",), ("help",), ("convert", "--help")):
+        for arguments in (("--help",), ("help",), ("convert", "--help"), ("average", "--help")):
             result = run("model", *arguments)
             self.assertEqual((result.code, result.err), (DONE, ""))
             self.assertIn("Usage: safer model", result.out)
@@ -99,7 +99,7 @@ class Convert(unittest.TestCase):
 
     def test_misuse(self):
         """no action, a wrong one, no input, no output: one line that names the fix"""
-        for arguments, words in (((), "convert is needed"), (("convrt",), "did you mean convert?"), (("paint",), "no action paint"),
+        for arguments, words in (((), "convert or average is needed"), (("convrt",), "did you mean convert?"), (("paint",), "no action paint"),
                                  (("convert", "-o", "x"), "too few arguments"), (("convert", "encoder"), "-o FILE is needed"),
                                  (("convert", "encoder", "b", "-o", "x"), "b")):
             result = run("model", *arguments)
@@ -107,6 +107,26 @@ class Convert(unittest.TestCase):
             self.assertEqual(len(result.err.splitlines()), 1, result.err)
             self.assertIn(words, result.err)
         self.assertFalse(exists("x"))
+
+    def test_average(self):
+        """the mean of two files, weight by weight; what does not fit is refused"""
+        make_folder("one")
+        tensors = make_folder("two")
+        shifted = {name: (shape, [value + 1 for value in values]) for name, (shape, values) in tensors.items()}
+        write("two/model.safetensors", safetensors(shifted))
+        result = run("model", "average", "one", "two", "-o", "mean.safetensors", "--json")
+        self.assertEqual((result.code, json.loads(result.out)["output"]), (DONE, "mean.safetensors"))
+        header, data = read_safetensors("mean.safetensors")
+        for name, (shape, values) in tensors.items():
+            begin, end = header[name]["data_offsets"]
+            self.assertEqual(struct.unpack(f"<{len(values)}f", data[begin:end]), tuple(value + 0.5 for value in values), name)
+        write("two/vocab.txt", "\n".join(reversed(PIECES)) + "\n")
+        for arguments, code, words in ((("one", "two"), INPUT, "vocabulary"), (("one",), USAGE, "too few arguments"),
+                                       (("one", "absent"), SYSTEM, "absent")):
+            result = run("model", "average", *arguments, "-o", "none.safetensors")
+            self.assertEqual(result.code, code, result.err)
+            self.assertIn(words, result.err)
+        self.assertFalse(exists("none.safetensors"))
 
     def test_folder(self):
         """a folder becomes one file with the same weights, which Python can read"""

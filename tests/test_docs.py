@@ -6,7 +6,9 @@ document: lines that begin with "$ " are commands (a backslash at the end contin
 next line), the lines below are what they print, stdout and stderr together. A line "..."
 stands for any number of lines. Commands must end with exit status 0. The folder holds
 demo/train.tsv, demo/dev.tsv, demo/test.tsv and demo/synonyms.tsv; safer is in the PATH.
-Blocks marked ```sh are shown, not run; ```c must compile.
+Blocks marked ```sh are shown, not run; ```c must compile; ```python are run in the same
+folder, each on its own, unless a package that they import is not installed, or a first
+line "# needs ..." names what is not there.
 """
 import os
 import pathlib
@@ -26,7 +28,7 @@ DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md"]
 MANUAL = ROOT / "docs/safer.1"
 
 # Options of other programs that a page may name.
-FOREIGN = {"scripts/bootstrap": {"--check"}, "pkg-config": {"--cflags", "--libs"}}
+FOREIGN = {"scripts/bootstrap": {"--check"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"}}
 
 demo = None  # a folder with the demo's data
 
@@ -154,6 +156,11 @@ def manual_options():
     return found
 
 
+def can_import(python, names):
+    done = subprocess.run([python, "-c", "".join(f"import {name}\n" for name in sorted(names))], capture_output=True)
+    return done.returncode == 0
+
+
 class Pages(unittest.TestCase):
     def run_page(self, path):
         folder = pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary))
@@ -188,7 +195,7 @@ class Pages(unittest.TestCase):
             fences = [line for line in path.read_text().splitlines() if line.startswith("```")]
             self.assertEqual(len(fences) % 2, 0, path.name)
             for line in fences[::2]:
-                self.assertIn(line, ("```", "```console", "```sh", "```c"), path.name)
+                self.assertIn(line, ("```", "```console", "```sh", "```c", "```python"), path.name)
         for name in ("README.md", "lexicon.md", "data.md", "train.md", "certify.md"):
             path = next(page for page in PAGES if page.name == name)
             self.assertGreaterEqual(len(commands(path)), 5, name)
@@ -279,6 +286,30 @@ class Pages(unittest.TestCase):
                                    f"-I{ROOT}/include", "-xc", "-"],
                                   input="\n".join(lines).encode() + b"\n", capture_output=True)
             self.assertEqual(done.returncode, 0, f"{path.name}, line {number}: {done.stderr.decode()}")
+
+    def test_python(self):
+        """Python examples run"""
+        found = [(path, block) for path in PAGES for block in blocks(path, "python")]
+        build, skipped = pathlib.Path(test_cli.program).parent, set()
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SAFER_LIBRARY": str(build / "libsafer.so.0"),
+                       "PATH": f"{build}{os.pathsep}{os.environ['PATH']}"}
+        if (build / "CMakeCache.txt").read_text().find("SAFER_SANITIZE:STRING=\n") < 0:
+            self.skipTest("a library with sanitizers cannot be loaded by Python")
+        self.assertTrue(found)
+        for path, (number, lines) in found:
+            imported = {name for line in lines for name in re.findall(r"^(?:import|from) (\w+)", line)} - {"safer"}
+            needed = lines[0][8:].split(" ") if lines[0].startswith("# needs ") else []
+            interpreter = next((python for python in (sys.executable, "/usr/bin/python3") if can_import(python, imported)), None)
+            if needed or not interpreter:
+                skipped.add(" ".join(needed or sorted(imported)))
+                continue
+            folder = pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary))
+            shutil.copytree(demo, folder / "demo")
+            done = subprocess.run([interpreter, "-"], input="\n".join(lines).encode() + b"\n", cwd=folder, env=environment,
+                                  capture_output=True, timeout=300)
+            self.assertEqual(done.returncode, 0, f"{path.name}, line {number}: {done.stderr.decode()}")
+        if skipped:
+            print(f"        skipped examples that need {'; '.join(sorted(skipped))}")
 
     def test_nothing_private(self):
         """no document names a folder of one person's machine"""

@@ -8,6 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
+int sf_clip(const char *bytes, size_t length, size_t most)
+{
+    if (length > most) {
+        length = most;
+        while (length && ((unsigned char)bytes[length] & 0xc0) == 0x80) length--;
+    }
+    return (int)length;
+}
+
 int sf_buffer_reserve(sf_buffer *buffer, size_t more)
 {
     if (more > SIZE_MAX - buffer->length - 1) return -1;

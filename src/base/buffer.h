@@ -10,6 +10,9 @@ typedef struct sf_span {
     size_t length;
 } sf_span;
 
+/* How many of these bytes a message should quote: at most `most`, whole characters. */
+int sf_clip(const char *bytes, size_t length, size_t most);
+
 typedef struct sf_buffer {
     char *bytes; /* NULL until something was added */
     size_t length, capacity;

@@ -320,11 +320,12 @@ static safer_status make_room(safer_workspace *w, safer_error *error)
     return SAFER_OK;
 }
 
-/* How many distinct draws there are, when enumerating them is cheaper than sampling. */
+/* How many distinct draws there are, when enumerating them is cheaper than sampling. A model
+ * that answers at random has no exact shares. */
 static uint64_t enumerable(const safer_workspace *w)
 {
     uint64_t draws = 1;
-    if (w->options.method != SAFER_ADAPTIVE) return 0;
+    if (w->options.method != SAFER_ADAPTIVE || w->model->random) return 0;
     for (size_t s = 0; s < w->visible; s++) {
         draws *= w->sampler.rules[s].count; /* below 2^30 * 2^32 */
         if (draws > w->options.n) return 0;
@@ -364,6 +365,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
 
     safer_certificate c = {.label = label, .words = w->slots.word_count, .slots = w->slots.slot_count, .visible = w->visible};
     const sf_span whole = {text, length};
+    if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &whole, 1, error));
     SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
 
     uint64_t draws = enumerable(w), asked = 0;

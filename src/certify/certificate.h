@@ -29,6 +29,9 @@ int sf_evidence_certifies(const sf_evidence *evidence, double q);
 /* What a record shows as its bound, rounded down. */
 double sf_evidence_bound(const sf_evidence *evidence);
 
+/* Finds out, for a model that lives elsewhere, whether it answers at random. */
+safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error);
+
 /* The state of one thread. */
 struct safer_workspace {
     const safer_model *model;

@@ -76,12 +76,14 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, radius_json(sf_reported_radii[r]));
     size_t texts = safer_data_size(data);
     double delta = o->family_wise && texts ? o->delta / (double)texts : o->delta;
-    return json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
+    json_t *config = json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
                      "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", hex_json(model->hash), "arithmetic", model->arithmetic,
                      "lexicon", "hash", hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", hex_json(sf_data_hash(data)),
                      "texts", (json_int_t)texts, "labels", labels, "method", method_names[o->method], "n", (json_int_t)o->n, "n0",
                      (json_int_t)o->n0, "delta", o->delta, "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha,
                      "radius", radius_json(o->radius), "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
+    if (model->random) json_object_set_new(json_object_get(config, "model"), "random", json_true());
+    return config;
 }
 
 safer_status sf_config_read(sf_config *out, json_t *config, const char *name, safer_error *error)
@@ -96,6 +98,9 @@ safer_status sf_config_read(sf_config *out, json_t *config, const char *name, sa
                     &texts, "labels", &labels, "method", &method, "n", &n, "n0", &n0, "delta", &delta, "delta_text", &delta_text,
                     "family_wise", &family_wise, "alpha", &alpha, "radius", &radius, "unlabelled", &unlabelled, "seed", &seed) != 0)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of a run", name);
+    const char *arch = json_string_value(json_object_get(json_object_get(config, "model"), "arch"));
+    out->remote = arch && (strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0 || strcmp(arch, "callback") == 0);
+    out->random = json_is_true(json_object_get(json_object_get(config, "model"), "random"));
     if (format != FORMAT) return sf_fail(error, SAFER_INPUT, "%s, line 1: format %d, this program reads %d", name, format, FORMAT);
     size_t asked;
     if (read_radius(radius, &asked)) return sf_fail(error, SAFER_INPUT, "%s, line 1: a radius that is none", name);
@@ -287,8 +292,11 @@ static int parse_counts(uint64_t *votes, sf_tally *tally, const parsed *p, const
             sum += votes[k];
         }
     }
-    if (p->exact) return read_weight(json_object_get(record, "total"), &total) || total != tally->total || total == 0 ? -1 : 0;
-    return sum == (uint64_t)p->n ? 0 : -1; /* built-in models always answer */
+    /* What is missing is answers that were no label; models made here always answer. */
+    if (!p->exact) return sum == (uint64_t)p->n || (config->remote && sum < (uint64_t)p->n) ? 0 : -1;
+    if (read_weight(json_object_get(record, "total"), &total) || total == 0 || total < tally->total) return -1;
+    if (config->remote && total > tally->total) return sf_tally_add(tally, SF_NO_LABEL, total - tally->total);
+    return total == tally->total ? 0 : -1;
 }
 
 safer_status sf_record_in_place(const json_t *record, const char *name, size_t line, safer_error *error)
@@ -317,6 +325,7 @@ safer_status sf_record_recheck(const json_t *record, const sf_config *config, co
     int all = p.radius == SAFER_ALL;
     if (parse_counts(votes, &tally, &p, record, config)) fault = "the counts do not add up";
     else if (p.exact && config->method != SAFER_ADAPTIVE) fault = "this method never enumerates";
+    else if (p.exact && config->random) fault = "a model that answers at random has no exact certificate";
     else if (p.exact ? p.n != 0 : (uint64_t)p.n > config->n || (config->method != SAFER_ADAPTIVE && (uint64_t)p.n != config->n))
         fault = "n does not fit the configuration";
     else if (p.target != (p.label >= 0 && !config->unlabelled ? p.label : p.prediction)) fault = "the certificate speaks of another class";

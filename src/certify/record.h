@@ -23,6 +23,8 @@ typedef struct sf_config {
     uint64_t n, n0;
     size_t radius, texts;
     int unlabelled;
+    int remote; /* the model lives elsewhere: some answers may be no label */
+    int random; /* it answers the same text differently */
     size_t classes;
     json_t *labels; /* borrowed: array of names */
     safer_certify_options options;

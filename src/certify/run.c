@@ -258,6 +258,35 @@ static safer_status map_labels(int **out, const safer_model *model, const safer_
     return SAFER_OK;
 }
 
+safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error)
+{
+    enum { TEXTS = 16 };
+    sf_span texts[TEXTS];
+    size_t count = safer_data_size(data) < TEXTS ? safer_data_size(data) : TEXTS;
+    if (!model->class->probe) return SAFER_OK;
+    for (size_t i = 0; i < count; i++) {
+        safer_row row = safer_data_row(data, i);
+        texts[i] = (sf_span){row.text, row.text_length};
+    }
+    return model->class->probe(model, texts, count, error);
+}
+
+/* Whether the file begins with the configuration of a run whose model was random: it is then
+ * not asked about again, because it might pass this time. */
+static int was_random(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length = file ? getline(&line, &capacity, file) : -1;
+    json_t *config = length > 0 ? json_loadb(line, (size_t)length, 0, NULL) : NULL;
+    int random = json_is_true(json_object_get(json_object_get(config, "model"), "random"));
+    json_decref(config);
+    free(line);
+    if (file) fclose(file);
+    return random;
+}
+
 safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
                            const safer_lexicon *lexicon, const safer_data *data, const safer_certify_options *options,
                            safer_error *error)
@@ -265,7 +294,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     safer_status status;
     safer_summary summary = {0};
     output file = {.fd = -1};
-    int *classes = NULL, threads = sf_threads(options->threads);
+    int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     json_t *config = NULL;
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
@@ -274,6 +303,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     SF_TRY(sf_certify_check(options, error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(map_labels(&classes, model, data, error));
+    if (model->class->probe && resume && path && was_random(path)) ((safer_model *)(uintptr_t)model)->random = 1;
+    SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     /* A thread a text; with fewer texts than threads, several threads share a batch. */
     r.options.threads = texts && texts < (size_t)threads ? threads / (int)texts : 1;

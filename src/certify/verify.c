@@ -63,7 +63,7 @@ static void replay_records(void *context, size_t begin, size_t end, int worker)
 static safer_status replay_all(replay *r, int threads, const safer_progress *progress, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    threads = sf_threads(threads);
+    threads = r->model->concurrency ? r->model->concurrency : sf_threads(threads);
     r->workspaces = sf_calloc((size_t)threads, sizeof *r->workspaces);
     r->statuses = sf_calloc(r->count, sizeof *r->statuses);
     r->errors = sf_calloc((size_t)threads, sizeof *r->errors);
@@ -134,6 +134,10 @@ safer_status safer_verify(safer_summary *out, const char *path, const safer_mode
         if (line == 1) {
             seed = check;
             SF_TRY(sf_config_read(&config, object, path, error));
+            if (model && config.random) {
+                status = sf_fail(error, SAFER_INVALID, "%s: the model answered at random; its counts cannot be asked again, only rechecked", path);
+                goto done;
+            }
             if (model) {
                 expected = sf_config_json(model, lexicon, data, &config.options);
                 if (!json_equal(expected, object)) {
@@ -160,6 +164,7 @@ safer_status safer_verify(safer_summary *out, const char *path, const safer_mode
                     .options = config.options, .path = path};
         r.options.delta = config.delta;
         r.options.threads = 1; /* a thread a text */
+        SF_TRY(sf_certify_probe(model, data, error));
         SF_TRY(replay_all(&r, threads, progress, error));
     }
     summary.seconds = sf_seconds() - start;

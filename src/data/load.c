@@ -173,3 +173,30 @@ done:
     sf_loader_free(&loader);
     return status;
 }
+
+/* ------------------------------------------------------------ from memory */
+
+static sf_span span_of(const char *const *list, size_t i)
+{
+    return list && list[i] ? (sf_span){list[i], strlen(list[i])} : (sf_span){"", 0};
+}
+
+safer_status safer_data_from_texts(safer_data **out, const char *const *texts, const size_t *lengths, const char *const *labels,
+                                   const char *const *ids, size_t count, safer_error *error)
+{
+    safer_status status;
+    sf_loader loader = {0};
+    const safer_data_options options = safer_data_options_default();
+    SF_TRY(sf_loader_start(&loader, "the texts", &options, error));
+    for (size_t i = 0; i < count; i++) {
+        sf_span text = {texts[i], lengths ? lengths[i] : strlen(texts[i])}, label = span_of(labels, i), id = span_of(ids, i);
+        SF_TRY(sf_loader_check(&loader, &text, i + 1, error));
+        SF_TRY(sf_loader_check(&loader, &label, i + 1, error));
+        SF_TRY(sf_loader_check(&loader, &id, i + 1, error));
+        SF_TRY(sf_loader_add(&loader, id, label, text, i + 1, error));
+    }
+    SF_TRY(sf_loader_finish(&loader, NULL, out, error));
+done:
+    sf_loader_free(&loader);
+    return status;
+}

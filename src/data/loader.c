@@ -69,15 +69,6 @@ safer_status sf_loader_fail(const sf_loader *loader, size_t line, safer_error *e
     return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", loader->name, line, reason);
 }
 
-int sf_clip(const char *bytes, size_t length, size_t most)
-{
-    if (length > most) {
-        length = most;
-        while (length && ((unsigned char)bytes[length] & 0xc0) == 0x80) length--;
-    }
-    return (int)length;
-}
-
 /* A label that the other set lacks: say which it has. */
 static safer_status fail_label(const sf_loader *loader, sf_span label, size_t line, safer_error *error)
 {

@@ -39,9 +39,6 @@ safer_status sf_loader_check(sf_loader *loader, sf_span *row, size_t line, safer
 safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line,
                            safer_error *error);
 
-/* How many of these bytes a message should quote: at most `most`, whole characters. */
-int sf_clip(const char *bytes, size_t length, size_t most);
-
 /* ----------------------------------------------------------------- lines */
 
 typedef struct sf_lines {

@@ -687,5 +687,7 @@ static void model_free(safer_model *model) { sf_cnn_model_free((sf_cnn_model *)m
 
 static size_t visible(const void *pointer) { return ((const prepared *)pointer)->used; }
 
-const sf_model_class sf_bow_class = {"bow", classify, prepare, sample, release, visible, scratch_new, scratch_free, model_free, NULL, 0};
-const sf_model_class sf_cnn_class = {"cnn", classify, prepare, sample, release, visible, scratch_new, scratch_free, model_free, NULL, 0};
+#define FUNCTIONS                                                                                            \
+    .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = visible,      \
+    .scratch_new = scratch_new, .scratch_free = scratch_free, .free = model_free
+const sf_model_class sf_bow_class = {.arch = "bow", FUNCTIONS}, sf_cnn_class = {.arch = "cnn", FUNCTIONS};

@@ -38,6 +38,10 @@ typedef struct sf_model_class {
 
     void (*free)(safer_model *model);
 
+    /* Models that live elsewhere: finds out whether they answer the same text the same way
+     * twice, by these texts, once; then `random` below is set or not. Else NULL. */
+    safer_status (*probe)(const safer_model *model, const sf_span *texts, size_t count, safer_error *error);
+
     /* Products in SF_F32 or SF_BF16 from now on; NULL: there is no choice. */
     safer_status (*set_precision)(safer_model *model, sf_dtype type, safer_error *error);
     /* Texts worked on together: asking for more at a time gains nothing. 0: the more the better. */
@@ -51,6 +55,8 @@ struct safer_model {
     char **labels;   /* names, in the order of the class numbers; owned */
     uint64_t hash;   /* of the model file */
     const char *arithmetic; /* where answers depend on it: precision and instruction set; else NULL */
+    int random, probed;  /* answers the same text differently: no exact claim; and whether that was looked into */
+    int concurrency;     /* threads that it gains by being asked from; 0: as many as there are cores */
     char *trained_with; /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
 };
 

@@ -34,7 +34,7 @@ size_t sf_train_layers(const safer_train_options *options)
 static safer_train_options resolve(const safer_train_options *options)
 {
     static const struct { const char *arch; double dropout, rate, decay, clip, warmup; int batch, epochs, patience; } own[] = {
-        {"charcnn", 0.5, 0.001, 0.0001, 1, 0.1, 32, 20, 0},
+        {"charcnn", 0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
         {"bert", 0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
         {NULL, 0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
     };

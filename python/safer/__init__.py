@@ -1,0 +1,28 @@
+"""safer: certified robustness of text classifiers to word substitution.
+
+>>> import safer
+>>> lexicon = safer.Lexicon.load("demo.lex")
+>>> results = safer.certify(pipeline, texts, labels, lexicon)
+>>> results.summary.certified_accuracy
+0.965
+>>> safer.Smoothed(pipeline, lexicon).predict(["A wonderful film."])[0].label
+'1'
+
+`pipeline` is anything that answers for a list of texts: a function, a scikit-learn or
+HuggingFace pipeline, or a safer.Model. What is proven is in docs/certify.md.
+
+Threads: Lexicon, Model and Smoothed may be shared by any number of threads. `certify` calls a
+function from the thread that called it; calls of several threads run side by side. The
+library runs without the GIL.
+"""
+from ._certify import Smoothed, certify, draws, verify
+from ._data import Data, load_data
+from ._errors import CallbackError, CancelledError, Error, InputError, InvalidError, OperatingSystemError, OutOfMemoryError
+from ._lexicon import Lexicon, LexiconInfo, Word
+from ._model import Model, Predict, Traffic
+from ._results import Certificate, Prediction, Results, Summary
+from ._version import __version__
+
+__all__ = ["CallbackError", "CancelledError", "Certificate", "Data", "Error", "InputError", "InvalidError", "Lexicon", "LexiconInfo",
+           "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Smoothed", "Summary", "Traffic",
+           "Word", "__version__", "certify", "draws", "load_data", "verify"]

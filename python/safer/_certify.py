@@ -1,0 +1,303 @@
+"""Certifying texts, answering as the smoothed classifier, and checking runs."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import secrets
+import tempfile
+from ctypes import byref, c_int, c_void_p
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+from . import _structs as c
+from ._answers import Classes, label_name
+from ._data import DataHandle, as_list, encode, encode_texts, make_data
+from ._errors import Error, InputError, InvalidError
+from ._guard import Guard, ProgressOption
+from ._lexicon import Lexicon
+from ._library import call, library, path_bytes
+from ._model import FunctionModel, Model, Predict, as_model
+from ._results import Prediction, Radius, Results, Summary, radius_from_c, radius_to_c, summarise
+
+_METHODS = {"adaptive": 0, "binomial": 1, "hoeffding": 2}
+_STAGES = {"selection": 0, "certification": 1}
+
+
+def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
+            n: int = 5000, n0: int = 100, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive",
+            radius: Radius = "all", seed: int = 1, batch: int = 256, classes: Optional[Sequence[Any]] = None,
+            random: bool = False, cache: bool = False, progress: ProgressOption = None,
+            output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
+            family_wise: bool = False, ids: Optional[Sequence[Any]] = None, name: Optional[str] = None, threads: int = 0) -> Results:
+    """Certifies a classifier: for every text, whether any exchange of words for their synonyms
+    could change what the smoothed classifier says.
+
+    `predict` is a function that takes a list of at most `batch` texts and returns their labels
+    (None: no answer) or a row of scores for each; an object with such a method named predict,
+    as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer.Model`. Its answer
+    should be a function of the text alone. Whether it is is tried on a share of the texts; for
+    a model that answers at random say `random=True`: then nothing is claimed without sampling.
+
+    :param texts: what to certify
+    :param labels: their true labels, single ones or all may be None: then the prediction is certified
+    :param lexicon: the synonyms
+    :param n: draws of a certificate, at most
+    :param n0: separate draws that choose the prediction
+    :param delta: a certificate is wrong with at most this probability
+    :param alpha: level of the test below which a prediction abstains
+    :param method: "adaptive", "binomial" or "hoeffding"
+    :param radius: what `certified` refers to: a number of changed words, or "all"
+    :param seed: of the draws
+    :param classes: names of the model's classes, in the order of its scores; default: those of a
+        scikit-learn model, else the labels, numbers by value first, then words
+    :param cache: ask identical texts once
+    :param progress: True: a bar on stderr; None: when stderr is a terminal; a function of (stage,
+        done, total) that returns something true to cancel
+    :param output: a file for the records (JSON Lines), as `safer certify -o` writes
+    :param resume: continue that file
+    :param unlabelled: certify the prediction, not the label
+    :param family_wise: delta is shared by all texts
+    :param ids: names of the texts; default: their numbers from 1
+    :param name: what the model is called; `resume` and `verify` refuse a run of another name
+    :param threads: for a safer.Model; 0: all cores. A function is called by the calling thread only
+
+    Exceptions of `predict` come out as themselves. Ctrl-C stops between two texts, or inside
+    `predict` at once; an `output` can be resumed.
+    """
+    lexicon = _need_lexicon(lexicon)
+    o = _options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed, threads=threads)
+    o.unlabelled, o.family_wise = unlabelled, family_wise
+    if resume and output is None:
+        raise InvalidError("resume: there is no output to continue")
+    with contextlib.nullcontext(os.fspath(output)) if output is not None else _scratch_file() as path:
+        model, data = _prepare(predict, texts, labels, ids, classes, batch=batch, cache=cache, random=random, name=name)
+        try:
+            o.batch = _draws_at_once(model, batch)
+            summary = c.Summary()
+            with data, model.asking():
+                with Guard(progress) as guard:
+                    o.progress = guard.progress
+                    call("safer_certify", byref(summary), path_bytes(path), resume, model._pointer, lexicon._pointer, data._pointer, byref(o))
+                guard.check()
+            with open(path, encoding="utf-8") as file:
+                return Results(file, _summary(summary, model))
+        finally:
+            if model is not predict:
+                model.close()
+
+
+def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = None, texts: Optional[Sequence[str]] = None,
+           labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *, ids: Optional[Sequence[Any]] = None,
+           batch: int = 256, cache: bool = False, name: Optional[str] = None, progress: ProgressOption = None,
+           threads: int = 0) -> Summary:
+    """Recomputes every decision of a run from its records. With `predict`, `texts`, `labels` and
+    `lexicon` as in :func:`certify` all draws are made and asked again. The first record that
+    does not hold raises an InputError that names its line."""
+    summary = c.Summary()
+    if predict is None:
+        if texts is not None or labels is not None or lexicon is not None:
+            raise InvalidError("predict: texts, labels and lexicon are of use only with it")
+        with Guard(progress) as guard:
+            call("safer_verify", byref(summary), path_bytes(path), None, None, None, threads, byref(guard.progress))
+        guard.check()
+        return summarise(summary)
+    if texts is None:
+        raise InvalidError("texts: needed to ask the model again")
+    lexicon = _need_lexicon(lexicon)
+    model, data = _prepare(predict, texts, labels, ids, None if isinstance(predict, Model) else _classes_of(path), batch=batch, cache=cache,
+                           random=False, name=name)
+    try:
+        with data, model.asking():
+            with Guard(progress) as guard:
+                call("safer_verify", byref(summary), path_bytes(path), model._pointer, lexicon._pointer, data._pointer, threads,
+                     byref(guard.progress))
+            guard.check()
+        return _summary(summary, model)
+    finally:
+        if model is not predict:
+            model.close()
+
+
+def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1) -> List[str]:
+    """The draws of a text that a certificate with this seed asks about, from number `first` on.
+    `stage` is "certification", or "selection" for those that choose the prediction."""
+    if stage not in _STAGES:
+        raise InvalidError(f"stage: {stage!r}; there are {' and '.join(_STAGES)}")
+    if count < 0 or first < 0 or seed < 0:
+        raise InvalidError("count, first and seed must not be negative")
+    found: List[str] = []
+    encoded = encode(text, "text")
+
+    def add(address: Optional[int], length: int) -> None:
+        found.append(ctypes.string_at(address, length).decode() if address and length else "")
+
+    with Guard() as guard:
+        each = c.DRAW(lambda context, index, address, length: guard.run(add, address, length))
+        call("safer_draw", lexicon._pointer, encoded, len(encoded), _STAGES[stage], seed, first, count, each, None)
+    guard.check()
+    if len(found) != count:
+        raise Error(f"{len(found)} draws came of {count}")
+    return found
+
+
+class Smoothed:
+    """The smoothed classifier: asks `predict` about random draws of a text, and answers with
+    their vote, a confidence and a certified radius.
+
+    Options are those of :func:`certify`. Each call of :meth:`predict` takes a fresh seed from
+    the system unless `seed` is given: who knows the seed could search for texts on which the
+    sample happens to err. Any number of threads may use one; with a function of
+    Python they take turns.
+
+    >>> smoothed = safer.Smoothed(pipeline, lexicon)
+    >>> answer, = smoothed.predict(["A wonderful film."])
+    >>> answer.label, answer.confidence, answer.radius
+    ('1', 0.98, 'all')
+    """
+
+    def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000, n0: int = 100,
+                 delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
+                 seed: Optional[int] = None, batch: int = 256, random: bool = False, cache: bool = False, threads: int = 0) -> None:
+        self.lexicon = _need_lexicon(lexicon)
+        self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads)
+        self._seed = seed
+        self._model = as_model(predict, classes, [], batch=batch, cache=cache, random=random)
+        self._batch = _draws_at_once(self._model, batch)
+        _options(seed=seed or 0, **self._options)  # refuses what is impossible now
+
+    @property
+    def classes(self) -> Tuple[str, ...]:
+        return self._model.labels
+
+    def predict(self, texts: Sequence[str]) -> List[Prediction]:
+        """The answer for each text."""
+        seed = secrets.randbits(63) if self._seed is None else self._seed
+        o = _options(seed=seed, **self._options)
+        o.batch = self._batch
+        if isinstance(self._model, FunctionModel):
+            o.threads = 1  # the function is called by this thread
+        encoded = encode_texts(texts)
+        certificate, workspace = c.Certificate(), c_void_p()
+        found = []
+        try:
+            with self._model.asking():
+                with Guard() as guard:
+                    for text in encoded:
+                        call("safer_certify_text", byref(certificate), byref(workspace), self._model._pointer, self.lexicon._pointer,
+                             text, len(text), c_int(-1), byref(o))
+                        guard.check()
+                        found.append(self._prediction(certificate, seed))
+                guard.check()
+        finally:
+            library.safer_workspace_free(workspace)
+        return found
+
+    def __call__(self, texts: Sequence[str]) -> List[Optional[str]]:
+        """The labels alone; None for an abstention."""
+        return [answer.label for answer in self.predict(texts)]
+
+    def _prediction(self, k: c.Certificate, seed: int) -> Prediction:
+        names = self._model.classes.names
+        vote = names[k.prediction] if k.prediction >= 0 else None
+        label = None if k.abstained else vote
+        return Prediction(label, vote, k.bound, bool(k.certified) and label is not None,
+                          0 if label is None else radius_from_c(k.radius), dict(zip(names, k.shares[:len(names)])), bool(k.exact),
+                          k.words, k.slots, k.queries, k.seconds, seed)
+
+    def __repr__(self) -> str:
+        return f"<safer.Smoothed, classes {self._model.classes.describe()}, {self.lexicon!r}>"
+
+
+# -------------------------------------------------------------------------- parts
+
+@contextlib.contextmanager
+def _scratch_file() -> Iterator[str]:
+    """The name of an empty file; in memory where the system has such, because the library waits
+    until a file has reached the disk."""
+    try:
+        descriptor = os.memfd_create("safer")
+    except (AttributeError, OSError):
+        descriptor = -1
+    path = f"/proc/self/fd/{descriptor}"
+    try:
+        if descriptor >= 0 and os.path.exists(path):
+            yield path
+        else:
+            with tempfile.TemporaryDirectory(prefix="safer-") as folder:
+                yield os.path.join(folder, "run.jsonl")
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
+    if not isinstance(lexicon, Lexicon):
+        raise InvalidError(f"lexicon: a safer.Lexicon is needed, not a {type(lexicon).__name__}")
+    return lexicon
+
+
+def _options(*, n: int, n0: int, delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int) -> c.CertifyOptions:
+    """The library checks ranges; here is what ctypes would cut to fit."""
+    o: c.CertifyOptions = library.safer_certify_options_default()
+    if method not in _METHODS:
+        raise InvalidError(f"method: {method!r}; there are {', '.join(_METHODS)}")
+    for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads)):
+        if value < 0 or value >= 2**63:
+            raise InvalidError(f"{name}: {value}")
+    o.method, o.n, o.n0, o.delta, o.alpha = _METHODS[method], n, n0, delta, alpha
+    o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
+    return o
+
+
+def _draws_at_once(model: Union[Model, FunctionModel], batch: int) -> int:
+    """Texts that are asked again ride along with a request; this leaves them room, so that no
+    request must be split."""
+    if batch < 1:
+        raise InvalidError(f"batch: {batch} (at least 1)")
+    if isinstance(model, Model) or model.is_random:
+        return batch
+    return batch - 4 if batch >= 64 else max(1, batch - 1)
+
+
+def _prepare(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]], ids: Optional[Sequence[Any]],
+             classes: Optional[Sequence[Any]], *, batch: int, cache: bool, random: bool,
+             name: Optional[str]) -> Tuple[Union[Model, FunctionModel], DataHandle]:
+    """The model behind `predict`, and the library's copy of the data."""
+    encoded = encode_texts(texts)
+    listed = None if labels is None else as_list(labels, "labels")
+    id_list = None if ids is None else as_list(ids, "ids")
+    data = make_data(encoded, None if listed is None else [None if k is None else label_name(k) for k in listed], id_list)
+    model = as_model(predict, classes, data.label_names(), batch=batch, cache=cache, random=random, name=name)
+    if listed is None:
+        return model, data
+    names = [_class_of(label, index, model.classes) for index, label in enumerate(listed)]
+    if names != [None if k is None else label_name(k) for k in listed]:  # numbers that stood for positions
+        data.close()
+        data = make_data(encoded, names, id_list)
+    return model, data
+
+
+def _class_of(label: Any, index: int, classes: Classes) -> Optional[str]:
+    if label is None:
+        return None
+    found = classes.find(label)
+    if found is None:
+        raise InputError(f"labels[{index}] is {label!r}, which the model does not know (it knows: {classes.describe()})")
+    return classes.names[found]
+
+
+def _classes_of(path: "Union[str, os.PathLike[str]]") -> Optional[List[str]]:
+    """The classes that the first line of a run names; the library reports what is wrong with it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            names = json.loads(file.readline())["labels"]
+            return [str(name) for name in names]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _summary(summary: c.Summary, model: Union[Model, FunctionModel]) -> Summary:
+    if isinstance(model, FunctionModel):
+        return summarise(summary, model.seconds, model.traffic)
+    return summarise(summary, None, model.traffic if model.arch in ("exec", "http") else None)

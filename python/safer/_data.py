@@ -1,0 +1,94 @@
+"""Texts with labels: from files, and into the library."""
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import byref, c_size_t
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _structs as c
+from ._errors import InputError, InvalidError
+from ._handle import Handle
+from ._library import library, make, optional_bytes, path_bytes, string_array
+
+
+class Data(NamedTuple):
+    """A data set, in the order of its file."""
+
+    texts: List[str]
+    labels: List[Optional[str]]  #: None for a row without one
+    ids: List[str]
+
+
+class DataHandle(Handle):
+    """A safer_data."""
+
+    _end = "safer_data_free"
+
+    def label_names(self) -> List[str]:
+        """In ascending order: numbers by value first, then words."""
+        pointer = self._pointer
+        return [library.safer_data_label(pointer, k).decode() for k in range(library.safer_data_label_count(pointer))]
+
+
+def load_data(path: "Union[str, os.PathLike[str]]", *, format: Optional[str] = None, sample: Optional[str] = None, limit: int = 0,
+              seed: int = 1, repair: bool = False, strip_breaks: bool = False) -> Data:
+    """Reads a data set as `safer certify --data` does: TSV, CSV, JSON Lines, fastText or a folder
+    of texts a class, plain, compressed or ARCHIVE:MEMBER. `sample` is "every:N" or "random:N"."""
+    o: c.DataOptions = library.safer_data_options_default()
+    o.format, o.sample, o.limit, o.seed = optional_bytes(format), optional_bytes(sample), limit, seed
+    o.repair, o.strip_breaks = repair, strip_breaks
+    with DataHandle(make("safer_data_load", path_bytes(path), byref(o))) as data:
+        names, pointer = data.label_names(), data._pointer
+        result = Data([], [], [])
+        for index in range(library.safer_data_size(pointer)):
+            row: c.Row = library.safer_data_row(pointer, index)
+            result.texts.append(ctypes.string_at(row.text, row.text_length).decode() if row.text_length else "")
+            result.labels.append(names[row.label] if row.label >= 0 else None)
+            result.ids.append(row.id.decode())
+    return result
+
+
+def as_list(values: Any, name: str) -> List[Any]:
+    """A list of any sequence, NumPy array, pandas column or tensor."""
+    if isinstance(values, (str, bytes, dict)):
+        raise InvalidError(f"{name}: a list is needed, not a {type(values).__name__}")
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    if not isinstance(values, Iterable):
+        raise InvalidError(f"{name}: a list is needed, not a {type(values).__name__}")
+    return list(values)
+
+
+def encode_texts(texts: Any) -> List[bytes]:
+    encoded = []
+    for index, text in enumerate(as_list(texts, "texts")):
+        if not isinstance(text, str):
+            raise InvalidError(f"texts[{index}]: a str is needed, not a {type(text).__name__}")
+        encoded.append(encode(text, f"texts[{index}]"))
+    return encoded
+
+
+def encode(text: str, name: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{name}: no valid text at character {error.start} ({error.reason})") from None
+
+
+def string_arrays(encoded: Sequence[bytes]) -> "Tuple[ctypes.Array[ctypes.c_char_p], ctypes.Array[c_size_t]]":
+    """The strings and their lengths, for C."""
+    return string_array(encoded), (c_size_t * len(encoded))(*map(len, encoded))
+
+
+def make_data(texts: Sequence[bytes], labels: Optional[Sequence[Optional[str]]], ids: Optional[Sequence[Any]]) -> DataHandle:
+    """The library's copy of texts, names of labels and ids."""
+    if not texts:
+        raise InvalidError("texts: there are none")
+    for name, values in (("labels", labels), ("ids", ids)):
+        if values is not None and len(values) != len(texts):
+            raise InvalidError(f"{name}: {len(values):,} for {len(texts):,} texts")
+    strings, lengths = string_arrays(texts)
+    names = None if labels is None else string_array([None if label is None else encode(label, "labels") for label in labels])
+    numbers = None if ids is None else string_array([encode(str(id_), "ids") for id_ in ids])
+    return DataHandle(make("safer_data_from_texts", strings, lengths, names, numbers, len(texts)))

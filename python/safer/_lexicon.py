@@ -1,0 +1,230 @@
+"""Lexicons: which words may stand for which, and what the smoothed classifier draws."""
+from __future__ import annotations
+
+import json
+import os
+from ctypes import byref, cast, POINTER, c_char_p
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _structs as c
+from ._errors import InvalidError
+from ._guard import Guard, ProgressOption
+from ._handle import Handle
+from ._library import call, library, make, optional_bytes, path_bytes, string_array
+
+Path = Union[str, "os.PathLike[str]"]
+Paths = Union[Path, Sequence[Path]]
+
+_METRICS = {"cosine": 0, "dot": 1}
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of a lexicon."""
+
+    word: str
+    count: int  #: occurrences in the data that the lexicon was built from
+    component: int  #: words that synonyms connect have the same number
+    synonyms: Tuple[str, ...]  #: what an attacker may put in its place
+    similarity: Optional[Tuple[float, ...]]  #: of each synonym, where it is known
+    support: Tuple[str, ...]  #: what the smoothed classifier draws in its place
+    weights: Tuple[int, ...]  #: support[i] is drawn with probability weights[i] / total
+    total: int
+    overlap: float  #: what remains of that distribution under the worst synonym, rounded down
+    worst: Optional[str]  #: that synonym
+
+
+@dataclass(frozen=True)
+class LexiconInfo:
+    """The size of a lexicon and where it comes from."""
+
+    words: int
+    pairs: int
+    words_with_synonyms: int
+    mean_synonyms: float  #: of those
+    components: int  #: of at least two words
+    largest_components: Tuple[int, ...]
+    kernel_rows: int
+    kernel_entries: int
+    largest_support: int
+    kernel: str
+    provenance: Mapping[str, Any]  #: how it was made, from which files
+    hash: str  #: of the whole file, as in the records of a run
+    bytes: int
+
+
+class Lexicon(Handle):
+    """Synonyms, and the distribution that substitutes of each word are drawn from.
+
+    Made by :meth:`build`, :meth:`import_` or :meth:`load`. It cannot be changed; any number
+    of threads may use one.
+
+    >>> lexicon = safer.Lexicon.load("demo.lex")
+    >>> lexicon.show("good").synonyms
+    ('great', 'fine', ...)
+    """
+
+    _end = "safer_lexicon_free"
+
+    def __init__(self, address: int, report: Optional[Mapping[str, Any]] = None) -> None:
+        super().__init__(address)
+        self._info: Optional[LexiconInfo] = None
+        #: What happened while it was made (None for a loaded one): see safer_lexicon_report.
+        self.report = report
+
+    # ---- making one
+
+    @classmethod
+    def load(cls, path: Path) -> "Lexicon":
+        """Opens a .lex file; a damaged one is refused."""
+        return cls(make("safer_lexicon_open", path_bytes(path)))
+
+    @classmethod
+    def build(cls, vectors: Path, *, vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None,
+              min_count: Optional[int] = None, repair: bool = False, synonyms: Optional[Paths] = None,
+              antonyms: Optional[Paths] = None, counterfit: Optional[int] = None, all_but_the_top: Optional[int] = None,
+              threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
+              exclude: Optional[Path] = None, protect: Optional[Path] = None, kernel: Optional[str] = None,
+              threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+        """From word vectors: every pair at least `threshold` similar is a pair of synonyms.
+
+        The options are those of `safer lexicon build`; None stands for its default.
+        `vocab_from`, `synonyms` and `antonyms` take one path or several. `progress` is as in
+        :func:`safer.certify`."""
+        return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
+                         repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
+                         all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
+                         protect=protect, kernel=kernel, threads=threads)
+
+    @classmethod
+    def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,
+                vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None, min_count: Optional[int] = None,
+                repair: bool = False, directed: bool = False, exclude: Optional[Path] = None, protect: Optional[Path] = None,
+                kernel: Optional[str] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+        """From a table of synonyms (JSON, or word<TAB>synonyms a line) or a folder with WordNet.
+
+        The options are those of `safer lexicon import`; None stands for its default."""
+        return cls._make("safer_lexicon_import", progress, table=table, wordnet=wordnet, vectors=vectors, vocab=vocab,
+                         vocab_from=vocab_from, min_count=min_count, repair=repair, directed=directed, exclude=exclude,
+                         protect=protect, kernel=kernel, threads=threads)
+
+    @classmethod
+    def _make(cls, function: str, progress: ProgressOption, **options: Any) -> "Lexicon":
+        o: c.LexiconOptions = library.safer_lexicon_options_default()
+        report = c.LexiconReport()
+        kept: List[Any] = []  # what the options point to
+        for name, value in options.items():
+            if value is None:
+                continue
+            if name in ("vocab_from", "synonyms", "antonyms"):
+                paths = [value] if isinstance(value, (str, os.PathLike)) else list(value)
+                strings = string_array([path_bytes(path) for path in paths])
+                kept.append(strings)
+                setattr(o, name, cast(strings, POINTER(c_char_p)))
+                setattr(o, name + "_count", len(paths))
+            elif name == "metric":
+                if value not in _METRICS:
+                    raise InvalidError(f"metric: {value!r}; there are {' and '.join(_METRICS)}")
+                o.metric = _METRICS[value]
+            elif isinstance(value, (str, os.PathLike)):
+                setattr(o, name, path_bytes(value))
+            else:
+                setattr(o, name, value)
+        with Guard(progress) as guard:
+            o.progress = guard.progress
+            address = make(function, byref(o), byref(report))
+        guard.check()
+        return cls(address, _report_dict(report))
+
+    def with_kernel(self, kernel: str, *, threads: int = 0) -> "Lexicon":
+        """The same words and synonyms with another kernel: "topk:K", "component", "representative"."""
+        return Lexicon(make("safer_lexicon_with_kernel", self._pointer, optional_bytes(kernel), threads))
+
+    def save(self, path: Path) -> None:
+        """Writes a .lex file, whole or not at all."""
+        call("safer_lexicon_save", self._pointer, path_bytes(path))
+
+    # ---- what it is
+
+    @property
+    def info(self) -> LexiconInfo:
+        if self._info is None:
+            i = library.safer_lexicon_describe(self._pointer)
+            self._info = LexiconInfo(
+                i.words, i.pairs, i.words_with_synonyms, i.mean_synonyms, i.components,
+                tuple(size for size in i.largest_components if size), i.kernel_rows, i.kernel_entries, i.largest_support,
+                i.kernel.decode(), json.loads(i.provenance or b"{}"), f"{i.hash:016x}", i.bytes)
+        return self._info
+
+    @property
+    def words(self) -> int:
+        """How many there are."""
+        return self.info.words
+
+    @property
+    def kernel(self) -> str:
+        return self.info.kernel
+
+    @property
+    def hash(self) -> str:
+        return self.info.hash
+
+    # ---- words
+
+    def _find(self, word: str) -> Optional[int]:
+        try:
+            bytes_ = word.encode()
+        except UnicodeEncodeError:
+            return None
+        number: int = library.safer_lexicon_find(self._pointer, bytes_, len(bytes_))
+        return None if number == c.NO_WORD else number
+
+    def _number(self, word: str) -> int:
+        number = self._find(word)
+        if number is None:
+            raise KeyError(f"{word!r} is not in the lexicon")
+        return number
+
+    def _name(self, number: int) -> str:
+        name: bytes = library.safer_lexicon_word(self._pointer, number).word
+        return name.decode()
+
+    def show(self, word: str) -> Word:
+        """What the lexicon knows of a word, in any case; KeyError when it is not there."""
+        w: c.Word = library.safer_lexicon_word(self._pointer, self._number(word))
+        return Word(
+            w.word.decode(), w.count, w.component,
+            tuple(self._name(z) for z in w.synonyms[:w.synonym_count]),
+            tuple(w.similarity[:w.synonym_count]) if w.similarity else None,
+            tuple(self._name(z) for z in w.support[:w.support_count]),
+            tuple(w.weights[:w.support_count]), w.total, w.overlap,
+            None if w.worst == c.NO_WORD else self._name(w.worst))
+
+    __getitem__ = show
+
+    def overlap(self, word: str, other: str) -> float:
+        """The share that the two words' distributions have in common, rounded down."""
+        result: float = library.safer_lexicon_overlap(self._pointer, self._number(word), self._number(other))
+        return result
+
+    def __len__(self) -> int:
+        return self.words
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._find(word) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._name(number) for number in range(self.words))
+
+    def __repr__(self) -> str:
+        if not self._finalizer.alive:
+            return "<safer.Lexicon, closed>"
+        return f"<safer.Lexicon of {self.words:,} words, {self.info.pairs:,} pairs, kernel {self.kernel}>"
+
+
+def _report_dict(report: c.LexiconReport) -> Mapping[str, Any]:
+    known: Dict[str, Any] = {name: getattr(report, name) for name, *_ in c.LexiconReport._fields_}
+    known["stages"] = {stage.name.decode(): stage.seconds for stage in report.stages[:known.pop("stage_count")]}
+    known["ladder"] = {rung.k: rung.share for rung in report.ladder[:known.pop("ladder_count")]}
+    return known

@@ -1,0 +1,158 @@
+"""Finds libsafer, loads it and declares its functions.
+
+In this order: the file that the environment variable SAFER_LIBRARY names, the copy inside
+this package, the build folder of the source checkout that this file is part of, and what the
+system knows under the name. The first that exists must fit: a wrong one is an ImportError
+and not passed over, because results would then come from a library nobody meant.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import shutil
+import subprocess
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from . import _structs as c
+from ._errors import check
+from ._version import __version__
+
+SONAME = "libsafer.so." + __version__.split(".")[0]
+_HERE = pathlib.Path(__file__).resolve().parent
+
+_ERROR = POINTER(c.Error)
+_OUT = POINTER(c_void_p)
+
+# Result and parameters of every function that is used. c_void_p stands for an object.
+_FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
+    "safer_version": (c_char_p, []),
+    "safer_data_options_default": (c.DataOptions, []),
+    "safer_data_load": (c_int, [_OUT, c_char_p, POINTER(c.DataOptions), _ERROR]),
+    "safer_data_from_texts": (c_int, [_OUT, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_char_p), POINTER(c_char_p), c_size_t, _ERROR]),
+    "safer_data_free": (None, [c_void_p]),
+    "safer_data_size": (c_size_t, [c_void_p]),
+    "safer_data_row": (c.Row, [c_void_p, c_size_t]),
+    "safer_data_label_count": (c_size_t, [c_void_p]),
+    "safer_data_label": (c_char_p, [c_void_p, c_size_t]),
+    "safer_lexicon_options_default": (c.LexiconOptions, []),
+    "safer_lexicon_build": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
+    "safer_lexicon_import": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
+    "safer_lexicon_with_kernel": (c_int, [_OUT, c_void_p, c_char_p, c_int, _ERROR]),
+    "safer_lexicon_open": (c_int, [_OUT, c_char_p, _ERROR]),
+    "safer_lexicon_save": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "safer_lexicon_free": (None, [c_void_p]),
+    "safer_lexicon_describe": (c.LexiconInfo, [c_void_p]),
+    "safer_lexicon_find": (c_uint32, [c_void_p, c_char_p, c_size_t]),
+    "safer_lexicon_word": (c.Word, [c_void_p, c_uint32]),
+    "safer_lexicon_overlap": (c_double, [c_void_p, c_uint32, c_uint32]),
+    "safer_model_open": (c_int, [_OUT, c_char_p, _ERROR]),
+    "safer_model_free": (None, [c_void_p]),
+    "safer_model_set_precision": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "safer_model_arch": (c_char_p, [c_void_p]),
+    "safer_model_hash": (c_uint64, [c_void_p]),
+    "safer_model_class_count": (c_size_t, [c_void_p]),
+    "safer_model_label": (c_char_p, [c_void_p, c_size_t]),
+    "safer_model_trained_with": (c_char_p, [c_void_p]),
+    "safer_model_classify": (c_int, [c_void_p, POINTER(c_char_p), POINTER(c_size_t), c_size_t, POINTER(c_int), POINTER(c_float), _ERROR]),
+    "safer_remote_options_default": (c.RemoteOptions, []),
+    "safer_model_connect": (c_int, [_OUT, c_char_p, POINTER(c.RemoteOptions), _ERROR]),
+    "safer_model_from_callback": (c_int, [_OUT, c.CLASSIFY, c_void_p, POINTER(c.RemoteOptions), _ERROR]),
+    "safer_model_traffic": (c.Traffic, [c_void_p]),
+    "safer_model_is_random": (c_int, [c_void_p]),
+    "safer_reported_radius": (c_size_t, [c_size_t]),
+    "safer_certify_options_default": (c.CertifyOptions, []),
+    "safer_certify_text": (c_int, [POINTER(c.Certificate), _OUT, c_void_p, c_void_p, c_char_p, c_size_t, c_int,
+                                   POINTER(c.CertifyOptions), _ERROR]),
+    "safer_workspace_free": (None, [c_void_p]),
+    "safer_certify": (c_int, [POINTER(c.Summary), c_char_p, c_int, c_void_p, c_void_p, c_void_p, POINTER(c.CertifyOptions), _ERROR]),
+    "safer_draw": (c_int, [c_void_p, c_char_p, c_size_t, c_int, c_uint64, c_uint64, c_uint64, c.DRAW, c_void_p, _ERROR]),
+    "safer_interval": (None, [c_size_t, c_size_t, POINTER(c_double), POINTER(c_double)]),
+    "safer_verify": (c_int, [POINTER(c.Summary), c_char_p, c_void_p, c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
+}
+
+
+def _system_library() -> Optional[str]:
+    """The installed library: by its name or, from a prefix of one's own, by pkg-config."""
+    try:
+        ctypes.CDLL(SONAME)
+        return SONAME
+    except OSError:
+        pass
+    if not shutil.which("pkg-config"):
+        return None
+    done = subprocess.run(["pkg-config", "--variable=libdir", "safer"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    path = pathlib.Path(done.stdout.decode(errors="replace").strip()) / SONAME
+    return str(path) if done.returncode == 0 and path.is_file() else None
+
+
+def find_library() -> str:
+    """The path (or bare name) of the library to load."""
+    named = os.environ.get("SAFER_LIBRARY")
+    if named:
+        return named
+    bundled = _HERE / SONAME
+    if bundled.is_file():
+        return str(bundled)
+    checkout = _HERE.parent.parent
+    built = checkout / "build" / SONAME
+    if (checkout / "include" / "safer.h").is_file() and built.is_file():
+        return str(built)
+    found = _system_library()
+    if found:
+        return found
+    raise ImportError(f"{SONAME} was not found: build it (make), or install the package with the library in it (pip install ./python), "
+                      "or name the file in the environment variable SAFER_LIBRARY")
+
+
+def _load() -> ctypes.CDLL:
+    path = find_library()
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"{path} cannot be loaded: {error}") from error
+    try:
+        library.safer_version.restype = c_char_p
+        version = library.safer_version().decode()
+        if version != __version__:
+            raise ImportError(f"{path} has version {version}; this package needs {__version__}")
+        for name, (result, parameters) in _FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype = result
+            function.argtypes = parameters
+    except AttributeError as error:
+        raise ImportError(f"{path} is not the library this package needs: {error}") from error
+    return library
+
+
+library = _load()
+
+
+# ------------------------------------------------------------------ small things
+
+def path_bytes(path: "str | os.PathLike[str]") -> bytes:
+    return os.fsencode(path)
+
+
+def optional_bytes(text: "str | os.PathLike[str] | None") -> Optional[bytes]:
+    return None if text is None else os.fsencode(text)
+
+
+def string_array(strings: Sequence[Optional[bytes]]) -> "ctypes.Array[c_char_p]":
+    """char *[]; it keeps the strings alive."""
+    return (c_char_p * len(strings))(*strings)
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that returns a status and takes a safer_error last; raises what it reports."""
+    error = c.Error()
+    check(getattr(library, name)(*arguments, byref(error)), error)
+
+
+def make(name: str, *arguments: Any) -> int:
+    """Calls a function that makes an object, which is its first parameter; returns its address."""
+    out = c_void_p()
+    call(name, byref(out), *arguments)
+    assert out.value
+    return out.value

@@ -1,0 +1,244 @@
+"""Models: files of the library, programs and services, and functions of Python."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import threading
+import time
+from array import array
+from ctypes import POINTER, byref, c_char_p, c_float, c_int
+from dataclasses import dataclass
+from typing import Any, Callable, ContextManager, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+
+from . import _structs as c
+from ._answers import Classes, label_name
+from ._data import as_list, encode, encode_texts, string_arrays
+from ._errors import Error, InvalidError
+from ._guard import current_guard
+from ._handle import Handle
+from ._library import call, library, make, optional_bytes, path_bytes, string_array
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What a model that lives elsewhere was asked."""
+
+    asked: int  #: texts sent, without those below
+    cached: int  #: answered from the cache
+    again: int  #: asked a second time to see whether the answer stays
+    changed: int  #: of those: it did not
+    none: int  #: answers that were no label
+    requests: int
+    retries: int
+    restarts: int  #: of programs
+
+
+class HasPredict(Protocol):
+    """A scikit-learn estimator or pipeline, say."""
+
+    def predict(self, texts: List[str], /) -> Any: ...
+
+
+class _Answering(Handle):
+    """A safer_model of any kind."""
+
+    _end = "safer_model_free"
+    classes: Classes
+
+    @property
+    def labels(self) -> Tuple[str, ...]:
+        """The names of its classes, in the order of their numbers."""
+        return tuple(self.classes.names)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What it was asked so far; zeros for a model file."""
+        t: c.Traffic = library.safer_model_traffic(self._pointer)
+        return Traffic(*(getattr(t, name) for name, *_ in c.Traffic._fields_))
+
+    def asking(self) -> ContextManager[None]:
+        """A block in which it is asked: sees that no answer gets lost between Python and the library."""
+        return contextlib.nullcontext()
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it was said, or found out, to answer the same text differently."""
+        return bool(library.safer_model_is_random(self._pointer))
+
+
+class Model(_Answering):
+    """A model of the library's own: a file, a HuggingFace folder, a program, a service.
+
+    It can be passed wherever a `predict` function is wanted. Any number of threads may use
+    one at a time.
+
+    >>> model = safer.Model.load("ngram.safetensors")
+    >>> model.classify(["A wonderful film."])
+    ['1']
+    """
+
+    def __init__(self, address: int) -> None:
+        super().__init__(address)
+        count: int = library.safer_model_class_count(address)
+        self.classes = Classes([library.safer_model_label(address, k).decode() for k in range(count)])
+
+    @classmethod
+    def load(cls, path: "Union[str, os.PathLike[str]]", *, precision: Optional[str] = None) -> "Model":
+        """Opens a model file, or a folder with a BERT or DistilBERT classifier as HuggingFace has
+        them. `precision` is "bf16" or "f32", for networks that can do both."""
+        model = cls(make("safer_model_open", path_bytes(path)))
+        if precision is not None:
+            call("safer_model_set_precision", model._pointer, optional_bytes(precision))
+        return model
+
+    @classmethod
+    def connect(cls, address: str, labels: Sequence[Any], *, batch: int = 0, timeout: float = 60, retries: int = 5,
+                cache: Optional[bool] = None, random: bool = False, workers: int = 0, concurrency: Optional[int] = None,
+                profile: Optional[str] = None, request: Optional[str] = None, answer: Optional[str] = None,
+                name: Optional[str] = None, token: Optional[str] = None) -> "Model":
+        """A program ("exec:COMMAND") or a service ("http://..."). `labels` are the names of its
+        classes; `token` names the environment variable that holds a bearer token. The others
+        are the options of `safer certify`; None stands for the default."""
+        options, _kept = _remote_options([label_name(label) for label in as_list(labels, "labels")])
+        options.batch, options.timeout, options.retries, options.random, options.workers = batch, timeout, retries, random, workers
+        if cache is not None:
+            options.cache = cache
+        if concurrency is not None:
+            options.concurrency = concurrency
+        options.profile, options.request, options.answer = map(optional_bytes, (profile, request, answer))
+        options.name, options.token = optional_bytes(name), optional_bytes(token)
+        return cls(make("safer_model_connect", address.encode(), byref(options)))
+
+    @property
+    def arch(self) -> str:
+        """"ngram", "bow", "cnn", "charcnn", "bert", "exec", "http"."""
+        arch: bytes = library.safer_model_arch(self._pointer)
+        return arch.decode()
+
+    @property
+    def hash(self) -> str:
+        """Of its file, or of its address; as in the records of a run."""
+        return f"{library.safer_model_hash(self._pointer):016x}"
+
+    @property
+    def trained_with(self) -> Optional[Mapping[str, Any]]:
+        """The lexicon's hash and kernel that it was trained with, where it was."""
+        text: Optional[bytes] = library.safer_model_trained_with(self._pointer)
+        known: Optional[Mapping[str, Any]] = json.loads(text) if text else None
+        return known
+
+    def classify(self, texts: Sequence[str]) -> List[Optional[str]]:
+        """The class of each text; None where the model gave no answer."""
+        numbers, _ = self._ask(texts, False)
+        names = self.classes.names
+        return [names[number] if number >= 0 else None for number in numbers]
+
+    __call__ = classify
+
+    def scores(self, texts: Sequence[str]) -> List[List[float]]:
+        """A row for each text with a number for each of `labels`."""
+        _, scores = self._ask(texts, True)
+        classes = len(self.classes.names)
+        return [scores[at:at + classes] for at in range(0, len(scores), classes)]
+
+    def _ask(self, texts: Sequence[str], with_scores: bool) -> Tuple[List[int], List[float]]:
+        encoded = encode_texts(texts)
+        if not encoded:
+            return [], []
+        labels = (c_int * len(encoded))()
+        scores = (c_float * (len(encoded) * len(self.classes.names)))() if with_scores else None
+        call("safer_model_classify", self._pointer, *string_arrays(encoded), len(encoded), labels, scores)
+        return list(labels), list(scores) if scores is not None else []
+
+    def __repr__(self) -> str:
+        if not self._finalizer.alive:
+            return "<safer.Model, closed>"
+        return f"<safer.Model {self.arch}, classes {self.classes.describe()}>"
+
+
+Predict = Union[Callable[[List[str]], Any], HasPredict, Model]
+
+
+# --------------------------------------------------------- functions of Python
+
+class FunctionModel(_Answering):
+    """A safer_model that asks a function. Threads take turns."""
+
+    def __init__(self, function: Callable[[List[str]], Any], classes: Sequence[str], *, batch: int, cache: bool, random: bool,
+                 name: Optional[str]) -> None:
+        self.classes = Classes(classes)
+        self.seconds = 0.0  # spent in the function
+        self._answered = 0
+        self._turn = threading.Lock()
+        self._function = function
+        self._callback = c.CLASSIFY(self._on_texts)
+        options, _kept = _remote_options(classes)
+        options.batch, options.cache, options.random, options.concurrency = batch, cache, random, 1
+        options.name = optional_bytes(name)
+        super().__init__(make("safer_model_from_callback", self._callback, None, byref(options)))
+
+    def _on_texts(self, context: Any, texts: Any, lengths: Any, count: int, labels: int) -> int:
+        guard = current_guard()
+        return 1 if guard is None else guard.run(self._answer, texts, lengths, count, labels)
+
+    def _answer(self, texts: Any, lengths: Any, count: int, labels: int) -> None:
+        strings = [bytes_.decode() for bytes_ in map(ctypes.string_at, texts[:count], lengths[:count])]
+        start = time.perf_counter()
+        answers = self._function(strings)
+        self.seconds += time.perf_counter() - start
+        numbers = array("i", self.classes.read(answers, count))
+        ctypes.memmove(labels, numbers.buffer_info()[0], count * numbers.itemsize)
+        self._answered += count
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        with self._turn:
+            before = self._lost()
+            yield
+            if self._lost() != before:
+                raise Error("answers of predict got lost on their way (an exception forced on its thread from outside?); "
+                            "the results would be worthless")
+
+    def _lost(self) -> int:
+        traffic: c.Traffic = library.safer_model_traffic(self._pointer)
+        lost: int = traffic.asked + traffic.again - self._answered
+        return lost
+
+
+def as_model(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequence[str], *, batch: int, cache: bool, random: bool,
+             name: Optional[str] = None) -> Union[Model, FunctionModel]:
+    """The model behind `predict`. Without `classes` they are the estimator's own, or `labels`."""
+    if isinstance(predict, Model):
+        if classes is not None and [label_name(k) for k in as_list(classes, "classes")] != predict.classes.names:
+            raise InvalidError(f"classes: the model has its own ({predict.classes.describe()})")
+        return predict
+    function = predict if callable(predict) else getattr(predict, "predict", None)
+    if not callable(function):
+        raise InvalidError(f"predict: a function of a list of texts, or an object with one named predict, not a {type(predict).__name__}")
+    if batch < 1:
+        raise InvalidError(f"batch: {batch} (at least 1)")
+    names = class_names(predict, classes, labels)
+    if len(names) < 2:
+        raise InvalidError(f"classes: {', '.join(names) or 'none'} from the labels alone; "
+                           "give the names of all classes of the model, as in classes=[\"neg\", \"pos\"]")
+    return FunctionModel(function, names, batch=batch, cache=cache, random=random, name=name)
+
+
+def class_names(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequence[str]) -> List[str]:
+    if classes is not None:
+        return [label_name(k) for k in as_list(classes, "classes")]
+    owner = predict if hasattr(predict, "classes_") else getattr(predict, "__self__", None)
+    own = getattr(owner, "classes_", None)  # scikit-learn: in the order of its scores
+    if own is not None and getattr(own, "ndim", 1) == 1 and len(own) >= 2:
+        return [label_name(k) for k in as_list(own, "classes_")]
+    return list(labels)
+
+
+def _remote_options(labels: Sequence[str]) -> "Tuple[c.RemoteOptions, Any]":
+    """Options with these labels, and what must live as long as they are used."""
+    options: c.RemoteOptions = library.safer_remote_options_default()
+    strings = string_array([encode(label, "classes") for label in labels])
+    options.labels, options.label_count = ctypes.cast(strings, POINTER(c_char_p)), len(labels)
+    return options, strings

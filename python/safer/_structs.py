@@ -1,0 +1,112 @@
+"""The structures of safer.h, field by field. tests/test_python.py compares every size and
+offset with what a C compiler says."""
+from __future__ import annotations
+
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+
+NO_WORD = 2**32 - 1
+DEFAULT = -1
+RADII = 6
+ALL = c_size_t(-1).value
+
+PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
+# Texts and labels arrive as addresses: strings are taken by their lengths, labels go back as a block.
+CLASSIFY = CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p), POINTER(c_size_t), c_size_t, c_void_p)
+DRAW = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
+
+
+class Error(Structure):
+    _fields_ = [("status", c_int), ("message", c_char * 1000)]
+
+
+class Progress(Structure):
+    _fields_ = [("report", PROGRESS), ("context", c_void_p)]
+
+
+class DataOptions(Structure):
+    _fields_ = [("format", c_char_p), ("sample", c_char_p), ("limit", c_size_t), ("seed", c_uint64),
+                ("repair", c_int), ("strip_breaks", c_int), ("labels_of", c_void_p)]
+
+
+class Row(Structure):
+    _fields_ = [("id", c_char_p), ("text", c_void_p), ("text_length", c_size_t), ("label", c_int)]
+
+
+class LexiconOptions(Structure):
+    _fields_ = [("vectors", c_char_p), ("table", c_char_p), ("wordnet", c_char_p), ("vocab", c_char_p),
+                ("vocab_from", POINTER(c_char_p)), ("vocab_from_count", c_size_t), ("min_count", c_uint64), ("repair", c_int),
+                ("synonyms", POINTER(c_char_p)), ("synonyms_count", c_size_t),
+                ("antonyms", POINTER(c_char_p)), ("antonyms_count", c_size_t),
+                ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
+                ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
+                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress)]
+
+
+class LexiconStage(Structure):
+    _fields_ = [("name", c_char_p), ("seconds", c_double)]
+
+
+class LexiconRung(Structure):
+    _fields_ = [("k", c_uint32), ("share", c_double)]
+
+
+class LexiconReport(Structure):
+    _fields_ = [*((name, c_size_t) for name in (
+                    "vector_rows", "vector_dim", "vector_duplicates", "vector_unusable", "vector_zeros", "listed", "texts",
+                    "tokens", "words", "table_phrases", "attract", "repel", "preserved", "pairs", "symmetrised",
+                    "refused_words", "refused_pairs", "excluded_pairs", "protected_words", "unknown_edits", "simlex_pairs")),
+                ("simlex_before", c_double), ("simlex_fitted", c_double), ("simlex_after", c_double),
+                ("stages", LexiconStage * 12), ("stage_count", c_size_t),
+                ("ladder", LexiconRung * 24), ("ladder_count", c_size_t), ("suggested_k", c_uint32)]
+
+
+class LexiconInfo(Structure):
+    _fields_ = [("words", c_size_t), ("pairs", c_size_t), ("words_with_synonyms", c_size_t), ("mean_synonyms", c_double),
+                ("components", c_size_t), ("largest_components", c_size_t * 10), ("kernel_rows", c_size_t),
+                ("kernel_entries", c_size_t), ("largest_support", c_size_t), ("kernel", c_char_p), ("provenance", c_char_p),
+                ("hash", c_uint64), ("bytes", c_size_t)]
+
+
+class Word(Structure):
+    _fields_ = [("word", c_char_p), ("count", c_uint64), ("component", c_uint32), ("synonym_count", c_size_t),
+                ("synonyms", POINTER(c_uint32)), ("similarity", POINTER(c_float)), ("support_count", c_size_t),
+                ("support", POINTER(c_uint32)), ("weights", POINTER(c_uint32)), ("total", c_uint32),
+                ("overlap", c_double), ("worst", c_uint32)]
+
+
+class RemoteOptions(Structure):
+    _fields_ = [("labels", POINTER(c_char_p)), ("label_count", c_size_t), ("batch", c_size_t), ("timeout", c_double),
+                ("retries", c_int), ("cache", c_int), ("random", c_int), ("workers", c_int), ("concurrency", c_int),
+                ("profile", c_char_p), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p)]
+
+
+class Traffic(Structure):
+    _fields_ = [(name, c_uint64) for name in ("asked", "cached", "again", "changed", "none", "requests", "retries", "restarts")]
+
+
+class CertifyOptions(Structure):
+    _fields_ = [("method", c_int), ("n", c_uint64), ("n0", c_uint64), ("delta", c_double), ("alpha", c_double),
+                ("family_wise", c_int), ("radius", c_size_t), ("unlabelled", c_int), ("seed", c_uint64), ("threads", c_int),
+                ("batch", c_size_t), ("progress", Progress)]
+
+
+class Certificate(Structure):
+    _fields_ = [("id", c_char_p), ("label", c_int), ("base", c_int), ("prediction", c_int), ("abstained", c_int),
+                ("target", c_int), ("words", c_size_t), ("slots", c_size_t), ("visible", c_size_t), ("exact", c_int),
+                ("n", c_uint64), ("votes", POINTER(c_uint64)), ("shares", POINTER(c_double)), ("bound", c_double),
+                ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
+                ("queries", c_uint64), ("seconds", c_double)]
+
+
+class Summary(Structure):
+    _fields_ = [("texts", c_size_t), ("labelled", c_size_t), ("base_correct", c_size_t), ("smoothed_correct", c_size_t),
+                ("certified", c_size_t), ("certified_at", c_size_t * RADII), ("abstained", c_size_t), ("exact", c_size_t),
+                ("without_slots", c_size_t), ("queries", c_uint64), ("base_queries", c_uint64), ("seconds", c_double),
+                ("resumed", c_size_t)]
+
+
+# The name that each has in safer.h.
+IN_C = {Error: "safer_error", Progress: "safer_progress", DataOptions: "safer_data_options", Row: "safer_row",
+        LexiconOptions: "safer_lexicon_options", LexiconReport: "safer_lexicon_report", LexiconInfo: "safer_lexicon_info",
+        Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
+        CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Summary: "safer_summary"}

@@ -1,0 +1,71 @@
+/* The mean of fine-tuned BERT models.
+ *
+ * Models that were fine-tuned from one encoder lie close together, and the mean of their
+ * parameters often errs less than any of them ("model soups", Wortsman et al. 2022), at the
+ * cost of one. */
+#include "base/memory.h"
+#include "model/bert_names.h"
+
+#include <string.h>
+
+/* Whether the parameters of both mean the same things; if not, what differs. */
+static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpoint *b, safer_status *status, safer_error *error)
+{
+    const sf_bert_shape *s = &a->layout.shape, *t = &b->layout.shape;
+    const char *what = NULL;
+    sf_buffer ours = {0}, theirs = {0};
+    if (s->vocabulary != t->vocabulary || s->positions != t->positions || s->types != t->types || s->layers != t->layers ||
+        s->hidden != t->hidden || s->heads != t->heads || s->inner != t->inner || s->classes != t->classes ||
+        s->activation != t->activation || s->pool != t->pool || s->pooler_relu != t->pooler_relu || s->epsilon != t->epsilon)
+        what = "shape";
+    else if (s->tokens != t->tokens) what = "number of tokens";
+    for (size_t k = 0; !what && k < s->classes; k++)
+        if (strcmp(a->labels[k], b->labels[k]) != 0) what = "labels";
+    if (!what && (sf_wordpiece_vocabulary(&ours, a->wordpiece) || sf_wordpiece_vocabulary(&theirs, b->wordpiece)))
+        *status = sf_fail_memory(error);
+    else if (!what && (ours.length != theirs.length || memcmp(ours.bytes, theirs.bytes, ours.length) != 0))
+        what = "vocabulary";
+    sf_buffer_free(&ours);
+    sf_buffer_free(&theirs);
+    return what;
+}
+
+safer_status safer_model_average(const char *output, const char *const *inputs, size_t count, safer_error *error)
+{
+    safer_status status;
+    sf_bert_checkpoint mean = {0}, next = {0};
+    sf_buffer labels = {0};
+    double *sums = NULL;
+    if (count < 2) return sf_fail(error, SAFER_INVALID, "an average needs at least two models");
+    SF_TRY(sf_bert_checkpoint_open(&mean, inputs[0], error));
+    if (!(sums = sf_alloc(mean.layout.size, sizeof *sums))) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (size_t j = 0; j < mean.layout.size; j++) sums[j] = (double)mean.parameters[j];
+    for (size_t i = 1; i < count; i++) {
+        SF_TRY(sf_bert_checkpoint_open(&next, inputs[i], error));
+        const char *what = difference(&mean, &next, &status, error);
+        if (what) status = sf_fail(error, SAFER_INPUT, "%s and %s differ in their %s: their mean means nothing", inputs[0], inputs[i], what);
+        if (status != SAFER_OK) goto done;
+        for (size_t j = 0; j < mean.layout.size; j++) sums[j] += (double)next.parameters[j];
+        if (mean.trained_with && (!next.trained_with || strcmp(mean.trained_with, next.trained_with) != 0)) {
+            free(mean.trained_with); /* of several things: nothing can be said */
+            mean.trained_with = NULL;
+        }
+        sf_bert_checkpoint_free(&next);
+        next = (sf_bert_checkpoint){0};
+    }
+    for (size_t j = 0; j < mean.layout.size; j++) mean.parameters[j] = (float)(sums[j] / (double)count);
+    if (mean.labels && sf_bert_labels_json(&labels, mean.labels, mean.layout.shape.classes)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_bert_save(output, &mean.layout, mean.parameters, mean.wordpiece, labels.bytes, mean.trained_with, error));
+done:
+    free(sums);
+    sf_buffer_free(&labels);
+    sf_bert_checkpoint_free(&mean);
+    sf_bert_checkpoint_free(&next);
+    return status;
+}

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Models that live elsewhere, as users have them: test_cli_remote.py [TEST...] BUILD_DIR. Run by ctest.
+
+One model, a function of the text (http_server.py), is asked through a program and through
+every profile of a service, with faults and without: the records are always the same, and
+their counts are those of the draws that safer sample prints.
+"""
+import collections
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+import http_server  # noqa: E402
+import test_cli  # noqa: E402  (it runs no test by being imported)
+from test_cli import DONE, INPUT, SYSTEM, USAGE, run, write  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+LABELS = ["neg", "pos"]
+MODEL = http_server.Model(LABELS)
+TOKEN = "s3cret-Token-93"
+
+# A program that answers as the service does; its arguments make it misbehave.
+CHILD = f"""
+import json, os, random, sys
+sys.path.insert(0, {str(HERE)!r})
+import http_server
+model, how = http_server.Model({LABELS!r}), sys.argv[1] if len(sys.argv) > 1 else ""
+open(f"pids/{{os.getpid()}}", "w").close()
+for line in sys.stdin:
+    request = json.loads(line)
+    labels = [model.label(text) for text in request["texts"]]
+    if how == "random": labels = [random.choice([label, "neg", "pos"]) for label in labels]
+    if how == "unknown": labels[0] = "splendid"
+    if how == "few": labels.pop()
+    if how == "complain": print("cannot open the weights", file=sys.stderr); sys.exit(3)
+    if how == "mute": continue
+    if how == "garbage": print("Loading model...")
+    if how == "none": labels = [None if len(text) % 3 == 0 else label for text, label in zip(request["texts"], labels)]
+    answer = {{"id": request["id"], "labels": labels}}
+    if how == "scores": answer = {{"id": request["id"], "scores": [model.scores(text) for text in request["texts"]]}}
+    if how == "nan": answer = {{"id": request["id"], "scores": [[float("nan"), 1] for _ in labels]}}
+    print(json.dumps(answer), flush=True)
+"""
+
+PROFILES = {
+    "json": ["/json"],
+    "scores": ["/scores", "--answer", "/scores"],
+    "one": ["/one", "--request", '{"text": {{text}}}', "--answer", "/result/label"],
+    "pipeline": ["/pipeline", "--request", '{"inputs": {{texts}}}'],
+    "kserve": ["/v2/models/m/infer", "--profile", "kserve"],
+    "kserve scores": ["/v2/models/scores/infer", "--profile", "kserve"],
+    "tei": ["/predict", "--profile", "tei"],
+    "openai": ["/v1/chat/completions", "--profile", "openai", "--name", "any"],
+}
+
+service = None
+reference = None
+
+
+def prepare():
+    global service, reference
+    words = "good\tfine great\nbad\tpoor awful\nfilm\tmovie picture\nlong\tlengthy\nplot\tstory\n"
+    write("table.tsv", words)
+    rows = ["A good film with a long plot.", "A bad film.", "Good plot, good picture, fine movie, lengthy story!", "",
+            "The plot was bad and the film was long, but a great picture.", "Nothing of the kind."]
+    write("data.tsv", "".join(f"r{i}\t{LABELS[i % 2]}\t{text * (1 + i % 3)}\n" for i, text in enumerate(rows * 2)))
+    write("child.py", CHILD)
+    (test_cli.temporary / "pids").mkdir()
+    done = run("lexicon", "import", "--table", "table.tsv", "--kernel", "component", "-o", "words.lex")
+    assert done.code == DONE, done.err
+    service = http_server.Service(LABELS)
+    threading.Thread(target=service.serve_forever, daemon=True).start()
+    reference = certify("reference", "exec:python3 child.py")[0]
+
+
+def certify(name, model, *more, code=DONE, **options):
+    """A run: its records without what names the model, and the result."""
+    path = test_cli.temporary / f"{name}.jsonl"
+    if "--resume" not in more:
+        path.unlink(missing_ok=True)
+    done = run("certify", "--model", model, "--lexicon", "words.lex", "--data", "data.tsv", "--n", 300, "--n0", 30, "--workers", 2, "--json",
+               "-o", path.name, *more, **options)
+    assert done.code == code, (done.code, done.err)
+    return (records(path) if code == DONE else None), done
+
+
+def records(path):
+    config, *rows = map(json.loads, path.read_text().splitlines())
+    return [{key: value for key, value in row.items() if key not in ("seconds", "check")} for row in rows]
+
+
+def address(path, **query):
+    text = "&".join(f"{name}={value}" for name, value in query.items())
+    return f"http://127.0.0.1:{service.server_address[1]}{path}" + (f"?{text}" if text else "")
+
+
+class Exec(unittest.TestCase):
+    def test_counts(self):
+        """the counts of every record are those of the draws, asked directly"""
+        rows, _ = certify("binomial", "exec:python3 child.py", "--method", "binomial")
+        drawn = run("sample", "--lexicon", "words.lex", "--data", "data.tsv", "--count", 300, "--json")
+        chosen = run("sample", "--lexicon", "words.lex", "--data", "data.tsv", "--count", 30, "--stage", "selection", "--json")
+        votes, elected = (collections.defaultdict(collections.Counter) for _ in range(2))
+        for out, into in ((drawn, votes), (chosen, elected)):
+            self.assertEqual(out.code, DONE, out.err)
+            for draw in json.loads(out.out):
+                into[draw["id"]][MODEL.label(draw["text"])] += 1
+        for row in rows:
+            self.assertEqual(row["counts"], {label: votes[row["id"]][label] for label in LABELS})
+            self.assertEqual(row["prediction"], max(LABELS, key=lambda label: elected[row["id"]][label]))
+
+    def test_ways(self):
+        """scores for labels, any number of workers and texts a request, the cache: the same records"""
+        self.assertTrue(any(row["exact"] for row in reference) and not all(row["exact"] for row in reference))
+        for more in (["--workers", 1], ["--workers", 5, "--request-texts", 3], ["--cache", "on"], ["--batch", 7]):
+            self.assertEqual(certify("ways", "exec:python3 child.py", *more)[0], reference, more)
+        self.assertEqual(certify("ways", "exec:python3 child.py scores")[0], reference)
+
+    def test_killed(self):
+        """workers that are killed again and again change nothing"""
+        going, killed = threading.Event(), []
+
+        def kill():
+            while not going.wait(0.05):
+                for file in (test_cli.temporary / "pids").iterdir():
+                    file.unlink(missing_ok=True)
+                    try:
+                        os.kill(int(file.name), signal.SIGKILL)
+                        killed.append(file.name)
+                    except ProcessLookupError:
+                        pass
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        try:
+            # Each worker lives about as long as a Python needs to start: slow, but it must come through.
+            rows, done = certify("killed", "exec:sleep 0.1; python3 child.py", "--retries", 1000, "--request-texts", 64)
+        finally:
+            going.set()
+            thread.join()
+        self.assertEqual(rows, reference)
+        self.assertGreater(len(killed), 0)
+        self.assertGreater(json.loads(done.out)["traffic"]["restarts"], 0)
+
+    def test_none(self):
+        """answers that are no label count for no class, and the run can be verified"""
+        rows, done = certify("none", "exec:python3 child.py none", "--method", "hoeffding")
+        self.assertTrue(any(sum(row["counts"].values()) < row["n"] for row in rows))
+        self.assertTrue(any(row["base"] is None for row in rows))
+        self.assertGreater(json.loads(done.out)["traffic"]["none"], 0)
+        again = run("verify", "none.jsonl", "--model", "exec:python3 child.py none", "--lexicon", "words.lex", "--data", "data.tsv")
+        self.assertEqual(again.code, DONE, again.err)
+
+    def test_random(self):
+        """a model that disagrees with itself is found out, and only sampled"""
+        _, done = certify("random", "exec:python3 child.py random")
+        self.assertTrue(json.loads(done.out)["traffic"]["random"])
+        lines = (test_cli.temporary / "random.jsonl").read_text().splitlines()
+        self.assertTrue(json.loads(lines[0])["model"]["random"])
+        self.assertFalse(any(json.loads(line)["exact"] for line in lines[1:]))
+        rows, _ = certify("said", "exec:python3 child.py", "--random")
+        self.assertFalse(any(row["exact"] for row in rows))
+
+    def test_messages(self):
+        """what goes wrong is said in one line that names it"""
+        cases = {
+            "unknown": (INPUT, r'"splendid" is none of the labels \(neg, pos\)'), "few": (INPUT, r"\d+ labels for \d+ texts"),
+            "complain": (SYSTEM, "status 3.*cannot open the weights"), "mute": (SYSTEM, "time"), "garbage": (INPUT, "JSON"),
+            "nan": (INPUT, "JSON|finite"),
+        }
+        for how, (code, words) in cases.items():
+            _, done = certify("messages", f"exec:python3 child.py {how}", "--timeout", 2 if how == "mute" else 60, "--retries", 1, code=code)
+            self.assertRegex(done.err, words, how)
+            self.assertEqual(done.err.count("\n"), 1, how)
+        for arguments, words in ((["--model", "exec:cat", "--precision", "f32"], "--precision"), (["--model", "exec:"], "command"),
+                                 (["--model", "exec:cat", "--cache", "maybe"], "on or off")):
+            done = run("certify", *arguments, "--lexicon", "words.lex", "--data", "data.tsv")
+            self.assertEqual(done.code, USAGE, done.err)
+            self.assertIn(words, done.err)
+        done = run("predict", "--model", "exec:cat", "--lexicon", "words.lex", "text")
+        self.assertEqual(done.code, USAGE)
+        self.assertIn("--labels", done.err)
+
+    def test_interrupted(self):
+        """Ctrl-C reaches safer alone; the run can be resumed"""
+        (test_cli.temporary / "stop.jsonl").unlink(missing_ok=True)
+        command = [test_cli.program, "certify", "--model", "exec:sleep 1; exec python3 child.py", "--lexicon", "words.lex", "--data",
+                   "data.tsv", "--n", "300", "--n0", "30", "--workers", "2", "-o", "stop.jsonl"]
+        process = subprocess.Popen(command, cwd=test_cli.temporary, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        rows, _ = certify("stop", "exec:sleep 1; exec python3 child.py", "--resume")
+        self.assertEqual(rows, reference)
+
+    def test_predict(self):
+        """predict asks it too"""
+        done = run("predict", "--model", "exec:python3 child.py", "--labels", "neg,pos", "--lexicon", "words.lex", "--seed", 1, "--json", "A bad film.")
+        self.assertEqual(done.code, DONE, done.err)
+        self.assertTrue(json.loads(done.out)["answers"][0]["exact"])
+
+
+class Http(unittest.TestCase):
+    def test_profiles(self):
+        """every profile gives the records of the program, and the cache spares texts"""
+        for name, (path, *more) in PROFILES.items():
+            with self.subTest(name):
+                rows, done = certify("profile", address(path), *more)
+                self.assertEqual(rows, reference)
+                traffic = json.loads(done.out)["traffic"]
+                self.assertGreater(traffic["cached"], 0)
+                self.assertFalse(traffic["random"])
+
+    def test_faults(self):
+        """with every fifth request failing in every way the records are the same"""
+        for path, *more in (PROFILES["json"], PROFILES["kserve"], PROFILES["tei"], PROFILES["openai"]):
+            service.clear()
+            faulty = address(path, fault="503,reset,malformed,half,slow", share=0.2, delay=0.05)
+            rows, done = certify("faults", faulty, "--retries", 12, "--cache", "off", "--timeout", 20, *more)
+            self.assertEqual(rows, reference, path)
+            self.assertGreater(service.stats["faults"], 0)
+            self.assertGreater(json.loads(done.out)["traffic"]["retries"], 0)
+
+    def test_permanent(self):
+        """a fault that stays ends the run with a message"""
+        for fault, words in (("503", "503"), ("404", "404"), ("malformed", "JSON"), ("unknown", "maybe"), ("reset", "127.0.0.1")):
+            _, done = certify("permanent", address("/json", fault=fault), "--retries", 1, code=INPUT if fault in ("unknown", "malformed") else SYSTEM)
+            self.assertRegex(done.err, words)
+            self.assertEqual(done.err.count("\n"), 1, done.err)
+
+    def test_resumed(self):
+        """a service that breaks down in the middle costs nothing that was done before"""
+        class Breaking(http_server.Model):
+            left = 300
+
+            def label(self, text):
+                Breaking.left -= 1
+                if Breaking.left < 0:
+                    raise BrokenPipeError
+                return super().label(text)
+
+        whole = service.model
+        service.model = Breaking(LABELS)
+        try:
+            _, done = certify("broken", address("/json"), "--retries", 1, "--concurrency", 1, "--cache", "off", code=SYSTEM)
+        finally:
+            service.model = whole
+        before = records(test_cli.temporary / "broken.jsonl")
+        self.assertTrue(0 < len(before) < len(reference), len(before))
+        rows, done = certify("broken", address("/json"), "--concurrency", 1, "--cache", "off", "--resume")
+        self.assertEqual(json.loads(done.out)["resumed"], len(before))
+        self.assertEqual(rows, reference)
+
+    def test_secret(self):
+        """a token gets through and appears nowhere"""
+        guarded = http_server.Service(LABELS, token=TOKEN)
+        threading.Thread(target=guarded.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{guarded.server_address[1]}/json"
+        rows, done = certify("secret", place, "--token-env", "THE_TOKEN", env={"THE_TOKEN": TOKEN})
+        self.assertEqual(rows, reference)
+        written = done.out + done.err + (test_cli.temporary / "secret.jsonl").read_text()
+        _, refused = certify("refused", place, "--token-env", "THE_TOKEN", code=SYSTEM, env={"THE_TOKEN": TOKEN + "x"})
+        written += refused.err
+        self.assertNotIn(TOKEN, written)
+        _, missing = certify("missing", place, "--token-env", "NO_SUCH_VARIABLE", code=USAGE)
+        self.assertIn("NO_SUCH_VARIABLE", missing.err)
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], prepare)

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What make install leaves behind: test_install.py BUILD_DIR. Run by ctest.
+
+An installed prefix is enough to build a program against the library: headers, pkg-config,
+both libraries, and nothing exported that safer.h does not declare.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+prefix = None
+
+
+def run(*arguments, **options):
+    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=300, **options)
+    if done.returncode:
+        raise AssertionError(f"{arguments}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        global prefix
+        build = pathlib.Path(test_cli.program).parent
+        sanitized = re.search(r"^SAFER_SANITIZE:STRING=(.+)$", (build / "CMakeCache.txt").read_text(), re.M)
+        if sanitized:
+            raise unittest.SkipTest("a build with sanitizers is not installed")
+        prefix = pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary)) / "prefix"
+        run("cmake", "--install", build, "--prefix", prefix)
+
+    def pkg_config(self, *arguments):
+        found = next(prefix.rglob("safer.pc")).parent
+        return run("pkg-config", *arguments, "safer", env={**os.environ, "PKG_CONFIG_PATH": str(found)}).split()
+
+    def test_example(self):
+        """the C example builds against the prefix with cc and pkg-config, and certifies"""
+        program = prefix / "certify"
+        self.assertLessEqual(len((ROOT / "examples/certify.c").read_text().splitlines()), 60)
+        run(os.environ.get("CC") or "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", ROOT / "examples/certify.c",
+            *self.pkg_config("--cflags", "--libs"), "-o", program)
+        library = next(prefix.rglob("libsafer.so")).parent
+        run(prefix / "bin/safer", "lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--kernel", "component", "-o", prefix / "w.lex",
+            "--quiet")
+        out = run(program, prefix / "w.lex", "A wonderful film.", "The plot was dull.",
+                  env={**os.environ, "LD_LIBRARY_PATH": str(library)}).splitlines()
+        self.assertEqual(len(out), 2)
+        self.assertRegex(out[0], r"^(positive|negative|abstained): ")
+        bad = subprocess.run([program, prefix / "absent.lex", "x"], capture_output=True, text=True,
+                             env={**os.environ, "LD_LIBRARY_PATH": str(library)})
+        self.assertEqual(bad.returncode, 1)
+        self.assertIn("absent.lex", bad.stderr)
+
+    def test_symbols(self):
+        """the shared library has a SONAME and exports what the header declares, nothing else"""
+        library = next(prefix.rglob("libsafer.so"))
+        self.assertIn("libsafer.so.0", run("readelf", "-d", library))
+        exported = set(re.findall(r" [A-Z] (\S+)$", run("nm", "-D", "--defined-only", library), re.M))
+        header = re.sub(r"/\*.*?\*/", "", (prefix / "include/safer.h").read_text(), flags=re.S)
+        declared = set(re.findall(r"SAFER_API[^;(]*?\b(safer_\w+)\(", header))
+        self.assertGreater(len(declared), 30)
+        self.assertEqual(exported, declared)
+
+    def test_header_alone(self):
+        """the header compiles alone, as C and as C++"""
+        for arguments in (["cc", "-std=c11", "-xc"], ["c++", "-std=c++17", "-xc++"]):
+            if shutil.which(arguments[0]):
+                run(*arguments, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", prefix / "include/safer.h")
+
+    def test_manual(self):
+        """the manual page is where man looks"""
+        self.assertTrue((prefix / "share/man/man1/safer.1").exists())
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], lambda: None)
