@@ -14,8 +14,8 @@
 
 enum {
     SHARE = 64,        /* one text of so many is asked again */
-    WAITING = 64,      /* texts that may wait for that */
-    TOGETHER = 4,      /* of them in one request */
+    WAITING = 64,      /* texts that may wait for that, */
+    CROWDED = 32,      /* and from when on they no longer wait for a request with room */
     PROBED = 16,       /* texts asked twice before a run */
     CACHE_BYTES = 1 << 28
 };
@@ -44,7 +44,7 @@ typedef struct scratch {
     size_t batch;
     sf_span *request; /* (batch) */
     int *answers;     /* (batch) */
-    question riding[TOGETHER];
+    question riding[WAITING];
     sf_cache seen;    /* texts of a call that are not in the cache, numbered */
     sf_span *unknown; /* (capacity), and their answers; of every text of the call, its number */
     int *found, *number;
@@ -101,12 +101,13 @@ static safer_status remember(remote *r, sf_span text, int answer, safer_error *e
     return SAFER_OK;
 }
 
-/* Up to `room` waiting texts ride along with the next request. */
-static size_t take_waiting(question *riding, remote *r, size_t room)
+/* Up to `room` waiting texts ride along with the next request, when there are at least `least`. */
+static size_t take_waiting(question *riding, remote *r, size_t least, size_t room)
 {
     size_t count = 0;
     pthread_mutex_lock(&r->lock);
-    while (count < room && count < TOGETHER && r->waiting_count) riding[count++] = r->waiting[--r->waiting_count];
+    if (r->waiting_count >= least)
+        while (count < room && r->waiting_count) riding[count++] = r->waiting[--r->waiting_count];
     pthread_mutex_unlock(&r->lock);
     return count;
 }
@@ -126,17 +127,24 @@ static safer_status compare(remote *r, const question *q, int answer, safer_erro
 
 /* ------------------------------------------------------------------- requests */
 
-/* One request: some texts, and those that ride along. */
-static safer_status ask_some(remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s, safer_error *error)
+/* One request: `count` texts, and behind them those that ride along. The answers are in the
+ * scratch. */
+static safer_status ask_with(remote *r, const sf_span *texts, size_t count, size_t riding, float *scores, scratch *s, safer_error *error)
 {
-    size_t riding = r->base.random || scores ? 0 : take_waiting(s->riding, r, s->batch - count);
-    memcpy(s->request, texts, count * sizeof *texts);
+    if (count) memcpy(s->request, texts, count * sizeof *texts);
     for (size_t i = 0; i < riding; i++) s->request[count + i] = (sf_span){s->riding[i].text, s->riding[i].length};
     safer_status status = r->transport.ask(r->transport.self, s->request, count + riding, s->answers, scores, error);
     for (size_t i = 0; i < riding; i++) {
         if (status == SAFER_OK) status = compare(r, &s->riding[i], s->answers[count + i], error);
         free(s->riding[i].text);
     }
+    return status;
+}
+
+static safer_status ask_some(remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s, safer_error *error)
+{
+    size_t riding = r->base.random || scores ? 0 : take_waiting(s->riding, r, 1, s->batch - count);
+    safer_status status = ask_with(r, texts, count, riding, scores, s, error);
     if (status != SAFER_OK) return status;
     uint64_t none = 0;
     for (size_t i = 0; i < count; i++) none += s->answers[i] < 0;
@@ -148,22 +156,17 @@ static safer_status ask_some(remote *r, const sf_span *texts, size_t count, int 
     return status;
 }
 
-/* Requests leave a place for a text that waits to be asked again. */
 static safer_status ask_all(remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s, safer_error *error)
 {
-    size_t most = s->batch > 1 && !r->base.random && !scores ? s->batch - 1 : s->batch, classes = r->base.classes;
-    for (size_t first = 0; first < count; first += most) {
-        size_t some = count - first < most ? count - first : most;
+    size_t classes = r->base.classes, riding;
+    for (size_t first = 0; first < count; first += s->batch) {
+        size_t some = count - first < s->batch ? count - first : s->batch;
         safer_status status = ask_some(r, texts + first, some, labels + first, scores ? scores + first * classes : NULL, s, error);
         if (status != SAFER_OK) return status;
     }
-    if (s->batch > 1 || r->base.random || scores) return SAFER_OK;
-    question waiting; /* one text a request: then a request of its own */
-    while (take_waiting(&waiting, r, 1)) {
-        sf_span text = {waiting.text, waiting.length};
-        safer_status status = r->transport.ask(r->transport.self, &text, 1, s->answers, NULL, error);
-        if (status == SAFER_OK) status = compare(r, &waiting, s->answers[0], error);
-        free(waiting.text);
+    /* Where every request is full they get one of their own, now and then. */
+    while (!r->base.random && !scores && (riding = take_waiting(s->riding, r, CROWDED, s->batch < WAITING ? s->batch : WAITING))) {
+        safer_status status = ask_with(r, NULL, 0, riding, NULL, s, error);
         if (status != SAFER_OK) return status;
     }
     return SAFER_OK;
