@@ -352,7 +352,7 @@ static void test_guard_during_a_run(void **state)
     o.method = SAFER_BINOMIAL;
     o.n = 2000;
     for (uint32_t seed = 0; seed < 20; seed++) {
-        function f = {.noise = 20, .asked = 100 * seed};
+        function f = {.noise = 60, .asked = 100 * seed};
         safer_model *model = model_of(&f, safer_remote_options_default());
         safer_summary summary;
         error = (safer_error){0};
@@ -361,7 +361,7 @@ static void test_guard_during_a_run(void **state)
         first += status == SAFER_OK && safer_model_is_random(model);
         safer_model_free(model);
     }
-    assert_int_equal(found + first, 20); /* 280 texts are asked again: the chance to miss all is below 1e-4 a run */
+    assert_int_equal(found + first, 20); /* some 200 texts are asked again, and 6% of them change: a miss has a chance of 4e-6 */
     assert_true(found > 0);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -375,7 +375,7 @@ static void test_failures(void **state)
     safer_summary summary;
     const char *path = temporary("failure.jsonl");
     (void)state;
-    function f = {.fails_at = 30};
+    function f = {.fails_at = 20};
     safer_model *model = model_of(&f, safer_remote_options_default());
     assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_CALLBACK, "reported failure");
     f.fails_at = 0;
