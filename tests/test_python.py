@@ -683,9 +683,9 @@ class Failures(unittest.TestCase):
                 # a long run: one of C alone, one that calls Python all the time
                 predict = model if k % 4 < 2 else classify
                 timer = threading.Timer(0.02 + 0.007 * k, os.kill, (os.getpid(), number))
-                timer.start()
                 try:
                     with self.assertRaises(error):
+                        timer.start()
                         safer.certify(predict, data.texts * 50, None, lexicon if predict is model else component, method="binomial", n=20000,
                                       classes=None if predict is model else ["neg", "pos"])
                 finally:
