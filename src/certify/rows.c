@@ -65,7 +65,7 @@ static safer_status read_earlier(output *out, const sf_rows *rows, size_t *resum
         uint64_t check;
         if (!newline) break; /* half a record: it was being written when the run died */
         line++;
-        object = json_loadb(p, (size_t)(newline - p), JSON_REJECT_DUPLICATES, NULL);
+        object = json_loadb(p, (size_t)(newline - p), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
         if (!object) {
             status = sf_fail(error, SAFER_INPUT, "%s, line %zu: not JSON; this is not the output of a run", out->path, line);
             goto done;
