@@ -91,6 +91,8 @@ void cli_progress_clear(void);
 /* Emphasis on stdout, empty when it is not a terminal or NO_COLOR is set. */
 const char *cli_bold(void);
 const char *cli_dim(void);
+const char *cli_red(void);
+const char *cli_green(void);
 const char *cli_plain(void);
 
 /* A whole number with thousands separated: "44,593". Static, 8 at a time. */
@@ -217,11 +219,17 @@ cli_certify_flags cli_certify_default(void);
     {"train-layers", CLI_STRING, &(o).train_layers, "N|all", "train so many layers from the top (default 0: the head alone)"}, \
     {"tokens", CLI_INT, &(o).tokens, "N", "word pieces read of a text (default: what the encoder takes, at most 512)"}
 
+/* "all" or a number of words from 1; or says what is wrong and exits. */
+size_t cli_radius(const char *text, const cli_verb *verb);
+
 /* Turns the flags into options, or says what is wrong and exits. */
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);
 
 /* A note when the model was trained with another lexicon or kernel. */
 void cli_note_training(const safer_model *model, const safer_lexicon *lexicon);
+
+/* "95%: 82.79 to 86.75", as percentages. Static. */
+const char *cli_interval(size_t part, size_t whole);
 
 /* The results of a run as `certify --json` prints them, and as a table. */
 json_t *cli_summary_json(const safer_summary *s, uint64_t seed);
@@ -232,6 +240,7 @@ int cli_train(int argc, char **argv);
 int cli_certify(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_verify(int argc, char **argv);
+int cli_attack(int argc, char **argv);
 int cli_sample(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
 int cli_model(int argc, char **argv);

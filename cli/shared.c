@@ -109,6 +109,15 @@ cli_certify_flags cli_certify_default(void)
     return (cli_certify_flags){.method = "adaptive", .radius = "all", .batch = options.batch, .options = options};
 }
 
+size_t cli_radius(const char *text, const cli_verb *verb)
+{
+    char *end;
+    if (strcmp(text, "all") == 0) return SAFER_ALL;
+    unsigned long radius = strtoul(text, &end, 10);
+    if (*end || text[0] < '0' || text[0] > '9' || radius < 1) cli_misuse(verb, "--radius %s: a number of words from 1, or all", text);
+    return radius;
+}
+
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
 {
     safer_certify_options *o = &c->options;
@@ -116,15 +125,7 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
     else if (strcmp(c->method, "binomial") == 0) o->method = SAFER_BINOMIAL;
     else if (strcmp(c->method, "hoeffding") == 0) o->method = SAFER_HOEFFDING;
     else cli_misuse(verb, "--method %s: adaptive, binomial or hoeffding", c->method);
-    if (strcmp(c->radius, "all") == 0) {
-        o->radius = SAFER_ALL;
-    } else {
-        char *end;
-        unsigned long radius = strtoul(c->radius, &end, 10);
-        if (*end || c->radius[0] < '0' || c->radius[0] > '9' || radius < 1)
-            cli_misuse(verb, "--radius %s: a number of words from 1, or all", c->radius);
-        o->radius = radius;
-    }
+    o->radius = cli_radius(c->radius, verb);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
     if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);
     if (o->seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
@@ -137,8 +138,7 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
 
 /* ----------------------------------------------------------------- the results */
 
-/* "95%: 82.79 to 86.75", as percentages. Static. */
-static const char *interval(size_t part, size_t whole)
+const char *cli_interval(size_t part, size_t whole)
 {
     static char text[48];
     double low = 0, high = 1;
@@ -179,7 +179,7 @@ void cli_summary_print(const safer_summary *s, uint64_t seed)
     if (s->labelled) printf("\nclean        %6.2f%%  the base model itself\nsmoothed     %6.2f%%  the smoothed classifier", 100 * share(s->base_correct, s->labelled),
                             100 * share(s->smoothed_correct, s->labelled));
     printf("\n%scertified    %6s%%%s  at the asked radius (%s)\n\n%s  words changed   certified%s\n", cli_bold(),
-           cli_percent(s->certified, s->texts), cli_plain(), interval(s->certified, s->texts), cli_bold(), cli_plain());
+           cli_percent(s->certified, s->texts), cli_plain(), cli_interval(s->certified, s->texts), cli_bold(), cli_plain());
     for (size_t r = 0; r < SAFER_RADII; r++) {
         size_t radius = safer_reported_radius(r);
         char name[24] = "all";

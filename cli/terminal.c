@@ -159,6 +159,8 @@ static int is_coloured(void)
 
 const char *cli_bold(void) { return is_coloured() ? "\033[1m" : ""; }
 const char *cli_dim(void) { return is_coloured() ? "\033[2m" : ""; }
+const char *cli_red(void) { return is_coloured() ? "\033[31m" : ""; }
+const char *cli_green(void) { return is_coloured() ? "\033[32m" : ""; }
 const char *cli_plain(void) { return is_coloured() ? "\033[0m" : ""; }
 
 const char *cli_count(uint64_t n)

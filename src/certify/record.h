@@ -55,6 +55,25 @@ safer_status sf_record_recheck(const json_t *record, const sf_config *config, co
 safer_status sf_summary_add(safer_summary *summary, const json_t *record, const char *name, size_t line,
                             safer_error *error);
 
+/* A whole run, read back: every seal, place and decision has been checked. */
+typedef struct sf_run {
+    const char *path; /* borrowed */
+    json_t *config_json;
+    sf_config config;
+    uint64_t check;   /* the configuration's seal */
+    json_t **records; /* (count) */
+    size_t count;
+    safer_summary summary;
+} sf_run;
+
+/* The first line that does not hold is an error that names it. */
+safer_status sf_run_load(sf_run *out, const char *path, safer_error *error);
+void sf_run_free(sf_run *run); /* an all-zero run is fine */
+
+/* Whether the run was made with this model, lexicon and data. */
+safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                            safer_error *error);
+
 /* The content of a data set as one number. */
 uint64_t sf_data_hash(const safer_data *data);
 

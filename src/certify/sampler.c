@@ -7,23 +7,26 @@
 
 #include "base/memory.h"
 
+sf_draw_rule sf_sampler_rule(const safer_lexicon *l, uint32_t word)
+{
+    uint32_t row = l->kernel.row_of[word];
+    uint64_t first = l->kernel.offsets[row];
+    sf_draw_rule rule = {.total = l->kernel.totals[row], .count = (uint32_t)(l->kernel.offsets[row + 1] - first),
+                         .weights = l->kernel.weights + first};
+    rule.reject = (0u - rule.total) % rule.total;
+    rule.equal = rule.weights[0];
+    if ((uint64_t)rule.equal * rule.count != rule.total) rule.equal = 0;
+    for (uint32_t i = 1; rule.equal && i < rule.count; i++)
+        if (rule.weights[i] != rule.equal) rule.equal = 0;
+    return rule;
+}
+
 safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, const safer_lexicon *l, safer_error *error)
 {
     if (sf_grow(&sampler->rules, &sampler->capacity, slots->slot_count + 1, sizeof *sampler->rules))
         return sf_fail_memory(error);
     sampler->slots = slots->slot_count;
-    for (size_t s = 0; s < slots->slot_count; s++) {
-        uint32_t row = l->kernel.row_of[slots->words[slots->slots[s]].word];
-        uint64_t first = l->kernel.offsets[row];
-        sf_draw_rule *rule = &sampler->rules[s];
-        *rule = (sf_draw_rule){.total = l->kernel.totals[row], .count = (uint32_t)(l->kernel.offsets[row + 1] - first),
-                               .weights = l->kernel.weights + first};
-        rule->reject = (0u - rule->total) % rule->total;
-        rule->equal = rule->weights[0];
-        if ((uint64_t)rule->equal * rule->count != rule->total) rule->equal = 0;
-        for (uint32_t i = 1; rule->equal && i < rule->count; i++)
-            if (rule->weights[i] != rule->equal) rule->equal = 0;
-    }
+    for (size_t s = 0; s < slots->slot_count; s++) sampler->rules[s] = sf_sampler_rule(l, slots->words[slots->slots[s]].word);
     return SAFER_OK;
 }
 

@@ -17,6 +17,9 @@ typedef struct sf_draw_rule {
     const uint32_t *weights;
 } sf_draw_rule;
 
+/* How a slot with this word draws. */
+sf_draw_rule sf_sampler_rule(const safer_lexicon *lexicon, uint32_t word);
+
 typedef struct sf_sampler {
     sf_draw_rule *rules; /* one a slot */
     size_t slots, capacity;

@@ -92,88 +92,101 @@ done:
     return status;
 }
 
-safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model, const safer_lexicon *lexicon,
-                          const safer_data *data, int threads, const safer_progress *progress, safer_error *error)
+void sf_run_free(sf_run *run)
+{
+    for (size_t i = 0; i < run->count; i++) json_decref(run->records[i]);
+    free(run->records);
+    json_decref(run->config_json);
+    *run = (sf_run){0};
+}
+
+/* One line, parsed, its seal checked; it is kept. */
+static safer_status load_line(sf_run *run, size_t *capacity, const char *bytes, size_t length, size_t line, safer_error *error)
+{
+    json_error_t where;
+    uint64_t check;
+    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &where);
+    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", run->path, line, where.text);
+    if (line == 1) run->config_json = object;
+    else if (sf_grow(&run->records, capacity, run->count + 1, sizeof *run->records)) {
+        json_decref(object);
+        return sf_fail_memory(error);
+    } else {
+        run->records[run->count++] = object;
+    }
+    safer_status status = sf_record_unseal(object, bytes, length, line == 1 ? 0 : run->check, &check, run->path, line, error);
+    if (status != SAFER_OK) return status;
+    if (line == 1) {
+        run->check = check;
+        return sf_config_read(&run->config, object, run->path, error);
+    }
+    SF_TRY(sf_record_in_place(object, run->path, line, error));
+    SF_TRY(sf_record_recheck(object, &run->config, run->path, line, error));
+    SF_TRY(sf_summary_add(&run->summary, object, run->path, line, error));
+done:
+    return status;
+}
+
+safer_status sf_run_load(sf_run *out, const char *path, safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
-    json_t *config_json = NULL, *expected = NULL, **records = NULL;
-    size_t line = 0, count = 0, capacity = 0;
-    safer_summary summary = {0};
-    sf_config config;
-    uint64_t check, seed = 0;
-    double start = sf_seconds();
-    if ((model || lexicon || data) && !(model && lexicon && data))
-        return sf_fail(error, SAFER_INVALID, "model, lexicon and data: all three or none are needed to ask again");
+    size_t line = 0, capacity = 0;
+    *out = (sf_run){.path = path};
     SF_TRY(sf_file_read(&file, path, error));
     for (const char *p = file.bytes, *end = p + file.length; p < end;) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
-        json_error_t where;
         line++;
         if (!newline) {
             status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the run", path, line);
             goto done;
         }
-        const char *bytes = p;
-        size_t length = (size_t)(newline - p);
-        json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &where);
+        SF_TRY(load_line(out, &capacity, p, (size_t)(newline - p), line, error));
         p = newline + 1;
-        if (!object) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, where.text);
-            goto done;
-        }
-        if (line == 1) config_json = object;
-        else if (sf_grow(&records, &capacity, count + 1, sizeof *records)) {
-            json_decref(object);
-            status = sf_fail_memory(error);
-            goto done;
-        } else {
-            records[count++] = object;
-        }
-        SF_TRY(sf_record_unseal(object, bytes, length, seed, &check, path, line, error));
-        if (line == 1) {
-            seed = check;
-            SF_TRY(sf_config_read(&config, object, path, error));
-            if (model && config.random) {
-                status = sf_fail(error, SAFER_INVALID, "%s: the model answered at random; its counts cannot be asked again, only rechecked", path);
-                goto done;
-            }
-            if (model) {
-                expected = sf_config_json(model, lexicon, data, &config.options);
-                if (!json_equal(expected, object)) {
-                    status = sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", path);
-                    goto done;
-                }
-            }
-        } else {
-            SF_TRY(sf_record_in_place(object, path, line, error));
-            SF_TRY(sf_record_recheck(object, &config, path, line, error));
-            SF_TRY(sf_summary_add(&summary, object, path, line, error));
-        }
     }
-    if (line == 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
-        goto done;
-    }
-    if (count != config.texts) {
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, count, config.texts);
-        goto done;
-    }
+    if (line == 0) status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
+    else if (out->count != out->config.texts)
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, out->count, out->config.texts);
+done:
+    if (status != SAFER_OK) sf_run_free(out);
+    sf_file_free(&file);
+    return status;
+}
+
+safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, safer_error *error)
+{
+    json_t *expected = sf_config_json(model, lexicon, data, &run->config.options);
+    if (!expected) return sf_fail_memory(error);
+    int same = json_equal(expected, run->config_json);
+    json_decref(expected);
+    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", run->path);
+}
+
+safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model, const safer_lexicon *lexicon,
+                          const safer_data *data, int threads, const safer_progress *progress, safer_error *error)
+{
+    safer_status status;
+    sf_run run = {0};
+    double start = sf_seconds();
+    if ((model || lexicon || data) && !(model && lexicon && data))
+        return sf_fail(error, SAFER_INVALID, "model, lexicon and data: all three or none are needed to ask again");
+    SF_TRY(sf_run_load(&run, path, error));
     if (model) {
-        replay r = {.model = model, .lexicon = lexicon, .data = data, .records = records, .count = count,
-                    .options = config.options, .path = path};
-        r.options.delta = config.delta;
+        if (run.config.random) {
+            status = sf_fail(error, SAFER_INVALID, "%s: the model answered at random; its counts cannot be asked again, only rechecked", path);
+            goto done;
+        }
+        SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
+        replay r = {.model = model, .lexicon = lexicon, .data = data, .records = run.records, .count = run.count,
+                    .options = run.config.options, .path = path};
+        r.options.delta = run.config.delta;
         r.options.threads = 1; /* a thread a text */
         SF_TRY(sf_certify_probe(model, data, error));
         SF_TRY(replay_all(&r, threads, progress, error));
     }
-    summary.seconds = sf_seconds() - start;
-    *out = summary;
+    run.summary.seconds = sf_seconds() - start;
+    *out = run.summary;
 done:
-    for (size_t i = 0; i < count; i++) json_decref(records[i]);
-    free(records);
-    json_decref(config_json);
-    json_decref(expected);
-    sf_file_free(&file);
+    sf_run_free(&run);
     return status;
 }

@@ -1,0 +1,304 @@
+/* safer attack */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* -------------------------------------------------------------- new texts */
+
+/* Records that are worth showing, in the order of the data. */
+typedef struct showing {
+    uint64_t left;    /* how many more */
+    int violations;   /* of the cross-check, else successes */
+    json_t *records;
+} showing;
+
+static void keep_record(void *context, const char *line)
+{
+    showing *s = context;
+    if (!s->left) return;
+    json_t *record = json_loads(line, JSON_ALLOW_NUL, NULL);
+    const char *outcome = json_string_value(json_object_get(record, "outcome"));
+    const int wanted = s->violations ? json_is_object(json_object_get(record, "violation")) : outcome && strcmp(outcome, "succeeded") == 0;
+    if (wanted) {
+        s->left--;
+        json_array_append(s->records, record);
+    }
+    json_decref(record);
+}
+
+/* Part of a text, on one line. */
+static void print_part(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) putchar((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i]);
+}
+
+/* The text attacked, with every exchanged word and what took its place: [-old-]{+new+}. */
+static void print_diff(const safer_row *row, const json_t *changes)
+{
+    const char *at = row->text;
+    for (size_t i = 0; i < json_array_size(changes); i++) {
+        const json_t *change = json_array_get(changes, i);
+        const char *from = json_string_value(json_object_get(change, "from"));
+        const char *word = row->text + json_integer_value(json_object_get(change, "byte"));
+        print_part(at, (size_t)(word - at));
+        printf("%s[-%s-]%s%s{+%s+}%s", cli_red(), from, cli_plain(), cli_green(), json_string_value(json_object_get(change, "to")), cli_plain());
+        at = word + strlen(from);
+    }
+    print_part(at, (size_t)(row->text + row->text_length - at));
+    printf("\n\n");
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    return value ? value : "none";
+}
+
+static void print_shown(const showing *s, const safer_data *data)
+{
+    for (size_t i = 0; i < json_array_size(s->records); i++) {
+        const json_t *record = json_array_get(s->records, i), *violation = json_object_get(record, "violation");
+        const safer_row row = safer_data_row(data, (size_t)json_integer_value(json_object_get(record, "row")) - 1);
+        const json_t *source = violation ? violation : record;
+        printf("%s%s%s  ", cli_bold(), row.id, cli_plain());
+        if (violation) printf("%s no longer wins, by %s%s", text_of(record, "target"), text_of(violation, "method"),
+                              json_is_true(json_object_get(violation, "proved")) ? ", proved" : "");
+        else printf("%s becomes %s", text_of(record, "before"), text_of(record, "after"));
+        printf(", %lld of %lld words changed\n", (long long)json_integer_value(json_object_get(source, "changed")),
+               (long long)json_integer_value(json_object_get(record, "words")));
+        print_diff(&row, json_object_get(source, "changes"));
+    }
+}
+
+/* ---------------------------------------------------------------- results */
+
+static double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+static json_t *interval_json(size_t part, size_t whole)
+{
+    double low = 0, high = 1;
+    if (whole) safer_interval(part, whole, &low, &high);
+    return json_pack("[f, f]", low, high);
+}
+
+#define N(x) (json_int_t)(x)
+
+static json_t *rate_json(uint64_t queries, double seconds, size_t resumed)
+{
+    return seconds > 0 && !resumed ? json_real((double)queries / seconds) : json_null();
+}
+
+static json_t *summary_json(const safer_attack_summary *s, const safer_attack_options *o)
+{
+    const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
+    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}", "method",
+                     safer_attack_name(o->method), "smoothed", o->smoothed != 0, "examples", N(s->texts), "skipped", N(s->skipped),
+                     "clean_accuracy", share((double)attacked, (double)s->texts), "adversarial_accuracy", share((double)held, (double)s->texts),
+                     "adversarial_interval", interval_json(held, s->texts), "attacked", N(attacked), "succeeded", N(s->succeeded),
+                     "success_rate", share((double)s->succeeded, (double)attacked), "success_interval", interval_json(s->succeeded, attacked),
+                     "mean_changed", share((double)s->changed, (double)s->succeeded), "mean_changed_share",
+                     share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts), "queries",
+                     N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited", N(s->limited),
+                     "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(o->seed),
+                     "resumed", N(s->resumed));
+}
+
+static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
+{
+    printf("queries      %s (%.1f a text)", cli_count(queries), share((double)queries, (double)texts));
+    if (checks) printf(" and %s to test what was found", cli_count(checks));
+    printf("\ntime         %.2f s", seconds);
+    if (seconds > 0 && !resumed) printf(", %s queries/s", cli_count((uint64_t)((double)(queries + checks) / seconds)));
+    printf(", seed %llu\n", (unsigned long long)seed);
+}
+
+static void print_texts(size_t texts, size_t resumed)
+{
+    printf("texts        %s", cli_count(texts));
+    if (resumed) printf(" (%s from an earlier run)", cli_count(resumed));
+    printf("\n");
+}
+
+static void print_summary(const safer_attack_summary *s, const safer_attack_options *o)
+{
+    const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
+    printf("attack       %s on the %s\n", safer_attack_name(o->method), o->smoothed ? "smoothed classifier" : "model itself");
+    print_texts(s->texts, s->resumed);
+    printf("clean        %6s%%  %s answered wrongly already, not attacked\n", cli_percent(attacked, s->texts), cli_count(s->skipped));
+    printf("%sadversarial  %6s%%%s  still right under attack (%s)\n", cli_bold(), cli_percent(held, s->texts), cli_plain(),
+           cli_interval(held, s->texts));
+    printf("succeeded    %6s%%  of the attacks, %s of %s", cli_percent(s->succeeded, attacked), cli_count(s->succeeded), cli_count(attacked));
+    printf(" (%s)\n", cli_interval(s->succeeded, attacked));
+    if (s->succeeded)
+        printf("changed      %.1f words of a text, %.1f%%, where it succeeded\n", (double)s->changed / (double)s->succeeded,
+               100 * s->changed_share / (double)s->succeeded);
+    if (s->without_choices) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_choices));
+    if (s->limited) printf("limited      %s attacks ended because --max-queries were used up\n", cli_count(s->limited));
+    print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, o->seed);
+}
+
+static json_t *against_json(const safer_against_summary *s, json_t *violations, uint64_t seed)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}", "examples", N(s->texts),
+                     "certified", N(s->certified), "exact", N(s->exact), "untouched", N(s->untouched), "violations", N(s->violations),
+                     "violations_exact", N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
+                     SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
+                     "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(seed),
+                     "resumed", N(s->resumed), "found", violations);
+}
+
+static void print_against(const safer_against_summary *s, uint64_t seed)
+{
+    print_texts(s->texts, s->resumed);
+    printf("certified    %s at radius 1 or more, %s of them exactly\n", cli_count(s->certified), cli_count(s->exact));
+    if (s->untouched) printf("trivial      %s of them have no word that can change\n", cli_count(s->untouched));
+    printf("%sviolations   %s%s, %s of exact certificates\n", cli_bold(), cli_count(s->violations), cli_plain(), cli_count(s->violations_exact));
+    if (s->violations > s->violations_exact)
+        printf("chance       %.2g of so many, were each of %s sampled texts wrong with probability %g\n", s->p_value, cli_count(s->sampled),
+               s->delta);
+    printf("flips        %s texts on which the votes of a search went wrong\n", cli_count(s->flips));
+    print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, seed);
+}
+
+#undef N
+
+/* -------------------------------------------------------------- the verb */
+
+/* What a command line asks for. */
+typedef struct request {
+    const char *lexicon, *output, *against, *method, *radius;
+    uint64_t batch, show;
+    int resume;
+    cli_model_flags model;
+    cli_data data;
+    safer_attack_options options;
+} request;
+
+static void check_request(request *r, const cli_verb *verb)
+{
+    safer_attack_options *o = &r->options;
+    int method = 0;
+    if (!r->model.path) cli_misuse(verb, "--model MODEL is needed");
+    if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
+    if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
+    if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
+    if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
+    while (r->method && method < SAFER_ATTACKS && strcmp(r->method, safer_attack_name((safer_attack_method)method)) != 0) method++;
+    if (method == SAFER_ATTACKS) cli_misuse(verb, "--method %s: textfooler, genetic, pwws or random", r->method);
+    o->method = (safer_attack_method)method;
+    if (r->radius) o->radius = cli_radius(r->radius, verb);
+    if (o->seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
+    if (o->max_queries > INT64_MAX) cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
+    if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
+    if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
+    o->batch = (size_t)r->batch;
+    o->threads = cli_settings()->threads;
+    o->progress = *cli_progress();
+}
+
+static int attack(request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, showing *s)
+{
+    safer_error error = {0};
+    safer_attack_summary summary;
+    if (safer_attack(&summary, r->output, r->resume, model, lexicon, data, &r->options, &error) != SAFER_OK) {
+        const int code = cli_fail(&error);
+        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
+        return code;
+    }
+    cli_progress_clear();
+    if (cli_settings()->json) {
+        json_t *result = summary_json(&summary, &r->options), *traffic = cli_traffic_json(model);
+        if (traffic) json_object_set_new(result, "traffic", traffic);
+        cli_print_json(result);
+    } else {
+        print_shown(s, data);
+        print_summary(&summary, &r->options);
+        cli_traffic_print(model);
+    }
+    return CLI_DONE;
+}
+
+static int cross_check(request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, showing *s)
+{
+    safer_error error = {0};
+    safer_against_summary summary;
+    if (safer_attack_against(&summary, r->against, r->output, r->resume, model, lexicon, data, &r->options, &error) != SAFER_OK) {
+        const int code = cli_fail(&error);
+        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
+        return code;
+    }
+    cli_progress_clear();
+    if (cli_settings()->json) {
+        cli_print_json(against_json(&summary, s->records, r->options.seed));
+    } else {
+        print_shown(s, data);
+        print_against(&summary, r->options.seed);
+        cli_traffic_print(model);
+    }
+    if (!summary.alarm) return CLI_DONE;
+    cli_complain("%s certificate%s broken, which delta does not explain", cli_count(summary.violations),
+                 summary.violations == 1 ? " is" : "s are");
+    return CLI_UNMET;
+}
+
+int cli_attack(int argc, char **argv)
+{
+    static const cli_verb verb = {
+        "attack", "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
+        "Looks, text by text, for words to exchange for synonyms so that the answer becomes wrong.\n"
+        "Texts that are answered wrongly already are skipped. With --against it attacks what a run of\n"
+        "safer certify certified, with every method, and exits 1 when certificates turn out wrong.",
+        "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o attack.jsonl\n"
+        "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv --method genetic --smoothed\n"
+        "  safer attack --against run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
+        0, 0};
+    const uint64_t unset = UINT64_MAX;
+    request r = {.model = cli_model_default(), .data = cli_data_default(), .options = safer_attack_options_default(), .show = unset};
+    safer_attack_options *o = &r.options;
+    r.batch = o->batch;
+    const cli_option options[] = {
+        {NULL, CLI_HEADING, NULL, NULL, "What"},
+        CLI_MODEL_OPTIONS(r.model),
+        {"lexicon", CLI_STRING, &r.lexicon, "FILE", "the synonyms that may be used; smoothed: also the kernel"},
+        CLI_DATA_OPTIONS(r.data),
+        {"against", CLI_STRING, &r.against, "RUN", "attack what this run of safer certify certified, with every method"},
+        {NULL, CLI_HEADING, NULL, NULL, "Attack"},
+        {"method", CLI_STRING, &r.method, "NAME", "textfooler, genetic, pwws or random (default textfooler)"},
+        {"radius", CLI_STRING, &r.radius, "R", "words that may change: a number or all (default all)"},
+        {"max-queries", CLI_UINT, &o->max_queries, "N", "texts the model may be asked about, for each attacked (default: any number)"},
+        {"population", CLI_INT, &o->population, "N", "genetic: members (default 60)"},
+        {"iterations", CLI_INT, &o->iterations, "N", "genetic: generations (default 40)"},
+        {"tries", CLI_INT, &o->tries, "N", "random: new texts (default 100)"},
+        {"smoothed", CLI_FLAG, &o->smoothed, NULL, "attack the smoothed classifier, not the model itself"},
+        {"n", CLI_UINT, &o->n, "N", "smoothed: draws that vote on a new text (default 200)"},
+        {"alpha", CLI_REAL, &o->alpha, "A", "smoothed: level at which fresh draws must bear a success out (default 0.001)"},
+        {"seed", CLI_UINT, &o->seed, "N", "of the random choices and draws (default 1)"},
+        {"batch", CLI_UINT, &r.batch, "N", "texts asked at once (default 256); results do not depend on it"},
+        {NULL, CLI_HEADING, NULL, NULL, "Results"},
+        {"output", CLI_STRING, &r.output, "FILE", "write a record a text, JSON Lines (also -o FILE)"},
+        {"resume", CLI_FLAG, &r.resume, NULL, "continue FILE after its last whole record"},
+        {"show", CLI_UINT, &r.show, "N", "show the first N new texts (default: 3 on a terminal, else none)"},
+        CLI_REMOTE_OPTIONS(r.model),
+        {0},
+    };
+    cli_parse(argc, argv, &verb, options);
+    check_request(&r, &verb);
+    showing shown = {.violations = r.against != NULL, .records = json_array()};
+    shown.left = r.show != unset ? r.show : isatty(STDOUT_FILENO) || r.against ? 3 : 0;
+    if (r.against && cli_settings()->json && r.show == unset) shown.left = UINT64_MAX;
+    o->each = keep_record;
+    o->each_context = &shown;
+    safer_lexicon *lexicon = cli_lexicon_open(r.lexicon);
+    safer_data *data = cli_data_load(&r.data, o->seed);
+    safer_model *model = cli_model_open(&r.model, &verb, data);
+    if (o->smoothed) cli_note_training(model, lexicon);
+    const int code = r.against ? cross_check(&r, model, lexicon, data, &shown) : attack(&r, model, lexicon, data, &shown);
+    json_decref(shown.records);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+    safer_model_free(model);
+    return code;
+}

@@ -1,0 +1,224 @@
+/* The cross-check: attacks on what a run certified.
+ *
+ * A certificate says that its class wins at every text within its radius. So each method
+ * searches the smoothed classifier within that radius, and its best text, whatever the votes of
+ * the search were, is asked about afresh (smoothed.c). A violation is a text at which the class
+ * does not win: by enumeration, or by a test at level 1e-6 for all that is tested of one
+ * certificate.
+ *
+ * An exact certificate allows no violation. A sampled one is wrong with probability at most
+ * delta, independently of the others, so the number of wrong ones among the N sampled texts of
+ * the run (certified or not: what was certified is a selection) is at most Bin(N, delta). The
+ * alarm is raised when as many violations as were found have a probability below 0.001. */
+#include "attack/attack.h"
+
+#include "attack/records.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/progress.h"
+#include "certify/rows.h"
+#include "stats/special.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOKS = 5 }; /* at n, 4n, ... 256n draws */
+
+typedef struct check {
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    const safer_data *data;
+    const sf_run *run;
+    safer_attack_options options;
+    safer_attacker **attackers; /* one a worker */
+    safer_against_summary summary;
+} check;
+
+static int class_named(const safer_model *model, const char *name)
+{
+    for (size_t k = 0; name && k < model->classes; k++)
+        if (strcmp(model->labels[k], name) == 0) return (int)k;
+    return -1;
+}
+
+/* What a record of the run claims. */
+typedef struct claim {
+    int target, exact;
+    size_t radius; /* 0: nothing */
+} claim;
+
+static claim claim_of(const check *c, size_t index)
+{
+    const json_t *record = c->run->records[index], *radius = json_object_get(record, "radius");
+    return (claim){.target = class_named(c->model, json_string_value(json_object_get(record, "target"))),
+                   .exact = json_is_true(json_object_get(record, "exact")),
+                   .radius = json_is_string(radius) ? SAFER_ALL : (size_t)json_integer_value(radius)};
+}
+
+static json_t *violation_json(safer_attacker *a, safer_attack_method method, safer_error *error)
+{
+    const sf_finding *f = &a->search.finding;
+    size_t changed = 0;
+    if (sf_attacker_write(a, &changed, error) != SAFER_OK) return NULL;
+    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_name(method), "proved", f->exact, "draws", (json_int_t)f->draws,
+                     "p_value", f->p_value, "changed", (json_int_t)changed, "changes", sf_changes_json(a->changes, changed), "text",
+                     json_stringn(a->text.bytes ? a->text.bytes : "", a->text.length));
+}
+
+/* One method's search, and the test of the best that it found. */
+static safer_status try_method(safer_attacker *a, safer_attack_method method, safer_error *error)
+{
+    sf_search *s = &a->search;
+    const uint64_t most = a->options.max_queries;
+    sf_search_again(s);
+    a->victim->options.max_queries = most ? a->victim->queries + most : 0; /* each has its own */
+    safer_status status = sf_attack_functions[method](s, error);
+    if (status != SAFER_OK || s->won || !s->has_best) return status;
+    status = sf_search_test(s, s->best, s->best_answer.rival, error);
+    s->won = status == SAFER_OK && s->finding.beaten;
+    return status;
+}
+
+static safer_status attack_claim(const safer_row *row, const claim *claimed, safer_attacker *a, json_t *record, safer_error *error)
+{
+    sf_search *s = &a->search;
+    safer_status status;
+    json_t *margins = json_object();
+    json_object_set_new(record, "margins", margins);
+    a->options.radius = claimed->radius;
+    a->victim->options.max_queries = 0;
+    s->cross_check = 1;
+    s->level = SAFER_VIOLATION_LEVEL;
+    s->looks = LOOKS;
+    SF_TRY(sf_victim_read(a->victim, row->text, row->text_length, error));
+    SF_TRY(sf_search_begin(s, a->victim, &a->options, claimed->target, error));
+    for (int m = 0; m < SAFER_ATTACKS && s->open_count && !s->won; m++) {
+        SF_TRY(try_method(a, (safer_attack_method)m, error));
+        json_object_set_new(margins, safer_attack_name((safer_attack_method)m), s->has_best ? json_real(s->best_answer.margin) : json_null());
+        if (!s->won) continue;
+        json_t *violation = violation_json(a, (safer_attack_method)m, error);
+        if (!violation || json_object_set_new(record, "violation", violation)) {
+            status = sf_fail_memory(error);
+            goto done;
+        }
+    }
+    json_object_set_new(record, "choices", json_integer((json_int_t)s->open_count));
+    json_object_set_new(record, "flips", json_integer((json_int_t)s->flips));
+    json_object_set_new(record, "queries", json_integer((json_int_t)a->victim->queries));
+    json_object_set_new(record, "checks", json_integer((json_int_t)a->victim->checks));
+done:
+    return status;
+}
+
+static safer_status check_row(void *context, size_t index, int worker, json_t **record, double *seconds, safer_error *error)
+{
+    check *c = context;
+    const double start = sf_seconds();
+    const safer_row row = safer_data_row(c->data, index);
+    const claim claimed = claim_of(c, index);
+    safer_status status = SAFER_OK;
+    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:O?, s:n, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1, "id", row.id, "target",
+                          sf_label_json(c->model, claimed.target), "exact", claimed.exact, "radius",
+                          claimed.radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)claimed.radius), "words",
+                          json_object_get(c->run->records[index], "words"), "violation", "choices", 0,
+                          "flips", 0, "queries", 0, "checks", 0);
+    if (!r) return sf_fail_memory(error);
+    if (claimed.radius > 0) {
+        safer_attacker **a = &c->attackers[worker];
+        if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
+        if (status == SAFER_OK) status = attack_claim(&row, &claimed, *a, r, error);
+    }
+    if (status != SAFER_OK) {
+        json_decref(r);
+        return status;
+    }
+    *record = r;
+    *seconds = sf_seconds() - start;
+    return SAFER_OK;
+}
+
+static safer_status count_record(void *context, const json_t *record, const char *name, size_t line, safer_error *error)
+{
+    safer_against_summary *s = &((check *)context)->summary;
+    int exact = 0;
+    json_int_t choices = 0, flips = 0, queries = 0, checks = 0;
+    json_t *radius, *violation;
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:b, s:o, s:o, s:I, s:I, s:I, s:I}", "exact", &exact, "radius", &radius, "violation",
+                    &violation, "choices", &choices, "flips", &flips, "queries", &queries, "checks", &checks) != 0)
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", name, line);
+    const int certified = json_is_string(radius) || json_integer_value(radius) > 0, broken = json_is_object(violation);
+    s->texts++;
+    s->sampled += !exact;
+    s->certified += (size_t)certified;
+    s->exact += certified && exact;
+    s->untouched += certified && choices == 0;
+    s->violations += (size_t)broken;
+    s->violations_exact += broken && exact;
+    s->flips += (size_t)flips;
+    s->queries += (uint64_t)queries;
+    s->checks += (uint64_t)checks;
+    return sf_show_record(&((check *)context)->options, record, error);
+}
+
+static void describe(void *context, char *stage, size_t size)
+{
+    const safer_against_summary *s = &((const check *)context)->summary;
+    snprintf(stage, size, "attacking certified texts, %zu violations so far", s->violations);
+}
+
+/* Whether delta explains what was found. */
+static void judge(safer_against_summary *s, double delta)
+{
+    const size_t sampled = s->violations - s->violations_exact;
+    const double tail = sf_log_binomial_tail(sampled, s->sampled, delta);
+    s->delta = delta;
+    s->p_value = sampled ? fmin(1, exp(tail + sf_log_tail_error(tail))) : 1;
+    s->alarm = s->violations_exact > 0 || s->p_value < SAFER_AGAINST_LEVEL;
+}
+
+/* The configuration names the run by its seal. */
+static json_t *config_json(const check *c)
+{
+    json_t *config = sf_attack_config(c->model, c->lexicon, c->data, &c->options);
+    if (config) json_object_set_new(config, "kind", json_string("against"));
+    if (config) json_object_set_new(config, "against", json_sprintf("%016llx", (unsigned long long)c->run->check));
+    return config;
+}
+
+safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *path, int resume, const safer_model *model,
+                                  const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *options, safer_error *error)
+{
+    safer_status status;
+    sf_run run = {0};
+    json_t *config = NULL;
+    const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
+    const double start = sf_seconds();
+    check c = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = *options};
+    c.options.smoothed = 1;
+    c.options.radius = SAFER_ALL;
+    c.options.method = SAFER_TEXTFOOLER;
+    SF_TRY(sf_attack_check(&c.options, error));
+    SF_TRY(sf_run_load(&run, against, error));
+    if (run.config.random) ((safer_model *)(uintptr_t)model)->random = 1;
+    SF_TRY(sf_certify_probe(model, data, error));
+    SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
+    config = config_json(&c);
+    c.attackers = sf_calloc((size_t)threads, sizeof *c.attackers);
+    if (!config || !c.attackers) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    const sf_rows rows = {.count = run.count, .threads = threads, .config = config, .progress = &options->progress, .context = &c,
+                          .work = check_row, .add = count_record, .describe = describe};
+    SF_TRY(sf_rows_run(&rows, path, resume, &c.summary.resumed, error));
+    judge(&c.summary, run.config.delta);
+    c.summary.seconds = sf_seconds() - start;
+    *out = c.summary;
+done:
+    for (int i = 0; c.attackers && i < threads; i++) safer_attacker_free(c.attackers[i]);
+    free(c.attackers);
+    json_decref(config);
+    sf_run_free(&run);
+    return status;
+}

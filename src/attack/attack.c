@@ -1,0 +1,183 @@
+/* Attacks on one text: skip it or search it, and tell what was found. */
+#include "attack/attack.h"
+
+#include "base/memory.h"
+#include "base/progress.h"
+#include "stats/special.h"
+
+#include <string.h>
+
+enum { LOOKS = 3 }; /* of the test of a success, at n, 4n and 16n draws */
+
+static const char *const names[SAFER_ATTACKS] = {
+    [SAFER_TEXTFOOLER] = "textfooler", [SAFER_GENETIC] = "genetic", [SAFER_PWWS] = "pwws", [SAFER_RANDOM] = "random"};
+
+const char *safer_attack_name(safer_attack_method method) { return (unsigned)method < SAFER_ATTACKS ? names[method] : NULL; }
+
+safer_attack_options safer_attack_options_default(void)
+{
+    return (safer_attack_options){.method = SAFER_TEXTFOOLER, .n = 200, .radius = SAFER_ALL, .population = 60, .iterations = 40,
+                                  .tries = 100, .alpha = 0.001, .seed = 1, .batch = 256};
+}
+
+safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
+{
+    enum { MOST = 1 << 20 };
+    if ((unsigned)o->method >= SAFER_ATTACKS) return sf_fail(error, SAFER_INVALID, "method: unknown");
+    if (o->n < 1 || o->n > SF_SAMPLES_MAX / 1024) return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 976562)", (unsigned long long)o->n);
+    if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
+    if (o->population < 2 || o->population > MOST) return sf_fail(error, SAFER_INVALID, "population: %d (2 to 1048576)", o->population);
+    if (o->iterations < 0 || o->iterations > MOST) return sf_fail(error, SAFER_INVALID, "iterations: %d (0 to 1048576)", o->iterations);
+    if (o->tries < 1 || o->tries > MOST) return sf_fail(error, SAFER_INVALID, "tries: %d (1 to 1048576)", o->tries);
+    if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
+    if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
+    if (o->batch < 1 || o->batch > MOST) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
+    return SAFER_OK;
+}
+
+/* --------------------------------------------------------------- one thread */
+
+void safer_attacker_free(safer_attacker *a)
+{
+    if (!a) return;
+    sf_victim_free(a->victim);
+    sf_search_free(&a->search);
+    sf_buffer_free(&a->text);
+    sf_buffer_free(&a->words);
+    free(a->changes);
+    free(a);
+}
+
+safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, const safer_lexicon *lexicon,
+                             const safer_attack_options *options, int ties_lose, safer_error *error)
+{
+    safer_attacker *a = sf_calloc(1, sizeof *a);
+    if (!a) return sf_fail_memory(error);
+    a->options = *options;
+    const sf_victim_options victim = {.smoothed = options->smoothed, .n = options->n, .max_queries = options->max_queries,
+                                      .seed = options->seed, .batch = options->batch, .ties_lose = ties_lose};
+    safer_status status = sf_victim_new(&a->victim, model, lexicon, &victim, error);
+    if (status == SAFER_OK) *out = a;
+    else safer_attacker_free(a);
+    return status;
+}
+
+/* A word of the text as it stands, and what takes its place, in the buffer of words. The
+ * pointers are offsets until the buffer has stopped growing. */
+static int write_change(safer_attacker *a, safer_change *change, size_t slot)
+{
+    const sf_victim *v = a->victim;
+    const safer_lexicon *l = v->lexicon;
+    const sf_text_word *w = &v->slots.words[v->slots.slots[slot]];
+    const uint32_t word = v->items[v->first[slot] + a->search.best[slot]].word, begin = l->words.offsets[word];
+    change->word = v->slots.slots[slot];
+    change->begin = w->begin;
+    change->from = (const char *)(uintptr_t)a->words.length;
+    if (sf_buffer_add(&a->words, v->slots.text + w->begin, w->end - w->begin) || sf_buffer_add_byte(&a->words, '\0')) return -1;
+    change->to = (const char *)(uintptr_t)a->words.length;
+    return sf_word_render(&a->words, l->words.pool + begin, l->words.offsets[word + 1] - begin - 1, w->pattern) ||
+           sf_buffer_add_byte(&a->words, '\0');
+}
+
+safer_status sf_attacker_write(safer_attacker *a, size_t *changed, safer_error *error)
+{
+    size_t count = 0;
+    sf_buffer_clear(&a->text);
+    sf_buffer_clear(&a->words);
+    if (sf_victim_render(&a->text, a->victim, a->search.best)) return sf_fail_memory(error);
+    for (size_t s = 0; s < a->search.slots; s++) {
+        if (!a->search.best[s]) continue;
+        if (sf_grow(&a->changes, &a->change_capacity, count + 1, sizeof *a->changes) || write_change(a, &a->changes[count], s))
+            return sf_fail_memory(error);
+        count++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        a->changes[i].from = a->words.bytes + (uintptr_t)a->changes[i].from;
+        a->changes[i].to = a->words.bytes + (uintptr_t)a->changes[i].to;
+    }
+    *changed = count;
+    return SAFER_OK;
+}
+
+/* ----------------------------------------------------------------- one text */
+
+static size_t words_with_synonyms(const sf_victim *v)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < v->slots.slot_count; s++) count += sf_victim_choices(v, s) > 1;
+    return count;
+}
+
+/* Why there is nothing to search, or NULL. */
+static const char *reason_to_skip(const safer_attack_result *r, const sf_search *s)
+{
+    if (s->stopped) return NULL;
+    if (r->before < 0) return "the classifier gives no answer";
+    return r->label >= 0 && r->before != r->label ? "already wrong" : NULL;
+}
+
+static const char *reason_to_fail(const sf_search *s)
+{
+    if (s->stopped) return "the queries are used up";
+    if (!s->open_count) return "no word can change";
+    return s->flips ? "fresh draws do not bear it out" : "nothing was found";
+}
+
+static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer_error *error)
+{
+    sf_search *s = &a->search;
+    safer_status status;
+    s->cross_check = 0;
+    s->level = a->options.alpha;
+    s->looks = LOOKS;
+    SF_TRY(sf_search_begin(s, a->victim, &a->options, r->label, error));
+    r->before = r->after = s->stopped ? -1 : s->start.label;
+    r->target = a->victim->target;
+    r->choices = words_with_synonyms(a->victim);
+    r->score_before = r->score_after = s->start.score;
+    r->reason = reason_to_skip(r, s);
+    if (r->reason) {
+        r->outcome = SAFER_ATTACK_SKIPPED;
+        goto done;
+    }
+    if (!s->stopped && s->open_count) SF_TRY(sf_attack_functions[a->options.method](s, error));
+    if (s->has_best && s->best_answer.score < r->score_after) r->score_after = s->best_answer.score;
+    r->outcome = s->won ? SAFER_ATTACK_SUCCEEDED : SAFER_ATTACK_FAILED;
+    r->reason = s->won ? NULL : reason_to_fail(s);
+done:
+    return status;
+}
+
+safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attacker, const safer_model *model, const safer_lexicon *lexicon,
+                               const char *text, size_t length, int label, const safer_attack_options *options, safer_error *error)
+{
+    safer_status status;
+    const double start = sf_seconds();
+    if (!*attacker) {
+        SF_TRY(sf_attack_check(options, error));
+        SF_TRY(sf_attacker_new(attacker, model, lexicon, options, 0, error));
+    }
+    safer_attacker *a = *attacker;
+    if (label >= (int)model->classes) {
+        status = sf_fail(error, SAFER_INVALID, "label: %d, but the model has %zu classes", label, model->classes);
+        goto done;
+    }
+    const sf_span whole = {text, length};
+    if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &whole, 1, error));
+    SF_TRY(sf_victim_read(a->victim, text, length, error));
+    safer_attack_result r = {.label = label < 0 ? -1 : label, .words = a->victim->slots.word_count};
+    SF_TRY(search_text(&r, a, error));
+    if (r.outcome == SAFER_ATTACK_SUCCEEDED) {
+        SF_TRY(sf_attacker_write(a, &r.changed, error));
+        r.after = a->search.best_answer.label;
+        r.changes = a->changes;
+        r.text = a->text.bytes;
+        r.text_length = a->text.length;
+    }
+    r.queries = a->victim->queries;
+    r.checks = a->victim->checks;
+    r.seconds = sf_seconds() - start;
+    *out = r;
+done:
+    return status;
+}

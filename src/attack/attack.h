@@ -1,0 +1,27 @@
+/* Attacks on one text. */
+#ifndef SF_ATTACK_ATTACK_H
+#define SF_ATTACK_ATTACK_H
+
+#include "attack/search.h"
+
+/* SAFER_INVALID, with the field's name, when an option is out of range. */
+safer_status sf_attack_check(const safer_attack_options *options, safer_error *error);
+
+/* The state of one thread. */
+struct safer_attacker {
+    safer_attack_options options;
+    sf_victim *victim;
+    sf_search search;
+    sf_buffer text;        /* the new text */
+    sf_buffer words;       /* exchanged words, terminated, one behind the other */
+    safer_change *changes;
+    size_t change_capacity;
+};
+
+safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, const safer_lexicon *lexicon,
+                             const safer_attack_options *options, int ties_lose, safer_error *error);
+
+/* Writes the best text of the search and its changes into the attacker. */
+safer_status sf_attacker_write(safer_attacker *attacker, size_t *changed, safer_error *error);
+
+#endif

@@ -1,0 +1,280 @@
+/* The smoothed classifier under attack.
+ *
+ * What the search sees of a text X' is the share of votes of each class over n draws of X',
+ * under common random numbers: draw i of slot s uses the same random number for every X', so
+ * that two texts differ by what their words do, not by luck. X' has the same slots in the same
+ * places (the lexicon's admission rule), so the numbering is that of the text attacked. Where
+ * X' has no more than n distinct draws, all of them are asked, and the shares are exact.
+ *
+ * Votes that chose X' flatter the attack: the best of many texts on the same draws. So what
+ * was found is tested on draws of its own, made as the deployed classifier makes them: the text
+ * is written out, read again, and drawn from the lexicon itself. With a votes for the target
+ * and b for the rival (chosen by the search), "the rival is no more probable" makes b, given
+ * a + b, at most Bin(a + b, 1/2); its upper tail, rounded up, is the p-value. */
+#include "attack/victim.h"
+
+#include "base/memory.h"
+#include "stats/special.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ENUMERATE = 1 << 16 }; /* draws that a finding may enumerate */
+
+/* How many distinct draws the rules have in the first `visible` slots; 0: more than `most`, or
+ * their weights do not add up within 128 bits. */
+static uint64_t draws_of(const sf_sampler *sampler, size_t visible, uint64_t most)
+{
+    uint64_t draws = 1;
+    sf_weight total = 1;
+    for (size_t s = 0; s < visible; s++) {
+        draws *= sampler->rules[s].count; /* below 2^30 * 2^32 */
+        if (draws > most || sf_exact_multiply(&total, sampler->rules[s].total)) return 0;
+    }
+    return draws;
+}
+
+static sf_weight weight_of(const sf_sampler *sampler, size_t visible, const uint32_t *draw)
+{
+    sf_weight weight = 1; /* fits: draws_of has seen the product of the totals */
+    for (size_t s = 0; s < visible; s++) weight *= sampler->rules[s].weights[draw[s]];
+    return weight;
+}
+
+/* Draw number d in mixed radix; what is not seen is the first of its support. */
+static void number_to_draw(uint32_t *draw, const sf_sampler *sampler, size_t visible, uint64_t d)
+{
+    for (size_t s = 0; s < sampler->slots; s++) {
+        const uint32_t count = s < visible ? sampler->rules[s].count : 1;
+        draw[s] = (uint32_t)(d % count);
+        d /= count;
+    }
+}
+
+/* -------------------------------------------------------- a text in reach */
+
+/* The class with most votes; of equals the first, or, where ties lose, not the target. */
+static int winner(const sf_victim *v, const sf_weight *votes)
+{
+    int best = 0;
+    for (int c = 1; c < (int)v->model->classes; c++)
+        if (votes[c] > votes[best] || (votes[c] == votes[best] && v->options.ties_lose && best == v->target)) best = c;
+    return votes[best] || v->options.ties_lose ? best : SF_NO_LABEL; /* perhaps not one answer was a label */
+}
+
+static void set_rules(sf_victim *v, const uint32_t *choices)
+{
+    static const uint32_t one = 1;
+    for (size_t s = 0; s < v->slots.slot_count; s++) /* a removed word draws nothing, in one way */
+        v->sampler.rules[s] = choices[s] == SF_REMOVED ? (sf_draw_rule){.total = 1, .equal = 1, .count = 1, .weights = &one}
+                                                       : v->items[v->first[s] + choices[s]].rule;
+}
+
+/* The word taken out, or SIZE_MAX. */
+static size_t removed_slot(const sf_victim *v, const uint32_t *choices)
+{
+    for (size_t s = 0; s < v->slots.slot_count; s++)
+        if (choices[s] == SF_REMOVED) return s;
+    return SIZE_MAX;
+}
+
+/* Prepares the text without the word of a slot. NULL where the rest does not read as before. */
+static safer_status prepare_without(void **out, sf_victim *v, size_t slot, safer_error *error)
+{
+    const sf_text_word *w = &v->slots.words[v->slots.slots[slot]];
+    *out = NULL;
+    sf_buffer_clear(&v->check_text);
+    if (sf_buffer_add(&v->check_text, v->slots.text, w->begin) ||
+        sf_buffer_add(&v->check_text, v->slots.text + w->end, v->slots.length - w->end))
+        return sf_fail_memory(error);
+    safer_status status = sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "", v->check_text.length, error);
+    if (status != SAFER_OK || v->check_slots.slot_count + 1 != v->slots.slot_count) return status;
+    return v->model->class->prepare(v->model, &v->shadow.lexicon, &v->check_slots, out, error);
+}
+
+/* The draw as a text. */
+static int render_draw(sf_buffer *out, const sf_victim *v, const uint32_t *choices, const uint32_t *draw)
+{
+    const safer_lexicon *l = v->lexicon;
+    size_t at = 0;
+    for (size_t s = 0; s < v->slots.slot_count; s++) {
+        const sf_text_word *w = &v->slots.words[v->slots.slots[s]];
+        if (sf_buffer_add(out, v->slots.text + at, w->begin - at)) return -1;
+        at = w->end;
+        if (choices[s] == SF_REMOVED) continue;
+        const uint32_t drawn = l->kernel.ids[l->kernel.offsets[v->items[v->first[s] + choices[s]].row] + draw[s]];
+        const uint32_t begin = l->words.offsets[drawn];
+        if (sf_word_render(out, l->words.pool + begin, l->words.offsets[drawn + 1] - begin - 1, w->pattern)) return -1;
+    }
+    return sf_buffer_add(out, v->slots.text + at, v->slots.length - at);
+}
+
+/* v->labels = the answers for the first `count` of v->draws. */
+static safer_status ask_draws(sf_victim *v, const void *prepared, const uint32_t *choices, size_t count, safer_error *error)
+{
+    const size_t slots = v->slots.slot_count;
+    if (prepared) {
+        uint32_t *mapped = v->mapped;
+        for (size_t i = 0; i < count; i++)
+            for (size_t s = 0; s < slots; s++)
+                if (choices[s] != SF_REMOVED) *mapped++ = v->items[v->first[s] + choices[s]].map[v->draws[i * slots + s]];
+        return v->model->class->sample(v->model, prepared, v->mapped, count, v->labels, v->scratch, error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        sf_buffer_clear(&v->texts[i]);
+        if (render_draw(&v->texts[i], v, choices, v->draws + i * slots)) return sf_fail_memory(error);
+        v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
+    }
+    return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
+}
+
+safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cost, sf_victim *v, const uint32_t *choices, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    void *without = NULL;
+    const size_t removed = removed_slot(v, choices);
+    set_rules(v, choices);
+    /* The slots that count are those of the text with all its words: with one less, one more may
+     * come into sight. */
+    const size_t visible = removed == SIZE_MAX ? v->visible : v->slots.slot_count;
+    const uint64_t all = v->model->random ? 0 : draws_of(&v->sampler, visible, v->options.n), draws = all ? all : v->options.n;
+    *cost = draws;
+    if (!scores) return SAFER_OK;
+    if (v->prepared && removed != SIZE_MAX) SF_TRY(prepare_without(&without, v, removed, error));
+    const void *prepared = removed == SIZE_MAX ? v->prepared : without;
+    const sf_stream stream = sf_stream_of(v->options.seed, v->slots.hash, SF_STAGE_ATTACK);
+    sf_tally_clear(&v->tally);
+    *exact = all > 0;
+    for (uint64_t done = 0; done < draws;) {
+        const size_t count = draws - done < v->options.batch ? (size_t)(draws - done) : v->options.batch;
+        if (!all) sf_sampler_draw(v->draws, &v->sampler, stream, done, count);
+        for (size_t i = 0; all && i < count; i++) number_to_draw(v->draws + i * v->sampler.slots, &v->sampler, visible, done + i);
+        SF_TRY(ask_draws(v, prepared, choices, count, error));
+        for (size_t i = 0; i < count; i++)
+            (void)sf_tally_add(&v->tally, v->labels[i], all ? weight_of(&v->sampler, visible, v->draws + i * v->sampler.slots) : 1);
+        done += count;
+    }
+    *label = winner(v, v->tally.votes);
+    for (size_t c = 0; c < v->model->classes; c++) scores[c] = (float)((double)v->tally.votes[c] / (double)v->tally.total);
+done:
+    if (without) v->model->class->release(without);
+    return status;
+}
+
+/* ------------------------------------------------------------ fresh draws */
+
+/* A text on its own, as the deployed classifier has it before it. */
+typedef struct deployed {
+    sf_victim *victim;
+    sf_sampler sampler;
+    void *prepared;
+    size_t visible;
+    sf_stream stream;
+} deployed;
+
+static safer_status deploy(deployed *d, const uint32_t *choices, safer_error *error)
+{
+    sf_victim *v = d->victim;
+    safer_status status;
+    sf_buffer_clear(&v->check_text);
+    if (sf_victim_render(&v->check_text, v, choices)) return sf_fail_memory(error);
+    SF_TRY(sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "", v->check_text.length, error));
+    SF_TRY(sf_sampler_prepare(&d->sampler, &v->check_slots, v->lexicon, error));
+    const size_t slots = v->check_slots.slot_count;
+    if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * slots + 1, sizeof *v->draws)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    d->visible = slots;
+    if (v->model->class->prepare) {
+        SF_TRY(v->model->class->prepare(v->model, v->lexicon, &v->check_slots, &d->prepared, error));
+        if (v->model->class->visible) d->visible = v->model->class->visible(d->prepared);
+    }
+    d->stream = sf_stream_of(v->options.seed, v->check_slots.hash, SF_STAGE_RECHECK);
+done:
+    return status;
+}
+
+static safer_status ask_deployed(deployed *d, size_t count, safer_error *error)
+{
+    sf_victim *v = d->victim;
+    const size_t slots = v->check_slots.slot_count;
+    v->checks += count;
+    if (d->prepared) return v->model->class->sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
+    for (size_t i = 0; i < count; i++) {
+        sf_buffer_clear(&v->texts[i]);
+        if (sf_slots_render(&v->texts[i], &v->check_slots, v->lexicon, v->draws + i * slots)) return sf_fail_memory(error);
+        v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
+    }
+    return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
+}
+
+/* Every draw, with its weight. */
+static safer_status enumerate(sf_finding *out, deployed *d, uint64_t draws, safer_error *error)
+{
+    sf_victim *v = d->victim;
+    const size_t slots = v->check_slots.slot_count;
+    sf_tally_clear(&v->tally);
+    for (uint64_t first = 0; first < draws;) {
+        const size_t count = draws - first < v->options.batch ? (size_t)(draws - first) : v->options.batch;
+        for (size_t i = 0; i < count; i++) number_to_draw(v->draws + i * slots, &d->sampler, d->visible, first + i);
+        safer_status status = ask_deployed(d, count, error);
+        if (status != SAFER_OK) return status;
+        for (size_t i = 0; i < count; i++)
+            (void)sf_tally_add(&v->tally, v->labels[i], weight_of(&d->sampler, d->visible, v->draws + i * slots));
+        first += count;
+    }
+    const int won = winner(v, v->tally.votes);
+    *out = (sf_finding){.exact = 1, .draws = draws, .beaten = won >= 0 && won != v->target};
+    out->p_value = out->beaten ? 0 : 1;
+    return SAFER_OK;
+}
+
+/* Adds the votes of draws first .. end-1. */
+static safer_status add_votes(deployed *d, uint64_t first, uint64_t end, safer_error *error)
+{
+    sf_victim *v = d->victim;
+    while (first < end) {
+        const size_t count = end - first < v->options.batch ? (size_t)(end - first) : v->options.batch;
+        sf_sampler_draw(v->draws, &d->sampler, d->stream, first, count);
+        safer_status status = ask_deployed(d, count, error);
+        if (status != SAFER_OK) return status;
+        for (size_t i = 0; i < count; i++)
+            if (v->labels[i] >= 0) v->votes[v->labels[i]]++;
+        first += count;
+    }
+    return SAFER_OK;
+}
+
+/* P[Bin(a+b, 1/2) >= b], rounded up. */
+static double sign_p_value(uint64_t a, uint64_t b)
+{
+    const double tail = sf_log_binomial_tail(b, a + b, 0.5);
+    return fmin(1, exp(tail + sf_log_tail_error(tail)));
+}
+
+safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *choices, int rival, double level, int looks, safer_error *error)
+{
+    safer_status status;
+    deployed d = {.victim = v};
+    uint64_t end = v->options.n, first = 0;
+    *out = (sf_finding){.p_value = 1};
+    SF_TRY(deploy(&d, choices, error));
+    const uint64_t draws = v->model->random ? 0 : draws_of(&d.sampler, d.visible, ENUMERATE);
+    memset(v->votes, 0, v->model->classes * sizeof *v->votes);
+    if (draws && draws <= end) SF_TRY(enumerate(out, &d, draws, error));
+    for (int look = 0; look < looks && !out->exact; look++, end *= 4) {
+        SF_TRY(add_votes(&d, first, end, error));
+        first = end;
+        const uint64_t a = v->votes[v->target], b = v->votes[rival];
+        *out = (sf_finding){.draws = end, .p_value = sign_p_value(a, b)};
+        out->beaten = out->p_value <= level / looks;
+        /* Two standard deviations ahead: to go on would be wasted. Giving up errs to the attack's cost alone. */
+        if (out->beaten || (a > b && (double)(a - b) > 2 * sqrt((double)(a + b)))) break;
+        if (draws && draws <= 4 * end) SF_TRY(enumerate(out, &d, draws, error));
+    }
+done:
+    if (d.prepared) v->model->class->release(d.prepared);
+    sf_sampler_free(&d.sampler);
+    return status;
+}
