@@ -34,21 +34,20 @@
 
 struct sf_ibp_scratch {
     sf_cnn_scratch *cnn;
-    int16_t *low, *high;                     /* (positions, row length) */
+    int16_t *boxes;                          /* (positions, 2, row length): low, high; aligned as rows are */
     const int16_t **low_rows, **high_rows;   /* (positions) */
     float *low_features, *high_features;     /* (features) */
     float *low_hidden, *high_hidden;         /* (hidden) */
     uint32_t *ids;                           /* of a text's choices */
     size_t *begin;
-    size_t low_capacity, high_capacity, low_row_capacity, high_row_capacity, id_capacity, begin_capacity;
+    size_t box_capacity, low_row_capacity, high_row_capacity, id_capacity, begin_capacity;
 };
 
 void sf_ibp_scratch_free(sf_ibp_scratch *s)
 {
     if (!s) return;
     sf_cnn_scratch_free(s->cnn);
-    free(s->low);
-    free(s->high);
+    free(s->boxes);
     free(s->low_rows);
     free(s->high_rows);
     free(s->low_features);
@@ -92,20 +91,30 @@ static void widen(int16_t *low, int16_t *high, const int16_t *row, size_t R)
     }
 }
 
+/* Room for the boxes of `count` positions; what was there is lost. */
+static int make_boxes(sf_ibp_scratch *s, size_t count, size_t R)
+{
+    size_t need = count * 2 * R;
+    if (need <= s->box_capacity) return 0;
+    free(s->boxes);
+    s->boxes = sf_alloc_aligned(need, sizeof *s->boxes);
+    s->box_capacity = s->boxes ? need : 0;
+    return s->boxes ? 0 : -1;
+}
+
 /* Steps 1 and 2. */
 static safer_status bound_features(sf_ibp_scratch *s, const sf_cnn_net *net, const sf_ibp_choices *text, size_t count, safer_error *error)
 {
     size_t R = sf_cnn_row_length(net), F = sf_cnn_net_layout(net)->features;
     const float *features;
-    if (sf_grow(&s->low, &s->low_capacity, count * R, sizeof *s->low) || sf_grow(&s->high, &s->high_capacity, count * R, sizeof *s->high) ||
-        sf_grow(&s->low_rows, &s->low_row_capacity, count, sizeof *s->low_rows) ||
+    if (make_boxes(s, count, R) || sf_grow(&s->low_rows, &s->low_row_capacity, count, sizeof *s->low_rows) ||
         sf_grow(&s->high_rows, &s->high_row_capacity, count, sizeof *s->high_rows))
         return sf_fail_memory(error);
     for (size_t i = 0; i < count; i++) {
         const uint32_t *id = text->ids + text->begin[i], *end = text->ids + text->begin[i + 1];
         s->low_rows[i] = s->high_rows[i] = sf_cnn_row(net, *id, s->cnn);
         if (end - id == 1) continue; /* nothing to copy */
-        int16_t *low = s->low + i * R, *high = s->high + i * R;
+        int16_t *low = s->boxes + i * 2 * R, *high = low + R;
         memcpy(low, s->low_rows[i], R * sizeof *low);
         memcpy(high, s->high_rows[i], R * sizeof *high);
         while (++id < end) widen(low, high, sf_cnn_row(net, *id, s->cnn), R);
