@@ -300,7 +300,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     double start = sf_seconds();
     run r = {.model = model, .lexicon = lexicon, .data = data, .options = *options, .output = &file, .summary = &summary};
     pthread_mutex_init(&r.lock, NULL);
-    SF_TRY(sf_certify_check(options, error));
+    SF_TRY(sf_certify_check(options, model, error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(map_labels(&classes, model, data, error));
     if (model->class->probe && resume && path && was_random(path)) ((safer_model *)(uintptr_t)model)->random = 1;
