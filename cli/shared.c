@@ -124,7 +124,8 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
     if (strcmp(c->method, "adaptive") == 0) o->method = SAFER_ADAPTIVE;
     else if (strcmp(c->method, "binomial") == 0) o->method = SAFER_BINOMIAL;
     else if (strcmp(c->method, "hoeffding") == 0) o->method = SAFER_HOEFFDING;
-    else cli_misuse(verb, "--method %s: adaptive, binomial or hoeffding", c->method);
+    else if (strcmp(c->method, "ibp") == 0) o->method = SAFER_IBP;
+    else cli_misuse(verb, "--method %s: adaptive, binomial, hoeffding or ibp", c->method);
     o->radius = cli_radius(c->radius, verb);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
     if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);

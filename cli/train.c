@@ -8,12 +8,15 @@ int cli_train(int argc, char **argv)
     static const cli_verb verb = {
         "train", "--arch ngram|bow|cnn|charcnn|bert --data D [--lexicon L] [options] -o MODEL",
         "Trains a classifier. With a lexicon, on texts drawn afresh from its kernel, which is\n"
-        "what the smoothed classifier will ask; without, on the texts as they are.",
+        "what the smoothed classifier will ask; without, on the texts as they are. With --defense,\n"
+        "on the texts as they are and on bounds of the worst that their synonyms can do.",
         "  safer train --arch ngram --data train.tsv --lexicon imdb.lex -o ngram.safetensors\n"
         "  safer train --arch cnn --data train.tsv --dev dev.tsv --lexicon imdb.lex \\\n"
         "      --vectors glove.6B.100d.txt --epochs 10 -o cnn.safetensors\n"
         "  safer train --arch bert --encoder gte-small.safetensors --train-layers all --data train.tsv \\\n"
-        "      --lexicon imdb.lex -o bert.safetensors\n",
+        "      --lexicon imdb.lex -o bert.safetensors\n"
+        "  safer train --arch cnn --defense ibp-jia --data train.tsv --dev dev.tsv --lexicon imdb.lex \\\n"
+        "      --vectors glove.6B.100d.txt -o ibp.safetensors\n",
         0, 0};
     const char *lexicon_path = NULL, *output = NULL, *dev_path = NULL;
     cli_data d = cli_data_default();
@@ -28,6 +31,13 @@ int cli_train(int argc, char **argv)
         {"seed", CLI_UINT, &o.seed, "N", "of everything random (default 1)"},
         {"output", CLI_STRING, &output, "FILE", "where to write the model (also -o FILE)"},
         CLI_TRAIN_OPTIONS(o),
+        {NULL, CLI_HEADING, NULL, NULL, "bow and cnn, trained by interval bounds"},
+        {"defense", CLI_STRING, &o.defense, "NAME", "ibp-jia or ibp-huang: 60 epochs, clip 0.25 and no patience by default"},
+        {"kappa", CLI_REAL, &o.kappa, "K", "weight of the worst case in the loss, in the end (default 0.8)"},
+        {"ramp", CLI_INT, &o.ramp, "N", "epochs in which it and the intervals grow (default: two thirds of all)"},
+        {"train-vectors", CLI_FLAG, &o.train_vectors, NULL, "train the pretrained word vectors too"},
+        {"triplet", CLI_REAL, &o.triplet, "W", "weight of a loss that pulls synonyms together (default 0)"},
+        {"margin", CLI_REAL, &o.margin, "A", "how far apart that wants other words (default 10)"},
         {"resume", CLI_FLAG, &o.resume, NULL, "continue from the checkpoint beside FILE"},
         {0},
     };
@@ -68,9 +78,9 @@ int cli_train(int argc, char **argv)
                                      report.loss, "dev_accuracy", report.dev_accuracy, "seconds", report.seconds, "tokens_per_second",
                                      report.tokens_per_second, "seed", (json_int_t)o.seed));
         else
-            printf("trained %s on %s texts (%s %s): dev accuracy %.2f%% after epoch %d of %d, loss %.4f\n"
+            printf("trained %s on %s texts (%s %s): %s %.2f%% after epoch %d of %d, loss %.4f\n"
                    "%s parameters, %.1f s, %s %s/s, seed %llu\nwrote %s\n",
-                   o.arch, cli_count(report.texts), cli_count(report.tokens), unit, 100 * report.dev_accuracy, report.best_epoch, report.epochs,
+                   o.arch, cli_count(report.texts), cli_count(report.tokens), unit, o.defense ? "dev texts certified" : "dev accuracy", 100 * report.dev_accuracy, report.best_epoch, report.epochs,
                    report.loss, cli_count(report.parameters), report.seconds, cli_count((uint64_t)report.tokens_per_second), unit,
                    (unsigned long long)o.seed, output);
     }

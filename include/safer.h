@@ -400,6 +400,14 @@ typedef struct safer_train_options {
     int min_count;        /* words seen less often are unknown; 2 */
     int freeze;           /* word vectors are not trained */
 
+    /* bow, cnn: training by interval bounds over the lexicon's synonyms instead of draws */
+    const char *defense;  /* "ibp-jia", "ibp-huang"; NULL: none. Then epochs is 60, clip 0.25 and patience 0 by default */
+    double kappa;         /* weight of the worst case in the loss, in the end; 0.8 */
+    int ramp;             /* epochs in which that weight and the intervals grow from 0; SAFER_DEFAULT: two thirds of all */
+    int train_vectors;    /* pretrained vectors are trained too; else they stay. Without `vectors` they always are */
+    double triplet;       /* weight of a loss that pulls synonyms together and other words apart; 0 */
+    double margin;        /* how far apart that wants other words; 10 */
+
     /* charcnn */
     int characters;       /* read of a text; 1014 */
     const char *size;     /* "small" or "large" */
@@ -420,7 +428,8 @@ typedef struct safer_train_report {
     size_t parameters;
     int epochs, best_epoch;   /* run, and the one that is kept */
     double loss;              /* mean of the last epoch */
-    double dev_accuracy;      /* of the kept model on draws of the dev texts (plain text without a lexicon) */
+    double dev_accuracy;      /* of the kept model on draws of the dev texts (plain text without a lexicon); with a
+                               * defense: the share of dev texts that its bounds certify */
     double seconds, tokens_per_second;
 } safer_train_report;
 
@@ -436,7 +445,8 @@ SAFER_API safer_status safer_train(const char *output, const safer_train_options
 typedef enum safer_method {
     SAFER_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
     SAFER_BINOMIAL,  /* n samples, Clopper-Pearson */
-    SAFER_HOEFFDING  /* n samples, the paper's test */
+    SAFER_HOEFFDING, /* n samples, the paper's test */
+    SAFER_IBP        /* interval bounds of the model itself, not smoothed: bow and cnn. No samples, no error probability */
 } safer_method;
 
 #define SAFER_ALL SIZE_MAX /* a radius: every word of the text may change */
@@ -467,7 +477,7 @@ typedef struct safer_certificate {
     const char *id;
     int label;        /* the data's */
     int base;         /* the base model's own answer for the text as it is */
-    int prediction;   /* the smoothed classifier's */
+    int prediction;   /* the smoothed classifier's; ibp: the base model's */
     int abstained;    /* the vote for the prediction was not clear at level alpha */
     int target;       /* the class the certificate speaks of: the label, or the prediction */
     size_t words, slots; /* in the text, and those of them that may change */
@@ -476,11 +486,12 @@ typedef struct safer_certificate {
     uint64_t n;       /* samples of the certificate; 0 when exact */
     const uint64_t *votes;  /* of every class; NULL when exact */
     const double *shares;   /* of every class, approximately: votes/n, or the exact shares */
-    double bound;     /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes */
+    double bound;     /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes; ibp: 1 or 0 */
+    const double *margins; /* ibp: for every class a lower bound on the target's lead in logits, whatever the words; else NULL */
     double q[SAFER_RADII];      /* q_X at the reported radii, rounded up */
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
-    size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL */
+    size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
     uint64_t queries; /* of the certificate: selection and samples */
     double seconds;
 } safer_certificate;

@@ -9,7 +9,11 @@
  * draws were enumerated).
  *
  * Samples that choose the prediction are never used for its certificate: they come from
- * another random stream. */
+ * another random stream.
+ *
+ * The method ibp is of another kind: it looks into the model and bounds, without any draw, by
+ * how much the target leads whatever synonyms stand in the text (ibp/bounds.c). It speaks
+ * of the model itself, and of all words at once: the radius is all or 0. */
 #include "certify/certificate.h"
 
 #include "base/memory.h"
@@ -22,6 +26,7 @@
 #include "stats/special.h"
 #include "text/unicode.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -44,9 +49,9 @@ safer_certify_options safer_certify_options_default(void)
                                    .radius = SAFER_ALL, .seed = 1, .batch = 256};
 }
 
-safer_status sf_certify_check(const safer_certify_options *o, safer_error *error)
+safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, safer_error *error)
 {
-    if (o->method != SAFER_ADAPTIVE && o->method != SAFER_BINOMIAL && o->method != SAFER_HOEFFDING)
+    if (o->method != SAFER_ADAPTIVE && o->method != SAFER_BINOMIAL && o->method != SAFER_HOEFFDING && o->method != SAFER_IBP)
         return sf_fail(error, SAFER_INVALID, "method: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX) return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 999999999)", (unsigned long long)o->n);
     if (o->n0 < 1 || o->n0 > SF_SAMPLES_MAX) return sf_fail(error, SAFER_INVALID, "n0: %llu (1 to 999999999)", (unsigned long long)o->n0);
@@ -55,7 +60,7 @@ safer_status sf_certify_check(const safer_certify_options *o, safer_error *error
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
-    return SAFER_OK;
+    return o->method == SAFER_IBP && model ? sf_ibp_check(model, error) : SAFER_OK;
 }
 
 /* ---------------------------------------------------------------- evidence */
@@ -126,6 +131,8 @@ void safer_workspace_free(safer_workspace *w)
     free(w->overlaps);
     free(w->draws);
     free(w->answers);
+    free(w->margins);
+    sf_ibp_scratch_free(w->ibp);
     free(w);
 }
 
@@ -146,7 +153,8 @@ static safer_status workspace_new(safer_workspace **out, const safer_model *mode
     w->spans = sf_alloc(options->batch, sizeof *w->spans);
     w->threads = sf_threads(options->threads);
     w->scratch = sf_calloc((size_t)w->threads, sizeof *w->scratch);
-    if (!w->votes || !w->selection || !w->shares || !w->answers || !w->texts || !w->spans || !w->scratch) {
+    w->margins = sf_calloc(model->classes, sizeof *w->margins);
+    if (!w->margins || !w->votes || !w->selection || !w->shares || !w->answers || !w->texts || !w->spans || !w->scratch) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -333,6 +341,30 @@ static uint64_t enumerable(const safer_workspace *w)
     return draws;
 }
 
+/* The certificate by bounds: everything but what is known of the text already. */
+static safer_status bound_text(safer_certificate *c, safer_workspace *w, const sf_span *text, safer_error *error)
+{
+    safer_status status;
+    const safer_model *model = w->model;
+    SF_TRY(model->class->classify(model, text, 1, &c->base, NULL, w->scratch[0], error));
+    c->visible = sf_ibp_visible(model, &w->slots);
+    c->prediction = c->base;
+    c->target = c->label >= 0 && !w->options.unlabelled ? c->label : c->prediction;
+    SF_TRY(sf_ibp_margins(w->margins, model, w->lexicon, &w->slots, (size_t)c->target, &w->ibp, error));
+    int certified = sf_ibp_certifies(w->margins, model->classes, (size_t)c->target);
+    assert(!certified || c->base == c->target); /* the text is one of those that the bounds speak of */
+    for (size_t k = 0; k < model->classes; k++) w->shares[k] = (int)k == c->base;
+    c->exact = 1;
+    c->margins = w->margins;
+    c->shares = w->shares;
+    c->bound = certified;
+    c->radius = certified ? SAFER_ALL : 0;
+    for (size_t r = 0; r < SAFER_RADII; r++) c->certified_at[r] = certified;
+    c->certified = certified;
+done:
+    return status;
+}
+
 safer_status safer_certify_text(safer_certificate *out, safer_workspace **workspace, const safer_model *model,
                                 const safer_lexicon *lexicon, const char *text, size_t length, int label,
                                 const safer_certify_options *options, safer_error *error)
@@ -341,7 +373,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     void *prepared = NULL;
     double start = sf_seconds();
     if (!*workspace) {
-        SF_TRY(sf_certify_check(options, error));
+        SF_TRY(sf_certify_check(options, model, error));
         SF_TRY(workspace_new(workspace, model, lexicon, options, error));
     }
     safer_workspace *w = *workspace;
@@ -356,6 +388,14 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
         goto done;
     }
     SF_TRY(sf_slots_read(&w->slots, lexicon, text, length, error));
+    safer_certificate c = {.label = label, .words = w->slots.word_count, .slots = w->slots.slot_count};
+    const sf_span whole = {text, length};
+    if (o->method == SAFER_IBP) {
+        SF_TRY(bound_text(&c, w, &whole, error));
+        c.seconds = sf_seconds() - start;
+        *out = c;
+        goto done;
+    }
     SF_TRY(make_room(w, error));
     SF_TRY(sf_sampler_prepare(&w->sampler, &w->slots, lexicon, error));
     if (model->class->prepare) SF_TRY(model->class->prepare(model, lexicon, &w->slots, &prepared, error));
@@ -363,8 +403,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     sf_slots_overlaps(w->overlaps, &w->slots, lexicon); /* those of the visible slots come first */
     qsort(w->overlaps, w->visible, sizeof *w->overlaps, sf_compare_doubles);
 
-    safer_certificate c = {.label = label, .words = w->slots.word_count, .slots = w->slots.slot_count, .visible = w->visible};
-    const sf_span whole = {text, length};
+    c.visible = w->visible;
     if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &whole, 1, error));
     SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
 

@@ -3,14 +3,16 @@
 #define SF_CERTIFY_CERTIFICATE_H
 
 #include "certify/sampler.h"
+#include "ibp/ibp.h"
 #include "model/model.h"
 #include "stats/eprocess.h"
 #include "stats/exact.h"
 
 extern const size_t sf_reported_radii[SAFER_RADII];
 
-/* SAFER_INVALID, with the field's name, when an option is out of range. */
-safer_status sf_certify_check(const safer_certify_options *options, safer_error *error);
+/* SAFER_INVALID, with the field's name, when an option is out of range, or when the method
+ * cannot certify this model (NULL: any). */
+safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model, safer_error *error);
 
 /* The parts of a decision that follow from the counts: what a record can be checked by. */
 typedef struct sf_evidence {
@@ -53,6 +55,8 @@ struct safer_workspace {
     size_t visible;              /* slots the model can ever see: the others leave the product */
     size_t overlap_capacity, draw_capacity;
     double q_radius, q_next; /* q at the certified radius and at the next */
+    double *margins;         /* classes: ibp */
+    sf_ibp_scratch *ibp;
 };
 
 #endif

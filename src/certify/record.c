@@ -11,7 +11,8 @@
 enum { FORMAT = 1 };
 
 static const char *const method_names[] = {[SAFER_ADAPTIVE] = "adaptive", [SAFER_BINOMIAL] = "binomial",
-                                           [SAFER_HOEFFDING] = "hoeffding"};
+                                           [SAFER_HOEFFDING] = "hoeffding", [SAFER_IBP] = "ibp"};
+enum { METHODS = sizeof method_names / sizeof method_names[0] };
 
 static json_t *radius_json(size_t radius)
 {
@@ -68,6 +69,8 @@ uint64_t sf_data_hash(const safer_data *data)
 
 /* ----------------------------------------------------------- configuration */
 
+static const char *const sampling_members[] = {"n", "n0", "delta", "delta_text", "family_wise", "alpha", "seed"};
+
 json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                        const safer_certify_options *o)
 {
@@ -83,60 +86,62 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
                      (json_int_t)o->n0, "delta", o->delta, "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha,
                      "radius", radius_json(o->radius), "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
     if (model->random) json_object_set_new(json_object_get(config, "model"), "random", json_true());
+    /* Nothing is drawn: what speaks of draws would only mislead. */
+    for (size_t i = 0; o->method == SAFER_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
+        json_object_del(config, sampling_members[i]);
     return config;
+}
+
+/* The part of a configuration that samples need. */
+static int read_sampling(safer_certify_options *o, double *delta_text, json_t *config)
+{
+    json_int_t n = 0, n0 = 0, seed = 0;
+    if (json_unpack(config, "{s:I, s:I, s:F, s:F, s:b, s:F, s:I}", "n", &n, "n0", &n0, "delta", &o->delta, "delta_text", delta_text,
+                    "family_wise", &o->family_wise, "alpha", &o->alpha, "seed", &seed) != 0 || n < 1 || n0 < 1)
+        return -1;
+    o->n = (uint64_t)n;
+    o->n0 = (uint64_t)n0;
+    o->seed = (uint64_t)seed;
+    return 0;
 }
 
 safer_status sf_config_read(sf_config *out, json_t *config, const char *name, safer_error *error)
 {
     const char *method = "";
-    int format = 0, unlabelled = 0, family_wise = 0;
-    json_int_t n = 0, n0 = 0, seed = 0, texts = 0;
+    int format = 0, unlabelled = 0, m = 0;
+    json_int_t texts = 0;
     json_t *labels = NULL, *radius = NULL;
-    double delta_text = 0, delta = 0, alpha = 0;
     *out = (sf_config){.options = safer_certify_options_default()};
-    if (json_unpack(config, "{s:i, s:{s:I}, s:o, s:s, s:I, s:I, s:F, s:F, s:b, s:F, s:o, s:b, s:I}", "format", &format, "data", "texts",
-                    &texts, "labels", &labels, "method", &method, "n", &n, "n0", &n0, "delta", &delta, "delta_text", &delta_text,
-                    "family_wise", &family_wise, "alpha", &alpha, "radius", &radius, "unlabelled", &unlabelled, "seed", &seed) != 0)
+    safer_certify_options *o = &out->options;
+    if (json_unpack(config, "{s:i, s:{s:I}, s:o, s:s, s:o, s:b}", "format", &format, "data", "texts", &texts, "labels", &labels, "method",
+                    &method, "radius", &radius, "unlabelled", &unlabelled) != 0)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of a run", name);
     const char *arch = json_string_value(json_object_get(json_object_get(config, "model"), "arch"));
     out->remote = arch && (strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0 || strcmp(arch, "callback") == 0);
     out->random = json_is_true(json_object_get(json_object_get(config, "model"), "random"));
     if (format != FORMAT) return sf_fail(error, SAFER_INPUT, "%s, line 1: format %d, this program reads %d", name, format, FORMAT);
-    size_t asked;
-    if (read_radius(radius, &asked)) return sf_fail(error, SAFER_INPUT, "%s, line 1: a radius that is none", name);
-    int known = 0;
-    for (int m = SAFER_ADAPTIVE; m <= SAFER_HOEFFDING; m++)
-        if (strcmp(method, method_names[m]) == 0) {
-            out->method = (safer_method)m;
-            known = 1;
-        }
+    if (read_radius(radius, &o->radius)) return sf_fail(error, SAFER_INPUT, "%s, line 1: a radius that is none", name);
+    while (m < METHODS && strcmp(method, method_names[m]) != 0) m++;
+    o->method = (safer_method)m;
+    o->unlabelled = unlabelled;
+    out->delta = o->delta;
     out->labels = labels;
     out->classes = json_array_size(labels);
-    if (!known || out->classes < 2 || n < 1 || n0 < 1 || texts < 0)
+    if (m == METHODS || out->classes < 2 || texts < 0 || (o->method != SAFER_IBP && read_sampling(o, &out->delta, config)))
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of a run", name);
-    out->delta = delta_text;
-    out->n = (uint64_t)n;
-    out->n0 = (uint64_t)n0;
-    out->radius = asked;
+    out->method = o->method;
+    out->n = o->n;
+    out->n0 = o->n0;
+    out->radius = o->radius;
     out->texts = (size_t)texts;
     out->unlabelled = unlabelled;
-    safer_certify_options *o = &out->options;
-    o->method = out->method;
-    o->n = out->n;
-    o->n0 = out->n0;
-    o->delta = delta;
-    o->alpha = alpha;
-    o->family_wise = family_wise;
-    o->radius = asked;
-    o->unlabelled = unlabelled;
-    o->seed = (uint64_t)seed;
     safer_error inner = {0};
     safer_certify_options text_options = *o;
-    text_options.delta = delta_text;
-    if (sf_certify_check(o, &inner) != SAFER_OK || sf_certify_check(&text_options, &inner) != SAFER_OK)
+    text_options.delta = out->delta;
+    if (sf_certify_check(o, NULL, &inner) != SAFER_OK || sf_certify_check(&text_options, NULL, &inner) != SAFER_OK)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: %s", name, inner.message);
-    double expected = family_wise && texts ? delta / (double)texts : delta;
-    if (delta_text != expected) return sf_fail(error, SAFER_INPUT, "%s, line 1: delta_text does not follow from delta", name);
+    double expected = o->family_wise && texts ? o->delta / (double)texts : o->delta;
+    if (out->delta != expected) return sf_fail(error, SAFER_INPUT, "%s, line 1: delta_text does not follow from delta", name);
     return SAFER_OK;
 }
 
@@ -147,13 +152,37 @@ static json_t *label_json(const safer_model *model, int label)
     return label >= 0 && (size_t)label < model->classes ? json_string(model->labels[label]) : json_null();
 }
 
-json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_workspace *w)
+/* What sampling or enumeration found. */
+static void add_counts(json_t *record, const safer_certificate *c, const safer_workspace *w)
 {
     const safer_model *model = w->model;
-    json_t *counts = json_object(), *q_at = json_array(), *record = json_object();
+    json_t *counts = json_object(), *q_at = json_array();
     for (size_t k = 0; k < model->classes; k++)
         json_object_set_new(counts, model->labels[k], c->exact ? weight_json(w->tally.votes[k]) : json_integer((json_int_t)c->votes[k]));
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(q_at, json_real(c->q[r]));
+    json_object_set_new(record, "n", json_integer((json_int_t)c->n));
+    json_object_set_new(record, "counts", counts);
+    if (c->exact) json_object_set_new(record, "total", weight_json(w->tally.total));
+    json_object_set_new(record, "bound", json_real(c->bound));
+    json_object_set_new(record, "q", json_real(c->q[SAFER_RADII - 1]));
+    json_object_set_new(record, "q_at", q_at);
+    json_object_set_new(record, "q_radius", json_real(w->q_radius));
+    json_object_set_new(record, "q_next", json_real(w->q_next));
+}
+
+/* What interval bounds found: the target's lead over every other class. */
+static void add_margins(json_t *record, const safer_certificate *c, const safer_model *model)
+{
+    json_t *margins = json_object();
+    for (size_t k = 0; k < model->classes; k++)
+        if ((int)k != c->target) json_object_set_new(margins, model->labels[k], json_real(c->margins[k]));
+    json_object_set_new(record, "margins", margins);
+}
+
+json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_workspace *w)
+{
+    const safer_model *model = w->model;
+    json_t *record = json_object();
     json_object_set_new(record, "row", json_integer((json_int_t)row));
     json_object_set_new(record, "id", json_string(c->id));
     json_object_set_new(record, "label", label_json(model, c->label));
@@ -165,14 +194,8 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     json_object_set_new(record, "slots", json_integer((json_int_t)c->slots));
     json_object_set_new(record, "visible", json_integer((json_int_t)c->visible));
     json_object_set_new(record, "exact", json_boolean(c->exact));
-    json_object_set_new(record, "n", json_integer((json_int_t)c->n));
-    json_object_set_new(record, "counts", counts);
-    if (c->exact) json_object_set_new(record, "total", weight_json(w->tally.total));
-    json_object_set_new(record, "bound", json_real(c->bound));
-    json_object_set_new(record, "q", json_real(c->q[SAFER_RADII - 1]));
-    json_object_set_new(record, "q_at", q_at);
-    json_object_set_new(record, "q_radius", json_real(w->q_radius));
-    json_object_set_new(record, "q_next", json_real(w->q_next));
+    if (c->margins) add_margins(record, c, model);
+    else add_counts(record, c, w);
     json_object_set_new(record, "certified", json_boolean(c->certified));
     json_object_set_new(record, "radius", radius_json(c->radius));
     json_object_set_new(record, "queries", json_integer((json_int_t)c->queries));
@@ -308,10 +331,41 @@ safer_status sf_record_in_place(const json_t *record, const char *name, size_t l
                    (long long)json_integer_value(row));
 }
 
+/* The same for a record of bounds: NULL when it holds. */
+static const char *fault_of_margins(const json_t *record, const sf_config *config)
+{
+    int label, prediction, base, target, exact, certified, leads = 1;
+    json_int_t queries;
+    size_t radius;
+    json_t *labels[4], *margins, *radius_json_value;
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:o, s:o, s:o, s:o, s:b, s:o, s:b, s:o, s:I}", "label", &labels[0], "prediction",
+                    &labels[1], "base", &labels[2], "target", &labels[3], "exact", &exact, "margins", &margins, "certified", &certified,
+                    "radius", &radius_json_value, "queries", &queries) != 0 ||
+        label_index(config, labels[0], &label) || label_index(config, labels[1], &prediction) || label_index(config, labels[2], &base) ||
+        label_index(config, labels[3], &target) || target < 0 || read_radius(radius_json_value, &radius) ||
+        json_object_size(margins) != config->classes - 1)
+        return "not a record";
+    for (size_t k = 0; k < config->classes; k++) {
+        const json_t *margin = json_object_get(margins, json_string_value(json_array_get(config->labels, k)));
+        if ((int)k == target ? margin != NULL : !json_is_real(margin)) return "not a record";
+        leads &= (int)k == target || json_real_value(margin) > 0;
+    }
+    if (prediction != base) return "the prediction is not the model's answer";
+    if (target != (label >= 0 && !config->unlabelled ? label : prediction)) return "the certificate speaks of another class";
+    if (radius != (leads ? SAFER_ALL : 0)) return "the radius does not follow from the margins";
+    if (leads && base != target) return "the margins contradict the model's answer";
+    if (certified != leads) return "certified does not follow from the radius";
+    return !exact || queries != 0 ? "bounds need no queries" : NULL;
+}
+
 safer_status sf_record_recheck(const json_t *record, const sf_config *config, const char *name, size_t line,
                                safer_error *error)
 {
     parsed p;
+    if (config->method == SAFER_IBP) {
+        const char *wrong = fault_of_margins(record, config);
+        return wrong ? sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", name, line, wrong) : SAFER_OK;
+    }
     sf_tally tally = {0};
     uint64_t *votes = NULL;
     safer_status status = SAFER_OK;

@@ -4,7 +4,7 @@
  * with "check", the XXH64 of the rest (less "seconds"), seeded with the configuration's,
  * so that no edit goes unnoticed, and a record names its row, so that no line can be moved,
  * repeated or taken out. What was decided can be recomputed from what stands in
- * the record: counts, n, q and the configuration. */
+ * the record: counts, n, q and the configuration; with the method ibp: the margins. */
 #ifndef SF_CERTIFY_RECORD_H
 #define SF_CERTIFY_RECORD_H
 
@@ -19,7 +19,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
 /* What checking a record needs of the configuration. */
 typedef struct sf_config {
     safer_method method;
-    double delta; /* a text's */
+    double delta; /* a text's; like n and n0 of no meaning for ibp */
     uint64_t n, n0;
     size_t radius, texts;
     int unlabelled;

@@ -192,6 +192,10 @@ safer_status sf_cnn_net_new(sf_cnn_net **out, const sf_cnn_layout *layout, const
     return SAFER_OK;
 }
 
+const sf_cnn_layout *sf_cnn_net_layout(const sf_cnn_net *net) { return &net->layout; }
+const float *sf_cnn_net_parameters(const sf_cnn_net *net) { return net->parameters; }
+size_t sf_cnn_row_length(const sf_cnn_net *net) { return net->R; }
+
 /* ------------------------------------------------------------------ scales */
 
 typedef struct scaling {
@@ -299,8 +303,8 @@ const float *sf_cnn_scratch_logits(const sf_cnn_scratch *scratch) { return scrat
 
 /* ----------------------------------------------------------------- answers */
 
-/* The row of a word. The first who asks makes it; others wait until it is there. */
-static const int16_t *word_row(const sf_cnn_net *net, uint32_t word, sf_cnn_scratch *scratch)
+/* The first who asks for a row makes it; others wait until it is there. */
+const int16_t *sf_cnn_row(const sf_cnn_net *net, uint32_t word, sf_cnn_scratch *scratch)
 {
     int16_t *row = net->rows + (size_t)word * net->R;
     _Atomic unsigned char *state = &net->state[word];
@@ -333,12 +337,10 @@ static float dot16(const float *a, const float *b, size_t N)
     return lane[0];
 }
 
-/* From the pooled whole numbers of `count` windows to the class: the one place where a
- * text and a draw meet again. sums, tops: (groups, F). */
-static int answer(const sf_cnn_net *net, sf_cnn_scratch *scratch, const uint32_t *sums, const int16_t *tops, size_t count)
+/* scratch->features from the pooled whole numbers of `count` windows. sums, tops: (groups, F). */
+static void make_features(const sf_cnn_net *net, sf_cnn_scratch *scratch, const uint32_t *sums, const int16_t *tops, size_t count)
 {
-    const sf_cnn_layout *l = &net->layout;
-    const sf_cnn_shape *s = &l->shape;
+    const sf_cnn_shape *s = &net->layout.shape;
     const int64_t bias = s->convolution ? 0 : BOW_BIAS;
     for (size_t g = 0, p = 0; g < s->width_count; g++)
         for (size_t f = 0; f < s->filters; f++, p++) {
@@ -346,6 +348,13 @@ static int answer(const sf_cnn_net *net, sf_cnn_scratch *scratch, const uint32_t
                                     : (int64_t)sums[g * net->F + f] - bias * (int64_t)count;
             scratch->features[p] = count ? (float)((double)x * net->unit[p] / (double)(s->max_pool ? 1 : count)) : 0;
         }
+}
+
+/* From the features to the class: the one place where a text and a draw meet again. */
+static int answer(const sf_cnn_net *net, sf_cnn_scratch *scratch)
+{
+    const sf_cnn_layout *l = &net->layout;
+    const sf_cnn_shape *s = &l->shape;
     const float *inp = scratch->features;
     if (s->hidden) {
         sf_affine(scratch->hidden, scratch->features, net->hidden, net->hidden_bias, l->features, net->H, net->isa);
@@ -371,9 +380,10 @@ static void pool(const sf_cnn_net *net, sf_cnn_scratch *scratch, size_t b, size_
         sf_lookup_sum(scratch->sums + at, windows, rows, net->F, net->isa);
 }
 
-/* Pools the windows of a text whose words' rows are scratch->rows: windows begin..end-1,
- * which all have the taps first..first+taps-1 inside the text. */
-static void pool_range(const sf_cnn_net *net, sf_cnn_scratch *scratch, size_t g, size_t begin, size_t end, size_t first, size_t taps)
+/* Pools the windows begin..end-1 of a text, which all have the taps first..first+taps-1
+ * inside it. */
+static void pool_range(const sf_cnn_net *net, sf_cnn_scratch *scratch, const int16_t *const *rows, size_t g, size_t begin, size_t end,
+                       size_t first, size_t taps)
 {
     sf_term *term = scratch->terms;
     const group *at = &net->groups[g];
@@ -381,20 +391,16 @@ static void pool_range(const sf_cnn_net *net, sf_cnn_scratch *scratch, size_t g,
         for (size_t t = first; t < first + taps; t++)
             *term++ = (sf_term){(uint32_t)(i + t - SF_LEFT(at->width)), (uint32_t)(at->offset + t * net->F)};
     sf_windows windows = {net->bias + g * net->F, 0, scratch->terms, end - begin, taps};
-    pool(net, scratch, 0, g, &windows, scratch->rows);
+    pool(net, scratch, 0, g, &windows, rows);
 }
 
-safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids, size_t count,
-                                 sf_cnn_scratch *scratch, safer_error *error)
+safer_status sf_cnn_features(const float **features, const sf_cnn_net *net, const int16_t *const *rows, size_t count,
+                             sf_cnn_scratch *scratch, safer_error *error)
 {
     const sf_cnn_shape *s = &net->layout.shape;
     size_t widest = 0;
-    if (count > s->max_words) count = s->max_words;
     for (size_t g = 0; g < s->width_count; g++) widest = s->widths[g] > widest ? s->widths[g] : widest;
-    if (sf_grow(&scratch->rows, &scratch->row_capacity, count, sizeof *scratch->rows) ||
-        sf_grow(&scratch->terms, &scratch->term_capacity, count * widest, sizeof *scratch->terms))
-        return sf_fail_memory(error);
-    for (size_t i = 0; i < count; i++) scratch->rows[i] = word_row(net, ids[i], scratch);
+    if (sf_grow(&scratch->terms, &scratch->term_capacity, count * widest, sizeof *scratch->terms)) return sf_fail_memory(error);
     memset(scratch->sums, 0, s->width_count * net->F * sizeof *scratch->sums);
     memset(scratch->tops, 0, s->width_count * net->F * sizeof *scratch->tops);
     for (size_t g = 0; g < s->width_count; g++) {
@@ -403,19 +409,33 @@ safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_
             size_t first = i < left ? left - i : 0;
             size_t last = i + T - left > count ? count + left - i : T; /* one past */
             size_t end = first == 0 && last == T ? count - (T - 1 - left) : i + 1;
-            pool_range(net, scratch, g, i, end, first, last - first);
+            pool_range(net, scratch, rows, g, i, end, first, last - first);
             i = end;
         }
     }
-    *label = answer(net, scratch, scratch->sums, scratch->tops, count);
+    make_features(net, scratch, scratch->sums, scratch->tops, count);
+    *features = scratch->features;
+    return SAFER_OK;
+}
+
+safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids, size_t count,
+                                 sf_cnn_scratch *scratch, safer_error *error)
+{
+    const sf_cnn_shape *s = &net->layout.shape;
+    const float *features;
+    if (count > s->max_words) count = s->max_words;
+    if (sf_grow(&scratch->rows, &scratch->row_capacity, count, sizeof *scratch->rows)) return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++) scratch->rows[i] = sf_cnn_row(net, ids[i], scratch);
+    safer_status status = sf_cnn_features(&features, net, scratch->rows, count, scratch, error);
+    if (status != SAFER_OK) return status;
+    *label = answer(net, scratch);
     if (probabilities) sf_softmax_forward(probabilities, scratch->logits, s->classes);
     return SAFER_OK;
 }
 
 /* --------------------------------------------------------------- the model */
 
-/* The number of a word in the model's vocabulary: 0 when it is unknown. */
-static uint32_t number_of(const sf_cnn_model *model, const char *key, size_t length)
+uint32_t sf_cnn_number(const sf_cnn_model *model, const char *key, size_t length)
 {
     return sf_words_find(&model->words, key, length) + 1; /* SF_NONE + 1 is 0 */
 }
@@ -433,7 +453,7 @@ static safer_status classify(const safer_model *base, const sf_span *texts, size
         sf_word_reader_start(&s->reader, texts[i].bytes, texts[i].length);
         while (words < limit && (more = sf_word_reader_next(&s->reader, &word)) > 0) {
             if (sf_grow(&s->ids, &s->id_capacity, words + 1, sizeof *s->ids)) return sf_fail_memory(error);
-            s->ids[words++] = number_of(model, word.key, word.key_length);
+            s->ids[words++] = sf_cnn_number(model, word.key, word.key_length);
         }
         if (more < 0) return sf_fail_memory(error);
         safer_status status = sf_cnn_classify_ids(&labels[i], scores ? scores + i * base->classes : NULL, model->net, s->ids, words, s, error);
@@ -512,7 +532,7 @@ static safer_status gather_choices(prepared *p, const sf_cnn_model *model, const
                 goto no_memory;
             for (size_t i = 0; i < count; i++) {
                 uint32_t drawn = kernel->ids[kernel->offsets[row] + i], at = lexicon->words.offsets[drawn];
-                uint32_t word = number_of(model, lexicon->words.pool + at, lexicon->words.offsets[drawn + 1] - at - 1);
+                uint32_t word = sf_cnn_number(model, lexicon->words.pool + at, lexicon->words.offsets[drawn + 1] - at - 1);
                 if (place[word] == SF_NONE) {
                     place[word] = (uint32_t)rows;
                     members[rows++] = word;
@@ -523,7 +543,7 @@ static safer_status gather_choices(prepared *p, const sf_cnn_model *model, const
         p->first[s] = begin[row];
     }
     if (!(p->table = sf_alloc_aligned(rows * R, sizeof *p->table))) goto no_memory;
-    for (size_t i = 0; i < rows; i++) memcpy(p->table + i * R, word_row(net, members[i], scratch), R * sizeof *p->table);
+    for (size_t i = 0; i < rows; i++) memcpy(p->table + i * R, sf_cnn_row(net, members[i], scratch), R * sizeof *p->table);
     goto done;
 no_memory:
     status = sf_fail_memory(error);
@@ -623,7 +643,7 @@ static safer_status prepare(const safer_model *base, const safer_lexicon *lexico
     }
     for (size_t i = 0; i < p->words; i++) {
         const sf_text_word *w = &slots->words[i];
-        scratch->rows[i] = w->slot == SF_NONE ? word_row(net, number_of(model, slots->keys.bytes + w->key, w->key_length), scratch) : NULL;
+        scratch->rows[i] = w->slot == SF_NONE ? sf_cnn_row(net, sf_cnn_number(model, slots->keys.bytes + w->key, w->key_length), scratch) : NULL;
     }
     SF_TRY(gather_choices(p, model, lexicon, slots, scratch, error));
     SF_TRY(sort_windows(p, net, slots, scratch, error));
@@ -666,7 +686,10 @@ static safer_status sample(const safer_model *base, const void *pointer, const u
             memcpy(scratch->tops + b * GF, p->tops, GF * sizeof *p->tops);
         }
         pool_batch(p, net, scratch, samples);
-        for (size_t b = 0; b < samples; b++) labels[i + b] = answer(net, scratch, scratch->sums + b * GF, scratch->tops + b * GF, p->words);
+        for (size_t b = 0; b < samples; b++) {
+            make_features(net, scratch, scratch->sums + b * GF, scratch->tops + b * GF, p->words);
+            labels[i + b] = answer(net, scratch);
+        }
     }
     return SAFER_OK;
 }

@@ -75,6 +75,17 @@ const float *sf_cnn_scratch_logits(const sf_cnn_scratch *scratch);
 safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids, size_t count,
                                  sf_cnn_scratch *scratch, safer_error *error);
 
+/* The parts of an answer, for whoever wants to bound it. A word's row holds all its taps as
+ * whole numbers; the features (features) are those of a text whose `count` words (at most
+ * max_words) have these rows. Each is a rising function of every number of every row: sums,
+ * maxima and ReLU rise, and so does rounding. They live in the scratch until the next call. */
+const sf_cnn_layout *sf_cnn_net_layout(const sf_cnn_net *net);
+const float *sf_cnn_net_parameters(const sf_cnn_net *net);
+size_t sf_cnn_row_length(const sf_cnn_net *net);
+const int16_t *sf_cnn_row(const sf_cnn_net *net, uint32_t word, sf_cnn_scratch *scratch);
+safer_status sf_cnn_features(const float **features, const sf_cnn_net *net, const int16_t *const *rows, size_t count,
+                             sf_cnn_scratch *scratch, safer_error *error);
+
 /* ----------------------------------------------------- the model, its file */
 
 typedef struct sf_cnn_model {
@@ -86,6 +97,9 @@ typedef struct sf_cnn_model {
 
 extern const sf_model_class sf_bow_class, sf_cnn_class;
 void sf_cnn_model_free(sf_cnn_model *model);
+
+/* The number of a word (its key) in the model's vocabulary: 0 when it is unknown. */
+uint32_t sf_cnn_number(const sf_cnn_model *model, const char *key, size_t length);
 
 safer_status sf_cnn_save(const char *path, const sf_cnn_layout *layout, const float *parameters, const float *scale,
                          const sf_words *words, const char *labels, const char *trained_with, safer_error *error);

@@ -157,7 +157,7 @@ static safer_status start(trainer *t, safer_error *error)
     sf_cnn_shape shape = {0};
     size_t batch = (size_t)o->batch, words;
     SF_TRY(sf_train_split_make(&split, o, error));
-    SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon,
+    SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_DRAWN,
                           o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
                           (size_t)o->min_count, error));
     if (o->vectors) SF_TRY(read_vectors(&vectors, t, error));

@@ -101,7 +101,33 @@ static safer_status read_texts(reading *r, sf_texts *t, const safer_data *data, 
     return SAFER_OK;
 }
 
-static safer_status make_vocabulary(sf_textset *c, const reading *r, size_t min_count, safer_error *error)
+/* The word of the lexicon with this number. */
+static safer_status add_lexicon_word(sf_textset *c, uint32_t word, safer_error *error)
+{
+    const sf_words_view *words = &c->lexicon->words;
+    uint32_t at = words->offsets[word], end = words->offsets[word + 1] - 1, number;
+    return sf_words_add(&c->words, words->pool + at, end - at, &number, error);
+}
+
+/* What the lexicon lets happen to a word of it. */
+static safer_status add_substitutes(sf_textset *c, uint32_t word, sf_known known, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const safer_lexicon *l = c->lexicon;
+    uint32_t row = l->kernel.row_of[word];
+    if (known == SF_KNOW_SYNONYMS) {
+        SF_TRY(add_lexicon_word(c, word, error));
+        for (uint64_t k = l->synonym_offsets[word]; k < l->synonym_offsets[word + 1]; k++)
+            SF_TRY(add_lexicon_word(c, l->synonyms[k], error));
+    } else {
+        for (uint64_t k = l->kernel.offsets[row]; k < l->kernel.offsets[row + 1]; k++)
+            SF_TRY(add_lexicon_word(c, l->kernel.ids[k], error));
+    }
+done:
+    return status;
+}
+
+static safer_status make_vocabulary(sf_textset *c, const reading *r, sf_known known, size_t min_count, safer_error *error)
 {
     safer_status status = SAFER_OK;
     uint32_t number;
@@ -110,15 +136,8 @@ static safer_status make_vocabulary(sf_textset *c, const reading *r, size_t min_
             SF_TRY(sf_words_add(&c->words, sf_words_string(&r->seen, i), sf_words_length(&r->seen, i), &number, error));
     if (!c->lexicon) goto done;
     const sf_words_view *words = &c->lexicon->words;
-    const sf_kernel_view *kernel = &c->lexicon->kernel;
-    for (uint32_t i = 0; i < r->seen.count; i++) {
-        if (r->slot[i] == SF_NONE || r->counts[i] == 0) continue;
-        uint32_t row = kernel->row_of[r->slot[i]];
-        for (uint64_t k = kernel->offsets[row]; k < kernel->offsets[row + 1]; k++) {
-            uint32_t at = words->offsets[kernel->ids[k]], end = words->offsets[kernel->ids[k] + 1] - 1;
-            SF_TRY(sf_words_add(&c->words, words->pool + at, end - at, &number, error));
-        }
-    }
+    for (uint32_t i = 0; i < r->seen.count; i++)
+        if (r->slot[i] != SF_NONE && r->counts[i] > 0) SF_TRY(add_substitutes(c, r->slot[i], known, error));
     if (!(c->drawn = sf_alloc(words->count, sizeof *c->drawn))) {
         status = sf_fail_memory(error);
         goto done;
@@ -138,15 +157,15 @@ static void renumber(sf_texts *t, const sf_textset *c, const reading *r)
     }
 }
 
-safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, size_t max_words,
-                            size_t min_count, safer_error *error)
+safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, sf_known known,
+                             size_t max_words, size_t min_count, safer_error *error)
 {
     safer_status status;
     sf_textset c = {.lexicon = lexicon};
     reading r = {.lexicon = lexicon, .limit = max_words ? max_words : SIZE_MAX};
     SF_TRY(read_texts(&r, &c.fit, split->fit_data, split->fit, split->fit_count, 1, error));
     SF_TRY(read_texts(&r, &c.dev, split->dev_data, split->dev, split->dev_count, 0, error));
-    SF_TRY(make_vocabulary(&c, &r, min_count, error));
+    SF_TRY(make_vocabulary(&c, &r, known, min_count, error));
     renumber(&c.fit, &c, &r);
     renumber(&c.dev, &c, &r);
     *out = c;

@@ -26,11 +26,15 @@ typedef struct sf_textset {
     uint32_t *drawn;     /* (lexicon words): their numbers, 0 for unknown ones */
 } sf_textset;
 
+/* Which words of the lexicon a vocabulary takes in beside those of the texts, for every word
+ * that was seen: what can be drawn in its place, or the word and its synonyms. */
+typedef enum sf_known { SF_KNOW_DRAWN, SF_KNOW_SYNONYMS } sf_known;
+
 /* Reads both parts of the split, the first `max_words` of each text (0: all). The
  * vocabulary: words seen at least min_count times in the part that is learned from, and
- * all words that can be drawn in place of a word seen there. */
-safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, size_t max_words,
-                            size_t min_count, safer_error *error);
+ * words of the lexicon for all words seen there. */
+safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, sf_known known,
+                             size_t max_words, size_t min_count, safer_error *error);
 void sf_textset_free(sf_textset *corpus);
 
 /* Text `index` with a draw in every slot, as vocabulary numbers; returns how many. */

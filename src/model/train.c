@@ -20,6 +20,7 @@ safer_train_options safer_train_options_default(void)
         .dropout = SAFER_DEFAULT, .rate = SAFER_DEFAULT, .decay = SAFER_DEFAULT, .clip = SAFER_DEFAULT, .warmup = SAFER_DEFAULT,
         .batch = SAFER_DEFAULT, .epochs = SAFER_DEFAULT, .patience = SAFER_DEFAULT,
         .dim = 100, .widths = "3", .filters = 100, .hidden = 100, .min_count = 2,
+        .kappa = 0.8, .ramp = SAFER_DEFAULT, .margin = 10,
         .characters = 1014, .size = "small", .train_layers = "0", .precision = "bf16",
     };
 }
@@ -36,11 +37,12 @@ static safer_train_options resolve(const safer_train_options *options)
     static const struct { const char *arch; double dropout, rate, decay, clip, warmup; int batch, epochs, patience; } own[] = {
         {"charcnn", 0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
         {"bert", 0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
+        {"ibp", 0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0},
         {NULL, 0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
     };
     safer_train_options o = *options;
     int i = 0;
-    while (own[i].arch && strcmp(own[i].arch, o.arch) != 0) i++;
+    while (own[i].arch && strcmp(own[i].arch, o.defense ? "ibp" : o.arch) != 0) i++;
     struct { double *value, preferred; } real[] = {
         {&o.dropout, own[i].dropout}, {&o.rate, own[i].rate}, {&o.decay, own[i].decay}, {&o.clip, own[i].clip}, {&o.warmup, own[i].warmup}};
     struct { int *value, preferred; } whole[] = {{&o.batch, own[i].batch}, {&o.epochs, own[i].epochs}, {&o.patience, own[i].patience}};
@@ -49,6 +51,7 @@ static safer_train_options resolve(const safer_train_options *options)
         if (*real[k].value == SAFER_DEFAULT) *real[k].value = real[k].preferred;
     for (size_t k = 0; k < sizeof whole / sizeof whole[0]; k++)
         if (*whole[k].value == SAFER_DEFAULT) *whole[k].value = whole[k].preferred;
+    if (o.ramp == SAFER_DEFAULT) o.ramp = (int)((int64_t)o.epochs * 2 / 3);
     if (!o.pool && strcmp(o.arch, "bert") != 0) o.pool = "mean";
     return o;
 }
@@ -80,12 +83,14 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         {"patience", o->patience, 0, 100000},    {"max_words", o->max_words, 0, INT32_MAX},
         {"min_count", o->min_count, 1, INT32_MAX}, {"freeze", o->freeze, 0, 1},
         {"resume", o->resume, 0, 1},             {"characters", o->characters, 1, 1 << 20},
-        {"tokens", o->tokens, 0, 1 << 20},
+        {"tokens", o->tokens, 0, 1 << 20},       {"ramp", o->ramp, 0, 100000},
+        {"train_vectors", o->train_vectors, 0, 1},
     };
     /* Limits are part of the range unless `open` says otherwise. */
     const struct { const char *name; double value, low, high; int open_low, open_high; } real[] = {
         {"dropout", o->dropout, 0, 1, 0, 1}, {"rate", o->rate, 0, 10, 1, 0}, {"decay", o->decay, 0, 1, 0, 0},
-        {"clip", o->clip, 0, 1e9, 0, 0}, {"warmup", o->warmup, 0, 1, 0, 0},
+        {"clip", o->clip, 0, 1e9, 0, 0}, {"warmup", o->warmup, 0, 1, 0, 0}, {"kappa", o->kappa, 0, 1, 0, 0},
+        {"triplet", o->triplet, 0, 1e9, 0, 0}, {"margin", o->margin, 0, 1e9, 0, 0},
     };
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         if (whole[i].value < whole[i].low || whole[i].value > whole[i].high)
@@ -119,6 +124,30 @@ static safer_status check_strings(const safer_train_options *o, safer_error *err
                        o->train_layers ? o->train_layers : "(none)");
     if (bert && !o->encoder)
         return sf_fail(error, SAFER_INVALID, "encoder is not given: bert starts from a pretrained encoder");
+    return SAFER_OK;
+}
+
+/* What a defense needs, and what only a defense can use. */
+static safer_status check_defense(const safer_train_options *o, safer_error *error)
+{
+    int cnn = strcmp(o->arch, "cnn") == 0;
+    if (!o->defense) {
+        if (o->triplet > 0) return sf_fail(error, SAFER_INVALID, "triplet is %g: only training by a defense has that loss", o->triplet);
+        if (o->train_vectors) return sf_fail(error, SAFER_INVALID, "train_vectors is for a defense; otherwise vectors are trained unless freeze is set");
+        return SAFER_OK;
+    }
+    if (strcmp(o->defense, "ibp-jia") != 0 && strcmp(o->defense, "ibp-huang") != 0)
+        return sf_fail(error, SAFER_INVALID, "defense is \"%s\"; it must be ibp-jia or ibp-huang", o->defense);
+    if (!cnn && strcmp(o->arch, "bow") != 0)
+        return sf_fail(error, SAFER_INVALID, "defense is \"%s\", which is for bow and cnn, not %s", o->defense, o->arch);
+    if (!o->lexicon) return sf_fail(error, SAFER_INVALID, "lexicon is not given: a defense needs to know the synonyms");
+    if (strcmp(o->pool, "mean") != 0) return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; with a defense it must be mean", o->pool);
+    if (o->hidden < 1) return sf_fail(error, SAFER_INVALID, "hidden is 0; with a defense it must be at least 1");
+    if (cnn && strchr(o->widths, ',')) return sf_fail(error, SAFER_INVALID, "widths is \"%s\"; with a defense it must be one number", o->widths);
+    if (o->freeze && o->train_vectors) return sf_fail(error, SAFER_INVALID, "freeze and train_vectors contradict each other");
+    if (o->triplet > 0 && strcmp(o->defense, "ibp-huang") == 0 && (o->freeze || (o->vectors && !o->train_vectors)))
+        return sf_fail(error, SAFER_INVALID, "triplet is %g, but after Huang nothing can pull frozen word vectors together; set train_vectors",
+                       o->triplet);
     return SAFER_OK;
 }
 
@@ -184,7 +213,9 @@ safer_status safer_train(const char *output, const safer_train_options *options,
     safer_train_options resolved = resolve(options);
     SF_TRY(check_strings(&resolved, error));
     SF_TRY(check_numbers(&resolved, error));
+    SF_TRY(check_defense(&resolved, error));
     SF_TRY(check_data(&resolved, error));
+    if (resolved.defense) train = sf_ibp_train;
     status = train(output, &resolved, report ? report : &unused, error);
 done:
     return status;
@@ -275,7 +306,10 @@ char *sf_train_provenance_json(const safer_train_options *options)
     sf_buffer out = {0};
     char *kernel = NULL;
     int failed;
-    if (options->lexicon) {
+    if (options->defense) { /* no kernel: it learned from the synonyms */
+        failed = sf_buffer_format(&out, "{\"lexicon\":\"%016" PRIx64 "\",\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"}",
+                                  sf_lexicon_hash(options->lexicon), options->seed, options->defense);
+    } else if (options->lexicon) {
         json_t *name = json_string(options->lexicon->kernel_name);
         kernel = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
         json_decref(name);

@@ -15,6 +15,10 @@ safer_status sf_charcnn_train(const char *output, const safer_train_options *opt
 safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report,
                            safer_error *error);
 
+/* bow and cnn with a defense: what the room ibp, which knows this one, does for training. */
+safer_status sf_ibp_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                          safer_error *error);
+
 /* The option as a number; SIZE_MAX: all. */
 size_t sf_train_layers(const safer_train_options *options);
 

@@ -1,0 +1,240 @@
+/* Bounds of a classifier's margins over all substitutions.
+ *
+ * What is bounded is the program that answers (model/cnn.c), not an ideal network:
+ *
+ *   1. A word's row is whole numbers. The box of a position is their minimum and maximum
+ *      over the word and its synonyms: exact.
+ *   2. The features of a text rise with every number of every row. Sums of whole numbers
+ *      are exact; the ReLU, and the one rounded multiplication and division behind them,
+ *      rise too. So the features of the lowest rows are the lowest features, to the bit.
+ *      This is the interval after the first affine layer with all vertices pushed through
+ *      it exactly, tap by tap; it is at least as tight as the interval before it.
+ *   3. A hidden unit is bias + x0*w0 + x1*w1 + ..., rounded to float after every operation,
+ *      always in this order. Rounding to nearest never reverses an order, so the unit rises
+ *      with x where w >= 0 and falls where w < 0: the same loop, fed with the end of each
+ *      interval that suits the sign, computes the extreme value of the program itself. Its
+ *      error needs no bounding: it is the program's own. ReLU rises.
+ *   4. A margin is logit[y] - logit[c], two sums with inputs in common; bounding each alone
+ *      would lose much. Here the real number
+ *          (b_y - b_c) + sum of the least (w_y - w_c) * h over h in [low, high]
+ *      is computed in double, and two errors are taken off: that of the program's logits,
+ *      at most gamma(k, 2^-24) * A + k * 2^-148, where A bounds |b| + sum |w h| of both and k
+ *      the roundings that a term can meet (gamma(k, u) = k u / (1 - k u), Higham 2002,
+ *      lemma 3.1; the last summand is for products that underflow), and that of this
+ *      computation, at most gamma(k, 2^-53) * A. Both are tiny beside margins that matter.
+ *
+ * No operation here is fused (the build says -ffp-contract=off). */
+#include "ibp/ibp.h"
+
+#include "base/memory.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+struct sf_ibp_scratch {
+    sf_cnn_scratch *cnn;
+    int16_t *boxes;                          /* (positions, 2, row length): low, high; aligned as rows are */
+    const int16_t **low_rows, **high_rows;   /* (positions) */
+    float *low_features, *high_features;     /* (features) */
+    float *low_hidden, *high_hidden;         /* (hidden) */
+    uint32_t *ids;                           /* of a text's choices */
+    size_t *begin;
+    size_t box_capacity, low_row_capacity, high_row_capacity, id_capacity, begin_capacity;
+};
+
+void sf_ibp_scratch_free(sf_ibp_scratch *s)
+{
+    if (!s) return;
+    sf_cnn_scratch_free(s->cnn);
+    free(s->boxes);
+    free(s->low_rows);
+    free(s->high_rows);
+    free(s->low_features);
+    free(s->high_features);
+    free(s->low_hidden);
+    free(s->high_hidden);
+    free(s->ids);
+    free(s->begin);
+    free(s);
+}
+
+static safer_status scratch_new(sf_ibp_scratch **out, const sf_cnn_net *net, safer_error *error)
+{
+    const sf_cnn_layout *l = sf_cnn_net_layout(net);
+    safer_status status = SAFER_OK;
+    sf_ibp_scratch *s = sf_calloc(1, sizeof *s);
+    if (!s) return sf_fail_memory(error);
+    SF_TRY(sf_cnn_scratch_new(net, &s->cnn, error));
+    s->low_features = sf_alloc(l->features, sizeof *s->low_features);
+    s->high_features = sf_alloc(l->features, sizeof *s->high_features);
+    s->low_hidden = sf_alloc(l->shape.hidden, sizeof *s->low_hidden);
+    s->high_hidden = sf_alloc(l->shape.hidden, sizeof *s->high_hidden);
+    if (!s->low_features || !s->high_features || !s->low_hidden || !s->high_hidden) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    *out = s;
+    s = NULL;
+done:
+    sf_ibp_scratch_free(s);
+    return status;
+}
+
+/* ---------------------------------------------------------------------- rows */
+
+static void widen(int16_t *low, int16_t *high, const int16_t *row, size_t R)
+{
+    for (size_t r = 0; r < R; r++) {
+        low[r] = row[r] < low[r] ? row[r] : low[r];
+        high[r] = row[r] > high[r] ? row[r] : high[r];
+    }
+}
+
+/* Room for the boxes of `count` positions; what was there is lost. */
+static int make_boxes(sf_ibp_scratch *s, size_t count, size_t R)
+{
+    size_t need = count * 2 * R;
+    if (need <= s->box_capacity) return 0;
+    free(s->boxes);
+    s->boxes = sf_alloc_aligned(need, sizeof *s->boxes);
+    s->box_capacity = s->boxes ? need : 0;
+    return s->boxes ? 0 : -1;
+}
+
+/* Steps 1 and 2. */
+static safer_status bound_features(sf_ibp_scratch *s, const sf_cnn_net *net, const sf_ibp_choices *text, size_t count, safer_error *error)
+{
+    size_t R = sf_cnn_row_length(net), F = sf_cnn_net_layout(net)->features;
+    const float *features;
+    if (make_boxes(s, count, R) || sf_grow(&s->low_rows, &s->low_row_capacity, count, sizeof *s->low_rows) ||
+        sf_grow(&s->high_rows, &s->high_row_capacity, count, sizeof *s->high_rows))
+        return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t *id = text->ids + text->begin[i], *end = text->ids + text->begin[i + 1];
+        s->low_rows[i] = s->high_rows[i] = sf_cnn_row(net, *id, s->cnn);
+        if (end - id == 1) continue; /* nothing to copy */
+        int16_t *low = s->boxes + i * 2 * R, *high = low + R;
+        memcpy(low, s->low_rows[i], R * sizeof *low);
+        memcpy(high, s->high_rows[i], R * sizeof *high);
+        while (++id < end) widen(low, high, sf_cnn_row(net, *id, s->cnn), R);
+        s->low_rows[i] = low;
+        s->high_rows[i] = high;
+    }
+    safer_status status = sf_cnn_features(&features, net, s->low_rows, count, s->cnn, error);
+    if (status != SAFER_OK) return status;
+    memcpy(s->low_features, features, F * sizeof *features);
+    status = sf_cnn_features(&features, net, s->high_rows, count, s->cnn, error);
+    if (status == SAFER_OK) memcpy(s->high_features, features, F * sizeof *features);
+    return status;
+}
+
+/* -------------------------------------------------------------------- layers */
+
+/* Step 3: the ends of one hidden unit. */
+static void bound_unit(float *low, float *high, const float *low_inputs, const float *high_inputs, const float *weight, float bias, size_t C)
+{
+    float least = bias, most = bias;
+    for (size_t c = 0; c < C; c++) {
+        least += (weight[c] >= 0 ? low_inputs[c] : high_inputs[c]) * weight[c];
+        most += (weight[c] >= 0 ? high_inputs[c] : low_inputs[c]) * weight[c];
+    }
+    int finite = isfinite(least) && isfinite(most); /* then so is everything between them */
+    *low = !finite ? NAN : least > 0 ? least : 0;
+    *high = !finite ? NAN : most > 0 ? most : 0;
+}
+
+/* Step 4: the lead of class y over class c. */
+static double bound_margin(const sf_cnn_layout *l, const float *parameters, size_t y, size_t c, const float *low, const float *high)
+{
+    const float *own = parameters + l->output_weight + y * l->inputs, *other = parameters + l->output_weight + c * l->inputs;
+    double own_bias = (double)parameters[l->output_bias + y], other_bias = (double)parameters[l->output_bias + c];
+    double k = (double)l->inputs + 8, program = k * 0x1p-24 / (1 - k * 0x1p-24), here = k * 0x1p-53 / (1 - k * 0x1p-53);
+    double sum = own_bias - other_bias, size = fabs(own_bias) + fabs(other_bias);
+    for (size_t i = 0; i < l->inputs; i++) {
+        double weight = (double)own[i] - (double)other[i], a = (double)low[i], b = (double)high[i];
+        double largest = fabs(a) > fabs(b) ? fabs(a) : fabs(b);
+        sum += weight * (weight >= 0 ? a : b);
+        size += (fabs((double)own[i]) + fabs((double)other[i])) * largest;
+    }
+    /* `size` itself was rounded, by less than a part in 2^30: so is the factor in front. */
+    double margin = sum - ((program + here) * size * (1 + 0x1p-30) + k * 0x1p-147);
+    return size < 1e38 ? nextafter(margin, -DBL_MAX) : -DBL_MAX; /* beyond, or NaN: floats may overflow */
+}
+
+safer_status sf_ibp_bound(double *margins, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target, sf_ibp_scratch **scratch,
+                          safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_cnn_layout *l = sf_cnn_net_layout(net);
+    const float *parameters = sf_cnn_net_parameters(net);
+    size_t H = l->shape.hidden, P = l->features, count = text->count;
+    if (count > l->shape.max_words) count = l->shape.max_words;
+    if (!*scratch) SF_TRY(scratch_new(scratch, net, error));
+    sf_ibp_scratch *s = *scratch;
+    SF_TRY(bound_features(s, net, text, count, error));
+    for (size_t h = 0; h < H; h++)
+        bound_unit(&s->low_hidden[h], &s->high_hidden[h], s->low_features, s->high_features, parameters + l->hidden_weight + h * P,
+                   parameters[l->hidden_bias + h], P);
+    for (size_t c = 0; c < l->shape.classes; c++)
+        margins[c] = c == target ? 0 : bound_margin(l, parameters, target, c, H ? s->low_hidden : s->low_features,
+                                                    H ? s->high_hidden : s->high_features);
+done:
+    return status;
+}
+
+int sf_ibp_certifies(const double *margins, size_t classes, size_t target)
+{
+    for (size_t c = 0; c < classes; c++)
+        if (c != target && !(margins[c] > 0)) return 0;
+    return 1;
+}
+
+/* --------------------------------------------------------------------- texts */
+
+safer_status sf_ibp_check(const safer_model *model, safer_error *error)
+{
+    if (model->class == &sf_bow_class || model->class == &sf_cnn_class) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "method ibp looks into the model, which must be bow or cnn; this one is %s", model->class->arch);
+}
+
+static size_t words_read(const safer_model *model, const sf_slots *slots)
+{
+    size_t limit = sf_cnn_net_layout(((const sf_cnn_model *)model)->net)->shape.max_words;
+    return slots->word_count < limit ? slots->word_count : limit;
+}
+
+size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots)
+{
+    size_t visible = 0, words = words_read(model, slots);
+    while (visible < slots->slot_count && slots->slots[visible] < words) visible++;
+    return visible;
+}
+
+safer_status sf_ibp_margins(double *margins, const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots, size_t target,
+                            sf_ibp_scratch **scratch, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_cnn_model *model = (const sf_cnn_model *)base;
+    size_t words = words_read(base, slots), count = 0;
+    if (!*scratch) SF_TRY(scratch_new(scratch, model->net, error));
+    sf_ibp_scratch *s = *scratch;
+    if (sf_grow(&s->begin, &s->begin_capacity, words + 1, sizeof *s->begin)) return sf_fail_memory(error);
+    for (size_t i = 0; i < words; i++) {
+        const sf_text_word *w = &slots->words[i];
+        uint64_t first = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word];
+        uint64_t end = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word + 1];
+        if (sf_grow(&s->ids, &s->id_capacity, count + 1 + (size_t)(end - first), sizeof *s->ids)) return sf_fail_memory(error);
+        s->begin[i] = count;
+        s->ids[count++] = sf_cnn_number(model, slots->keys.bytes + w->key, w->key_length);
+        for (; first < end; first++) { /* a synonym that the model does not know is read as the unknown word */
+            uint32_t at = lexicon->words.offsets[lexicon->synonyms[first]], stop = lexicon->words.offsets[lexicon->synonyms[first] + 1];
+            s->ids[count++] = sf_cnn_number(model, lexicon->words.pool + at, stop - at - 1);
+        }
+    }
+    s->begin[words] = count;
+    sf_ibp_choices text = {s->ids, s->begin, words};
+    status = sf_ibp_bound(margins, model->net, &text, target, scratch, error);
+done:
+    return status;
+}

@@ -1,0 +1,150 @@
+/* Interval bound propagation: what a `bow` or `cnn` classifier can answer at most and at
+ * least when every word may be any of its synonyms, and training that keeps the two close.
+ *
+ * Bounds (bounds.c). The box of a text is, for every position and every number of a word's
+ * row, the smallest and the largest among the word and its synonyms; pushed through the
+ * layers it bounds by how much a class leads. It is a statement about the program that
+ * answers, rounding included; bounds.c says why.
+ *
+ * Training (step.c, train.c). Two ways to take the first interval, after
+ *   - Jia, Raghunathan, Goeksel and Liang 2019 (`ibp-jia`): a linear layer with ReLU is
+ *     applied word by word, and the interval is taken of its outputs;
+ *   - Huang et al. 2019 (`ibp-huang`): the word vectors of all synonyms are pushed exactly
+ *     through the first affine layer, and the interval is taken of what comes out, tap by
+ *     tap of a convolution.
+ * The loss of a text is (1 - kappa) * its cross entropy + kappa * the cross entropy of the
+ * worst margins. While kappa rises, the box is shrunk to the share eps around the word.
+ *
+ * What is trained is written as an ordinary `bow` or `cnn` model: the word-wise layer is a
+ * function of the word alone, so its outputs take the place of the word vectors, and in a
+ * `bow` after Huang so does the first affine layer's product. A model file therefore knows
+ * nothing of how it was trained, and its bounds are at least as tight as those trained on. */
+#ifndef SF_IBP_IBP_H
+#define SF_IBP_IBP_H
+
+#include "model/cnn.h"
+
+/* ------------------------------------------------------------------- bounds */
+
+/* Position i may hold any of the words ids[begin[i]] .. ids[begin[i+1]-1], numbers of the
+ * model's vocabulary, at least one. */
+typedef struct sf_ibp_choices {
+    const uint32_t *ids;
+    const size_t *begin; /* (count+1) */
+    size_t count;
+} sf_ibp_choices;
+
+/* Working memory of one thread; NULL, or what an earlier call left. */
+typedef struct sf_ibp_scratch sf_ibp_scratch;
+void sf_ibp_scratch_free(sf_ibp_scratch *scratch);
+
+/* margins[c] (classes) is at most logit[target] - logit[c], as the program computes them,
+ * for every way to choose; 0 for the target itself. Whatever cannot be bounded is -DBL_MAX. */
+safer_status sf_ibp_bound(double *margins, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target, sf_ibp_scratch **scratch,
+                          safer_error *error);
+
+/* The same for a text and everything that the lexicon's synonyms can make of it. The model
+ * must pass sf_ibp_check. */
+safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
+                            size_t target, sf_ibp_scratch **scratch, safer_error *error);
+
+/* SAFER_INVALID for a model that cannot be looked into. */
+safer_status sf_ibp_check(const safer_model *model, safer_error *error);
+
+/* How many of the slots the model can see. */
+size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots);
+
+/* Whether margins of this kind certify the target: every other class is behind. */
+int sf_ibp_certifies(const double *margins, size_t classes, size_t target);
+
+/* --------------------------------------------------------------- the network */
+
+typedef struct sf_ibp_shape {
+    int convolution;   /* cnn; 0: bow */
+    int wordwise;      /* after Jia; 0: after Huang */
+    size_t vocabulary; /* with the unknown word, number 0 */
+    size_t dim;        /* of the word vectors */
+    size_t inner;      /* outputs of the word-wise layer; 0 without one */
+    size_t width;      /* of the convolution; 1 for bow */
+    size_t filters;    /* of the convolution */
+    size_t hidden;
+    size_t classes;
+    size_t max_words;
+} sf_ibp_shape;
+
+/* Where each tensor lies in the one array of parameters; the word vectors come first. */
+typedef struct sf_ibp_layout {
+    sf_ibp_shape shape;
+    size_t embedding;                  /* (vocabulary, dim) */
+    size_t word_weight, word_bias;     /* (inner, dim), (inner): Jia */
+    size_t conv_weight, conv_bias;     /* (width, filters, inner or dim), (filters): cnn */
+    size_t hidden_weight, hidden_bias; /* (hidden, features or dim), (hidden) */
+    size_t output_weight, output_bias; /* (classes, hidden), (classes) */
+    size_t size;
+    size_t first;    /* the matrix that word vectors are multiplied by: (hull, dim) */
+    size_t hull;     /* Q: numbers of a word that the interval is taken of */
+    size_t row;      /* R: what a word contributes to the windows: width * features */
+    size_t features; /* F: of a text, after the mean */
+    int pooled_hidden; /* bow after Huang: the features are the hidden layer, before its bias */
+} sf_ibp_layout;
+
+void sf_ibp_layout_make(sf_ibp_layout *out, const sf_ibp_shape *shape);
+
+/* Random weights as PyTorch's, biases 0; the word vectors are left alone. */
+void sf_ibp_first_weights(float *parameters, const sf_ibp_layout *layout, uint64_t seed);
+
+/* The same network as an ordinary model: its layout, and its parameters (out->size). */
+void sf_ibp_fold_layout(sf_cnn_layout *out, const sf_ibp_layout *layout);
+void sf_ibp_fold(float *folded, const sf_ibp_layout *layout, const float *parameters, int threads);
+
+/* ------------------------------------------------------------------ one step */
+
+/* Synonym sets. A text is a list of items: an item below the vocabulary's size is a word
+ * that stays; item vocabulary + k may be any word of set k, whose first is the word itself. */
+typedef struct sf_ibp_sets {
+    uint32_t *members;
+    size_t *offsets; /* (count+1) */
+    size_t count;
+} sf_ibp_sets;
+
+typedef struct sf_ibp_batch {
+    const uint32_t *items; /* (offsets[count]) */
+    const size_t *offsets; /* (count+1) */
+    const int *labels;     /* (count) */
+    size_t count;
+} sf_ibp_batch;
+
+typedef struct sf_ibp_options {
+    double rate, decay, clip; /* Adam; decay is added to the gradient; clip 0: any length */
+    float dropout;
+    int freeze;               /* the word vectors stay as they are */
+    double triplet, margin;   /* weight of the triplet loss, 0: none; how far apart other words should be */
+    int threads;
+    uint64_t seed;            /* of dropout masks and of the triplets' other words */
+} sf_ibp_options;
+
+typedef struct sf_ibp_step sf_ibp_step;
+
+/* For batches of up to so many words in all; the sets are borrowed. */
+safer_status sf_ibp_step_new(sf_ibp_step **out, const sf_ibp_layout *layout, const sf_ibp_sets *sets, const sf_ibp_options *options,
+                             size_t words, safer_error *error);
+void sf_ibp_step_free(sf_ibp_step *step);
+
+/* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1 and
+ * chooses the dropout masks. Bits do not depend on threads. */
+safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *step, const float *parameters, const sf_ibp_batch *batch, double kappa,
+                                  double eps, uint64_t number, safer_error *error);
+
+/* Applies it. The moments are those of all parameters or, when the word vectors are frozen,
+ * of those behind them. Of the word vectors only those of the batch move. */
+void sf_ibp_step_update(sf_ibp_step *step, float *parameters, float *means, float *variances, uint64_t number);
+
+/* For tests and benchmarks: the gradient (layout->size) in full; the texts' logits (texts,
+ * classes) and worst margins, upper bounds of logit[c] - logit[label] (texts, classes). */
+void sf_ibp_step_read(float *gradient, const sf_ibp_step *step);
+const float *sf_ibp_step_logits(const sf_ibp_step *step);
+const float *sf_ibp_step_worst(const sf_ibp_step *step);
+/* Multiplications and additions of the step's matrix products. */
+double sf_ibp_step_work(const sf_ibp_step *step);
+
+#endif

@@ -1,0 +1,290 @@
+/* Interval bounds: gradients against finite differences of a naive reference in double;
+ * bounds against all substitutions, and against long double; training. */
+#define _GNU_SOURCE
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "ibp/ibp.h"
+#include "support.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t state = 7;
+
+static uint32_t below(uint32_t bound)
+{
+    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)((state >> 33) % bound);
+}
+
+static float noise(void) { return (float)((double)below(1u << 24) / (1 << 23) - 1); }
+
+/* ------------------------------------------------------------ the reference */
+
+enum { V = 14, D = 5, SETS = 4, TEXTS = 3, WORDS = 15, MOST = 400 };
+
+/* Sets 0..3; items V+k. Set 3 holds the unknown word. */
+static uint32_t members[] = {1, 2, 3, 4, 5, 2, 1, 3, 7, 0};
+static size_t set_offsets[] = {0, 3, 5, 8, 10};
+static sf_ibp_sets sets = {members, set_offsets, SETS};
+static uint32_t items[WORDS] = {V, 9, V + 1, 10, V + 2, V, 11, V + 3, 0, V + 1, 12, 13, V + 2, 8, 1};
+static const size_t offsets[TEXTS + 1] = {0, 6, 7, WORDS};
+static const int labels[TEXTS] = {1, 0, 2};
+static const sf_ibp_batch batch = {items, offsets, labels, TEXTS};
+
+typedef struct reference {
+    sf_ibp_layout l;
+    double kappa, eps, triplet, margin;
+    int on_vectors;
+    uint32_t others[8];
+} reference;
+
+static double relu(double x) { return x > 0 ? x : 0; }
+
+/* What the interval is taken of: all hull numbers of a word. */
+static void transform(double *out, const reference *r, const double *p, uint32_t word)
+{
+    const sf_ibp_layout *l = &r->l;
+    for (size_t q = 0; q < l->hull; q++) {
+        out[q] = l->shape.wordwise ? p[l->word_bias + q] : 0;
+        for (size_t d = 0; d < D; d++) out[q] += p[l->first + q * D + d] * p[word * D + d];
+    }
+}
+
+/* The interval of an item, shrunk, and activated after Jia. */
+static void item_interval(double *value, double *low, double *high, const reference *r, const double *p, uint32_t item)
+{
+    const sf_ibp_layout *l = &r->l;
+    double pre[64];
+    uint32_t own = item < V ? item : members[set_offsets[item - V]];
+    transform(value, r, p, own);
+    memcpy(low, value, l->hull * sizeof *low);
+    memcpy(high, value, l->hull * sizeof *high);
+    for (size_t m = item < V ? 0 : set_offsets[item - V]; item >= V && m < set_offsets[item - V + 1]; m++) {
+        transform(pre, r, p, members[m]);
+        for (size_t q = 0; q < l->hull; q++) {
+            low[q] = fmin(low[q], pre[q]);
+            high[q] = fmax(high[q], pre[q]);
+        }
+    }
+    for (size_t q = 0; q < l->hull; q++) {
+        low[q] = value[q] + r->eps * (low[q] - value[q]);
+        high[q] = value[q] + r->eps * (high[q] - value[q]);
+        if (!l->shape.wordwise) continue;
+        low[q] = relu(low[q]);
+        high[q] = relu(high[q]);
+        value[q] = relu(value[q]);
+    }
+}
+
+/* low, high (outputs) of W x + b for x within [low, high] (inputs). */
+static void affine(double *out_low, double *out_high, const double *weight, const double *bias, const double *low, const double *high,
+                   size_t inputs, size_t outputs)
+{
+    for (size_t o = 0; o < outputs; o++) {
+        out_low[o] = out_high[o] = bias ? bias[o] : 0;
+        for (size_t i = 0; i < inputs; i++) {
+            double w = weight[o * inputs + i];
+            out_low[o] += w >= 0 ? w * low[i] : w * high[i];
+            out_high[o] += w >= 0 ? w * high[i] : w * low[i];
+        }
+    }
+}
+
+/* The hidden layer of a text, as an interval: `run` 0: of the text itself, 1: of the box. */
+static void hidden_interval(double *hidden_low, double *hidden_high, const reference *r, const double *p, size_t text, int run)
+{
+    const sf_ibp_layout *l = &r->l;
+    size_t N = offsets[text + 1] - offsets[text], T = l->shape.width, F = l->features, Q = l->hull, H = l->shape.hidden;
+    double low_sum[64] = {0}, high_sum[64] = {0};
+    for (size_t i = 0; i < N; i++) {
+        double window_low[64], window_high[64];
+        for (size_t f = 0; f < F; f++) window_low[f] = window_high[f] = l->shape.convolution ? p[l->conv_bias + f] : 0;
+        for (size_t t = 0; t < T; t++) {
+            double value[64], low[64], high[64], tap_low[64], tap_high[64];
+            if (i + t < (T - 1) / 2 || i + t - (T - 1) / 2 >= N) continue;
+            item_interval(value, low, high, r, p, items[offsets[text] + i + t - (T - 1) / 2]);
+            if (!run) memcpy(low, value, sizeof low), memcpy(high, value, sizeof high);
+            if (l->shape.wordwise && l->shape.convolution) {
+                affine(tap_low, tap_high, p + l->conv_weight + t * F * Q, NULL, low, high, Q, F);
+            } else {
+                memcpy(tap_low, low + (l->shape.convolution ? t * F : 0), F * sizeof *low);
+                memcpy(tap_high, high + (l->shape.convolution ? t * F : 0), F * sizeof *high);
+            }
+            for (size_t f = 0; f < F; f++) window_low[f] += tap_low[f], window_high[f] += tap_high[f];
+        }
+        for (size_t f = 0; f < F; f++) {
+            low_sum[f] += (l->shape.convolution ? relu(window_low[f]) : window_low[f]) / (double)N;
+            high_sum[f] += (l->shape.convolution ? relu(window_high[f]) : window_high[f]) / (double)N;
+        }
+    }
+    if (l->pooled_hidden)
+        for (size_t h = 0; h < H; h++) hidden_low[h] = low_sum[h] + p[l->hidden_bias + h], hidden_high[h] = high_sum[h] + p[l->hidden_bias + h];
+    else
+        affine(hidden_low, hidden_high, p + l->hidden_weight, p + l->hidden_bias, low_sum, high_sum, F, H);
+    for (size_t h = 0; h < H; h++) hidden_low[h] = relu(hidden_low[h]), hidden_high[h] = relu(hidden_high[h]);
+}
+
+/* Upper bounds of logit[k] - logit[y], or with run 0 that difference itself. */
+static void worst_margins(double *out, const reference *r, const double *p, size_t text, int run)
+{
+    const sf_ibp_layout *l = &r->l;
+    size_t H = l->shape.hidden, y = (size_t)labels[text];
+    double low[64], high[64];
+    hidden_interval(low, high, r, p, text, run);
+    for (size_t k = 0; k < l->shape.classes; k++) {
+        out[k] = p[l->output_bias + k] - p[l->output_bias + y];
+        for (size_t h = 0; h < H; h++) {
+            double w = p[l->output_weight + k * H + h] - p[l->output_weight + y * H + h];
+            out[k] += w >= 0 ? w * high[h] : w * low[h];
+        }
+    }
+}
+
+static double cross_entropy(const double *margins, size_t K)
+{
+    double sum = 0;
+    for (size_t k = 0; k < K; k++) sum += exp(margins[k]);
+    return log(sum);
+}
+
+static void triplet_vector(double *out, const reference *r, const double *p, uint32_t word)
+{
+    if (r->on_vectors) memcpy(out, p + word * D, D * sizeof *out);
+    else transform(out, r, p, word);
+}
+
+static double triplet_loss(const reference *r, const double *p)
+{
+    double sum = 0;
+    size_t C = r->on_vectors ? D : r->l.hull;
+    for (size_t i = 0; i < WORDS; i++) {
+        double own[64], other[64], extent = 0, far = 0;
+        uint32_t item = items[i];
+        triplet_vector(own, r, p, item < V ? item : members[set_offsets[item - V]]);
+        for (size_t c = 0; c < C; c++) {
+            double most = 0;
+            for (size_t m = item < V ? 0 : set_offsets[item - V]; item >= V && m < set_offsets[item - V + 1]; m++) {
+                triplet_vector(other, r, p, members[m]);
+                most = fmax(most, fabs(own[c] - other[c]));
+            }
+            extent += most;
+        }
+        for (size_t k = 0; k < 8; k++) {
+            double distance = 0;
+            triplet_vector(other, r, p, r->others[k]);
+            for (size_t c = 0; c < C; c++) distance += fabs(own[c] - other[c]);
+            far += fmin(distance, r->margin) / 8;
+        }
+        sum += relu(extent - far + r->margin);
+    }
+    return r->triplet * sum / WORDS;
+}
+
+static double reference_loss(const reference *r, const double *p)
+{
+    double sum = 0, margins[8];
+    for (size_t b = 0; b < TEXTS; b++) {
+        worst_margins(margins, r, p, b, 0);
+        sum += (1 - r->kappa) * cross_entropy(margins, r->l.shape.classes);
+        worst_margins(margins, r, p, b, 1);
+        sum += r->kappa * cross_entropy(margins, r->l.shape.classes);
+    }
+    return sum / TEXTS + (r->triplet > 0 ? triplet_loss(r, p) : 0);
+}
+
+/* ---------------------------------------------------------------- gradients */
+
+static sf_ibp_layout make_layout(int convolution, int wordwise)
+{
+    sf_ibp_layout l;
+    sf_ibp_shape s = {.convolution = convolution, .wordwise = wordwise, .vocabulary = V, .dim = D, .inner = wordwise ? 6 : 0,
+                      .width = convolution ? 3 : 1, .filters = convolution ? 7 : 0, .hidden = 4, .classes = 3, .max_words = 1000};
+    sf_ibp_layout_make(&l, &s);
+    assert_true(l.size < MOST);
+    return l;
+}
+
+static void random_parameters(float *p, const sf_ibp_layout *l)
+{
+    for (size_t i = 0; i < l->size; i++) p[i] = noise();
+}
+
+static void gradients_are_right(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    size_t checked = 0;
+    for (int c = 0; c < 48; c++) { /* both nets, both defences, several eps, with triplets on either vectors */
+        reference r = {.l = make_layout(c & 1, c >> 1 & 1), .kappa = 0.3, .eps = c < 16 ? 1 : 0.6, .margin = 3};
+        int freeze = c >> 2 & 1;
+        r.triplet = c >= 32 && (!freeze || r.l.shape.wordwise) ? 0.7 : 0;
+        r.on_vectors = !freeze;
+        float p[MOST], gradient[MOST];
+        double exact[MOST], loss;
+        sf_ibp_step *step = NULL;
+        sf_ibp_options o = {.rate = 0.001, .freeze = freeze, .triplet = r.triplet, .margin = r.margin, .threads = 1, .seed = (uint64_t)c};
+        random_parameters(p, &r.l);
+        for (size_t i = 0; i < r.l.size; i++) exact[i] = (double)p[i];
+        sf_stream stream = sf_stream_of(o.seed, UINT64_C(0x7472697000000000), SF_STAGE_TRAINING);
+        for (uint32_t k = 0; k < 8; k++) r.others[k] = 1 + sf_draw_below(stream, 5, k, V - 1);
+        assert_ok(sf_ibp_step_new(&step, &r.l, &sets, &o, WORDS, &error));
+        for (int again = 0; again < 2; again++) /* a second batch finds no traces of the first */
+            assert_ok(sf_ibp_step_gradient(&loss, step, p, &batch, r.kappa, r.eps, 5, &error));
+        double expected = reference_loss(&r, exact);
+        if (fabs(loss / TEXTS - expected) > 1e-5 * (1 + fabs(expected))) fail_msg("case %d: loss %.7f, not %.7f", c, loss / TEXTS, expected);
+        sf_ibp_step_read(gradient, step);
+        for (size_t i = 0; i < r.l.size; i++) {
+            const double h = 1e-6;
+            double kept = exact[i];
+            exact[i] = kept + h;
+            double up = reference_loss(&r, exact);
+            exact[i] = kept - h;
+            double down = reference_loss(&r, exact), slope = (up - down) / (2 * h);
+            exact[i] = kept;
+            if (fabs((up - expected) - (expected - down)) > 1e-3 * h + 1e-13) continue; /* a kink: there is no slope */
+            if (i < V * D && freeze) slope = 0;
+            if (fabs(slope - (double)gradient[i]) > 2e-4 * (1 + fabs(slope)))
+                fail_msg("case %d, parameter %zu of %zu: %.6f, not %.6f", c, i, r.l.size, (double)gradient[i], slope);
+            checked++;
+        }
+        sf_ibp_step_free(step);
+    }
+    assert_true(checked > 48 * 150);
+}
+
+/* With eps 0 the box is the text: the worst margins are the differences of the logits. */
+static void no_box_is_the_plain_network(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    for (int c = 0; c < 8; c++) {
+        sf_ibp_layout l = make_layout(c & 1, c >> 1 & 1);
+        float p[MOST];
+        double loss;
+        sf_ibp_step *step = NULL;
+        sf_ibp_options o = {.dropout = c >= 4 ? 0.5f : 0, .threads = 1, .seed = 3};
+        random_parameters(p, &l);
+        assert_ok(sf_ibp_step_new(&step, &l, &sets, &o, WORDS, &error));
+        assert_ok(sf_ibp_step_gradient(&loss, step, p, &batch, 0.5, 0, 1, &error));
+        const float *logits = sf_ibp_step_logits(step), *worst = sf_ibp_step_worst(step);
+        for (size_t b = 0; b < TEXTS; b++)
+            for (size_t k = 0; k < 3; k++)
+                assert_true(fabsf(worst[b * 3 + k] - (logits[b * 3 + k] - logits[b * 3 + (size_t)labels[b]])) < 1e-4f);
+        sf_ibp_step_free(step);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_right),
+        cmocka_unit_test(no_box_is_the_plain_network),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
