@@ -55,6 +55,18 @@ safer_status sf_record_recheck(const json_t *record, const sf_config *config, co
 safer_status sf_summary_add(safer_summary *summary, const json_t *record, const char *name, size_t line,
                             safer_error *error);
 
+/* Reads a finished run and checks it on the way: every seal and decision, and that no record
+ * is missing, repeated or out of place. `config` is called once, then `record` for every
+ * text in order; what they want to keep they copy, or take a reference to. Either may be
+ * NULL. The summary's `seconds` is 0. */
+typedef struct sf_run_visit {
+    safer_status (*config)(void *context, json_t *json, const sf_config *config, safer_error *error);
+    safer_status (*record)(void *context, json_t *record, size_t line, safer_error *error);
+    void *context;
+} sf_run_visit;
+
+safer_status sf_run_read(safer_summary *out, const char *path, const sf_run_visit *visit, safer_error *error);
+
 /* The content of a data set as one number. */
 uint64_t sf_data_hash(const safer_data *data);
 

@@ -92,77 +92,55 @@ done:
     return status;
 }
 
+/* ------------------------------------------------------------ the whole run */
+
+typedef struct kept {
+    const char *path;
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    const safer_data *data;
+    sf_config config;
+    json_t **records; /* with a model only */
+    size_t count, capacity;
+} kept;
+
+static safer_status take_config(void *context, json_t *json, const sf_config *config, safer_error *error)
+{
+    kept *k = context;
+    k->config = *config;
+    if (!k->model) return SAFER_OK;
+    if (config->random)
+        return sf_fail(error, SAFER_INVALID, "%s: the model answered at random; its counts cannot be asked again, only rechecked", k->path);
+    json_t *expected = sf_config_json(k->model, k->lexicon, k->data, &config->options);
+    int same = json_equal(expected, json);
+    json_decref(expected);
+    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", k->path);
+}
+
+static safer_status take_record(void *context, json_t *record, size_t line, safer_error *error)
+{
+    kept *k = context;
+    (void)line;
+    if (!k->model) return SAFER_OK;
+    if (sf_grow(&k->records, &k->capacity, k->count + 1, sizeof *k->records)) return sf_fail_memory(error);
+    k->records[k->count++] = json_incref(record);
+    return SAFER_OK;
+}
+
 safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model, const safer_lexicon *lexicon,
                           const safer_data *data, int threads, const safer_progress *progress, safer_error *error)
 {
     safer_status status;
-    sf_file file = {0};
-    json_t *config_json = NULL, *expected = NULL, **records = NULL;
-    size_t line = 0, count = 0, capacity = 0;
-    safer_summary summary = {0};
-    sf_config config;
-    uint64_t check, seed = 0;
+    safer_summary summary;
     double start = sf_seconds();
+    kept k = {.path = path, .model = model, .lexicon = lexicon, .data = data};
     if ((model || lexicon || data) && !(model && lexicon && data))
         return sf_fail(error, SAFER_INVALID, "model, lexicon and data: all three or none are needed to ask again");
-    SF_TRY(sf_file_read(&file, path, error));
-    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        json_error_t where;
-        line++;
-        if (!newline) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the run", path, line);
-            goto done;
-        }
-        const char *bytes = p;
-        size_t length = (size_t)(newline - p);
-        json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &where);
-        p = newline + 1;
-        if (!object) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, where.text);
-            goto done;
-        }
-        if (line == 1) config_json = object;
-        else if (sf_grow(&records, &capacity, count + 1, sizeof *records)) {
-            json_decref(object);
-            status = sf_fail_memory(error);
-            goto done;
-        } else {
-            records[count++] = object;
-        }
-        SF_TRY(sf_record_unseal(object, bytes, length, seed, &check, path, line, error));
-        if (line == 1) {
-            seed = check;
-            SF_TRY(sf_config_read(&config, object, path, error));
-            if (model && config.random) {
-                status = sf_fail(error, SAFER_INVALID, "%s: the model answered at random; its counts cannot be asked again, only rechecked", path);
-                goto done;
-            }
-            if (model) {
-                expected = sf_config_json(model, lexicon, data, &config.options);
-                if (!json_equal(expected, object)) {
-                    status = sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", path);
-                    goto done;
-                }
-            }
-        } else {
-            SF_TRY(sf_record_in_place(object, path, line, error));
-            SF_TRY(sf_record_recheck(object, &config, path, line, error));
-            SF_TRY(sf_summary_add(&summary, object, path, line, error));
-        }
-    }
-    if (line == 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
-        goto done;
-    }
-    if (count != config.texts) {
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, count, config.texts);
-        goto done;
-    }
+    SF_TRY(sf_run_read(&summary, path, &(sf_run_visit){take_config, take_record, &k}, error));
     if (model) {
-        replay r = {.model = model, .lexicon = lexicon, .data = data, .records = records, .count = count,
-                    .options = config.options, .path = path};
-        r.options.delta = config.delta;
+        replay r = {.model = model, .lexicon = lexicon, .data = data, .records = k.records, .count = k.count,
+                    .options = k.config.options, .path = path};
+        r.options.delta = k.config.delta;
         r.options.threads = 1; /* a thread a text */
         SF_TRY(sf_certify_probe(model, data, error));
         SF_TRY(replay_all(&r, threads, progress, error));
@@ -170,10 +148,7 @@ safer_status safer_verify(safer_summary *out, const char *path, const safer_mode
     summary.seconds = sf_seconds() - start;
     *out = summary;
 done:
-    for (size_t i = 0; i < count; i++) json_decref(records[i]);
-    free(records);
-    json_decref(config_json);
-    json_decref(expected);
-    sf_file_free(&file);
+    for (size_t i = 0; i < k.count; i++) json_decref(k.records[i]);
+    free(k.records);
     return status;
 }
