@@ -134,7 +134,7 @@ safer_status sf_report_words(sf_writer *out, const safer_data *data, size_t coun
                              const safer_progress *progress, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    size_t words = safer_lexicon_describe(lexicon).words;
+    size_t words = lexicon->words.count;
     excerpt e = {.lexicon = lexicon, .number = sf_alloc(words, sizeof *e.number), .words = sf_alloc(words, sizeof *e.words)};
     sf_writer json = {0};
     sf_slots slots = {0};
