@@ -241,6 +241,7 @@ int cli_certify(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_verify(int argc, char **argv);
 int cli_attack(int argc, char **argv);
+int cli_report(int argc, char **argv);
 int cli_sample(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
 int cli_model(int argc, char **argv);

@@ -1,8 +1,8 @@
 /* safer: certified robustness of text classifiers to word substitution.
  *
  * This is the whole public interface of libsafer. It reads in the order in which
- * data flows: errors, data sets, lexicons, models, training, certification, attacks. Rules that
- * hold throughout:
+ * data flows: errors, data sets, lexicons, models, training, certification, attacks,
+ * reports. Rules that hold throughout:
  *
  *   - A fallible function returns a safer_status; results come back through
  *     pointers, which are written only on SAFER_OK. The last parameter is an
@@ -683,6 +683,29 @@ typedef struct safer_against_summary {
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output, int resume,
                                             const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                                             const safer_attack_options *options, safer_error *error);
+
+/* ------------------------------------------------------------------ reports */
+
+typedef struct safer_report_options {
+    /* Records hold no texts. With the data of the runs the page shows them, and with the
+     * lexicons of the runs their words. Each must belong to at least one of the runs. */
+    const safer_data *data;               /* may be NULL */
+    const safer_lexicon *const *lexicons; /* need data */
+    size_t lexicon_count;
+    size_t texts;    /* shown, at most; 25000 */
+    const char *svg; /* a folder, made when missing: the plots as files. May be NULL */
+    const char *csv; /* a folder: runs.csv, radii.csv, texts.csv. May be NULL */
+    safer_progress progress;
+} safer_report_options;
+
+SAFER_API safer_report_options safer_report_options_default(void);
+
+/* Writes an HTML page about finished runs, 1 to 16 files of records, to `output`: one file,
+ * which needs no other and no network. Runs are checked as safer_verify does, and one that
+ * does not hold is an error that names its line. NULL options mean the defaults;
+ * `summaries`, when not NULL, gets one of every run. */
+SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs, size_t run_count,
+                                    const safer_report_options *options, safer_error *error);
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,7 @@ typedef struct check {
     const safer_model *model;
     const safer_lexicon *lexicon;
     const safer_data *data;
-    const sf_run *run;
+    const sf_kept_run *run;
     safer_attack_options options;
     safer_attacker **attackers; /* one a worker */
     safer_against_summary summary;
@@ -182,7 +182,7 @@ static json_t *config_json(const check *c)
 {
     json_t *config = sf_attack_config(c->model, c->lexicon, c->data, &c->options);
     if (config) json_object_set_new(config, "kind", json_string("against"));
-    if (config) json_object_set_new(config, "against", json_sprintf("%016llx", (unsigned long long)c->run->check));
+    if (config) json_object_set_new(config, "against", json_sprintf("%016llx", (unsigned long long)c->run->config.check));
     return config;
 }
 
@@ -190,7 +190,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
                                   const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *options, safer_error *error)
 {
     safer_status status;
-    sf_run run = {0};
+    sf_kept_run run = {0};
     json_t *config = NULL;
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();

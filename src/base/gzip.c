@@ -1,4 +1,4 @@
-/* gzip, with its checksums verified. */
+/* gzip, read and written. */
 #include "base/gzip.h"
 
 #include <string.h>
@@ -58,4 +58,28 @@ safer_status sf_gunzip(sf_buffer *out, const char *bytes, size_t length, const c
         length -= taken;
     }
     return sf_buffer_add(out, "", 0) ? sf_fail_memory(error) : SAFER_OK; /* terminated even when empty */
+}
+
+int sf_gzip(sf_buffer *out, const char *bytes, size_t length)
+{
+    z_stream stream = {0};
+    int code = Z_MEM_ERROR;
+    if (deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -1;
+    do {
+        if (stream.avail_in == 0 && length) {
+            stream.next_in = (Bytef *)(uintptr_t)bytes;
+            stream.avail_in = length < 1u << 30 ? (uInt)length : 1u << 30;
+            bytes += stream.avail_in;
+            length -= stream.avail_in;
+        }
+        if (sf_buffer_reserve(out, 1 << 15)) break;
+        size_t room = out->capacity - out->length - 1;
+        stream.next_out = (Bytef *)(out->bytes + out->length);
+        stream.avail_out = room < 1u << 30 ? (uInt)room : 1u << 30;
+        uInt before = stream.avail_out;
+        code = deflate(&stream, length ? Z_NO_FLUSH : Z_FINISH);
+        out->length += before - stream.avail_out;
+    } while (code == Z_OK || code == Z_BUF_ERROR);
+    deflateEnd(&stream);
+    return sf_buffer_add(out, "", 0) || code != Z_STREAM_END ? -1 : 0;
 }

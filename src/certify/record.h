@@ -28,6 +28,7 @@ typedef struct sf_config {
     size_t classes;
     json_t *labels; /* borrowed: array of names */
     safer_certify_options options;
+    uint64_t check; /* the seal of the configuration, where it was read from a run */
 } sf_config;
 
 safer_status sf_config_read(sf_config *out, json_t *config, const char *name, safer_error *error);
@@ -55,23 +56,34 @@ safer_status sf_record_recheck(const json_t *record, const sf_config *config, co
 safer_status sf_summary_add(safer_summary *summary, const json_t *record, const char *name, size_t line,
                             safer_error *error);
 
-/* A whole run, read back: every seal, place and decision has been checked. */
-typedef struct sf_run {
+/* Reads a finished run and checks it on the way: every seal and decision, and that no record
+ * is missing, repeated or out of place. `config` is called once, then `record` for every
+ * text in order; what they want to keep they copy, or take a reference to. Either may be
+ * NULL. The summary's `seconds` is 0. */
+typedef struct sf_run_visit {
+    safer_status (*config)(void *context, json_t *json, const sf_config *config, safer_error *error);
+    safer_status (*record)(void *context, json_t *record, size_t line, safer_error *error);
+    void *context;
+} sf_run_visit;
+
+safer_status sf_run_read(safer_summary *out, const char *path, const sf_run_visit *visit, safer_error *error);
+
+/* A whole run, read in this way and kept. */
+typedef struct sf_kept_run {
     const char *path; /* borrowed */
     json_t *config_json;
     sf_config config;
-    uint64_t check;   /* the configuration's seal */
     json_t **records; /* (count) */
     size_t count;
     safer_summary summary;
-} sf_run;
+} sf_kept_run;
 
 /* The first line that does not hold is an error that names it. */
-safer_status sf_run_load(sf_run *out, const char *path, safer_error *error);
-void sf_run_free(sf_run *run); /* an all-zero run is fine */
+safer_status sf_run_load(sf_kept_run *out, const char *path, safer_error *error);
+void sf_run_free(sf_kept_run *run); /* an all-zero run is fine */
 
 /* Whether the run was made with this model, lexicon and data. */
-safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                             safer_error *error);
 
 /* The content of a data set as one number. */

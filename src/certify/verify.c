@@ -92,81 +92,11 @@ done:
     return status;
 }
 
-void sf_run_free(sf_run *run)
-{
-    for (size_t i = 0; i < run->count; i++) json_decref(run->records[i]);
-    free(run->records);
-    json_decref(run->config_json);
-    *run = (sf_run){0};
-}
-
-/* One line, parsed, its seal checked; it is kept. */
-static safer_status load_line(sf_run *run, size_t *capacity, const char *bytes, size_t length, size_t line, safer_error *error)
-{
-    json_error_t where;
-    uint64_t check;
-    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &where);
-    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", run->path, line, where.text);
-    if (line == 1) run->config_json = object;
-    else if (sf_grow(&run->records, capacity, run->count + 1, sizeof *run->records)) {
-        json_decref(object);
-        return sf_fail_memory(error);
-    } else {
-        run->records[run->count++] = object;
-    }
-    safer_status status = sf_record_unseal(object, bytes, length, line == 1 ? 0 : run->check, &check, run->path, line, error);
-    if (status != SAFER_OK) return status;
-    if (line == 1) {
-        run->check = check;
-        return sf_config_read(&run->config, object, run->path, error);
-    }
-    SF_TRY(sf_record_in_place(object, run->path, line, error));
-    SF_TRY(sf_record_recheck(object, &run->config, run->path, line, error));
-    SF_TRY(sf_summary_add(&run->summary, object, run->path, line, error));
-done:
-    return status;
-}
-
-safer_status sf_run_load(sf_run *out, const char *path, safer_error *error)
-{
-    safer_status status;
-    sf_file file = {0};
-    size_t line = 0, capacity = 0;
-    *out = (sf_run){.path = path};
-    SF_TRY(sf_file_read(&file, path, error));
-    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        line++;
-        if (!newline) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the run", path, line);
-            goto done;
-        }
-        SF_TRY(load_line(out, &capacity, p, (size_t)(newline - p), line, error));
-        p = newline + 1;
-    }
-    if (line == 0) status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
-    else if (out->count != out->config.texts)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, out->count, out->config.texts);
-done:
-    if (status != SAFER_OK) sf_run_free(out);
-    sf_file_free(&file);
-    return status;
-}
-
-safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, safer_error *error)
-{
-    json_t *expected = sf_config_json(model, lexicon, data, &run->config.options);
-    if (!expected) return sf_fail_memory(error);
-    int same = json_equal(expected, run->config_json);
-    json_decref(expected);
-    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", run->path);
-}
-
 safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model, const safer_lexicon *lexicon,
                           const safer_data *data, int threads, const safer_progress *progress, safer_error *error)
 {
     safer_status status;
-    sf_run run = {0};
+    sf_kept_run run = {0};
     double start = sf_seconds();
     if ((model || lexicon || data) && !(model && lexicon && data))
         return sf_fail(error, SAFER_INVALID, "model, lexicon and data: all three or none are needed to ask again");

@@ -1,0 +1,128 @@
+/* Reading a finished run, line by line, and believing nothing of it. */
+#include "certify/record.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+typedef struct reading {
+    const char *path;
+    const sf_run_visit *visit;
+    json_t *config_json; /* the first line; the configuration's labels live in it */
+    sf_config config;
+    size_t line;
+    safer_summary summary;
+} reading;
+
+static safer_status read_config(reading *r, json_t *object, uint64_t check, safer_error *error)
+{
+    safer_status status;
+    r->config_json = json_incref(object);
+    SF_TRY(sf_config_read(&r->config, object, r->path, error));
+    r->config.check = check;
+    if (r->visit->config) status = r->visit->config(r->visit->context, object, &r->config, error);
+done:
+    return status;
+}
+
+static safer_status read_record(reading *r, json_t *object, safer_error *error)
+{
+    safer_status status;
+    SF_TRY(sf_record_in_place(object, r->path, r->line, error));
+    SF_TRY(sf_record_recheck(object, &r->config, r->path, r->line, error));
+    SF_TRY(sf_summary_add(&r->summary, object, r->path, r->line, error));
+    if (r->visit->record) status = r->visit->record(r->visit->context, object, r->line, error);
+done:
+    return status;
+}
+
+static safer_status read_line(reading *r, const char *bytes, size_t length, safer_error *error)
+{
+    safer_status status;
+    json_error_t where;
+    uint64_t check;
+    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &where);
+    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", r->path, r->line, where.text);
+    SF_TRY(sf_record_unseal(object, bytes, length, r->line == 1 ? 0 : r->config.check, &check, r->path, r->line, error));
+    status = r->line == 1 ? read_config(r, object, check, error) : read_record(r, object, error);
+done:
+    json_decref(object);
+    return status;
+}
+
+safer_status sf_run_read(safer_summary *out, const char *path, const sf_run_visit *visit, safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    reading r = {.path = path, .visit = visit};
+    SF_TRY(sf_file_read(&file, path, error));
+    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        r.line++;
+        if (!newline) {
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the run", path, r.line);
+            goto done;
+        }
+        SF_TRY(read_line(&r, p, (size_t)(newline - p), error));
+        p = newline + 1;
+    }
+    if (r.line == 0) status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
+    else if (r.summary.texts != r.config.texts)
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts, r.config.texts);
+    else *out = r.summary;
+done:
+    json_decref(r.config_json);
+    sf_file_free(&file);
+    return status;
+}
+
+/* -------------------------------------------------------------- kept whole */
+
+typedef struct keeping {
+    sf_kept_run *run;
+    size_t capacity;
+} keeping;
+
+static safer_status keep_config(void *context, json_t *json, const sf_config *config, safer_error *error)
+{
+    sf_kept_run *run = ((keeping *)context)->run;
+    (void)error;
+    run->config_json = json_incref(json);
+    run->config = *config;
+    return SAFER_OK;
+}
+
+static safer_status keep_record(void *context, json_t *record, size_t line, safer_error *error)
+{
+    keeping *k = context;
+    (void)line;
+    if (sf_grow(&k->run->records, &k->capacity, k->run->count + 1, sizeof *k->run->records)) return sf_fail_memory(error);
+    k->run->records[k->run->count++] = json_incref(record);
+    return SAFER_OK;
+}
+
+safer_status sf_run_load(sf_kept_run *out, const char *path, safer_error *error)
+{
+    keeping k = {.run = out};
+    *out = (sf_kept_run){.path = path};
+    safer_status status = sf_run_read(&out->summary, path, &(sf_run_visit){keep_config, keep_record, &k}, error);
+    if (status != SAFER_OK) sf_run_free(out);
+    return status;
+}
+
+void sf_run_free(sf_kept_run *run)
+{
+    for (size_t i = 0; i < run->count; i++) json_decref(run->records[i]);
+    free(run->records);
+    json_decref(run->config_json);
+    *run = (sf_kept_run){0};
+}
+
+safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, safer_error *error)
+{
+    json_t *expected = sf_config_json(model, lexicon, data, &run->config.options);
+    if (!expected) return sf_fail_memory(error);
+    int same = json_equal(expected, run->config_json);
+    json_decref(expected);
+    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", run->path);
+}

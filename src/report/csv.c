@@ -1,0 +1,82 @@
+/* The tables of a report as CSV. */
+#include "report/page.h"
+
+#include <stdio.h>
+
+static void put_radius(sf_writer *out, size_t radius)
+{
+    if (radius == SAFER_ALL) sf_put(out, "all");
+    else sf_putf(out, "%zu", radius);
+}
+
+/* ",part/whole,low,high", empty fields of nothing. */
+static void put_share(sf_writer *out, size_t part, size_t whole)
+{
+    double low, high;
+    if (!whole) {
+        sf_put(out, ",,,");
+        return;
+    }
+    safer_interval(part, whole, &low, &high);
+    const double numbers[] = {(double)part / (double)whole, low, high};
+    for (size_t i = 0; i < 3; i++) {
+        sf_put(out, ",");
+        sf_put_real(out, numbers[i]);
+    }
+}
+
+void sf_csv_runs(sf_writer *out, const sf_run *runs, size_t count)
+{
+    sf_put(out, "run,file,texts,labelled,clean,clean_low,clean_high,smoothed,smoothed_low,smoothed_high,"
+                "certified,certified_low,certified_high,abstained,exact,without_slots,queries\r\n");
+    for (size_t i = 0; i < count; i++) {
+        const safer_summary *s = &runs[i].summary;
+        sf_put_csv(out, runs[i].name);
+        sf_put(out, ",");
+        sf_put_csv(out, runs[i].path);
+        sf_putf(out, ",%zu,%zu", s->texts, s->labelled);
+        put_share(out, s->base_correct, s->labelled);
+        put_share(out, s->smoothed_correct, s->labelled);
+        put_share(out, s->certified, s->texts);
+        sf_putf(out, ",%zu,%zu,%zu,%llu\r\n", s->abstained, s->exact, s->without_slots, (unsigned long long)s->queries);
+    }
+}
+
+void sf_csv_radii(sf_writer *out, const sf_run *runs, size_t count)
+{
+    sf_put(out, "run,radius,texts,certified,share,low,high\r\n");
+    for (size_t i = 0; i < count; i++)
+        for (size_t r = 0; r < SAFER_RADII; r++) {
+            const safer_summary *s = &runs[i].summary;
+            sf_put_csv(out, runs[i].name);
+            sf_put(out, ",");
+            put_radius(out, safer_reported_radius(r));
+            sf_putf(out, ",%zu,%zu", s->texts, s->certified_at[r]);
+            put_share(out, s->certified_at[r], s->texts);
+            sf_put(out, "\r\n");
+        }
+}
+
+void sf_csv_texts(sf_writer *out, const sf_run *runs, size_t count)
+{
+    sf_put(out, "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,radius,certified,queries\r\n");
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < runs[i].count; k++) {
+            const sf_entry *e = &runs[i].entries[k];
+            const int classes[] = {e->label, e->prediction, e->base, e->target};
+            sf_put_csv(out, runs[i].name);
+            sf_putf(out, ",%zu,", k + 1);
+            sf_put_csv(out, sf_entry_id(&runs[i], e));
+            for (size_t c = 0; c < 4; c++) {
+                sf_put(out, ",");
+                sf_put_csv(out, sf_run_label(&runs[i], classes[c]));
+            }
+            sf_putf(out, ",%d,%zu,%zu,%zu,%d,%llu,", e->abstained, e->words, e->slots, e->visible, e->exact, (unsigned long long)e->n);
+            sf_put_real(out, e->bound);
+            sf_put(out, ",");
+            sf_put_real(out, e->q);
+            sf_put(out, ",");
+            put_radius(out, e->radius);
+            sf_putf(out, ",%d,%llu\r\n", e->certified, (unsigned long long)e->queries);
+        }
+}

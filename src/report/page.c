@@ -1,0 +1,379 @@
+/* The page of a report. It reads in the order in which it is seen: head, figures, plots,
+ * table, configurations; then what the script needs, and the script. */
+#include "report/page.h"
+
+#include "base/hash.h"
+#include "report/assets.h"
+#include "report/plot.h"
+#include "report/texts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_LENGTH = 60, ID_LENGTH = 120, LABEL_LENGTH = 40 }; /* shown, in characters */
+
+/* Only what carries this mark may run or style the page. It cannot be guessed by whoever
+ * wrote a text, because it depends on the answers of the model, and is the same for the same runs. */
+static uint64_t nonce_of(const sf_page *page)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < page->run_count; i++) {
+        const sf_run *run = &page->runs[i];
+        hash = sf_hash(run->ids.bytes, run->ids.length, hash);
+        for (size_t k = 0; k < run->count; k++) {
+            const uint64_t numbers[] = {run->entries[k].queries, run->entries[k].n};
+            hash = sf_hash(numbers, sizeof numbers, hash);
+            hash = sf_hash(&run->entries[k].bound, sizeof(double), hash);
+        }
+    }
+    return hash;
+}
+
+static void put_radius(sf_writer *out, size_t radius)
+{
+    if (radius == SAFER_ALL) sf_put(out, "all");
+    else sf_put_count(out, radius);
+}
+
+static void put_name(sf_writer *out, const sf_run *run)
+{
+    sf_put(out, "<bdi>");
+    sf_put_html_short(out, run->name, NAME_LENGTH);
+    sf_put(out, "</bdi>");
+}
+
+/* The coloured mark of a run. */
+static void put_mark(sf_writer *out, size_t run)
+{
+    sf_putf(out, "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
+            run % SF_PLOT_COLOURS);
+}
+
+/* ------------------------------------------------------------------ figures */
+
+static void put_tile(sf_writer *out, const char *class, const char *name, const char *meaning, size_t part, size_t whole, int cut)
+{
+    double low = 0, high = 1;
+    if (whole) safer_interval(part, whole, &low, &high);
+    sf_putf(out, "<div class=\"tile %s\"><dt>%s</dt><dd><span class=\"big\">", class, name);
+    if (cut) sf_put_percent_cut(out, part, whole);
+    else sf_put_percent(out, part, whole);
+    sf_put(out, "</span> <span class=\"interval\">95%: ");
+    if (whole) {
+        sf_put_fixed(out, 100 * low, 2);
+        sf_put(out, " to ");
+        sf_put_fixed(out, 100 * high, 2);
+    } else {
+        sf_put(out, "no labels");
+    }
+    sf_putf(out, "</span> <span class=\"soft\">%s</span></dd></div>\n", meaning);
+}
+
+static void put_facts(sf_writer *out, const sf_run *run)
+{
+    const safer_summary *s = &run->summary;
+    sf_put(out, "<p class=\"soft\">");
+    sf_put_count(out, s->texts);
+    sf_put(out, s->texts == 1 ? " text, " : " texts, ");
+    sf_put_count(out, s->abstained);
+    sf_put(out, s->abstained == 1 ? " prediction without a clear vote, " : " predictions without a clear vote, ");
+    sf_put_count(out, s->exact);
+    sf_put(out, " certificates without sampling error, ");
+    sf_put_count(out, s->without_slots);
+    sf_put(out, " texts in which no word can change, ");
+    sf_put_count(out, s->queries);
+    sf_put(out, " queries.</p>\n");
+}
+
+static void put_figures(sf_writer *out, const sf_run *run, size_t number)
+{
+    const safer_summary *s = &run->summary;
+    sf_putf(out, "<article aria-labelledby=\"run-%zu\"><h3 id=\"run-%zu\">", number, number);
+    put_mark(out, number);
+    put_name(out, run);
+    sf_put(out, "</h3>\n<dl class=\"tiles\">\n");
+    put_tile(out, "", "clean", "the base model itself", s->base_correct, s->labelled, 0);
+    put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled, 0);
+    put_tile(out, "first", "certified", run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", s->certified,
+             s->texts, 1);
+    sf_put(out, "</dl>\n");
+    put_facts(out, run);
+    sf_put(out, "</article>\n");
+}
+
+static void put_radius_table(sf_writer *out, const sf_page *page)
+{
+    sf_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Certified accuracy by radius, as numbers\">"
+                "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n<thead><tr><th scope=\"col\">run</th>");
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        sf_put(out, "<th scope=\"col\">");
+        put_radius(out, safer_reported_radius(r));
+        sf_put(out, "</th>");
+    }
+    sf_put(out, "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < page->run_count; i++) {
+        const safer_summary *s = &page->runs[i].summary;
+        sf_put(out, "<tr><th scope=\"row\">");
+        put_mark(out, i);
+        put_name(out, &page->runs[i]);
+        sf_put(out, "</th>");
+        for (size_t r = 0; r < SAFER_RADII; r++) {
+            sf_put(out, "<td>");
+            sf_put_percent_cut(out, s->certified_at[r], s->texts);
+            sf_put(out, "</td>");
+        }
+        sf_put(out, "</tr>\n");
+    }
+    sf_put(out, "</tbody></table></div>\n");
+}
+
+/* -------------------------------------------------------------------- plots */
+
+static void put_plots(sf_writer *out, const sf_page *page)
+{
+    sf_put(out, "<section aria-labelledby=\"plots\"><h2 id=\"plots\">Plots</h2>\n<div class=\"plots\">\n");
+    for (const sf_plot *plot = sf_plots; plot->name; plot++) {
+        sf_putf(out, "<figure><figcaption>%s</figcaption>\n", plot->title);
+        plot->draw(out, page->runs, page->run_count, plot->name, 0);
+        sf_put(out, "</figure>\n");
+    }
+    for (size_t i = 0; i < page->run_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "margin-%zu", i);
+        sf_putf(out, "<figure class=\"margin\" data-run=\"%zu\"><figcaption>Margin of every text", i);
+        if (page->run_count > 1) {
+            sf_put(out, ": ");
+            put_mark(out, i);
+            put_name(out, &page->runs[i]);
+        }
+        sf_put(out, "</figcaption>\n");
+        sf_plot_margin(out, &page->runs[i], name, 0);
+        sf_put(out, "</figure>\n");
+    }
+    sf_put(out, "</div></section>\n");
+}
+
+/* -------------------------------------------------------------------- table */
+
+static const struct {
+    const char *key, *title, *meaning;
+} columns[] = {
+    {"row", "row", "place in the data"},
+    {"id", "id", "the text's id"},
+    {"label", "label", "in the data"},
+    {"prediction", "prediction", "of the smoothed classifier"},
+    {"base", "base", "answer of the base model"},
+    {"words", "words", "in the text"},
+    {"slots", "slots", "words that may change"},
+    {"bound", "bound", "lower bound on the vote, cut"},
+    {"q", "q", "how far the vote can be moved, rounded up"},
+    {"radius", "radius", "words an attacker may change without effect"},
+    {"certified", "certified", "at the asked radius"},
+    {"queries", "queries", "of the base model"},
+};
+
+static void put_cell(sf_writer *out, const char *string, size_t most)
+{
+    sf_put(out, "<td><bdi>");
+    if (*string) sf_put_html_short(out, string, most);
+    else sf_put(out, "–");
+    sf_put(out, "</bdi></td>");
+}
+
+static void put_myriads(sf_writer *out, uint32_t n) { sf_putf(out, "<td>%u.%04u</td>", n / 10000, n % 10000); }
+
+static void put_row(sf_writer *out, const sf_run *run, size_t k)
+{
+    const sf_entry *e = &run->entries[k];
+    sf_putf(out, "<tr><td>%zu</td>", k + 1);
+    put_cell(out, sf_entry_id(run, e), ID_LENGTH);
+    put_cell(out, sf_run_label(run, e->label), LABEL_LENGTH);
+    put_cell(out, e->abstained ? "abstained" : sf_run_label(run, e->prediction), LABEL_LENGTH);
+    put_cell(out, sf_run_label(run, e->base), LABEL_LENGTH);
+    sf_putf(out, "<td>%zu</td><td>%zu</td>", e->words, e->slots);
+    put_myriads(out, sf_myriads_down(e->bound));
+    put_myriads(out, sf_myriads_up(e->q));
+    sf_put(out, "<td>");
+    put_radius(out, e->radius);
+    sf_putf(out, "</td><td>%s</td><td>%llu</td></tr>\n", e->certified ? "yes" : "no", (unsigned long long)e->queries);
+}
+
+static void put_table(sf_writer *out, const sf_page *page)
+{
+    const sf_run *run = &page->runs[0];
+    size_t shown = run->count < SF_STATIC_ROWS ? run->count : SF_STATIC_ROWS;
+    sf_put(out, "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
+    if (shown < run->count || page->run_count > 1) {
+        sf_put(out, "The first ");
+        sf_put_count(out, shown);
+        sf_put(out, " of ");
+        sf_put_count(out, run->count);
+        sf_put(out, " texts of ");
+        put_name(out, run);
+        sf_put(out, "; all of them can be seen with JavaScript.");
+    }
+    sf_put(out, "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\"><table id=\"table\" class=\"plain\">\n<thead><tr>");
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+        sf_putf(out, "<th scope=\"col\" data-key=\"%s\" title=\"%s\">%s</th>", columns[c].key, columns[c].meaning, columns[c].title);
+    sf_put(out, "</tr></thead>\n<tbody>\n");
+    for (size_t k = 0; k < shown; k++) put_row(out, run, k);
+    sf_put(out, "</tbody></table></div></section>\n");
+}
+
+/* ----------------------------------------------------------- configurations */
+
+static void put_value(sf_writer *out, const json_t *value)
+{
+    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    const char *shown = json_is_string(value) ? json_string_value(value) : text;
+    if (!shown) out->failed = 1;
+    else sf_put_html_short(out, shown, 400);
+    free(text);
+}
+
+/* A member of the configuration, or the members of one that is an object. */
+static void put_member(sf_writer *out, const char *outer, const char *key, json_t *value)
+{
+    const char *inner;
+    json_t *each;
+    if (json_is_object(value)) {
+        json_object_foreach(value, inner, each) put_member(out, key, inner, each);
+        return;
+    }
+    sf_put(out, "<div><dt>");
+    if (outer) {
+        sf_put_html_short(out, outer, LABEL_LENGTH);
+        sf_put(out, " ");
+    }
+    sf_put_html_short(out, key, LABEL_LENGTH);
+    sf_put(out, "</dt><dd><bdi>");
+    put_value(out, value);
+    sf_put(out, "</bdi></dd></div>\n");
+}
+
+static void put_configurations(sf_writer *out, const sf_page *page)
+{
+    sf_put(out, "<section aria-labelledby=\"runs\"><h2 id=\"runs\">How it was run</h2>\n");
+    for (size_t i = 0; i < page->run_count; i++) {
+        const char *key;
+        json_t *value;
+        sf_put(out, "<h3>");
+        put_mark(out, i);
+        put_name(out, &page->runs[i]);
+        sf_put(out, "</h3>\n<dl class=\"config\">\n<div><dt>file</dt><dd><bdi>");
+        sf_put_html_short(out, page->runs[i].path, 400);
+        sf_put(out, "</bdi></dd></div>\n");
+        json_object_foreach(page->runs[i].json, key, value) put_member(out, NULL, key, value);
+        sf_put(out, "</dl>\n");
+    }
+    sf_put(out, "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, one word for one word. "
+                "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
+                "Intervals (Wilson, 95%) say what another sample of such texts might give. "
+                "Every record was checked when this page was written.</p></section>\n");
+}
+
+/* ------------------------------------------------------- for the script */
+
+typedef long long (*number_of)(const sf_entry *entry);
+
+static long long entry_label(const sf_entry *e) { return e->label; }
+static long long entry_prediction(const sf_entry *e) { return e->prediction; }
+static long long entry_base(const sf_entry *e) { return e->base; }
+static long long entry_target(const sf_entry *e) { return e->target; }
+static long long entry_words(const sf_entry *e) { return (long long)e->words; }
+static long long entry_slots(const sf_entry *e) { return (long long)e->slots; }
+static long long entry_visible(const sf_entry *e) { return (long long)e->visible; }
+static long long entry_bound(const sf_entry *e) { return sf_myriads_down(e->bound); }
+static long long entry_q(const sf_entry *e) { return sf_myriads_up(e->q); }
+static long long entry_radius(const sf_entry *e) { return e->radius == SAFER_ALL ? -1 : (long long)e->radius; }
+static long long entry_queries(const sf_entry *e) { return (long long)e->queries; }
+static long long entry_n(const sf_entry *e) { return (long long)e->n; }
+static long long entry_flags(const sf_entry *e) { return e->certified | e->abstained << 1 | e->exact << 2; }
+
+/* A column of the table as an array. */
+static void put_column(sf_writer *out, const sf_run *run, const char *name, number_of number)
+{
+    sf_putf(out, ",\"%s\":[", name);
+    for (size_t k = 0; k < run->count; k++) sf_putf(out, "%s%lld", k ? "," : "", number(&run->entries[k]));
+    sf_put(out, "]");
+}
+
+static void put_run_data(sf_writer *out, const sf_run *run, size_t texts)
+{
+    static const struct { const char *name; number_of number; } numbers[] = {
+        {"label", entry_label}, {"prediction", entry_prediction}, {"base", entry_base}, {"target", entry_target}, {"words", entry_words},
+        {"slots", entry_slots}, {"visible", entry_visible}, {"bound", entry_bound}, {"q", entry_q}, {"radius", entry_radius},
+        {"queries", entry_queries}, {"n", entry_n}, {"flags", entry_flags},
+    };
+    sf_put(out, "{\"name\":");
+    sf_put_json_short(out, run->name, NAME_LENGTH);
+    sf_putf(out, ",\"texts\":%zu,\"lexicon\":%d,\"labels\":[", run->has_data ? texts : 0, run->has_data ? run->lexicon : -1);
+    for (size_t k = 0; k < run->config.classes; k++) {
+        if (k) sf_put(out, ",");
+        sf_put_json_short(out, sf_run_label(run, (int)k), LABEL_LENGTH);
+    }
+    sf_put(out, "],\"id\":[");
+    for (size_t k = 0; k < run->count; k++) {
+        if (k) sf_put(out, ",");
+        sf_put_json_short(out, sf_entry_id(run, &run->entries[k]), ID_LENGTH);
+    }
+    sf_put(out, "]");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) put_column(out, run, numbers[i].name, numbers[i].number);
+    sf_put(out, "}");
+}
+
+static void put_data(sf_writer *out, const sf_page *page)
+{
+    sf_putf(out, "<script type=\"application/json\" id=\"data\">{\"textsPerBlock\":%d,\"wordsPerBlock\":%d,\"runs\":[", SF_TEXTS_PER_BLOCK,
+            SF_WORDS_PER_BLOCK);
+    for (size_t i = 0; i < page->run_count; i++) {
+        if (i) sf_put(out, ",");
+        put_run_data(out, &page->runs[i], page->texts);
+    }
+    sf_put(out, "]}</script>\n");
+}
+
+/* --------------------------------------------------------------- the page */
+
+static void put_head(sf_writer *out, const sf_page *page)
+{
+    unsigned long long nonce = (unsigned long long)nonce_of(page);
+    sf_put(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n");
+    sf_putf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
+            nonce, nonce);
+    sf_put(out, "<title>safer: ");
+    for (size_t i = 0; i < page->run_count; i++) {
+        if (i) sf_put(out, ", ");
+        sf_put_html_short(out, page->runs[i].name, NAME_LENGTH);
+    }
+    sf_putf(out, "</title>\n<style nonce=\"%016llx\">\n", nonce);
+    sf_put(out, sf_asset_plot_css);
+    sf_put(out, sf_asset_report_css);
+    sf_put(out, "</style>\n</head>\n");
+}
+
+void sf_page_begin(sf_writer *out, const sf_page *page)
+{
+    put_head(out, page);
+    sf_put(out, "<body>\n<a class=\"skip\" href=\"#texts\">Skip to the texts</a>\n<header><h1>Certified robustness</h1>\n"
+                "<p>How many texts are classified rightly, and for how many it is proven that no exchange of words "
+                "for their synonyms changes the answer of the smoothed classifier.</p></header>\n<main>\n"
+                "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"runs\">\n");
+    for (size_t i = 0; i < page->run_count; i++) put_figures(out, &page->runs[i], i);
+    sf_put(out, "</div>\n");
+    put_radius_table(out, page);
+    sf_put(out, "</section>\n");
+    put_plots(out, page);
+    put_table(out, page);
+    put_configurations(out, page);
+    sf_put(out, "</main>\n<footer class=\"soft\">Written by safer " SAFER_VERSION ".</footer>\n");
+    put_data(out, page);
+}
+
+void sf_page_end(sf_writer *out, const sf_page *page)
+{
+    sf_putf(out, "<script nonce=\"%016llx\">\n", (unsigned long long)nonce_of(page));
+    sf_put(out, sf_asset_report_js);
+    sf_put(out, "</script>\n</body>\n</html>\n");
+}

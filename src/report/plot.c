@@ -1,0 +1,348 @@
+/* The pictures of a report. */
+#include "report/plot.h"
+
+#include "base/memory.h"
+#include "report/assets.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* A picture: 480 units wide, the plotted area inside a margin for the axes. Below it there
+ * is room for a legend, a line for every two runs. */
+enum { WIDTH = 480, HEIGHT = 300, LEFT = 54, TOP = 14, RIGHT = 12, BOTTOM = 48, LEGEND = 20 };
+enum { AREA_WIDTH = WIDTH - LEFT - RIGHT, AREA_HEIGHT = HEIGHT - TOP - BOTTOM };
+
+/* Where a share of the area lies. */
+static double at_x(double share) { return LEFT + share * AREA_WIDTH; }
+static double at_y(double share) { return TOP + (1 - share) * AREA_HEIGHT; }
+
+static double clamp(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+
+static void put_point(sf_writer *out, double x, double y)
+{
+    sf_put_fixed(out, x, 1);
+    sf_put(out, " ");
+    sf_put_fixed(out, y, 1);
+}
+
+/* <text> at a point; the words are this program's. */
+static void put_text(sf_writer *out, double x, double y, const char *class, const char *words)
+{
+    sf_put(out, "<text x=\"");
+    sf_put_fixed(out, x, 1);
+    sf_put(out, "\" y=\"");
+    sf_put_fixed(out, y, 1);
+    sf_putf(out, "\" class=\"%s\">", class);
+    sf_put(out, words);
+    sf_put(out, "</text>");
+}
+
+static void put_line(sf_writer *out, const char *class, double x1, double y1, double x2, double y2)
+{
+    sf_putf(out, "<path class=\"%s\" d=\"M", class);
+    put_point(out, x1, y1);
+    sf_put(out, "L");
+    put_point(out, x2, y2);
+    sf_put(out, "\"/>");
+}
+
+static void put_box(sf_writer *out, const char *class, double x, double y, double width, double height)
+{
+    const double numbers[] = {x, y, width, height};
+    static const char *const names[] = {"x", "y", "width", "height"};
+    sf_putf(out, "<rect class=\"%s\"", class);
+    for (size_t i = 0; i < 4; i++) {
+        sf_putf(out, " %s=\"", names[i]);
+        sf_put_fixed(out, numbers[i], 1);
+        sf_put(out, "\"");
+    }
+    sf_put(out, "/>");
+}
+
+/* ------------------------------------------------------- frame and legend */
+
+static int colour(size_t run) { return (int)(run % SF_PLOT_COLOURS); }
+static const char *dashes(size_t run) { return run / SF_PLOT_COLOURS % 2 ? " broken" : ""; }
+
+static size_t legend_lines(size_t runs) { return runs > 1 ? (runs + 1) / 2 : 0; }
+
+static void begin(sf_writer *out, const char *name, int alone, size_t runs, const char *title, const char *description)
+{
+    int height = HEIGHT + LEGEND * (int)legend_lines(runs);
+    sf_putf(out, "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" ", WIDTH, height);
+    if (alone) sf_putf(out, "width=\"%d\" height=\"%d\" ", 2 * WIDTH, 2 * height);
+    sf_putf(out, "role=\"img\" aria-labelledby=\"%s-title %s-text\">", name, name);
+    sf_putf(out, "<title id=\"%s-title\">%s</title><desc id=\"%s-text\">", name, title, name);
+    sf_put(out, description);
+    sf_put(out, "</desc>");
+    if (!alone) return;
+    sf_put(out, "<style>");
+    sf_put(out, sf_asset_plot_css);
+    sf_put(out, "</style>");
+    sf_putf(out, "<rect width=\"%d\" height=\"%d\" fill=\"var(--bg)\"/>", WIDTH, height);
+}
+
+static void end(sf_writer *out, const sf_run *runs, size_t count)
+{
+    for (size_t i = 0; i < count && count > 1; i++) {
+        double x = LEFT + (i % 2 ? AREA_WIDTH / 2 : 0), y = HEIGHT + LEGEND * (double)(i / 2) + 6;
+        char class[24];
+        snprintf(class, sizeof class, "curve r%d%s", colour(i), dashes(i));
+        put_line(out, class, x, y, x + 22, y);
+        sf_put(out, "<text x=\"");
+        sf_put_fixed(out, x + 28, 1);
+        sf_put(out, "\" y=\"");
+        sf_put_fixed(out, y + 4.5, 1);
+        sf_put(out, "\">");
+        sf_put_html_short(out, runs[i].name, 22);
+        sf_put(out, "</text>");
+    }
+    sf_put(out, "</svg>\n");
+}
+
+/* Horizontal lines with labels at 0, 1/steps, ... of the area; the top is `most` per cent. */
+static void put_percent_axis(sf_writer *out, double most, int steps)
+{
+    for (int i = 0; i <= steps; i++) {
+        char label[32];
+        double share = (double)i / steps;
+        snprintf(label, sizeof label, "%ld%%", lround(most * share));
+        put_line(out, i ? "grid" : "axis", LEFT, at_y(share), LEFT + AREA_WIDTH, at_y(share));
+        put_text(out, LEFT - 6, at_y(share) + 4.5, "end", label);
+    }
+}
+
+static void put_x_title(sf_writer *out, const char *words) { put_text(out, at_x(.5), HEIGHT - 8, "mid", words); }
+
+/* ------------------------------------------------------- accuracy by radius */
+
+static void put_whisker(sf_writer *out, const char *class, double x, size_t part, size_t whole)
+{
+    double low = 0, high = 1;
+    if (!whole) return;
+    safer_interval(part, whole, &low, &high);
+    put_line(out, class, x, at_y(low), x, at_y(high));
+}
+
+static double share_of(size_t part, size_t whole) { return whole ? (double)part / (double)whole : 0; }
+
+static void draw_radius(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+{
+    begin(out, name, alone, count, "Certified accuracy by radius",
+          "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, a line for each run, with 95% intervals.");
+    put_percent_axis(out, 100, 5);
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        char label[24] = "all";
+        if (safer_reported_radius(r) != SAFER_ALL) snprintf(label, sizeof label, "%zu", safer_reported_radius(r));
+        put_text(out, at_x(((double)r + .5) / SAFER_RADII), HEIGHT - BOTTOM + 18, "mid", label);
+    }
+    put_x_title(out, "words that an attacker may change");
+    for (size_t i = 0; i < count; i++) {
+        char class[24];
+        const safer_summary *s = &runs[i].summary;
+        /* Runs stand a little apart, so that intervals do not hide one another. */
+        double shift = ((double)i - ((double)count - 1) / 2) * 5;
+        snprintf(class, sizeof class, "whisker r%d", colour(i));
+        for (size_t r = 0; r < SAFER_RADII; r++)
+            put_whisker(out, class, at_x(((double)r + .5) / SAFER_RADII) + shift, s->certified_at[r], s->texts);
+        sf_putf(out, "<path class=\"curve r%d%s\" d=\"", colour(i), dashes(i));
+        for (size_t r = 0; r < SAFER_RADII; r++) {
+            sf_put(out, r ? "L" : "M");
+            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(s->certified_at[r], s->texts)));
+        }
+        sf_put(out, "\"/>");
+        sf_putf(out, "<path class=\"points r%d\" d=\"", colour(i));
+        for (size_t r = 0; r < SAFER_RADII; r++) {
+            sf_put(out, "M");
+            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(s->certified_at[r], s->texts)));
+            sf_put(out, "h0");
+        }
+        sf_put(out, "\"/>");
+    }
+    end(out, runs, count);
+}
+
+/* ------------------------------------------------- clean, smoothed, certified */
+
+static void draw_accuracy(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+{
+    static const char *const groups[] = {"clean", "smoothed", "certified"};
+    double group = (double)AREA_WIDTH / 3, bar = fmin(44, group * .8 / (double)count);
+    begin(out, name, alone, count, "Clean, smoothed and certified accuracy",
+          "Three groups of bars, one bar a run: the base model, the smoothed classifier, and the texts certified at the asked radius, with 95% intervals.");
+    put_percent_axis(out, 100, 5);
+    for (size_t g = 0; g < 3; g++) {
+        double middle = LEFT + ((double)g + .5) * group;
+        put_text(out, middle, HEIGHT - BOTTOM + 18, "mid", groups[g]);
+        for (size_t i = 0; i < count; i++) {
+            const safer_summary *s = &runs[i].summary;
+            const size_t parts[] = {s->base_correct, s->smoothed_correct, s->certified};
+            size_t whole = g == 2 ? s->texts : s->labelled;
+            double x = middle + ((double)i - (double)count / 2) * bar, height = share_of(parts[g], whole) * AREA_HEIGHT;
+            char class[24];
+            snprintf(class, sizeof class, "f%d", colour(i));
+            if (!whole) continue;
+            put_box(out, class, x + 1, TOP + AREA_HEIGHT - height, bar - 2, height);
+            put_whisker(out, "bar-whisker", x + bar / 2, parts[g], whole);
+        }
+    }
+    put_x_title(out, "of all texts (clean, smoothed: of those with a label)");
+    end(out, runs, count);
+}
+
+/* ------------------------------------------------------------ distributions */
+
+enum { BINS = 24 };
+
+/* The outline of a histogram; `most` is the share at the top of the area. */
+static void put_outline(sf_writer *out, size_t run, const size_t bins[BINS], size_t texts, double most)
+{
+    sf_putf(out, "<path class=\"curve r%d%s\" d=\"M", colour(run), dashes(run));
+    put_point(out, at_x(0), at_y(0));
+    for (int b = 0; b < BINS; b++) {
+        double y = at_y(share_of(bins[b], texts) / most);
+        sf_put(out, "L");
+        put_point(out, at_x((double)b / BINS), y);
+        sf_put(out, "L");
+        put_point(out, at_x((double)(b + 1) / BINS), y);
+    }
+    sf_put(out, "L");
+    put_point(out, at_x(1), at_y(0));
+    sf_put(out, "\"/>");
+}
+
+/* Fills the bins of every run by place(), a share of the x axis from 0 to 1, and draws them. */
+static void put_histogram(sf_writer *out, const sf_run *runs, size_t count, double (*place)(const sf_entry *entry, double scale), double scale)
+{
+    size_t (*bins)[BINS] = sf_calloc(count, sizeof *bins);
+    double most = 0;
+    if (!bins) {
+        out->failed = 1;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < runs[i].count; k++) {
+            int b = (int)(clamp(place(&runs[i].entries[k], scale)) * BINS);
+            bins[i][b < BINS ? b : BINS - 1]++;
+        }
+        for (int b = 0; b < BINS; b++) most = fmax(most, share_of(bins[i][b], runs[i].count));
+    }
+    most = most <= .1 ? .1 : most <= .25 ? .25 : most <= .5 ? .5 : 1;
+    put_percent_axis(out, 100 * most, 5);
+    for (size_t i = 0; i < count; i++) put_outline(out, i, bins[i], runs[i].count, most);
+    free(bins);
+}
+
+static double place_queries(const sf_entry *entry, double decades)
+{
+    return entry->queries ? log10((double)entry->queries) / decades : 0;
+}
+
+static double place_product(const sf_entry *entry, double scale)
+{
+    (void)scale;
+    return 1 - entry->q;
+}
+
+static void draw_queries(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+{
+    uint64_t most = 10;
+    int decades = 1;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < runs[i].count; k++)
+            if (runs[i].entries[k].queries > most) most = runs[i].entries[k].queries;
+    for (double power = 10; power < (double)most; power *= 10) decades++;
+    begin(out, name, alone, count, "Queries a text", "How many texts took how many queries of the base model, on a logarithmic scale, a line for each run.");
+    put_histogram(out, runs, count, place_queries, decades);
+    for (int d = 0; d <= decades; d++) {
+        static const char *const powers[] = {"1", "10", "100", "1,000", "10,000", "100,000", "1 million"};
+        put_text(out, at_x((double)d / decades), HEIGHT - BOTTOM + 18, d == decades ? "end" : "mid", d < 7 ? powers[d] : "");
+    }
+    put_x_title(out, "queries of the base model, votes and certificate");
+    end(out, runs, count);
+}
+
+static void put_unit_axis(sf_writer *out)
+{
+    static const char *const labels[] = {"0", "0.25", "0.5", "0.75", "1"};
+    for (int i = 0; i < 5; i++) put_text(out, at_x(i / 4.0), HEIGHT - BOTTOM + 18, i == 4 ? "end" : "mid", labels[i]);
+}
+
+static void draw_products(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+{
+    begin(out, name, alone, count, "Product of overlaps",
+          "How the texts spread over the product of all their overlaps, one minus q. Texts left of one half cannot be certified against all words changed.");
+    put_histogram(out, runs, count, place_product, 1);
+    put_unit_axis(out);
+    put_line(out, "limit", at_x(.5), TOP, at_x(.5), TOP + AREA_HEIGHT);
+    put_x_title(out, "1 − q; certifiable against all changes right of 0.5");
+    end(out, runs, count);
+}
+
+const sf_plot sf_plots[] = {
+    {"radius", "Certified accuracy by radius", draw_radius},
+    {"accuracy", "Clean, smoothed and certified accuracy", draw_accuracy},
+    {"queries", "Queries a text", draw_queries},
+    {"products", "Product of overlaps", draw_products},
+    {0},
+};
+
+/* ------------------------------------------------------- margin against q */
+
+/* Points are marked in a raster of half units, so that thousands of texts in one place are
+ * drawn once. A bit for each kind. */
+enum { RASTER_X = 2 * AREA_WIDTH + 1, RASTER_Y = 2 * AREA_HEIGHT + 1 };
+
+static const char *const kinds[] = {"bad", "weak", "good"}; /* drawn in this order */
+
+static int kind_of(const sf_entry *entry)
+{
+    if (entry->certified) return 2;
+    return entry->label < 0 || sf_entry_is_right(entry) ? 1 : 0;
+}
+
+static void put_points(sf_writer *out, const unsigned char *raster)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        sf_putf(out, "<path class=\"points %s\" d=\"", kinds[kind]);
+        for (int y = 0; y < RASTER_Y; y++)
+            for (int x = 0; x < RASTER_X; x++) {
+                if (!(raster[y * RASTER_X + x] >> kind & 1)) continue;
+                sf_put(out, "M");
+                put_point(out, LEFT + x / 2.0, TOP + y / 2.0);
+                sf_put(out, "h0");
+            }
+        sf_put(out, "\"/>");
+    }
+}
+
+void sf_plot_margin(sf_writer *out, const sf_run *run, const char *name, int alone)
+{
+    static const char *const words[] = {"wrong", "right, not certified", "certified"};
+    unsigned char *raster = sf_calloc(RASTER_X * RASTER_Y, 1);
+    if (!raster) {
+        out->failed = 1;
+        return;
+    }
+    for (size_t k = 0; k < run->count; k++) {
+        const sf_entry *e = &run->entries[k];
+        int x = (int)lround(clamp(e->q) * 2 * AREA_WIDTH), y = (int)lround((1 - clamp(e->bound)) * 2 * AREA_HEIGHT);
+        raster[y * RASTER_X + x] |= (unsigned char)(1 << kind_of(e));
+    }
+    begin(out, name, alone, 3, "Margin of every text",
+          "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. Texts above the broken line are certified against all changes.");
+    put_percent_axis(out, 100, 4);
+    put_unit_axis(out);
+    put_line(out, "limit", at_x(0), at_y(.5), at_x(.5), at_y(1));
+    put_points(out, raster);
+    put_x_title(out, "q: how far an attacker can move the vote");
+    for (int kind = 0; kind < 3; kind++) {
+        double x = LEFT + (kind == 1 ? AREA_WIDTH / 2 : 0), y = HEIGHT + LEGEND * (kind == 0 ? 1 : 0) + 6;
+        sf_putf(out, "<path class=\"points %s\" d=\"M", kinds[kind]);
+        put_point(out, x + 8, y);
+        sf_put(out, "h0\"/>");
+        put_text(out, x + 18, y + 4.5, "", words[kind]);
+    }
+    sf_put(out, "</svg>\n");
+    free(raster);
+}

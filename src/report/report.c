@@ -1,0 +1,127 @@
+/* safer_report: runs in, a page, pictures and tables out. */
+#define _GNU_SOURCE
+#include "base/file.h"
+#include "base/memory.h"
+#include "report/page.h"
+#include "report/plot.h"
+#include "report/texts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { MOST_RUNS = 16 }; /* that colours and broken lines can tell apart */
+
+safer_report_options safer_report_options_default(void) { return (safer_report_options){.texts = 25000}; }
+
+static safer_status check(const safer_report_options *o, size_t run_count, safer_error *error)
+{
+    if (run_count < 1) return sf_fail(error, SAFER_INVALID, "a report needs a run");
+    if (run_count > MOST_RUNS) return sf_fail(error, SAFER_INVALID, "%zu runs: a report takes %d", run_count, MOST_RUNS);
+    if (o->lexicon_count && !o->data) return sf_fail(error, SAFER_INVALID, "lexicon without data: words are shown in their texts");
+    return SAFER_OK;
+}
+
+/* Writes a finished file, unless memory ran out on the way. */
+static safer_status write_out(const sf_writer *out, const char *path, safer_error *error)
+{
+    return out->failed ? sf_fail_memory(error) : sf_file_write(path, out->out.bytes, out->out.length, error);
+}
+
+static safer_status write_in(const sf_writer *out, const char *folder, const char *name, const char *ending, safer_error *error)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s.%s", folder, name, ending) < 0) return sf_fail_memory(error);
+    safer_status status = write_out(out, path, error);
+    free(path);
+    return status;
+}
+
+static safer_status make_folder(const char *path, safer_error *error)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST ? SAFER_OK : sf_fail_errno(error, "make the folder", path);
+}
+
+/* ---------------------------------------------------------------- the files */
+
+static safer_status write_plots(const char *folder, const sf_run *runs, size_t count, safer_error *error)
+{
+    safer_status status;
+    sf_writer out = {0};
+    SF_TRY(make_folder(folder, error));
+    for (const sf_plot *plot = sf_plots; plot->name; plot++) {
+        sf_buffer_clear(&out.out);
+        plot->draw(&out, runs, count, plot->name, 1);
+        SF_TRY(write_in(&out, folder, plot->name, "svg", error));
+    }
+    for (size_t i = 0; i < count; i++) {
+        char name[32] = "margin";
+        if (count > 1) snprintf(name, sizeof name, "margin-%zu", i + 1);
+        sf_buffer_clear(&out.out);
+        sf_plot_margin(&out, &runs[i], name, 1);
+        SF_TRY(write_in(&out, folder, name, "svg", error));
+    }
+done:
+    sf_writer_free(&out);
+    return status;
+}
+
+static safer_status write_tables(const char *folder, const sf_run *runs, size_t count, safer_error *error)
+{
+    static const struct { const char *name; void (*put)(sf_writer *out, const sf_run *runs, size_t count); } tables[] = {
+        {"runs", sf_csv_runs}, {"radii", sf_csv_radii}, {"texts", sf_csv_texts}};
+    safer_status status;
+    sf_writer out = {0};
+    SF_TRY(make_folder(folder, error));
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        sf_buffer_clear(&out.out);
+        tables[i].put(&out, runs, count);
+        SF_TRY(write_in(&out, folder, tables[i].name, "csv", error));
+    }
+done:
+    sf_writer_free(&out);
+    return status;
+}
+
+static safer_status write_page(const char *path, const sf_run *runs, size_t count, const safer_report_options *o, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_writer out = {0};
+    sf_page page = {.runs = runs, .run_count = count};
+    if (o->data) page.texts = o->texts < safer_data_size(o->data) ? o->texts : safer_data_size(o->data);
+    sf_page_begin(&out, &page);
+    if (page.texts) SF_TRY(sf_report_texts(&out, o->data, page.texts, &o->progress, error));
+    for (size_t l = 0; l < o->lexicon_count && page.texts; l++)
+        SF_TRY(sf_report_words(&out, o->data, page.texts, o->lexicons[l], l, &o->progress, error));
+    sf_page_end(&out, &page);
+    status = write_out(&out, path, error);
+done:
+    sf_writer_free(&out);
+    return status;
+}
+
+safer_status safer_report(safer_summary *summaries, const char *output, const char *const *paths, size_t count,
+                          const safer_report_options *options, safer_error *error)
+{
+    safer_status status;
+    safer_report_options defaults = safer_report_options_default();
+    const safer_report_options *o = options ? options : &defaults;
+    sf_run *runs = NULL;
+    SF_TRY(check(o, count, error));
+    runs = sf_calloc(count, sizeof *runs);
+    if (!runs) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (size_t i = 0; i < count; i++) SF_TRY(sf_report_run_read(&runs[i], paths[i], error));
+    SF_TRY(sf_report_runs_name(runs, count, error));
+    SF_TRY(sf_report_runs_match(runs, count, o->data, o->lexicons, o->lexicon_count, error));
+    SF_TRY(write_page(output, runs, count, o, error));
+    if (o->svg) SF_TRY(write_plots(o->svg, runs, count, error));
+    if (o->csv) SF_TRY(write_tables(o->csv, runs, count, error));
+    for (size_t i = 0; summaries && i < count; i++) summaries[i] = runs[i].summary;
+done:
+    for (size_t i = 0; runs && i < count; i++) sf_report_run_free(&runs[i]);
+    free(runs);
+    return status;
+}
