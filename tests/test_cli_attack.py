@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+"""Attacks models and certificates as a person would: test_cli_attack.py [TEST...] BUILD_DIR.
+Run by ctest.
+
+What a record claims is looked up again: its words in the lexicon's export, its answer with
+the model, asked as safer asks it.
+"""
+import json
+import os
+import pathlib
+import pty
+import re
+import struct
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+from test_cli import DONE, INPUT, USAGE, Case, lexicon, run, write  # noqa: E402
+
+UNMET = 1
+METHODS = ("textfooler", "genetic", "pwws", "random")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BASE = ("--model", "plain.model", "--lexicon", "k.lex", "--data", "demo/test.tsv")
+SMOOTHED = ("--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--smoothed")
+SMALL = ("--population", 10, "--iterations", 4)
+
+# A model that lives elsewhere: "good" or "fine" make it 1. It gives labels, and for texts with
+# "mute" none.
+PROGRAM = """\
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    labels = [None if "mute" in text else int("good" in text or "fine" in text) for text in request["texts"]]
+    print(json.dumps({"id": request["id"], "labels": labels}), flush=True)
+"""
+
+
+def must(*arguments):
+    result = run(*arguments)
+    if result.code != DONE:
+        sys.exit(f"cannot make the common files: safer {' '.join(map(str, arguments))}: {result}")
+
+
+def make_files():
+    build = pathlib.Path(test_cli.program).parent
+    subprocess.run([build / "demo-reviews", test_cli.temporary / "demo", "--train", "500", "--dev", "80", "--test", "60"],
+                   check=True, capture_output=True)
+    common = ("--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--bits", 14)
+    for name, kernel in (("c", "component"), ("k", "topk:4"), ("r", "representative")):
+        must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,
+             "--kernel", kernel, "-o", f"{name}.lex")
+        must("train", "--arch", "ngram", *common, "--lexicon", f"{name}.lex", "-o", f"{name}.model")
+        must("certify", "--model", f"{name}.model", "--lexicon", f"{name}.lex", "--data", "demo/test.tsv", "-o", f"{name}.jsonl")
+    must("train", "--arch", "ngram", *common, "-o", "plain.model")
+    write("model.py", PROGRAM)
+
+
+def read_run(name):
+    lines = [json.loads(line) for line in (test_cli.temporary / name).read_text().splitlines()]
+    return lines[0], lines[1:]
+
+
+def without_times(name):
+    return [{key: value for key, value in line.items() if key not in ("seconds", "check")}
+            for lines in read_run(name) for line in (lines if isinstance(lines, list) else [lines])]
+
+
+ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\t": "\t", "\\r": "\r"}
+
+
+def rows_of(name):
+    for line in (test_cli.temporary / name).read_text().splitlines():
+        yield [re.sub(r"\\[\\ntr]", lambda found: ESCAPES[found[0]], part) for part in line.split("\t")]
+
+
+def escaped(text):
+    return "".join({plain: code for code, plain in ESCAPES.items()}.get(c, c) for c in text)
+
+
+def xxh64(data, seed=0):
+    """XXH64 (Collet): what seals a lexicon."""
+    mask, primes = (1 << 64) - 1, (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261)
+    p1, p2, p3, p4, p5 = primes
+    turn = lambda x, r: (x << r | x >> 64 - r) & mask  # noqa: E731
+    step = lambda acc, lane: turn((acc + lane * p2) & mask, 31) * p1 & mask  # noqa: E731
+    at = 0
+    if len(data) >= 32:
+        accs = [(seed + p1 + p2) & mask, (seed + p2) & mask, seed, (seed - p1) & mask]
+        while at + 32 <= len(data):
+            accs = [step(acc, lane) for acc, lane in zip(accs, struct.unpack_from("<4Q", data, at))]
+            at += 32
+        h = sum(turn(acc, r) for acc, r in zip(accs, (1, 7, 12, 18))) & mask
+        for acc in accs:
+            h = ((h ^ step(0, acc)) * p1 + p4) & mask
+    else:
+        h = (seed + p5) & mask
+    h = (h + len(data)) & mask
+    while at + 8 <= len(data):
+        h = (turn(h ^ step(0, struct.unpack_from("<Q", data, at)[0]), 27) * p1 + p4) & mask
+        at += 8
+    if at + 4 <= len(data):
+        h = (turn(h ^ struct.unpack_from("<I", data, at)[0] * p1 & mask, 23) * p2 + p3) & mask
+        at += 4
+    for byte in data[at:]:
+        h = turn(h ^ byte * p5 & mask, 11) * p1 & mask
+    h = (h ^ h >> 33) * p2 & mask
+    h = (h ^ h >> 29) * p3 & mask
+    return h ^ h >> 32
+
+
+def make_liar(source, target):
+    """A lexicon whose overlaps are all said to be 1: the layout is in src/lexicon/lexfile.c."""
+    image = bytearray((test_cli.temporary / source).read_bytes())
+    assert struct.unpack("<Q", image[-8:])[0] == xxh64(bytes(image[:-8])), "this is not how a lexicon is sealed"
+    words, = struct.unpack_from("<I", image, 24)
+    offset, length = struct.unpack_from("<2Q", image, 48 + 13 * 16)
+    assert length == 8 * words
+    image[offset:offset + length] = struct.pack(f"<{words}d", *[1.0] * words)
+    image[-8:] = struct.pack("<Q", xxh64(bytes(image[:-8])))
+    (test_cli.temporary / target).write_bytes(image)
+
+
+class Attack(Case):
+    made = 0
+
+    def fresh(self):
+        Attack.made += 1
+        return f"attack{Attack.made}.jsonl"
+
+    def attacked(self, *arguments):
+        """A run: its summary, configuration and records."""
+        name = self.fresh()
+        summary = json.loads(self.ok(run("attack", *arguments, "-o", name, "--json", "--quiet")))
+        return summary, *read_run(name)
+
+
+class Model(Attack):
+    def test_records(self):
+        """every success is one: synonyms, in place, another answer when the model is asked again"""
+        synonyms = self.synonyms("k.lex")
+        texts = list(rows_of("demo/test.tsv"))
+        for method in METHODS:
+            summary, config, records = self.attacked(*BASE, "--method", method, *SMALL)
+            self.assertEqual((config["kind"], config["method"], config["smoothed"]), ("attack", method, False))
+            won = [r for r in records if r["outcome"] == "succeeded"]
+            self.assertGreater(len(won), 3, method)
+            self.assertEqual([r["row"] for r in records], list(range(1, len(texts) + 1)))
+            for r in won:
+                text, shift = texts[r["row"] - 1][2].encode(), 0
+                self.assertEqual(len(r["changes"]), r["changed"])
+                for change in r["changes"]:
+                    old, new = change["from"].encode(), change["to"].encode()
+                    at = change["byte"] + shift
+                    self.assertEqual(text[at:at + len(old)], old)
+                    self.assertIn(change["to"].lower(), synonyms[change["from"].lower()])
+                    text = text[:at] + new + text[at + len(old):]
+                    shift += len(new) - len(old)
+                self.assertEqual(text.decode(), r["text"])
+                self.assertNotEqual(r["after"], r["label"])
+            # The new texts, certified: "base" is the model's own answer.
+            write("new.tsv", "".join(f"{r['id']}\t{r['label']}\t{escaped(r['text'])}\n" for r in won))
+            name = self.fresh()
+            self.ok(run("certify", "--model", "plain.model", "--lexicon", "k.lex", "--data", "new.tsv", "--n", 1, "-o", name, "--quiet"))
+            self.assertEqual([r["base"] for r in read_run(name)[1]], [r["after"] for r in won])
+            for r in records:
+                self.assertEqual(r["outcome"] == "skipped", r["before"] != r["label"])
+                self.assertEqual(r["text"] is None, r["outcome"] != "succeeded")
+                self.assertEqual(r["reason"] is None, r["outcome"] == "succeeded")
+
+    def test_summary(self):
+        """the summary is what the records say; the table says the same"""
+        name = self.fresh()
+        summary = json.loads(self.ok(run("attack", *BASE, "-o", name, "--json", "--quiet")))
+        _, records = read_run(name)
+        skipped = sum(r["outcome"] == "skipped" for r in records)
+        won = [r for r in records if r["outcome"] == "succeeded"]
+        n, attacked = len(records), len(records) - skipped
+        self.assertEqual((summary["examples"], summary["skipped"], summary["attacked"], summary["succeeded"]), (n, skipped, attacked, len(won)))
+        self.assertAlmostEqual(summary["clean_accuracy"], attacked / n)
+        self.assertAlmostEqual(summary["adversarial_accuracy"], (attacked - len(won)) / n)
+        self.assertAlmostEqual(summary["success_rate"], len(won) / attacked)
+        low, high = summary["adversarial_interval"]
+        self.assertTrue(low < summary["adversarial_accuracy"] < high)
+        self.assertAlmostEqual(summary["mean_changed"], sum(r["changed"] for r in won) / len(won))
+        self.assertAlmostEqual(summary["mean_changed_share"], sum(r["changed"] / r["words"] for r in won) / len(won))
+        self.assertEqual(summary["queries"], sum(r["queries"] for r in records))
+        self.assertEqual((summary["seed"], summary["method"], summary["resumed"]), (1, "textfooler", 0))
+        table = self.ok(run("attack", *BASE, "--quiet"))
+        self.assertIn(f"adversarial  {100 * summary['adversarial_accuracy']:6.2f}%", table)
+        self.assertIn("seed 1", table)
+        self.assertNotIn("[-", table)
+
+    def test_the_same(self):
+        """threads, batches and resuming change nothing"""
+        for more in (("--method", "genetic", *SMALL), ("--method", "textfooler")):
+            name, other = self.fresh(), self.fresh()
+            self.ok(run("attack", *BASE, *more, "-o", name, "--threads", 1, "--quiet"))
+            self.ok(run("attack", *BASE, *more, "-o", other, "--threads", 3, "--batch", 5, "--quiet"))
+            self.assertEqual(without_times(name), without_times(other))
+            lines = (test_cli.temporary / other).read_text().splitlines(keepends=True)
+            write(other, "".join(lines[:20]) + lines[20][:30])
+            summary = json.loads(self.ok(run("attack", *BASE, *more, "-o", other, "--resume", "--json", "--quiet")))
+            self.assertEqual((summary["resumed"], summary["queries_per_second"]), (19, None))
+            self.assertEqual(without_times(name), without_times(other))
+            self.refused(run("attack", *BASE, *more, "-o", other, "--quiet"), USAGE, other, "exists")
+            self.refused(run("attack", *BASE, *more, "-o", other, "--resume", "--seed", 2, "--quiet"), INPUT, other, "another run")
+
+    def test_limits(self):
+        """--radius and --max-queries hold for every record"""
+        full, _, _ = self.attacked(*BASE)
+        summary, config, records = self.attacked(*BASE, "--radius", 2)
+        self.assertEqual(config["radius"], 2)
+        self.assertLessEqual(max(r["changed"] for r in records), 2)
+        self.assertLess(summary["succeeded"], full["succeeded"])
+        summary, config, records = self.attacked(*BASE, "--max-queries", 15)
+        self.assertEqual(max(r["queries"] for r in records), 15)
+        self.assertEqual(summary["limited"], sum(r["reason"] == "the queries are used up" for r in records))
+        self.assertGreater(summary["limited"], 0)
+
+    def test_shown(self):
+        """--show, and a terminal: old and new words side by side, coloured there only"""
+        out = self.ok(run("attack", *BASE, "--show", 2, "--quiet"))
+        self.assertEqual(out.count(" becomes "), 2)
+        self.assertRegex(out, r"\[-\w+-\]\{\+\w+\+\}")
+        self.assertNotIn("\033", out)
+        main, other = pty.openpty()
+        child = subprocess.Popen([test_cli.program, "attack", *BASE, "--quiet"], stdout=other, cwd=test_cli.temporary,
+                                 env={**os.environ, "NO_COLOR": ""})
+        os.close(other)
+        seen = b""
+        while True:
+            try:
+                part = os.read(main, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+        os.close(main)
+        self.assertEqual(child.wait(), DONE)
+        self.assertEqual(seen.count(b" becomes "), 3)
+        self.assertIn(b"\033[31m[-", seen)
+
+    def test_elsewhere(self):
+        """a program that gives labels only can be attacked; its silence is no success"""
+        write("words.tsv", "good\tfine mute bad\n")
+        self.ok(lexicon("import", "--table", "words.tsv", "--kernel", "component", "-o", "words.lex", "--quiet"))
+        write("few.tsv", "a\t1\ta good film\nb\t1\tall bad\nc\t0\tnothing here\nd\t1\tgood and mute\n")
+        summary, _, records = self.attacked("--model", f"exec:{sys.executable} model.py", "--lexicon", "words.lex", "--data", "few.tsv",
+                                            "--workers", 1)
+        self.assertEqual([r["outcome"] for r in records], ["succeeded", "skipped", "failed", "skipped"])
+        self.assertEqual((records[0]["text"], records[0]["after"]), ("a bad film", "0"))
+        self.assertEqual((records[3]["before"], records[3]["reason"]), (None, "the classifier gives no answer"))
+        self.assertGreater(summary["traffic"]["asked"], 0)
+
+    def test_refused(self):
+        """what is missing or impossible is named: exit 2"""
+        for arguments, named in ((BASE[2:], "--model"), (BASE[:2] + BASE[4:], "--lexicon"), (BASE[:4], "--data"),
+                                 ((*BASE, "--method", "magic"), "magic"), ((*BASE, "--radius", 0), "--radius"), ((*BASE, "--resume"), "-o FILE"),
+                                 ((*BASE, "--alpha", 1), "--alpha"), ((*BASE, "--population", 1), "population"), ((*BASE, "--n", 0), "--n"),
+                                 ((*BASE, "--against", "k.jsonl", "--method", "pwws"), "--against"),
+                                 ((*BASE, "--against", "k.jsonl", "--radius", 2), "--against")):
+            self.refused(run("attack", *arguments, "--quiet"), USAGE, named)
+
+
+class Smoothed(Attack):
+    def test_smoothed(self):
+        """votes, tested successes; never below certified accuracy; exact kernels cost one query"""
+        certified = json.loads(self.ok(run("certify", *SMOOTHED[:-1], "--json", "--quiet")))["certified_accuracy"]
+        for method in METHODS:
+            summary, config, records = self.attacked(*SMOOTHED, "--method", method, *SMALL, "--n", 100)
+            self.assertTrue(config["smoothed"])
+            self.assertGreaterEqual(summary["adversarial_accuracy"], certified)
+        for name in "cr":
+            with_name = ("--model", f"{name}.model", "--lexicon", f"{name}.lex", "--data", "demo/test.tsv", "--smoothed")
+            summary, _, records = self.attacked(*with_name, *SMALL, "--method", "genetic")
+            self.assertEqual(summary["succeeded"], 0)
+            if name == "r":
+                self.assertEqual({r["queries"] for r in records}, {1})
+
+
+class Against(Attack):
+    def check(self, name, run_name, *more):
+        return run("attack", "--against", run_name, "--model", f"{name}.model", "--lexicon", f"{name}.lex", "--data", "demo/test.tsv",
+                   *SMALL, "--quiet", *more)
+
+    def test_sound(self):
+        """sound certificates of every kernel survive all methods: exit 0"""
+        for name in "ckr":
+            output = self.fresh()
+            summary = json.loads(self.ok(self.check(name, f"{name}.jsonl", "--json", "-o", output)))
+            certified = sum(r["radius"] != 0 for r in read_run(f"{name}.jsonl")[1])
+            self.assertEqual((summary["certified"], summary["violations"], summary["alarm"]), (certified, 0, False))
+            self.assertGreater(certified, 40)
+            self.assertEqual(summary["exact"], certified if name == "r" else summary["exact"])
+            _, records = read_run(output)
+            self.assertEqual(sum("margins" in r for r in records), certified)
+            for r in records:
+                self.assertEqual(set(r.get("margins", {})) - set(METHODS), set())
+            self.assertIn("violations   0,", self.ok(self.check(name, f"{name}.jsonl")))
+
+    def test_broken(self):
+        """a lexicon that lies about its overlaps is found out: exit 1, with the new texts"""
+        self.ok(lexicon("import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel",
+                        "topk:1", "-o", "one.lex", "--quiet"))
+        make_liar("one.lex", "liar.lex")
+        with_liar = ("--model", "plain.model", "--lexicon", "liar.lex", "--data", "demo/test.tsv")
+        for method, exact in (("adaptive", True), ("binomial", False)):
+            name, output = self.fresh(), self.fresh()
+            self.ok(run("certify", *with_liar, "--method", method, "--n", 500, "-o", name, "--quiet"))
+            self.ok(run("verify", name, *with_liar, "--quiet"))
+            result = run("attack", "--against", name, *with_liar, *SMALL, "--json", "--quiet", "-o", output)
+            self.assertEqual(result.code, UNMET, result)
+            self.assertRegex(result.err, r"^safer: [\d,]+ certificates are broken, which delta does not explain\n$")
+            summary = json.loads(result.out)
+            self.assertTrue(summary["alarm"])
+            self.assertEqual(summary["violations"], len(summary["found"]))
+            self.assertEqual(summary["violations_exact"], summary["violations"] if exact else 0)
+            found = [r["violation"] for r in read_run(output)[1] if r["violation"]]
+            self.assertEqual(len(found), summary["violations"])
+            for v in found:
+                self.assertTrue(v["proved"] or v["p_value"] <= 1e-6)
+            table = run("attack", "--against", name, *with_liar, *SMALL, "--quiet")
+            self.assertEqual(table.code, UNMET)
+            self.assertEqual(table.out.count("no longer wins"), 3)
+
+    def test_another_run(self):
+        """records that were edited, or of another model, lexicon or data: exit 3"""
+        self.refused(self.check("k", "c.jsonl"), INPUT, "c.jsonl", "belongs to another")
+        self.refused(self.check("k", "k.jsonl", "--limit", 10), INPUT, "belongs to another")
+        write("edited.jsonl", (test_cli.temporary / "k.jsonl").read_text().replace('"radius":1,', '"radius":2,', 1))
+        if (test_cli.temporary / "edited.jsonl").read_text() != (test_cli.temporary / "k.jsonl").read_text():
+            self.refused(self.check("k", "edited.jsonl"), INPUT, "edited.jsonl", "line")
+        self.refused(self.check("k", "nowhere.jsonl"), 4, "nowhere.jsonl")
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], make_files)
