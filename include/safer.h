@@ -565,8 +565,8 @@ typedef enum safer_attack_method {
 /* "textfooler", "genetic", "pwws", "random"; NULL beyond. */
 SAFER_API const char *safer_attack_name(safer_attack_method method);
 
-/* Takes a record of a run, as a line of JSON without newline, when its turn has come: in the
- * order of the data, one at a time, from any thread. */
+/* Takes a record of a run, as a line of JSON without newline, "seconds" and "check", when its
+ * turn has come: in the order of the data, one at a time, from any thread. */
 typedef void (*safer_record_function)(void *context, const char *record);
 
 typedef struct safer_attack_options {

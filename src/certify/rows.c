@@ -190,6 +190,8 @@ static safer_status do_row(run *r, size_t index, int worker, safer_error *error)
         json_decref(p.record);
         return sf_fail_memory(error);
     }
+    json_object_del(p.record, "seconds"); /* `add` sees records as they are read back */
+    json_object_del(p.record, "check");
     pthread_mutex_lock(&r->lock);
     r->pending[index] = p;
     if (r->status == SAFER_OK) status = flush_records(r, error);
