@@ -9,11 +9,13 @@ int cli_certify(int argc, char **argv)
     static const cli_verb verb = {
         "certify", "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
         "Certifies every text: whether any replacement of words by their synonyms could change\n"
-        "the smoothed classifier's answer. Prints accuracies and certified accuracy by radius;\n"
-        "-o writes a record for every text, from which safer verify can recompute all decisions.",
+        "the smoothed classifier's answer (with --method ibp: the model's own). Prints accuracies\n"
+        "and certified accuracy by radius; -o writes a record for every text, from which safer\n"
+        "verify can recompute all decisions.",
         "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o run.jsonl\n"
         "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv --sample every:20 \\\n"
-        "      --method hoeffding --n 5000 --require 0.81\n",
+        "      --method hoeffding --n 5000 --require 0.81\n"
+        "  safer certify --method ibp --model ibp.safetensors --lexicon imdb.lex --data test.tsv\n",
         0, 0};
     const char *lexicon_path = NULL, *output = NULL;
     cli_model_flags m = cli_model_default();
@@ -63,7 +65,7 @@ int cli_certify(int argc, char **argv)
             if (traffic) json_object_set_new(result, "traffic", traffic);
             cli_print_json(result);
         } else {
-            cli_summary_print(&summary, c.options.seed);
+            cli_summary_print(&summary, &c.options);
             cli_traffic_print(model);
         }
         if (accuracy < require) {

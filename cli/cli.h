@@ -177,7 +177,7 @@ typedef struct cli_certify_flags {
 cli_certify_flags cli_certify_default(void);
 
 #define CLI_CERTIFY_OPTIONS(c)                                                                                     \
-    {"method", CLI_STRING, &(c).method, "NAME", "adaptive, binomial or hoeffding (default adaptive)"},             \
+    {"method", CLI_STRING, &(c).method, "NAME", "adaptive, binomial, hoeffding or ibp (default adaptive)"},        \
     {"n", CLI_UINT, &(c).options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},            \
     {"n0", CLI_UINT, &(c).options.n0, "N", "separate samples that choose the prediction (default 100)"},           \
     {"delta", CLI_REAL, &(c).options.delta, "D", "error probability of a certificate (default 0.01)"},             \
@@ -233,7 +233,7 @@ const char *cli_interval(size_t part, size_t whole);
 
 /* The results of a run as `certify --json` prints them, and as a table. */
 json_t *cli_summary_json(const safer_summary *s, uint64_t seed);
-void cli_summary_print(const safer_summary *s, uint64_t seed);
+void cli_summary_print(const safer_summary *s, const safer_certify_options *options);
 
 /* The verbs; each returns an exit code. */
 int cli_train(int argc, char **argv);

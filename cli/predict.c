@@ -58,7 +58,7 @@ int cli_predict(int argc, char **argv)
     const cli_option options[] = {
         CLI_MODEL_OPTIONS(m),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
-        {"method", CLI_STRING, &c.method, "NAME", "adaptive, binomial or hoeffding (default adaptive)"},
+        {"method", CLI_STRING, &c.method, "NAME", "adaptive, binomial, hoeffding or ibp (default adaptive)"},
         {"n", CLI_UINT, &c.options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},
         {"n0", CLI_UINT, &c.options.n0, "N", "separate samples that choose the prediction (default 100)"},
         {"delta", CLI_REAL, &c.options.delta, "D", "error probability of a certificate (default 0.01)"},

@@ -173,8 +173,26 @@ json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
 #undef N
 }
 
-void cli_summary_print(const safer_summary *s, uint64_t seed)
+/* Bounds: no smoothing, no draws, and one radius. */
+static void print_bounds(const safer_summary *s)
 {
+    printf("texts        %s", cli_count(s->texts));
+    if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
+    if (s->labelled) printf("\nclean        %6.2f%%  the model itself", 100 * share(s->base_correct, s->labelled));
+    printf("\n%scertified    %6s%%%s  whatever words are exchanged (%s)\n\n", cli_bold(), cli_percent(s->certified, s->texts), cli_plain(),
+           interval(s->certified, s->texts));
+    if (s->without_slots) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_slots));
+    printf("time         %.2f s", s->seconds);
+    if (s->seconds > 0 && !s->resumed) printf(", %s texts/s", cli_count((uint64_t)((double)s->texts / s->seconds)));
+    printf(", no draws\n");
+}
+
+void cli_summary_print(const safer_summary *s, const safer_certify_options *options)
+{
+    if (options->method == SAFER_IBP) {
+        print_bounds(s);
+        return;
+    }
     printf("texts        %s", cli_count(s->texts));
     if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
     if (s->labelled) printf("\nclean        %6.2f%%  the base model itself\nsmoothed     %6.2f%%  the smoothed classifier", 100 * share(s->base_correct, s->labelled),
@@ -194,5 +212,5 @@ void cli_summary_print(const safer_summary *s, uint64_t seed)
            s->texts ? (double)s->queries / (double)s->texts : 0.0, cli_count(s->base_queries));
     printf("time         %.2f s", s->seconds);
     if (s->seconds > 0 && !s->resumed) printf(", %s queries/s", cli_count((uint64_t)((double)s->queries / s->seconds)));
-    printf(", seed %llu\n", (unsigned long long)seed);
+    printf(", seed %llu\n", (unsigned long long)options->seed);
 }

@@ -280,11 +280,544 @@ static void no_box_is_the_plain_network(void **unused)
     }
 }
 
+/* The bounds that are trained on hold for every substitution, and the certificate's are no looser. */
+static void trained_bounds_hold(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    uint32_t original[WORDS];
+    memcpy(original, items, sizeof items);
+    for (int c = 0; c < 40; c++) {
+        sf_ibp_layout l = make_layout(c & 1, c >> 1 & 1);
+        sf_cnn_layout folded_layout;
+        float p[MOST], folded[2 * MOST], scale[64], worst[TEXTS * 3];
+        double loss;
+        sf_ibp_step *step = NULL;
+        sf_cnn_net *net = NULL;
+        sf_cnn_scratch *scratch = NULL;
+        sf_ibp_options o = {.threads = 1};
+        random_parameters(p, &l);
+        sf_ibp_fold_layout(&folded_layout, &l);
+        assert_true(folded_layout.size <= 2 * MOST && folded_layout.features <= 64);
+        sf_ibp_fold(folded, &l, p, 1);
+        assert_int_equal(sf_cnn_scales(scale, &folded_layout, folded, 1), 0);
+        assert_ok(sf_cnn_net_new(&net, &folded_layout, folded, scale, &error));
+        assert_ok(sf_cnn_scratch_new(net, &scratch, &error));
+        assert_ok(sf_ibp_step_new(&step, &l, &sets, &o, WORDS, &error));
+        assert_ok(sf_ibp_step_gradient(&loss, step, p, &batch, 0.5, 1, 1, &error));
+        memcpy(worst, sf_ibp_step_worst(step), sizeof worst);
+        for (uint32_t way = 0; way < 648; way++) { /* of texts 0 and 2, in step */
+            uint32_t rest = way;
+            for (size_t i = 0; i < WORDS; i++) {
+                size_t set = original[i] - V;
+                if (original[i] < V) continue;
+                size_t size = set_offsets[set + 1] - set_offsets[set];
+                items[i] = members[set_offsets[set] + rest % size];
+                rest = i == offsets[1] - 1 ? way : rest / (uint32_t)size;
+            }
+            assert_ok(sf_ibp_step_gradient(&loss, step, p, &batch, 0.5, 1, 1, &error));
+            const float *logits = sf_ibp_step_logits(step);
+            for (size_t b = 0; b < TEXTS; b++) {
+                int answer;
+                size_t y = (size_t)labels[b];
+                for (size_t k = 0; k < 3; k++) assert_true(logits[b * 3 + k] - logits[b * 3 + y] <= worst[b * 3 + k] + 1e-4f);
+                if (way % 40) continue;
+                /* The model file's network is the same one, in fixed point. */
+                assert_ok(sf_cnn_classify_ids(&answer, NULL, net, items + offsets[b], offsets[b + 1] - offsets[b], scratch, &error));
+                for (size_t k = 0; k < 3; k++) assert_true(fabsf(sf_cnn_scratch_logits(scratch)[k] - logits[b * 3 + k]) < 2e-2f);
+            }
+        }
+        memcpy(items, original, sizeof items);
+        sf_ibp_scratch *ibp = NULL;
+        for (size_t b = 0; b < TEXTS; b++) {
+            uint32_t ids[64];
+            size_t begin[16] = {0}, count = 0, N = offsets[b + 1] - offsets[b];
+            double margins[3];
+            for (size_t i = 0; i < N; i++) {
+                uint32_t item = items[offsets[b] + i];
+                if (item < V) ids[count++] = item;
+                for (size_t m = item < V ? 0 : set_offsets[item - V]; item >= V && m < set_offsets[item - V + 1]; m++) ids[count++] = members[m];
+                begin[i + 1] = count;
+            }
+            sf_ibp_choices text = {ids, begin, N};
+            assert_ok(sf_ibp_bound(margins, net, &text, (size_t)labels[b], &ibp, &error));
+            for (size_t k = 0; k < 3; k++) assert_true(margins[k] >= -(double)worst[b * 3 + k] - 2e-2);
+        }
+        sf_ibp_scratch_free(ibp);
+        sf_ibp_step_free(step);
+        sf_cnn_scratch_free(scratch);
+        sf_cnn_net_free(net);
+    }
+}
+
+/* -------------------------------------------------------------------- bounds */
+
+enum { WORDS_KNOWN = 12 };
+
+typedef struct network {
+    sf_cnn_layout layout;
+    float parameters[4000], scale[200];
+    sf_cnn_net *net;
+    sf_cnn_scratch *scratch;
+    sf_ibp_scratch *ibp;
+} network;
+
+static void network_open(network *n, sf_cnn_shape shape, float (*weight)(void))
+{
+    safer_error error = {0};
+    shape.vocabulary = WORDS_KNOWN;
+    shape.max_words = 1000;
+    if (!shape.convolution) shape.width_count = shape.widths[0] = 1, shape.filters = shape.dim;
+    sf_cnn_layout_make(&n->layout, &shape);
+    assert_true(n->layout.size <= 4000 && n->layout.features <= 200);
+    for (size_t i = 0; i < n->layout.size; i++) n->parameters[i] = weight();
+    assert_int_equal(sf_cnn_scales(n->scale, &n->layout, n->parameters, 1), 0);
+    assert_ok(sf_cnn_net_new(&n->net, &n->layout, n->parameters, n->scale, &error));
+    assert_ok(sf_cnn_scratch_new(n->net, &n->scratch, &error));
+}
+
+static void network_close(network *n)
+{
+    sf_ibp_scratch_free(n->ibp);
+    sf_cnn_scratch_free(n->scratch);
+    sf_cnn_net_free(n->net);
+    *n = (network){0};
+}
+
+static sf_cnn_shape any_shape(uint32_t c)
+{
+    sf_cnn_shape s = {.convolution = (int)(c % 2), .max_pool = (int)(c / 2 % 2), .dim = 2 + c % 5, .hidden = c / 4 % 2 ? 6 : 0, .classes = 2 + c % 3};
+    if (s.convolution) s = (sf_cnn_shape){.convolution = 1, .max_pool = s.max_pool, .dim = s.dim, .hidden = s.hidden, .classes = s.classes,
+                                          .filters = 5, .width_count = 2, .widths = {3, 2}};
+    return s;
+}
+
+/* A random text with up to `most` words to choose from at a position; some repeat. */
+static sf_ibp_choices any_text(uint32_t *ids, size_t *begin, size_t N, uint32_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < N; i++) {
+        begin[i] = count;
+        for (uint32_t k = 0, size = 1 + below(most); k < size; k++) ids[count++] = below(WORDS_KNOWN);
+    }
+    begin[N] = count;
+    return (sf_ibp_choices){ids, begin, N};
+}
+
+/* The program's own lead of `target` over every class, for one choice. */
+static void program_margins(double *out, network *n, const uint32_t *ids, size_t N, size_t target)
+{
+    safer_error error = {0};
+    int label;
+    assert_ok(sf_cnn_classify_ids(&label, NULL, n->net, ids, N, n->scratch, &error));
+    const float *logits = sf_cnn_scratch_logits(n->scratch);
+    for (size_t k = 0; k < n->layout.shape.classes; k++) out[k] = (double)logits[target] - (double)logits[k];
+}
+
+/* All substitutions of tiny texts, on random networks of every kind. */
+static void no_substitution_violates_a_bound(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    size_t certified = 0, tight = 0;
+    for (uint32_t c = 0; c < 400; c++) {
+        network n = {0};
+        uint32_t ids[64], chosen[8];
+        size_t begin[9], N = c % 6, ways = 1;
+        double margins[8], least[8] = {DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX}, one[8];
+        network_open(&n, any_shape(c), noise);
+        sf_ibp_choices text = any_text(ids, begin, N, 4);
+        size_t K = n.layout.shape.classes, target = below((uint32_t)K);
+        assert_ok(sf_ibp_bound(margins, n.net, &text, target, &n.ibp, &error));
+        for (size_t i = 0; i < N; i++) ways *= begin[i + 1] - begin[i];
+        for (size_t way = 0; way < ways; way++) {
+            size_t rest = way;
+            for (size_t i = 0; i < N; i++) {
+                chosen[i] = ids[begin[i] + rest % (begin[i + 1] - begin[i])];
+                rest /= begin[i + 1] - begin[i];
+            }
+            program_margins(one, &n, chosen, N, target);
+            for (size_t k = 0; k < K; k++) {
+                if (one[k] < margins[k]) fail_msg("case %u: class %zu leads by %.9g, bound %.9g", c, k, one[k], margins[k]);
+                least[k] = one[k] < least[k] ? one[k] : least[k];
+            }
+        }
+        certified += (size_t)sf_ibp_certifies(margins, K, target);
+        for (size_t k = 0; k < K; k++) tight += k != target && least[k] - margins[k] < 1e-4;
+        network_close(&n);
+    }
+    assert_true(certified > 20 && tight > 40); /* the bounds are worth something */
+}
+
+/* Larger texts and sets, sampled. */
+static void samples_stay_within_bounds(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    for (uint32_t c = 0; c < 60; c++) {
+        network n = {0};
+        enum { LONG = 40 };
+        uint32_t ids[LONG * 10], chosen[LONG];
+        size_t begin[LONG + 1];
+        double margins[8], one[8];
+        network_open(&n, any_shape(c), noise);
+        sf_ibp_choices text = any_text(ids, begin, LONG, 9);
+        assert_ok(sf_ibp_bound(margins, n.net, &text, 1, &n.ibp, &error));
+        for (int sample = 0; sample < 300; sample++) {
+            for (size_t i = 0; i < LONG; i++) chosen[i] = ids[begin[i] + below((uint32_t)(begin[i + 1] - begin[i]))];
+            program_margins(one, &n, chosen, LONG, 1);
+            for (size_t k = 0; k < n.layout.shape.classes; k++) assert_true(one[k] >= margins[k]);
+        }
+        network_close(&n);
+    }
+}
+
+static float positive(void) { return fabsf(noise()) + 0.01f; }
+
+/* Where everything rises, the lowest words give the lowest margin: the bound is reached. */
+static void monotone_networks_have_tight_bounds(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    for (uint32_t c = 0; c < 40; c++) {
+        network n = {0};
+        uint32_t ids[20], lowest[5];
+        size_t begin[6];
+        double margins[8], one[8];
+        sf_cnn_shape shape = any_shape(c);
+        shape.classes = 2;
+        network_open(&n, shape, positive);
+        size_t dim = shape.dim, I = n.layout.inputs;
+        for (size_t w = 1; w < WORDS_KNOWN; w++) /* word w is above word w-1 everywhere */
+            for (size_t d = 0; d < dim; d++) n.parameters[w * dim + d] = n.parameters[(w - 1) * dim + d] + positive();
+        for (size_t i = 0; i < I; i++) n.parameters[n.layout.output_weight + i] += n.parameters[n.layout.output_weight + I + i];
+        assert_int_equal(sf_cnn_scales(n.scale, &n.layout, n.parameters, 1), 0);
+        sf_cnn_net_free(n.net);
+        n.net = NULL;
+        assert_ok(sf_cnn_net_new(&n.net, &n.layout, n.parameters, n.scale, &error));
+        sf_ibp_choices text = any_text(ids, begin, 5, 4);
+        for (size_t i = 0; i < 5; i++) {
+            lowest[i] = ids[begin[i]];
+            for (size_t k = begin[i]; k < begin[i + 1]; k++) lowest[i] = ids[k] < lowest[i] ? ids[k] : lowest[i];
+        }
+        assert_ok(sf_ibp_bound(margins, n.net, &text, 0, &n.ibp, &error));
+        program_margins(one, &n, lowest, 5, 0);
+        if (!(margins[1] <= one[1] && one[1] - margins[1] < 1e-4 * (1 + fabs(one[1])))) fail_msg("case %u: %.9g, bound %.9g", c, one[1], margins[1]);
+        network_close(&n);
+    }
+}
+
+static float wild(void) { return noise() * ldexpf(1, (int)below(24) - 8); }
+
+/* Margins that cancel to almost nothing, so that rounding decides their sign: the bound stays
+ * below the program's margin and below the real number, which long double computes; a bound
+ * that forgets the program's rounding does not. */
+static void rounding_goes_outward(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    size_t naive_fails = 0;
+    for (uint32_t c = 0; c < 600; c++) {
+        network n = {0};
+        uint32_t ids[3];
+        size_t begin[4];
+        double margins[2], one[2];
+        sf_cnn_shape shape = {.dim = 20, .classes = 2};
+        network_open(&n, shape, wild);
+        const sf_cnn_layout *l = &n.layout;
+        float *weight = n.parameters + l->output_weight, *bias = n.parameters + l->output_bias;
+        for (size_t i = 0; i < 20; i++) weight[20 + i] = nextafterf(weight[i], noise() * 1e9f); /* nearly the same class */
+        bias[1] = bias[0];
+        sf_ibp_choices text = any_text(ids, begin, 3, 1);
+        assert_ok(sf_ibp_bound(margins, n.net, &text, 0, &n.ibp, &error));
+        program_margins(one, &n, ids, 3, 0);
+        const int16_t *rows[3];
+        const float *features;
+        for (size_t i = 0; i < 3; i++) rows[i] = sf_cnn_row(n.net, ids[i], n.scratch);
+        assert_ok(sf_cnn_features(&features, n.net, rows, 3, n.scratch, &error));
+        long double real = 0;
+        for (size_t i = 0; i < 20; i++) real += ((long double)weight[i] - (long double)weight[20 + i]) * (long double)features[i];
+        assert_true(margins[1] <= one[1]);
+        assert_true((long double)margins[1] < real);
+        naive_fails += real > (long double)one[1];
+        network_close(&n);
+    }
+    assert_true(naive_fails > 50);
+}
+
+/* Numbers that overflow floats certify nothing. */
+static float enormous(void) { return noise() * 1e30f; }
+
+static void overflow_certifies_nothing(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    for (uint32_t c = 0; c < 16; c++) {
+        network n = {0};
+        uint32_t ids[12];
+        size_t begin[5];
+        double margins[8];
+        network_open(&n, any_shape(c), enormous);
+        sf_ibp_choices text = any_text(ids, begin, 4, 3);
+        assert_ok(sf_ibp_bound(margins, n.net, &text, 0, &n.ibp, &error));
+        for (size_t k = 1; k < n.layout.shape.classes; k++) assert_true(margins[k] == -DBL_MAX);
+        network_close(&n);
+    }
+}
+
+/* ------------------------------------------------------------------- training */
+
+/* Texts whose class is that of their good or bad words, among others; with `rare` a third of
+ * the words are three random letters. */
+static safer_data *make_data_with(size_t rows, int rare)
+{
+    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
+    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
+    safer_error error = {0};
+    safer_data *data = NULL;
+    sf_buffer out = {0};
+    for (size_t i = 0; i < rows; i++) {
+        int label = i % 2 == 0;
+        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
+        for (size_t k = 0, words = 3 + below(9); k < words; k++) {
+            char random[4] = {(char)('a' + below(26)), (char)('a' + below(26)), (char)('a' + below(26)), 0};
+            const char *word = k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)];
+            assert_int_equal(sf_buffer_format(&out, "%s ", rare && k % 3 == 1 ? random : word), 0);
+        }
+        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
+    }
+    assert_ok(safer_data_load(&data, write_temporary("train.tsv", out.bytes, out.length), NULL, &error));
+    sf_buffer_free(&out);
+    return data;
+}
+
+static safer_data *make_data(size_t rows) { return make_data_with(rows, 0); }
+
+/* Its kernel draws one word of each component: what is learned must come from the synonyms. */
+static safer_lexicon *make_lexicon(void)
+{
+    static const char table[] = "good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n";
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    safer_lexicon_options options = safer_lexicon_options_default();
+    options.table = write_temporary("table.tsv", table, sizeof table - 1);
+    options.kernel = "representative";
+    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
+    return lexicon;
+}
+
+static const char *make_vectors(void)
+{
+    static const char text[] = "good 1 0 0.5 0.1\nfine 0.9 0.1 0.4 0\nbad -1 0 0.5 0.1\npoor -0.9 0.2 0.5 0\nmovie 0 1 1 0\n";
+    return write_temporary("vectors.txt", text, sizeof text - 1);
+}
+
+static safer_train_options small_options(const char *defense, const char *arch, const safer_data *data, const safer_lexicon *lexicon)
+{
+    safer_train_options o = safer_train_options_default();
+    o.defense = defense;
+    o.arch = arch;
+    o.train = data;
+    o.lexicon = lexicon;
+    o.dim = 8;
+    o.filters = 10;
+    o.hidden = 6;
+    o.rate = 0.01;
+    o.batch = 7;
+    o.epochs = 4;
+    o.min_count = 1;
+    o.threads = 1;
+    return o;
+}
+
+static const char *const defenses[] = {"ibp-jia", "ibp-huang"}, *const arches[] = {"cnn", "bow"};
+
+static void assert_same_file(const char *a, const char *b)
+{
+    safer_error error = {0};
+    sf_file left = {0}, right = {0};
+    assert_ok(sf_file_map(&left, a, &error));
+    assert_ok(sf_file_map(&right, b, &error));
+    assert_int_equal(left.length, right.length);
+    assert_memory_equal(left.bytes, right.bytes, left.length);
+    sf_file_free(&left);
+    sf_file_free(&right);
+}
+
+static void threads_do_not_matter(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data_with(600, 1);
+    safer_lexicon *lexicon = make_lexicon();
+    const char *one = temporary("one"), *more = temporary("more");
+    for (int c = 0; c < 8; c++) {
+        safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
+        o.batch = 200; /* some 500 different words: more than one block of them */
+        o.epochs = 2;
+        o.triplet = c >= 4 ? 0.1 : 0;
+        o.hidden = o.filters = 70; /* more than one share of columns */
+        assert_ok(safer_train(one, &o, NULL, &error));
+        for (int threads = 2; threads <= 5; threads += 3) {
+            o.threads = threads;
+            assert_ok(safer_train(more, &o, NULL, &error));
+            assert_same_file(one, more);
+        }
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    const char *when = *(const char **)context;
+    (void)done;
+    (void)total;
+    return when && strstr(stage, when) != NULL;
+}
+
+static void stopped_runs_go_on(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(100);
+    safer_lexicon *lexicon = make_lexicon();
+    const char *whole = temporary("whole"), *parts = temporary("parts"), *vectors = make_vectors(), *when = NULL;
+    for (int c = 0; c < 3; c++) {
+        safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon), other;
+        o.vectors = c ? vectors : NULL; /* frozen ones are no part of the checkpoint */
+        o.progress = (safer_progress){stop, &when};
+        assert_ok(safer_train(whole, &o, NULL, &error));
+        o.resume = 1;
+        when = "epoch 2 of 4: loss";
+        assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
+        when = NULL;
+        other = o;
+        other.kappa = 0.5;
+        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
+        other = o;
+        other.epochs = 6; /* it decides how fast the intervals grow */
+        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
+        assert_ok(safer_train(parts, &o, NULL, &error));
+        assert_same_file(whole, parts);
+        unlink(parts);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+/* Every way to train learns, and certifies what it learned, in both senses. */
+static void it_learns(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(300);
+    safer_lexicon *lexicon = make_lexicon();
+    const char *output = temporary("learned"), *vectors = make_vectors();
+    for (int c = 0; c < 16; c++) {
+        safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
+        safer_train_report report;
+        safer_model *model = NULL;
+        o.triplet = c >> 2 & 1 ? 0.05 : 0;
+        o.margin = 2;
+        o.vectors = c >> 3 & 1 ? vectors : NULL;
+        o.train_vectors = o.vectors && o.triplet > 0;
+        o.epochs = 24;
+        o.dropout = 0;
+        assert_ok(safer_train(output, &o, &report, &error));
+        if (!(report.dev_accuracy > (o.vectors ? 0.7 : 0.95))) fail_msg("case %d: dev %.3f, loss %.3f", c, report.dev_accuracy, report.loss);
+        assert_ok(safer_model_open(&model, output, &error));
+        assert_string_equal(safer_model_arch(model), arches[c >> 1 & 1]);
+        assert_non_null(strstr(safer_model_trained_with(model), defenses[c & 1]));
+        /* Synonyms are known, though no text holds them and the kernel never draws them. */
+        assert_true(sf_cnn_number((const sf_cnn_model *)model, "splendid", 8) != 0);
+        assert_true(sf_cnn_number((const sf_cnn_model *)model, "flick", 5) != 0);
+        safer_workspace *workspace = NULL;
+        safer_certificate certificate;
+        safer_certify_options certify = safer_certify_options_default();
+        const char *text = "A GOOD film, the story was fine and great";
+        certify.method = SAFER_IBP;
+        assert_ok(safer_certify_text(&certificate, &workspace, model, lexicon, text, strlen(text), -1, &certify, &error));
+        assert_true(certificate.exact && certificate.queries == 0 && certificate.slots == 5 && certificate.prediction == certificate.base);
+        assert_true(certificate.radius == (certificate.certified ? SAFER_ALL : 0));
+        assert_true(certificate.margins && certificate.margins[certificate.target] == 0);
+        if (!o.vectors) assert_true(certificate.certified && certificate.target == 1);
+        safer_workspace_free(workspace);
+        safer_model_free(model);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+static void bad_options_are_named(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(40);
+    safer_lexicon *lexicon = make_lexicon();
+    const safer_train_options good = small_options("ibp-huang", "cnn", data, lexicon);
+    safer_train_options o;
+#define REFUSED(words, change)                                                                 \
+    o = good;                                                                                  \
+    change;                                                                                    \
+    assert_fails(safer_train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, words)
+    REFUSED("defense is \"ibp\"", o.defense = "ibp");
+    REFUSED("not ngram", o.arch = "ngram");
+    REFUSED("lexicon is not given", o.lexicon = NULL);
+    REFUSED("pool is \"max\"", o.pool = "max");
+    REFUSED("hidden is 0", o.hidden = 0);
+    REFUSED("widths is \"3,4\"", o.widths = "3,4");
+    REFUSED("kappa is 1.5", o.kappa = 1.5);
+    REFUSED("ramp is -5", o.ramp = -5);
+    REFUSED("triplet is -1", o.triplet = -1);
+    REFUSED("margin is", o.margin = (double)NAN);
+    REFUSED("contradict", (o.freeze = 1, o.train_vectors = 1));
+    REFUSED("set train_vectors", (o.freeze = 1, o.triplet = 1));
+    REFUSED("triplet is 1: only", (o.defense = NULL, o.triplet = 1));
+    REFUSED("train_vectors is for a defense", (o.defense = NULL, o.train_vectors = 1));
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+typedef struct job {
+    safer_train_options options;
+    const char *output;
+} job;
+
+static safer_status train_once(void *context, safer_error *error)
+{
+    job *j = context;
+    return safer_train(j->output, &j->options, NULL, error);
+}
+
+static void memory_may_run_out(void **unused)
+{
+    (void)unused;
+    safer_data *data = make_data(24);
+    safer_lexicon *lexicon = make_lexicon();
+    job j = {small_options("ibp-jia", "cnn", data, lexicon), temporary("memory")};
+    j.options.epochs = 1;
+    check_every_allocation(train_once, &j);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_right),
         cmocka_unit_test(no_box_is_the_plain_network),
+        cmocka_unit_test(trained_bounds_hold),
+        cmocka_unit_test(no_substitution_violates_a_bound),
+        cmocka_unit_test(samples_stay_within_bounds),
+        cmocka_unit_test(monotone_networks_have_tight_bounds),
+        cmocka_unit_test(rounding_goes_outward),
+        cmocka_unit_test(overflow_certifies_nothing),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(stopped_runs_go_on),
+        cmocka_unit_test(it_learns),
+        cmocka_unit_test(bad_options_are_named),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

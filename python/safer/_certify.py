@@ -20,7 +20,7 @@ from ._library import call, library, path_bytes
 from ._model import FunctionModel, Model, Predict, as_model
 from ._results import Prediction, Radius, Results, Summary, radius_from_c, radius_to_c, summarise
 
-_METHODS = {"adaptive": 0, "binomial": 1, "hoeffding": 2}
+_METHODS = {"adaptive": 0, "binomial": 1, "hoeffding": 2, "ibp": 3}
 _STAGES = {"selection": 0, "certification": 1}
 
 
@@ -46,7 +46,8 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param n0: separate draws that choose the prediction
     :param delta: a certificate is wrong with at most this probability
     :param alpha: level of the test below which a prediction abstains
-    :param method: "adaptive", "binomial" or "hoeffding"
+    :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture
+        bow or cnn also "ibp": interval bounds of the model itself, without smoothing or draws
     :param radius: what `certified` refers to: a number of changed words, or "all"
     :param seed: of the draws
     :param classes: names of the model's classes, in the order of its scores; default: those of a

@@ -47,13 +47,14 @@ class Certificate:
     visible: int  #: those of them that the model can see
     exact: bool  #: all draws were asked: the certificate has no error probability
     n: int  #: draws of the certificate; 0 when exact
-    counts: Mapping[str, int]  #: votes of every class; exact: weights
+    counts: Mapping[str, int]  #: votes of every class; exact: weights; ibp: none
     bound: float  #: lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes
     q: float  #: how far any class's probability moves when all words change, rounded up
     certified: bool  #: at the asked radius
     radius: Radius  #: the largest certified one: 0, a number of words, or "all"
     queries: int
     seconds: float
+    margins: Mapping[str, float]  #: ibp: by how much at least the target leads each other class, in logits
 
     def certified_at(self, radius: Radius) -> bool:
         """Whether it is certified against this many changed words."""
@@ -128,7 +129,10 @@ _FIELDS = [field.name for field in dataclasses.fields(Certificate)]
 
 def _read_record(line: str) -> Certificate:
     record: Dict[str, Any] = json.loads(line)
-    record["counts"] = {name: int(votes) for name, votes in record["counts"].items()}
+    if "margins" in record:  # bounds: nothing was drawn
+        record.update(n=0, counts={}, bound=float(record["radius"] == "all"), q=0.0)
+    else:
+        record.update(margins={}, counts={name: int(votes) for name, votes in record["counts"].items()})
     return Certificate(**{name: record[name] for name in _FIELDS})
 
 

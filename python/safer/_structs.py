@@ -93,7 +93,7 @@ class CertifyOptions(Structure):
 class Certificate(Structure):
     _fields_ = [("id", c_char_p), ("label", c_int), ("base", c_int), ("prediction", c_int), ("abstained", c_int),
                 ("target", c_int), ("words", c_size_t), ("slots", c_size_t), ("visible", c_size_t), ("exact", c_int),
-                ("n", c_uint64), ("votes", POINTER(c_uint64)), ("shares", POINTER(c_double)), ("bound", c_double),
+                ("n", c_uint64), ("votes", POINTER(c_uint64)), ("shares", POINTER(c_double)), ("bound", c_double), ("margins", POINTER(c_double)),
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
                 ("queries", c_uint64), ("seconds", c_double)]
 

@@ -21,291 +21,16 @@
  * types are taken in blocks of fixed size, whose shares of a gradient are added in order; a
  * type's occurrences are added in the order of the batch, and a word's shares in the order
  * of the types, each column by one worker. */
-#include "ibp/ibp.h"
+#include "ibp/step.h"
 
-#include "base/memory.h"
 #include "base/parallel.h"
 #include "nn/layers.h"
 
-#include <assert.h>
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 extern void omp_set_num_threads(int threads);
-
-enum { BLOCK = 256, COLUMNS = 32, OTHERS = 8 }; /* words of a product; of a worker's share; of a triplet */
-
-/* The three runs through the text. */
-enum { VALUE, LOW, HIGH, RUNS };
-
-struct sf_ibp_step {
-    sf_ibp_layout layout;
-    const sf_ibp_sets *sets;
-    sf_ibp_options options;
-    sf_stream dropout, others;
-
-    uint32_t *word_place; /* (vocabulary): where a word is among the batch's, or SF_NONE */
-    uint32_t *item_place; /* (vocabulary + sets): likewise among the types */
-    uint32_t *words;      /* (W): the batch's words */
-    uint32_t *types;      /* (U): the batch's items, sets first */
-    uint32_t *single;     /* those that stay, while they are being numbered */
-    uint32_t *own;        /* (U): the word itself, among the batch's */
-    uint32_t *members;    /* words of the sets, among the batch's */
-    size_t *member_begin; /* (S+1) */
-    uint32_t *rows_of[RUNS]; /* (words): the row of each position */
-    uint32_t *text;       /* (words): the text each position is in */
-    uint32_t *occurrences; /* (words): where each type occurs */
-    size_t *begin;        /* (U+1): in the occurrences */
-    uint32_t other[OTHERS]; /* a triplet's other words, among the batch's */
-    size_t W, S, U;       /* words, sets, types */
-
-    /* Carved from one piece of memory, anew for every batch. */
-    float *memory;
-    size_t capacity;
-    float *vectors, *dvectors;   /* (W, D) */
-    float *pre, *dpre;           /* (W, Q) */
-    float *hull, *dhull;         /* (U+2S, Q) */
-    uint32_t *arg_low, *arg_high; /* (S, Q): which word gives the end */
-    float *centre, *radius;      /* (S, Q): Jia's cnn */
-    float *rows, *drows;         /* (U+2S, R): or the hull itself */
-    float *x[RUNS];              /* (words, F): activations, then their gradients */
-    float *dbias;                /* (RUNS, texts, F) */
-    float *features[RUNS], *dfeatures[RUNS]; /* (texts, F) */
-    float *feature_mask;         /* (texts, F) */
-    float *mid[RUNS];            /* (texts, F): value, centre, radius, dropped out */
-    float *before[RUNS];         /* (texts, H): value, centre, radius; then gradients */
-    float *after[RUNS];          /* (texts, H): value, centre, radius, dropped out; then gradients */
-    float *hidden_mask;          /* (texts, H) */
-    float *logits, *worst, *dlogits; /* (texts, K) */
-    float *conv_parts;           /* (blocks, 2, R, Q) */
-    float *first_parts;          /* (blocks, Q, D) */
-    float *bias_parts;           /* (blocks, Q) */
-    float *pull, *apart;         /* (U): a triplet's excess; (U, OTHERS): distances from the others */
-    float *conv_size, *hidden_size; /* |W| */
-    float *dafter;               /* (RUNS, H): of one text */
-
-    float *gradient;             /* (size - vocabulary * dim): of all behind the word vectors */
-
-    /* Of the step in progress. */
-    const float *parameters;
-    const sf_ibp_batch *batch;
-    float eps, kappa;
-    uint64_t number;
-    atomic_int failed;
-};
-
-/* ------------------------------------------------------------------- memory */
-
-void sf_ibp_step_free(sf_ibp_step *s)
-{
-    if (!s) return;
-    void *owned[] = {s->word_place, s->item_place, s->words, s->types, s->single, s->own, s->members, s->member_begin, s->text,
-                     s->occurrences, s->begin, s->memory, s->gradient};
-    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
-    for (int run = 0; run < RUNS; run++) free(s->rows_of[run]);
-    free(s);
-}
-
-static void *numbers(int *failed, size_t count)
-{
-    void *p = sf_alloc(count, sizeof(uint32_t));
-    if (!p) *failed = 1;
-    return p;
-}
-
-safer_status sf_ibp_step_new(sf_ibp_step **out, const sf_ibp_layout *l, const sf_ibp_sets *sets, const sf_ibp_options *options,
-                             size_t words, safer_error *error)
-{
-    size_t V = l->shape.vocabulary, items = V + sets->count, types = words < items ? words : items;
-    int failed = 0;
-    sf_ibp_step *s = sf_calloc(1, sizeof *s);
-    if (!s) return sf_fail_memory(error);
-    s->layout = *l;
-    s->sets = sets;
-    s->options = *options;
-    s->dropout = sf_stream_of(options->seed, UINT64_C(0x64726f706f757400), SF_STAGE_TRAINING); /* "dropout" */
-    s->others = sf_stream_of(options->seed, UINT64_C(0x7472697000000000), SF_STAGE_TRAINING);  /* "trip" */
-    s->word_place = numbers(&failed, V);
-    s->item_place = numbers(&failed, items);
-    s->words = numbers(&failed, V);
-    s->types = numbers(&failed, types);
-    s->single = numbers(&failed, types);
-    s->own = numbers(&failed, types);
-    s->members = numbers(&failed, sets->offsets[sets->count]);
-    s->member_begin = sf_calloc((types < sets->count ? types : sets->count) + 1, sizeof *s->member_begin);
-    for (int run = 0; run < RUNS; run++) s->rows_of[run] = numbers(&failed, words);
-    s->text = numbers(&failed, words);
-    s->occurrences = numbers(&failed, words);
-    s->begin = sf_calloc(types + 1, sizeof *s->begin);
-    s->gradient = sf_alloc_aligned(l->size - V * l->shape.dim, sizeof *s->gradient);
-    if (failed || !s->member_begin || !s->begin || !s->gradient) {
-        sf_ibp_step_free(s);
-        return sf_fail_memory(error);
-    }
-    memset(s->word_place, 0xff, V * sizeof *s->word_place);
-    memset(s->item_place, 0xff, items * sizeof *s->item_place);
-    *out = s;
-    return SAFER_OK;
-}
-
-static size_t blocks_of(size_t count) { return (count + BLOCK - 1) / BLOCK; }
-static int has_inner_product(const sf_ibp_step *s) { return s->layout.shape.wordwise && s->layout.shape.convolution; }
-/* The vectors that a triplet pulls together: the word vectors, or what is made of frozen ones. */
-static int triplet_on_vectors(const sf_ibp_step *s) { return !s->options.freeze; }
-
-/* Hands out pieces of `base`; with NULL it only counts. */
-typedef struct carver {
-    float *base;
-    size_t at;
-} carver;
-
-static void *carve(carver *c, size_t count)
-{
-    float *piece = c->base ? c->base + c->at : NULL;
-    c->at += (count + 15) / 16 * 16;
-    return piece;
-}
-
-static size_t carve_all(sf_ibp_step *s, float *base)
-{
-    const sf_ibp_layout *l = &s->layout;
-    carver c = {base, 0};
-    size_t D = l->shape.dim, Q = l->hull, R = l->row, F = l->features, H = l->shape.hidden, K = l->shape.classes;
-    size_t B = s->batch->count, N = s->batch->offsets[B], rows = s->U + 2 * s->S;
-    s->vectors = carve(&c, s->W * D);
-    s->dvectors = carve(&c, s->options.freeze ? 0 : s->W * D);
-    s->pre = carve(&c, s->W * Q);
-    s->dpre = carve(&c, s->W * Q);
-    s->hull = carve(&c, rows * Q);
-    s->dhull = carve(&c, rows * Q);
-    s->arg_low = carve(&c, s->S * Q);
-    s->arg_high = carve(&c, s->S * Q);
-    s->rows = s->hull;
-    s->drows = s->dhull;
-    if (has_inner_product(s)) {
-        s->centre = carve(&c, s->S * Q);
-        s->radius = carve(&c, s->S * Q);
-        s->rows = carve(&c, rows * R);
-        s->drows = carve(&c, rows * R);
-        s->conv_parts = carve(&c, blocks_of(s->U) * 2 * R * Q);
-        s->conv_size = carve(&c, R * Q);
-    }
-    s->first_parts = carve(&c, blocks_of(s->W) * Q * D);
-    s->bias_parts = carve(&c, blocks_of(s->W) * Q);
-    s->dbias = carve(&c, RUNS * B * F);
-    for (int run = 0; run < RUNS; run++) {
-        s->x[run] = carve(&c, N * F);
-        s->features[run] = carve(&c, B * F);
-        s->dfeatures[run] = carve(&c, B * F);
-        s->mid[run] = carve(&c, B * F);
-        s->before[run] = carve(&c, B * H);
-        s->after[run] = carve(&c, B * H);
-    }
-    s->feature_mask = carve(&c, B * F);
-    s->hidden_mask = carve(&c, B * H);
-    s->hidden_size = carve(&c, H * F);
-    s->dafter = carve(&c, RUNS * H);
-    s->logits = carve(&c, B * K);
-    s->worst = carve(&c, B * K);
-    s->dlogits = carve(&c, B * K);
-    s->pull = carve(&c, s->U);
-    s->apart = carve(&c, s->U * OTHERS);
-    return c.at;
-}
-
-static safer_status make_room(sf_ibp_step *s, safer_error *error)
-{
-    size_t need = carve_all(s, NULL);
-    if (need > s->capacity) {
-        free(s->memory);
-        s->capacity = need + need / 8;
-        s->memory = sf_alloc_aligned(s->capacity, sizeof *s->memory);
-        if (!s->memory) {
-            s->capacity = 0;
-            return sf_fail_memory(error);
-        }
-    }
-    carve_all(s, s->memory);
-    return SAFER_OK;
-}
-
-/* ------------------------------------------------------------------ numbering */
-
-static uint32_t place_word(sf_ibp_step *s, uint32_t word)
-{
-    if (s->word_place[word] == SF_NONE) {
-        s->word_place[word] = (uint32_t)s->W;
-        s->words[s->W++] = word;
-    }
-    return s->word_place[word];
-}
-
-/* Numbers the batch's items: those with sets from 0 on, the others behind them. */
-static void number_items(sf_ibp_step *s)
-{
-    const sf_ibp_batch *b = s->batch;
-    size_t V = s->layout.shape.vocabulary, N = b->offsets[b->count], singles = 0;
-    for (size_t i = 0; i < s->U; i++) s->item_place[s->types[i]] = SF_NONE; /* of the step before */
-    s->S = 0;
-    for (size_t i = 0; i < N; i++) {
-        uint32_t item = b->items[i], *place = &s->item_place[item];
-        if (*place != SF_NONE) continue;
-        *place = (uint32_t)(item < V ? singles : s->S);
-        if (item < V) s->single[singles++] = item;
-        else s->types[s->S++] = item;
-    }
-    s->U = s->S + singles;
-    for (size_t i = 0; i < singles; i++) {
-        s->types[s->S + i] = s->single[i];
-        s->item_place[s->single[i]] += (uint32_t)s->S;
-    }
-}
-
-/* Lists the words that are needed, and the sets in terms of them. */
-static void number_words(sf_ibp_step *s)
-{
-    size_t V = s->layout.shape.vocabulary, count = 0;
-    for (size_t i = 0; i < s->W; i++) s->word_place[s->words[i]] = SF_NONE;
-    s->W = 0;
-    for (size_t u = 0; u < s->U; u++) {
-        if (u >= s->S) {
-            s->own[u] = place_word(s, s->types[u]);
-            continue;
-        }
-        size_t set = s->types[u] - V;
-        s->own[u] = place_word(s, s->sets->members[s->sets->offsets[set]]);
-        for (size_t m = s->sets->offsets[set]; m < s->sets->offsets[set + 1]; m++)
-            s->members[count++] = place_word(s, s->sets->members[m]);
-        s->member_begin[u + 1] = count;
-    }
-    if (s->options.triplet > 0)
-        for (uint32_t i = 0; i < OTHERS; i++)
-            s->other[i] = place_word(s, V > 1 ? 1 + sf_draw_below(s->others, s->number, i, (uint32_t)(V - 1)) : 0);
-}
-
-/* The rows of every position, and where each type occurs. */
-static void number_positions(sf_ibp_step *s)
-{
-    const sf_ibp_batch *b = s->batch;
-    size_t sum = 0;
-    memset(s->begin, 0, (s->U + 1) * sizeof *s->begin);
-    for (size_t t = 0; t < b->count; t++)
-        for (size_t i = b->offsets[t]; i < b->offsets[t + 1]; i++) {
-            uint32_t type = s->item_place[b->items[i]];
-            s->rows_of[VALUE][i] = type;
-            s->rows_of[LOW][i] = type < s->S ? (uint32_t)s->U + type : type;
-            s->rows_of[HIGH][i] = type < s->S ? (uint32_t)(s->U + s->S) + type : type;
-            s->text[i] = (uint32_t)t;
-            s->begin[type]++;
-        }
-    for (size_t u = 0; u < s->U; u++) { /* counts become ends, and filling backwards makes them begins */
-        sum += s->begin[u];
-        s->begin[u] = sum;
-    }
-    s->begin[s->U] = sum;
-    for (size_t i = sum; i-- > 0;) s->occurrences[--s->begin[s->rows_of[VALUE][i]]] = (uint32_t)i;
-}
 
 /* ------------------------------------------------------------------- products */
 
@@ -375,7 +100,7 @@ static void project_words(void *context, size_t begin, size_t end, int worker)
     (void)worker;
     omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
-        size_t first = block * BLOCK, last = s->W - first > BLOCK ? first + BLOCK : s->W;
+        size_t first = block * SF_IBP_BLOCK, last = s->W - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->W;
         for (size_t i = first; i < last; i++)
             memcpy(s->vectors + i * D, s->parameters + l->embedding + s->words[i] * D, D * sizeof *s->vectors);
         multiply(s, 'N', 'T', s->pre + first * Q, s->vectors + first * D, s->parameters + l->first, last - first, Q, D, 0);
@@ -433,7 +158,7 @@ static void make_hulls(void *context, size_t begin, size_t end, int worker)
     (void)worker;
     omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
-        size_t first = block * BLOCK, last = s->U - first > BLOCK ? first + BLOCK : s->U;
+        size_t first = block * SF_IBP_BLOCK, last = s->U - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->U;
         for (size_t u = first; u < last; u++) {
             memcpy(s->hull + u * Q, s->pre + s->own[u] * Q, Q * sizeof *s->hull);
             if (u < s->S) find_ends(s, u);
@@ -441,7 +166,7 @@ static void make_hulls(void *context, size_t begin, size_t end, int worker)
             sf_relu_forward(s->hull + u * Q, s->hull + u * Q, Q);
             for (size_t row = s->U + u; u < s->S && row < s->U + 2 * s->S; row += s->S) sf_relu_forward(s->hull + row * Q, s->hull + row * Q, Q);
         }
-        if (has_inner_product(s)) convolve_hulls(s, first, last);
+        if (sf_ibp_has_taps(s)) convolve_hulls(s, first, last);
     }
 }
 
@@ -454,7 +179,7 @@ static void read_texts(void *context, size_t begin, size_t end, int worker)
     size_t F = l->features;
     (void)worker;
     for (size_t b = begin; b < end; b++)
-        for (int run = 0; run < RUNS; run++) {
+        for (int run = 0; run < SF_IBP_RUNS; run++) {
             size_t first = s->batch->offsets[b], N = s->batch->offsets[b + 1] - first;
             sf_conv_forward(s->x[run] + first * F, s->rows, s->rows_of[run] + first,
                             l->shape.convolution ? s->parameters + l->conv_bias : NULL, N, l->shape.width, F, l->row, F);
@@ -468,7 +193,7 @@ static void return_to_texts(void *context, size_t begin, size_t end, int worker)
     size_t F = s->layout.features, B = s->batch->count;
     (void)worker;
     for (size_t b = begin; b < end; b++)
-        for (int run = 0; run < RUNS; run++) {
+        for (int run = 0; run < SF_IBP_RUNS; run++) {
             size_t first = s->batch->offsets[b], N = s->batch->offsets[b + 1] - first;
             sf_pool_backward(s->x[run] + first * F, s->dbias + ((size_t)run * B + b) * F, s->dfeatures[run] + b * F, NULL,
                              s->layout.shape.convolution, 0, N, F, F);
@@ -484,22 +209,22 @@ static void enter_hidden(sf_ibp_step *s)
     const float *weight = s->parameters + l->hidden_weight, *bias = s->parameters + l->hidden_bias;
     size_t B = s->batch->count, F = l->features, H = l->shape.hidden;
     float **mid = l->pooled_hidden ? s->before : s->mid;
-    memcpy(mid[VALUE], s->features[VALUE], B * F * sizeof(float));
-    to_centre(mid[LOW], mid[HIGH], s->features[LOW], s->features[HIGH], B * F);
+    memcpy(mid[SF_VALUE], s->features[SF_VALUE], B * F * sizeof(float));
+    to_centre(mid[SF_LOW], mid[SF_HIGH], s->features[SF_LOW], s->features[SF_HIGH], B * F);
     if (!l->pooled_hidden) {
         absolute(s->hidden_size, weight, H * F);
         for (size_t b = 0; b < B; b++)
-            sf_dropout_forward(mid[VALUE] + b * F, s->feature_mask + b * F, mid[VALUE] + b * F, s->options.dropout, s->dropout, s->number,
+            sf_dropout_forward(mid[SF_VALUE] + b * F, s->feature_mask + b * F, mid[SF_VALUE] + b * F, s->options.dropout, s->dropout, s->number,
                                (uint32_t)(2 * b), F);
-        sf_dropout_backward(mid[LOW], mid[LOW], s->feature_mask, B * F);
-        sf_dropout_backward(mid[HIGH], mid[HIGH], s->feature_mask, B * F);
-        multiply(s, 'N', 'T', s->before[VALUE], mid[VALUE], weight, B, H, F, 0);
-        multiply(s, 'N', 'T', s->before[LOW], mid[LOW], weight, B, H, F, 0);
-        multiply(s, 'N', 'T', s->before[HIGH], mid[HIGH], s->hidden_size, B, H, F, 0);
+        sf_dropout_backward(mid[SF_LOW], mid[SF_LOW], s->feature_mask, B * F);
+        sf_dropout_backward(mid[SF_HIGH], mid[SF_HIGH], s->feature_mask, B * F);
+        multiply(s, 'N', 'T', s->before[SF_VALUE], mid[SF_VALUE], weight, B, H, F, 0);
+        multiply(s, 'N', 'T', s->before[SF_LOW], mid[SF_LOW], weight, B, H, F, 0);
+        multiply(s, 'N', 'T', s->before[SF_HIGH], mid[SF_HIGH], s->hidden_size, B, H, F, 0);
     }
     for (size_t b = 0; b < B; b++) {
-        add(s->before[VALUE] + b * H, bias, H);
-        add(s->before[LOW] + b * H, bias, H);
+        add(s->before[SF_VALUE] + b * H, bias, H);
+        add(s->before[SF_LOW] + b * H, bias, H);
     }
 }
 
@@ -508,14 +233,14 @@ static void enter_hidden(sf_ibp_step *s)
 static void leave_hidden(sf_ibp_step *s)
 {
     size_t B = s->batch->count, H = s->layout.shape.hidden;
-    to_ends(s->before[LOW], s->before[HIGH], s->before[LOW], s->before[HIGH], B * H);
-    for (int run = 0; run < RUNS; run++) sf_relu_forward(s->before[run], s->before[run], B * H);
+    to_ends(s->before[SF_LOW], s->before[SF_HIGH], s->before[SF_LOW], s->before[SF_HIGH], B * H);
+    for (int run = 0; run < SF_IBP_RUNS; run++) sf_relu_forward(s->before[run], s->before[run], B * H);
     for (size_t b = 0; b < B; b++)
-        sf_dropout_forward(s->after[VALUE] + b * H, s->hidden_mask + b * H, s->before[VALUE] + b * H, s->options.dropout, s->dropout,
+        sf_dropout_forward(s->after[SF_VALUE] + b * H, s->hidden_mask + b * H, s->before[SF_VALUE] + b * H, s->options.dropout, s->dropout,
                            s->number, (uint32_t)(2 * b + 1), H);
-    to_centre(s->after[LOW], s->after[HIGH], s->before[LOW], s->before[HIGH], B * H);
-    sf_dropout_backward(s->after[LOW], s->after[LOW], s->hidden_mask, B * H);
-    sf_dropout_backward(s->after[HIGH], s->after[HIGH], s->hidden_mask, B * H);
+    to_centre(s->after[SF_LOW], s->after[SF_HIGH], s->before[SF_LOW], s->before[SF_HIGH], B * H);
+    sf_dropout_backward(s->after[SF_LOW], s->after[SF_LOW], s->hidden_mask, B * H);
+    sf_dropout_backward(s->after[SF_HIGH], s->after[SF_HIGH], s->hidden_mask, B * H);
 }
 
 /* The share of the loss that text b has by its worst margins. Class k may lead the label y by
@@ -525,7 +250,7 @@ static double lose_worst(sf_ibp_step *s, size_t b, float *dcentre, float *dradiu
     const sf_ibp_layout *l = &s->layout;
     size_t H = l->shape.hidden, K = l->shape.classes, y = (size_t)s->batch->labels[b];
     const float *weight = s->parameters + l->output_weight, *bias = s->parameters + l->output_bias, *own = weight + y * H;
-    const float *centre = s->after[LOW] + b * H, *radius = s->after[HIGH] + b * H;
+    const float *centre = s->after[SF_LOW] + b * H, *radius = s->after[SF_HIGH] + b * H;
     float *worst = s->worst + b * K, *probabilities = s->dlogits + b * K; /* that of the clean loss is done with */
     for (size_t k = 0; k < K; k++) {
         const float *w = weight + k * H;
@@ -554,7 +279,7 @@ static double lose_clean(sf_ibp_step *s, size_t b, float *dvalue, float *dweight
 {
     const sf_ibp_layout *l = &s->layout;
     size_t H = l->shape.hidden, K = l->shape.classes;
-    const float *weight = s->parameters + l->output_weight, *value = s->after[VALUE] + b * H;
+    const float *weight = s->parameters + l->output_weight, *value = s->after[SF_VALUE] + b * H;
     float *logits = s->logits + b * K, *dlogits = s->dlogits + b * K;
     sf_linear_forward(logits, value, weight, s->parameters + l->output_bias, 1, H, K);
     double loss = (double)sf_softmax_loss(dlogits, NULL, logits, s->batch->labels[b], 1, K);
@@ -573,10 +298,10 @@ static double lose(sf_ibp_step *s, float *gradient)
     double loss = 0;
     for (size_t b = 0; b < B; b++) {
         float *d = s->dafter;
-        memset(d, 0, RUNS * H * sizeof *d);
-        loss += (1 - (double)s->kappa) * lose_clean(s, b, d + VALUE * H, dweight, dbias);
-        loss += (double)s->kappa * lose_worst(s, b, d + LOW * H, d + HIGH * H, dweight, dbias);
-        for (int run = 0; run < RUNS; run++) memcpy(s->after[run] + b * H, d + (size_t)run * H, H * sizeof *d);
+        memset(d, 0, SF_IBP_RUNS * H * sizeof *d);
+        loss += (1 - (double)s->kappa) * lose_clean(s, b, d + SF_VALUE * H, dweight, dbias);
+        loss += (double)s->kappa * lose_worst(s, b, d + SF_LOW * H, d + SF_HIGH * H, dweight, dbias);
+        for (int run = 0; run < SF_IBP_RUNS; run++) memcpy(s->after[run] + b * H, d + (size_t)run * H, H * sizeof *d);
     }
     return loss;
 }
@@ -588,11 +313,11 @@ static void return_through_hidden(sf_ibp_step *s, float *gradient)
     size_t B = s->batch->count, F = l->features, H = l->shape.hidden, base = l->shape.vocabulary * l->shape.dim;
     const float *weight = s->parameters + l->hidden_weight;
     float *dweight = gradient + l->hidden_weight - base, *dbias = gradient + l->hidden_bias - base;
-    for (int run = 0; run < RUNS; run++) sf_dropout_backward(s->after[run], s->after[run], s->hidden_mask, B * H);
-    halves(s->after[LOW], s->after[HIGH], s->after[LOW], s->after[HIGH], B * H);
-    for (int run = 0; run < RUNS; run++) sf_relu_backward(s->after[run], s->after[run], s->before[run], B * H);
+    for (int run = 0; run < SF_IBP_RUNS; run++) sf_dropout_backward(s->after[run], s->after[run], s->hidden_mask, B * H);
+    halves(s->after[SF_LOW], s->after[SF_HIGH], s->after[SF_LOW], s->after[SF_HIGH], B * H);
+    for (int run = 0; run < SF_IBP_RUNS; run++) sf_relu_backward(s->after[run], s->after[run], s->before[run], B * H);
     /* Ends are centre -+ radius: the gradients of centre and radius are their sum and difference. */
-    float *dvalue = s->after[VALUE], *dcentre = s->after[LOW], *dradius = s->after[HIGH];
+    float *dvalue = s->after[SF_VALUE], *dcentre = s->after[SF_LOW], *dradius = s->after[SF_HIGH];
     for (size_t i = 0; i < B * H; i++) {
         float low = dcentre[i], high = dradius[i];
         dcentre[i] = low + high;
@@ -603,19 +328,19 @@ static void return_through_hidden(sf_ibp_step *s, float *gradient)
         add(dbias, dcentre + b * H, H);
     }
     if (l->pooled_hidden) {
-        memcpy(s->dfeatures[VALUE], dvalue, B * F * sizeof(float));
-        halves(s->dfeatures[LOW], s->dfeatures[HIGH], dcentre, dradius, B * F);
+        memcpy(s->dfeatures[SF_VALUE], dvalue, B * F * sizeof(float));
+        halves(s->dfeatures[SF_LOW], s->dfeatures[SF_HIGH], dcentre, dradius, B * F);
         return;
     }
-    multiply(s, 'T', 'N', dweight, dvalue, s->mid[VALUE], H, F, B, 1);
-    multiply(s, 'T', 'N', dweight, dcentre, s->mid[LOW], H, F, B, 1);
-    multiply(s, 'N', 'N', s->dfeatures[VALUE], dvalue, weight, B, F, H, 0);
-    multiply(s, 'N', 'N', s->dfeatures[LOW], dcentre, weight, B, F, H, 0);
-    multiply(s, 'N', 'N', s->dfeatures[HIGH], dradius, s->hidden_size, B, F, H, 0);
-    multiply(s, 'T', 'N', s->hidden_size, dradius, s->mid[HIGH], H, F, B, 0); /* |W| was needed last just above */
+    multiply(s, 'T', 'N', dweight, dvalue, s->mid[SF_VALUE], H, F, B, 1);
+    multiply(s, 'T', 'N', dweight, dcentre, s->mid[SF_LOW], H, F, B, 1);
+    multiply(s, 'N', 'N', s->dfeatures[SF_VALUE], dvalue, weight, B, F, H, 0);
+    multiply(s, 'N', 'N', s->dfeatures[SF_LOW], dcentre, weight, B, F, H, 0);
+    multiply(s, 'N', 'N', s->dfeatures[SF_HIGH], dradius, s->hidden_size, B, F, H, 0);
+    multiply(s, 'T', 'N', s->hidden_size, dradius, s->mid[SF_HIGH], H, F, B, 0); /* |W| was needed last just above */
     add_signed(dweight, s->hidden_size, weight, H * F);
-    for (int run = 0; run < RUNS; run++) sf_dropout_backward(s->dfeatures[run], s->dfeatures[run], s->feature_mask, B * F);
-    halves(s->dfeatures[LOW], s->dfeatures[HIGH], s->dfeatures[LOW], s->dfeatures[HIGH], B * F);
+    for (int run = 0; run < SF_IBP_RUNS; run++) sf_dropout_backward(s->dfeatures[run], s->dfeatures[run], s->feature_mask, B * F);
+    halves(s->dfeatures[SF_LOW], s->dfeatures[SF_HIGH], s->dfeatures[SF_LOW], s->dfeatures[SF_HIGH], B * F);
 }
 
 /* ------------------------------------------------------------- back to the words */
@@ -687,15 +412,15 @@ static void return_to_types(void *context, size_t begin, size_t end, int worker)
     (void)worker;
     omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
-        size_t first = block * BLOCK, last = s->U - first > BLOCK ? first + BLOCK : s->U;
+        size_t first = block * SF_IBP_BLOCK, last = s->U - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->U;
         for (size_t u = first; u < last; u++) {
-            collect_row(s, u, u, VALUE, u < s->S ? VALUE : HIGH); /* without synonyms the value is both ends, too */
+            collect_row(s, u, u, SF_VALUE, u < s->S ? SF_VALUE : SF_HIGH); /* without synonyms the value is both ends, too */
             if (u < s->S) {
-                collect_row(s, s->U + u, u, LOW, LOW);
-                collect_row(s, s->U + s->S + u, u, HIGH, HIGH);
+                collect_row(s, s->U + u, u, SF_LOW, SF_LOW);
+                collect_row(s, s->U + s->S + u, u, SF_HIGH, SF_HIGH);
             }
         }
-        if (has_inner_product(s)) return_through_taps(s, block, first, last);
+        if (sf_ibp_has_taps(s)) return_through_taps(s, block, first, last);
         for (size_t u = first; u < last; u++) return_through_hull(s, u);
     }
 }
@@ -727,7 +452,7 @@ static void return_through_first(void *context, size_t begin, size_t end, int wo
     (void)worker;
     omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
-        size_t first = block * BLOCK, last = s->W - first > BLOCK ? first + BLOCK : s->W;
+        size_t first = block * SF_IBP_BLOCK, last = s->W - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->W;
         float *bias = s->bias_parts + block * Q;
         multiply(s, 'T', 'N', s->first_parts + block * Q * D, s->dpre + first * Q, s->vectors + first * D, Q, D, last - first, 0);
         if (!s->options.freeze)
@@ -735,105 +460,6 @@ static void return_through_first(void *context, size_t begin, size_t end, int wo
         memset(bias, 0, Q * sizeof *bias);
         for (size_t i = first; i < last; i++) add(bias, s->dpre + i * Q, Q);
     }
-}
-
-/* --------------------------------------------------------------------- triplets */
-
-/* EIBC (Wang, Yang, He and He, Findings of ACL 2023): a word's synonyms should lie close, other
- * words far away. The extent of a set is the sum over all numbers of the largest distance from
- * the word to a synonym; the distance from another word, drawn at random, is the sum of the
- * differences, and counts up to the margin a. The loss of a word is
- *     max(0, extent - mean over the others of min(a, distance) + a),
- * averaged over all positions of the batch. */
-typedef struct triplet_view {
-    const float *x; /* (W, C) */
-    float *dx;
-    size_t C;
-} triplet_view;
-
-static triplet_view view_triplets(const sf_ibp_step *s)
-{
-    return triplet_on_vectors(s) ? (triplet_view){s->vectors, s->dvectors, s->layout.shape.dim} : (triplet_view){s->pre, s->dpre, s->layout.hull};
-}
-
-/* The synonym of type u that is farthest in column c, the first of them; the word itself
- * when it has none. */
-static uint32_t farthest(const sf_ibp_step *s, triplet_view v, size_t u, size_t c)
-{
-    uint32_t own = s->own[u], best = own;
-    float most = 0;
-    for (size_t m = u < s->S ? s->member_begin[u] : 0; u < s->S && m < s->member_begin[u + 1]; m++) {
-        float distance = fabsf(v.x[own * v.C + c] - v.x[s->members[m] * v.C + c]);
-        if (distance > most) {
-            most = distance;
-            best = s->members[m];
-        }
-    }
-    return best;
-}
-
-static void measure_triplets(void *context, size_t begin, size_t end, int worker)
-{
-    sf_ibp_step *s = context;
-    triplet_view v = view_triplets(s);
-    const float margin = (float)s->options.margin;
-    (void)worker;
-    for (size_t u = begin; u < end; u++) {
-        const float *own = v.x + s->own[u] * v.C;
-        float extent = 0, far = 0;
-        for (size_t c = 0; c < v.C; c++) extent += fabsf(own[c] - v.x[farthest(s, v, u, c) * v.C + c]);
-        for (size_t i = 0; i < OTHERS; i++) {
-            const float *other = v.x + s->other[i] * v.C;
-            float distance = 0;
-            for (size_t c = 0; c < v.C; c++) distance += fabsf(own[c] - other[c]);
-            s->apart[u * OTHERS + i] = distance;
-            far += distance < margin ? distance : margin;
-        }
-        float excess = extent - far / OTHERS + margin;
-        s->pull[u] = excess > 0 ? excess : 0;
-    }
-}
-
-/* out += x, of -= x, with the sign of the difference of two numbers. */
-static void push(float *out, float *from, float a, float b, float x)
-{
-    float signed_x = a > b ? x : a < b ? -x : 0;
-    *out += signed_x;
-    *from -= signed_x;
-}
-
-/* Items are columns, as in return_to_words. */
-static void pull_columns(void *context, size_t begin, size_t end, int worker)
-{
-    sf_ibp_step *s = context;
-    triplet_view v = view_triplets(s);
-    size_t N = s->batch->offsets[s->batch->count];
-    (void)worker;
-    for (size_t u = 0; u < s->U; u++) {
-        size_t own = s->own[u] * v.C;
-        float weight = (float)(s->options.triplet * (double)(s->begin[u + 1] - s->begin[u]) / (double)N);
-        if (s->pull[u] <= 0) continue;
-        for (size_t c = begin; c < end; c++) {
-            size_t synonym = farthest(s, v, u, c) * v.C;
-            push(&v.dx[own + c], &v.dx[synonym + c], v.x[own + c], v.x[synonym + c], weight);
-        }
-        for (size_t i = 0; i < OTHERS; i++) {
-            size_t other = s->other[i] * v.C;
-            if (!(s->apart[u * OTHERS + i] < (float)s->options.margin)) continue;
-            for (size_t c = begin; c < end; c++) push(&v.dx[own + c], &v.dx[other + c], v.x[own + c], v.x[other + c], -weight / OTHERS);
-        }
-    }
-}
-
-/* Adds its gradient, and returns its loss for the whole batch. */
-static double lose_triplets(sf_ibp_step *s)
-{
-    double sum = 0, N = (double)s->batch->offsets[s->batch->count];
-    if (!(s->options.triplet > 0) || N == 0) return 0;
-    sf_parallel(s->options.threads, s->U, 64, measure_triplets, s);
-    sf_parallel(s->options.threads, view_triplets(s).C, COLUMNS, pull_columns, s);
-    for (size_t u = 0; u < s->U; u++) sum += (double)s->pull[u] * (double)(s->begin[u + 1] - s->begin[u]);
-    return s->options.triplet * sum / N * (double)s->batch->count;
 }
 
 /* --------------------------------------------------------------------- the step */
@@ -844,15 +470,15 @@ static void reduce(sf_ibp_step *s)
     const sf_ibp_layout *l = &s->layout;
     size_t D = l->shape.dim, Q = l->hull, R = l->row, F = l->features, B = s->batch->count, base = l->shape.vocabulary * D;
     float *gradient = s->gradient;
-    for (size_t block = 0; block < blocks_of(s->W); block++) {
+    for (size_t block = 0; block < sf_ibp_blocks(s->W); block++) {
         add(gradient + l->first - base, s->first_parts + block * Q * D, Q * D);
         if (l->shape.wordwise) add(gradient + l->word_bias - base, s->bias_parts + block * Q, Q);
     }
-    for (size_t block = 0; has_inner_product(s) && block < blocks_of(s->U); block++) {
+    for (size_t block = 0; sf_ibp_has_taps(s) && block < sf_ibp_blocks(s->U); block++) {
         add(gradient + l->conv_weight - base, s->conv_parts + block * 2 * R * Q, R * Q);
         add_signed(gradient + l->conv_weight - base, s->conv_parts + (block * 2 + 1) * R * Q, s->parameters + l->conv_weight, R * Q);
     }
-    for (size_t i = 0; l->shape.convolution && i < RUNS * B; i++) add(gradient + l->conv_bias - base, s->dbias + i * F, F);
+    for (size_t i = 0; l->shape.convolution && i < SF_IBP_RUNS * B; i++) add(gradient + l->conv_bias - base, s->dbias + i * F, F);
 }
 
 safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *s, const float *parameters, const sf_ibp_batch *batch, double kappa,
@@ -866,27 +492,25 @@ safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *s, const float *par
     s->eps = (float)eps;
     s->number = number;
     atomic_store(&s->failed, 0);
-    number_items(s);
-    number_words(s);
-    number_positions(s);
-    safer_status status = make_room(s, error);
+    sf_ibp_step_number(s);
+    safer_status status = sf_ibp_step_room(s, error);
     if (status != SAFER_OK) return status;
     memset(s->gradient, 0, (l->size - l->shape.vocabulary * l->shape.dim) * sizeof *s->gradient);
-    if (has_inner_product(s)) absolute(s->conv_size, parameters + l->conv_weight, l->row * l->hull);
+    if (sf_ibp_has_taps(s)) absolute(s->conv_size, parameters + l->conv_weight, l->row * l->hull);
     omp_set_num_threads(1);
-    sf_parallel(threads, blocks_of(s->W), 1, project_words, s);
-    sf_parallel(threads, blocks_of(s->U), 1, make_hulls, s);
+    sf_parallel(threads, sf_ibp_blocks(s->W), 1, project_words, s);
+    sf_parallel(threads, sf_ibp_blocks(s->U), 1, make_hulls, s);
     sf_parallel(threads, batch->count, 1, read_texts, s);
     enter_hidden(s);
     leave_hidden(s);
     *loss = lose(s, s->gradient);
     return_through_hidden(s, s->gradient);
     sf_parallel(threads, batch->count, 1, return_to_texts, s);
-    sf_parallel(threads, blocks_of(s->U), 1, return_to_types, s);
-    sf_parallel(threads, l->hull, COLUMNS, return_to_words, s);
-    if (!triplet_on_vectors(s)) *loss += lose_triplets(s);
-    sf_parallel(threads, blocks_of(s->W), 1, return_through_first, s);
-    if (triplet_on_vectors(s)) *loss += lose_triplets(s);
+    sf_parallel(threads, sf_ibp_blocks(s->U), 1, return_to_types, s);
+    sf_parallel(threads, l->hull, SF_IBP_COLUMNS, return_to_words, s);
+    if (!sf_ibp_pulls_vectors(s)) *loss += sf_ibp_triplets(s);
+    sf_parallel(threads, sf_ibp_blocks(s->W), 1, return_through_first, s);
+    if (sf_ibp_pulls_vectors(s)) *loss += sf_ibp_triplets(s);
     reduce(s);
     return atomic_load(&s->failed) ? sf_fail(error, SAFER_SYSTEM, "a matrix product failed (dnnl_sgemm)") : SAFER_OK;
 }
@@ -936,7 +560,7 @@ const float *sf_ibp_step_worst(const sf_ibp_step *s) { return s->worst; }
 double sf_ibp_step_work(const sf_ibp_step *s)
 {
     const sf_ibp_layout *l = &s->layout;
-    double first = (double)(s->W * l->hull * l->shape.dim), taps = has_inner_product(s) ? (double)((s->U + 2 * s->S) * l->row * l->hull) : 0;
-    double head = l->pooled_hidden ? 0 : (double)(RUNS * s->batch->count * l->features * l->shape.hidden);
+    double first = (double)(s->W * l->hull * l->shape.dim), taps = sf_ibp_has_taps(s) ? (double)((s->U + 2 * s->S) * l->row * l->hull) : 0;
+    double head = l->pooled_hidden ? 0 : (double)(SF_IBP_RUNS * s->batch->count * l->features * l->shape.hidden);
     return 2 * (first * (s->options.freeze ? 2 : 3) + 3 * taps + 3 * head);
 }

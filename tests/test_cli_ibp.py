@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Interval bounds as a person would use them: test_cli_ibp.py [TEST...] BUILD_DIR. Run by ctest.
+
+What is certified is put to the test: every text that can be made of a certified one by
+exchanging words for synonyms is classified by the model itself.
+"""
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+from test_cli import DONE, INPUT, USAGE, Case, exists, run, write  # noqa: E402
+
+SYNONYMS = {"good": ["great", "fine"], "bad": ["awful", "poor"], "film": ["movie"], "plot": ["story", "unheard"]}
+GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
+OTHER = ("film", "movie", "plot", "story", "the", "was", "of", "it", "zest")
+KINDS = [(defense, arch) for defense in ("ibp-jia", "ibp-huang") for arch in ("cnn", "bow")]
+SMALL = ("--dim", 8, "--filters", 8, "--hidden", 8, "--epochs", 8, "--rate", 0.01, "--batch", 8, "--min-count", 1)
+
+
+def make_rows(name, count, start):
+    """Texts whose class is that of their good or bad words; some have both, and one in eleven lies."""
+    lines = []
+    for i in range(start, start + count):
+        good = i % 2 == 0
+        words = [(GOOD if good else BAD)[i // 2 % 3]] + [OTHER[(i * 7 + 3 * k) % len(OTHER)] for k in range(i % 5)]
+        if i % 7 == 0:
+            words.append((BAD if good else GOOD)[i % 3])
+        lines.append(f"r{i}\t{'pos' if good != (i % 11 == 0) else 'neg'}\t{' '.join(words).capitalize()}.\n")
+    write(name, "".join(lines))
+
+
+def must(*arguments):
+    result = run(*arguments)
+    if result.code != DONE:
+        sys.exit(f"cannot make the common files: safer {' '.join(map(str, arguments))}: {result}")
+
+
+def make_files():
+    make_rows("train.tsv", 300, 0)
+    make_rows("test.tsv", 60, 1000)
+    write("table.tsv", "".join(f"{word}\t{' '.join(others)}\n" for word, others in SYNONYMS.items()))
+    must("lexicon", "import", "--table", "table.tsv", "--kernel", "representative", "-o", "s.lex")
+    for defense, arch in KINDS:
+        must("train", "--defense", defense, "--arch", arch, "--data", "train.tsv", "--lexicon", "s.lex", *SMALL,
+             "-o", f"{defense}-{arch}.model")
+
+
+def records(name):
+    lines = [json.loads(line) for line in (test_cli.temporary / name).read_text().splitlines()]
+    return lines[0], lines[1:]
+
+
+def sets():
+    """Every word and what it may become, itself first."""
+    neighbours = {}
+    for word, others in SYNONYMS.items():
+        for other in others:
+            neighbours.setdefault(word, set()).add(other)
+            neighbours.setdefault(other, set()).add(word)
+    return {word: [word, *sorted(others)] for word, others in neighbours.items()}
+
+
+def variants(text):
+    """Every text that an attacker can make of this one."""
+    words, choices = re.findall(r"[A-Za-z]+", text), sets()
+    for choice in itertools.product(*(choices.get(word.lower(), [word]) for word in words)):
+        yield " ".join(choice)
+
+
+class Bounds(Case):
+    def rows(self):
+        return [line.split("\t") for line in (test_cli.temporary / "test.tsv").read_text().splitlines()]
+
+    def certify(self, model, output, *more):
+        return run("certify", "--method", "ibp", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv", "-o", output, *more)
+
+    def classify(self, model, texts):
+        """The model's own answers: clean accuracy is a matter of the data, so records tell them."""
+        write("ask.tsv", "".join(f"{i}\tpos\t{text}\n" for i, text in enumerate(texts)))
+        if exists("ask.jsonl"):
+            os.unlink(test_cli.temporary / "ask.jsonl")
+        self.assertEqual(run("certify", "--method", "ibp", "--model", model, "--lexicon", "s.lex", "--data", "ask.tsv",
+                             "-o", "ask.jsonl").code, DONE)
+        return [record["base"] for record in records("ask.jsonl")[1]]
+
+    def test_exhaustive(self):
+        """every certified text keeps its answer under every substitution"""
+        for defense, arch in KINDS:
+            model = f"{defense}-{arch}.model"
+            done = self.certify(model, f"{model}.jsonl", "--json")
+            self.assertEqual(done.code, DONE, done)
+            summary = json.loads(done.out)
+            config, found = records(f"{model}.jsonl")
+            self.assertEqual((config["method"], config["model"]["arch"]), ("ibp", arch))
+            self.assertFalse({"n", "n0", "delta", "alpha", "seed"} & set(config))
+            self.assertEqual(summary["queries"], 0)
+            self.assertGreater(summary["certified_accuracy"], 0.5, model)
+            self.assertEqual(summary["certified_accuracy"], sum(r["certified"] for r in found) / len(found))
+            texts, answers = [], []
+            for row, record in zip(self.rows(), found):
+                self.assertEqual(record["radius"], "all" if record["certified"] else 0)
+                self.assertEqual(record["certified"], all(m > 0 for m in record["margins"].values()))
+                self.assertEqual(record["target"], row[1])
+                self.assertTrue(record["exact"] and record["queries"] == 0 and record["prediction"] == record["base"])
+                if record["certified"]:
+                    made = list(variants(row[2]))
+                    texts += made
+                    answers += [row[1]] * len(made)
+            self.assertGreater(len(texts), 200)
+            self.assertLess(summary["certified_accuracy"], 1)
+            self.assertEqual(self.classify(model, texts), answers)
+
+    def test_table(self):
+        """what is printed speaks of no votes, and an existing file stays"""
+        done = self.certify("ibp-jia-cnn.model", "t.jsonl")
+        self.assertRegex(done.out, r"\Atexts +60\nclean +\d+\.\d\d%  the model itself\ncertified +\d+\.\d\d%  whatever words")
+        self.assertNotIn("smoothed", done.out)
+        self.assertEqual(self.certify("ibp-jia-cnn.model", "t.jsonl").code, USAGE)
+
+    def test_verify(self):
+        """verify holds records to their margins, and with the model the margins themselves"""
+        model = "ibp-jia-bow.model"
+        self.certify(model, "v.jsonl")
+        with_model = ("--model", model, "--lexicon", "s.lex", "--data", "test.tsv")
+        self.assertEqual(run("verify", "v.jsonl").code, DONE)
+        self.assertEqual(run("verify", "v.jsonl", *with_model).code, DONE)
+        other = run("verify", "v.jsonl", "--model", "ibp-huang-bow.model", *with_model[2:])
+        self.assertEqual(other.code, INPUT, other)
+        text = (test_cli.temporary / "v.jsonl").read_text()
+        write("edited.jsonl", text.replace('"certified":true', '"certified":false', 1))
+        self.assertIn("the check does not match", run("verify", "edited.jsonl").err)
+
+    def test_resume(self):
+        """a run that was cut goes on to the same records"""
+        self.certify("ibp-huang-cnn.model", "whole.jsonl")
+        text = (test_cli.temporary / "whole.jsonl").read_text()
+        write("part.jsonl", "".join(text.splitlines(keepends=True)[:30]) + '{"row":3')
+        done = self.certify("ibp-huang-cnn.model", "part.jsonl", "--resume", "--json")
+        self.assertEqual((done.code, json.loads(done.out)["resumed"]), (DONE, 29))
+        plain = re.compile(r',"seconds":[^,]*')
+        self.assertEqual(plain.sub("", (test_cli.temporary / "part.jsonl").read_text()), plain.sub("", text))
+
+    def test_other_ways(self):
+        """the model files are ordinary ones: sampling and predict work"""
+        common = ("--model", "ibp-jia-cnn.model", "--lexicon", "s.lex")
+        done = run("certify", *common, "--data", "test.tsv", "--json")
+        self.assertEqual(done.code, DONE, done)
+        self.assertGreater(json.loads(done.out)["certified_accuracy"], 0.5)
+        done = run("predict", "--method", "ibp", *common, "--json", "A good film.", "The awful plot was poor.")
+        self.assertEqual(done.code, DONE, done)
+        self.assertIn("pos", done.out)
+        self.assertEqual(run("certify", *common, "--method", "ibp", "--data", "test.tsv", "--require", 1).code, 1)
+
+    def test_misuse(self):
+        """wrong options and models: one line that names them, and no file"""
+        must("train", "--arch", "ngram", "--data", "train.tsv", "--lexicon", "s.lex", "--bits", 10, "-o", "n.model")
+        done = self.certify("n.model", "none.jsonl")
+        self.assertEqual(done.code, USAGE)
+        self.assertIn("bow or cnn; this one is ngram", done.err)
+        self.assertFalse(exists("none.jsonl"))
+        train = ("train", "--data", "train.tsv", "-o", "none.model")
+        for words, arguments in (("ibp-jia or ibp-huang", ("--arch", "cnn", "--defense", "fgsm", "--lexicon", "s.lex")),
+                                 ("lexicon", ("--arch", "cnn", "--defense", "ibp-jia")),
+                                 ("not ngram", ("--arch", "ngram", "--defense", "ibp-jia", "--lexicon", "s.lex")),
+                                 ("triplet", ("--arch", "cnn", "--triplet", 1)),
+                                 ("kappa", ("--arch", "cnn", "--defense", "ibp-jia", "--lexicon", "s.lex", "--kappa", 2))):
+            done = run(*train, *arguments)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertEqual(len(done.err.splitlines()), 1, done)
+            self.assertIn(words, done.err)
+        done = run("sweep", "--kernels", "component", "--arch", "bow", "--lexicon", "s.lex", "--data", "train.tsv", "--dev", "test.tsv",
+                   "--method", "ibp", "-o", "sweep")
+        self.assertEqual(done.code, USAGE)
+        self.assertIn("--method ibp", done.err)
+
+    def test_interrupted_training(self):
+        """a training that was stopped goes on to the same file, on any number of threads"""
+        arguments = ["train", "--defense", "ibp-jia", "--arch", "cnn", "--data", "train.tsv", "--lexicon", "s.lex", *SMALL, "--triplet", "0.1"]
+        must(*arguments, "--threads", 1, "-o", "whole.model")
+        slow = [test_cli.program, *map(str, arguments), "--threads", "2", "-o", "parts.model"]
+        process = subprocess.Popen(slow, cwd=test_cli.temporary, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3000):
+            if exists("parts.model.checkpoint") or process.poll() is not None:
+                break
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        must(*arguments, "--threads", 2, "--resume", "-o", "parts.model")
+        self.assertEqual((test_cli.temporary / "parts.model").read_bytes(), (test_cli.temporary / "whole.model").read_bytes())
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], make_files)
