@@ -180,7 +180,7 @@ static void print_bounds(const safer_summary *s)
     if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
     if (s->labelled) printf("\nclean        %6.2f%%  the model itself", 100 * share(s->base_correct, s->labelled));
     printf("\n%scertified    %6s%%%s  whatever words are exchanged (%s)\n\n", cli_bold(), cli_percent(s->certified, s->texts), cli_plain(),
-           interval(s->certified, s->texts));
+           cli_interval(s->certified, s->texts));
     if (s->without_slots) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_slots));
     printf("time         %.2f s", s->seconds);
     if (s->seconds > 0 && !s->resumed) printf(", %s texts/s", cli_count((uint64_t)((double)s->texts / s->seconds)));
