@@ -126,6 +126,7 @@ function draw(force) {
   body.replaceChildren(...rows);
   table.setAttribute('aria-rowcount', state.order.length + 1);
   if (held) focusActive();
+  if (!force) return; /* reading a height makes the browser lay out at once */
   const real = rows.length > 2 ? rows[1].getBoundingClientRect().height : ROW;
   if (real > 0 && Math.abs(real - ROW) > .01) { ROW = real; draw(true); }
 }
@@ -405,14 +406,14 @@ function nearest(r, x, y) {
 function choose(i) {
   for (const old of document.querySelectorAll('circle.chosen')) old.remove();
   if (i < 0) return;
-  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg'), circle = document.createElementNS(SVG, 'circle');
+  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg.plot'), circle = document.createElementNS(SVG, 'circle');
   const [x, y] = placeOf(run(), i);
   for (const [name, value] of Object.entries({class: 'chosen', cx: x, cy: y, r: 6})) circle.setAttribute(name, value);
   svg.append(circle);
 }
 
 function enliven(figure) {
-  const number = Number(figure.dataset.run), svg = figure.querySelector('svg'), r = data.runs[number];
+  const number = Number(figure.dataset.run), svg = figure.querySelector('svg.plot'), r = data.runs[number];
   let order = null, at = -1;
   const openHere = i => { if (number !== state.run) chooseRun(number); open(i, () => svg.focus()); };
   figure.classList.add('live');
