@@ -81,7 +81,7 @@ clean:
 
 help:
 	@echo 'make            build build/safer and the library, installing missing packages first'
-	@echo 'make demo       make up reviews, build a lexicon, train two models, certify and verify them'
+	@echo 'make demo       make up reviews, build a lexicon, train two models, certify them, write a report'
 	@echo 'make test       build with gcc and clang, run the tests'
 	@echo 'make test-browser  the report in Chromium, which is installed when it is not there'
 	@echo 'make bench      run the benchmarks'

@@ -63,7 +63,7 @@ def certify(model, lexicon, data, output, *more):
 def make_demo():
     """Two runs with two lexicons; what the page must say of them."""
     facts = []
-    reviews("demo", "--train", "800", "--dev", "100", "--test", "400")
+    reviews("demo", "--train", "2000", "--dev", "100", "--test", "400")
     rows = rows_of("demo/test.tsv")
     for name, kernel in (("topk", "topk:4"), ("component", "component")):
         safer("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,

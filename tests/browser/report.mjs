@@ -321,7 +321,7 @@ const tests = {
   },
 
   async 'the picture of README'() {
-    const page = await visit('demo.html', { viewport: { width: 1100, height: 1010 } });
+    const page = await visit('demo.html', { viewport: { width: 1100, height: 1120 } });
     await shot(page, 'report');
     await leave(page);
   },
