@@ -58,7 +58,65 @@ def certify(model, lexicon, data, output, *more):
         safer("certify", "--model", model, "--lexicon", lexicon, "--data", data, "-o", output, *more)
 
 
+def xxh64(data, seed=0):
+    """The hash of the records' seals."""
+    mask, p1, p2, p3, p4, p5 = 2**64 - 1, 11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261
+
+    def rotate(x, r):
+        return (x << r | x >> 64 - r) & mask
+
+    def mix(acc, lane):
+        return rotate((acc + lane * p2) & mask, 31) * p1 & mask
+
+    def number(at, size):
+        return int.from_bytes(data[at:at + size], "little")
+
+    at, h = 0, (seed + p5) & mask
+    if len(data) >= 32:
+        lanes = [(seed + p1 + p2) & mask, (seed + p2) & mask, seed, (seed - p1) & mask]
+        while at + 32 <= len(data):
+            lanes = [mix(lane, number(at + 8 * i, 8)) for i, lane in enumerate(lanes)]
+            at += 32
+        h = sum(rotate(lane, r) for lane, r in zip(lanes, (1, 7, 12, 18))) & mask
+        for lane in lanes:
+            h = ((h ^ mix(0, lane)) * p1 + p4) & mask
+    h = (h + len(data)) & mask
+    for size, multiplier, r, factor, plus in ((8, None, 27, p1, p4), (4, p1, 23, p2, p3), (1, p5, 11, p1, 0)):
+        while at + size <= len(data):
+            value = mix(0, number(at, 8)) if multiplier is None else number(at, size) * multiplier & mask
+            h = (rotate(h ^ value, r) * factor + plus) & mask
+            at += size
+    for shift, factor in ((33, p2), (29, p3), (32, 1)):
+        h = (h ^ h >> shift) * factor & mask
+    return h
+
+
+def sealed(records):
+    """Lines of JSON, each with its seal."""
+    lines, seed = [], 0
+    for k, record in enumerate(records):
+        text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+        check = xxh64(text.encode(), seed)
+        seed = seed if k else check
+        lines.append(text[:-1] + f',"check":"{check:016x}"}}\n')
+    return "".join(lines)
+
+
 # ---------------------------------------------------------------------- pages
+
+def make_attack():
+    """An attack as safer attack writes it: the first text is changed in its first slot, the second holds."""
+    config = json.loads((folder / "topk.jsonl").read_text().splitlines()[0])
+    text = rows_of("demo/test.tsv")[0][2]
+    word = next(w for w in re.finditer(r"[^\W\d_]+", text) if synonyms(w[0]))
+    change = {"word": 1, "byte": len(text[:word.start()].encode()), "from": word[0], "to": "<b>replaced</b>"}
+    (folder / "attack.jsonl").write_text(sealed([
+        {"kind": "attack", "format": 1, "method": "textfooler", "smoothed": False, "model": config["model"], "data": config["data"]},
+        {"row": 1, "outcome": "succeeded", "after": "0", "changes": [change]},
+        {"row": 2, "outcome": "failed", "after": None, "changes": []},
+        {"row": 3, "outcome": "skipped", "after": None, "changes": []}]))
+    return {"from": word[0], "diff": text[:word.end()] + " <b>replaced</b>" + text[word.end():]}
+
 
 def make_demo():
     """Two runs with two lexicons; what the page must say of them."""
@@ -86,8 +144,9 @@ def make_demo():
             "firstText": text, "firstSlots": records[0]["slots"], "firstWord": first, "firstSynonyms": synonyms(first),
             "point": {"q": point["q"], "bound": point["bound"], "shownQ": f"{math.ceil(point['q'] * 1e4 - 1e-9) / 1e4:.4f}"},
         })
+    facts[0]["attack"] = make_attack()
     safer("report", "topk.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "component.lex",
-          "-o", "demo.html")
+          "--attack", "attack.jsonl", "-o", "demo.html")
     safer("report", "topk.jsonl", "-o", "bare.html")
     return facts
 

@@ -124,7 +124,7 @@ const tests = {
   async 'a text by click: its words, their synonyms, the worst of them'() {
     const page = await visit('demo.html');
     await openFirst(page);
-    assert.equal(await page.textContent('.said'), facts.demo[0].firstText);
+    assert.equal(await page.textContent('.said:not(.diff)'), facts.demo[0].firstText);
     const words = await page.locator('.said .w').count();
     assert.equal(words, facts.demo[0].firstSlots);
     const word = page.locator('.said .w').first();
@@ -190,6 +190,23 @@ const tests = {
     await page.keyboard.press('Enter');
     await page.waitForSelector('#text[open]');
     assert.equal(await page.inputValue('#by-run'), '1');
+    await leave(page);
+  },
+
+  async 'what an attack changed'() {
+    const page = await visit('demo.html');
+    await openFirst(page);
+    await page.waitForSelector('.attack .diff');
+    assert.equal(await page.textContent('.attack .diff'), facts.demo[0].attack.diff);
+    assert.deepEqual([await page.textContent('.attack del'), await page.textContent('.attack ins')], [facts.demo[0].attack.from, '<b>replaced</b>']);
+    await page.click('#next');
+    await page.waitForFunction(() => document.querySelector('.attack')?.textContent.includes('It failed'));
+    await page.click('#next');
+    await page.waitForFunction(() => document.querySelector('.attack')?.textContent.includes('was not tried'));
+    await page.keyboard.press('Escape');
+    await page.selectOption('#by-run', '1'); /* another model: it was not attacked */
+    await openFirst(page);
+    assert.equal(await page.locator('.attack').count(), 0);
     await leave(page);
   },
 
