@@ -23,7 +23,7 @@ check = $(2) ctest --test-dir $(1) --output-on-failure --output-junit $(abspath 
 
 sanitized := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1
 
-.PHONY: all bootstrap build clang demo test bench asan tsan fuzz install clean help
+.PHONY: all bootstrap build clang demo test test-browser bench asan tsan fuzz install clean help
 .NOTPARALLEL:
 
 all: build
@@ -44,6 +44,11 @@ demo: build
 
 test: build clang
 	@$(call check,build)
+
+# Chromium is large, so it is installed for this target alone.
+test-browser: build
+	@$(BOOTSTRAP) --browser || test $$? = 3
+	@SAFER_BROWSER=required python3 tests/test_browser.py build
 
 bench: build
 	@for program in build/bench/bench_*; do \
@@ -76,8 +81,9 @@ clean:
 
 help:
 	@echo 'make            build build/safer and the library, installing missing packages first'
-	@echo 'make demo       make up reviews, build a lexicon, train two models, certify and verify them'
+	@echo 'make demo       make up reviews, build a lexicon, train two models, certify them, write a report'
 	@echo 'make test       build with gcc and clang, run the tests'
+	@echo 'make test-browser  the report in Chromium, which is installed when it is not there'
 	@echo 'make bench      run the benchmarks'
 	@echo 'make asan       the tests under AddressSanitizer and UBSan; make tsan: ThreadSanitizer'
 	@echo 'make fuzz       fuzz every parser for SECONDS=60 seconds each'

@@ -33,7 +33,7 @@ int cli_report(int argc, char **argv)
         1, SIZE_MAX};
     const char *output = NULL;
     uint64_t texts = 25000, seed = 1;
-    cli_list lexicon_paths = {0};
+    cli_list lexicon_paths = {0}, attacks = {0};
     cli_data d = cli_data_default();
     safer_report_options o = safer_report_options_default();
     const cli_option options[] = {
@@ -41,6 +41,7 @@ int cli_report(int argc, char **argv)
         CLI_DATA_OPTIONS(d),
         {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
         {"lexicon", CLI_LIST, &lexicon_paths, "FILE", "the lexicon of a run, to show words; may be given several times"},
+        {"attack", CLI_LIST, &attacks, "FILE", "records of an attack on a run's model and data; may be given several times"},
         {"texts", CLI_UINT, &texts, "N", "show the words of the first N texts (default 25000)"},
         {"svg", CLI_STRING, &o.svg, "DIR", "also write the plots as SVG files"},
         {"csv", CLI_STRING, &o.csv, "DIR", "also write runs.csv, radii.csv and texts.csv"},
@@ -49,6 +50,7 @@ int cli_report(int argc, char **argv)
     size_t count = cli_parse(argc, argv, &verb, options);
     if (!output) cli_misuse(&verb, "-o FILE is needed: where to write the page");
     if (lexicon_paths.count && !d.path) cli_misuse(&verb, "--lexicon needs --data DATA: words are shown in their texts");
+    if (attacks.count && !d.path) cli_misuse(&verb, "--attack needs --data DATA: attacks are shown in the texts");
 
     safer_error error = {0};
     int code = CLI_DONE;
@@ -60,6 +62,8 @@ int cli_report(int argc, char **argv)
     o.data = data;
     o.lexicons = (const safer_lexicon *const *)lexicons;
     o.lexicon_count = lexicon_paths.count;
+    o.attacks = attacks.items;
+    o.attack_count = attacks.count;
     o.texts = (size_t)texts;
     o.progress = *cli_progress();
     if (safer_report(summaries, output, (const char *const *)argv, count, &o, &error) != SAFER_OK) code = cli_fail(&error);
@@ -67,6 +71,7 @@ int cli_report(int argc, char **argv)
     for (size_t i = 0; i < lexicon_paths.count; i++) safer_lexicon_free(lexicons[i]);
     safer_data_free(data);
     free(lexicon_paths.items);
+    free(attacks.items);
     free(lexicons);
     free(summaries);
     return code;

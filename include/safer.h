@@ -692,6 +692,8 @@ typedef struct safer_report_options {
     const safer_data *data;               /* may be NULL */
     const safer_lexicon *const *lexicons; /* need data */
     size_t lexicon_count;
+    const char *const *attacks; /* records of attacks on the runs' models and this data; need data */
+    size_t attack_count;
     size_t texts;    /* shown, at most; 25000 */
     const char *svg; /* a folder, made when missing: the plots as files. May be NULL */
     const char *csv; /* a folder: runs.csv, radii.csv, texts.csv. May be NULL */

@@ -28,7 +28,7 @@ DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md"]
 MANUAL = ROOT / "docs/safer.1"
 
 # Options of other programs that a page may name.
-FOREIGN = {"scripts/bootstrap": {"--check"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"}}
+FOREIGN = {"scripts/bootstrap": {"--check", "--browser"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"}}
 
 demo = None  # a folder with the demo's data
 
@@ -196,7 +196,7 @@ class Pages(unittest.TestCase):
             self.assertEqual(len(fences) % 2, 0, path.name)
             for line in fences[::2]:
                 self.assertIn(line, ("```", "```console", "```sh", "```c", "```python"), path.name)
-        for name in ("README.md", "lexicon.md", "data.md", "train.md", "certify.md"):
+        for name in ("README.md", "lexicon.md", "data.md", "train.md", "certify.md", "report.md"):
             path = next(page for page in PAGES if page.name == name)
             self.assertGreaterEqual(len(commands(path)), 5, name)
 
@@ -229,10 +229,10 @@ class Pages(unittest.TestCase):
         """every make target that a document names exists"""
         phony = set(re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)[1].split())
         for path in DOCUMENTS:
-            named = re.findall(r"`make ((?:[a-z]+ ?)+)", path.read_text())
+            named = re.findall(r"`make ((?:[a-z-]+ ?)+)", path.read_text())
             named += [line[5:] for _, block in blocks(path, "sh") for line in block if line.startswith("make ")]
             for words in named:
-                for target in re.match(r"[a-z ]*", words)[0].split():
+                for target in re.match(r"[a-z -]*", words)[0].split():
                     self.assertIn(target, phony, path.name)
 
     def test_options_exist(self):

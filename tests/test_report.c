@@ -322,10 +322,10 @@ static int classify(void *context, const char *const *texts, const size_t *lengt
 }
 
 /* Texts with all that could break a page, and labels and ids that could too. */
-static const char *const texts[] = {"A good film.", "A bad film.", "good " HOSTILE, "\"great\" 'fine' & <b>bad</b>", "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d good \xe2\x80\xae film",
+static const char *const texts[] = {"A good film.", "A bad film.", ("good " HOSTILE), "\"great\" 'fine' & <b>bad</b>", "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d good \xe2\x80\xae film",
                                     "bad\0good", "=1+2 good", "", "film film film film film film film film film good"};
 static const char *const names[] = {"<neg>", "pos\"&", "pos\"&", "<neg>", "pos\"&", "<neg>", "pos\"&", NULL, "pos\"&"};
-static const char *const ids[] = {"1", "</td><td>", "=cmd|' /C calc'!A0", "\xe2\x80\xae" "rtl", "a,b", "@x", "\"q\"", "8", "9"};
+static const char *const ids[] = {"1", "</td><td>", "=cmd|' /C calc'!A0", "\xe2\x80\xaertl", "a,b", "@x", "\"q\"", "8", "9"};
 enum { TEXTS = 9 };
 
 typedef struct files {
@@ -587,6 +587,76 @@ static void test_cancelled(void **state)
     free_run(&f);
 }
 
+/* Seals an attack's lines as a run's are. */
+static void write_attack(const char *path, json_t *config, json_t *const *records, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    size_t length;
+    uint64_t check;
+    assert_non_null(file);
+    char *line = sf_record_line(config, -1, 0, &length);
+    fwrite(line, 1, length, file);
+    assert_ok(sf_record_unseal(config, line, length - 1, 0, &check, "attack", 1, &error));
+    free(line);
+    for (size_t i = 0; i < count; i++) {
+        line = sf_record_line(records[i], 0.5, check, &length);
+        fwrite(line, 1, length, file);
+        free(line);
+        json_decref(records[i]);
+    }
+    fclose(file);
+    json_decref(config);
+}
+
+/* The configuration of an attack on the run's model and data, or on other ones. */
+static json_t *attack_config(const files *f, const char *model, const char *data)
+{
+    char *run = read_file(f->run, "");
+    json_t *of_run = json_loadb(run, strcspn(run, "\n"), 0, NULL);
+    const char *own_model = json_string_value(json_object_get(json_object_get(of_run, "model"), "hash"));
+    const char *own_data = json_string_value(json_object_get(json_object_get(of_run, "data"), "hash"));
+    json_t *config = json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "kind", "attack", "method", "</script>fooler", "model", "hash",
+                               model ? model : own_model, "data", "hash", data ? data : own_data);
+    json_decref(of_run);
+    free(run);
+    return config;
+}
+
+static json_t *attack_record(int row, const char *outcome, int byte, const char *to)
+{
+    return json_pack("{s:i, s:s, s:s, s:[{s:i, s:s}]}", "row", row, "outcome", outcome, "after", "<neg>", "changes", "byte", byte, "to", to);
+}
+
+static void test_attacks(void **state)
+{
+    files f = make_run("attacked.jsonl", "topk:2");
+    const char *path = temporary("attack.jsonl");
+    safer_report_options o = safer_report_options_default();
+    (void)state;
+    o.attacks = &path;
+    o.attack_count = 1;
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INVALID, "attacks without data");
+    o.data = f.data;
+    write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "succeeded", 2, "<i>great"), attack_record(2, "failed", 2, "x")}, 2);
+    assert_ok(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error));
+    char *page = read_file(f.page, "");
+    assert_non_null(strstr(page, "<script type=\"text/plain\" id=\"attacks-0\">"));
+    free(page);
+    write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "succeeded", 1, "great")}, 1);
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "line 2: a change where there is no word");
+    write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(2, "failed", 2, "great")}, 1);
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "line 2: the record of row 2");
+    write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "won", 2, "great")}, 1);
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "line 2: not the record of an attack");
+    write_attack(path, attack_config(&f, "00", NULL), NULL, 0);
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "the model of none of the runs");
+    write_attack(path, attack_config(&f, NULL, "00"), NULL, 0);
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "attacked another data set");
+    o.attacks = (const char *const[]){f.run};
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "not the configuration of an attack");
+    free_run(&f);
+}
+
 static safer_status report_again(void *context, safer_error *e) { return report(context, NULL, e); }
 
 static void test_memory(void **state)
@@ -605,7 +675,7 @@ int main(void)
         cmocka_unit_test(test_numbers),              cmocka_unit_test(test_myriads),        cmocka_unit_test(test_locale),
         cmocka_unit_test(test_packed),               cmocka_unit_test(test_page),           cmocka_unit_test(test_svg),
         cmocka_unit_test(test_many_runs),            cmocka_unit_test(test_csv_files),      cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_cancelled),            cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_cancelled),            cmocka_unit_test(test_attacks),        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

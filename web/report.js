@@ -126,6 +126,7 @@ function draw(force) {
   body.replaceChildren(...rows);
   table.setAttribute('aria-rowcount', state.order.length + 1);
   if (held) focusActive();
+  if (!force) return; /* reading a height makes the browser lay out at once */
   const real = rows.length > 2 ? rows[1].getBoundingClientRect().height : ROW;
   if (real > 0 && Math.abs(real - ROW) > .01) { ROW = real; draw(true); }
 }
@@ -313,7 +314,8 @@ async function show(i) {
     const texts = await block('texts-' + b);
     const slots = r.lexicon < 0 ? null : (await block('slots-' + r.lexicon + '-' + b))[k];
     const words = r.lexicon < 0 ? null : await block('words-' + r.lexicon);
-    if (mine === openings) place.append(...said(r, i, texts[k], slots, words));
+    const attacks = await attacksOn(i);
+    if (mine === openings) place.append(...said(r, i, texts[k], slots, words), ...attacks.map(attack => attacked(attack, texts[k])));
   } catch (error) {
     place.append(make('p', {}, 'The text cannot be unpacked by this browser (' + error.message + ').'));
   }
@@ -350,6 +352,33 @@ function said(r, i, stored, slots, words) {
   for (const name of ['mouseover', 'focusin', 'click']) line.addEventListener(name, tell);
   line.addEventListener('keydown', moveWord);
   return parts.concat(panel);
+}
+
+/* What attacks made of a text of this run: [name, record]. */
+async function attacksOn(i) {
+  const found = [];
+  for (let a = 0; byId('attacks-' + a); a++) {
+    const attack = await block('attacks-' + a), record = attack.rows[i];
+    if (record && attack.runs.includes(state.run)) found.push([attack.name + (attack.smoothed ? ' on the smoothed classifier' : ' on the base model'), record]);
+  }
+  return found;
+}
+
+function attacked([name, [, outcome, after, changes]], stored) {
+  const text = visible(Array.isArray(stored) ? stored[0] : stored), line = make('p', {class: 'said diff', dir: 'auto', lang: ''});
+  const count = changes.length / 3, result = [['failed'], ['succeeded: ' + count + (count === 1 ? ' word' : ' words') + ' changed, and the answer is ',
+    isolated(visible(after || 'none'))], ['was not tried: the answer was wrong already']][outcome];
+  const section = make('section', {class: 'attack'}, make('h3', {}, 'Attack: ', isolated(visible(name))), make('p', {}, 'It ', ...result, '.'));
+  if (!count) return section;
+  let at = 0;
+  for (let c = 0; c < changes.length; c += 3) {
+    const begin = changes[c], end = begin + changes[c + 1];
+    line.append(text.slice(at, begin), make('del', {}, text.slice(begin, end)), ' ', make('ins', {}, visible(changes[c + 2])));
+    at = end;
+  }
+  line.append(text.slice(at));
+  section.append(line);
+  return section;
 }
 
 function moveWord(event) {
@@ -405,14 +434,14 @@ function nearest(r, x, y) {
 function choose(i) {
   for (const old of document.querySelectorAll('circle.chosen')) old.remove();
   if (i < 0) return;
-  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg'), circle = document.createElementNS(SVG, 'circle');
+  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg.plot'), circle = document.createElementNS(SVG, 'circle');
   const [x, y] = placeOf(run(), i);
   for (const [name, value] of Object.entries({class: 'chosen', cx: x, cy: y, r: 6})) circle.setAttribute(name, value);
   svg.append(circle);
 }
 
 function enliven(figure) {
-  const number = Number(figure.dataset.run), svg = figure.querySelector('svg'), r = data.runs[number];
+  const number = Number(figure.dataset.run), svg = figure.querySelector('svg.plot'), r = data.runs[number];
   let order = null, at = -1;
   const openHere = i => { if (number !== state.run) chooseRun(number); open(i, () => svg.focus()); };
   figure.classList.add('live');

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "base/memory.h"
+#include "report/attacks.h"
 #include "report/page.h"
 #include "report/plot.h"
 #include "report/texts.h"
@@ -19,6 +20,7 @@ static safer_status check(const safer_report_options *o, size_t run_count, safer
     if (run_count < 1) return sf_fail(error, SAFER_INVALID, "a report needs a run");
     if (run_count > MOST_RUNS) return sf_fail(error, SAFER_INVALID, "%zu runs: a report takes %d", run_count, MOST_RUNS);
     if (o->lexicon_count && !o->data) return sf_fail(error, SAFER_INVALID, "lexicon without data: words are shown in their texts");
+    if (o->attack_count && !o->data) return sf_fail(error, SAFER_INVALID, "attacks without data: they are shown in the texts");
     return SAFER_OK;
 }
 
@@ -93,6 +95,8 @@ static safer_status write_page(const char *path, const sf_run *runs, size_t coun
     if (page.texts) SF_TRY(sf_report_texts(&out, o->data, page.texts, &o->progress, error));
     for (size_t l = 0; l < o->lexicon_count && page.texts; l++)
         SF_TRY(sf_report_words(&out, o->data, page.texts, o->lexicons[l], l, &o->progress, error));
+    for (size_t a = 0; a < o->attack_count; a++)
+        SF_TRY(sf_report_attack(&out, o->attacks[a], a, runs, count, o->data, page.texts, error));
     sf_page_end(&out, &page);
     status = write_out(&out, path, error);
 done:

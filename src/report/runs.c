@@ -37,12 +37,13 @@ static int class_of(const sf_run *run, const json_t *name)
 static int read_entry(sf_entry *e, const sf_run *run, const json_t *record, const char **id)
 {
     json_t *label, *prediction, *base, *target, *radius;
-    json_int_t words, slots, visible, n, queries;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:I, s:I, s:F, s:F, s:b, s:b, s:b}", "id", id,
+    json_int_t words, slots, visible = -1, n, queries;
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s?:I, s:o, s:I, s:I, s:F, s:F, s:b, s:b, s:b}", "id", id,
                     "label", &label, "prediction", &prediction, "base", &base, "target", &target, "words", &words, "slots", &slots,
                     "visible", &visible, "radius", &radius, "n", &n, "queries", &queries, "bound", &e->bound, "q", &e->q, "abstained",
                     &e->abstained, "exact", &e->exact, "certified", &e->certified) != 0)
         return -1;
+    if (visible == -1) visible = slots; /* the first records did not say: they had no model that stops reading */
     if (slots < 0 || visible < 0 || visible > slots || words < slots || queries < 0 || !(e->bound >= 0 && e->bound <= 1)) return -1;
     e->label = class_of(run, label);
     e->prediction = class_of(run, prediction);

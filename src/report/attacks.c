@@ -1,0 +1,136 @@
+/* What attacks made of the texts. */
+#include "report/attacks.h"
+
+#include "report/texts.h"
+#include "text/word.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct reading {
+    const char *path;
+    const sf_run *runs;
+    size_t run_count;
+    const safer_data *data;
+    size_t count; /* texts in the page */
+    size_t line;
+    uint64_t seed; /* of the records' seals */
+    sf_word_reader words;
+    sf_writer json;
+} reading;
+
+static const char *hash_in(const json_t *config, const char *part)
+{
+    const char *hash = json_string_value(json_object_get(json_object_get(config, part), "hash"));
+    return hash ? hash : "";
+}
+
+static safer_status read_config(reading *r, const json_t *config, safer_error *error)
+{
+    const char *kind = json_string_value(json_object_get(config, "kind")), *method = json_string_value(json_object_get(config, "method"));
+    char hash[17];
+    size_t found = 0;
+    if (!kind || strcmp(kind, "attack") != 0 || !method)
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of an attack", r->path);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)sf_data_hash(r->data));
+    if (strcmp(hash, hash_in(config, "data")) != 0)
+        return sf_fail(error, SAFER_INPUT, "%s attacked another data set, sample or limit", r->path);
+    sf_put(&r->json, "{\"name\":");
+    sf_put_json_short(&r->json, method, 60);
+    sf_put(&r->json, json_is_true(json_object_get(config, "smoothed")) ? ",\"smoothed\":true,\"runs\":[" : ",\"smoothed\":false,\"runs\":[");
+    for (size_t i = 0; i < r->run_count; i++)
+        if (strcmp(hash_in(config, "model"), hash_in(r->runs[i].json, "model")) == 0) sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
+    sf_put(&r->json, "],\"rows\":[");
+    return found ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s attacked the model of none of the runs", r->path);
+}
+
+/* A change as ",at,length,to"; -1 when there is no word where it says. */
+static int put_change(reading *r, safer_row row, const json_t *change, const char *between)
+{
+    json_int_t byte = json_integer_value(json_object_get(change, "byte"));
+    const json_t *to = json_object_get(change, "to");
+    sf_word word;
+    if (byte < 0 || (size_t)byte >= row.text_length || !json_is_string(to)) return -1;
+    sf_word_reader_start(&r->words, row.text + byte, row.text_length - (size_t)byte);
+    int found = sf_word_reader_next(&r->words, &word);
+    if (found < 0) r->json.failed = 1;
+    if (found != 1 || word.begin != 0) return -1;
+    if ((size_t)byte + word.end > SF_TEXT_BYTES) return 0; /* not in the page */
+    sf_putf(&r->json, "%s%zu,%zu,", between, sf_utf16_length(row.text, (size_t)byte), sf_utf16_length(row.text + byte, word.end));
+    sf_put_json(&r->json, json_string_value(to), json_string_length(to));
+    return 0;
+}
+
+static safer_status read_record(reading *r, const json_t *record, safer_error *error)
+{
+    static const char *const outcomes[] = {"failed", "succeeded", "skipped"};
+    const char *outcome = json_string_value(json_object_get(record, "outcome")), *after = json_string_value(json_object_get(record, "after"));
+    json_t *changes = json_object_get(record, "changes"), *change;
+    size_t at, which = 0, row = r->line - 2;
+    safer_status status = sf_record_in_place(record, r->path, r->line, error);
+    if (status != SAFER_OK) return status;
+    while (which < 3 && outcome && strcmp(outcome, outcomes[which]) != 0) which++;
+    if (!outcome || which == 3 || row >= safer_data_size(r->data))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not the record of an attack", r->path, r->line);
+    if (row >= r->count) return SAFER_OK;
+    sf_putf(&r->json, "%s[%zu,%zu,", row ? "," : "", row, which);
+    if (after) sf_put_json_short(&r->json, after, 40);
+    else sf_put(&r->json, "null");
+    sf_put(&r->json, ",[");
+    size_t start = r->json.out.length;
+    json_array_foreach(changes, at, change) {
+        if (which != 1) break; /* a search that failed has changed nothing */
+        if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
+            return r->json.failed ? sf_fail_memory(error) : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, r->line);
+    }
+    sf_put(&r->json, "]]");
+    return SAFER_OK;
+}
+
+static safer_status read_line(reading *r, const char *bytes, size_t length, safer_error *error)
+{
+    safer_status status;
+    json_error_t where;
+    uint64_t check;
+    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", r->path, r->line, where.text);
+    SF_TRY(sf_record_unseal(object, bytes, length, r->line == 1 ? 0 : r->seed, &check, r->path, r->line, error));
+    if (r->line == 1) r->seed = check;
+    status = r->line == 1 ? read_config(r, object, error) : read_record(r, object, error);
+done:
+    json_decref(object);
+    return status;
+}
+
+safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, const sf_run *runs, size_t run_count,
+                              const safer_data *data, size_t count, safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    reading r = {.path = path, .runs = runs, .run_count = run_count, .data = data, .count = count};
+    SF_TRY(sf_file_read(&file, path, error));
+    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        r.line++;
+        if (!newline) {
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the attack", path, r.line);
+            goto done;
+        }
+        SF_TRY(read_line(&r, p, (size_t)(newline - p), error));
+        p = newline + 1;
+    }
+    if (r.line == 0) {
+        status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
+        goto done;
+    }
+    sf_put(&r.json, "]}");
+    sf_putf(out, "<script type=\"text/plain\" id=\"attacks-%zu\">", number);
+    sf_put_packed(out, r.json.out.bytes, r.json.out.length);
+    sf_put(out, "</script>\n");
+    if (r.json.failed) out->failed = 1;
+done:
+    sf_file_free(&file);
+    sf_writer_free(&r.json);
+    sf_word_reader_free(&r.words);
+    return status;
+}

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""The report in a real browser: test_browser.py [TEST...] BUILD_DIR. Run by ctest.
+
+Makes pages in BUILD_DIR/browser, of a demo run, of 25,000 texts, and of texts that try to
+break a page, and hands them to tests/browser/report.mjs. Needs Chromium, node and npm,
+and two npm packages, which it installs into BUILD_DIR/browser; `make test-browser` installs
+the former. What is missing is said, and the tests are skipped, unless SAFER_BROWSER=required.
+"""
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+build = pathlib.Path(sys.argv[-1]).resolve()
+folder = build / "browser"
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    if os.environ.get("SAFER_BROWSER") == "required":
+        sys.exit("the browser tests are required")
+    print("[  SKIPPED ] 1 test(s).")
+    sys.exit(0)
+
+
+def safer(*arguments):
+    done = subprocess.run([build / "safer", *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=900)
+    if done.returncode:
+        sys.exit(f"safer {' '.join(map(str, arguments))}: {done.stderr}")
+    return done.stdout
+
+
+def reviews(name, *flags):
+    subprocess.run([build / "demo-reviews", folder / name, *flags], check=True, capture_output=True)
+
+
+def unescape(text):
+    return re.sub(r"\\([\\tnr])", lambda found: {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}[found[1]], text)
+
+
+def rows_of(path):
+    return [(id, label, unescape(text)) for id, label, text in
+            (line.split("\t") for line in (folder / path).read_text().splitlines())]
+
+
+def records_of(path):
+    return [json.loads(line) for line in (folder / path).read_text().splitlines()[1:]]
+
+
+def certify(model, lexicon, data, output, *more):
+    """A run, made once a build folder and program."""
+    if not (folder / output).exists():
+        safer("certify", "--model", model, "--lexicon", lexicon, "--data", data, "-o", output, *more)
+
+
+def xxh64(data, seed=0):
+    """The hash of the records' seals."""
+    mask, p1, p2, p3, p4, p5 = 2**64 - 1, 11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261
+
+    def rotate(x, r):
+        return (x << r | x >> 64 - r) & mask
+
+    def mix(acc, lane):
+        return rotate((acc + lane * p2) & mask, 31) * p1 & mask
+
+    def number(at, size):
+        return int.from_bytes(data[at:at + size], "little")
+
+    at, h = 0, (seed + p5) & mask
+    if len(data) >= 32:
+        lanes = [(seed + p1 + p2) & mask, (seed + p2) & mask, seed, (seed - p1) & mask]
+        while at + 32 <= len(data):
+            lanes = [mix(lane, number(at + 8 * i, 8)) for i, lane in enumerate(lanes)]
+            at += 32
+        h = sum(rotate(lane, r) for lane, r in zip(lanes, (1, 7, 12, 18))) & mask
+        for lane in lanes:
+            h = ((h ^ mix(0, lane)) * p1 + p4) & mask
+    h = (h + len(data)) & mask
+    for size, multiplier, r, factor, plus in ((8, None, 27, p1, p4), (4, p1, 23, p2, p3), (1, p5, 11, p1, 0)):
+        while at + size <= len(data):
+            value = mix(0, number(at, 8)) if multiplier is None else number(at, size) * multiplier & mask
+            h = (rotate(h ^ value, r) * factor + plus) & mask
+            at += size
+    for shift, factor in ((33, p2), (29, p3), (32, 1)):
+        h = (h ^ h >> shift) * factor & mask
+    return h
+
+
+def sealed(records):
+    """Lines of JSON, each with its seal."""
+    lines, seed = [], 0
+    for k, record in enumerate(records):
+        text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+        check = xxh64(text.encode(), seed)
+        seed = seed if k else check
+        lines.append(text[:-1] + f',"check":"{check:016x}"}}\n')
+    return "".join(lines)
+
+
+# ---------------------------------------------------------------------- pages
+
+def make_attack():
+    """An attack as safer attack writes it: the first text is changed in its first slot, the second holds."""
+    config = json.loads((folder / "topk.jsonl").read_text().splitlines()[0])
+    text = rows_of("demo/test.tsv")[0][2]
+    word = next(w for w in re.finditer(r"[^\W\d_]+", text) if synonyms(w[0]))
+    change = {"word": 1, "byte": len(text[:word.start()].encode()), "from": word[0], "to": "<b>replaced</b>"}
+    (folder / "attack.jsonl").write_text(sealed([
+        {"kind": "attack", "format": 1, "method": "textfooler", "smoothed": False, "model": config["model"], "data": config["data"]},
+        {"row": 1, "outcome": "succeeded", "after": "0", "changes": [change]},
+        {"row": 2, "outcome": "failed", "after": None, "changes": []},
+        {"row": 3, "outcome": "skipped", "after": None, "changes": []}]))
+    return {"from": word[0], "diff": text[:word.end()] + " <b>replaced</b>" + text[word.end():]}
+
+
+def make_demo():
+    """Two runs with two lexicons; what the page must say of them."""
+    facts = []
+    reviews("demo", "--train", "2000", "--dev", "100", "--test", "400")
+    rows = rows_of("demo/test.tsv")
+    for name, kernel in (("topk", "topk:4"), ("component", "component")):
+        safer("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,
+              "--kernel", kernel, "-o", f"{name}.lex")
+        safer("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", f"{name}.lex",
+              "--bits", 14, "-o", f"{name}.model")
+        certify(f"{name}.model", f"{name}.lex", "demo/test.tsv", f"{name}.jsonl", "--n", 1000)
+        records = records_of(f"{name}.jsonl")
+        share = lambda condition: sum(map(condition, records)) / len(records)
+        certified = math.floor(share(lambda r: r["certified"]) * 10000 + 1e-9) / 100
+        figures = [f"{certified:.2f}%", f"{100 * share(lambda r: r['base'] == r['label']):.2f}%",
+                   f"{100 * share(lambda r: r['prediction'] == r['label']):.2f}%", f"{len(records):,} texts"]
+        word = "battery"
+        text = rows[0][2]
+        point = next(r for r in records if 0 < r["q"] < 0.9 and 0.55 < r["bound"] < 0.95) if kernel != "component" else records[0]
+        first = next(w for w in re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)*", text) if synonyms(w))
+        facts.append({
+            "name": name, "texts": len(records), "figures": figures, "id": rows[7][0], "word": word,
+            "withWord": sum(word in text.lower() for _, _, text in rows), "certified": sum(r["certified"] for r in records),
+            "firstText": text, "firstSlots": records[0]["slots"], "firstWord": first, "firstSynonyms": synonyms(first),
+            "point": {"q": point["q"], "bound": point["bound"], "shownQ": f"{math.ceil(point['q'] * 1e4 - 1e-9) / 1e4:.4f}"},
+        })
+    facts[0]["attack"] = make_attack()
+    safer("report", "topk.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "component.lex",
+          "--attack", "attack.jsonl", "-o", "demo.html")
+    safer("report", "topk.jsonl", "-o", "bare.html")
+    return facts
+
+
+def synonyms(word):
+    """Of a word of the demo's table: those of its line."""
+    table = [line.split() for line in (ROOT / "demo/synonyms.tsv").read_text().splitlines()]
+    groups = [group for group in table if word.lower() in group]
+    return sorted({other for group in groups for other in (group[1:] if group[0] == word.lower() else group[:1])})
+
+
+def make_large():
+    """25,000 reviews with their texts and words."""
+    reviews("large", "--train", "10", "--dev", "10", "--test", "25000")
+    certify("topk.model", "topk.lex", "large/test.tsv", "large.jsonl", "--n", 60, "--n0", 10)
+    safer("report", "large.jsonl", "--data", "large/test.tsv", "--lexicon", "topk.lex", "-o", "large.html")
+    word = "disappointing"
+    return {"bytes": (folder / "large.html").stat().st_size, "word": word,
+            "withWord": sum(word in text.lower() for _, _, text in rows_of("large/test.tsv"))}
+
+
+HOSTILE = [
+    ("plain", "A good film."),
+    ("</td></tr></table><script>window.broken=1</script>", "<script>window.broken=2</script> A good film"),
+    ("\"><img src=x onerror=window.broken=3>", "</script><img src=x onerror=\"window.broken=4\"> bad film"),
+    ("'\" onmouseover='window.broken=5'", "'good' \"film\" `${window.broken=6}` &lt;b&gt; &amp; <!--<script> bad"),
+    ("\u202eabc", "שלום good \u202e film العربية bad"),
+    ("u2028", "good\u2028film\u2029bad"),
+    ("nul", "good\0film\x01\x1b[31m bad\x7f"),
+    ("emoji", "😀🎉 good 𝒳 film 👩‍👩‍👧 bad"),
+    ("long", "x" * 1000000 + " good film"),
+    ("long too", "good film " + "ä" * 500000),
+    ("i" * 1000000, "good"),
+    ("]]>", "]]> good <![CDATA[ film"),
+    ("empty", ""),
+]
+WORDS = {"good", "great", "film", "movie", "bad", "awful"}
+
+
+def controls(text):
+    return re.sub("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", "\ufffd", text)
+
+
+def make_hostile():
+    """Ids, labels and texts that would break a page that believed them."""
+    labels = ["<b onclick=window.broken=7>\"neg\"</b>", "</script>'pos'&"]
+    train = [{"label": labels[i % 2], "text": ("a bad film " if i % 2 == 0 else "a good film ") * (1 + i % 3)} for i in range(40)]
+    rows = [{"id": id, "label": labels[i % 2], "text": text} for i, (id, text) in enumerate(HOSTILE)]
+    for name, content in (("hostile-train.jsonl", train), ("hostile-data.jsonl", rows)):
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in content))
+    (folder / "hostile.table").write_text("good\tgreat\nfilm\tmovie\nbad\tawful\n")
+    safer("lexicon", "import", "--table", "hostile.table", "--kernel", "component", "-o", "hostile.lex")
+    safer("train", "--arch", "ngram", "--data", "hostile-train.jsonl", "--lexicon", "hostile.lex", "--bits", 10, "-o", "hostile.model")
+    certify("hostile.model", "hostile.lex", "hostile-data.jsonl", "<hostile>&'\".jsonl")
+    safer("report", "<hostile>&'\".jsonl", "--data", "hostile-data.jsonl", "--lexicon", "hostile.lex", "-o", "hostile.html")
+    facts = []
+    for id, text in HOSTILE:
+        shown = text.encode()[:100000].decode(errors="ignore")
+        slots = [word.lower() for word in re.findall(r"[^\W\d_]+", shown) if word.lower() in WORDS]
+        facts.append({"id": controls(id if len(id) <= 120 else id[:120] + "…"), "units": len(shown.encode("utf-16-le")) // 2,
+                      "start": controls(shown[:20]), "slots": slots})
+    return facts
+
+
+# ------------------------------------------------------------------ the browser
+
+def find_chromium():
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def install_packages():
+    shutil.copy(ROOT / "tests/browser/package.json", folder)
+    shutil.copy(ROOT / "tests/browser/report.mjs", folder)
+    wanted = json.loads((folder / "package.json").read_text())["dependencies"]
+    for name, version in wanted.items():
+        package = folder / "node_modules" / name / "package.json"
+        if not package.exists() or json.loads(package.read_text())["version"] != version:
+            break
+    else:
+        return
+    done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder, capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        skip(f"npm cannot install {' and '.join(wanted)}: {done.stderr.strip().splitlines()[-1:]}")
+
+
+def main():
+    if "SAFER_SANITIZE:STRING=\n" not in (build / "CMakeCache.txt").read_text():
+        skip("a program with sanitizers is tested without the browser")
+    chromium = find_chromium()
+    for name, found in (("chromium", chromium), ("node", shutil.which("node")), ("npm", shutil.which("npm"))):
+        if not found:
+            skip(f"{name} is not there; make test-browser installs it")
+    folder.mkdir(exist_ok=True)
+    install_packages()
+    for run in folder.glob("*.jsonl"):
+        if run.stat().st_mtime < (build / "safer").stat().st_mtime:
+            run.unlink()
+    (folder / "facts.json").write_text(json.dumps({"demo": make_demo(), "large": make_large(), "hostile": make_hostile()}))
+    sys.stdout.flush()
+    done = subprocess.run(["node", "report.mjs", folder, *sys.argv[1:-1]], cwd=folder, env={**os.environ, "CHROMIUM": chromium}, timeout=900)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
