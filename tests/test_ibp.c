@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "certify/record.h"
 #include "ibp/ibp.h"
 #include "support.h"
 
@@ -749,6 +750,39 @@ static void it_learns(void **unused)
     safer_lexicon_free(lexicon);
 }
 
+/* A record of bounds must follow from its margins, whoever sealed it. */
+static void records_follow_from_margins(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    sf_config config = {.method = SAFER_IBP, .radius = SAFER_ALL, .classes = 3, .labels = json_pack("[sss]", "a", "b", "c")};
+    const char *right = "{\"label\":\"b\",\"prediction\":\"b\",\"base\":\"b\",\"target\":\"b\",\"exact\":true,"
+                        "\"margins\":{\"a\":0.5,\"c\":1e-9},\"certified\":true,\"radius\":\"all\",\"queries\":0}";
+    const struct { const char *field, *value, *words; } forged[] = {
+        {"margins", "{\"a\":0.5,\"c\":-1e-9}", "radius does not follow"}, {"margins", "{\"a\":0.5,\"c\":0.0}", "radius does not follow"},
+        {"margins", "{\"a\":0.5}", "not a record"},                       {"margins", "{\"a\":0.5,\"b\":1.0}", "not a record"},
+        {"margins", "{\"a\":0.5,\"c\":\"1\"}", "not a record"},         {"radius", "0", "radius does not follow"},
+        {"radius", "5", "radius does not follow"},                        {"certified", "false", "certified does not follow"},
+        {"target", "\"a\"", "not a record"},                              {"label", "\"a\"", "another class"},
+        {"prediction", "\"a\"", "not the model's answer"},                {"queries", "1", "no queries"},
+        {"exact", "false", "no queries"},                                 {"label", "\"x\"", "not a record"},
+    };
+    json_t *record = json_loads(right, 0, NULL);
+    assert_ok(sf_record_recheck(record, &config, "run", 2, &error));
+    for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++) {
+        json_t *copy = json_deep_copy(record);
+        json_object_set_new(copy, forged[i].field, json_loads(forged[i].value, JSON_DECODE_ANY, NULL));
+        assert_fails(sf_record_recheck(copy, &config, "run", 2, &error), SAFER_INPUT, forged[i].words);
+        json_decref(copy);
+    }
+    /* A model that answers otherwise than its bounds say it must. */
+    json_object_set_new(record, "base", json_string("a"));
+    json_object_set_new(record, "prediction", json_string("a"));
+    assert_fails(sf_record_recheck(record, &config, "run", 2, &error), SAFER_INPUT, "contradict");
+    json_decref(record);
+    json_decref(config.labels);
+}
+
 static void bad_options_are_named(void **unused)
 {
     (void)unused;
@@ -816,6 +850,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(stopped_runs_go_on),
         cmocka_unit_test(it_learns),
+        cmocka_unit_test(records_follow_from_margins),
         cmocka_unit_test(bad_options_are_named),
         cmocka_unit_test(memory_may_run_out),
     };
