@@ -750,6 +750,59 @@ static void test_other_answers(void **state)
     safer_lexicon_free(l);
 }
 
+/* ------------------------------------------------------------- real models */
+
+/* One preparation for all texts in reach answers as the texts written out do, for every
+ * architecture with a fast path. */
+static void test_fast_paths(void **state)
+{
+    (void)state;
+    static const char *const archs[] = {"ngram", "bow", "cnn", "charcnn"};
+    safer_data *data = make_data(50);
+    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            safer_lexicon *l = make_lexicon(8, k ? "topk:2" : "weighted", 0, 0);
+            safer_model *model = NULL;
+            safer_attack_summary s;
+            safer_attack_options o = safer_attack_options_default();
+            safer_train_options t = safer_train_options_default();
+            const char *file = temporary("trained"), *fast_records = temporary("fast.jsonl"), *slow_records = temporary("slow.jsonl");
+            unlink(fast_records);
+            unlink(slow_records);
+            t.arch = archs[i];
+            t.train = t.dev = data;
+            t.lexicon = l;
+            t.bits = 10;
+            t.epochs = 1;
+            t.min_count = 1;
+            t.dim = t.filters = t.hidden = 8;
+            if (strcmp(t.arch, "charcnn") == 0) t.characters = 200; /* more than a text has */
+            assert_ok(safer_train(file, &t, NULL, &error));
+            assert_ok(safer_model_open(&model, file, &error));
+            sf_model_class slow = *model->class;
+            const sf_model_class *quick = model->class;
+            assert_non_null(slow.prepare);
+            slow.prepare = NULL;
+            o.smoothed = 1;
+            o.n = 20;
+            o.population = 6;
+            o.iterations = 2;
+            o.method = k ? SAFER_TEXTFOOLER : SAFER_GENETIC;
+            assert_ok(safer_attack(&s, fast_records, 0, model, l, data, &o, &error));
+            model->class = &slow;
+            assert_ok(safer_attack(&s, slow_records, 0, model, l, data, &o, &error));
+            model->class = quick;
+            char *a = records_of(fast_records), *b = records_of(slow_records);
+            assert_string_equal(a, b);
+            assert_true(s.queries > 1000);
+            free(a);
+            free(b);
+            safer_model_free(model);
+            safer_lexicon_free(l);
+        }
+    safer_data_free(data);
+}
+
 /* -------------------------------------------------------------- cross-check */
 
 /* Certifies and attacks what was certified. */
@@ -976,7 +1029,8 @@ int main(void)
         cmocka_unit_test(test_textfooler_is_greedy), cmocka_unit_test(test_rendering),
         cmocka_unit_test(test_smoothed_by_samples), cmocka_unit_test(test_query_limits),
         cmocka_unit_test(test_run),               cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_other_answers),     cmocka_unit_test(test_sound_certificates_hold),
+        cmocka_unit_test(test_other_answers),     cmocka_unit_test(test_fast_paths),
+        cmocka_unit_test(test_sound_certificates_hold),
         cmocka_unit_test(test_broken_certificates_are_caught), cmocka_unit_test(test_against_run),
         cmocka_unit_test(test_bad_options),       cmocka_unit_test(test_out_of_memory),
     };

@@ -75,7 +75,6 @@ void sf_victim_free(sf_victim *v)
     sf_sampler_free(&v->sampler);
     sf_tally_free(&v->tally);
     memory_free(&v->memory);
-    sf_buffer_free(&v->text);
     sf_buffer_free(&v->check_text);
     free(v->first);
     free(v->items);

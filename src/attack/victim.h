@@ -72,7 +72,7 @@ typedef struct sf_victim {
     sf_tally tally;
     uint64_t *votes; /* (classes) */
     uint32_t *draws, *mapped; /* (batch, slots) */
-    size_t draw_capacity, mapped_capacity, rule_capacity;
+    size_t draw_capacity, mapped_capacity;
 
     sf_memory memory;
     sf_buffer *texts; /* (batch) rendered */
@@ -82,7 +82,7 @@ typedef struct sf_victim {
     float *scores;    /* (batch, classes) */
     uint32_t *numbers; /* of the texts of a call */
     size_t number_capacity;
-    sf_buffer text, check_text;
+    sf_buffer check_text;
     sf_slots check_slots;
 
     uint64_t queries; /* of this text, by the search, */
