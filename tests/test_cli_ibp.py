@@ -90,6 +90,17 @@ class Bounds(Case):
                              "-o", "ask.jsonl").code, DONE)
         return [record["base"] for record in records("ask.jsonl")[1]]
 
+    def test_not_for_the_smoothed(self):
+        """attack --against and report say that such a run is not theirs"""
+        model = "ibp-jia-bow.model"
+        self.assertEqual(self.certify(model, "bounds.jsonl").code, DONE)
+        for arguments in (("attack", "--against", "bounds.jsonl", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv"),
+                          ("report", "bounds.jsonl", "-o", "bounds.html")):
+            done = run(*arguments)
+            self.assertEqual(done.code, USAGE, done.err)
+            self.assertIn("bounds.jsonl: a run by interval bounds", done.err)
+        self.assertFalse(exists("bounds.html"))
+
     def test_exhaustive(self):
         """every certified text keeps its answer under every substitution"""
         for defense, arch in KINDS:

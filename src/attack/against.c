@@ -200,6 +200,10 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.options.method = SAFER_TEXTFOOLER;
     SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(sf_run_load(&run, against, error));
+    if (run.config.method == SAFER_IBP) { /* attack the model itself to test those */
+        status = sf_fail(error, SAFER_INVALID, "%s: a run by interval bounds certifies the model itself, not the smoothed classifier that is attacked here", against);
+        goto done;
+    }
     if (run.config.random) ((safer_model *)(uintptr_t)model)->random = 1;
     SF_TRY(sf_certify_probe(model, data, error));
     SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));

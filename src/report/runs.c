@@ -20,7 +20,9 @@ int sf_entry_is_right(const sf_entry *entry) { return entry->label >= 0 && entry
 static safer_status take_config(void *context, json_t *json, const sf_config *config, safer_error *error)
 {
     sf_run *run = context;
-    (void)error;
+    if (config->method == SAFER_IBP) /* its records have neither votes nor q */
+        return sf_fail(error, SAFER_INVALID, "%s: a run by interval bounds has no votes to show; reports are about the other methods",
+                       run->path);
     run->json = json_incref(json);
     run->config = *config; /* its labels live in the JSON */
     return SAFER_OK;
