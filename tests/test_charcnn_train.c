@@ -1,0 +1,552 @@
+/* The charcnn classifier: gradients, training, and memory that runs out. */
+#define _GNU_SOURCE
+#include "test_charcnn.h"
+
+/* ---------------------------------------------------------------- gradients */
+
+enum { BATCH = 19, CLASSES = 3 }; /* more than one group of texts */
+
+static double naive_loss(const sf_charcnn_layout *l, const double *trained, const sf_charcnn_batch *batch, const float *masks,
+                         double smoothing)
+{
+    double loss = 0, logits[CLASSES], *w = zeros(l->size, sizeof *w);
+    naive_scale(w, l, trained);
+    const size_t K = l->shape.classes;
+    for (size_t b = 0; b < batch->count; b++) {
+        double sum = 0, mean = 0;
+        naive_logits(logits, l, w, batch->codes + b * l->shape.characters, masks ? masks + b * 2 * l->shape.hidden : NULL);
+        for (size_t k = 0; k < K; k++) {
+            sum += exp(logits[k]);
+            mean += logits[k] / (double)K;
+        }
+        loss += log(sum) - (1 - smoothing) * logits[batch->labels[b]] - smoothing * mean;
+    }
+    free(w);
+    return loss;
+}
+
+/* The masks that step `number` uses. */
+static void read_masks(float *masks, float dropout, uint64_t seed, uint64_t number, size_t count, size_t H)
+{
+    sf_stream stream = sf_stream_of(seed, UINT64_C(0x64726f706f757400), SF_STAGE_TRAINING);
+    float *ones = malloc(H * sizeof *ones), *out = malloc(H * sizeof *out);
+    assert_true(ones && out);
+    for (size_t i = 0; i < H; i++) ones[i] = 1;
+    for (size_t b = 0; b < count; b++)
+        for (size_t i = 0; i < 2; i++)
+            sf_dropout_forward(out, masks + (b * 2 + i) * H, ones, dropout, stream, number, (uint32_t)(2 * b + i), H);
+    free(ones);
+    free(out);
+}
+
+static void check_gradients(size_t L, size_t F, size_t H, float dropout, float smoothing, size_t count, size_t tries)
+{
+    safer_error error = {0};
+    sf_charcnn_layout l = make_layout(L, F, H, CLASSES);
+    float *w = random_parameters(&l), *masks = zeros(count * 2 * H, sizeof *masks);
+    double *exact = zeros(l.trained, sizeof *exact), loss, want;
+    uint8_t *codes = zeros(count * L, 1);
+    size_t lengths[BATCH];
+    int labels[BATCH];
+    sf_charcnn_step *step = NULL;
+    const float *gradient = NULL;
+    for (size_t i = 0; i < l.trained; i++) exact[i] = (double)w[i];
+    for (size_t i = 0; i < count; i++) {
+        random_codes(codes + i * L, lengths[i] = i == 0 ? L : i == 1 ? 40 : i == 2 ? 0 : some_length(16 + i, L), L);
+        labels[i] = (int)below(CLASSES);
+    }
+    sf_charcnn_batch batch = {codes, lengths, labels, count};
+    sf_charcnn_options options = {.type = SF_F32, .dropout = dropout, .smoothing = smoothing, .threads = 2, .seed = 5};
+    assert_ok(sf_charcnn_step_new(&step, &l, &options, BATCH, &error));
+    for (int round = 0; round < 2; round++) /* twice: nothing may be left from the step before */
+        gradient = sf_charcnn_step_gradient(&loss, step, w, &batch, 3);
+    read_masks(masks, dropout, 5, 3, count, H);
+    want = naive_loss(&l, exact, &batch, masks, (double)smoothing);
+    if (!(fabs(loss - want) < 1e-4 * want)) fail_msg("loss %g, definition %g", loss, want);
+    for (size_t t = 0; t <= l.tensor_count; t++) { /* the gains last */
+        const int gains = t == l.tensor_count;
+        const size_t first = gains ? l.size : l.tensors[t].offset, count_of = gains ? l.trained - l.size : l.tensors[t].count;
+        const char *name = gains ? "gains" : l.tensors[t].name;
+        size_t alive = 0, off = 0;
+        for (size_t k = 0; k < tries || (k < 50 * tries && alive < 3); k++) {
+            const size_t i = first + below((uint32_t)count_of);
+            const double h = 1e-6, at = exact[i];
+            exact[i] = at + h;
+            double up = naive_loss(&l, exact, &batch, masks, (double)smoothing);
+            exact[i] = at - h;
+            double down = naive_loss(&l, exact, &batch, masks, (double)smoothing);
+            exact[i] = at;
+            want = (up - down) / (2 * h) / (double)count; /* of the mean */
+            /* Where two frames are equal to the last bits of a float, the step may take the other. */
+            off += !(fabs(want - (double)gradient[i]) < 1e-6 + 1e-3 * fabs(want));
+            alive += want != 0;
+        }
+        if (off > tries / 20) fail_msg("%s: %zu of %zu gradients differ", name, off, tries);
+        if (!alive) fail_msg("%s: nothing was tested", name);
+    }
+    sf_charcnn_step_free(step);
+    free(w);
+    free(masks);
+    free(exact);
+    free(codes);
+}
+
+static void gradients_match_differences(void **unused)
+{
+    (void)unused;
+    check_gradients(128, 16, 10, 0, 0, 3, 40);
+    check_gradients(123, 16, 7, 0.5f, 0, 2, 20);
+    check_gradients(180, 16, 6, 0, 0.2f, 3, 20);
+    check_gradients(150, 32, 130, 0.3f, 0.1f, BATCH, 3);
+}
+
+/* Blank texts alone, where every frame is the shared one. */
+static void blank_texts_have_gradients(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    sf_charcnn_layout l = make_layout(130, 16, 6, CLASSES);
+    float *w = random_parameters(&l);
+    double *exact = zeros(l.trained, sizeof *exact), loss;
+    uint8_t codes[2 * 130] = {0};
+    const size_t lengths[] = {0, 100}; /* the second is as blank, but is not told so */
+    const int labels[] = {1, 2};
+    sf_charcnn_step *step = NULL;
+    for (size_t i = 0; i < l.trained; i++) exact[i] = (double)w[i];
+    sf_charcnn_batch batch = {codes, lengths, labels, 2};
+    sf_charcnn_options options = {.type = SF_F32, .threads = 1};
+    assert_ok(sf_charcnn_step_new(&step, &l, &options, 2, &error));
+    const float *gradient = sf_charcnn_step_gradient(&loss, step, w, &batch, 1);
+    for (size_t i = 0; i < SF_CHARCNN_CONVS; i++)
+        for (size_t f = 0; f < 16; f++) {
+            const size_t at = l.conv_bias[i] + f;
+            const double h = 1e-6, x = exact[at];
+            exact[at] = x + h;
+            double up = naive_loss(&l, exact, &batch, NULL, 0);
+            exact[at] = x - h;
+            double down = naive_loss(&l, exact, &batch, NULL, 0);
+            exact[at] = x;
+            assert_true(fabs((up - down) / (4 * h) - (double)gradient[at]) < 1e-5);
+        }
+    for (size_t i = 0; i < SF_CHARCNN_ALPHABET * SF_CHARCNN_WIDE * 16; i++) assert_true(gradient[l.conv_weight[0] + i] == 0);
+    sf_charcnn_step_free(step);
+    free(w);
+    free(exact);
+}
+
+/* bf16 gradients point where those in f32 do; clipping keeps the direction; threads do not matter. */
+static void gradients_keep_their_direction(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    enum { L = 200, TEXTS = 150 };
+    sf_charcnn_layout l = make_layout(L, 32, 140, CLASSES);
+    float *w = random_parameters(&l), *kept[5];
+    uint8_t *codes = zeros(TEXTS * L, 1);
+    size_t lengths[TEXTS];
+    int labels[TEXTS];
+    double losses[5];
+    for (size_t i = 0; i < TEXTS; i++) {
+        random_codes(codes + i * L, lengths[i] = some_length(i, L), L);
+        labels[i] = (int)below(CLASSES);
+    }
+    sf_charcnn_batch batch = {codes, lengths, labels, TEXTS};
+    for (int i = 0; i < 5; i++) {
+        sf_charcnn_options options = {.type = i == 0 ? SF_F32 : SF_BF16, .dropout = 0.5f, .threads = i == 2 ? 3 : 1, .seed = 1,
+                                      .clip = i == 3 ? 1e-3 : i == 4 ? 1e9 : 0};
+        sf_charcnn_step *step = NULL;
+        kept[i] = zeros(l.trained, sizeof *kept[i]);
+        assert_ok(sf_charcnn_step_new(&step, &l, &options, TEXTS, &error));
+        memcpy(kept[i], sf_charcnn_step_gradient(&losses[i], step, w, &batch, 1), l.trained * sizeof *kept[i]);
+        sf_charcnn_step_free(step);
+    }
+    assert_memory_equal(kept[1], kept[2], l.trained * sizeof(float));
+    assert_memory_equal(kept[1], kept[4], l.trained * sizeof(float));
+    assert_true(losses[1] == losses[2] && fabs(losses[0] - losses[1]) < 0.02 * losses[0]);
+    for (size_t t = 0; t < l.tensor_count; t++) {
+        double ab = 0, aa = 0, bb = 0;
+        for (size_t i = l.tensors[t].offset; i < l.tensors[t].offset + l.tensors[t].count; i++) {
+            ab += (double)kept[0][i] * (double)kept[1][i];
+            aa += (double)kept[0][i] * (double)kept[0][i];
+            bb += (double)kept[1][i] * (double)kept[1][i];
+        }
+        if (!(ab / sqrt(aa * bb) > 0.97)) fail_msg("%s: cosine %g", l.tensors[t].name, ab / sqrt(aa * bb));
+    }
+    double norm = 0, plain = 0;
+    for (size_t i = 0; i < l.trained; i++) {
+        norm += (double)kept[3][i] * (double)kept[3][i];
+        plain += (double)kept[1][i] * (double)kept[1][i];
+    }
+    assert_true(fabs(sqrt(norm) - 1e-3) < 1e-6 && plain > 1e-4);
+    for (size_t i = 0; i < l.trained; i++)
+        assert_true(fabs((double)kept[3][i] - (double)kept[1][i] * 1e-3 / sqrt(plain)) <= 1e-6 * fabs((double)kept[3][i]) + 1e-12);
+    for (int i = 0; i < 5; i++) free(kept[i]);
+    free(w);
+    free(codes);
+}
+
+/* ----------------------------------------------------------------- training */
+
+/* Texts whose class is that of their good or bad words, among others. */
+static safer_data *make_data(size_t rows)
+{
+    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
+    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
+    safer_error error = {0};
+    safer_data *data = NULL;
+    sf_buffer out = {0};
+    for (size_t i = 0; i < rows; i++) {
+        int label = i % 2 == 0;
+        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
+        for (size_t k = 0, words = 3 + below(12); k < words; k++)
+            assert_int_equal(sf_buffer_format(&out, "%s ", k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)]), 0);
+        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
+    }
+    assert_ok(safer_data_load(&data, write_temporary("train.tsv", out.bytes, out.length), NULL, &error));
+    sf_buffer_free(&out);
+    return data;
+}
+
+static safer_train_options small_options(const safer_data *data, const safer_lexicon *lexicon)
+{
+    safer_train_options o = safer_train_options_default();
+    o.arch = "charcnn";
+    o.train = data;
+    o.lexicon = lexicon;
+    o.characters = 123;
+    o.dropout = 0.1;
+    o.rate = 0.003;
+    o.decay = 0.0001;
+    o.clip = 1;
+    o.warmup = 0.1;
+    o.batch = 10;
+    o.epochs = 4;
+    o.patience = 0;
+    o.threads = 1;
+    return o;
+}
+
+static const sf_charcnn_plan small_plan = {.features = 32, .hidden = 24, .blanked = 0.05, .moved = 0.5, .shift = 4};
+
+static safer_status train(const char *output, const safer_train_options *o, safer_train_report *report, safer_error *error)
+{
+    safer_train_report unused;
+    return sf_charcnn_train_plan(output, o, &small_plan, report ? report : &unused, error);
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    safer_error error = {0};
+    sf_file left = {0}, right = {0};
+    assert_ok(sf_file_map(&left, a, &error));
+    assert_ok(sf_file_map(&right, b, &error));
+    assert_int_equal(left.length, right.length);
+    assert_memory_equal(left.bytes, right.bytes, left.length);
+    sf_file_free(&left);
+    sf_file_free(&right);
+}
+
+static void it_learns(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(400);
+    safer_lexicon *lexicon = make_lexicon("component");
+    const char *output = temporary("learned");
+    for (int i = 0; i < 3; i++) {
+        safer_train_options o = small_options(data, i == 1 ? lexicon : NULL);
+        safer_train_report report;
+        safer_model *model = NULL;
+        o.epochs = 12;
+        o.precision = i == 2 ? "f32" : "bf16";
+        assert_ok(train(output, &o, &report, &error));
+        if (!(report.dev_accuracy > 0.9 && report.loss < 0.35))
+            fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
+        assert_true(report.texts == 360 && report.tokens > 5000 && report.parameters > 10000 && report.seconds > 0);
+        assert_true(report.best_epoch >= 1 && report.best_epoch <= report.epochs && report.tokens_per_second > 0);
+        assert_ok(open_model(&model, output, &error));
+        const char *texts[] = {"A GOOD film, the story was fine and great", "awful plot, poor movie, dull"};
+        const size_t lengths[] = {strlen(texts[0]), strlen(texts[1])};
+        int labels[2];
+        assert_ok(safer_model_classify(model, texts, lengths, 2, labels, NULL, &error));
+        assert_string_equal(safer_model_label(model, (size_t)labels[0]), "1");
+        assert_string_equal(safer_model_label(model, (size_t)labels[1]), "0");
+        assert_non_null(strstr(safer_model_trained_with(model), o.lexicon ? "component" : "null"));
+        assert_string_equal(safer_model_arch(model), "charcnn");
+        assert_non_null(strstr(model->arithmetic, "bf16"));
+        model->class->free(model);
+    }
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+/* Texts learned from are changed as the plan says: what the last epoch's loss tells. */
+static void texts_are_changed(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(200), *late = NULL;
+    sf_buffer out = {0};
+    for (size_t i = 0; i < 200; i++) { /* the class is told behind the characters that are read */
+        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, i % 2 == 0), 0);
+        for (size_t k = 0; k < 33; k++) assert_int_equal(sf_buffer_add_string(&out, "abc "), 0);
+        for (size_t k = 0; k < 100; k++) assert_int_equal(sf_buffer_add_string(&out, i % 2 ? "77 " : "!! "), 0);
+        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
+    }
+    assert_ok(safer_data_load(&late, write_temporary("late.tsv", out.bytes, out.length), NULL, &error));
+    sf_buffer_free(&out);
+    const struct { const safer_data *data; sf_charcnn_plan plan; int learns; } cases[] = {
+        {data, {.features = 16, .hidden = 16}, 1},
+        {data, {.features = 16, .hidden = 16, .blanked = 1}, 0},
+        {data, {.features = 16, .hidden = 16, .shift = 100000}, 0},
+        {late, {.features = 16, .hidden = 16}, 0},
+        {late, {.features = 16, .hidden = 16, .moved = 1}, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        safer_train_options o = small_options(cases[i].data, NULL);
+        safer_train_report report;
+        o.epochs = 8;
+        o.dropout = 0;
+        o.characters = 130;
+        assert_ok(sf_charcnn_train_plan(temporary("changed"), &o, &cases[i].plan, &report, &error));
+        if ((report.loss < 0.6) != cases[i].learns) fail_msg("case %zu: loss %g", i, report.loss);
+    }
+    safer_data_free(data);
+    safer_data_free(late);
+}
+
+static void threads_do_not_matter(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(120);
+    safer_lexicon *lexicon = make_lexicon("component");
+    const char *one = temporary("one"), *more = temporary("more");
+    safer_train_options o = small_options(data, lexicon);
+    o.batch = 50;
+    o.epochs = 2;
+    assert_ok(train(one, &o, NULL, &error));
+    for (int threads = 2; threads <= 5; threads += 3) {
+        o.threads = threads;
+        assert_ok(train(more, &o, NULL, &error));
+        assert_same_file(one, more);
+    }
+    o.seed = 2; /* and the seed does */
+    assert_ok(train(more, &o, NULL, &error));
+    safer_model *first = NULL, *second = NULL;
+    assert_ok(open_model(&first, one, &error));
+    assert_ok(open_model(&second, more, &error));
+    assert_true(safer_model_hash(first) != safer_model_hash(second));
+    first->class->free(first);
+    second->class->free(second);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+/* Cancels when the stage says this, or at this number of texts. */
+typedef struct stopper {
+    const char *when;
+    uint64_t at, done, total;
+    char last[200];
+} stopper;
+
+static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    stopper *s = context;
+    snprintf(s->last, sizeof s->last, "%s", stage);
+    s->done = done;
+    s->total = total;
+    return (s->when && strstr(stage, s->when) != NULL) || (s->at && done >= s->at);
+}
+
+static void stopped_runs_go_on(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(100);
+    safer_lexicon *lexicon = make_lexicon("component");
+    const char *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
+    safer_train_options o = small_options(data, lexicon);
+    stopper s = {0};
+    safer_train_report report, straight;
+    o.progress = (safer_progress){stop, &s};
+    assert_ok(train(whole, &o, &straight, &error));
+    assert_non_null(strstr(s.last, "loss 0."));
+    assert_non_null(strstr(s.last, "dev "));
+    assert_int_equal(s.total, 4 * 90);
+    o.resume = 1; /* where there is nothing to go on from, it begins */
+    const char *stops[] = {"epoch 1 of 4", "epoch 1 of 4: loss", "epoch 2 of 4: loss", "epoch 3 of 4: loss"};
+    for (int i = 0; i < 4; i++) {
+        s.when = stops[i];
+        assert_fails(train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
+        assert_int_not_equal(access(parts, F_OK), 0);
+        assert_int_equal(access(checkpoint, F_OK) == 0, i > 0);
+    }
+    s.when = NULL;
+    assert_ok(train(parts, &o, &report, &error));
+    assert_same_file(whole, parts);
+    assert_int_not_equal(access(checkpoint, F_OK), 0);
+    assert_int_equal(report.epochs, 4);
+    assert_true(report.loss == straight.loss && report.dev_accuracy == straight.dev_accuracy);
+    unlink(parts);
+
+    /* A checkpoint of another run, or half of one. */
+    s.when = "epoch 1 of 4: loss";
+    assert_fails(train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
+    s.when = NULL;
+    safer_train_options changed[7];
+    for (int i = 0; i < 7; i++) changed[i] = o;
+    changed[0].seed = 9;
+    changed[1].rate = 0.02;
+    changed[2].epochs = 5;
+    changed[3].lexicon = NULL;
+    changed[4].warmup = 0.5;
+    changed[5].dropout = 0;
+    changed[6].characters = 124;
+    for (int i = 0; i < 7; i++) assert_fails(train(parts, &changed[i], NULL, &error), SAFER_INPUT, "other options");
+    assert_int_equal(truncate(checkpoint, 1000), 0);
+    assert_fails(train(parts, &o, NULL, &error), SAFER_INPUT, "parts.checkpoint");
+    o.resume = 0; /* a fresh start does not look at it */
+    assert_ok(train(parts, &o, NULL, &error));
+    assert_same_file(whole, parts);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+/* In the middle of an epoch: progress is told ten times a second, so the epoch must last. */
+static void runs_stop_within_an_epoch(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(200);
+    const char *whole = temporary("whole2"), *parts = temporary("parts2");
+    safer_train_options o = small_options(data, NULL);
+    safer_train_report report, straight;
+    stopper s = {0};
+    size_t within = 0;
+    const sf_charcnn_plan plan = {.features = 128, .hidden = 64};
+    o.batch = 1;
+    o.epochs = 2;
+    o.progress = (safer_progress){stop, &s};
+    assert_ok(sf_charcnn_train_plan(whole, &o, &plan, &straight, &error));
+    o.resume = 1;
+    for (s.at = 2; s.at < 2 * 180;) {
+        assert_fails(sf_charcnn_train_plan(parts, &o, &plan, &report, &error), SAFER_CANCELLED, "epoch");
+        within += s.done % 180 != 0;
+        s.at = s.done + 60;
+    }
+    s.at = 0;
+    assert_ok(sf_charcnn_train_plan(parts, &o, &plan, &report, &error));
+    assert_same_file(whole, parts);
+    assert_true(report.loss == straight.loss);
+    assert_true(within > 0);
+    safer_data_free(data);
+}
+
+static void bad_options_are_refused(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(40);
+    safer_train_options o = small_options(data, NULL);
+    o.characters = 122;
+    assert_fails(train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, "characters");
+    o.characters = 1 << 17;
+    assert_fails(train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, "characters");
+    o = small_options(data, NULL);
+    assert_fails(train("/nonexistent/folder/model", &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/folder");
+    sf_charcnn_plan plan = sf_charcnn_plan_of(&o);
+    assert_true(plan.features == 256 && plan.hidden == 1024);
+    o.size = "large";
+    plan = sf_charcnn_plan_of(&o);
+    assert_true(plan.features == 1024 && plan.hidden == 2048);
+    o = small_options(data, NULL);
+    o.epochs = 60;
+    o.patience = 2;
+    safer_train_report report;
+    assert_ok(train(temporary("patience"), &o, &report, &error));
+    assert_true(report.epochs < 60 && report.epochs == report.best_epoch + 2);
+    safer_data_free(data);
+}
+
+/* ------------------------------------------------------------------- memory */
+
+static safer_status use_model(void *context, safer_error *error)
+{
+    safer_status status;
+    const safer_lexicon *lexicon = ((void **)context)[1];
+    safer_model *model = NULL;
+    sf_slots slots = {0};
+    void *prepared = NULL, *scratch = NULL;
+    const char *text = "The Film was GOOD, a great story";
+    size_t length = strlen(text);
+    const uint32_t draws[8] = {0};
+    int label;
+    SF_TRY(open_model(&model, ((void **)context)[0], error));
+    SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
+    SF_TRY(model->class->prepare(model, lexicon, &slots, &prepared, error));
+    SF_TRY(model->class->scratch_new(model, &scratch, error));
+    SF_TRY(model->class->sample(model, prepared, draws, 1, &label, scratch, error));
+    SF_TRY(safer_model_classify(model, &text, &length, 1, &label, NULL, error));
+    model->class->scratch_free(scratch); /* it is of one precision */
+    scratch = NULL;
+    SF_TRY(sf_charcnn_set_precision(model, SF_F32, error));
+done:
+    if (prepared) model->class->release(prepared);
+    if (scratch) model->class->scratch_free(scratch);
+    sf_slots_free(&slots);
+    if (model) model->class->free(model);
+    return status;
+}
+
+typedef struct job {
+    safer_train_options options;
+    const char *output;
+} job;
+
+static safer_status train_once(void *context, safer_error *error)
+{
+    job *j = context;
+    return train(j->output, &j->options, NULL, error);
+}
+
+static void memory_may_run_out(void **unused)
+{
+    (void)unused;
+    sf_charcnn_layout l = make_layout(123, 16, 7, 2);
+    char path[600], output[600];
+    safer_lexicon *lexicon = make_lexicon("component");
+    safer_data *data = make_data(24);
+    snprintf(path, sizeof path, "%s", save_random_model(&l, "memory.safetensors"));
+    snprintf(output, sizeof output, "%s", temporary("memory"));
+    void *context[2] = {path, lexicon};
+    check_every_allocation(use_model, context);
+    job j = {small_options(data, lexicon), output};
+    j.options.epochs = 1;
+    /* Describing a lexicon, for the provenance, does without memory: the run is then whole. */
+    for (long n = 0;; n++) {
+        safer_error error = {0};
+        fail_allocation(n);
+        safer_status status = train_once(&j, &error);
+        int happened = allocation_failed();
+        fail_allocation(-1);
+        if (status != SAFER_MEMORY) assert_ok(status);
+        if (!happened) break;
+    }
+    j.options.lexicon = NULL;
+    check_every_allocation(train_once, &j);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_match_differences),    cmocka_unit_test(blank_texts_have_gradients),
+        cmocka_unit_test(gradients_keep_their_direction), cmocka_unit_test(it_learns),
+        cmocka_unit_test(texts_are_changed),              cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(stopped_runs_go_on),             cmocka_unit_test(runs_stop_within_an_epoch),
+        cmocka_unit_test(bad_options_are_refused),        cmocka_unit_test(memory_may_run_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
