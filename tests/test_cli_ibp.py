@@ -90,15 +90,24 @@ class Bounds(Case):
                              "-o", "ask.jsonl").code, DONE)
         return [record["base"] for record in records("ask.jsonl")[1]]
 
-    def test_not_for_the_smoothed(self):
-        """attack --against and report say that such a run is not theirs"""
+    def test_attacked(self):
+        """attack --against attacks the model itself, and finds nothing"""
         model = "ibp-jia-bow.model"
         self.assertEqual(self.certify(model, "bounds.jsonl").code, DONE)
-        for arguments in (("attack", "--against", "bounds.jsonl", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv"),
-                          ("report", "bounds.jsonl", "-o", "bounds.html")):
-            done = run(*arguments)
-            self.assertEqual(done.code, USAGE, done.err)
-            self.assertIn("bounds.jsonl: a run by interval bounds", done.err)
+        done = run("attack", "--against", "bounds.jsonl", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv", "--json")
+        self.assertEqual(done.code, DONE, done.err)
+        found = json.loads(done.out)
+        certified = [r for r in records("bounds.jsonl")[1] if r["certified"]]
+        self.assertEqual((found["certified"], found["exact"], found["sampled"], found["violations"], found["limited"]),
+                         (len(certified), len(certified), 0, 0, 0))
+        self.assertGreater(found["queries"], len(certified))
+
+    def test_no_report(self):
+        """report says that such a run is not its own"""
+        self.assertEqual(self.certify("ibp-jia-bow.model", "bounds2.jsonl").code, DONE)
+        done = run("report", "bounds2.jsonl", "-o", "bounds.html")
+        self.assertEqual(done.code, USAGE, done.err)
+        self.assertIn("bounds2.jsonl: a run by interval bounds", done.err)
         self.assertFalse(exists("bounds.html"))
 
     def test_exhaustive(self):
