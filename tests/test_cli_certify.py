@@ -590,7 +590,7 @@ class Verify(Verbs):
             base = (*WITH_K, "--data", "demo/test.tsv", "--limit", 30)
             self.ok(certify(*base, "--method", method, "--n", 300, "-o", name))
             self.assertRegex(self.ok(run("verify", name)), r"\A30 records hold; \d+\.\d\d% certified\n\Z")
-            self.assertIn("the model's counts are the same", self.ok(run("verify", name, *base)))
+            self.assertIn("the model gives the same again", self.ok(run("verify", name, *base)))
             report = json.loads(self.ok(run("verify", name, *base, "--json")))
             self.assertEqual((report["verified"], report["asked_again"], report["records"]), (True, True, 30))
             self.refused(run("verify", name, *WITH_K, "--data", "demo/test.tsv"), INPUT, name, "another")
