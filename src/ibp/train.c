@@ -159,6 +159,7 @@ static size_t most_words(const sf_texts *texts, size_t batch)
 
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error);
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error);
 
 /* Frozen word vectors are no part of the course: its checkpoints stay small. */
 static void plan_course(trainer *t, const sf_train_split *split)
@@ -171,7 +172,7 @@ static void plan_course(trainer *t, const sf_train_split *split)
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash); /* vectors, shapes */
     t->course = (sf_course){.options = o, .texts = t->corpus.fit.count, .parameters = t->parameters + base, .size = t->layout.size - base,
-                            .fingerprint = sf_course_hash(split, o, hash), .step = step, .measure = measure, .context = t};
+                            .fingerprint = sf_course_hash(split, o, hash), .step = step, .measure = measure, .save = save, .context = t};
 }
 
 static safer_status make_room(trainer *t, size_t batch, safer_error *error)
@@ -336,37 +337,27 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
     return SAFER_OK;
 }
 
-static safer_status save(trainer *t, const char *output, safer_error *error)
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error)
 {
-    safer_status status;
-    char *labels = sf_train_labels_json(t->options->train), *trained_with = sf_train_provenance_json(t->options);
+    trainer *t = course->context;
     sf_ibp_fold(t->folded, &t->layout, t->parameters, t->options->threads);
-    if (!labels || !trained_with || sf_cnn_scales(t->scale, &t->folded_layout, t->folded, t->options->threads))
-        status = sf_fail_memory(error);
-    else
-        status = sf_cnn_save(output, &t->folded_layout, t->folded, t->scale, &t->corpus.words, labels, trained_with, error);
-    free(labels);
-    free(trained_with);
-    if (status == SAFER_OK) sf_course_end(&t->course);
-    return status;
+    if (sf_cnn_scales(t->scale, &t->folded_layout, t->folded, t->options->threads)) return sf_fail_memory(error);
+    return sf_cnn_save(output, &t->folded_layout, t->folded, t->scale, &t->corpus.words, labels, trained_with, error);
 }
 
 safer_status sf_ibp_train(const char *output, const safer_train_options *options, safer_train_report *report, safer_error *error)
 {
     safer_status status;
-    double begin = sf_seconds(), seconds, before;
+    double begin = sf_seconds(), before;
     trainer *t = sf_calloc(1, sizeof *t);
     if (!t) return sf_fail_memory(error);
     t->options = options;
     SF_TRY(start(t, error));
-    seconds = sf_seconds();
     SF_TRY(sf_course_run(&t->course, output, error));
-    seconds = sf_seconds() - seconds;
-    SF_TRY(save(t, output, error));
     *report = sf_course_report(&t->course, t->corpus.fit.offsets[t->corpus.fit.count], t->layout.size);
     report->seconds = sf_seconds() - begin;
     before = (double)t->course.first_step / (double)t->course.steps;
-    report->tokens_per_second = (double)report->tokens * t->course.epoch * (1 - before) / (seconds > 0 ? seconds : 1);
+    report->tokens_per_second = (double)report->tokens * t->course.epoch * (1 - before) / (t->course.seconds > 0 ? t->course.seconds : 1);
 done:
     trainer_free(t);
     free(t);

@@ -123,6 +123,7 @@ static safer_status take_parameters(trainer *t, safer_error *error)
 
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error);
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error);
 
 static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course->context)->step); }
 
@@ -135,7 +136,7 @@ static void plan_course(trainer *t)
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash);
     t->course = (sf_course){.options = o, .texts = t->split.fit_count, .parameters = t->parameters + first, .size = t->layout.size - first,
-                            .falls = 1, .fingerprint = sf_course_hash(&t->split, o, hash), .step = step, .measure = measure,
+                            .falls = 1, .fingerprint = sf_course_hash(&t->split, o, hash), .step = step, .measure = measure, .save = save,
                             .changed = changed, .context = t};
 }
 
@@ -263,33 +264,24 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
     return SAFER_OK;
 }
 
-static safer_status save(trainer *t, const char *output, safer_error *error)
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error)
 {
-    safer_status status;
-    char *labels = sf_train_labels_json(t->options->train), *trained_with = sf_train_provenance_json(t->options);
-    if (!labels || !trained_with) status = sf_fail_memory(error);
-    else status = sf_bert_save(output, &t->layout, t->parameters, t->start.wordpiece, labels, trained_with, error);
-    free(labels);
-    free(trained_with);
-    if (status == SAFER_OK) sf_course_end(&t->course);
-    return status;
+    trainer *t = course->context;
+    return sf_bert_save(output, &t->layout, t->parameters, t->start.wordpiece, labels, trained_with, error);
 }
 
 safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report, safer_error *error)
 {
     safer_status status;
-    double begin = sf_seconds(), seconds;
+    double begin = sf_seconds();
     trainer *t = sf_calloc(1, sizeof *t);
     if (!t) return sf_fail_memory(error);
     t->options = options;
     SF_TRY(start(t, error));
-    seconds = sf_seconds();
     SF_TRY(sf_course_run(&t->course, output, error));
-    seconds = sf_seconds() - seconds;
-    SF_TRY(save(t, output, error));
     *report = sf_course_report(&t->course, t->pieces, t->layout.size);
     report->seconds = sf_seconds() - begin;
-    report->tokens_per_second = (double)t->pieces / (seconds > 0 ? seconds : 1);
+    report->tokens_per_second = (double)t->pieces / (t->course.seconds > 0 ? t->course.seconds : 1);
 done:
     trainer_free(t);
     free(t);

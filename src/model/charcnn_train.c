@@ -116,6 +116,7 @@ done:
 
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error);
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error);
 
 static void plan_course(trainer *t)
 {
@@ -126,7 +127,7 @@ static void plan_course(trainer *t)
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->trained, t->layout.trained * sizeof *t->trained, hash);
     t->course = (sf_course){.options = o, .texts = t->split.fit_count, .parameters = t->trained, .size = t->layout.trained, .falls = 1,
-                            .fingerprint = sf_course_hash(&t->split, o, hash), .step = step, .measure = measure, .context = t};
+                            .fingerprint = sf_course_hash(&t->split, o, hash), .step = step, .measure = measure, .save = save, .context = t};
 }
 
 static safer_status start(trainer *t, safer_error *error)
@@ -290,19 +291,11 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
     return SAFER_OK;
 }
 
-static safer_status save(trainer *t, const char *output, safer_error *error)
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error)
 {
-    safer_status status;
-    char *labels = sf_train_labels_json(t->options->train), *trained_with = sf_train_provenance_json(t->options);
+    trainer *t = course->context;
     sf_charcnn_scale(t->parameters, t->scaling, t->trained);
-    if (!labels || !trained_with)
-        status = sf_fail_memory(error);
-    else
-        status = sf_charcnn_save(output, &t->layout, t->parameters, labels, trained_with, error);
-    free(labels);
-    free(trained_with);
-    if (status == SAFER_OK) sf_course_end(&t->course);
-    return status;
+    return sf_charcnn_save(output, &t->layout, t->parameters, labels, trained_with, error);
 }
 
 sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
@@ -316,19 +309,16 @@ safer_status sf_charcnn_train_plan(const char *output, const safer_train_options
                                    safer_train_report *report, safer_error *error)
 {
     safer_status status;
-    double begin = sf_seconds(), seconds;
+    double begin = sf_seconds();
     trainer *t = sf_calloc(1, sizeof *t);
     if (!t) return sf_fail_memory(error);
     t->options = options;
     t->plan = plan;
     SF_TRY(start(t, error));
-    seconds = sf_seconds();
     SF_TRY(sf_course_run(&t->course, output, error));
-    seconds = sf_seconds() - seconds;
-    SF_TRY(save(t, output, error));
     *report = sf_course_report(&t->course, count_characters(t), t->layout.size);
     report->seconds = sf_seconds() - begin;
-    report->tokens_per_second = (double)t->characters / (seconds > 0 ? seconds : 1);
+    report->tokens_per_second = (double)t->characters / (t->course.seconds > 0 ? t->course.seconds : 1);
 done:
     trainer_free(t);
     free(t);

@@ -43,8 +43,6 @@ safer_train_report sf_course_report(const sf_course *c, uint64_t tokens, size_t 
                                 .best_epoch = c->best_epoch, .loss = c->loss, .dev_accuracy = c->best_accuracy};
 }
 
-void sf_course_end(sf_course *c) { unlink(c->checkpoint); }
-
 static size_t batch_of(const sf_course *c) { return (size_t)c->options->batch; }
 static uint64_t steps_of_epoch(const sf_course *c) { return (c->texts + batch_of(c) - 1) / batch_of(c); }
 
@@ -201,6 +199,16 @@ done:
     return status;
 }
 
+static safer_status save(sf_course *c, const char *output, safer_error *error)
+{
+    char *labels = sf_train_labels_json(c->options->train), *trained_with = sf_train_provenance_json(c->options);
+    safer_status status = labels && trained_with ? c->save(c, output, labels, trained_with, error) : sf_fail_memory(error);
+    free(labels);
+    free(trained_with);
+    if (status == SAFER_OK) unlink(c->checkpoint);
+    return status;
+}
+
 safer_status sf_course_run(sf_course *c, const char *output, safer_error *error)
 {
     safer_status status;
@@ -214,9 +222,12 @@ safer_status sf_course_run(sf_course *c, const char *output, safer_error *error)
     memcpy(c->best, c->parameters, c->size * sizeof *c->best);
     if (c->options->resume && access(c->checkpoint, F_OK) == 0) SF_TRY(read_checkpoint(c, error));
     c->first_step = c->steps;
+    c->seconds = sf_seconds();
     SF_TRY(run_epochs(c, error));
+    c->seconds = sf_seconds() - c->seconds;
     memcpy(c->parameters, c->best, c->size * sizeof *c->best);
     if (c->changed) c->changed(c);
+    SF_TRY(save(c, output, error));
 done:
     return status;
 }

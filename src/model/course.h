@@ -26,6 +26,8 @@ typedef struct sf_course {
     safer_status (*step)(struct sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error);
     /* The share of dev texts the present parameters get right. */
     safer_status (*measure)(struct sf_course *course, double *accuracy, safer_error *error);
+    /* Writes the model file. */
+    safer_status (*save)(struct sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error);
     /* The parameters were changed from outside; may be NULL. */
     void (*changed)(struct sf_course *course);
     void *context;
@@ -37,6 +39,7 @@ typedef struct sf_course {
     double loss, loss_sum; /* mean of the last epoch; of this one so far */
 
     uint64_t first_step; /* what `steps` was when this run began */
+    double seconds;      /* that its epochs took */
 
     /* Its own. */
     float *means, *variances, *best; /* (size) */
@@ -48,14 +51,12 @@ typedef struct sf_course {
 } sf_course;
 
 /* Runs from the beginning or, with options->resume, from the checkpoint beside `output`. In
- * the end the parameters are those of the best epoch. */
+ * the end the parameters are those of the best epoch; they are saved, and the checkpoint goes. */
 safer_status sf_course_run(sf_course *course, const char *output, safer_error *error);
 
 /* What there is to say of it; times are the caller's. */
 safer_train_report sf_course_report(const sf_course *course, uint64_t tokens, size_t parameters);
 
-/* When the output is written: the checkpoint goes. */
-void sf_course_end(sf_course *course);
 void sf_course_free(sf_course *course);
 
 /* The texts, labels and lexicon of a split, hashed on from `hash`. */
