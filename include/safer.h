@@ -401,8 +401,9 @@ typedef struct safer_train_options {
     int freeze;           /* word vectors are not trained */
 
     /* bow, cnn: training by interval bounds over the lexicon's synonyms instead of draws */
-    const char *defense;  /* "ibp-jia", "ibp-huang"; NULL: none. Then epochs is 60, clip 0.25 and patience 0 by default */
-    double kappa;         /* weight of the worst case in the loss, in the end; 0.8 */
+    const char *defense;  /* "ibp-jia", "ibp-huang": epochs is 60, clip 0.25 and patience 0 by default; "exact": a bow without
+                           * hidden layer, 12 epochs at rate 2; NULL: none */
+    double kappa;         /* weight of the worst case in the loss, in the end; SAFER_DEFAULT: 0.8, exact 1 */
     int ramp;             /* epochs in which that weight and the intervals grow from 0; SAFER_DEFAULT: two thirds of all */
     int train_vectors;    /* pretrained vectors are trained too; else they stay. Without `vectors` they always are */
     double triplet;       /* weight of a loss that pulls synonyms together and other words apart; 0 */

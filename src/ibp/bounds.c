@@ -24,6 +24,11 @@
  *      if the process flushes denormal numbers to 0, as libraries built for speed make it do;
  *      steps 1 to 3 do not mind), and that of this computation, at most gamma(k, 2^-53) * A. Both are tiny beside margins that matter.
  *
+ *   5. Without a hidden layer a mean over words is all there is: the real number of step 4 is
+ *      a sum over words, and its least value over all choices is the sum of the least that
+ *      every word can give. It is never below what the box says, for two classes with one
+ *      number a word it is the same, and but for the errors it is the worst case itself.
+ *
  * No operation here is fused (the build says -ffp-contract=off). */
 #include "ibp/ibp.h"
 
@@ -145,21 +150,50 @@ static void bound_unit(float *low, float *high, const float *low_inputs, const f
     *high = !finite ? NAN : most > 0 ? most : 0;
 }
 
-/* Step 4: the lead of class y over class c. */
-static double bound_margin(const sf_cnn_layout *l, const float *parameters, size_t y, size_t c, const float *low, const float *high)
+static double gamma_of(double k, double unit) { return k * unit / (1 - k * unit); }
+
+/* Step 5: what all words give class y over class c at least, their mean. */
+static double bound_words(const sf_cnn_net *net, sf_ibp_scratch *s, const sf_ibp_choices *text, size_t count, const float *own, const float *other)
+{
+    size_t D = sf_cnn_net_layout(net)->features;
+    const double *unit = sf_cnn_units(net);
+    double sum = 0, size = 0, k = (double)count + (double)D + 8;
+    for (size_t i = 0; i < count; i++) {
+        double least = INFINITY, largest = 0;
+        for (size_t j = text->begin[i]; j < text->begin[i + 1]; j++) {
+            const int16_t *row = sf_cnn_row(net, text->ids[j], s->cnn);
+            double value = 0, extent = 0;
+            for (size_t d = 0; d < D; d++) {
+                double term = ((double)own[d] - (double)other[d]) * (unit[d] * row[d]);
+                value += term;
+                extent += fabs(term);
+            }
+            least = value < least ? value : least;
+            largest = extent > largest ? extent : largest;
+        }
+        sum += least;
+        size += largest;
+    }
+    return count ? (sum - gamma_of(k, 0x1p-53) * size * (1 + 0x1p-30)) / (double)count : 0;
+}
+
+/* Step 4: the lead of class y over class c; `words` is a lower bound of what the inputs
+ * contribute to it besides, or -DBL_MAX. */
+static double bound_margin(const sf_cnn_layout *l, const float *parameters, size_t y, size_t c, const float *low, const float *high, double words)
 {
     const float *own = parameters + l->output_weight + y * l->inputs, *other = parameters + l->output_weight + c * l->inputs;
     double own_bias = (double)parameters[l->output_bias + y], other_bias = (double)parameters[l->output_bias + c];
-    double k = (double)l->inputs + 8, program = k * 0x1p-24 / (1 - k * 0x1p-24), here = k * 0x1p-53 / (1 - k * 0x1p-53);
-    double sum = own_bias - other_bias, size = fabs(own_bias) + fabs(other_bias);
+    double k = (double)l->inputs + 12, underflow = 0, sum = 0, size = fabs(own_bias) + fabs(other_bias);
     for (size_t i = 0; i < l->inputs; i++) {
         double weight = (double)own[i] - (double)other[i], a = (double)low[i], b = (double)high[i];
-        double largest = fabs(a) > fabs(b) ? fabs(a) : fabs(b);
+        double largest = fabs(a) > fabs(b) ? fabs(a) : fabs(b), weights = fabs((double)own[i]) + fabs((double)other[i]);
         sum += weight * (weight >= 0 ? a : b);
-        size += (fabs((double)own[i]) + fabs((double)other[i])) * largest;
+        size += weights * largest;
+        underflow += weights * 0x1p-125; /* of a feature, which `words` takes for a real number */
     }
     /* `size` itself was rounded, by less than a part in 2^30: so is the factor in front. */
-    double margin = sum - ((program + here) * size * (1 + 0x1p-30) + k * 0x1p-123);
+    double error = (gamma_of(k, 0x1p-24) + gamma_of(k, 0x1p-53)) * size * (1 + 0x1p-30) + k * 0x1p-123 + underflow;
+    double margin = own_bias - other_bias + (words > sum ? words : sum) - error;
     return size < 1e38 ? nextafter(margin, -DBL_MAX) : -DBL_MAX; /* beyond, or NaN: floats may overflow */
 }
 
@@ -177,9 +211,13 @@ safer_status sf_ibp_bound(double *margins, const sf_cnn_net *net, const sf_ibp_c
     for (size_t h = 0; h < H; h++)
         bound_unit(&s->low_hidden[h], &s->high_hidden[h], s->low_features, s->high_features, parameters + l->hidden_weight + h * P,
                    parameters[l->hidden_bias + h], P);
-    for (size_t c = 0; c < l->shape.classes; c++)
+    int linear = !H && !l->shape.convolution && !l->shape.max_pool;
+    for (size_t c = 0; c < l->shape.classes; c++) {
+        const float *weights = parameters + l->output_weight;
+        double words = linear && c != target ? bound_words(net, s, text, count, weights + target * P, weights + c * P) : -DBL_MAX;
         margins[c] = c == target ? 0 : bound_margin(l, parameters, target, c, H ? s->low_hidden : s->low_features,
-                                                    H ? s->high_hidden : s->high_features);
+                                                    H ? s->high_hidden : s->high_features, words);
+    }
 done:
     return status;
 }

@@ -15,6 +15,9 @@
  * The loss of a text is (1 - kappa) * its cross entropy + kappa * the cross entropy of the
  * worst margins. While kappa rises, the box is shrunk to the share eps around the word.
  *
+ * A third defense, `exact`, is for a `bow` without a hidden layer (linear.c): there the worst
+ * case needs no interval.
+ *
  * What is trained is written as an ordinary `bow` or `cnn` model: the word-wise layer is a
  * function of the word alone, so its outputs take the place of the word vectors, and in a
  * `bow` after Huang so does the first affine layer's product. A model file therefore knows
@@ -67,7 +70,7 @@ typedef struct sf_ibp_shape {
     size_t inner;      /* outputs of the word-wise layer; 0 without one */
     size_t width;      /* of the convolution; 1 for bow */
     size_t filters;    /* of the convolution */
-    size_t hidden;
+    size_t hidden;     /* 0: a linear bow, whose dim is 1 for two classes and else their number */
     size_t classes;
     size_t max_words;
 } sf_ibp_shape;
@@ -79,12 +82,13 @@ typedef struct sf_ibp_layout {
     size_t word_weight, word_bias;     /* (inner, dim), (inner): Jia */
     size_t conv_weight, conv_bias;     /* (width, filters, inner or dim), (filters): cnn */
     size_t hidden_weight, hidden_bias; /* (hidden, features or dim), (hidden) */
-    size_t output_weight, output_bias; /* (classes, hidden), (classes) */
+    size_t output_weight, output_bias; /* (classes, hidden), (classes); linear: none, (dim) */
     size_t size;
     size_t first;    /* the matrix that word vectors are multiplied by: (hull, dim) */
     size_t hull;     /* Q: numbers of a word that the interval is taken of */
     size_t row;      /* R: what a word contributes to the windows: width * features */
     size_t features; /* F: of a text, after the mean */
+    int linear;        /* no hidden layer: the word vectors are the logits */
     int pooled_hidden; /* bow after Huang: the features are the hidden layer, before its bias */
 } sf_ibp_layout;
 
@@ -146,5 +150,24 @@ const float *sf_ibp_step_logits(const sf_ibp_step *step);
 const float *sf_ibp_step_worst(const sf_ibp_step *step);
 /* Multiplications and additions of the step's matrix products. */
 double sf_ibp_step_work(const sf_ibp_step *step);
+
+/* --------------------------------------------------- one step, linear classifier */
+
+typedef struct sf_linear_options {
+    double rate, decay, dropout;
+    uint64_t seed; /* of which words are dropped */
+} sf_linear_options;
+
+typedef struct sf_linear_step sf_linear_step;
+
+/* For texts of up to so many words; the sets are borrowed. */
+safer_status sf_linear_step_new(sf_linear_step **out, const sf_ibp_layout *layout, const sf_ibp_sets *sets,
+                                const sf_linear_options *options, size_t longest, safer_error *error);
+void sf_linear_step_free(sf_linear_step *step);
+
+/* Learns from the texts one after the other, and returns their summed loss, each before its
+ * update. `squares`, as many as parameters, are AdaGrad's; `number` counts steps. */
+double sf_linear_step_learn(sf_linear_step *step, float *parameters, float *squares, const sf_ibp_batch *batch, double kappa,
+                            double eps, uint64_t number);
 
 #endif

@@ -21,7 +21,8 @@ void sf_ibp_layout_make(sf_ibp_layout *out, const sf_ibp_shape *s)
 {
     sf_ibp_layout l = {.shape = *s};
     size_t word = s->wordwise ? s->inner : s->dim; /* numbers of a word that reach the text */
-    l.pooled_hidden = !s->convolution && !s->wordwise;
+    l.linear = !s->convolution && !s->hidden;
+    l.pooled_hidden = !s->convolution && !s->wordwise && !l.linear;
     l.features = s->convolution ? s->filters : l.pooled_hidden ? s->hidden : word;
     l.row = s->width * l.features;
     l.embedding = place(&l, s->vocabulary * s->dim);
@@ -36,7 +37,7 @@ void sf_ibp_layout_make(sf_ibp_layout *out, const sf_ibp_shape *s)
     l.hidden_weight = place(&l, s->hidden * (l.pooled_hidden ? s->dim : l.features));
     l.hidden_bias = place(&l, s->hidden);
     l.output_weight = place(&l, s->classes * s->hidden);
-    l.output_bias = place(&l, s->classes);
+    l.output_bias = place(&l, l.linear ? s->dim : s->classes);
     l.hull = s->wordwise ? s->inner : l.row;
     l.first = s->wordwise ? l.word_weight : s->convolution ? l.conv_weight : l.hidden_weight;
     *out = l;
@@ -59,6 +60,7 @@ void sf_ibp_first_weights(float *parameters, const sf_ibp_layout *l, uint64_t se
     const sf_ibp_shape *s = &l->shape;
     size_t word = s->wordwise ? s->inner : s->dim, inputs = l->pooled_hidden ? s->dim : l->features, base = s->vocabulary * s->dim;
     memset(parameters + base, 0, (l->size - base) * sizeof *parameters);
+    if (l->linear) return;
     if (s->wordwise) random_fill(parameters + l->word_weight, s->inner * s->dim, s->dim, seed, 1);
     if (s->convolution) random_fill(parameters + l->conv_weight, l->row * word, s->width * word, seed, 2);
     random_fill(parameters + l->hidden_weight, s->hidden * inputs, inputs, seed, 3);
@@ -72,7 +74,7 @@ void sf_ibp_fold_layout(sf_cnn_layout *out, const sf_ibp_layout *l)
     const sf_ibp_shape *s = &l->shape;
     sf_cnn_shape shape = {.convolution = s->convolution, .vocabulary = s->vocabulary, .hidden = s->hidden, .classes = s->classes,
                           .max_words = s->max_words, .width_count = 1, .widths = {s->width}};
-    shape.dim = s->wordwise ? s->inner : s->convolution ? s->dim : s->hidden;
+    shape.dim = s->wordwise ? s->inner : s->convolution || l->linear ? s->dim : s->hidden;
     shape.filters = s->convolution ? s->filters : shape.dim;
     sf_cnn_layout_make(out, &shape);
 }
@@ -102,6 +104,19 @@ static void fold_words(void *context, size_t begin, size_t end, int worker)
     }
 }
 
+/* The output layer only shares out what the word vectors say. */
+static void fold_linear(float *folded, const sf_cnn_layout *to, const sf_ibp_layout *l, const float *parameters)
+{
+    size_t D = l->shape.dim, K = l->shape.classes;
+    const float *bias = parameters + l->output_bias;
+    memcpy(folded, parameters, l->shape.vocabulary * D * sizeof *folded);
+    memset(folded + to->output_weight, 0, K * D * sizeof *folded);
+    for (size_t k = 0; k < K; k++) {
+        folded[to->output_weight + (D == 1 ? k : k * D + k)] = D > 1 ? 1.0f : k ? 0.5f : -0.5f;
+        folded[to->output_bias + k] = D > 1 ? bias[k] : k ? 0.5f * bias[0] : -0.5f * bias[0];
+    }
+}
+
 void sf_ibp_fold(float *folded, const sf_ibp_layout *l, const float *parameters, int threads)
 {
     const sf_ibp_shape *s = &l->shape;
@@ -109,6 +124,10 @@ void sf_ibp_fold(float *folded, const sf_ibp_layout *l, const float *parameters,
     folding job = {folded, l, parameters};
     sf_ibp_fold_layout(&to, l);
     assert(to.embedding == 0);
+    if (l->linear) {
+        fold_linear(folded, &to, l, parameters);
+        return;
+    }
     if (!s->wordwise && s->convolution)
         memcpy(folded, parameters + l->embedding, s->vocabulary * s->dim * sizeof *folded);
     else

@@ -1,4 +1,4 @@
-/* Training by interval bounds: `safer train --defense ibp-jia` and `ibp-huang`.
+/* Training by bounds: `safer train --defense ibp-jia`, `ibp-huang` and `exact`.
  *
  * Texts are read as they are; what varies is the box around them. kappa and eps rise from 0,
  * linearly over the first `ramp` epochs, to options->kappa and 1. After every epoch the
@@ -28,6 +28,7 @@ typedef struct trainer {
     int frozen;
     double ramp; /* steps */
     sf_ibp_step *step;
+    sf_linear_step *linear; /* the one or the other */
 
     /* One batch. */
     uint32_t *items;
@@ -40,6 +41,7 @@ static void trainer_free(trainer *t)
     sf_textset_free(&t->corpus);
     sf_course_free(&t->course);
     sf_ibp_step_free(t->step);
+    sf_linear_step_free(t->linear);
     free(t->sets.members);
     free(t->sets.offsets);
     free(t->parameters);
@@ -118,6 +120,10 @@ static sf_ibp_shape read_shape(const trainer *t, size_t dim)
                       .vocabulary = (size_t)t->corpus.words.count + 1, .hidden = (size_t)o->hidden, .width = 1,
                       .classes = safer_data_label_count(o->train), .max_words = SF_LOOKUP_POSITIONS};
     if (o->max_words && o->max_words < SF_LOOKUP_POSITIONS) s.max_words = (size_t)o->max_words;
+    if (strcmp(o->defense, "exact") == 0) {
+        s.hidden = 0;
+        s.dim = s.classes == 2 ? 1 : s.classes;
+    }
     if (s.wordwise) s.inner = (size_t)o->hidden;
     if (s.convolution) {
         s.width = (size_t)strtoul(o->widths, NULL, 10);
@@ -126,10 +132,15 @@ static sf_ibp_shape read_shape(const trainer *t, size_t dim)
     return s;
 }
 
-/* Vectors of the file, and random ones within 0.1 for words that it lacks. */
+/* Vectors of the file, and random ones within 0.1 for words that it lacks; 0 for a linear
+ * classifier. */
 static void first_vectors(trainer *t, const sf_vectors *vectors)
 {
     size_t D = t->layout.shape.dim, V = t->layout.shape.vocabulary;
+    if (t->layout.linear) {
+        memset(t->parameters, 0, V * D * sizeof *t->parameters);
+        return;
+    }
     const sf_words *words = &t->corpus.words;
     sf_stream stream = sf_stream_of(t->options->seed, UINT64_C(0x766563746f727300), SF_STAGE_TRAINING); /* "vectors" */
     for (size_t i = 0; i < V * D; i++) t->parameters[i] = (float)(0.1 * (2 * sf_draw_unit(stream, i, 0) - 1));
@@ -191,6 +202,8 @@ static safer_status make_room(trainer *t, size_t batch, safer_error *error)
     if (!t->parameters || !t->folded || !t->scale || !t->items || !t->offsets || !t->labels) return sf_fail_memory(error);
     sf_ibp_options options = {.rate = o->rate, .decay = o->decay, .clip = o->clip, .dropout = (float)o->dropout, .freeze = t->frozen,
                               .triplet = o->triplet, .margin = o->margin, .threads = o->threads, .seed = o->seed};
+    sf_linear_options linear = {.rate = o->rate, .decay = o->decay, .dropout = o->dropout, .seed = o->seed};
+    if (t->layout.linear) return sf_linear_step_new(&t->linear, &t->layout, &t->sets, &linear, t->corpus.fit.longest, error);
     return sf_ibp_step_new(&t->step, &t->layout, &t->sets, &options, words, error);
 }
 
@@ -330,6 +343,10 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
         t->labels[b] = fit->labels[texts[b]];
     }
     sf_ibp_batch batch = {t->items, t->offsets, t->labels, count};
+    if (t->linear) {
+        *loss += sf_linear_step_learn(t->linear, t->parameters, course->variances, &batch, t->options->kappa * risen, risen, course->steps);
+        return SAFER_OK;
+    }
     safer_status status = sf_ibp_step_gradient(&sum, t->step, t->parameters, &batch, t->options->kappa * risen, risen, course->steps, error);
     if (status != SAFER_OK) return status;
     sf_ibp_step_update(t->step, t->parameters, course->means, course->variances, course->steps);

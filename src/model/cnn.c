@@ -194,6 +194,7 @@ safer_status sf_cnn_net_new(sf_cnn_net **out, const sf_cnn_layout *layout, const
 
 const sf_cnn_layout *sf_cnn_net_layout(const sf_cnn_net *net) { return &net->layout; }
 const float *sf_cnn_net_parameters(const sf_cnn_net *net) { return net->parameters; }
+const double *sf_cnn_units(const sf_cnn_net *net) { return net->unit; }
 size_t sf_cnn_row_length(const sf_cnn_net *net) { return net->R; }
 
 /* ------------------------------------------------------------------ scales */

@@ -82,6 +82,7 @@ safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_
 const sf_cnn_layout *sf_cnn_net_layout(const sf_cnn_net *net);
 const float *sf_cnn_net_parameters(const sf_cnn_net *net);
 size_t sf_cnn_row_length(const sf_cnn_net *net);
+const double *sf_cnn_units(const sf_cnn_net *net); /* (features): what 1 in a row is worth */
 const int16_t *sf_cnn_row(const sf_cnn_net *net, uint32_t word, sf_cnn_scratch *scratch);
 safer_status sf_cnn_features(const float **features, const sf_cnn_net *net, const int16_t *const *rows, size_t count,
                              sf_cnn_scratch *scratch, safer_error *error);

@@ -20,7 +20,7 @@ safer_train_options safer_train_options_default(void)
         .dropout = SAFER_DEFAULT, .rate = SAFER_DEFAULT, .decay = SAFER_DEFAULT, .clip = SAFER_DEFAULT, .warmup = SAFER_DEFAULT,
         .batch = SAFER_DEFAULT, .epochs = SAFER_DEFAULT, .patience = SAFER_DEFAULT,
         .dim = 100, .widths = "3", .filters = 100, .hidden = 100, .min_count = 2,
-        .kappa = 0.8, .ramp = SAFER_DEFAULT, .margin = 10,
+        .kappa = SAFER_DEFAULT, .ramp = SAFER_DEFAULT, .margin = 10,
         .characters = 1014, .size = "small", .train_layers = "0", .precision = "bf16",
     };
 }
@@ -38,11 +38,12 @@ static safer_train_options resolve(const safer_train_options *options)
         {"charcnn", 0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
         {"bert", 0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
         {"ibp", 0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0},
+        {"exact", 0, 2, 0, 0, 0, 32, 12, 0},
         {NULL, 0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
     };
     safer_train_options o = *options;
-    int i = 0;
-    while (own[i].arch && strcmp(own[i].arch, o.defense ? "ibp" : o.arch) != 0) i++;
+    int i = 0, exact = o.defense && strcmp(o.defense, "exact") == 0;
+    while (own[i].arch && strcmp(own[i].arch, exact ? "exact" : o.defense ? "ibp" : o.arch) != 0) i++;
     struct { double *value, preferred; } real[] = {
         {&o.dropout, own[i].dropout}, {&o.rate, own[i].rate}, {&o.decay, own[i].decay}, {&o.clip, own[i].clip}, {&o.warmup, own[i].warmup}};
     struct { int *value, preferred; } whole[] = {{&o.batch, own[i].batch}, {&o.epochs, own[i].epochs}, {&o.patience, own[i].patience}};
@@ -51,7 +52,8 @@ static safer_train_options resolve(const safer_train_options *options)
         if (*real[k].value == SAFER_DEFAULT) *real[k].value = real[k].preferred;
     for (size_t k = 0; k < sizeof whole / sizeof whole[0]; k++)
         if (*whole[k].value == SAFER_DEFAULT) *whole[k].value = whole[k].preferred;
-    if (o.ramp == SAFER_DEFAULT) o.ramp = (int)((int64_t)o.epochs * 2 / 3);
+    if (o.kappa == SAFER_DEFAULT) o.kappa = exact ? 1 : 0.8;
+    if (o.ramp == SAFER_DEFAULT) o.ramp = exact ? 0 : (int)((int64_t)o.epochs * 2 / 3);
     if (!o.pool && strcmp(o.arch, "bert") != 0) o.pool = "mean";
     return o;
 }
@@ -130,19 +132,23 @@ static safer_status check_strings(const safer_train_options *o, safer_error *err
 /* What a defense needs, and what only a defense can use. */
 static safer_status check_defense(const safer_train_options *o, safer_error *error)
 {
-    int cnn = strcmp(o->arch, "cnn") == 0;
+    int cnn = strcmp(o->arch, "cnn") == 0, exact = o->defense && strcmp(o->defense, "exact") == 0;
     if (!o->defense) {
         if (o->triplet > 0) return sf_fail(error, SAFER_INVALID, "triplet is %g: only training by a defense has that loss", o->triplet);
         if (o->train_vectors) return sf_fail(error, SAFER_INVALID, "train_vectors is for a defense; otherwise vectors are trained unless freeze is set");
         return SAFER_OK;
     }
-    if (strcmp(o->defense, "ibp-jia") != 0 && strcmp(o->defense, "ibp-huang") != 0)
-        return sf_fail(error, SAFER_INVALID, "defense is \"%s\"; it must be ibp-jia or ibp-huang", o->defense);
+    if (!exact && strcmp(o->defense, "ibp-jia") != 0 && strcmp(o->defense, "ibp-huang") != 0)
+        return sf_fail(error, SAFER_INVALID, "defense is \"%s\"; it must be ibp-jia, ibp-huang or exact", o->defense);
+    if (exact && strcmp(o->arch, "bow") != 0)
+        return sf_fail(error, SAFER_INVALID, "defense is \"exact\", which is for bow alone, not %s", o->arch);
+    if (exact && (o->vectors || o->freeze || o->train_vectors || o->triplet > 0))
+        return sf_fail(error, SAFER_INVALID, "defense is \"exact\": a linear classifier has no use for vectors, freeze, train_vectors and triplet");
     if (!cnn && strcmp(o->arch, "bow") != 0)
         return sf_fail(error, SAFER_INVALID, "defense is \"%s\", which is for bow and cnn, not %s", o->defense, o->arch);
     if (!o->lexicon) return sf_fail(error, SAFER_INVALID, "lexicon is not given: a defense needs to know the synonyms");
     if (strcmp(o->pool, "mean") != 0) return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; with a defense it must be mean", o->pool);
-    if (o->hidden < 1) return sf_fail(error, SAFER_INVALID, "hidden is 0; with a defense it must be at least 1");
+    if (o->hidden < 1 && !exact) return sf_fail(error, SAFER_INVALID, "hidden is 0; with a defense it must be at least 1");
     if (cnn && strchr(o->widths, ',')) return sf_fail(error, SAFER_INVALID, "widths is \"%s\"; with a defense it must be one number", o->widths);
     if (o->freeze && o->train_vectors) return sf_fail(error, SAFER_INVALID, "freeze and train_vectors contradict each other");
     if (o->triplet > 0 && strcmp(o->defense, "ibp-huang") == 0 && (o->freeze || (o->vectors && !o->train_vectors)))
