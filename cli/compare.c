@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct study {
     cmp_config config;
@@ -172,9 +173,12 @@ static safer_status train(work *w, safer_error *error)
     cmp_folder_file(w->model_path, sizeof w->model_path, &s->folder, file);
     safer_status status = cmp_folder_begin(&s->folder, file, w->model_with, &done, error);
     if (status != SAFER_OK) return status;
-    cli_say("%s: training", s->place);
     const double start = now();
-    status = finish(s, file, start, safer_train(w->model_path, o, NULL, error), error);
+    if (access(w->model_path, F_OK) != 0) { /* one that is there is whole: the run ended before it could be noted */
+        cli_say("%s: training", s->place);
+        status = safer_train(w->model_path, o, NULL, error);
+    }
+    status = finish(s, file, start, status, error);
     w->cell->train_seconds = cmp_folder_seconds(&s->folder, file);
     return status;
 }

@@ -2,11 +2,20 @@
 #define _GNU_SOURCE
 #include "compare.h"
 
-#include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WHERE(c, ...) cli_error(error, SAFER_INPUT, "%.300s: " __VA_ARGS__)
+/* "CONFIG.json: message" */
+__attribute__((format(printf, 3, 4))) static safer_status fail(const cmp_config *c, safer_error *error, const char *format, ...)
+{
+    char message[700];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    return cli_error(error, SAFER_INPUT, "%.250s: %s", c->path, message);
+}
 
 /* ------------------------------------------------------- objects and options */
 
@@ -24,7 +33,7 @@ static safer_status resolve(const char **out, cmp_config *c, const char *text, c
         size_t length = strspn(text + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
         snprintf(name, sizeof name, "%.*s", (int)(length < 120 ? length : 120), text + 1);
         const char *value = getenv(name);
-        if (!value || !*value) return WHERE(c, "%s: $%s is not set in the environment", c->path, where, name);
+        if (!value || !*value) return fail(c, error, "%s: $%s is not set in the environment", where, name);
         *out = keep(c, json_sprintf("%s%s", value, text + 1 + length));
     } else if (text[0] == '/' || cli_is_remote(text)) {
         *out = text;
@@ -37,7 +46,7 @@ static safer_status resolve(const char **out, cmp_config *c, const char *text, c
 static safer_status add_path(cmp_config *c, cli_list *list, const json_t *value, const char *where, safer_error *error)
 {
     const char *path;
-    if (!json_is_string(value)) return WHERE(c, "%s: a path, or a list of paths, is expected", c->path, where);
+    if (!json_is_string(value)) return fail(c, error, "%s: a path, or a list of paths, is expected", where);
     safer_status status = resolve(&path, c, json_string_value(value), where, error);
     if (status != SAFER_OK) return status;
     const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
@@ -52,15 +61,15 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
 {
     switch (o->kind) {
     case CLI_FLAG:
-        if (!json_is_boolean(value)) return WHERE(c, "%s: true or false is expected", c->path, where);
+        if (!json_is_boolean(value)) return fail(c, error, "%s: true or false is expected", where);
         *(int *)o->target = json_is_true(value);
         return SAFER_OK;
     case CLI_STRING: /* also one that is a number most of the time */
-        if (!json_is_string(value) && !json_is_integer(value)) return WHERE(c, "%s: a string is expected", c->path, where);
+        if (!json_is_string(value) && !json_is_integer(value)) return fail(c, error, "%s: a string is expected", where);
         *(const char **)o->target = json_is_string(value) ? json_string_value(value) : keep(c, json_sprintf("%lld", (long long)json_integer_value(value)));
         return SAFER_OK;
     case CLI_PATH:
-        if (!json_is_string(value)) return WHERE(c, "%s: a path is expected", c->path, where);
+        if (!json_is_string(value)) return fail(c, error, "%s: a path is expected", where);
         return resolve(o->target, c, json_string_value(value), where, error);
     case CLI_LIST: {
         safer_status status = SAFER_OK;
@@ -73,13 +82,13 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
     case CLI_UINT: {
         const json_int_t number = json_integer_value(value);
         if (!json_is_integer(value) || number < 0 || (o->kind == CLI_INT && number > 1000000000))
-            return WHERE(c, "%s: a whole number is expected", c->path, where);
+            return fail(c, error, "%s: a whole number is expected", where);
         if (o->kind == CLI_INT) *(int *)o->target = (int)number;
         else *(uint64_t *)o->target = (uint64_t)number;
         return SAFER_OK;
     }
     case CLI_REAL:
-        if (!json_is_number(value)) return WHERE(c, "%s: a number is expected", c->path, where);
+        if (!json_is_number(value)) return fail(c, error, "%s: a number is expected", where);
         *(double *)o->target = json_number_value(value);
         return SAFER_OK;
     case CLI_VALUE: *(const json_t **)o->target = value; break;
@@ -106,8 +115,8 @@ static safer_status unknown_key(cmp_config *c, const cli_option *options, const 
             nearest = o->name;
         }
     }
-    if (nearest) return WHERE(c, "%s has no key \"%.60s\"; did you mean \"%s\"?", c->path, where, key, nearest);
-    return WHERE(c, "%s has no key \"%.60s\"", c->path, where, key);
+    if (nearest) return fail(c, error, "%s has no key \"%.60s\"; did you mean \"%s\"?", where, key, nearest);
+    return fail(c, error, "%s has no key \"%.60s\"", where, key);
 }
 
 /* All members of an object into the targets of a table. */
@@ -115,7 +124,7 @@ static safer_status read_object(cmp_config *c, const json_t *object, const char 
 {
     const char *key;
     json_t *value;
-    if (!json_is_object(object)) return WHERE(c, "%s: an object is expected", c->path, where);
+    if (!json_is_object(object)) return fail(c, error, "%s: an object is expected", where);
     json_object_foreach((json_t *)(uintptr_t)object, key, value) {
         char inner[256];
         const cli_option *o = find_option(options, key);
@@ -176,7 +185,7 @@ static safer_status read_texts(cli_data *out, cmp_config *c, const json_t *value
     if (json_is_string(value)) return resolve(&out->path, c, json_string_value(value), where, error);
     const cli_option options[] = {CLI_DATA_OPTIONS(*out), {0}};
     safer_status status = read_object(c, value, where, options, error);
-    if (status == SAFER_OK && !out->path) status = WHERE(c, "%s: \"data\" is missing: the file with the texts", c->path, where);
+    if (status == SAFER_OK && !out->path) status = fail(c, error, "%s: \"data\" is missing: the file with the texts", where);
     return status;
 }
 
@@ -189,10 +198,10 @@ static safer_status read_lexicon(cmp_corpus *out, cmp_config *c, const json_t *v
     const cli_option *options = out->imports ? import : build;
     safer_status status = read_object(c, value, where, options, error);
     if (status == SAFER_OK && !out->imports && !out->build.options.vectors)
-        status = WHERE(c, "%s: \"vectors\", \"table\" or \"wordnet\" is missing: where the synonyms come from", c->path, where);
+        status = fail(c, error, "%s: \"vectors\", \"table\" or \"wordnet\" is missing: where the synonyms come from", where);
     if (status == SAFER_OK && cli_lexicon_finish(&out->build, error) != SAFER_OK) {
         const safer_error inner = *error;
-        status = WHERE(c, "%s: %.500s", c->path, where, inner.message);
+        status = fail(c, error, "%s: %.500s", where, inner.message);
     }
     if (status == SAFER_OK && given) {
         *given = json_object();
@@ -214,8 +223,8 @@ safer_status cmp_corpus_read(cmp_corpus *out, cmp_config *c, const char *name, j
     *out = (cmp_corpus){0};
     snprintf(where, sizeof where, "data.%s", name);
     safer_status status = read_object(c, entry(c, "data", name), where, options, error);
-    if (status == SAFER_OK && !test) status = WHERE(c, "%s: \"test\" is missing: the texts to certify", c->path, where);
-    if (status == SAFER_OK && !lexicon) status = WHERE(c, "%s: \"lexicon\" is missing: a .lex file, or how to make one", c->path, where);
+    if (status == SAFER_OK && !test) status = fail(c, error, "%s: \"test\" is missing: the texts to certify", where);
+    if (status == SAFER_OK && !lexicon) status = fail(c, error, "%s: \"lexicon\" is missing: a .lex file, or how to make one", where);
     const struct { cli_data *out; json_t *value; const char *key; } texts[] = {{&out->train, train, "train"}, {&out->dev, dev, "dev"}, {&out->test, test, "test"}};
     for (size_t i = 0; i < 3 && status == SAFER_OK; i++) {
         snprintf(inner, sizeof inner, "%s.%s", where, texts[i].key);
@@ -249,7 +258,7 @@ static safer_status read_model(cmp_setup *out, cmp_config *c, const json_t *valu
     out->is_ready = json_object_get(value, "model") != NULL;
     safer_status status = read_object(c, value, where, out->is_ready ? ready : trained, error);
     if (status == SAFER_OK && !out->is_ready && !out->training.arch)
-        status = WHERE(c, "%s: \"arch\" (to train one) or \"model\" (a ready one) is missing", c->path, where);
+        status = fail(c, error, "%s: \"arch\" (to train one) or \"model\" (a ready one) is missing", where);
     return status;
 }
 
@@ -261,11 +270,11 @@ static safer_status finish_defense(cmp_setup *out, cmp_config *c, const char *me
     out->certifies = method != NULL;
     if (!method) return SAFER_OK;
     const int number = cli_method(method);
-    if (number < 0) return WHERE(c, "%s.method is \"%.60s\": adaptive, binomial, hoeffding or ibp", c->path, where, method);
+    if (number < 0) return fail(c, error, "%s.method is \"%.60s\": adaptive, binomial, hoeffding or ibp", where, method);
     out->certify.method = (safer_method)number;
-    if (number != SAFER_IBP && !out->kernel) return WHERE(c, "%s: \"kernel\" is missing: %s certifies a smoothed model", c->path, where, method);
+    if (number != SAFER_IBP && !out->kernel) return fail(c, error, "%s: \"kernel\" is missing: %s certifies a smoothed model", where, method);
     if (out->kernel && (number == SAFER_IBP || out->training.defense))
-        return WHERE(c, "%s: a kernel is for smoothing, not for interval bounds", c->path, where);
+        return fail(c, error, "%s: a kernel is for smoothing, not for interval bounds", where);
     return SAFER_OK;
 }
 
@@ -335,7 +344,7 @@ safer_status cmp_attack_read(cmp_attack *out, cmp_config *c, const char *data, c
     status = read_object(c, object, where, options, error);
     if (status != SAFER_OK) return status;
     const int number = cli_attack_method(method);
-    if (number < 0) return WHERE(c, "%s: the method is \"%.60s\": textfooler, genetic, pwws or random", c->path, where, method);
+    if (number < 0) return fail(c, error, "%s: the method is \"%.60s\": textfooler, genetic, pwws or random", where, method);
     out->has_own_texts = json_object_get(object, "sample") || json_object_get(object, "limit");
     out->options.method = (safer_attack_method)number;
     out->options.radius = c->radius;
@@ -362,17 +371,17 @@ static safer_status check_names(cmp_config *c, const char *table, const json_t *
     const char *key, *other;
     json_t *value, *ignored;
     char mine[NAME_MAX_LENGTH + 1], theirs[NAME_MAX_LENGTH + 1];
-    if (!json_is_object(object)) return WHERE(c, "%s: an object is expected: a name and what it stands for", c->path, table);
+    if (!json_is_object(object)) return fail(c, error, "%s: an object is expected: a name and what it stands for", table);
     json_object_foreach((json_t *)(uintptr_t)object, key, value) {
         const size_t good = strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:-");
         if (!*key || key[good] || strlen(key) > NAME_MAX_LENGTH || strchr("_:-", *key))
-            return WHERE(c, "%s: the name \"%.60s\": up to %d letters, digits, - _ and : that begin with a letter or digit", c->path, table, key,
+            return fail(c, error, "%s: the name \"%.60s\": up to %d letters, digits, - _ and : that begin with a letter or digit", table, key,
                          NAME_MAX_LENGTH);
         cmp_file_name(mine, sizeof mine, key);
         json_object_foreach((json_t *)(uintptr_t)object, other, ignored) {
             cmp_file_name(theirs, sizeof theirs, other);
             if (strcmp(key, other) != 0 && strcmp(mine, theirs) == 0)
-                return WHERE(c, "%s: \"%s\" and \"%s\" would share their files", c->path, table, key, other);
+                return fail(c, error, "%s: \"%s\" and \"%s\" would share their files", table, key, other);
         }
     }
     return SAFER_OK;
@@ -389,14 +398,14 @@ static safer_status choose(const char **out, size_t most, size_t *count, cmp_con
     *count = 0;
     if (!value)
         json_object_foreach((json_t *)(uintptr_t)all, key, ignored) {
-            if (*count == most) return WHERE(c, "%s: more than %zu", c->path, table, most);
+            if (*count == most) return fail(c, error, "%s: more than %zu", table, most);
             out[(*count)++] = key;
         }
     for (size_t i = 0; value && i < listed; i++) {
         const char *name = json_string_value(json_is_array(value) ? json_array_get(value, i) : value);
-        if (!name) return WHERE(c, "%s.%s: a name, or a list of names, is expected", c->path, where, table);
-        if (!json_object_get(all, name)) return WHERE(c, "%s.%s: there is no \"%.60s\" in \"%s\"", c->path, where, table, name, table);
-        if (*count == most) return WHERE(c, "%s.%s: more than %zu", c->path, where, table, most);
+        if (!name) return fail(c, error, "%s.%s: a name, or a list of names, is expected", where, table);
+        if (!json_object_get(all, name)) return fail(c, error, "%s.%s: there is no \"%.60s\" in \"%s\"", where, table, name, table);
+        if (*count == most) return fail(c, error, "%s.%s: more than %zu", where, table, most);
         out[(*count)++] = name;
     }
     return SAFER_OK;
@@ -412,12 +421,12 @@ static safer_status add_cell(cmp_config *c, cmp_cell cell, safer_error *error)
     if (status != SAFER_OK) return status;
     const int has_train = corpus.train.path != NULL;
     cmp_corpus_free(&corpus);
-    if (!setup.is_ready && !has_train) return WHERE(c, "data.%s: \"train\" is missing: the model %s is trained", c->path, cell.data, cell.model);
+    if (!setup.is_ready && !has_train) return fail(c, error, "data.%s: \"train\" is missing: the model %s is trained", cell.data, cell.model);
     if (!setup.certifies && !cell.attack_count)
-        return WHERE(c, "%s %s %s: neither a certificate nor an attack is asked for", c->path, cell.data, cell.model, cell.defense);
+        return fail(c, error, "%s %s %s: neither a certificate nor an attack is asked for", cell.data, cell.model, cell.defense);
     for (size_t i = 0; i < c->cell_count; i++)
         if (strcmp(c->cells[i].data, cell.data) == 0 && strcmp(c->cells[i].model, cell.model) == 0 && strcmp(c->cells[i].defense, cell.defense) == 0)
-            return WHERE(c, "%s %s %s is asked for twice", c->path, cell.data, cell.model, cell.defense);
+            return fail(c, error, "%s %s %s is asked for twice", cell.data, cell.model, cell.defense);
     cmp_file_name(parts[0], sizeof parts[0], cell.data);
     cmp_file_name(parts[1], sizeof parts[1], cell.model);
     cmp_file_name(parts[2], sizeof parts[2], cell.defense);
@@ -462,11 +471,11 @@ static safer_status read_root(cmp_config *c, safer_error *error)
     safer_status status = read_object(c, c->root, "the configuration", options, error);
     if (status != SAFER_OK) return status;
     c->radius = cli_radius_of(radius);
-    if (c->radius < 1) return WHERE(c, "radius is \"%.60s\": a number of words from 1, or all", c->path, radius);
+    if (c->radius < 1) return fail(c, error, "radius is \"%.60s\": a number of words from 1, or all", radius);
     const char *const names[] = {"data", "models", "defenses", "attacks"};
     for (size_t i = 0; i < 4 && status == SAFER_OK; i++) {
         const json_t *table = json_object_get(c->root, names[i]);
-        if (!table && i < 3) return WHERE(c, "\"%s\" is missing", c->path, names[i]);
+        if (!table && i < 3) return fail(c, error, "\"%s\" is missing", names[i]);
         if (table) status = check_names(c, names[i], table, error);
     }
     const char *key, *name;
@@ -481,14 +490,14 @@ static safer_status read_root(cmp_config *c, safer_error *error)
         status = add_product(c, everything, "compare", error);
         json_decref(everything);
     } else if (status == SAFER_OK && !json_is_array(compare)) {
-        status = WHERE(c, "compare: a list of objects is expected", c->path);
+        status = fail(c, error, "compare: a list of objects is expected");
     }
     for (size_t i = 0; i < json_array_size(compare) && status == SAFER_OK; i++) {
         char where[64];
         snprintf(where, sizeof where, "compare[%zu]", i);
         status = add_product(c, json_array_get(compare, i), where, error);
     }
-    if (status == SAFER_OK && !c->cell_count) status = WHERE(c, "there is nothing to compare", c->path);
+    if (status == SAFER_OK && !c->cell_count) status = fail(c, error, "there is nothing to compare");
     return status;
 }
 

@@ -9,13 +9,13 @@
 
 cli_model_flags cli_model_default(void) { return (cli_model_flags){.remote = safer_remote_options_default()}; }
 
-/* "neg,pos" in pieces; they stay for as long as the program runs. */
-static void split_labels(safer_remote_options *o, const char *list)
+/* "neg,pos" in pieces, which live in *copy. */
+static void split_labels(safer_remote_options *o, const char *list, char **copy)
 {
-    char *copy = strdup(list);
     const char **names = calloc(strlen(list) + 1, sizeof *names);
-    if (!copy || !names) abort();
-    for (char *name = copy; name; o->label_count++) {
+    *copy = strdup(list);
+    if (!*copy || !names) abort();
+    for (char *name = *copy; name; o->label_count++) {
         char *comma = strchr(name, ',');
         if (comma) *comma++ = '\0';
         names[o->label_count] = name;
@@ -56,10 +56,15 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
     if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
     o->batch = (size_t)m->request_texts;
     o->label_count = 0;
-    if (m->labels) split_labels(o, m->labels);
+    char *copy = NULL;
+    if (m->labels) split_labels(o, m->labels, &copy);
     else if (data) take_labels(o, data);
     else return cli_error(error, SAFER_INVALID, "--labels LIST is needed: the names of the model's classes, as neg,pos");
-    return safer_model_connect(out, m->path, o, error);
+    const safer_status status = safer_model_connect(out, m->path, o, error); /* which copies the names */
+    free((void *)(uintptr_t)o->labels);
+    free(copy);
+    o->labels = NULL;
+    return status;
 }
 
 safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safer_data *data)

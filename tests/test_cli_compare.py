@@ -200,6 +200,20 @@ class Compare(Case):
         self.assertEqual((test_cli.temporary / "small/reviews.cnn.component.safetensors").read_bytes(),
                          (test_cli.temporary / "killed/reviews.cnn.component.safetensors").read_bytes())
 
+    def test_unnoted(self):
+        """a model that was written just before a kill is not trained again"""
+        shutil.copytree(test_cli.temporary / "small", test_cli.temporary / "unnoted")
+        path = test_cli.temporary / "unnoted/made.json"
+        made = json.loads(path.read_text())
+        made["reviews.cnn.jia.safetensors"]["done"] = False
+        path.write_text(json.dumps(made))
+        before = (test_cli.temporary / "unnoted/reviews.cnn.jia.safetensors").stat().st_mtime_ns
+        done = run("compare", "small.json", "-o", "unnoted")
+        self.assertEqual((done.code, done.err), (DONE, ""))
+        self.assertEqual((test_cli.temporary / "unnoted/reviews.cnn.jia.safetensors").stat().st_mtime_ns, before)
+        path.write_text("[]")
+        self.refused(run("compare", "small.json", "-o", "unnoted"), INPUT, "made.json", "damaged")
+
     def test_more_cells(self):
         """a larger configuration uses what is there, and models that are trained in the same way are trained once"""
         shutil.copytree(test_cli.temporary / "small", test_cli.temporary / "more")
