@@ -18,6 +18,7 @@ static const struct {
     {"sample", cli_sample, "the draws of a text, as certify asks about them"},
     {"model", cli_model, "convert a BERT checkpoint, average several models"},
     {"sweep", cli_sweep, "train and certify for several kernels, and compare them"},
+    {"compare", cli_compare, "defences, models and data from one file: tables and tests"},
 };
 
 static void print_help(void)

@@ -2,7 +2,7 @@
  *
  * This is the whole public interface of libsafer. It reads in the order in which
  * data flows: errors, data sets, lexicons, models, training, certification, attacks,
- * reports. Rules that hold throughout:
+ * comparisons, reports. Rules that hold throughout:
  *
  *   - A fallible function returns a safer_status; results come back through
  *     pointers, which are written only on SAFER_OK. The last parameter is an
@@ -112,6 +112,13 @@ SAFER_API safer_row safer_data_row(const safer_data *data, size_t index);
 /* Label names, in ascending order: numbers by value first, then words by bytes. */
 SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
+
+/* Ids, labels and texts as one number, as records name the data they are about. */
+SAFER_API uint64_t safer_data_hash(const safer_data *data);
+
+/* The bytes of a file, of all that is in a folder, or of the archive of ARCHIVE:MEMBER with
+ * the member's name, as one number: whether an input is still what it was. */
+SAFER_API safer_status safer_path_hash(uint64_t *out, const char *path, safer_error *error);
 
 /* ----------------------------------------------------------------- lexicon */
 
@@ -683,6 +690,35 @@ typedef struct safer_against_summary {
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output, int resume,
                                             const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                                             const safer_attack_options *options, safer_error *error);
+
+/* -------------------------------------------------------------- comparisons */
+
+/* A finished run of safer_certify or safer_attack, read back: its totals, and of every text
+ * whether it held. That is: certified, at the asked radius, for its own label; or answered
+ * rightly before and after the attack. Seals and order of the records are checked, and the
+ * decisions of certificates. */
+typedef struct safer_run safer_run;
+SAFER_API safer_status safer_run_read(safer_run **out, const char *path, safer_error *error);
+SAFER_API void safer_run_free(safer_run *run);
+
+/* The totals, with `seconds` 0; NULL for a run of the other kind. */
+SAFER_API const safer_summary *safer_run_certified(const safer_run *run);
+SAFER_API const safer_attack_summary *safer_run_attacked(const safer_run *run);
+
+SAFER_API size_t safer_run_size(const safer_run *run); /* texts */
+SAFER_API int safer_run_held(const safer_run *run, size_t row);
+
+/* Two runs on the same texts, text by text. */
+typedef struct safer_comparison {
+    size_t first, second;  /* numbers of the runs */
+    size_t both, only_first, only_second, neither; /* texts that held */
+    double p_value;  /* McNemar's exact test: two-sided, binomial on the texts that held in one run only; rounded up */
+    double adjusted; /* the same after Holm, for all pairs compared at once */
+} safer_comparison;
+
+/* Compares every two of `count` runs: out gets count (count - 1) / 2 of them, (0,1), (0,2),
+ * ..., (1,2), .... The runs must be of one kind, one radius and one data set. */
+SAFER_API safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, size_t count, safer_error *error);
 
 /* ------------------------------------------------------------------ reports */
 

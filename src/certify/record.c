@@ -52,21 +52,6 @@ static int read_weight(const json_t *value, sf_weight *out)
     return 0;
 }
 
-uint64_t sf_data_hash(const safer_data *data)
-{
-    uint64_t hash = 0;
-    for (size_t i = 0; i < safer_data_size(data); i++) {
-        safer_row row = safer_data_row(data, i);
-        hash = sf_hash(row.id, strlen(row.id), hash);
-        if (row.label >= 0) {
-            const char *label = safer_data_label(data, (size_t)row.label);
-            hash = sf_hash(label, strlen(label), hash ^ 1);
-        }
-        hash = sf_hash(row.text, row.text_length, hash ^ 2);
-    }
-    return hash;
-}
-
 /* ----------------------------------------------------------- configuration */
 
 static const char *const sampling_members[] = {"n", "n0", "delta", "delta_text", "family_wise", "alpha", "seed"};
@@ -81,7 +66,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     double delta = o->family_wise && texts ? o->delta / (double)texts : o->delta;
     json_t *config = json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
                      "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", hex_json(model->hash), "arithmetic", model->arithmetic,
-                     "lexicon", "hash", hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", hex_json(sf_data_hash(data)),
+                     "lexicon", "hash", hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", hex_json(safer_data_hash(data)),
                      "texts", (json_int_t)texts, "labels", labels, "method", method_names[o->method], "n", (json_int_t)o->n, "n0",
                      (json_int_t)o->n0, "delta", o->delta, "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha,
                      "radius", radius_json(o->radius), "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
