@@ -119,6 +119,8 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
     return SAFER_OK;
 }
 
+/* With epoll, not poll: there MHD also answers those who close their half of the connection when
+ * they have asked. */
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, sf_http_handle, s,
