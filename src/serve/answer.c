@@ -148,6 +148,6 @@ void sf_answer_whole(sf_job *job)
     }
     json_t *list = json_array(), *whole = json_pack("{s:o}", job->asked == SF_PREDICT ? "answers" : "certificates", list);
     for (size_t i = 0; i < job->count; i++) json_array_append(list, job->texts[i].answer);
-    sf_job_finish(job, sf_json_text(whole));
+    sf_job_finish(job, json_array_size(list) == job->count ? sf_json_text(whole) : NULL);
     json_decref(whole);
 }

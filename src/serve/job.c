@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "model/model.h"
+#include "text/unicode.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@ int sf_fault_set(sf_fault *fault, int status, const char *code, const char *form
     va_start(arguments, format);
     vsnprintf(fault->message, sizeof fault->message, format, arguments);
     va_end(arguments);
+    fault->message[sf_utf8_valid(fault->message, strlen(fault->message))] = '\0'; /* what it quotes may be cut anywhere */
     return -1;
 }
 

@@ -113,6 +113,10 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
         at = w->end;
         unit = end;
     }
+    if (json_array_size(words) < slots.word_count) {
+        sf_fail_memory(error);
+        goto done;
+    }
     result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots", (json_int_t)slots.slot_count, "q_at",
                        q_json(&slots, lexicon));
     if (!result) sf_fail_memory(error);
