@@ -24,7 +24,7 @@ import time
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
 import test_cli_certify  # noqa: E402
-from test_cli import DONE, SYSTEM, USAGE, Case, run, write  # noqa: E402
+from test_cli import DONE, INPUT, SYSTEM, USAGE, Case, run, write  # noqa: E402
 from test_cli_certify import WITH_3, WITH_C, WITH_K, log_e, read_run  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -508,6 +508,8 @@ class Access(Serve):
         self.refused(serve("--auth-file", "short"), USAGE, "token", "16")
         write("spaces", "one two three four five\n")
         self.refused(serve("--auth-file", "spaces"), USAGE, "token")
+        write("empty", "")
+        self.refused(serve("--auth-file", "empty"), INPUT, "empty")
         self.refused(serve("--auth-file", "absent"), SYSTEM, "absent")
         self.refused(serve("--auth-env", "NO_SUCH_VARIABLE"), USAGE, "NO_SUCH_VARIABLE")
         self.refused(serve("--auth-env", "HOME", "--auth-file", "short"), USAGE, "--auth-env")
