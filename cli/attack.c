@@ -141,8 +141,8 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
 
 static json_t *against_json(const safer_against_summary *s, json_t *violations, uint64_t seed)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}", "examples", N(s->texts),
-                     "certified", N(s->certified), "exact", N(s->exact), "untouched", N(s->untouched), "violations", N(s->violations),
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}", "examples", N(s->texts),
+                     "certified", N(s->certified), "exact", N(s->exact), "untouched", N(s->untouched), "limited", N(s->limited), "violations", N(s->violations),
                      "violations_exact", N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
                      SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
                      "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(seed),
@@ -154,6 +154,7 @@ static void print_against(const safer_against_summary *s, uint64_t seed)
     print_texts(s->texts, s->resumed);
     printf("certified    %s at radius 1 or more, %s of them exactly\n", cli_count(s->certified), cli_count(s->exact));
     if (s->untouched) printf("trivial      %s of them have no word that can change\n", cli_count(s->untouched));
+    if (s->limited) printf("limited      %s of them had a search end because --max-queries were used up\n", cli_count(s->limited));
     printf("%sviolations   %s%s, %s of exact certificates\n", cli_bold(), cli_count(s->violations), cli_plain(), cli_count(s->violations_exact));
     if (s->violations > s->violations_exact)
         printf("chance       %.2g of so many, were each of %s sampled texts wrong with probability %g\n", s->p_value, cli_count(s->sampled),

@@ -117,7 +117,7 @@ int cli_verify(int argc, char **argv)
             cli_print_json(json_pack("{s:b, s:b, s:I, s:f}", "verified", 1, "asked_again", model != NULL, "records", (json_int_t)summary.texts,
                                      "certified_accuracy", summary.texts ? (double)summary.certified / (double)summary.texts : 0.0));
         else
-            printf("%s records hold%s; %s%% certified\n", cli_count(summary.texts), model ? ", and the model's counts are the same" : "",
+            printf("%s records hold%s; %s%% certified\n", cli_count(summary.texts), model ? ", and the model gives the same again" : "",
                    cli_percent(summary.certified, summary.texts));
     }
     safer_data_free(data);

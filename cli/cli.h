@@ -249,7 +249,7 @@ cli_certify_flags cli_certify_default(void);
 
 /* How texts are searched; CLI_ATTACK_OPTIONS goes into a verb's table. */
 #define CLI_ATTACK_OPTIONS(o) \
-    {"max-queries", CLI_UINT, &(o).max_queries, "N", "texts the model may be asked about, for each attacked (default: any number)"}, \
+    {"max-queries", CLI_UINT, &(o).max_queries, "N", "texts a search may ask the model about; smoothed: n or more (default: any number)"}, \
     {"population", CLI_INT, &(o).population, "N", "genetic: members (default 60)"}, \
     {"iterations", CLI_INT, &(o).iterations, "N", "genetic: generations (default 40)"}, \
     {"tries", CLI_INT, &(o).tries, "N", "random: new texts (default 100)"}

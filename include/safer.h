@@ -581,7 +581,7 @@ typedef struct safer_attack_options {
     int smoothed;         /* attack the smoothed classifier, not the model itself */
     uint64_t n;           /* smoothed: draws of a text that vote on it; where a text has no more, all are asked. 200 */
     size_t radius;        /* words that may change; SAFER_ALL */
-    uint64_t max_queries; /* texts the model may be asked about, a text attacked; 0: any number */
+    uint64_t max_queries; /* texts a search may ask the model about; smoothed: at least n; 0: any number */
     int population;       /* genetic; 60 */
     int iterations;       /* genetic; 40 */
     int tries;            /* random; 100 */
@@ -666,6 +666,7 @@ typedef struct safer_against_summary {
     size_t certified;  /* at radius 1 or more: those are attacked */
     size_t exact;      /* of these, without sampling */
     size_t untouched;  /* certified, but no word has a synonym */
+    size_t limited;    /* certified, but a search ended because max_queries were used up */
     size_t violations; /* certified texts for which a new text was found that breaks the certificate */
     size_t violations_exact; /* of these, where the certificate claimed to be exact */
     size_t sampled;    /* texts of the run that were sampled, certified or not */
@@ -681,12 +682,13 @@ typedef struct safer_against_summary {
 #define SAFER_AGAINST_LEVEL 0.001 /* of the alarm */
 #define SAFER_VIOLATION_LEVEL 1e-6 /* of the test that makes a new text a violation, all methods together */
 
-/* Attacks every certified text of the run `against` with every method, on the smoothed
- * classifier, within its certified radius. The run's seals and decisions are checked first, and
- * that model, lexicon and data are its own. The best new text of each method is asked about
- * afresh, as it would be when deployed; a violation is one for which a test at level 1e-6
- * rejects that the certified class wins, or enumeration shows that it does not. Of the options
- * method, smoothed, alpha and radius are not looked at. `output` may be NULL: no records. */
+/* Attacks every certified text of the run `against` with every method, within its certified
+ * radius, on what was certified: the smoothed classifier or, by interval bounds, the model itself.
+ * The run's seals and decisions are checked first, and that model, lexicon and data are its own.
+ * The best new text of each method is asked about afresh, as it would be when deployed; a violation
+ * is one for which a test at level 1e-6 rejects that the certified class wins, or enumeration (for
+ * the model itself: its answer) shows that it does not. Of the options method, smoothed, alpha and
+ * radius are not looked at. `output` may be NULL: no records. */
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output, int resume,
                                             const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                                             const safer_attack_options *options, safer_error *error);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "support.h"
 
+#include "base/file.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,4 +110,28 @@ const char *shared_data(const char *name)
     if (access(path, R_OK) == 0) return path;
     printf("skipped: %s is not there\n", path);
     return NULL;
+}
+
+void assert_same_file(const char *left, const char *right)
+{
+    safer_error error = {0};
+    sf_file a = {0}, b = {0};
+    assert_ok(sf_file_map(&a, left, &error));
+    assert_ok(sf_file_map(&b, right, &error));
+    assert_int_equal(a.length, b.length);
+    assert_memory_equal(a.bytes, b.bytes, a.length);
+    sf_file_free(&a);
+    sf_file_free(&b);
+}
+
+/* ------------------------------------------------------------------ stopping */
+
+int stop_run(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    stopper *s = context;
+    if (s->slow) usleep(110000);
+    snprintf(s->last, sizeof s->last, "%s", stage);
+    s->done = done;
+    s->total = total;
+    return (s->when && strstr(stage, s->when) != NULL) || (s->at && done >= s->at);
 }

@@ -12,6 +12,8 @@
 
 #include "safer.h"
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
 /* From now on the n-th allocation of the library (0: the next) fails, once. Returns to
  * normal with a negative n. */
 void fail_allocation(long n);
@@ -32,6 +34,20 @@ const char *write_temporary(const char *name, const void *bytes, size_t length);
 
 /* The path of NAME in the shared data folder, or NULL (having said so) when it is absent. */
 const char *shared_data(const char *name);
+
+/* Fails unless the files hold the same bytes. */
+void assert_same_file(const char *left, const char *right);
+
+/* A progress function and its context: remembers what it was told last, and stops when the stage
+ * contains `when` or so much `at` is done. */
+typedef struct stopper {
+    const char *when; /* NULL: never */
+    uint64_t at;      /* 0: never */
+    int slow;         /* meters speak ten times a second: with this they speak every time */
+    char last[200];
+    uint64_t done, total;
+} stopper;
+int stop_run(void *stopper, const char *stage, uint64_t done, uint64_t total);
 
 /* Fails with the message when the status is not as expected. */
 #define assert_ok(expression)                                                                     \

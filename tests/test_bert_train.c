@@ -98,18 +98,6 @@ static safer_train_options small_options(const char *encoder, const safer_data *
     return o;
 }
 
-static void assert_same_file(const char *a, const char *b)
-{
-    safer_error error = {0};
-    sf_file left = {0}, right = {0};
-    assert_ok(sf_file_map(&left, a, &error));
-    assert_ok(sf_file_map(&right, b, &error));
-    assert_int_equal(left.length, right.length);
-    assert_memory_equal(left.bytes, right.bytes, left.length);
-    sf_file_free(&left);
-    sf_file_free(&right);
-}
-
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
@@ -169,20 +157,6 @@ static void frozen_layers_stay(void **unused)
     safer_data_free(data);
 }
 
-/* Cancels when the stage says this. */
-typedef struct stopper {
-    const char *when;
-    uint64_t at; /* or when so much is done */
-} stopper;
-
-static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    stopper *s = context;
-    (void)total;
-    usleep(110000); /* the meter speaks ten times a second: make it speak every time */
-    return (s->when && strstr(stage, s->when) != NULL) || (s->at && done >= s->at);
-}
-
 static void stopped_runs_go_on(void **unused)
 {
     (void)unused;
@@ -192,10 +166,10 @@ static void stopped_runs_go_on(void **unused)
     const char *encoder = make_encoder(), *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
     for (int i = 0; i < 2; i++) {
         safer_train_options o = small_options(encoder, data, lexicon);
-        stopper s = {0};
+        stopper s = {.slow = 1};
         o.train_layers = i ? "0" : "all";
         assert_ok(safer_train(whole, &o, NULL, &error));
-        o.progress = (safer_progress){stop, &s};
+        o.progress = (safer_progress){stop_run, &s};
         o.resume = 1;
         const uint64_t stops[] = {8, 24, 36, 70, 108};
         for (int k = 0; k < 5; k++) {

@@ -1,28 +1,22 @@
 /* The certifier against enumeration: small random lexicons and classifiers, every attack
  * tried, g computed exactly. Then the run: order, threads, batches, resume, verify. */
 #define _GNU_SOURCE
-#include "support.h"
+#include "tiny.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "base/rng.h"
 #include "certify/certificate.h"
 #include "certify/record.h"
-#include "lexicon/overlap.h"
 #include "stats/binomial.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static safer_error error;
-
-static uint32_t below(uint64_t sample, uint32_t slot, uint32_t bound)
-{
-    return sf_draw_below(sf_stream_of(23, 0, SF_STAGE_DATA), sample, slot, bound);
-}
 
 /* ------------------------------------------- a model that is any function */
 
@@ -52,69 +46,12 @@ static safer_status hash_classify(const safer_model *model, const sf_span *texts
 
 static const sf_model_class hash_class = {.arch = "hash", .classify = hash_classify};
 
-static char label_names[5][2] = {"0", "1", "2", "3", "4"};
-static char *label_list[5] = {label_names[0], label_names[1], label_names[2], label_names[3], label_names[4]};
-
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
 {
     return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt}, .salt = salt, .bias = bias};
 }
 
-/* --------------------------------------------------- small random lexicons */
-
-enum { WORDS = 6 };
-static const char *const names[WORDS] = {"aa", "bb", "cc", "dd", "ee", "ff"};
-
-/* Random synonyms and a random kernel of the asked kind; `weighted` takes any weights. */
-static safer_lexicon *make_lexicon(uint32_t seed, const char *kind)
-{
-    safer_lexicon *lexicon = NULL;
-    sf_words words = {0};
-    sf_pair edges[WORDS * WORDS];
-    size_t count = 0;
-    uint32_t id;
-    sf_graph graph;
-    for (int i = 0; i < WORDS; i++) assert_ok(sf_words_add(&words, names[i], 2, &id, &error));
-    for (uint32_t a = 0; a < WORDS; a++)
-        for (uint32_t b = a + 1; b < WORDS; b++)
-            if (below(seed, a * WORDS + b, 3) == 0) edges[count++] = (sf_pair){a, b, 0};
-    assert_ok(sf_graph_build(&graph, WORDS, edges, count, SF_SYMMETRIC, 0, NULL, &error));
-    uint64_t counts[WORDS];
-    for (uint32_t i = 0; i < WORDS; i++) counts[i] = below(seed, 100 + i, 5);
-    sf_kernel kernel = {0};
-    sf_nearest nearest = {0};
-    if (strcmp(kind, "weighted") == 0) {
-        assert_ok(sf_kernel_start(&kernel, WORDS, &error));
-        for (uint32_t x = 0; x < WORDS; x++) {
-            uint32_t ids[WORDS], weights[WORDS], row;
-            size_t n = 0;
-            for (uint32_t z = 0; z < WORDS; z++)
-                if (z == x || below(seed, 200 + x * WORDS + z, 2)) {
-                    ids[n] = z;
-                    weights[n++] = 1 + below(seed, 300 + x * WORDS + z, 4);
-                }
-            assert_ok(sf_kernel_add(&kernel, ids, weights, n, &row, &error));
-            kernel.row_of[x] = row;
-        }
-    } else {
-        sf_kernel_spec spec;
-        assert_ok(sf_kernel_spec_parse(&spec, kind, &error));
-        if (spec.kind == SF_TOPK) assert_ok(sf_nearest_build(&nearest, &graph, NULL, 0, spec.k, spec.k, 1, NULL, &error));
-        assert_ok(sf_kernel_build(&kernel, &graph, counts, &nearest, spec, &error));
-    }
-    double overlap[WORDS];
-    uint32_t worst[WORDS];
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &words, .counts = counts, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst,
-                              .kernel_name = kind, .provenance = "{}"};
-    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
-    sf_words_free(&words);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
-    sf_nearest_free(&nearest);
-    return lexicon;
-}
+/* ------------------------------------------------------------- brute force */
 
 /* g(X, c) exactly, as weights; returns the total. Enumerates without the certifier's code. */
 static double exact_shares(double shares[5], const safer_lexicon *l, const hash_model *m, const uint32_t *text, size_t length)
@@ -167,22 +104,13 @@ static int attack_succeeds(const safer_lexicon *l, const hash_model *m, const ui
     }
 }
 
-static size_t write_text(char *out, const uint32_t *text, size_t length)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < length; i++) n += (size_t)sprintf(out + n, "%s%s", i ? " " : "", names[text[i]]);
-    return n;
-}
-
-static const char *const kinds[] = {"topk:1", "topk:2", "topk:3", "component", "representative", "weighted"};
-
 /* With exact g not one certified text has a successful attack: over 100,000 instances. */
 static void test_exact_soundness(void **state)
 {
     (void)state;
     size_t instances = 0, certified = 0, partial = 0;
     for (uint32_t seed = 0; instances < 100000; seed++) {
-        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6]);
+        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6], 0, 0);
         safer_workspace *workspace = NULL;
         safer_certify_options o = safer_certify_options_default();
         size_t classes = 2 + seed % 4;
@@ -257,7 +185,7 @@ static void test_truncation(void **state)
     (void)state;
     size_t certified = 0, gained = 0;
     for (uint32_t seed = 0; seed < 300; seed++) {
-        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6]);
+        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6], 0, 0);
         safer_workspace *whole_workspace = NULL, *cut_workspace = NULL, *blind_workspace = NULL;
         safer_certify_options o = safer_certify_options_default();
         o.n = 100000;
@@ -306,7 +234,7 @@ static void test_sampled_soundness(void **state)
     for (int m = 0; m < 3; m++) {
         size_t texts = 0, wrong = 0, certified = 0;
         for (uint32_t seed = 0; seed < 400; seed++) {
-            safer_lexicon *l = make_lexicon(seed, kinds[seed % 6]);
+            safer_lexicon *l = make_lexicon(seed, kinds[seed % 6], 0, 0);
             safer_workspace *workspace = NULL;
             safer_certify_options o = safer_certify_options_default();
             o.method = methods[m];
@@ -397,7 +325,7 @@ static void test_bound_is_attained(void **state)
 static void test_sampler(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(5, "weighted");
+    safer_lexicon *l = make_lexicon(5, "weighted", 0, 0);
     sf_slots slots = {0};
     sf_sampler sampler = {0};
     enum { N = 60000 };
@@ -436,7 +364,7 @@ static void test_sampler(void **state)
 static void test_rendering(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(5, "component");
+    safer_lexicon *l = make_lexicon(5, "component", 0, 0);
     sf_slots a = {0}, b = {0};
     sf_buffer first = {0}, second = {0};
     uint32_t x = safer_lexicon_find(l, "aa", 2), y = SAFER_NO_WORD;
@@ -470,43 +398,11 @@ static void test_rendering(void **state)
 
 /* --------------------------------------------------------------------- runs */
 
-static safer_data *make_data(void)
-{
-    char *text = malloc(40000);
-    size_t n = 0;
-    for (uint32_t i = 0; i < 300; i++) {
-        n += (size_t)sprintf(text + n, "id%u\t%u\t", i, below(i, 1, 2));
-        size_t words = 1 + below(i, 2, 9);
-        for (uint32_t k = 0; k < words; k++) n += (size_t)sprintf(text + n, "%s ", i % 50 == 7 ? "zz" : names[below(i, 10 + k, WORDS)]);
-        text[n++] = '\n';
-    }
-    safer_data *data = NULL;
-    assert_ok(safer_data_load(&data, write_temporary("run.tsv", text, n), NULL, &error));
-    free(text);
-    return data;
-}
-
-/* The records of a run without their times. */
-static char *records_of(const char *path)
-{
-    sf_file file = {0};
-    assert_ok(sf_file_map(&file, path, &error));
-    char *text = malloc(file.length + 1), *out = text;
-    for (size_t i = 0; i < file.length; i++) {
-        if (strncmp(file.bytes + i, "\"seconds\":", 10) == 0)
-            while (file.bytes[i] != ',') i++;
-        *out++ = file.bytes[i];
-    }
-    *out = '\0';
-    sf_file_free(&file);
-    return text;
-}
-
 static void test_run(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(8, "weighted");
-    safer_data *data = make_data();
+    safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
+    safer_data *data = make_data(300);
     hash_model m = make_model(3, 2, 600);
     safer_certify_options o = safer_certify_options_default();
     safer_summary first, other;
@@ -553,7 +449,7 @@ static void test_run(void **state)
     assert_int_equal(other.certified, first.certified);
     assert_ok(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error));
     m.salt = 4; /* another model behind the same name */
-    assert_fails(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT, "the model's counts are different");
+    assert_fails(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT, "line 2: the model gives another record");
     free(bytes);
     free(expected);
     safer_data_free(data);
@@ -564,7 +460,7 @@ static void test_run(void **state)
 static void test_batches_are_shared(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(8, "weighted");
+    safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
     hash_model m = make_model(3, 3, 300);
     const char *text = "aa bb cc dd ee ff aa bb cc dd";
     safer_certificate first = {0};
@@ -589,14 +485,56 @@ static void test_batches_are_shared(void **state)
     safer_lexicon_free(l);
 }
 
+static atomic_size_t calls;
+
+static safer_status counting_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
+                                      safer_error *e)
+{
+    atomic_fetch_add(&calls, 1);
+    return hash_classify(model, texts, count, labels, scores, scratch, e);
+}
+
+/* A text with one draw alone costs one call, for itself and for the draw. */
+static void test_one_call(void **state)
+{
+    (void)state;
+    const sf_model_class counting = {.arch = "hash", .classify = counting_classify};
+    safer_lexicon *l = make_lexicon(8, "representative", 0, 0);
+    hash_model m = make_model(3, 3, 300);
+    size_t different = 0;
+    m.base.class = &counting;
+    for (uint32_t i = 0; i < 200; i++) {
+        safer_workspace *workspace = NULL;
+        safer_certificate c;
+        safer_certify_options o = safer_certify_options_default();
+        char text[32];
+        double shares[5];
+        uint32_t words[4];
+        const size_t length = i % 5;
+        for (uint32_t k = 0; k < length; k++) words[k] = below(i, k, WORDS);
+        const size_t n = write_text(text, words, length);
+        o.batch = 1 + i % 2;
+        atomic_store(&calls, 0);
+        assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, n, -1, &o, &error));
+        assert_true(atomic_load(&calls) == 1 && c.exact && c.queries == 1);
+        assert_int_equal(c.base, hash_answer(&m, text, n));
+        exact_shares(shares, l, &m, words, length);
+        assert_true(shares[c.prediction] == 1);
+        different += c.base != c.prediction;
+        safer_workspace_free(workspace);
+    }
+    assert_true(different > 20);
+    safer_lexicon_free(l);
+}
+
 /* Any edited number, bound or decision is refused: also when the editor knows how to put
  * the check right, wherever the decision does not follow. */
 static void test_verify_refuses_edits(void **state)
 {
     (void)state;
     const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING};
-    safer_lexicon *l = make_lexicon(8, "topk:2");
-    safer_data *data = make_data();
+    safer_lexicon *l = make_lexicon(8, "topk:2", 0, 0);
+    safer_data *data = make_data(300);
     hash_model m = make_model(3, 3, 700);
     for (int k = 0; k < 3; k++) {
         safer_certify_options o = safer_certify_options_default();
@@ -696,7 +634,7 @@ static void test_verify_refuses_edits(void **state)
 static void test_bad_options(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(1, "component");
+    safer_lexicon *l = make_lexicon(1, "component", 0, 0);
     safer_data *data = NULL;
     hash_model m = make_model(1, 2, 0);
     safer_summary s;
@@ -720,7 +658,7 @@ static void test_bad_options(void **state)
     BAD(threads, -1, "threads");
 #undef BAD
     safer_data_free(data);
-    data = make_data();
+    data = make_data(300);
     o = safer_certify_options_default();
     assert_fails(safer_certify(&s, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
     assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/nonexistent/x.jsonl");
@@ -753,7 +691,7 @@ static safer_status certify_once(void *context, safer_error *e)
 static void test_out_of_memory(void **state)
 {
     (void)state;
-    world w = {.lexicon = make_lexicon(8, "topk:2"), .model = make_model(1, 3, 300)};
+    world w = {.lexicon = make_lexicon(8, "topk:2", 0, 0), .model = make_model(1, 3, 300)};
     assert_ok(safer_data_load(&w.data, write_temporary("m.tsv", "1\t0\taa bb cc dd\n2\t1\tff ee\n", 26), NULL, &error));
     check_every_allocation(certify_once, &w);
     safer_data_free(w.data);
@@ -767,7 +705,8 @@ int main(void)
         cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_bound_is_attained), cmocka_unit_test(test_sampler),
         cmocka_unit_test(test_rendering),         cmocka_unit_test(test_run),
-        cmocka_unit_test(test_batches_are_shared), cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_batches_are_shared), cmocka_unit_test(test_one_call),
+        cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

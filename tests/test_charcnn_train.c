@@ -234,18 +234,6 @@ static safer_status train(const char *output, const safer_train_options *o, safe
     return sf_charcnn_train_plan(output, o, &small_plan, report ? report : &unused, error);
 }
 
-static void assert_same_file(const char *a, const char *b)
-{
-    safer_error error = {0};
-    sf_file left = {0}, right = {0};
-    assert_ok(sf_file_map(&left, a, &error));
-    assert_ok(sf_file_map(&right, b, &error));
-    assert_int_equal(left.length, right.length);
-    assert_memory_equal(left.bytes, right.bytes, left.length);
-    sf_file_free(&left);
-    sf_file_free(&right);
-}
-
 static void it_learns(void **unused)
 {
     (void)unused;
@@ -343,22 +331,6 @@ static void threads_do_not_matter(void **unused)
     safer_lexicon_free(lexicon);
 }
 
-/* Cancels when the stage says this, or at this number of texts. */
-typedef struct stopper {
-    const char *when;
-    uint64_t at, done, total;
-    char last[200];
-} stopper;
-
-static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    stopper *s = context;
-    snprintf(s->last, sizeof s->last, "%s", stage);
-    s->done = done;
-    s->total = total;
-    return (s->when && strstr(stage, s->when) != NULL) || (s->at && done >= s->at);
-}
-
 static void stopped_runs_go_on(void **unused)
 {
     (void)unused;
@@ -369,7 +341,7 @@ static void stopped_runs_go_on(void **unused)
     safer_train_options o = small_options(data, lexicon);
     stopper s = {0};
     safer_train_report report, straight;
-    o.progress = (safer_progress){stop, &s};
+    o.progress = (safer_progress){stop_run, &s};
     assert_ok(train(whole, &o, &straight, &error));
     assert_non_null(strstr(s.last, "loss 0."));
     assert_non_null(strstr(s.last, "dev "));
@@ -427,7 +399,7 @@ static void runs_stop_within_an_epoch(void **unused)
     const sf_charcnn_plan plan = {.features = 128, .hidden = 64};
     o.batch = 1;
     o.epochs = 2;
-    o.progress = (safer_progress){stop, &s};
+    o.progress = (safer_progress){stop_run, &s};
     assert_ok(sf_charcnn_train_plan(whole, &o, &plan, &straight, &error));
     o.resume = 1;
     for (s.at = 2; s.at < 2 * 180;) {

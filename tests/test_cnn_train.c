@@ -83,18 +83,6 @@ static safer_train_options small_options(const char *arch, const safer_data *dat
     return o;
 }
 
-static void assert_same_file(const char *a, const char *b)
-{
-    safer_error error = {0};
-    sf_file left = {0}, right = {0};
-    assert_ok(sf_file_map(&left, a, &error));
-    assert_ok(sf_file_map(&right, b, &error));
-    assert_int_equal(left.length, right.length);
-    assert_memory_equal(left.bytes, right.bytes, left.length);
-    sf_file_free(&left);
-    sf_file_free(&right);
-}
-
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
@@ -126,22 +114,6 @@ static void threads_do_not_matter(void **unused)
     safer_lexicon_free(lexicon);
 }
 
-/* Cancels when the stage says this. */
-typedef struct stopper {
-    const char *when;
-    char last[200];
-    uint64_t done, total;
-} stopper;
-
-static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    stopper *s = context;
-    snprintf(s->last, sizeof s->last, "%s", stage);
-    s->done = done;
-    s->total = total;
-    return s->when && strstr(stage, s->when) != NULL;
-}
-
 static void stopped_runs_go_on(void **unused)
 {
     (void)unused;
@@ -153,7 +125,7 @@ static void stopped_runs_go_on(void **unused)
         safer_train_options o = small_options(bow ? "bow" : "cnn", data, lexicon);
         stopper s = {0};
         o.patience = 3;
-        o.progress = (safer_progress){stop, &s};
+        o.progress = (safer_progress){stop_run, &s};
         assert_ok(safer_train(whole, &o, NULL, &error));
         assert_non_null(strstr(s.last, "epoch"));
         assert_non_null(strstr(s.last, "loss 0."));
@@ -188,7 +160,7 @@ static void other_checkpoints_are_refused(void **unused)
     const char *output = temporary("other"), *checkpoint = temporary("other.checkpoint");
     safer_train_options o = small_options("cnn", data, lexicon);
     stopper s = {.when = "epoch 1 of 5: loss"};
-    o.progress = (safer_progress){stop, &s};
+    o.progress = (safer_progress){stop_run, &s};
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_CANCELLED, "epoch");
     s.when = NULL;
     o.resume = 1;

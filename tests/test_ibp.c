@@ -1,11 +1,10 @@
-/* Interval bounds: gradients against finite differences of a naive reference in double;
- * bounds against all substitutions, and against long double; training. */
+/* Training by interval bounds: gradients against finite differences of a naive reference in double;
+ * the bounds that are trained on; runs. */
 #define _GNU_SOURCE
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "certify/record.h"
 #include "ibp/ibp.h"
 #include "support.h"
 
@@ -351,221 +350,6 @@ static void trained_bounds_hold(void **unused)
     }
 }
 
-/* -------------------------------------------------------------------- bounds */
-
-enum { WORDS_KNOWN = 12 };
-
-typedef struct network {
-    sf_cnn_layout layout;
-    float parameters[4000], scale[200];
-    sf_cnn_net *net;
-    sf_cnn_scratch *scratch;
-    sf_ibp_scratch *ibp;
-} network;
-
-static void network_open(network *n, sf_cnn_shape shape, float (*weight)(void))
-{
-    safer_error error = {0};
-    shape.vocabulary = WORDS_KNOWN;
-    shape.max_words = 1000;
-    if (!shape.convolution) shape.width_count = shape.widths[0] = 1, shape.filters = shape.dim;
-    sf_cnn_layout_make(&n->layout, &shape);
-    assert_true(n->layout.size <= 4000 && n->layout.features <= 200);
-    for (size_t i = 0; i < n->layout.size; i++) n->parameters[i] = weight();
-    assert_int_equal(sf_cnn_scales(n->scale, &n->layout, n->parameters, 1), 0);
-    assert_ok(sf_cnn_net_new(&n->net, &n->layout, n->parameters, n->scale, &error));
-    assert_ok(sf_cnn_scratch_new(n->net, &n->scratch, &error));
-}
-
-static void network_close(network *n)
-{
-    sf_ibp_scratch_free(n->ibp);
-    sf_cnn_scratch_free(n->scratch);
-    sf_cnn_net_free(n->net);
-    *n = (network){0};
-}
-
-static sf_cnn_shape any_shape(uint32_t c)
-{
-    sf_cnn_shape s = {.convolution = (int)(c % 2), .max_pool = (int)(c / 2 % 2), .dim = 2 + c % 5, .hidden = c / 4 % 2 ? 6 : 0, .classes = 2 + c % 3};
-    if (s.convolution) s = (sf_cnn_shape){.convolution = 1, .max_pool = s.max_pool, .dim = s.dim, .hidden = s.hidden, .classes = s.classes,
-                                          .filters = 5, .width_count = 2, .widths = {3, 2}};
-    return s;
-}
-
-/* A random text with up to `most` words to choose from at a position; some repeat. */
-static sf_ibp_choices any_text(uint32_t *ids, size_t *begin, size_t N, uint32_t most)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < N; i++) {
-        begin[i] = count;
-        for (uint32_t k = 0, size = 1 + below(most); k < size; k++) ids[count++] = below(WORDS_KNOWN);
-    }
-    begin[N] = count;
-    return (sf_ibp_choices){ids, begin, N};
-}
-
-/* The program's own lead of `target` over every class, for one choice. */
-static void program_margins(double *out, network *n, const uint32_t *ids, size_t N, size_t target)
-{
-    safer_error error = {0};
-    int label;
-    assert_ok(sf_cnn_classify_ids(&label, NULL, n->net, ids, N, n->scratch, &error));
-    const float *logits = sf_cnn_scratch_logits(n->scratch);
-    for (size_t k = 0; k < n->layout.shape.classes; k++) out[k] = (double)logits[target] - (double)logits[k];
-}
-
-/* All substitutions of tiny texts, on random networks of every kind. */
-static void no_substitution_violates_a_bound(void **unused)
-{
-    (void)unused;
-    safer_error error = {0};
-    size_t certified = 0, tight = 0;
-    for (uint32_t c = 0; c < 400; c++) {
-        network n = {0};
-        uint32_t ids[64], chosen[8];
-        size_t begin[9], N = c % 6, ways = 1;
-        double margins[8], least[8] = {DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX, DBL_MAX}, one[8];
-        network_open(&n, any_shape(c), noise);
-        sf_ibp_choices text = any_text(ids, begin, N, 4);
-        size_t K = n.layout.shape.classes, target = below((uint32_t)K);
-        assert_ok(sf_ibp_bound(margins, n.net, &text, target, &n.ibp, &error));
-        for (size_t i = 0; i < N; i++) ways *= begin[i + 1] - begin[i];
-        for (size_t way = 0; way < ways; way++) {
-            size_t rest = way;
-            for (size_t i = 0; i < N; i++) {
-                chosen[i] = ids[begin[i] + rest % (begin[i + 1] - begin[i])];
-                rest /= begin[i + 1] - begin[i];
-            }
-            program_margins(one, &n, chosen, N, target);
-            for (size_t k = 0; k < K; k++) {
-                if (one[k] < margins[k]) fail_msg("case %u: class %zu leads by %.9g, bound %.9g", c, k, one[k], margins[k]);
-                least[k] = one[k] < least[k] ? one[k] : least[k];
-            }
-        }
-        certified += (size_t)sf_ibp_certifies(margins, K, target);
-        for (size_t k = 0; k < K; k++) tight += k != target && least[k] - margins[k] < 1e-4;
-        network_close(&n);
-    }
-    assert_true(certified > 20 && tight > 40); /* the bounds are worth something */
-}
-
-/* Larger texts and sets, sampled. */
-static void samples_stay_within_bounds(void **unused)
-{
-    (void)unused;
-    safer_error error = {0};
-    for (uint32_t c = 0; c < 60; c++) {
-        network n = {0};
-        enum { LONG = 40 };
-        uint32_t ids[LONG * 10], chosen[LONG];
-        size_t begin[LONG + 1];
-        double margins[8], one[8];
-        network_open(&n, any_shape(c), noise);
-        sf_ibp_choices text = any_text(ids, begin, LONG, 9);
-        assert_ok(sf_ibp_bound(margins, n.net, &text, 1, &n.ibp, &error));
-        for (int sample = 0; sample < 300; sample++) {
-            for (size_t i = 0; i < LONG; i++) chosen[i] = ids[begin[i] + below((uint32_t)(begin[i + 1] - begin[i]))];
-            program_margins(one, &n, chosen, LONG, 1);
-            for (size_t k = 0; k < n.layout.shape.classes; k++) assert_true(one[k] >= margins[k]);
-        }
-        network_close(&n);
-    }
-}
-
-static float positive(void) { return fabsf(noise()) + 0.01f; }
-
-/* Where everything rises, the lowest words give the lowest margin: the bound is reached. */
-static void monotone_networks_have_tight_bounds(void **unused)
-{
-    (void)unused;
-    safer_error error = {0};
-    for (uint32_t c = 0; c < 40; c++) {
-        network n = {0};
-        uint32_t ids[20], lowest[5];
-        size_t begin[6];
-        double margins[8], one[8];
-        sf_cnn_shape shape = any_shape(c);
-        shape.classes = 2;
-        network_open(&n, shape, positive);
-        size_t dim = shape.dim, I = n.layout.inputs;
-        for (size_t w = 1; w < WORDS_KNOWN; w++) /* word w is above word w-1 everywhere */
-            for (size_t d = 0; d < dim; d++) n.parameters[w * dim + d] = n.parameters[(w - 1) * dim + d] + positive();
-        for (size_t i = 0; i < I; i++) n.parameters[n.layout.output_weight + i] += n.parameters[n.layout.output_weight + I + i];
-        assert_int_equal(sf_cnn_scales(n.scale, &n.layout, n.parameters, 1), 0);
-        sf_cnn_net_free(n.net);
-        n.net = NULL;
-        assert_ok(sf_cnn_net_new(&n.net, &n.layout, n.parameters, n.scale, &error));
-        sf_ibp_choices text = any_text(ids, begin, 5, 4);
-        for (size_t i = 0; i < 5; i++) {
-            lowest[i] = ids[begin[i]];
-            for (size_t k = begin[i]; k < begin[i + 1]; k++) lowest[i] = ids[k] < lowest[i] ? ids[k] : lowest[i];
-        }
-        assert_ok(sf_ibp_bound(margins, n.net, &text, 0, &n.ibp, &error));
-        program_margins(one, &n, lowest, 5, 0);
-        if (!(margins[1] <= one[1] && one[1] - margins[1] < 1e-4 * (1 + fabs(one[1])))) fail_msg("case %u: %.9g, bound %.9g", c, one[1], margins[1]);
-        network_close(&n);
-    }
-}
-
-static float wild(void) { return noise() * ldexpf(1, (int)below(24) - 8); }
-
-/* Margins that cancel to almost nothing, so that rounding decides their sign: the bound stays
- * below the program's margin and below the real number, which long double computes; a bound
- * that forgets the program's rounding does not. */
-static void rounding_goes_outward(void **unused)
-{
-    (void)unused;
-    safer_error error = {0};
-    size_t naive_fails = 0;
-    for (uint32_t c = 0; c < 600; c++) {
-        network n = {0};
-        uint32_t ids[3];
-        size_t begin[4];
-        double margins[2], one[2];
-        sf_cnn_shape shape = {.dim = 20, .classes = 2};
-        network_open(&n, shape, wild);
-        const sf_cnn_layout *l = &n.layout;
-        float *weight = n.parameters + l->output_weight, *bias = n.parameters + l->output_bias;
-        for (size_t i = 0; i < 20; i++) weight[20 + i] = nextafterf(weight[i], noise() * 1e9f); /* nearly the same class */
-        bias[1] = bias[0];
-        sf_ibp_choices text = any_text(ids, begin, 3, 1);
-        assert_ok(sf_ibp_bound(margins, n.net, &text, 0, &n.ibp, &error));
-        program_margins(one, &n, ids, 3, 0);
-        const int16_t *rows[3];
-        const float *features;
-        for (size_t i = 0; i < 3; i++) rows[i] = sf_cnn_row(n.net, ids[i], n.scratch);
-        assert_ok(sf_cnn_features(&features, n.net, rows, 3, n.scratch, &error));
-        long double real = 0;
-        for (size_t i = 0; i < 20; i++) real += ((long double)weight[i] - (long double)weight[20 + i]) * (long double)features[i];
-        assert_true(margins[1] <= one[1]);
-        assert_true((long double)margins[1] < real);
-        naive_fails += real > (long double)one[1];
-        network_close(&n);
-    }
-    assert_true(naive_fails > 50);
-}
-
-/* Numbers that overflow floats certify nothing. */
-static float enormous(void) { return noise() * 1e30f; }
-
-static void overflow_certifies_nothing(void **unused)
-{
-    (void)unused;
-    safer_error error = {0};
-    for (uint32_t c = 0; c < 16; c++) {
-        network n = {0};
-        uint32_t ids[12];
-        size_t begin[5];
-        double margins[8];
-        network_open(&n, any_shape(c), enormous);
-        sf_ibp_choices text = any_text(ids, begin, 4, 3);
-        assert_ok(sf_ibp_bound(margins, n.net, &text, 0, &n.ibp, &error));
-        for (size_t k = 1; k < n.layout.shape.classes; k++) assert_true(margins[k] == -DBL_MAX);
-        network_close(&n);
-    }
-}
-
 /* ------------------------------------------------------------------- training */
 
 /* Texts whose class is that of their good or bad words, among others; with `rare` a third of
@@ -633,18 +417,6 @@ static safer_train_options small_options(const char *defense, const char *arch, 
 
 static const char *const defenses[] = {"ibp-jia", "ibp-huang"}, *const arches[] = {"cnn", "bow"};
 
-static void assert_same_file(const char *a, const char *b)
-{
-    safer_error error = {0};
-    sf_file left = {0}, right = {0};
-    assert_ok(sf_file_map(&left, a, &error));
-    assert_ok(sf_file_map(&right, b, &error));
-    assert_int_equal(left.length, right.length);
-    assert_memory_equal(left.bytes, right.bytes, left.length);
-    sf_file_free(&left);
-    sf_file_free(&right);
-}
-
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
@@ -669,30 +441,23 @@ static void threads_do_not_matter(void **unused)
     safer_lexicon_free(lexicon);
 }
 
-static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
-{
-    const char *when = *(const char **)context;
-    (void)done;
-    (void)total;
-    return when && strstr(stage, when) != NULL;
-}
-
 static void stopped_runs_go_on(void **unused)
 {
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(100);
     safer_lexicon *lexicon = make_lexicon();
-    const char *whole = temporary("whole"), *parts = temporary("parts"), *vectors = make_vectors(), *when = NULL;
+    const char *whole = temporary("whole"), *parts = temporary("parts"), *vectors = make_vectors();
+    stopper s = {0};
     for (int c = 0; c < 3; c++) {
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon), other;
         o.vectors = c ? vectors : NULL; /* frozen ones are no part of the checkpoint */
-        o.progress = (safer_progress){stop, &when};
+        o.progress = (safer_progress){stop_run, &s};
         assert_ok(safer_train(whole, &o, NULL, &error));
         o.resume = 1;
-        when = "epoch 2 of 4: loss";
+        s.when = "epoch 2 of 4: loss";
         assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
-        when = NULL;
+        s.when = NULL;
         other = o;
         other.kappa = 0.5;
         assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
@@ -748,39 +513,6 @@ static void it_learns(void **unused)
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
-}
-
-/* A record of bounds must follow from its margins, whoever sealed it. */
-static void records_follow_from_margins(void **unused)
-{
-    (void)unused;
-    safer_error error = {0};
-    sf_config config = {.method = SAFER_IBP, .radius = SAFER_ALL, .classes = 3, .labels = json_pack("[sss]", "a", "b", "c")};
-    const char *right = "{\"label\":\"b\",\"prediction\":\"b\",\"base\":\"b\",\"target\":\"b\",\"exact\":true,"
-                        "\"margins\":{\"a\":0.5,\"c\":1e-9},\"certified\":true,\"radius\":\"all\",\"queries\":0}";
-    const struct { const char *field, *value, *words; } forged[] = {
-        {"margins", "{\"a\":0.5,\"c\":-1e-9}", "radius does not follow"}, {"margins", "{\"a\":0.5,\"c\":0.0}", "radius does not follow"},
-        {"margins", "{\"a\":0.5}", "not a record"},                       {"margins", "{\"a\":0.5,\"b\":1.0}", "not a record"},
-        {"margins", "{\"a\":0.5,\"c\":\"1\"}", "not a record"},         {"radius", "0", "radius does not follow"},
-        {"radius", "5", "radius does not follow"},                        {"certified", "false", "certified does not follow"},
-        {"target", "\"a\"", "not a record"},                              {"label", "\"a\"", "another class"},
-        {"prediction", "\"a\"", "not the model's answer"},                {"queries", "1", "no queries"},
-        {"exact", "false", "no queries"},                                 {"label", "\"x\"", "not a record"},
-    };
-    json_t *record = json_loads(right, 0, NULL);
-    assert_ok(sf_record_recheck(record, &config, "run", 2, &error));
-    for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++) {
-        json_t *copy = json_deep_copy(record);
-        json_object_set_new(copy, forged[i].field, json_loads(forged[i].value, JSON_DECODE_ANY, NULL));
-        assert_fails(sf_record_recheck(copy, &config, "run", 2, &error), SAFER_INPUT, forged[i].words);
-        json_decref(copy);
-    }
-    /* A model that answers otherwise than its bounds say it must. */
-    json_object_set_new(record, "base", json_string("a"));
-    json_object_set_new(record, "prediction", json_string("a"));
-    assert_fails(sf_record_recheck(record, &config, "run", 2, &error), SAFER_INPUT, "contradict");
-    json_decref(record);
-    json_decref(config.labels);
 }
 
 static void bad_options_are_named(void **unused)
@@ -842,15 +574,9 @@ int main(void)
         cmocka_unit_test(gradients_are_right),
         cmocka_unit_test(no_box_is_the_plain_network),
         cmocka_unit_test(trained_bounds_hold),
-        cmocka_unit_test(no_substitution_violates_a_bound),
-        cmocka_unit_test(samples_stay_within_bounds),
-        cmocka_unit_test(monotone_networks_have_tight_bounds),
-        cmocka_unit_test(rounding_goes_outward),
-        cmocka_unit_test(overflow_certifies_nothing),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(stopped_runs_go_on),
         cmocka_unit_test(it_learns),
-        cmocka_unit_test(records_follow_from_margins),
         cmocka_unit_test(bad_options_are_named),
         cmocka_unit_test(memory_may_run_out),
     };

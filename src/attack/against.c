@@ -4,15 +4,18 @@
  * searches the smoothed classifier within that radius, and its best text, whatever the votes of
  * the search were, is asked about afresh (smoothed.c). A violation is a text at which the class
  * does not win: by enumeration, or by a test at level 1e-6 for all that is tested of one
- * certificate.
+ * certificate. Bounds (certify's method ibp) speak of the model itself, which is then what is
+ * attacked: its answer settles everything.
  *
  * An exact certificate allows no violation. A sampled one is wrong with probability at most
  * delta, independently of the others, so the number of wrong ones among the N sampled texts of
- * the run (certified or not: what was certified is a selection) is at most Bin(N, delta). The
- * alarm is raised when as many violations as were found have a probability below 0.001. */
+ * the run (certified or not: what was certified is a selection) is at most Bin(N, delta). Equal
+ * texts share their draws and are wrong together: their violations count once. The alarm is
+ * raised when as many violations as were found have a probability below 0.001. */
 #include "attack/attack.h"
 
 #include "attack/records.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
@@ -33,6 +36,8 @@ typedef struct check {
     safer_attack_options options;
     safer_attacker **attackers; /* one a worker */
     safer_against_summary summary;
+    uint64_t *wrong; /* hashes of the texts whose sampled certificates are violated, each once */
+    size_t wrong_count, wrong_capacity;
 } check;
 
 static int class_named(const safer_model *model, const char *name)
@@ -74,7 +79,7 @@ static safer_status try_method(safer_attacker *a, safer_attack_method method, sa
     sf_search_again(s);
     a->victim->options.max_queries = most ? a->victim->queries + most : 0; /* each has its own */
     safer_status status = sf_attack_functions[method](s, error);
-    if (status != SAFER_OK || s->won || !s->has_best) return status;
+    if (status != SAFER_OK || s->won || !s->has_best || !s->cross_check) return status;
     status = sf_search_test(s, s->best, s->best_answer.rival, error);
     s->won = status == SAFER_OK && s->finding.beaten;
     return status;
@@ -84,17 +89,19 @@ static safer_status attack_claim(const safer_row *row, const claim *claimed, saf
 {
     sf_search *s = &a->search;
     safer_status status;
+    size_t limited = 0;
     json_t *margins = json_object();
     json_object_set_new(record, "margins", margins);
     a->options.radius = claimed->radius;
     a->victim->options.max_queries = 0;
-    s->cross_check = 1;
+    s->cross_check = a->options.smoothed;
     s->level = SAFER_VIOLATION_LEVEL;
     s->looks = LOOKS;
     SF_TRY(sf_victim_read(a->victim, row->text, row->text_length, error));
     SF_TRY(sf_search_begin(s, a->victim, &a->options, claimed->target, error));
     for (int m = 0; m < SAFER_ATTACKS && s->open_count && !s->won; m++) {
         SF_TRY(try_method(a, (safer_attack_method)m, error));
+        limited += (size_t)s->stopped;
         json_object_set_new(margins, safer_attack_name((safer_attack_method)m), s->has_best ? json_real(s->best_answer.margin) : json_null());
         if (!s->won) continue;
         json_t *violation = violation_json(a, (safer_attack_method)m, error);
@@ -105,6 +112,7 @@ static safer_status attack_claim(const safer_row *row, const claim *claimed, saf
     }
     json_object_set_new(record, "choices", json_integer((json_int_t)s->open_count));
     json_object_set_new(record, "flips", json_integer((json_int_t)s->flips));
+    json_object_set_new(record, "limited", json_integer((json_int_t)limited));
     json_object_set_new(record, "queries", json_integer((json_int_t)a->victim->queries));
     json_object_set_new(record, "checks", json_integer((json_int_t)a->victim->checks));
 done:
@@ -118,11 +126,11 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     const safer_row row = safer_data_row(c->data, index);
     const claim claimed = claim_of(c, index);
     safer_status status = SAFER_OK;
-    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:O?, s:n, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1, "id", row.id, "target",
+    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:O?, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1, "id", row.id, "target",
                           sf_label_json(c->model, claimed.target), "exact", claimed.exact, "radius",
                           claimed.radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)claimed.radius), "words",
                           json_object_get(c->run->records[index], "words"), "violation", "choices", 0,
-                          "flips", 0, "queries", 0, "checks", 0);
+                          "flips", 0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) return sf_fail_memory(error);
     if (claimed.radius > 0) {
         safer_attacker **a = &c->attackers[worker];
@@ -138,15 +146,41 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     return SAFER_OK;
 }
 
+/* Remembers the text of a violation, once. 0, or -1 when memory is out. */
+static int add_wrong(check *c, size_t index)
+{
+    const safer_row row = safer_data_row(c->data, index);
+    const uint64_t hash = sf_hash(row.text, row.text_length, 0);
+    for (size_t i = 0; i < c->wrong_count; i++)
+        if (c->wrong[i] == hash) return 0;
+    if (sf_grow(&c->wrong, &c->wrong_capacity, c->wrong_count + 1, sizeof *c->wrong)) return -1;
+    c->wrong[c->wrong_count++] = hash;
+    return 0;
+}
+
+/* Whether this is what the run claims: a model that answers at random may have been certified anew
+ * since an earlier attack. */
+static int is_same_claim(const json_t *record, const json_t *certified)
+{
+    static const char *const members[] = {"target", "exact", "radius"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (!json_equal(json_object_get(record, members[i]), json_object_get(certified, members[i]))) return 0;
+    return 1;
+}
+
 static safer_status count_record(void *context, const json_t *record, const char *name, size_t line, safer_error *error)
 {
-    safer_against_summary *s = &((check *)context)->summary;
+    check *c = context;
+    safer_against_summary *s = &c->summary;
     int exact = 0;
-    json_int_t choices = 0, flips = 0, queries = 0, checks = 0;
+    json_int_t row = 0, choices = 0, flips = 0, limited = 0, queries = 0, checks = 0;
     json_t *radius, *violation;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:b, s:o, s:o, s:I, s:I, s:I, s:I}", "exact", &exact, "radius", &radius, "violation",
-                    &violation, "choices", &choices, "flips", &flips, "queries", &queries, "checks", &checks) != 0)
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:I, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "row", &row, "exact", &exact, "radius", &radius,
+                    "violation", &violation, "choices", &choices, "flips", &flips, "limited", &limited, "queries", &queries, "checks",
+                    &checks) != 0)
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", name, line);
+    if (row < 1 || (size_t)row > c->run->count || !is_same_claim(record, c->run->records[row - 1]))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s has no such certificate", name, line, c->run->path);
     const int certified = json_is_string(radius) || json_integer_value(radius) > 0, broken = json_is_object(violation);
     s->texts++;
     s->sampled += !exact;
@@ -155,10 +189,12 @@ static safer_status count_record(void *context, const json_t *record, const char
     s->untouched += certified && choices == 0;
     s->violations += (size_t)broken;
     s->violations_exact += broken && exact;
+    s->limited += limited > 0;
     s->flips += (size_t)flips;
     s->queries += (uint64_t)queries;
     s->checks += (uint64_t)checks;
-    return sf_show_record(&((check *)context)->options, record, error);
+    if (broken && !exact && add_wrong(c, (size_t)row - 1)) return sf_fail_memory(error);
+    return sf_show_record(&c->options, record, error);
 }
 
 static void describe(void *context, char *stage, size_t size)
@@ -168,12 +204,12 @@ static void describe(void *context, char *stage, size_t size)
 }
 
 /* Whether delta explains what was found. */
-static void judge(safer_against_summary *s, double delta)
+static void judge(check *c, double delta)
 {
-    const size_t sampled = s->violations - s->violations_exact;
-    const double tail = sf_log_binomial_tail(sampled, s->sampled, delta);
+    safer_against_summary *s = &c->summary;
+    const double tail = sf_log_binomial_tail(c->wrong_count, s->sampled, delta);
     s->delta = delta;
-    s->p_value = sampled ? fmin(1, exp(tail + sf_log_tail_error(tail))) : 1;
+    s->p_value = c->wrong_count ? fmin(1, exp(tail + sf_log_tail_error(tail))) : 1;
     s->alarm = s->violations_exact > 0 || s->p_value < SAFER_AGAINST_LEVEL;
 }
 
@@ -195,15 +231,11 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = *options};
-    c.options.smoothed = 1;
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_TEXTFOOLER;
-    SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(sf_run_load(&run, against, error));
-    if (run.config.method == SAFER_IBP) { /* attack the model itself to test those */
-        status = sf_fail(error, SAFER_INVALID, "%s: a run by interval bounds certifies the model itself, not the smoothed classifier that is attacked here", against);
-        goto done;
-    }
+    c.options.smoothed = run.config.method != SAFER_IBP;
+    SF_TRY(sf_attack_check(&c.options, error));
     if (run.config.random) ((safer_model *)(uintptr_t)model)->random = 1;
     SF_TRY(sf_certify_probe(model, data, error));
     SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
@@ -216,12 +248,13 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     const sf_rows rows = {.count = run.count, .threads = threads, .config = config, .progress = &options->progress, .context = &c,
                           .work = check_row, .add = count_record, .describe = describe};
     SF_TRY(sf_rows_run(&rows, path, resume, &c.summary.resumed, error));
-    judge(&c.summary, run.config.delta);
+    judge(&c, run.config.delta);
     c.summary.seconds = sf_seconds() - start;
     *out = c.summary;
 done:
     for (int i = 0; c.attackers && i < threads; i++) safer_attacker_free(c.attackers[i]);
     free(c.attackers);
+    free(c.wrong);
     json_decref(config);
     sf_run_free(&run);
     return status;

@@ -25,6 +25,9 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     enum { MOST = 1 << 20 };
     if ((unsigned)o->method >= SAFER_ATTACKS) return sf_fail(error, SAFER_INVALID, "method: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX / 1024) return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 976562)", (unsigned long long)o->n);
+    if (o->smoothed && o->max_queries && o->max_queries < o->n) /* then not even the text itself could be asked about */
+        return sf_fail(error, SAFER_INVALID, "max_queries: %llu, but one vote may take n = %llu", (unsigned long long)o->max_queries,
+                       (unsigned long long)o->n);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
     if (o->population < 2 || o->population > MOST) return sf_fail(error, SAFER_INVALID, "population: %d (2 to 1048576)", o->population);
     if (o->iterations < 0 || o->iterations > MOST) return sf_fail(error, SAFER_INVALID, "iterations: %d (0 to 1048576)", o->iterations);

@@ -150,6 +150,7 @@ safer_status sf_search_harvest(sf_search *s, sf_pick pick, safer_error *error)
     s->flips++;
     if (!s->cross_check && answer.exact) {
         s->won = 1;
+        s->finding = (sf_finding){.beaten = 1, .exact = 1};
     } else if (s->confirmed < CONFIRMATIONS) {
         safer_status status = sf_search_test(s, row, answer.rival, error);
         if (status != SAFER_OK) return status;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "text/unicode.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ memory */
@@ -220,7 +221,11 @@ static safer_status flush_texts(sf_victim *v, size_t *waiting, safer_error *erro
     if (status != SAFER_OK) return status;
     for (size_t i = 0; i < count; i++) {
         v->memory.labels[v->waiting[i]] = v->labels[i];
-        memcpy(v->memory.scores + v->waiting[i] * classes, v->scores + i * classes, classes * sizeof *v->scores);
+        float *scores = v->memory.scores + v->waiting[i] * classes;
+        for (size_t c = 0; c < classes; c++) { /* logits that overflow leave no probability */
+            const float score = v->scores[i * classes + c];
+            scores[c] = isfinite(score) ? score : 0;
+        }
     }
     *waiting = 0;
     return SAFER_OK;

@@ -282,9 +282,24 @@ static safer_status sample_until_decided(safer_workspace *w, void *prepared, saf
     return status;
 }
 
-/* Every distinct draw once, with its weight. *asked gets how many; 0 when the weights do
- * not fit and the text must be sampled. */
-static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws, uint64_t *asked, const safer_certificate *c,
+/* The model's own answer, and in the same call that for the text's only draw, w->answers[0]: a
+ * model elsewhere would else be called twice for two texts. */
+static safer_status ask_with_draw(int *base, safer_workspace *w, const sf_span *text, safer_error *error)
+{
+    int answers[2] = {0};
+    memset(w->draws, 0, w->slots.slot_count * sizeof *w->draws);
+    sf_buffer_clear(&w->texts[0]);
+    if (sf_slots_render(&w->texts[0], &w->slots, w->lexicon, w->draws)) return sf_fail_memory(error);
+    const sf_span both[2] = {*text, {w->texts[0].bytes, w->texts[0].length}};
+    safer_status status = w->model->class->classify(w->model, both, 2, answers, NULL, w->scratch[0], error);
+    *base = answers[0];
+    w->answers[0] = answers[1];
+    return status;
+}
+
+/* Every distinct draw once, with its weight. `known`: the only draw has its answer already. *asked
+ * gets how many; 0 when the weights do not fit and the text must be sampled. */
+static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws, int known, uint64_t *asked, const safer_certificate *c,
                               safer_error *error)
 {
     size_t slots = w->slots.slot_count, filled = 0;
@@ -298,7 +313,7 @@ static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws
             rest /= choices;
         }
         if (++filled < w->options.batch && d + 1 < draws) continue;
-        safer_status status = ask(w, prepared, filled, error);
+        safer_status status = known ? SAFER_OK : ask(w, prepared, filled, error);
         if (status != SAFER_OK) return status;
         for (size_t i = 0; i < filled; i++) {
             sf_weight weight = 1;
@@ -436,7 +451,6 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
 
     c.visible = w->visible;
     if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &whole, 1, error));
-    SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
 
     /* The reported radii and the asked one, rising. */
     double q[SAFER_RADII + 1], q_asked = sf_q_at(w->overlaps, w->visible, o->radius);
@@ -454,7 +468,10 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
 
     uint64_t draws = enumerable(w), asked = 0;
     c.target = label >= 0 && !o->unlabelled ? label : SF_NO_LABEL; /* or the prediction, once there is one */
-    if (draws) SF_TRY(enumerate(w, prepared, draws, &asked, &c, error));
+    const int together = draws == 1 && !prepared;
+    if (together) SF_TRY(ask_with_draw(&c.base, w, &whole, error));
+    else SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
+    if (draws) SF_TRY(enumerate(w, prepared, draws, together, &asked, &c, error));
     c.exact = asked > 0;
     c.queries = asked;
     if (c.exact) {

@@ -128,9 +128,14 @@ void sf_run_free(sf_kept_run *run)
 
 safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, safer_error *error)
 {
+    static const struct { const char *member, *name; } parts[] = {
+        {"model", "model"}, {"lexicon", "lexicon"}, {"data", "data set, or to other rows of it"}, {"labels", "list of labels"}};
+    const char *other = "version or configuration";
     json_t *expected = sf_config_json(model, lexicon, data, &run->config.options);
     if (!expected) return sf_fail_memory(error);
     int same = json_equal(expected, run->config_json);
+    for (size_t i = sizeof parts / sizeof parts[0]; i-- > 0;)
+        if (!json_equal(json_object_get(expected, parts[i].member), json_object_get(run->config_json, parts[i].member))) other = parts[i].name;
     json_decref(expected);
-    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another model, lexicon or data set", run->path);
+    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another %s", run->path, other);
 }

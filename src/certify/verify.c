@@ -42,7 +42,7 @@ static safer_status replay_record(replay *r, size_t i, int worker, safer_error *
     if (!again) return sf_fail_memory(error);
     int same = json_equal(again, r->records[i]);
     json_decref(again);
-    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s, line %zu: the model's counts are different", r->path, i + 2);
+    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s, line %zu: the model gives another record", r->path, i + 2);
 }
 
 static void replay_records(void *context, size_t begin, size_t end, int worker)

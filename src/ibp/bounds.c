@@ -18,10 +18,11 @@
  *      would lose much. Here the real number
  *          (b_y - b_c) + sum of the least (w_y - w_c) * h over h in [low, high]
  *      is computed in double, and two errors are taken off: that of the program's logits,
- *      at most gamma(k, 2^-24) * A + k * 2^-148, where A bounds |b| + sum |w h| of both and k
+ *      at most gamma(k, 2^-24) * A + k * 2^-123, where A bounds |b| + sum |w h| of both and k
  *      the roundings that a term can meet (gamma(k, u) = k u / (1 - k u), Higham 2002,
- *      lemma 3.1; the last summand is for products that underflow), and that of this
- *      computation, at most gamma(k, 2^-53) * A. Both are tiny beside margins that matter.
+ *      lemma 3.1; the last summand is for results that underflow: 2k of them in each logit, even
+ *      if the process flushes denormal numbers to 0, as libraries built for speed make it do;
+ *      steps 1 to 3 do not mind), and that of this computation, at most gamma(k, 2^-53) * A. Both are tiny beside margins that matter.
  *
  * No operation here is fused (the build says -ffp-contract=off). */
 #include "ibp/ibp.h"
@@ -158,7 +159,7 @@ static double bound_margin(const sf_cnn_layout *l, const float *parameters, size
         size += (fabs((double)own[i]) + fabs((double)other[i])) * largest;
     }
     /* `size` itself was rounded, by less than a part in 2^30: so is the factor in front. */
-    double margin = sum - ((program + here) * size * (1 + 0x1p-30) + k * 0x1p-147);
+    double margin = sum - ((program + here) * size * (1 + 0x1p-30) + k * 0x1p-123);
     return size < 1e38 ? nextafter(margin, -DBL_MAX) : -DBL_MAX; /* beyond, or NaN: floats may overflow */
 }
 

@@ -36,7 +36,7 @@ typedef struct sf_cnn_shape {
 typedef struct sf_cnn_layout {
     sf_cnn_shape shape;
     struct {
-        char name[32];
+        char name[40];
         size_t rank, shape[3], count, offset;
     } tensors[SF_CNN_TENSORS];
     size_t tensor_count;
