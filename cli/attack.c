@@ -180,15 +180,14 @@ typedef struct request {
 static void check_request(request *r, const cli_verb *verb)
 {
     safer_attack_options *o = &r->options;
-    int method = 0;
+    int method = r->method ? cli_attack_method(r->method) : 0;
     if (!r->model.path) cli_misuse(verb, "--model MODEL is needed");
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
-    while (r->method && method < SAFER_ATTACKS && strcmp(r->method, safer_attack_name((safer_attack_method)method)) != 0) method++;
-    if (method == SAFER_ATTACKS) cli_misuse(verb, "--method %s: textfooler, genetic, pwws or random", r->method);
+    if (method < 0) cli_misuse(verb, "--method %s: textfooler, genetic, pwws or random", r->method);
     o->method = (safer_attack_method)method;
     if (r->radius) o->radius = cli_radius(r->radius, verb);
     if (o->seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
@@ -269,13 +268,9 @@ int cli_attack(int argc, char **argv)
         {NULL, CLI_HEADING, NULL, NULL, "Attack"},
         {"method", CLI_STRING, &r.method, "NAME", "textfooler, genetic, pwws or random (default textfooler)"},
         {"radius", CLI_STRING, &r.radius, "R", "words that may change: a number or all (default all)"},
-        {"max-queries", CLI_UINT, &o->max_queries, "N", "texts a search may ask the model about; smoothed: n or more (default: any number)"},
-        {"population", CLI_INT, &o->population, "N", "genetic: members (default 60)"},
-        {"iterations", CLI_INT, &o->iterations, "N", "genetic: generations (default 40)"},
-        {"tries", CLI_INT, &o->tries, "N", "random: new texts (default 100)"},
+        CLI_ATTACK_OPTIONS(*o),
         {"smoothed", CLI_FLAG, &o->smoothed, NULL, "attack the smoothed classifier, not the model itself"},
-        {"n", CLI_UINT, &o->n, "N", "smoothed: draws that vote on a new text (default 200)"},
-        {"alpha", CLI_REAL, &o->alpha, "A", "smoothed: level at which fresh draws must bear a success out (default 0.001)"},
+        CLI_VOTE_OPTIONS(*o),
         {"seed", CLI_UINT, &o->seed, "N", "of the random choices and draws (default 1)"},
         {"batch", CLI_UINT, &r.batch, "N", "texts asked at once (default 256); results do not depend on it"},
         {NULL, CLI_HEADING, NULL, NULL, "Results"},

@@ -24,10 +24,12 @@ enum cli_exit {
 typedef enum cli_kind {
     CLI_FLAG,   /* int *: set to 1 */
     CLI_STRING, /* const char ** */
-    CLI_LIST,   /* cli_list *: may be given several times */
+    CLI_PATH,   /* const char **: a file or folder that is read */
+    CLI_LIST,   /* cli_list *: such paths; may be given several times */
     CLI_INT,    /* int *: not negative */
     CLI_UINT,   /* uint64_t * */
     CLI_REAL,   /* double * */
+    CLI_VALUE,  /* json_t **, borrowed: any value; in configurations only */
     CLI_HEADING /* a line in the help, nothing else */
 } cli_kind;
 
@@ -70,11 +72,12 @@ const cli_common *cli_settings(void);
 /* ---------------------------------------------------------------- messages */
 
 /* "safer: message" on stderr, one line whatever it quotes. cli_say is for notes, which
- * --quiet silences; cli_fail returns the exit code that the status means; cli_misuse
+ * --quiet silences; cli_fail returns the exit code that the status means, as cli_code does; cli_misuse
  * also says which help to read (of the program itself when the verb is NULL). */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(const safer_error *error);
+int cli_code(safer_status status);
 _Noreturn void cli_misuse(const cli_verb *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Call last: CLI_SYSTEM, with a message, when what was printed on stdout did not
@@ -104,6 +107,14 @@ const char *cli_cut(double x, int decimals);
 /* part/whole in per cent, two decimals, cut. Static, 8 at a time. */
 const char *cli_percent(size_t part, size_t whole);
 
+/* Fills in an error of this program's own and returns its status. */
+safer_status cli_error(safer_error *error, safer_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Writes a file whole or not at all. */
+safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error);
+
+safer_status cli_make_folder(const char *path, safer_error *error); /* one that is there is fine */
+
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);
 
@@ -119,7 +130,7 @@ typedef struct cli_data {
 cli_data cli_data_default(void);
 
 #define CLI_DATA_OPTIONS(d)                                                                                        \
-    {"data", CLI_STRING, &(d).path, "DATA", "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed"},  \
+    {"data", CLI_PATH, &(d).path, "DATA", "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed"},  \
     {"format", CLI_STRING, &(d).options.format, "NAME", "tsv, csv, jsonl, fasttext or folder (default: told by the file)"}, \
     {"sample", CLI_STRING, &(d).options.sample, "HOW", "every:N of each class, or random:N"},                      \
     {"limit", CLI_UINT, &(d).limit, "N", "only the first N texts"},                                                \
@@ -141,7 +152,7 @@ typedef struct cli_model_flags {
 cli_model_flags cli_model_default(void);
 
 #define CLI_MODEL_OPTIONS(m)                                                                                       \
-    {"model", CLI_STRING, &(m).path, "MODEL", "a model file, a HuggingFace folder, exec:COMMAND or an http address"}, \
+    {"model", CLI_PATH, &(m).path, "MODEL", "a model file, a HuggingFace folder, exec:COMMAND or an http address"}, \
     {"precision", CLI_STRING, &(m).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (default bf16)"}
 
 #define CLI_REMOTE_OPTIONS(m)                                                                                      \
@@ -160,8 +171,12 @@ cli_model_flags cli_model_default(void);
     {"name", CLI_STRING, &(m).remote.name, "NAME", "kserve: the input's name; openai: the model's"},               \
     {"token-env", CLI_STRING, &(m).remote.token, "VAR", "http: the environment variable with a bearer token"}
 
-/* Opens it, with the data's labels when none are given (data may be NULL); or exits. */
+/* Opens it, with the data's labels when none are given (data may be NULL); cli_model_open or
+ * exits. */
+safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_data *data, safer_error *error);
 safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safer_data *data);
+
+int cli_is_remote(const char *path); /* exec:COMMAND or an http address */
 
 /* What a remote model was asked, for --json (NULL: it is none) and as a line. */
 json_t *cli_traffic_json(const safer_model *model);
@@ -177,14 +192,17 @@ typedef struct cli_certify_flags {
 cli_certify_flags cli_certify_default(void);
 
 #define CLI_CERTIFY_OPTIONS(c)                                                                                     \
+    CLI_TEST_OPTIONS(c),                                                                                           \
+    {"radius", CLI_STRING, &(c).radius, "R", "words the attacker may change: a number or all (default all)"},      \
+    {"seed", CLI_UINT, &(c).options.seed, "N", "of the random draws (default 1)"},                                 \
+    {"batch", CLI_UINT, &(c).batch, "N", "draws asked at once (default 256); results do not depend on it"}
+
+#define CLI_TEST_OPTIONS(c)                                                                                        \
     {"method", CLI_STRING, &(c).method, "NAME", "adaptive, binomial, hoeffding or ibp (default adaptive)"},        \
     {"n", CLI_UINT, &(c).options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},            \
     {"n0", CLI_UINT, &(c).options.n0, "N", "separate samples that choose the prediction (default 100)"},           \
     {"delta", CLI_REAL, &(c).options.delta, "D", "error probability of a certificate (default 0.01)"},             \
-    {"alpha", CLI_REAL, &(c).options.alpha, "A", "level at which a prediction must be clear (default 0.001)"},     \
-    {"radius", CLI_STRING, &(c).radius, "R", "words the attacker may change: a number or all (default all)"},      \
-    {"seed", CLI_UINT, &(c).options.seed, "N", "of the random draws (default 1)"},                                 \
-    {"batch", CLI_UINT, &(c).batch, "N", "draws asked at once (default 256); results do not depend on it"}
+    {"alpha", CLI_REAL, &(c).options.alpha, "A", "level at which a prediction must be clear (default 0.001)"}
 
 /* How models are trained; CLI_TRAIN_OPTIONS goes into a verb's table. */
 #define CLI_TRAIN_OPTIONS(o) \
@@ -203,7 +221,7 @@ cli_certify_flags cli_certify_default(void);
     {"pool", CLI_STRING, &(o).pool, "HOW", "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)"}, \
     {"precision", CLI_STRING, &(o).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (bf16)"}, \
     {NULL, CLI_HEADING, NULL, NULL, "bow and cnn"}, \
-    {"vectors", CLI_STRING, &(o).vectors, "FILE", "pretrained word vectors to start from"}, \
+    {"vectors", CLI_PATH, &(o).vectors, "FILE", "pretrained word vectors to start from"}, \
     {"dim", CLI_INT, &(o).dim, "D", "length of learned word vectors (default 100)"}, \
     {"widths", CLI_STRING, &(o).widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default 3)"}, \
     {"filters", CLI_INT, &(o).filters, "N", "cnn: filters of each width (default 100)"}, \
@@ -215,12 +233,88 @@ cli_certify_flags cli_certify_default(void);
     {"characters", CLI_INT, &(o).characters, "N", "read of a text (default 1014)"}, \
     {"size", CLI_STRING, &(o).size, "SIZE", "small or large (default small)"}, \
     {NULL, CLI_HEADING, NULL, NULL, "bert"}, \
-    {"encoder", CLI_STRING, &(o).encoder, "MODEL", "what to start from: a converted encoder, a HuggingFace directory, a trained model"}, \
+    {"encoder", CLI_PATH, &(o).encoder, "MODEL", "what to start from: a converted encoder, a HuggingFace directory, a trained model"}, \
     {"train-layers", CLI_STRING, &(o).train_layers, "N|all", "train so many layers from the top (default 0: the head alone)"}, \
     {"tokens", CLI_INT, &(o).tokens, "N", "word pieces read of a text (default: what the encoder takes, at most 512)"}
 
-/* "all" or a number of words from 1; or says what is wrong and exits. */
+/* Training by interval bounds. */
+#define CLI_DEFENSE_OPTIONS(o) \
+    {NULL, CLI_HEADING, NULL, NULL, "bow and cnn, trained by interval bounds"}, \
+    {"defense", CLI_STRING, &(o).defense, "NAME", "ibp-jia or ibp-huang: 60 epochs, clip 0.25; exact: bow without a hidden layer, 12 epochs, rate 2"}, \
+    {"kappa", CLI_REAL, &(o).kappa, "K", "weight of the worst case in the loss, in the end (default 0.8; exact 1)"}, \
+    {"ramp", CLI_INT, &(o).ramp, "N", "epochs in which it and the intervals grow (default: two thirds of all; exact 0)"}, \
+    {"train-vectors", CLI_FLAG, &(o).train_vectors, NULL, "train the pretrained word vectors too"}, \
+    {"triplet", CLI_REAL, &(o).triplet, "W", "weight of a loss that pulls synonyms together (default 0)"}, \
+    {"margin", CLI_REAL, &(o).margin, "A", "how far apart that wants other words (default 10)"}
+
+/* How texts are searched; CLI_ATTACK_OPTIONS goes into a verb's table. */
+#define CLI_ATTACK_OPTIONS(o) \
+    {"max-queries", CLI_UINT, &(o).max_queries, "N", "texts a search may ask the model about; smoothed: n or more (default: any number)"}, \
+    {"population", CLI_INT, &(o).population, "N", "genetic: members (default 60)"}, \
+    {"iterations", CLI_INT, &(o).iterations, "N", "genetic: generations (default 40)"}, \
+    {"tries", CLI_INT, &(o).tries, "N", "random: new texts (default 100)"}
+
+#define CLI_VOTE_OPTIONS(o) \
+    {"n", CLI_UINT, &(o).n, "N", "smoothed: draws that vote on a new text (default 200)"}, \
+    {"alpha", CLI_REAL, &(o).alpha, "A", "smoothed: level at which fresh draws must bear a success out (default 0.001)"}
+
+/* How lexicons are made: by `lexicon build`, or by `lexicon import`. */
+typedef struct cli_lexicon_flags {
+    cli_list vocab_from, synonyms, antonyms;
+    const char *metric;
+    uint64_t min_count; /* UINT64_MAX, or as asked */
+    int counterfit;     /* -1, or as asked */
+    safer_lexicon_options options;
+} cli_lexicon_flags;
+
+cli_lexicon_flags cli_lexicon_default(void);
+
+#define CLI_BUILD_OPTIONS(a) \
+    {NULL, CLI_HEADING, NULL, NULL, "Words"}, \
+    {"vectors", CLI_PATH, &(a).options.vectors, "FILE", "word vectors: GloVe text or word2vec binary"}, \
+    {"vocab", CLI_PATH, &(a).options.vocab, "FILE", "use only the words of this list, one a line"}, \
+    {"vocab-from", CLI_LIST, &(a).vocab_from, "DATA", "keep only words seen in this data (repeatable)"}, \
+    {"min-count", CLI_UINT, &(a).min_count, "N", "... at least N times (default 2)"}, \
+    {"repair", CLI_FLAG, &(a).options.repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "Vectors"}, \
+    {"synonyms", CLI_LIST, &(a).synonyms, "FILE", "pairs to pull together (repeatable)"}, \
+    {"antonyms", CLI_LIST, &(a).antonyms, "FILE", "pairs to push apart (repeatable)"}, \
+    {"counterfit", CLI_INT, &(a).counterfit, "STEPS", "steps of counter-fitting with those pairs (default 20)"}, \
+    {"all-but-the-top", CLI_INT, &(a).options.all_but_the_top, "D", "common directions to remove (default 8)"}, \
+    {"simlex", CLI_PATH, &(a).options.simlex, "FILE", "report the rank correlation with SimLex-999"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "Synonyms"}, \
+    {"threshold", CLI_REAL, &(a).options.threshold, "T", "similarity that makes synonyms (default 0.8)"}, \
+    {"metric", CLI_STRING, &(a).metric, "NAME", "cosine, or dot without rescaling (default cosine)"}, \
+    {"exclude", CLI_PATH, &(a).options.exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"}, \
+    {"protect", CLI_PATH, &(a).options.protect, "FILE", "words that are never substituted"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "Smoothing"}
+
+#define CLI_IMPORT_OPTIONS(a) \
+    {NULL, CLI_HEADING, NULL, NULL, "Words and synonyms"}, \
+    {"table", CLI_PATH, &(a).options.table, "FILE", "the synonyms, JSON or text"}, \
+    {"wordnet", CLI_PATH, &(a).options.wordnet, "DIR", "the folder with data.noun, data.verb, data.adj, data.adv"}, \
+    {"directed", CLI_FLAG, &(a).options.directed, NULL, "one-way synonyms stay one-way"}, \
+    {"vocab", CLI_PATH, &(a).options.vocab, "FILE", "use only the words of this list, one a line"}, \
+    {"vocab-from", CLI_LIST, &(a).vocab_from, "DATA", "keep only words seen in this data (repeatable)"}, \
+    {"min-count", CLI_UINT, &(a).min_count, "N", "... at least N times (default 2)"}, \
+    {"repair", CLI_FLAG, &(a).options.repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"}, \
+    {"exclude", CLI_PATH, &(a).options.exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"}, \
+    {"protect", CLI_PATH, &(a).options.protect, "FILE", "words that are never substituted"}, \
+    {NULL, CLI_HEADING, NULL, NULL, "Smoothing"}, \
+    {"vectors", CLI_PATH, &(a).options.vectors, "FILE", "rank neighbours by these vectors (default: by graph distance)"}
+
+/* Turns the flags into options, or says what is wrong with them. */
+safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error);
+
+/* "all" or a number of words from 1; cli_radius_of gives 0 for anything else, cli_radius
+ * says what is wrong and exits. */
+size_t cli_radius_of(const char *text);
 size_t cli_radius(const char *text, const cli_verb *verb);
+
+/* By its name; -1 when there is none of that name. */
+const char *cli_method_name(safer_method method); /* NULL beyond */
+int cli_method(const char *name);
+int cli_attack_method(const char *name);
 
 /* Turns the flags into options, or says what is wrong and exits. */
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);
@@ -243,7 +337,9 @@ int cli_verify(int argc, char **argv);
 int cli_attack(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_sample(int argc, char **argv);
+int cli_serve(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
+int cli_compare(int argc, char **argv);
 int cli_model(int argc, char **argv);
 int cli_lexicon(int argc, char **argv);
 int cli_lexicon_build(int argc, char **argv);

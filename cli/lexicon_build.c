@@ -96,19 +96,32 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
 
 /* ---------------------------------------------------------------- the verbs */
 
-typedef struct arguments {
-    cli_list vocab_from, synonyms, antonyms;
-    const char *metric, *output;
-    uint64_t min_count; /* NOT_GIVEN, or as asked */
-    int counterfit;     /* -1, or as asked */
-    safer_lexicon_options options;
-} arguments;
-
-#define NOT_GIVEN UINT64_MAX
-
-static arguments arguments_default(void)
+cli_lexicon_flags cli_lexicon_default(void)
 {
-    return (arguments){.min_count = NOT_GIVEN, .counterfit = -1, .options = safer_lexicon_options_default()};
+    return (cli_lexicon_flags){.min_count = UINT64_MAX, .counterfit = -1, .options = safer_lexicon_options_default()};
+}
+
+safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
+{
+    safer_lexicon_options *o = &a->options;
+    if (a->metric && strcmp(a->metric, "dot") == 0) o->metric = SAFER_DOT;
+    else if (a->metric && strcmp(a->metric, "cosine") != 0) return cli_error(error, SAFER_INVALID, "--metric %s: cosine or dot", a->metric);
+    if (a->min_count != UINT64_MAX && !a->vocab_from.count)
+        return cli_error(error, SAFER_INVALID, "--min-count counts words in --vocab-from DATA, which is missing");
+    if (o->repair && !a->vocab_from.count) return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
+    if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
+        return cli_error(error, SAFER_INVALID, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
+    if (a->min_count != UINT64_MAX) o->min_count = a->min_count;
+    if (a->counterfit >= 0) o->counterfit = a->counterfit;
+    o->vocab_from = a->vocab_from.items;
+    o->vocab_from_count = a->vocab_from.count;
+    o->synonyms = a->synonyms.items;
+    o->synonyms_count = a->synonyms.count;
+    o->antonyms = a->antonyms.items;
+    o->antonyms_count = a->antonyms.count;
+    o->threads = cli_settings()->threads;
+    o->progress = *cli_progress();
+    return SAFER_OK;
 }
 
 /* An output that cannot be written is better known before the work than after. */
@@ -126,41 +139,26 @@ static int check_output(const char *path)
     return -1;
 }
 
-static int run(const cli_verb *verb, arguments *a, int import)
+static int run(const cli_verb *verb, cli_lexicon_flags *a, const char *output, int import)
 {
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     safer_lexicon_report report;
     safer_lexicon_options *o = &a->options;
-    if (!a->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
-    if (a->metric && strcmp(a->metric, "dot") == 0) o->metric = SAFER_DOT;
-    else if (a->metric && strcmp(a->metric, "cosine") != 0) cli_misuse(verb, "--metric %s: cosine or dot", a->metric);
-    if (a->min_count != NOT_GIVEN && !a->vocab_from.count) cli_misuse(verb, "--min-count counts words in --vocab-from DATA, which is missing");
-    if (o->repair && !a->vocab_from.count) cli_misuse(verb, "--repair is about --vocab-from DATA, which is missing");
-    if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
-        cli_misuse(verb, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
-    if (a->min_count != NOT_GIVEN) o->min_count = a->min_count;
-    if (a->counterfit >= 0) o->counterfit = a->counterfit;
-    if (check_output(a->output)) return CLI_SYSTEM;
-    o->vocab_from = a->vocab_from.items;
-    o->vocab_from_count = a->vocab_from.count;
-    o->synonyms = a->synonyms.items;
-    o->synonyms_count = a->synonyms.count;
-    o->antonyms = a->antonyms.items;
-    o->antonyms_count = a->antonyms.count;
-    o->threads = cli_settings()->threads;
-    o->progress = *cli_progress();
+    if (!output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
+    if (cli_lexicon_finish(a, &error) != SAFER_OK) cli_misuse(verb, "%s", error.message);
+    if (check_output(output)) return CLI_SYSTEM;
 
     safer_status status = import ? safer_lexicon_import(&lexicon, o, &report, &error)
                                  : safer_lexicon_build(&lexicon, o, &report, &error);
-    if (status == SAFER_OK) status = safer_lexicon_save(lexicon, a->output, &error);
+    if (status == SAFER_OK) status = safer_lexicon_save(lexicon, output, &error);
     int code = CLI_DONE;
     if (status != SAFER_OK) {
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
-        if (cli_settings()->json) cli_print_json(report_json(lexicon, &report, a->output));
-        else print_report(lexicon, &report, a->output);
+        if (cli_settings()->json) cli_print_json(report_json(lexicon, &report, output));
+        else print_report(lexicon, &report, output);
     }
     safer_lexicon_free(lexicon);
     free(a->vocab_from.items);
@@ -180,34 +178,18 @@ int cli_lexicon_build(int argc, char **argv)
         "  safer lexicon build --vectors vectors.txt --synonyms ppdb.txt --antonyms wordnet.txt \\\n"
         "      --vocab-from train.tsv --vocab-from test.tsv --kernel topk:250 -o imdb.lex\n",
         0, 0};
-    arguments a = arguments_default();
+    const char *output = NULL;
+    cli_lexicon_flags a = cli_lexicon_default();
     safer_lexicon_options *o = &a.options;
     const cli_option options[] = {
-        {NULL, CLI_HEADING, NULL, NULL, "Words"},
-        {"vectors", CLI_STRING, &o->vectors, "FILE", "word vectors: GloVe text or word2vec binary"},
-        {"vocab", CLI_STRING, &o->vocab, "FILE", "use only the words of this list, one a line"},
-        {"vocab-from", CLI_LIST, &a.vocab_from, "DATA", "keep only words seen in this data (repeatable)"},
-        {"min-count", CLI_UINT, &a.min_count, "N", "... at least N times (default 2)"},
-        {"repair", CLI_FLAG, &o->repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"},
-        {NULL, CLI_HEADING, NULL, NULL, "Vectors"},
-        {"synonyms", CLI_LIST, &a.synonyms, "FILE", "pairs to pull together (repeatable)"},
-        {"antonyms", CLI_LIST, &a.antonyms, "FILE", "pairs to push apart (repeatable)"},
-        {"counterfit", CLI_INT, &a.counterfit, "STEPS", "steps of counter-fitting with those pairs (default 20)"},
-        {"all-but-the-top", CLI_INT, &o->all_but_the_top, "D", "common directions to remove (default 8)"},
-        {"simlex", CLI_STRING, &o->simlex, "FILE", "report the rank correlation with SimLex-999"},
-        {NULL, CLI_HEADING, NULL, NULL, "Synonyms"},
-        {"threshold", CLI_REAL, &o->threshold, "T", "similarity that makes synonyms (default 0.8)"},
-        {"metric", CLI_STRING, &a.metric, "NAME", "cosine, or dot without rescaling (default cosine)"},
-        {"exclude", CLI_STRING, &o->exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"},
-        {"protect", CLI_STRING, &o->protect, "FILE", "words that are never substituted"},
-        {NULL, CLI_HEADING, NULL, NULL, "Smoothing"},
+        CLI_BUILD_OPTIONS(a),
         {"kernel", CLI_STRING, &o->kernel, "NAME", "topk:K, component or representative (default topk:100)"},
-        {"output", CLI_STRING, &a.output, "FILE", "where to write the lexicon (also -o FILE)"},
+        {"output", CLI_STRING, &output, "FILE", "where to write the lexicon (also -o FILE)"},
         {0},
     };
     cli_parse(argc, argv, &verb, options);
     if (!o->vectors) cli_misuse(&verb, "--vectors FILE is needed");
-    return run(&verb, &a, 0);
+    return run(&verb, &a, output, 0);
 }
 
 int cli_lexicon_import(int argc, char **argv)
@@ -220,26 +202,16 @@ int cli_lexicon_import(int argc, char **argv)
         "  safer lexicon import --table synonyms.json --vocab-from train.tsv --kernel component -o words.lex\n"
         "  safer lexicon import --wordnet /usr/share/wordnet --vocab-from train.tsv -o wordnet.lex\n",
         0, 0};
-    arguments a = arguments_default();
+    const char *output = NULL;
+    cli_lexicon_flags a = cli_lexicon_default();
     safer_lexicon_options *o = &a.options;
     const cli_option options[] = {
-        {NULL, CLI_HEADING, NULL, NULL, "Words and synonyms"},
-        {"table", CLI_STRING, &o->table, "FILE", "the synonyms, JSON or text"},
-        {"wordnet", CLI_STRING, &o->wordnet, "DIR", "the folder with data.noun, data.verb, data.adj, data.adv"},
-        {"directed", CLI_FLAG, &o->directed, NULL, "one-way synonyms stay one-way"},
-        {"vocab", CLI_STRING, &o->vocab, "FILE", "use only the words of this list, one a line"},
-        {"vocab-from", CLI_LIST, &a.vocab_from, "DATA", "keep only words seen in this data (repeatable)"},
-        {"min-count", CLI_UINT, &a.min_count, "N", "... at least N times (default 2)"},
-        {"repair", CLI_FLAG, &o->repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"},
-        {"exclude", CLI_STRING, &o->exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"},
-        {"protect", CLI_STRING, &o->protect, "FILE", "words that are never substituted"},
-        {NULL, CLI_HEADING, NULL, NULL, "Smoothing"},
-        {"vectors", CLI_STRING, &o->vectors, "FILE", "rank neighbours by these vectors (default: by graph distance)"},
+        CLI_IMPORT_OPTIONS(a),
         {"kernel", CLI_STRING, &o->kernel, "NAME", "topk:K, component or representative (default topk:100)"},
-        {"output", CLI_STRING, &a.output, "FILE", "where to write the lexicon (also -o FILE)"},
+        {"output", CLI_STRING, &output, "FILE", "where to write the lexicon (also -o FILE)"},
         {0},
     };
     cli_parse(argc, argv, &verb, options);
     if (!o->table == !o->wordnet) cli_misuse(&verb, "--table FILE or --wordnet DIR is needed, not both");
-    return run(&verb, &a, 1);
+    return run(&verb, &a, output, 1);
 }

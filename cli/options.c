@@ -97,6 +97,7 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
 {
     switch (o->kind) {
     case CLI_STRING:
+    case CLI_PATH:
         *(const char **)o->target = text;
         break;
     case CLI_LIST: {
@@ -129,6 +130,7 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
         break;
     }
     case CLI_FLAG:
+    case CLI_VALUE:
     case CLI_HEADING:
         break;
     }

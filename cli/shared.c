@@ -9,13 +9,13 @@
 
 cli_model_flags cli_model_default(void) { return (cli_model_flags){.remote = safer_remote_options_default()}; }
 
-/* "neg,pos" in pieces; they stay for as long as the program runs. */
-static void split_labels(safer_remote_options *o, const char *list)
+/* "neg,pos" in pieces, which live in *copy. */
+static void split_labels(safer_remote_options *o, const char *list, char **copy)
 {
-    char *copy = strdup(list);
     const char **names = calloc(strlen(list) + 1, sizeof *names);
-    if (!copy || !names) abort();
-    for (char *name = copy; name; o->label_count++) {
+    *copy = strdup(list);
+    if (!*copy || !names) abort();
+    for (char *name = *copy; name; o->label_count++) {
         char *comma = strchr(name, ',');
         if (comma) *comma++ = '\0';
         names[o->label_count] = name;
@@ -34,30 +34,46 @@ static void take_labels(safer_remote_options *o, const safer_data *data)
     o->label_count = count;
 }
 
-static int is_remote(const char *path)
+int cli_is_remote(const char *path)
 {
     return strncmp(path, "exec:", 5) == 0 || strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0;
+}
+
+safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_data *data, safer_error *error)
+{
+    safer_model *model = NULL;
+    safer_remote_options *o = &m->remote;
+    if (!cli_is_remote(m->path)) {
+        safer_status status = safer_model_open(&model, m->path, error);
+        if (status == SAFER_OK && m->precision) status = safer_model_set_precision(model, m->precision, error);
+        if (status == SAFER_OK) *out = model;
+        else safer_model_free(model);
+        return status;
+    }
+    if (m->precision) return cli_error(error, SAFER_INVALID, "--precision is for model files");
+    if (m->cache && strcmp(m->cache, "on") != 0 && strcmp(m->cache, "off") != 0)
+        return cli_error(error, SAFER_INVALID, "--cache %s: on or off", m->cache);
+    if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
+    o->batch = (size_t)m->request_texts;
+    o->label_count = 0;
+    char *copy = NULL;
+    if (m->labels) split_labels(o, m->labels, &copy);
+    else if (data) take_labels(o, data);
+    else return cli_error(error, SAFER_INVALID, "--labels LIST is needed: the names of the model's classes, as neg,pos");
+    const safer_status status = safer_model_connect(out, m->path, o, error); /* which copies the names */
+    free((void *)(uintptr_t)o->labels);
+    free(copy);
+    o->labels = NULL;
+    return status;
 }
 
 safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safer_data *data)
 {
     safer_error error = {0};
     safer_model *model = NULL;
-    safer_remote_options *o = &m->remote;
-    if (!is_remote(m->path)) {
-        if (safer_model_open(&model, m->path, &error) != SAFER_OK ||
-            (m->precision && safer_model_set_precision(model, m->precision, &error) != SAFER_OK))
-            exit(cli_fail(&error));
-        return model;
-    }
-    if (m->precision) cli_misuse(verb, "--precision is for model files");
-    if (m->cache && strcmp(m->cache, "on") != 0 && strcmp(m->cache, "off") != 0) cli_misuse(verb, "--cache %s: on or off", m->cache);
-    if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
-    o->batch = (size_t)m->request_texts;
-    if (m->labels) split_labels(o, m->labels);
-    else if (data) take_labels(o, data);
-    else cli_misuse(verb, "--labels LIST is needed: the names of the model's classes, as neg,pos");
-    if (safer_model_connect(&model, m->path, o, &error) != SAFER_OK) exit(cli_fail(&error));
+    safer_status status = cli_model_try(&model, m, data, &error);
+    if (status == SAFER_INVALID && strncmp(error.message, "--", 2) == 0) cli_misuse(verb, "%s", error.message);
+    if (status != SAFER_OK) exit(cli_fail(&error));
     return model;
 }
 
@@ -109,23 +125,47 @@ cli_certify_flags cli_certify_default(void)
     return (cli_certify_flags){.method = "adaptive", .radius = "all", .batch = options.batch, .options = options};
 }
 
-size_t cli_radius(const char *text, const cli_verb *verb)
+size_t cli_radius_of(const char *text)
 {
     char *end;
     if (strcmp(text, "all") == 0) return SAFER_ALL;
     unsigned long radius = strtoul(text, &end, 10);
-    if (*end || text[0] < '0' || text[0] > '9' || radius < 1) cli_misuse(verb, "--radius %s: a number of words from 1, or all", text);
+    return *end || text[0] < '0' || text[0] > '9' ? 0 : radius;
+}
+
+size_t cli_radius(const char *text, const cli_verb *verb)
+{
+    size_t radius = cli_radius_of(text);
+    if (radius < 1) cli_misuse(verb, "--radius %s: a number of words from 1, or all", text);
     return radius;
+}
+
+const char *cli_method_name(safer_method method)
+{
+    static const char *const names[] = {[SAFER_ADAPTIVE] = "adaptive", [SAFER_BINOMIAL] = "binomial", [SAFER_HOEFFDING] = "hoeffding", [SAFER_IBP] = "ibp"};
+    return (size_t)method < sizeof names / sizeof *names ? names[method] : NULL;
+}
+
+int cli_method(const char *name)
+{
+    for (int i = 0; cli_method_name((safer_method)i); i++)
+        if (strcmp(name, cli_method_name((safer_method)i)) == 0) return i;
+    return -1;
+}
+
+int cli_attack_method(const char *name)
+{
+    for (int i = 0; i < SAFER_ATTACKS; i++)
+        if (strcmp(name, safer_attack_name((safer_attack_method)i)) == 0) return i;
+    return -1;
 }
 
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
 {
     safer_certify_options *o = &c->options;
-    if (strcmp(c->method, "adaptive") == 0) o->method = SAFER_ADAPTIVE;
-    else if (strcmp(c->method, "binomial") == 0) o->method = SAFER_BINOMIAL;
-    else if (strcmp(c->method, "hoeffding") == 0) o->method = SAFER_HOEFFDING;
-    else if (strcmp(c->method, "ibp") == 0) o->method = SAFER_IBP;
-    else cli_misuse(verb, "--method %s: adaptive, binomial, hoeffding or ibp", c->method);
+    int method = cli_method(c->method);
+    if (method < 0) cli_misuse(verb, "--method %s: adaptive, binomial, hoeffding or ibp", c->method);
+    o->method = (safer_method)method;
     o->radius = cli_radius(c->radius, verb);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
     if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);

@@ -2,10 +2,8 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_KERNELS = 32 };
@@ -79,10 +77,7 @@ static safer_status run_kernel(row *r, sweep *s, safer_error *error)
     if (status == SAFER_OK) status = safer_model_open(&model, path, error);
     if (status == SAFER_OK && strcmp(s->training.precision, "f32") == 0) status = safer_model_set_precision(model, "f32", error);
     if (status == SAFER_OK && !is_ours(model, lexicon, &s->training)) {
-        *error = (safer_error){.status = SAFER_INPUT};
-        snprintf(error->message, sizeof error->message,
-                 "%.800s was made with another architecture, lexicon or seed; choose another folder", path);
-        status = SAFER_INPUT;
+        status = cli_error(error, SAFER_INPUT, "%.800s was made with another architecture, lexicon or seed; choose another folder", path);
     }
     if (status == SAFER_OK) {
         cli_say("%s: certifying", r->kernel);
@@ -181,10 +176,8 @@ int cli_sweep(int argc, char **argv)
         memcpy(rows[count++].kernel, p, length);
         p += length + (p[length] == ',');
     }
-    if (mkdir(s.folder, 0777) != 0 && errno != EEXIST) {
-        cli_complain("cannot make the folder %s: %s", s.folder, strerror(errno));
-        return CLI_SYSTEM;
-    }
+    safer_error error = {0};
+    if (cli_make_folder(s.folder, &error) != SAFER_OK) return cli_fail(&error);
     s.lexicon = cli_lexicon_open(lexicon_path);
     s.train = cli_data_load(&d, o->seed);
     cli_data more = cli_data_default();
@@ -200,7 +193,6 @@ int cli_sweep(int argc, char **argv)
     o->train = s.train;
     o->dev = s.dev;
 
-    safer_error error = {0};
     int code = CLI_DONE;
     size_t best = 0;
     for (size_t i = 0; i < count && code == CLI_DONE; i++) {

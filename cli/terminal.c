@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,10 +58,19 @@ int cli_finish(int code)
     return CLI_SYSTEM;
 }
 
-int cli_fail(const safer_error *error)
+safer_status cli_error(safer_error *error, safer_status status, const char *format, ...)
 {
-    cli_complain("%s", error->message);
-    switch (error->status) {
+    va_list arguments;
+    va_start(arguments, format);
+    error->status = status;
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+int cli_code(safer_status status)
+{
+    switch (status) {
     case SAFER_OK: return CLI_DONE;
     case SAFER_INVALID: return CLI_USAGE;
     case SAFER_INPUT: return CLI_INPUT;
@@ -70,6 +80,12 @@ int cli_fail(const safer_error *error)
     case SAFER_MEMORY: return CLI_SYSTEM;
     }
     return CLI_SYSTEM;
+}
+
+int cli_fail(const safer_error *error)
+{
+    cli_complain("%s", error->message);
+    return cli_code(error->status);
 }
 
 /* --------------------------------------------------------------- progress */
@@ -209,4 +225,29 @@ void cli_print_json(json_t *value)
     puts(text);
     free(text);
     json_decref(value);
+}
+
+/* ------------------------------------------------------------------ files */
+
+safer_status cli_make_folder(const char *path, safer_error *error)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return SAFER_OK;
+    return cli_error(error, SAFER_SYSTEM, "cannot make the folder %s: %s", path, strerror(errno));
+}
+
+safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error)
+{
+    char part[4096];
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part) return cli_error(error, SAFER_SYSTEM, "%.800s: too long a name", path);
+    FILE *file = fopen(part, "we");
+    int bad = !file || fwrite(bytes, 1, length, file) != length || fflush(file) != 0 || fsync(fileno(file)) != 0;
+    int reason = errno;
+    if (file && fclose(file) != 0 && !bad) {
+        bad = 1;
+        reason = errno;
+    }
+    if (!bad && rename(part, path) == 0) return SAFER_OK;
+    if (!bad) reason = errno;
+    if (file) unlink(part);
+    return cli_error(error, SAFER_SYSTEM, "cannot write %s: %s", path, strerror(reason));
 }

@@ -2,7 +2,7 @@
  *
  * This is the whole public interface of libsafer. It reads in the order in which
  * data flows: errors, data sets, lexicons, models, training, certification, attacks,
- * reports. Rules that hold throughout:
+ * comparisons, reports, serving. Rules that hold throughout:
  *
  *   - A fallible function returns a safer_status; results come back through
  *     pointers, which are written only on SAFER_OK. The last parameter is an
@@ -112,6 +112,13 @@ SAFER_API safer_row safer_data_row(const safer_data *data, size_t index);
 /* Label names, in ascending order: numbers by value first, then words by bytes. */
 SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
+
+/* Ids, labels and texts as one number, as records name the data they are about. */
+SAFER_API uint64_t safer_data_hash(const safer_data *data);
+
+/* The bytes of a file, of all that is in a folder, or of the archive of ARCHIVE:MEMBER with
+ * the member's name, as one number: whether an input is still what it was. */
+SAFER_API safer_status safer_path_hash(uint64_t *out, const char *path, safer_error *error);
 
 /* ----------------------------------------------------------------- lexicon */
 
@@ -687,6 +694,35 @@ SAFER_API safer_status safer_attack_against(safer_against_summary *out, const ch
                                             const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                                             const safer_attack_options *options, safer_error *error);
 
+/* -------------------------------------------------------------- comparisons */
+
+/* A finished run of safer_certify or safer_attack, read back: its totals, and of every text
+ * whether it held. That is: certified, at the asked radius, for its own label; or answered
+ * rightly before and after the attack. Seals and order of the records are checked, and the
+ * decisions of certificates. */
+typedef struct safer_run safer_run;
+SAFER_API safer_status safer_run_read(safer_run **out, const char *path, safer_error *error);
+SAFER_API void safer_run_free(safer_run *run);
+
+/* The totals, with `seconds` 0; NULL for a run of the other kind. */
+SAFER_API const safer_summary *safer_run_certified(const safer_run *run);
+SAFER_API const safer_attack_summary *safer_run_attacked(const safer_run *run);
+
+SAFER_API size_t safer_run_size(const safer_run *run); /* texts */
+SAFER_API int safer_run_held(const safer_run *run, size_t row);
+
+/* Two runs on the same texts, text by text. */
+typedef struct safer_comparison {
+    size_t first, second;  /* numbers of the runs */
+    size_t both, only_first, only_second, neither; /* texts that held */
+    double p_value;  /* McNemar's exact test: two-sided, binomial on the texts that held in one run only; rounded up */
+    double adjusted; /* the same after Holm, for all pairs compared at once */
+} safer_comparison;
+
+/* Compares every two of `count` runs: out gets count (count - 1) / 2 of them, (0,1), (0,2),
+ * ..., (1,2), .... The runs must be of one kind, one radius and one data set. */
+SAFER_API safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, size_t count, safer_error *error);
+
 /* ------------------------------------------------------------------ reports */
 
 typedef struct safer_report_options {
@@ -711,6 +747,44 @@ SAFER_API safer_report_options safer_report_options_default(void);
  * `summaries`, when not NULL, gets one of every run. */
 SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs, size_t run_count,
                                     const safer_report_options *options, safer_error *error);
+
+/* ------------------------------------------------------------------ serving */
+
+/* An HTTP server that predicts and certifies; docs/serve.md is its contract. */
+typedef struct safer_server safer_server;
+
+typedef struct safer_serve_options {
+    safer_certify_options certify; /* threads: texts worked on at a time. Of no meaning: seed (unless fixed_seed),
+                                    * unlabelled, family_wise, progress */
+    int fixed_seed;      /* use certify.seed, and tell clients; else the seed is drawn from the system's entropy, and kept secret */
+    const char *host;    /* an address to bind to; "127.0.0.1" */
+    uint16_t port;       /* 0: any free one; 8080 */
+    const char *token;   /* what a client must send as bearer token, at least 16 visible ASCII characters; NULL: none is needed */
+    int without_token;   /* allows an address that is not loopback without a token */
+    size_t max_body, max_text; /* bytes; 1048576 and 100000 */
+    size_t max_texts;    /* of a request; 64 */
+    size_t queue;        /* texts that wait, at most; 1024 */
+    size_t connections;  /* open at a time; 1024 */
+    double deadline;     /* seconds until a request must be answered; 30 */
+    double patience;     /* seconds in which a request must have come in whole, and an answer be taken away; 20 */
+    int log_texts;       /* the log holds the texts too */
+    void (*log)(void *context, const char *line); /* takes a line of JSON about every request, from a thread of the server; may be NULL */
+    void *log_context;
+} safer_serve_options;
+
+SAFER_API safer_serve_options safer_serve_options_default(void);
+
+/* Serves from now on, by threads of its own. Model and lexicon must outlive it. */
+SAFER_API safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
+                                          const safer_serve_options *options, safer_error *error);
+
+/* "http://127.0.0.1:8080", and the port in it. */
+SAFER_API const char *safer_server_url(const safer_server *server);
+SAFER_API uint16_t safer_server_port(const safer_server *server);
+
+/* Takes no more connections, answers what was asked on those it has, and ends. Takes no longer
+ * than deadline and patience together. NULL is fine. */
+SAFER_API void safer_server_stop(safer_server *server);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,8 @@
 
 #include "safer.h"
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
 /* From now on the n-th allocation of the library (0: the next) fails, once. Returns to
  * normal with a negative n. */
 void fail_allocation(long n);

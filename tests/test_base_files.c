@@ -17,8 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static void check_contents(const sf_file *file, const void *bytes, size_t length)
 {
     assert_int_equal(file->length, length);

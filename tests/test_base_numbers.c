@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 __extension__ typedef unsigned __int128 wide;
 
 static uint64_t random_state = 88172645463325252u;

@@ -11,6 +11,7 @@
 #include "stats/binomial.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -484,6 +485,48 @@ static void test_batches_are_shared(void **state)
     safer_lexicon_free(l);
 }
 
+static atomic_size_t calls;
+
+static safer_status counting_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
+                                      safer_error *e)
+{
+    atomic_fetch_add(&calls, 1);
+    return hash_classify(model, texts, count, labels, scores, scratch, e);
+}
+
+/* A text with one draw alone costs one call, for itself and for the draw. */
+static void test_one_call(void **state)
+{
+    (void)state;
+    const sf_model_class counting = {.arch = "hash", .classify = counting_classify};
+    safer_lexicon *l = make_lexicon(8, "representative", 0, 0);
+    hash_model m = make_model(3, 3, 300);
+    size_t different = 0;
+    m.base.class = &counting;
+    for (uint32_t i = 0; i < 200; i++) {
+        safer_workspace *workspace = NULL;
+        safer_certificate c;
+        safer_certify_options o = safer_certify_options_default();
+        char text[32];
+        double shares[5];
+        uint32_t words[4];
+        const size_t length = i % 5;
+        for (uint32_t k = 0; k < length; k++) words[k] = below(i, k, WORDS);
+        const size_t n = write_text(text, words, length);
+        o.batch = 1 + i % 2;
+        atomic_store(&calls, 0);
+        assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, n, -1, &o, &error));
+        assert_true(atomic_load(&calls) == 1 && c.exact && c.queries == 1);
+        assert_int_equal(c.base, hash_answer(&m, text, n));
+        exact_shares(shares, l, &m, words, length);
+        assert_true(shares[c.prediction] == 1);
+        different += c.base != c.prediction;
+        safer_workspace_free(workspace);
+    }
+    assert_true(different > 20);
+    safer_lexicon_free(l);
+}
+
 /* Any edited number, bound or decision is refused: also when the editor knows how to put
  * the check right, wherever the decision does not follow. */
 static void test_verify_refuses_edits(void **state)
@@ -662,7 +705,8 @@ int main(void)
         cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_bound_is_attained), cmocka_unit_test(test_sampler),
         cmocka_unit_test(test_rendering),         cmocka_unit_test(test_run),
-        cmocka_unit_test(test_batches_are_shared), cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_batches_are_shared), cmocka_unit_test(test_one_call),
+        cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

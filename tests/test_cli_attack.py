@@ -16,9 +16,9 @@ import sys
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import UNMET, must, read_run, without_times  # noqa: E402
 from test_cli import DONE, INPUT, USAGE, Case, lexicon, run, write  # noqa: E402
 
-UNMET = 1
 METHODS = ("textfooler", "genetic", "pwws", "random")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BASE = ("--model", "plain.model", "--lexicon", "k.lex", "--data", "demo/test.tsv")
@@ -36,12 +36,6 @@ for line in sys.stdin:
 """
 
 
-def must(*arguments):
-    result = run(*arguments)
-    if result.code != DONE:
-        sys.exit(f"cannot make the common files: safer {' '.join(map(str, arguments))}: {result}")
-
-
 def make_files():
     build = pathlib.Path(test_cli.program).parent
     subprocess.run([build / "demo-reviews", test_cli.temporary / "demo", "--train", "500", "--dev", "80", "--test", "60"],
@@ -54,16 +48,6 @@ def make_files():
         must("certify", "--model", f"{name}.model", "--lexicon", f"{name}.lex", "--data", "demo/test.tsv", "-o", f"{name}.jsonl")
     must("train", "--arch", "ngram", *common, "-o", "plain.model")
     write("model.py", PROGRAM)
-
-
-def read_run(name):
-    lines = [json.loads(line) for line in (test_cli.temporary / name).read_text().splitlines()]
-    return lines[0], lines[1:]
-
-
-def without_times(name):
-    return [{key: value for key, value in line.items() if key not in ("seconds", "check")}
-            for lines in read_run(name) for line in (lines if isinstance(lines, list) else [lines])]
 
 
 ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\t": "\t", "\\r": "\r"}

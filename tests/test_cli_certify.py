@@ -21,9 +21,9 @@ import time
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import UNMET, must, read_run, without_times  # noqa: E402
 from test_cli import DONE, INPUT, INTERRUPTED, SYSTEM, USAGE, Case, Result, exists, run, write  # noqa: E402
 
-UNMET = 1
 VERBS = ("train", "certify", "predict", "verify", "sweep")
 METHODS = ("adaptive", "binomial", "hoeffding")
 RADII = ("1", "2", "5", "10", "20", "all")
@@ -31,12 +31,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WITH_K = ("--model", "k.model", "--lexicon", "k.lex")
 WITH_C = ("--model", "c.model", "--lexicon", "c.lex")
 WITH_3 = ("--model", "3.model", "--lexicon", "3.lex")
-
-
-def must(*arguments):
-    result = run(*arguments)
-    if result.code != DONE:
-        sys.exit(f"cannot make the common files: safer {' '.join(map(str, arguments))}: {result}")
 
 
 def make_files():
@@ -71,17 +65,6 @@ def feed(content, *arguments):
     done = subprocess.run([test_cli.program, *map(str, arguments)], input=content, capture_output=True, timeout=300,
                           cwd=test_cli.temporary, env={**os.environ, "LC_ALL": "C.UTF-8"})
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace"))
-
-
-def read_run(name):
-    """The configuration and the records of a run."""
-    lines = [json.loads(line) for line in (test_cli.temporary / name).read_text().splitlines()]
-    return lines[0], lines[1:]
-
-
-def without_times(name):
-    config, records = read_run(name)
-    return [config, *({key: value for key, value in record.items() if key != "seconds"} for record in records)]
 
 
 def accuracy(records, condition):

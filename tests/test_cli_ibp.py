@@ -15,6 +15,7 @@ import time
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import must, read_run  # noqa: E402
 from test_cli import DONE, INPUT, USAGE, Case, exists, run, write  # noqa: E402
 
 SYNONYMS = {"good": ["great", "fine"], "bad": ["awful", "poor"], "film": ["movie"], "plot": ["story", "unheard"]}
@@ -36,12 +37,6 @@ def make_rows(name, count, start):
     write(name, "".join(lines))
 
 
-def must(*arguments):
-    result = run(*arguments)
-    if result.code != DONE:
-        sys.exit(f"cannot make the common files: safer {' '.join(map(str, arguments))}: {result}")
-
-
 def make_files():
     make_rows("train.tsv", 300, 0)
     make_rows("test.tsv", 60, 1000)
@@ -50,11 +45,6 @@ def make_files():
     for defense, arch in KINDS:
         must("train", "--defense", defense, "--arch", arch, "--data", "train.tsv", "--lexicon", "s.lex", *SMALL,
              "-o", f"{defense}-{arch}.model")
-
-
-def records(name):
-    lines = [json.loads(line) for line in (test_cli.temporary / name).read_text().splitlines()]
-    return lines[0], lines[1:]
 
 
 def sets():
@@ -88,7 +78,7 @@ class Bounds(Case):
             os.unlink(test_cli.temporary / "ask.jsonl")
         self.assertEqual(run("certify", "--method", "ibp", "--model", model, "--lexicon", "s.lex", "--data", "ask.tsv",
                              "-o", "ask.jsonl").code, DONE)
-        return [record["base"] for record in records("ask.jsonl")[1]]
+        return [record["base"] for record in read_run("ask.jsonl")[1]]
 
     def test_attacked(self):
         """attack --against attacks the model itself, and finds nothing"""
@@ -97,7 +87,7 @@ class Bounds(Case):
         done = run("attack", "--against", "bounds.jsonl", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv", "--json")
         self.assertEqual(done.code, DONE, done.err)
         found = json.loads(done.out)
-        certified = [r for r in records("bounds.jsonl")[1] if r["certified"]]
+        certified = [r for r in read_run("bounds.jsonl")[1] if r["certified"]]
         self.assertEqual((found["certified"], found["exact"], found["sampled"], found["violations"], found["limited"]),
                          (len(certified), len(certified), 0, 0, 0))
         self.assertGreater(found["queries"], len(certified))
@@ -117,7 +107,7 @@ class Bounds(Case):
             done = self.certify(model, f"{model}.jsonl", "--json")
             self.assertEqual(done.code, DONE, done)
             summary = json.loads(done.out)
-            config, found = records(f"{model}.jsonl")
+            config, found = read_run(f"{model}.jsonl")
             self.assertEqual((config["method"], config["model"]["arch"]), ("ibp", arch))
             self.assertFalse({"n", "n0", "delta", "alpha", "seed"} & set(config))
             self.assertEqual(summary["queries"], 0)

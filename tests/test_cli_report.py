@@ -18,18 +18,13 @@ import xml.etree.ElementTree as ET
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import must  # noqa: E402
 from test_cli import DONE, INPUT, SYSTEM, USAGE, Case, exists, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RADII = ("1", "2", "5", "10", "20", "all")
 PLOTS = ("radius", "accuracy", "queries", "products")
 VOID = {"meta", "br", "img", "input", "link"}
-
-
-def must(*arguments):
-    result = run(*arguments)
-    if result.code != DONE:
-        sys.exit(f"cannot make the common files: safer {' '.join(map(str, arguments))}: {result}")
 
 
 def make_files():

@@ -52,7 +52,6 @@ static inline void check_file(const char *path, const safer_data_options *option
     safer_data_free(data);
 }
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define ROWS(...) (const expected[]){__VA_ARGS__}, COUNT(((const expected[]){__VA_ARGS__}))
 #define LABELS(...) (const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__}))
 

@@ -5,7 +5,8 @@ Blocks marked ```console in README.md and docs/*.md are run, one temporary folde
 document: lines that begin with "$ " are commands (a backslash at the end continues on the
 next line), the lines below are what they print, stdout and stderr together. A line "..."
 stands for any number of lines. Commands must end with exit status 0. The folder holds
-demo/train.tsv, demo/dev.tsv, demo/test.tsv and demo/synonyms.tsv; safer is in the PATH.
+demo/train.tsv, demo/dev.tsv, demo/test.tsv and demo/synonyms.tsv, and compare.json of
+examples/; safer is in the PATH.
 Blocks marked ```sh are shown, not run; ```c must compile; ```python are run in the same
 folder, each on its own, unless a package that they import is not installed, or a first
 line "# needs ..." names what is not there.
@@ -165,6 +166,7 @@ class Pages(unittest.TestCase):
     def run_page(self, path):
         folder = pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary))
         shutil.copytree(demo, folder / "demo")
+        shutil.copy(ROOT / "examples/compare.json", folder)
         build = str(pathlib.Path(test_cli.program).parent)
         environment = {**os.environ, "PATH": build + os.pathsep + os.environ["PATH"], "LC_ALL": "C.UTF-8"}
         found = commands(path)
@@ -273,6 +275,10 @@ class Pages(unittest.TestCase):
         tables = [{name for line in table.splitlines() for name in re.findall("`([a-z_0-9]+)`", line.split("|")[1])}
                   for table in re.findall(r"^\| member \| \|\n((?:\|.*\n)+)", page, re.M)]
         self.assertEqual(tables, [set(test_cli.json.loads(done.out)), set(config), members])
+
+    def test_compare(self):
+        """docs/compare.md shows the configuration of examples/"""
+        self.assertIn(f"```\n{(ROOT / 'examples/compare.json').read_text()}```\n", (ROOT / "docs/compare.md").read_text())
 
     def test_code(self):
         """C examples compile without warnings"""

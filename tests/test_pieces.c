@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static safer_error error;
 
 static uint64_t state = 7;

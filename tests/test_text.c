@@ -11,8 +11,6 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static uint64_t random_state = 88172645463325252u;
 static unsigned random_below(unsigned bound) /* xorshift64*; has nothing to do with base/rng */
 {

@@ -16,8 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static safer_error error;
 
 static const sf_wordpiece_options uncased = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};

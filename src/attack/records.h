@@ -15,6 +15,10 @@ json_t *sf_label_json(const safer_model *model, int label);
 /* [{"word": from 1, "byte": where it begins in the text attacked, "from": ..., "to": ...}, ...] */
 json_t *sf_changes_json(const safer_change *changes, size_t count);
 
+/* Adds the record of an attack to the totals of its run. */
+safer_status sf_attack_summary_add(safer_attack_summary *summary, const json_t *record, const char *name, size_t line,
+                                   safer_error *error);
+
 /* Hands a record to whoever asked to see them. */
 safer_status sf_show_record(const safer_attack_options *options, const json_t *record, safer_error *error);
 

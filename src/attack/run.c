@@ -25,7 +25,7 @@ json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon,
     json_t *config = json_pack("{s:s, s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:b, s:I, s:o, s:I, s:i, s:i, s:i, s:f, s:I}",
                                "safer", SAFER_VERSION, "kind", "attack", "format", FORMAT, "model", "arch", model->class->arch, "hash",
                                hex(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash", hex(sf_lexicon_hash(lexicon)), "kernel",
-                               lexicon->kernel_name, "data", "hash", hex(sf_data_hash(data)), "texts", (json_int_t)safer_data_size(data),
+                               lexicon->kernel_name, "data", "hash", hex(safer_data_hash(data)), "texts", (json_int_t)safer_data_size(data),
                                "labels", labels, "smoothed", o->smoothed != 0, "n", (json_int_t)o->n, "radius", radius_json(o->radius),
                                "max_queries", (json_int_t)o->max_queries, "population", o->population, "iterations", o->iterations, "tries",
                                o->tries, "alpha", o->alpha, "seed", (json_int_t)o->seed);
@@ -63,7 +63,7 @@ static json_t *record_json(const safer_attack_result *r, size_t row, const safer
                      (json_int_t)r->queries, "checks", (json_int_t)r->checks);
 }
 
-static safer_status summary_add(safer_attack_summary *s, const json_t *record, const char *name, size_t line, safer_error *error)
+safer_status sf_attack_summary_add(safer_attack_summary *s, const json_t *record, const char *name, size_t line, safer_error *error)
 {
     const char *outcome = "";
     json_t *reason = NULL;
@@ -124,7 +124,7 @@ safer_status sf_show_record(const safer_attack_options *options, const json_t *r
 static safer_status count_record(void *context, const json_t *record, const char *name, size_t line, safer_error *error)
 {
     run *r = context;
-    safer_status status = summary_add(&r->summary, record, name, line, error);
+    safer_status status = sf_attack_summary_add(&r->summary, record, name, line, error);
     return status == SAFER_OK ? sf_show_record(r->options, record, error) : status;
 }
 

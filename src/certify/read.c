@@ -5,12 +5,47 @@
 
 #include <string.h>
 
+safer_status sf_lines_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context, safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    json_t *object = NULL;
+    uint64_t seed = 0, check = 0; /* records are sealed with the seal of the configuration */
+    size_t line = 0;
+    SF_TRY(sf_file_read(&file, path, error));
+    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
+        const char *newline = memchr(p, '\n', (size_t)(end - p));
+        const size_t length = newline ? (size_t)(newline - p) : 0;
+        json_error_t where;
+        line++;
+        if (!newline) {
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the %s", path, line, what);
+            goto done;
+        }
+        object = json_loadb(p, length, JSON_REJECT_DUPLICATES | flags, &where);
+        if (!object) {
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, where.text);
+            goto done;
+        }
+        SF_TRY(sf_record_unseal(object, p, length, seed, &check, path, line, error));
+        if (line == 1) seed = check;
+        SF_TRY(visit(context, object, check, line, error));
+        json_decref(object);
+        object = NULL;
+        p = newline + 1;
+    }
+    if (line == 0) status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
+done:
+    json_decref(object);
+    sf_file_free(&file);
+    return status;
+}
+
 typedef struct reading {
     const char *path;
     const sf_run_visit *visit;
     json_t *config_json; /* the first line; the configuration's labels live in it */
     sf_config config;
-    size_t line;
     safer_summary summary;
 } reading;
 
@@ -25,54 +60,27 @@ done:
     return status;
 }
 
-static safer_status read_record(reading *r, json_t *object, safer_error *error)
+static safer_status read_line(void *context, json_t *object, uint64_t check, size_t line, safer_error *error)
 {
+    reading *r = context;
     safer_status status;
-    SF_TRY(sf_record_in_place(object, r->path, r->line, error));
-    SF_TRY(sf_record_recheck(object, &r->config, r->path, r->line, error));
-    SF_TRY(sf_summary_add(&r->summary, object, r->path, r->line, error));
-    if (r->visit->record) status = r->visit->record(r->visit->context, object, r->line, error);
+    if (line == 1) return read_config(r, object, check, error);
+    SF_TRY(sf_record_in_place(object, r->path, line, error));
+    SF_TRY(sf_record_recheck(object, &r->config, r->path, line, error));
+    SF_TRY(sf_summary_add(&r->summary, object, r->path, line, error));
+    if (r->visit->record) status = r->visit->record(r->visit->context, object, line, error);
 done:
-    return status;
-}
-
-static safer_status read_line(reading *r, const char *bytes, size_t length, safer_error *error)
-{
-    safer_status status;
-    json_error_t where;
-    uint64_t check;
-    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &where);
-    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", r->path, r->line, where.text);
-    SF_TRY(sf_record_unseal(object, bytes, length, r->line == 1 ? 0 : r->config.check, &check, r->path, r->line, error));
-    status = r->line == 1 ? read_config(r, object, check, error) : read_record(r, object, error);
-done:
-    json_decref(object);
     return status;
 }
 
 safer_status sf_run_read(safer_summary *out, const char *path, const sf_run_visit *visit, safer_error *error)
 {
-    safer_status status;
-    sf_file file = {0};
     reading r = {.path = path, .visit = visit};
-    SF_TRY(sf_file_read(&file, path, error));
-    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        r.line++;
-        if (!newline) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the run", path, r.line);
-            goto done;
-        }
-        SF_TRY(read_line(&r, p, (size_t)(newline - p), error));
-        p = newline + 1;
-    }
-    if (r.line == 0) status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
-    else if (r.summary.texts != r.config.texts)
+    safer_status status = sf_lines_read(path, "run", 0, read_line, &r, error);
+    if (status == SAFER_OK && r.summary.texts != r.config.texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts, r.config.texts);
-    else *out = r.summary;
-done:
+    if (status == SAFER_OK) *out = r.summary;
     json_decref(r.config_json);
-    sf_file_free(&file);
     return status;
 }
 

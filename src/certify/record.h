@@ -12,6 +12,12 @@
 
 #include <jansson.h>
 
+/* "adaptive", ... */
+const char *sf_method_name(safer_method method);
+
+/* A number, or "all". */
+json_t *sf_radius_json(size_t radius);
+
 /* The configuration of a run: everything that its records depend on. NULL without memory. */
 json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                        const safer_certify_options *options);
@@ -56,6 +62,12 @@ safer_status sf_record_recheck(const json_t *record, const sf_config *config, co
 safer_status sf_summary_add(safer_summary *summary, const json_t *record, const char *name, size_t line,
                             safer_error *error);
 
+/* Reads all lines of a file of records (`what` it is: a "run", an "attack"), checks their seals
+ * and hands over each, without "seconds" and "check"; the first is the configuration. `flags`
+ * are jansson's. */
+typedef safer_status (*sf_line_visit)(void *context, json_t *object, uint64_t check, size_t line, safer_error *error);
+safer_status sf_lines_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context, safer_error *error);
+
 /* Reads a finished run and checks it on the way: every seal and decision, and that no record
  * is missing, repeated or out of place. `config` is called once, then `record` for every
  * text in order; what they want to keep they copy, or take a reference to. Either may be
@@ -85,8 +97,5 @@ void sf_run_free(sf_kept_run *run); /* an all-zero run is fine */
 /* Whether the run was made with this model, lexicon and data. */
 safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                             safer_error *error);
-
-/* The content of a data set as one number. */
-uint64_t sf_data_hash(const safer_data *data);
 
 #endif

@@ -1,6 +1,7 @@
 /* The data set as an object: rows, labels and their order. */
 #include "data/data.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -115,4 +116,19 @@ done:
     free(sorted);
     free(position);
     return status;
+}
+
+uint64_t safer_data_hash(const safer_data *data)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < safer_data_size(data); i++) {
+        safer_row row = safer_data_row(data, i);
+        hash = sf_hash(row.id, strlen(row.id), hash);
+        if (row.label >= 0) {
+            const char *label = safer_data_label(data, (size_t)row.label);
+            hash = sf_hash(label, strlen(label), hash ^ 1);
+        }
+        hash = sf_hash(row.text, row.text_length, hash ^ 2);
+    }
+    return hash;
 }

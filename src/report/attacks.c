@@ -13,8 +13,6 @@ typedef struct reading {
     size_t run_count;
     const safer_data *data;
     size_t count; /* texts in the page */
-    size_t line;
-    uint64_t seed; /* of the records' seals */
     sf_word_reader words;
     sf_writer json;
 } reading;
@@ -32,7 +30,7 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
     size_t found = 0;
     if (!kind || strcmp(kind, "attack") != 0 || !method)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of an attack", r->path);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)sf_data_hash(r->data));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)safer_data_hash(r->data));
     if (strcmp(hash, hash_in(config, "data")) != 0)
         return sf_fail(error, SAFER_INPUT, "%s attacked another data set, sample or limit", r->path);
     sf_put(&r->json, "{\"name\":");
@@ -61,17 +59,17 @@ static int put_change(reading *r, safer_row row, const json_t *change, const cha
     return 0;
 }
 
-static safer_status read_record(reading *r, const json_t *record, safer_error *error)
+static safer_status read_record(reading *r, const json_t *record, size_t line, safer_error *error)
 {
     static const char *const outcomes[] = {"failed", "succeeded", "skipped"};
     const char *outcome = json_string_value(json_object_get(record, "outcome")), *after = json_string_value(json_object_get(record, "after"));
     json_t *changes = json_object_get(record, "changes"), *change;
-    size_t at, which = 0, row = r->line - 2;
-    safer_status status = sf_record_in_place(record, r->path, r->line, error);
+    size_t at, which = 0, row = line - 2;
+    safer_status status = sf_record_in_place(record, r->path, line, error);
     if (status != SAFER_OK) return status;
     while (which < 3 && outcome && strcmp(outcome, outcomes[which]) != 0) which++;
     if (!outcome || which == 3 || row >= safer_data_size(r->data))
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not the record of an attack", r->path, r->line);
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not the record of an attack", r->path, line);
     if (row >= r->count) return SAFER_OK;
     sf_putf(&r->json, "%s[%zu,%zu,", row ? "," : "", row, which);
     if (after) sf_put_json_short(&r->json, after, 40);
@@ -81,55 +79,30 @@ static safer_status read_record(reading *r, const json_t *record, safer_error *e
     json_array_foreach(changes, at, change) {
         if (which != 1) break; /* a search that failed has changed nothing */
         if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
-            return r->json.failed ? sf_fail_memory(error) : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, r->line);
+            return r->json.failed ? sf_fail_memory(error) : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, line);
     }
     sf_put(&r->json, "]]");
     return SAFER_OK;
 }
 
-static safer_status read_line(reading *r, const char *bytes, size_t length, safer_error *error)
+static safer_status read_line(void *context, json_t *object, uint64_t check, size_t line, safer_error *error)
 {
-    safer_status status;
-    json_error_t where;
-    uint64_t check;
-    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
-    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", r->path, r->line, where.text);
-    SF_TRY(sf_record_unseal(object, bytes, length, r->line == 1 ? 0 : r->seed, &check, r->path, r->line, error));
-    if (r->line == 1) r->seed = check;
-    status = r->line == 1 ? read_config(r, object, error) : read_record(r, object, error);
-done:
-    json_decref(object);
-    return status;
+    (void)check;
+    return line == 1 ? read_config(context, object, error) : read_record(context, object, line, error);
 }
 
 safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, const sf_run *runs, size_t run_count,
                               const safer_data *data, size_t count, safer_error *error)
 {
     safer_status status;
-    sf_file file = {0};
     reading r = {.path = path, .runs = runs, .run_count = run_count, .data = data, .count = count};
-    SF_TRY(sf_file_read(&file, path, error));
-    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        r.line++;
-        if (!newline) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the attack", path, r.line);
-            goto done;
-        }
-        SF_TRY(read_line(&r, p, (size_t)(newline - p), error));
-        p = newline + 1;
-    }
-    if (r.line == 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
-        goto done;
-    }
+    SF_TRY(sf_lines_read(path, "attack", JSON_ALLOW_NUL, read_line, &r, error));
     sf_put(&r.json, "]}");
     sf_putf(out, "<script type=\"text/plain\" id=\"attacks-%zu\">", number);
     sf_put_packed(out, r.json.out.bytes, r.json.out.length);
     sf_put(out, "</script>\n");
     if (r.json.failed) out->failed = 1;
 done:
-    sf_file_free(&file);
     sf_writer_free(&r.json);
     sf_word_reader_free(&r.words);
     return status;

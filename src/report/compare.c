@@ -1,0 +1,157 @@
+/* Finished runs, text by text, and how two of them differ.
+ *
+ * Two systems on the same texts are not independent, so their accuracies are not compared as
+ * such. McNemar's test looks only at texts on which they disagree: were both equally good, each
+ * of these would be won by either with probability one half. Its exact form is the two-sided
+ * binomial test (no correction for continuity and no mid-p). With many pairs some p-values are
+ * small by chance: after Holm (1979) the chance of any false claim among all is bounded. */
+#include "attack/records.h"
+#include "base/memory.h"
+#include "certify/record.h"
+#include "stats/binomial.h"
+
+#include <math.h>
+#include <string.h>
+
+struct safer_run {
+    const char *path; /* while it is read */
+    int is_attack;
+    json_t *json;     /* the configuration */
+    sf_config config; /* of certificates */
+    safer_summary certified;
+    safer_attack_summary attacked;
+    unsigned char *held; /* (count) */
+    size_t count, capacity;
+};
+
+/* ------------------------------------------------------------------ reading */
+
+static safer_status read_config(safer_run *run, json_t *config, safer_error *error)
+{
+    const char *kind = json_string_value(json_object_get(config, "kind"));
+    run->json = json_incref(config);
+    run->is_attack = kind && strcmp(kind, "attack") == 0;
+    if (kind && !run->is_attack) return sf_fail(error, SAFER_INPUT, "%s, line 1: neither a run of certificates nor an attack", run->path);
+    return run->is_attack ? SAFER_OK : sf_config_read(&run->config, config, run->path, error);
+}
+
+static safer_status read_certificate(safer_run *run, const json_t *record, size_t line, int *held, safer_error *error)
+{
+    safer_status status;
+    SF_TRY(sf_record_recheck(record, &run->config, run->path, line, error));
+    SF_TRY(sf_summary_add(&run->certified, record, run->path, line, error));
+    *held = json_is_true(json_object_get(record, "certified")) && json_equal(json_object_get(record, "target"), json_object_get(record, "label"));
+done:
+    return status;
+}
+
+static safer_status read_attack(safer_run *run, const json_t *record, size_t line, int *held, safer_error *error)
+{
+    const char *outcome = json_string_value(json_object_get(record, "outcome"));
+    *held = outcome && strcmp(outcome, "failed") == 0;
+    return sf_attack_summary_add(&run->attacked, record, run->path, line, error);
+}
+
+static safer_status read_line(void *context, json_t *object, uint64_t check, size_t line, safer_error *error)
+{
+    safer_run *run = context;
+    int held = 0;
+    safer_status status;
+    (void)check;
+    if (line == 1) return read_config(run, object, error);
+    SF_TRY(sf_record_in_place(object, run->path, line, error));
+    SF_TRY(run->is_attack ? read_attack(run, object, line, &held, error) : read_certificate(run, object, line, &held, error));
+    if (sf_grow(&run->held, &run->capacity, run->count + 1, sizeof *run->held)) return sf_fail_memory(error);
+    run->held[run->count++] = (unsigned char)held;
+done:
+    return status;
+}
+
+safer_status safer_run_read(safer_run **out, const char *path, safer_error *error)
+{
+    safer_run *run = sf_calloc(1, sizeof *run);
+    if (!run) return sf_fail_memory(error);
+    run->path = path;
+    safer_status status = sf_lines_read(path, "run", JSON_ALLOW_NUL, read_line, run, error);
+    const json_int_t texts = json_integer_value(json_object_get(json_object_get(run->json, "data"), "texts"));
+    if (status == SAFER_OK && (json_int_t)run->count != texts)
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %lld; resume the run", path, run->count, (long long)texts);
+    if (status == SAFER_OK) *out = run;
+    else safer_run_free(run);
+    return status;
+}
+
+void safer_run_free(safer_run *run)
+{
+    if (!run) return;
+    json_decref(run->json);
+    free(run->held);
+    free(run);
+}
+
+const safer_summary *safer_run_certified(const safer_run *run) { return run->is_attack ? NULL : &run->certified; }
+const safer_attack_summary *safer_run_attacked(const safer_run *run) { return run->is_attack ? &run->attacked : NULL; }
+size_t safer_run_size(const safer_run *run) { return run->count; }
+int safer_run_held(const safer_run *run, size_t row) { return row < run->count && run->held[row]; }
+
+/* ---------------------------------------------------------------- comparing */
+
+static safer_status check_pair(const safer_run *a, const safer_run *b, size_t i, size_t k, safer_error *error)
+{
+    const json_t *of_a = json_object_get(a->json, "data"), *of_b = json_object_get(b->json, "data");
+    if (a->is_attack != b->is_attack)
+        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu: certificates and attacks cannot be compared", i + 1, k + 1);
+    if (!json_equal(of_a, of_b)) return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different texts", i + 1, k + 1);
+    if (!json_equal(json_object_get(a->json, "radius"), json_object_get(b->json, "radius")))
+        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu have different radii", i + 1, k + 1);
+    return SAFER_OK;
+}
+
+static safer_comparison compare(const safer_run *a, const safer_run *b)
+{
+    safer_comparison c = {0};
+    for (size_t i = 0; i < a->count; i++) {
+        c.both += (size_t)(a->held[i] && b->held[i]);
+        c.only_first += (size_t)(a->held[i] && !b->held[i]);
+        c.only_second += (size_t)(!a->held[i] && b->held[i]);
+        c.neither += (size_t)(!a->held[i] && !b->held[i]);
+    }
+    c.p_value = sf_sign_test(c.only_first, c.only_second);
+    return c;
+}
+
+static int by_p_value(const void *a, const void *b)
+{
+    const double x = (*(safer_comparison *const *)a)->p_value, y = (*(safer_comparison *const *)b)->p_value;
+    return (x > y) - (x < y);
+}
+
+/* Holm: the smallest p-value times their number, the next times one less, and never falling. */
+static safer_status adjust(safer_comparison *pairs, size_t count, safer_error *error)
+{
+    safer_comparison **order = sf_alloc(count, sizeof *order);
+    double least = 0;
+    if (!order) return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++) order[i] = &pairs[i];
+    qsort(order, count, sizeof *order, by_p_value);
+    for (size_t i = 0; i < count; i++) order[i]->adjusted = least = fmax(least, fmin(1, order[i]->p_value * (double)(count - i)));
+    free(order);
+    return SAFER_OK;
+}
+
+safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, size_t count, safer_error *error)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; k < count; k++) {
+            safer_status status = check_pair(runs[i], runs[k], i, k, error);
+            if (status != SAFER_OK) return status;
+        }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; k < count; k++) {
+            out[made] = compare(runs[i], runs[k]);
+            out[made].first = i;
+            out[made++].second = k;
+        }
+    return adjust(out, made, error);
+}
