@@ -2,7 +2,7 @@
 """The report in a real browser: test_browser.py [TEST...] BUILD_DIR. Run by ctest.
 
 Makes pages in BUILD_DIR/browser, of a demo run, of 25,000 texts, and of texts that try to
-break a page, and hands them to tests/browser/report.mjs. Needs Chromium, node and npm,
+break a page, and hands them to tests/browser/main.mjs. Needs Chromium, node and npm,
 and two npm packages, which it installs into BUILD_DIR/browser; `make test-browser` installs
 the former. What is missing is said, and the tests are skipped, unless SAFER_BROWSER=required.
 """
@@ -218,8 +218,8 @@ def find_chromium():
 
 
 def install_packages():
-    shutil.copy(ROOT / "tests/browser/package.json", folder)
-    shutil.copy(ROOT / "tests/browser/report.mjs", folder)
+    for source in (ROOT / "tests/browser").iterdir():
+        shutil.copy(source, folder)
     wanted = json.loads((folder / "package.json").read_text())["dependencies"]
     for name, version in wanted.items():
         package = folder / "node_modules" / name / "package.json"
@@ -227,9 +227,14 @@ def install_packages():
             break
     else:
         return
-    done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder, capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        skip(f"npm cannot install {' and '.join(wanted)}: {done.stderr.strip().splitlines()[-1:]}")
+    command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=1"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        fault = done.stderr.strip().splitlines()[-1:] if done.returncode else None
+    except subprocess.TimeoutExpired:
+        fault = "no answer in five minutes"
+    if fault is not None:
+        skip(f"npm cannot install {' and '.join(wanted)}: {fault}")
 
 
 def main():
@@ -246,7 +251,7 @@ def main():
             run.unlink()
     (folder / "facts.json").write_text(json.dumps({"demo": make_demo(), "large": make_large(), "hostile": make_hostile()}))
     sys.stdout.flush()
-    done = subprocess.run(["node", "report.mjs", folder, *sys.argv[1:-1]], cwd=folder, env={**os.environ, "CHROMIUM": chromium}, timeout=900)
+    done = subprocess.run(["node", "main.mjs", folder, *sys.argv[1:-1]], cwd=folder, env={**os.environ, "CHROMIUM": chromium}, timeout=1500)
     sys.exit(done.returncode)
 
 

@@ -256,13 +256,16 @@ dialog.append(make('header', {}, title,
   make('button', {type: 'button', id: 'previous', onclick: () => step(-1)}, 'Previous'),
   make('button', {type: 'button', id: 'next', onclick: () => step(1)}, 'Next'),
   make('button', {type: 'button', id: 'close', onclick: () => dialog.close()}, 'Close')), inside);
+/* The event comes a while after the closing. By then another text may be open, or asked for
+   by the address: that one stays. */
 dialog.addEventListener('close', () => {
-  history.replaceState(null, '', location.pathname + location.search);
+  if (dialog.open) return;
+  if (location.hash === address) history.replaceState(null, '', location.pathname + location.search);
   choose(-1);
   if (returnTo) returnTo();
 });
 dialog.addEventListener('click', event => { if (event.target === dialog) dialog.close(); });
-let returnTo = null, openings = 0;
+let returnTo = null, openings = 0, address = '';
 
 function step(by) {
   const at = state.order.indexOf(state.opened) + by;
@@ -297,7 +300,8 @@ async function show(i) {
   const mine = ++openings, r = run();
   state.opened = i;
   choose(i);
-  history.replaceState(null, '', '#text=' + (state.run + 1) + '.' + (i + 1));
+  address = '#text=' + (state.run + 1) + '.' + (i + 1);
+  history.replaceState(null, '', address);
   title.replaceChildren('Text ' + whole(i + 1) + ': ', isolated(visible(r.id[i])));
   const at = state.order.indexOf(i);
   byId('previous').disabled = at <= 0;
