@@ -148,6 +148,10 @@ def make_demo():
     safer("report", "topk.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "component.lex",
           "--attack", "attack.jsonl", "-o", "demo.html")
     safer("report", "topk.jsonl", "-o", "bare.html")
+    safer("train", "--arch", "bow", "--defense", "ibp-jia", "--data", "demo/train.tsv", "--lexicon", "component.lex", "--dim", 8,
+          "--hidden", 8, "--epochs", 2, "-o", "bounds.model")
+    certify("bounds.model", "component.lex", "demo/test.tsv", "bounds.jsonl", "--method", "ibp")
+    safer("report", "bounds.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "component.lex", "-o", "bounds.html")
     return facts
 
 

@@ -1,5 +1,6 @@
 /* The report, as test_browser.py made it: demo.html (two runs, texts and words), large.html
- * (25,000 texts), hostile.html (texts that try to break it), bare.html (records alone). */
+ * (25,000 texts), hostile.html (texts that try to break it), bare.html (records alone),
+ * bounds.html (a run by interval bounds, and one by votes). */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import * as web from './browser.mjs';
@@ -241,6 +242,24 @@ export const tests = {
     await page.click('#table tbody tr[data-index] button.open');
     await page.waitForSelector('#text[open]');
     assert.ok((await page.textContent('#text')).includes('not in this page'));
+    await leave(page);
+  },
+
+  async 'a run by interval bounds has no votes to show'() {
+    const page = await visit('bounds.html');
+    assert.deepEqual(await page.$$eval('article', articles => articles.map(article => article.querySelectorAll('.tile').length)), [2, 3]);
+    assert.equal(await page.locator('figure.margin').count(), 1);
+    assert.deepEqual([...new Set([...await column(page, 7), ...await column(page, 8)])], ['\u2013']);
+    await openFirst(page);
+    const panel = await page.textContent('#text .config');
+    assert.match(panel, /least lead, logits-?\d+\.\d{4}/);
+    assert.ok(!panel.includes('bound'), panel);
+    await page.hover('.said .w');
+    await page.waitForSelector('#word dl');
+    assert.equal(await page.textContent('#word dt'), 'synonyms');
+    assert.equal(await page.locator('#word dt').count(), 1);
+    await accessible(page);
+    await shot(page, 'bounds-text');
     await leave(page);
   },
 
