@@ -243,6 +243,7 @@ int cli_verify(int argc, char **argv);
 int cli_attack(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_sample(int argc, char **argv);
+int cli_serve(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
 int cli_model(int argc, char **argv);
 int cli_lexicon(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct {
     {"verify", cli_verify, "recompute every decision of a run from its records"},
     {"attack", cli_attack, "look for synonyms that change the answer, and test certificates"},
     {"report", cli_report, "one page about one or more runs: figures, plots, every text"},
+    {"serve", cli_serve, "answer over HTTP, for programs and in a browser"},
     {"sample", cli_sample, "the draws of a text, as certify asks about them"},
     {"model", cli_model, "convert a BERT checkpoint, average several models"},
     {"sweep", cli_sweep, "train and certify for several kernels, and compare them"},

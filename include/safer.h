@@ -2,7 +2,7 @@
  *
  * This is the whole public interface of libsafer. It reads in the order in which
  * data flows: errors, data sets, lexicons, models, training, certification, attacks,
- * reports. Rules that hold throughout:
+ * reports, serving. Rules that hold throughout:
  *
  *   - A fallible function returns a safer_status; results come back through
  *     pointers, which are written only on SAFER_OK. The last parameter is an
@@ -708,6 +708,44 @@ SAFER_API safer_report_options safer_report_options_default(void);
  * `summaries`, when not NULL, gets one of every run. */
 SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs, size_t run_count,
                                     const safer_report_options *options, safer_error *error);
+
+/* ------------------------------------------------------------------ serving */
+
+/* An HTTP server that predicts and certifies; docs/serve.md is its contract. */
+typedef struct safer_server safer_server;
+
+typedef struct safer_serve_options {
+    safer_certify_options certify; /* threads: texts worked on at a time. Of no meaning: seed (unless fixed_seed),
+                                    * unlabelled, family_wise, progress */
+    int fixed_seed;      /* use certify.seed, and tell clients; else the seed is drawn from the system's entropy, and kept secret */
+    const char *host;    /* an address to bind to; "127.0.0.1" */
+    uint16_t port;       /* 0: any free one; 8080 */
+    const char *token;   /* what a client must send as bearer token, at least 16 visible ASCII characters; NULL: none is needed */
+    int without_token;   /* allows an address that is not loopback without a token */
+    size_t max_body, max_text; /* bytes; 1048576 and 100000 */
+    size_t max_texts;    /* of a request; 64 */
+    size_t queue;        /* texts that wait, at most; 1024 */
+    size_t connections;  /* open at a time; 1024 */
+    double deadline;     /* seconds until a request must be answered; 30 */
+    double patience;     /* seconds in which a request must have come in whole, and an answer be taken away; 20 */
+    int log_texts;       /* the log holds the texts too */
+    void (*log)(void *context, const char *line); /* takes a line of JSON about every request, from a thread of the server; may be NULL */
+    void *log_context;
+} safer_serve_options;
+
+SAFER_API safer_serve_options safer_serve_options_default(void);
+
+/* Serves from now on, by threads of its own. Model and lexicon must outlive it. */
+SAFER_API safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
+                                          const safer_serve_options *options, safer_error *error);
+
+/* "http://127.0.0.1:8080", and the port in it. */
+SAFER_API const char *safer_server_url(const safer_server *server);
+SAFER_API uint16_t safer_server_port(const safer_server *server);
+
+/* Takes no more connections, answers what was asked on those it has, and ends. Takes no longer
+ * than deadline and patience together. NULL is fine. */
+SAFER_API void safer_server_stop(safer_server *server);
 
 #ifdef __cplusplus
 }

@@ -136,10 +136,11 @@ void safer_workspace_free(safer_workspace *w)
     free(w);
 }
 
-static safer_status workspace_new(safer_workspace **out, const safer_model *model, const safer_lexicon *lexicon,
-                                  const safer_certify_options *options, safer_error *error)
+safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, const safer_lexicon *lexicon,
+                              const safer_certify_options *options, safer_error *error)
 {
-    safer_status status;
+    safer_status status = sf_certify_check(options, model, error);
+    if (status != SAFER_OK) return status;
     safer_workspace *w = sf_calloc(1, sizeof *w);
     if (!w) return sf_fail_memory(error);
     w->model = model;
@@ -222,8 +223,16 @@ static safer_status ask(safer_workspace *w, const void *prepared, size_t count, 
     return b.status;
 }
 
-/* `n` answers of a stream, counted. */
-static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage stage, uint64_t n, uint64_t *votes, safer_error *error)
+/* Whoever watches may end it. */
+static safer_status look(safer_workspace *w, sf_moment moment, const safer_certificate *so_far, safer_error *error)
+{
+    if (!w->watch.look || !w->watch.look(w->watch.context, moment, so_far, w)) return SAFER_OK;
+    return sf_fail(error, SAFER_CANCELLED, "cancelled");
+}
+
+/* `n` answers of a stream, counted. The certificate's own (n and votes of *c) are watched. */
+static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage stage, uint64_t n, uint64_t *votes, safer_certificate *c,
+                                safer_error *error)
 {
     sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, stage);
     memset(votes, 0, w->model->classes * sizeof *votes);
@@ -235,6 +244,11 @@ static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage sta
         for (size_t i = 0; i < count; i++)
             if (w->answers[i] >= 0) votes[w->answers[i]]++;
         done += count;
+        if (stage != SF_STAGE_CERTIFICATION) continue;
+        c->n = done;
+        c->votes = votes;
+        status = done < n ? look(w, SF_BATCH_ASKED, c, error) : SAFER_OK;
+        if (status != SAFER_OK) return status;
     }
     return SAFER_OK;
 }
@@ -242,12 +256,13 @@ static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage sta
 /* Samples until the process has decided every radius. Answers past that point are
  * discarded, so that batches do not matter; they start small and grow, unless the model
  * gains nothing by large ones. */
-static safer_status sample_until_decided(safer_workspace *w, void *prepared, size_t target, const double *q, size_t radii, safer_error *error)
+static safer_status sample_until_decided(safer_workspace *w, void *prepared, safer_certificate *c, const double *q, size_t radii,
+                                         safer_error *error)
 {
     double p0[SAFER_RADII + 1];
     sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_CERTIFICATION);
     for (size_t r = 0; r < radii; r++) p0[r] = sf_null_probability(q[r]);
-    safer_status status = sf_eprocess_begin(w->process, target, p0, radii, error);
+    safer_status status = sf_eprocess_begin(w->process, (size_t)c->target, p0, radii, error);
     size_t group = w->model->class->group * (size_t)w->threads, count = group ? group : 16;
     if (count > w->options.batch) count = w->options.batch;
     for (uint64_t done = 0; status == SAFER_OK && !sf_eprocess_done(w->process); done += count) {
@@ -257,14 +272,20 @@ static safer_status sample_until_decided(safer_workspace *w, void *prepared, siz
         status = ask(w, prepared, count, error);
         for (size_t i = 0; i < count && status == SAFER_OK && !sf_eprocess_done(w->process); i++)
             sf_eprocess_add(w->process, w->answers[i]);
+        c->n = sf_eprocess_samples(w->process);
+        c->votes = sf_eprocess_counts(w->process);
+        if (status == SAFER_OK && !sf_eprocess_done(w->process)) status = look(w, SF_BATCH_ASKED, c, error);
     }
     if (status == SAFER_OK) memcpy(w->votes, sf_eprocess_counts(w->process), w->model->classes * sizeof *w->votes);
+    c->n = sf_eprocess_samples(w->process);
+    c->votes = w->votes;
     return status;
 }
 
 /* Every distinct draw once, with its weight. *asked gets how many; 0 when the weights do
  * not fit and the text must be sampled. */
-static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws, uint64_t *asked, safer_error *error)
+static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws, uint64_t *asked, const safer_certificate *c,
+                              safer_error *error)
 {
     size_t slots = w->slots.slot_count, filled = 0;
     sf_tally_clear(&w->tally);
@@ -286,6 +307,10 @@ static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws
             if (sf_tally_add(&w->tally, w->answers[i], weight)) return SAFER_OK;
         }
         filled = 0;
+        safer_certificate so_far = *c;
+        so_far.exact = 1;
+        so_far.n = d + 1;
+        if (d + 1 < draws && (status = look(w, SF_BATCH_ASKED, &so_far, error)) != SAFER_OK) return status;
     }
     *asked = draws;
     return SAFER_OK;
@@ -293,8 +318,7 @@ static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws
 
 /* ------------------------------------------------------------ the decision */
 
-/* q at `radius` over the sorted overlaps, rounded up. */
-static double q_at(const double *overlaps, size_t slots, size_t radius)
+double sf_q_at(const double *overlaps, size_t slots, size_t radius)
 {
     double product = 1.0;
     for (size_t i = 0; i < slots && i < radius && overlaps[i] < 1.0; i++) product = sf_multiply_down(product, overlaps[i]);
@@ -316,6 +340,16 @@ static size_t largest_radius(safer_workspace *w, const sf_evidence *evidence)
         w->q_radius = w->q_next;
     }
     return SAFER_ALL;
+}
+
+int sf_certificate_claims(safer_workspace *w, const safer_certificate *c, double *bound, size_t *radius)
+{
+    if (w->options.method != SAFER_ADAPTIVE || c->exact || !c->votes) return 0;
+    sf_evidence evidence = {.method = SAFER_ADAPTIVE, .delta = w->options.delta, .classes = w->model->classes,
+                            .target = (size_t)c->target, .n = c->n, .votes = c->votes};
+    *bound = sf_evidence_bound(&evidence);
+    *radius = largest_radius(w, &evidence);
+    return 1;
 }
 
 static safer_status make_room(safer_workspace *w, safer_error *error)
@@ -372,10 +406,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     safer_status status = SAFER_OK;
     void *prepared = NULL;
     double start = sf_seconds();
-    if (!*workspace) {
-        SF_TRY(sf_certify_check(options, model, error));
-        SF_TRY(workspace_new(workspace, model, lexicon, options, error));
-    }
+    if (!*workspace) SF_TRY(sf_workspace_new(workspace, model, lexicon, options, error));
     safer_workspace *w = *workspace;
     const safer_certify_options *o = &w->options;
     if (label >= (int)model->classes) {
@@ -407,8 +438,23 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &whole, 1, error));
     SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
 
+    /* The reported radii and the asked one, rising. */
+    double q[SAFER_RADII + 1], q_asked = sf_q_at(w->overlaps, w->visible, o->radius);
+    size_t radii = 0;
+    int placed = 0;
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        c.q[r] = sf_q_at(w->overlaps, w->visible, sf_reported_radii[r]);
+        if (!placed && o->radius <= sf_reported_radii[r]) {
+            if (o->radius < sf_reported_radii[r]) q[radii++] = q_asked;
+            placed = 1;
+        }
+        q[radii++] = c.q[r];
+    }
+    SF_TRY(look(w, SF_TEXT_READ, &c, error));
+
     uint64_t draws = enumerable(w), asked = 0;
-    if (draws) SF_TRY(enumerate(w, prepared, draws, &asked, error));
+    c.target = label >= 0 && !o->unlabelled ? label : SF_NO_LABEL; /* or the prediction, once there is one */
+    if (draws) SF_TRY(enumerate(w, prepared, draws, &asked, &c, error));
     c.exact = asked > 0;
     c.queries = asked;
     if (c.exact) {
@@ -420,7 +466,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
             }
         for (size_t k = 0; k < model->classes; k++) c.abstained |= (int)k != c.prediction && w->tally.votes[k] == most;
     } else {
-        SF_TRY(count_votes(w, prepared, SF_STAGE_SELECTION, o->n0, w->selection, error));
+        SF_TRY(count_votes(w, prepared, SF_STAGE_SELECTION, o->n0, w->selection, &c, error));
         sf_election election = sf_elect(w->selection, model->classes);
         c.prediction = (int)election.winner;
         c.abstained = !sf_election_is_clear(&election, o->alpha);
@@ -428,28 +474,14 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     }
     c.target = label >= 0 && !o->unlabelled ? label : c.prediction;
 
-    /* The reported radii and the asked one, rising. */
-    double q[SAFER_RADII + 1], q_asked = q_at(w->overlaps, w->visible, o->radius);
-    size_t radii = 0;
-    int placed = 0;
-    for (size_t r = 0; r < SAFER_RADII; r++) {
-        c.q[r] = q_at(w->overlaps, w->visible, sf_reported_radii[r]);
-        if (!placed && o->radius <= sf_reported_radii[r]) {
-            if (o->radius < sf_reported_radii[r]) q[radii++] = q_asked;
-            placed = 1;
-        }
-        q[radii++] = c.q[r];
-    }
     if (!c.exact) {
+        SF_TRY(look(w, SF_PREDICTION_CHOSEN, &c, error));
         if (o->method == SAFER_ADAPTIVE) {
-            SF_TRY(sample_until_decided(w, prepared, (size_t)c.target, q, radii, error));
-            c.n = sf_eprocess_samples(w->process);
+            SF_TRY(sample_until_decided(w, prepared, &c, q, radii, error));
         } else {
-            SF_TRY(count_votes(w, prepared, SF_STAGE_CERTIFICATION, o->n, w->votes, error));
-            c.n = o->n;
+            SF_TRY(count_votes(w, prepared, SF_STAGE_CERTIFICATION, o->n, w->votes, &c, error));
         }
         c.queries += c.n;
-        c.votes = w->votes;
     }
     sf_evidence evidence = {.method = o->method, .delta = o->delta, .classes = model->classes, .target = (size_t)c.target,
                             .exact = c.exact, .n = c.n, .votes = w->votes, .tally = &w->tally};

@@ -14,6 +14,9 @@ extern const size_t sf_reported_radii[SAFER_RADII];
  * cannot certify this model (NULL: any). */
 safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model, safer_error *error);
 
+/* q_X at a radius, rounded up, from the overlaps of the text's slots, rising. */
+double sf_q_at(const double *overlaps, size_t slots, size_t radius);
+
 /* The parts of a decision that follow from the counts: what a record can be checked by. */
 typedef struct sf_evidence {
     safer_method method;
@@ -33,6 +36,22 @@ double sf_evidence_bound(const sf_evidence *evidence);
 
 /* Finds out, for a model that lives elsewhere, whether it answers at random. */
 safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error);
+
+/* Sees a certificate as it grows: when the text was read (words, slots, visible and q are known),
+ * when the prediction was chosen (not of exact certificates; the workspace holds the votes of the
+ * selection), and after every batch of the certificate's own draws (n and votes are those so
+ * far; an exact one has no votes yet). Nonzero ends it with SAFER_CANCELLED. */
+typedef enum sf_moment { SF_TEXT_READ, SF_PREDICTION_CHOSEN, SF_BATCH_ASKED } sf_moment;
+
+typedef struct sf_watch {
+    int (*look)(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace);
+    void *context;
+} sf_watch;
+
+/* What is proven after a batch, where the method may be looked at before its end: adaptive, while
+ * it samples. The error probability delta covers all looks and the final certificate together.
+ * Returns 0 where nothing may be said yet. */
+int sf_certificate_claims(safer_workspace *workspace, const safer_certificate *so_far, double *bound, size_t *radius);
 
 /* The state of one thread. */
 struct safer_workspace {
@@ -57,6 +76,11 @@ struct safer_workspace {
     double q_radius, q_next; /* q at the certified radius and at the next */
     double *margins;         /* classes: ibp */
     sf_ibp_scratch *ibp;
+    sf_watch watch;          /* of the text at hand; look may be NULL */
 };
+
+/* What safer_certify_text makes when it is given none. */
+safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, const safer_lexicon *lexicon,
+                              const safer_certify_options *options, safer_error *error);
 
 #endif

@@ -14,7 +14,9 @@ static const char *const method_names[] = {[SAFER_ADAPTIVE] = "adaptive", [SAFER
                                            [SAFER_HOEFFDING] = "hoeffding", [SAFER_IBP] = "ibp"};
 enum { METHODS = sizeof method_names / sizeof method_names[0] };
 
-static json_t *radius_json(size_t radius)
+const char *sf_method_name(safer_method method) { return method_names[method]; }
+
+json_t *sf_radius_json(size_t radius)
 {
     return radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)radius);
 }
@@ -76,7 +78,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
 {
     json_t *labels = json_array(), *radii = json_array();
     for (size_t k = 0; k < model->classes; k++) json_array_append_new(labels, json_string(model->labels[k]));
-    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, radius_json(sf_reported_radii[r]));
+    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
     size_t texts = safer_data_size(data);
     double delta = o->family_wise && texts ? o->delta / (double)texts : o->delta;
     json_t *config = json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
@@ -84,7 +86,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
                      "lexicon", "hash", hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", hex_json(sf_data_hash(data)),
                      "texts", (json_int_t)texts, "labels", labels, "method", method_names[o->method], "n", (json_int_t)o->n, "n0",
                      (json_int_t)o->n0, "delta", o->delta, "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha,
-                     "radius", radius_json(o->radius), "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
+                     "radius", sf_radius_json(o->radius), "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
     if (model->random) json_object_set_new(json_object_get(config, "model"), "random", json_true());
     /* Nothing is drawn: what speaks of draws would only mislead. */
     for (size_t i = 0; o->method == SAFER_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
@@ -197,7 +199,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     if (c->margins) add_margins(record, c, model);
     else add_counts(record, c, w);
     json_object_set_new(record, "certified", json_boolean(c->certified));
-    json_object_set_new(record, "radius", radius_json(c->radius));
+    json_object_set_new(record, "radius", sf_radius_json(c->radius));
     json_object_set_new(record, "queries", json_integer((json_int_t)c->queries));
     return record;
 }

@@ -1,0 +1,153 @@
+/* What comes out of a text, as JSON. */
+#include "serve/answer.h"
+
+#include "base/progress.h"
+#include "certify/record.h"
+
+#include <string.h>
+
+static json_t *label_json(const safer_model *model, int label)
+{
+    return label >= 0 && (size_t)label < model->classes ? json_string(model->labels[label]) : json_null();
+}
+
+static json_t *votes_json(const safer_model *model, const uint64_t *votes)
+{
+    json_t *object = json_object();
+    for (size_t k = 0; k < model->classes; k++) json_object_set_new(object, model->labels[k], json_integer((json_int_t)votes[k]));
+    return object;
+}
+
+/* The answer of predict: a certificate of the prediction is worth nothing when there is none. */
+static json_t *answer_json(const safer_model *model, const safer_certificate *c)
+{
+    json_t *shares = json_object();
+    for (size_t k = 0; k < model->classes; k++) json_object_set_new(shares, model->labels[k], json_real(c->shares[k]));
+    return json_pack("{s:o, s:o, s:b, s:f, s:o, s:f, s:b, s:o, s:b, s:I, s:I, s:I}", "label",
+                     label_json(model, c->abstained ? SF_NO_LABEL : c->prediction), "leading", label_json(model, c->prediction), "abstained",
+                     c->abstained, "confidence", c->shares[c->prediction], "shares", shares, "bound", c->bound, "certified",
+                     c->certified && !c->abstained, "radius", sf_radius_json(c->abstained ? 0 : c->radius), "exact", c->exact, "words",
+                     (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries", (json_int_t)c->queries);
+}
+
+/* A record as safer certify writes it, without what belongs to a run. */
+static json_t *certificate_json(const safer_certificate *c, const safer_workspace *w)
+{
+    json_t *record = sf_record_json(c, 0, w);
+    json_object_del(record, "row");
+    return record;
+}
+
+/* --------------------------------------------------------------- streaming */
+
+enum { FREE_EVENTS = 64 };
+#define EVENT_SECONDS 0.05 /* between events once there were that many: a bound costs time to compute */
+
+typedef struct watching {
+    sf_job *job;
+    int events;
+    double last;
+} watching;
+
+static void tell_start(sf_job *job, const safer_certificate *c, const safer_workspace *w)
+{
+    json_t *q_at = json_array();
+    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(q_at, json_real(c->q[r]));
+    sf_job_emit(job, "start",
+                json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I}", "words", (json_int_t)c->words, "slots", (json_int_t)c->slots, "visible",
+                          (json_int_t)c->visible, "q_at", q_at, "method", sf_method_name(w->options.method), "delta", w->options.delta, "n",
+                          (json_int_t)w->options.n),
+                0);
+}
+
+static void tell_prediction(sf_job *job, const safer_certificate *c, const safer_workspace *w)
+{
+    sf_job_emit(job, "prediction",
+                json_pack("{s:o, s:o, s:b, s:o, s:I}", "label", label_json(w->model, c->abstained ? SF_NO_LABEL : c->prediction), "leading",
+                          label_json(w->model, c->prediction), "abstained", c->abstained, "votes", votes_json(w->model, w->selection), "n0",
+                          (json_int_t)w->options.n0),
+                0);
+}
+
+static void tell_progress(watching *self, const safer_certificate *c, safer_workspace *w)
+{
+    double bound = 0, now = sf_seconds();
+    size_t radius = 0;
+    if (self->events++ >= FREE_EVENTS && now - self->last < EVENT_SECONDS) return;
+    self->last = now;
+    json_t *data = json_pack("{s:I, s:o}", "n", (json_int_t)c->n, "target", label_json(w->model, c->target));
+    int claim = sf_certificate_claims(w, c, &bound, &radius);
+    if (!c->exact) json_object_set_new(data, "counts", votes_json(w->model, c->votes));
+    json_object_set_new(data, "claim", json_boolean(claim));
+    json_object_set_new(data, "bound", claim ? json_real(bound) : json_null());
+    json_object_set_new(data, "radius", claim ? sf_radius_json(radius) : json_null());
+    sf_job_emit(self->job, "progress", data, 0);
+}
+
+static int look(void *context, sf_moment moment, const safer_certificate *c, safer_workspace *w)
+{
+    watching *self = context;
+    if (atomic_load(&self->job->cancelled)) return 1;
+    if (self->job->asked != SF_STREAM) return 0;
+    if (moment == SF_TEXT_READ) tell_start(self->job, c, w);
+    else if (moment == SF_PREDICTION_CHOSEN) tell_prediction(self->job, c, w);
+    else tell_progress(self, c, w);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ a text */
+
+static void fail(sf_job *job, const safer_error *error)
+{
+    sf_fault fault;
+    if (error->status == SAFER_CANCELLED) return; /* whoever cancelled has ended the job */
+    /* What exactly failed may name addresses and files: that is for the log. */
+    sf_fault_set(&fault, 500, "failed", error->status == SAFER_MEMORY ? "out of memory" : "the model failed");
+    sf_job_fail(job, &fault, error->message);
+}
+
+int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_workspace *workspace)
+{
+    const safer_model *model = workspace->model;
+    const safer_lexicon *lexicon = workspace->lexicon;
+    sf_job_text *t = &job->texts[index];
+    safer_error error = {0};
+    watching self = {.job = job};
+    if (job->asked == SF_WORDS) {
+        t->answer = sf_words_json(t->text, t->length, lexicon, &error);
+        if (!t->answer) fail(job, &error);
+        return 0;
+    }
+    workspace->watch = (sf_watch){look, &self};
+    safer_status status = safer_certify_text(out, &workspace, model, lexicon, t->text, t->length, t->label, &workspace->options, &error);
+    workspace->watch = (sf_watch){0};
+    if (status != SAFER_OK) {
+        fail(job, &error);
+        return 0;
+    }
+    atomic_fetch_add(&job->queries, out->queries);
+    if (job->asked == SF_PREDICT) t->answer = answer_json(model, out);
+    else if (job->asked == SF_CERTIFY) t->answer = certificate_json(out, workspace);
+    else t->answer = json_pack("{s:o, s:o}", "certificate", certificate_json(out, workspace), "answer",
+                               job->labelled ? json_null() : answer_json(model, out));
+    error.status = SAFER_MEMORY;
+    if (!t->answer) fail(job, &error);
+    return 1;
+}
+
+void sf_answer_whole(sf_job *job)
+{
+    if (atomic_load(&job->cancelled)) return;
+    if (job->asked == SF_STREAM) {
+        sf_job_emit(job, "result", json_incref(job->texts[0].answer), 1);
+        return;
+    }
+    if (job->asked == SF_WORDS) {
+        sf_job_finish(job, sf_json_text(job->texts[0].answer));
+        return;
+    }
+    json_t *list = json_array(), *whole = json_pack("{s:o}", job->asked == SF_PREDICT ? "answers" : "certificates", list);
+    for (size_t i = 0; i < job->count; i++) json_array_append(list, job->texts[i].answer);
+    sf_job_finish(job, json_array_size(list) == job->count ? sf_json_text(whole) : NULL);
+    json_decref(whole);
+}

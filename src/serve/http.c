@@ -1,0 +1,380 @@
+/* Requests and answers.
+ *
+ * One thread of MHD reads and writes; it never waits for work. A request that needs work becomes
+ * a job, and its connection is suspended until the job wakes it. */
+#define _GNU_SOURCE
+#include "serve/server.h"
+
+#include "base/memory.h"
+#include "base/progress.h"
+#include "certify/record.h"
+#include "report/assets.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { DISCARDED = 8 << 20 }; /* bytes of a body that is refused which are still read, so that the client reads why */
+
+#define JSON_TYPE "application/json"
+
+typedef struct request {
+    safer_server *server;
+    struct MHD_Connection *connection;
+    sf_guest *guest;
+    sf_route route;
+    char method[8]; /* for the log */
+    double start;
+    sf_buffer body;
+    size_t received;
+    sf_fault fault; /* status 0: none so far */
+    int retry;      /* seconds; 0: not said */
+    sf_job *job;
+    int status;     /* of what was answered; 0: nothing yet */
+} request;
+
+/* ----------------------------------------------------------------- answers */
+
+static enum MHD_Result answer(request *q, int status, const char *type, struct MHD_Response *response)
+{
+    char seconds[16];
+    if (!response) return MHD_NO;
+    int works = q->route <= SF_ROUTE_WORDS;
+    (void)MHD_add_response_header(response, "Content-Type", type);
+    (void)MHD_add_response_header(response, "Cache-Control", "no-store");
+    (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (q->route == SF_ROUTE_PAGE)
+        (void)MHD_add_response_header(response, "Content-Security-Policy",
+                                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+                                      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    if (status == 401) (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (status == 405) (void)MHD_add_response_header(response, "Allow", works ? "POST" : "GET, HEAD");
+    if (q->retry) {
+        snprintf(seconds, sizeof seconds, "%d", q->retry);
+        (void)MHD_add_response_header(response, "Retry-After", seconds);
+    }
+    if (atomic_load(&q->server->stopping)) (void)MHD_add_response_header(response, "Connection", "close");
+    enum MHD_Result result = MHD_queue_response(q->connection, (unsigned)status, response);
+    MHD_destroy_response(response);
+    if (result == MHD_YES) q->status = status;
+    return result;
+}
+
+/* The body is taken over; NULL: memory was out. */
+static enum MHD_Result answer_text(request *q, int status, const char *type, char *body)
+{
+    if (!body) return answer(q, 500, type, MHD_create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT));
+    struct MHD_Response *response = MHD_create_response_from_buffer(strlen(body), body, MHD_RESPMEM_MUST_FREE);
+    if (!response) free(body);
+    return answer(q, status, type, response);
+}
+
+static enum MHD_Result answer_asset(request *q, const char *type, const char *asset)
+{
+    return answer(q, 200, type, MHD_create_response_from_buffer(strlen(asset), (void *)(uintptr_t)asset, MHD_RESPMEM_PERSISTENT));
+}
+
+static enum MHD_Result answer_fault(request *q) { return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault)); }
+
+static json_t *hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
+
+static char *model_text(const safer_server *s)
+{
+    const safer_certify_options *o = &s->options.certify;
+    json_t *labels = json_array(), *radii = json_array();
+    for (size_t k = 0; k < s->model->classes; k++) json_array_append_new(labels, json_string(s->model->labels[k]));
+    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
+    safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
+    json_t *value = json_pack(
+        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, s:{s:I, s:I, s:I, s:I, s:f}}", "version",
+        SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", hex_json(s->model->hash), "labels", labels, "lexicon", "hash",
+        hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words, "method", sf_method_name(o->method), "n",
+        (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii", radii,
+        "seed", s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits", "body",
+        (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts", (json_int_t)s->options.max_texts, "queue",
+        (json_int_t)s->options.queue, "deadline", s->options.deadline);
+    char *text = sf_json_text(value);
+    json_decref(value);
+    return text;
+}
+
+static enum MHD_Result answer_metrics(request *q)
+{
+    sf_buffer page = {0};
+    sf_gauges gauges = {.connections = sf_guests_count(&q->server->guests)};
+    sf_room_gauge(q->server->room, &gauges);
+    if (sf_metrics_print(&page, &q->server->metrics, &gauges)) {
+        sf_buffer_free(&page);
+        return answer_text(q, 500, "text/plain", NULL);
+    }
+    return answer_text(q, 200, "text/plain; version=0.0.4; charset=utf-8", page.bytes);
+}
+
+static enum MHD_Result answer_known(request *q)
+{
+    int stopping = atomic_load(&q->server->stopping);
+    switch (q->route) {
+    case SF_ROUTE_HEALTH:
+        return answer_text(q, stopping ? 503 : 200, JSON_TYPE, sf_strdup(stopping ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}"));
+    case SF_ROUTE_MODEL: return answer_text(q, 200, JSON_TYPE, model_text(q->server));
+    case SF_ROUTE_METRICS: return answer_metrics(q);
+    case SF_ROUTE_OPENAPI: return answer_asset(q, JSON_TYPE, sf_asset_openapi_json);
+    case SF_ROUTE_STYLE: return answer_asset(q, "text/css", sf_asset_explorer_css);
+    case SF_ROUTE_SCRIPT: return answer_asset(q, "text/javascript", sf_asset_explorer_js);
+    default: return answer_asset(q, "text/html; charset=utf-8", sf_asset_explorer_html);
+    }
+}
+
+/* -------------------------------------------------------------------- work */
+
+static void resume(void *connection) { MHD_resume_connection(connection); }
+
+/* Takes events away. Position does not matter: a stream is read once. */
+static ssize_t read_events(void *context, uint64_t position, char *out, size_t most)
+{
+    sf_job *job = context;
+    ssize_t result = 0;
+    (void)position;
+    pthread_mutex_lock(&job->lock);
+    size_t there = job->events.length - job->sent;
+    if (there) {
+        if (there > most) there = most;
+        memcpy(out, job->events.bytes + job->sent, there);
+        job->sent += there;
+        result = (ssize_t)there;
+    } else if (job->status) {
+        result = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        job->waiting = 1;
+        MHD_suspend_connection(job->wake_context);
+    }
+    pthread_mutex_unlock(&job->lock);
+    return result;
+}
+
+static void release_job(void *job) { sf_job_release(job); }
+
+static enum MHD_Result answer_stream(request *q)
+{
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_events, q->job, release_job);
+    if (!response) return MHD_NO;
+    sf_job_hold(q->job);
+    return answer(q, 200, "text/event-stream", response);
+}
+
+static enum MHD_Result answer_job(request *q)
+{
+    pthread_mutex_lock(&q->job->lock);
+    int status = q->job->status;
+    char *body = q->job->answer;
+    q->job->answer = NULL;
+    pthread_mutex_unlock(&q->job->lock);
+    sf_guest_does(&q->server->guests, q->guest, 1, NULL, q->server->options.patience);
+    return answer_text(q, status, JSON_TYPE, body);
+}
+
+/* The whole request is there: gives it to the room, and waits. */
+static enum MHD_Result begin_work(request *q)
+{
+    safer_server *s = q->server;
+    const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
+    sf_job *job;
+    if (sf_job_read(&job, (sf_asked)q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
+    job->wake = resume;
+    job->wake_context = q->connection;
+    q->job = job;
+    sf_buffer_free(&q->body);
+    sf_guest_does(&s->guests, q->guest, 1, job, s->options.deadline);
+    pthread_mutex_lock(&job->lock);
+    int refused = sf_room_offer(s->room, job, &q->retry);
+    if (!refused && job->asked != SF_STREAM && !job->status) {
+        job->waiting = 1;
+        MHD_suspend_connection(q->connection);
+    }
+    int waits = job->waiting;
+    pthread_mutex_unlock(&job->lock);
+    if (refused) {
+        sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count, job->count == 1 ? "" : "s",
+                     q->retry);
+        sf_guest_does(&s->guests, q->guest, 1, NULL, s->options.patience);
+        return answer_fault(q);
+    }
+    if (job->asked == SF_STREAM) return answer_stream(q);
+    return waits ? MHD_YES : answer_job(q);
+}
+
+/* ---------------------------------------------------------------- requests */
+
+/* Looks at every byte, whatever the first ones say. */
+static int same_secret(const char *sent, const char *secret)
+{
+    size_t length = strlen(sent), expected = strlen(secret);
+    unsigned different = length != expected;
+    for (size_t i = 0; i < length; i++) different |= (unsigned)(unsigned char)sent[i] ^ (unsigned char)secret[i % expected];
+    return !different;
+}
+
+static int is_allowed(const request *q)
+{
+    const char *sent = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Authorization");
+    if (!q->server->token || (q->route > SF_ROUTE_MODEL && q->route != SF_ROUTE_METRICS)) return 1;
+    return sent && strncasecmp(sent, "Bearer ", 7) == 0 && same_secret(sent + 7, q->server->token);
+}
+
+static int is_json(const request *q)
+{
+    const char *type = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Content-Type");
+    size_t length = sizeof JSON_TYPE - 1;
+    return type && strncasecmp(type, JSON_TYPE, length) == 0 && (!type[length] || type[length] == ';' || type[length] == ' ');
+}
+
+static int is_too_long(const request *q)
+{
+    const char *length = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Content-Length");
+    return length && strtoull(length, NULL, 10) > q->server->options.max_body;
+}
+
+static void refuse_too_long(request *q)
+{
+    sf_fault_set(&q->fault, 413, "too_large", "the body is too long; at most %zu bytes are taken", q->server->options.max_body);
+}
+
+/* What can be said by the head of a request alone. */
+static void check_head(request *q, const char *method)
+{
+    int works = q->route <= SF_ROUTE_WORDS;
+    int fits = works ? strcmp(method, "POST") == 0 : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (q->route == SF_ROUTE_NONE) sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
+    else if (!fits) sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
+    else if (!is_allowed(q)) sf_fault_set(&q->fault, 401, "unauthorized", "a bearer token is needed");
+    else if (works && !is_json(q)) sf_fault_set(&q->fault, 415, "not_json", "the content type must be application/json");
+    else if (is_too_long(q)) refuse_too_long(q);
+}
+
+static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method, void **out)
+{
+    request *q = sf_calloc(1, sizeof *q);
+    if (!q) return MHD_NO;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    q->server = s;
+    q->connection = connection;
+    q->guest = info ? info->socket_context : NULL;
+    q->route = sf_route_find(url);
+    q->start = sf_seconds();
+    snprintf(q->method, sizeof q->method, "%s", method);
+    *out = q;
+    sf_guest_does(&s->guests, q->guest, 1, NULL, s->options.patience);
+    check_head(q, method);
+    /* Who asks first whether to send the body is told at once. */
+    const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect");
+    return q->fault.status && expect ? answer_fault(q) : MHD_YES;
+}
+
+static enum MHD_Result take_body(request *q, const char *bytes, size_t *size)
+{
+    size_t length = *size, most = q->server->options.max_body;
+    *size = 0;
+    q->received += length;
+    if (q->received > most && !q->fault.status) refuse_too_long(q);
+    if (q->received > most && q->received - most > DISCARDED) return MHD_NO;
+    if (!q->fault.status && q->route <= SF_ROUTE_WORDS && sf_buffer_add(&q->body, bytes, length))
+        sf_fault_set(&q->fault, 500, "failed", "out of memory");
+    if (q->fault.status) sf_buffer_free(&q->body);
+    return MHD_YES;
+}
+
+enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+                               const char *upload, size_t *upload_size, void **context)
+{
+    request *q = *context;
+    (void)version;
+    if (!q) return begin(server, connection, url, method, context);
+    if (*upload_size) return take_body(q, upload, upload_size);
+    if (q->job) return answer_job(q); /* it was woken */
+    sf_guest_does(&q->server->guests, q->guest, 1, NULL, q->server->options.patience);
+    if (q->fault.status) return answer_fault(q);
+    return q->route <= SF_ROUTE_WORDS ? begin_work(q) : answer_known(q);
+}
+
+/* --------------------------------------------------------------------- log */
+
+static json_t *client_json(const request *q)
+{
+    char name[64] = "";
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    socklen_t length = address && address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    if (address && getnameinfo(address, length, name, sizeof name, NULL, 0, NI_NUMERICHOST) != 0) name[0] = '\0';
+    return json_string(name);
+}
+
+/* Nothing that a client wrote stands in it, unless the texts are asked for. */
+static void write_log(const request *q, double seconds, int lost)
+{
+    const safer_server *s = q->server;
+    struct timespec now;
+    struct tm parts;
+    char time[40];
+    if (!s->options.log) return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    size_t length = strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(time + length, sizeof time - length, ".%03ldZ", now.tv_nsec / 1000000);
+    json_t *line = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:f}", "time", time, "client", client_json(q), "method", q->method, "path",
+                             sf_route_path(q->route), "status", q->status, "body", (json_int_t)q->received, "seconds",
+                             (double)(int64_t)(seconds * 1e6) / 1e6);
+    if (lost) json_object_set_new(line, "lost", json_true());
+    if (q->job) {
+        json_object_set_new(line, "texts", json_integer((json_int_t)q->job->count));
+        json_object_set_new(line, "queries", json_integer((json_int_t)atomic_load(&q->job->queries)));
+        pthread_mutex_lock(&q->job->lock);
+        if (q->job->detail[0]) json_object_set_new(line, "error", json_string(q->job->detail));
+        pthread_mutex_unlock(&q->job->lock);
+        json_t *texts = s->options.log_texts ? json_array() : NULL;
+        for (size_t i = 0; texts && i < q->job->count; i++)
+            json_array_append_new(texts, json_stringn(q->job->texts[i].text, q->job->texts[i].length));
+        if (texts) json_object_set_new(line, "content", texts);
+    }
+    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
+    if (text) s->options.log(s->options.log_context, text);
+    json_decref(line);
+    free(text);
+}
+
+void sf_http_completed(void *server, struct MHD_Connection *connection, void **context, enum MHD_RequestTerminationCode how)
+{
+    request *q = *context;
+    safer_server *s = server;
+    (void)connection;
+    if (!q) return;
+    *context = NULL;
+    sf_guest_does(&s->guests, q->guest, 0, NULL, s->options.patience);
+    double seconds = sf_seconds() - q->start;
+    int lost = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || !q->status;
+    if (lost) sf_metrics_lost(&s->metrics);
+    else sf_metrics_request(&s->metrics, q->route, q->status, seconds);
+    write_log(q, seconds, lost);
+    if (q->job) {
+        pthread_mutex_lock(&q->job->lock);
+        q->job->waiting = 0;
+        pthread_mutex_unlock(&q->job->lock);
+        atomic_store(&q->job->cancelled, 1);
+        sf_job_release(q->job);
+    }
+    sf_buffer_free(&q->body);
+    free(q);
+}
+
+void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest, enum MHD_ConnectionNotificationCode what)
+{
+    safer_server *s = server;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *guest = info ? sf_guest_enter(&s->guests, info->connect_fd, s->options.patience) : NULL;
+    } else {
+        sf_guest_leave(&s->guests, *guest);
+        *guest = NULL;
+    }
+}

@@ -1,0 +1,221 @@
+/* A request's work. */
+#include "serve/job.h"
+
+#include "base/memory.h"
+#include "model/model.h"
+#include "text/unicode.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { UNREAD_EVENTS = 1 << 16 }; /* bytes that wait for a slow reader */
+
+int sf_fault_set(sf_fault *fault, int status, const char *code, const char *format, ...)
+{
+    va_list arguments;
+    fault->status = status;
+    fault->code = code;
+    va_start(arguments, format);
+    vsnprintf(fault->message, sizeof fault->message, format, arguments);
+    va_end(arguments);
+    fault->message[sf_utf8_valid(fault->message, strlen(fault->message))] = '\0'; /* what it quotes may be cut anywhere */
+    return -1;
+}
+
+char *sf_json_text(const json_t *value) { return value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL; }
+
+static json_t *fault_value(const sf_fault *fault)
+{
+    return json_pack("{s:{s:s, s:s}}", "error", "code", fault->code, "message", fault->message);
+}
+
+char *sf_fault_json(const sf_fault *fault)
+{
+    json_t *value = fault_value(fault);
+    char *text = sf_json_text(value);
+    json_decref(value);
+    return text;
+}
+
+/* ----------------------------------------------------------------- reading */
+
+/* Quotes what a client sent, clipped, so that the message is UTF-8 and short. */
+#define CLIPPED(string) sf_clip(string, strlen(string), 60), string
+
+static int read_label(int *out, const json_t *value, const safer_model *model, sf_fault *fault)
+{
+    *out = -1;
+    if (!value || json_is_null(value)) return 0;
+    if (!json_is_string(value)) return sf_fault_set(fault, 400, "bad_request", "a label must be a string or null");
+    for (size_t k = 0; k < model->classes; k++)
+        if (strlen(model->labels[k]) == json_string_length(value) && strcmp(model->labels[k], json_string_value(value)) == 0) *out = (int)k;
+    if (*out < 0) return sf_fault_set(fault, 400, "bad_request", "the model has no label \"%.*s\"", CLIPPED(json_string_value(value)));
+    return 0;
+}
+
+static int read_text(sf_job_text *out, const json_t *value, size_t number, size_t most, sf_fault *fault)
+{
+    if (!json_is_string(value)) return sf_fault_set(fault, 400, "bad_request", "text %zu is not a string", number);
+    out->text = json_string_value(value);
+    out->length = json_string_length(value);
+    if (out->length > most)
+        return sf_fault_set(fault, 413, "too_large", "text %zu has %zu bytes; at most %zu are taken", number, out->length, most);
+    return 0;
+}
+
+/* Only members that this kind of request has. */
+static int check_members(const sf_job *job, sf_fault *fault)
+{
+    const char *name;
+    json_t *value;
+    int single = job->asked == SF_STREAM || job->asked == SF_WORDS, labels = job->asked == SF_CERTIFY || job->asked == SF_STREAM;
+    json_object_foreach(job->body, name, value) {
+        if (strcmp(name, "text") == 0 || (!single && strcmp(name, "texts") == 0) || (labels && strcmp(name, "label") == 0) ||
+            (labels && !single && strcmp(name, "labels") == 0))
+            continue;
+        return sf_fault_set(fault, 400, "bad_request", "this request has no member \"%.*s\"", CLIPPED(name));
+    }
+    const json_t *text = json_object_get(job->body, "text"), *texts = json_object_get(job->body, "texts");
+    if (!text && !texts) return sf_fault_set(fault, 400, "bad_request", single ? "\"text\" is missing" : "\"text\" or \"texts\" is missing");
+    if (text && texts) return sf_fault_set(fault, 400, "bad_request", "\"text\" and \"texts\": only one of them");
+    if (json_object_get(job->body, text ? "labels" : "label"))
+        return sf_fault_set(fault, 400, "bad_request", "\"label\" goes with \"text\", \"labels\" with \"texts\"");
+    return 0;
+}
+
+static int read_texts(sf_job *job, const safer_model *model, sf_job_limits limits, sf_fault *fault)
+{
+    if (!json_is_object(job->body)) return sf_fault_set(fault, 400, "bad_request", "the body must be a JSON object");
+    if (check_members(job, fault)) return -1;
+    const json_t *text = json_object_get(job->body, "text"), *texts = json_object_get(job->body, "texts");
+    const json_t *label = json_object_get(job->body, "label"), *labels = json_object_get(job->body, "labels");
+    if (!text && !json_is_array(texts)) return sf_fault_set(fault, 400, "bad_request", "\"texts\" must be a list of strings");
+    job->count = text ? 1 : json_array_size(texts);
+    if (job->count == 0) return sf_fault_set(fault, 400, "bad_request", "\"texts\" is empty");
+    if (job->count > limits.texts)
+        return sf_fault_set(fault, 413, "too_large", "%zu texts; at most %zu are taken", job->count, limits.texts);
+    if (labels && (!json_is_array(labels) || json_array_size(labels) != job->count))
+        return sf_fault_set(fault, 400, "bad_request", "\"labels\" must be a list as long as \"texts\"");
+    job->texts = sf_calloc(job->count, sizeof *job->texts);
+    if (!job->texts) return sf_fault_set(fault, 500, "failed", "out of memory");
+    for (size_t i = 0; i < job->count; i++) {
+        if (read_text(&job->texts[i], text ? text : json_array_get(texts, i), i + 1, limits.text, fault) ||
+            read_label(&job->texts[i].label, labels ? json_array_get(labels, i) : label, model, fault))
+            return -1;
+        job->labelled |= job->texts[i].label >= 0;
+    }
+    return 0;
+}
+
+int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, const safer_model *model, sf_job_limits limits,
+                sf_fault *fault)
+{
+    json_error_t wrong;
+    sf_job *job = sf_calloc(1, sizeof *job);
+    if (!job) return sf_fault_set(fault, 500, "failed", "out of memory");
+    job->asked = asked;
+    job->references = 1;
+    pthread_mutex_init(&job->lock, NULL);
+    job->body = json_loadb(body ? body : "", length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
+    if (!job->body) sf_fault_set(fault, 400, "bad_json", "the body is not JSON at byte %d: %s", wrong.position, wrong.text);
+    if (!job->body || read_texts(job, model, limits, fault)) {
+        sf_job_release(job);
+        return -1;
+    }
+    *out = job;
+    return 0;
+}
+
+/* ---------------------------------------------------------------- its life */
+
+void sf_job_hold(sf_job *job)
+{
+    pthread_mutex_lock(&job->lock);
+    job->references++;
+    pthread_mutex_unlock(&job->lock);
+}
+
+void sf_job_release(sf_job *job)
+{
+    if (!job) return;
+    pthread_mutex_lock(&job->lock);
+    int left = --job->references;
+    pthread_mutex_unlock(&job->lock);
+    if (left) return;
+    for (size_t i = 0; job->texts && i < job->count; i++) json_decref(job->texts[i].answer);
+    free(job->texts);
+    json_decref(job->body);
+    free(job->answer);
+    sf_buffer_free(&job->events);
+    pthread_mutex_destroy(&job->lock);
+    free(job);
+}
+
+/* The lock is held. */
+static void wake(sf_job *job)
+{
+    if (!job->waiting) return;
+    job->waiting = 0;
+    job->wake(job->wake_context);
+}
+
+void sf_job_finish(sf_job *job, char *answer)
+{
+    sf_fault fault;
+    if (!answer) {
+        sf_fault_set(&fault, 500, "failed", "out of memory");
+        sf_job_fail(job, &fault, NULL);
+        return;
+    }
+    pthread_mutex_lock(&job->lock);
+    if (job->status) free(answer);
+    else {
+        job->status = 200;
+        job->answer = answer;
+        wake(job);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
+{
+    atomic_store(&job->cancelled, 1);
+    if (job->asked == SF_STREAM) {
+        pthread_mutex_lock(&job->lock);
+        if (!job->status && detail) snprintf(job->detail, sizeof job->detail, "%s", detail);
+        pthread_mutex_unlock(&job->lock);
+        sf_job_emit(job, "error", fault_value(fault), 1);
+        return;
+    }
+    char *answer = sf_fault_json(fault);
+    pthread_mutex_lock(&job->lock);
+    if (job->status) free(answer);
+    else {
+        job->status = fault->status;
+        job->answer = answer; /* without memory there is a status and no body */
+        if (detail) snprintf(job->detail, sizeof job->detail, "%s", detail);
+        wake(job);
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+void sf_job_emit(sf_job *job, const char *event, json_t *data, int last)
+{
+    char *text = sf_json_text(data);
+    json_decref(data);
+    pthread_mutex_lock(&job->lock);
+    if (!job->status && (last || job->events.length - job->sent < UNREAD_EVENTS)) {
+        if (job->sent == job->events.length) {
+            sf_buffer_clear(&job->events);
+            job->sent = 0;
+        }
+        /* Without memory the stream ends early, and a client sees that the last event is missing. */
+        int failed = !text || sf_buffer_reserve(&job->events, strlen(event) + strlen(text) + 20) ||
+                     sf_buffer_format(&job->events, "event: %s\ndata: %s\n\n", event, text);
+        if (last || failed) job->status = 200;
+        wake(job);
+    }
+    pthread_mutex_unlock(&job->lock);
+    free(text);
+}

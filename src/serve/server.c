@@ -1,0 +1,208 @@
+/* Starting and stopping the server. */
+#define _GNU_SOURCE
+#include "serve/server.h"
+
+#include "base/memory.h"
+#include "certify/certificate.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { TOKEN_BYTES = 16 };
+#define QUIET_SECONDS 0.25 /* a connection that was silent for so long has nothing under way */
+
+safer_serve_options safer_serve_options_default(void)
+{
+    return (safer_serve_options){.certify = safer_certify_options_default(), .host = "127.0.0.1", .port = 8080, .max_body = 1 << 20,
+                                 .max_text = 100000, .max_texts = 64, .queue = 1024, .connections = 1024, .deadline = 30, .patience = 20};
+}
+
+/* ----------------------------------------------------------------- options */
+
+static safer_status check_token(const char *token, safer_error *error)
+{
+    if (strlen(token) < TOKEN_BYTES) return sf_fail(error, SAFER_INVALID, "token: at least %d characters", TOKEN_BYTES);
+    for (const char *c = token; *c; c++)
+        if (*c <= 0x20 || *c >= 0x7f) return sf_fail(error, SAFER_INVALID, "token: visible ASCII characters only");
+    return SAFER_OK;
+}
+
+static safer_status check_options(const safer_serve_options *o, safer_error *error)
+{
+    if (o->max_body < 1 || o->max_body > 1 << 30) return sf_fail(error, SAFER_INVALID, "max_body: %zu (1 to 1073741824)", o->max_body);
+    if (o->max_text < 1 || o->max_text > o->max_body) return sf_fail(error, SAFER_INVALID, "max_text: %zu (1 to max_body)", o->max_text);
+    if (o->max_texts < 1 || o->max_texts > o->queue) return sf_fail(error, SAFER_INVALID, "max_texts: %zu (1 to queue)", o->max_texts);
+    if (o->queue > 1 << 24) return sf_fail(error, SAFER_INVALID, "queue: %zu (at most 16777216)", o->queue);
+    if (o->connections < 1 || o->connections > 1 << 20) return sf_fail(error, SAFER_INVALID, "connections: %zu (1 to 1048576)", o->connections);
+    if (!(o->deadline > 0 && o->deadline <= 86400)) return sf_fail(error, SAFER_INVALID, "deadline: %g (above 0, at most 86400 seconds)", o->deadline);
+    if (!(o->patience > 0 && o->patience <= 86400)) return sf_fail(error, SAFER_INVALID, "patience: %g (above 0, at most 86400 seconds)", o->patience);
+    return o->token ? check_token(o->token, error) : SAFER_OK;
+}
+
+/* ------------------------------------------------------------------ socket */
+
+typedef struct address {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } at;
+    socklen_t length;
+    int loopback;
+} address;
+
+static safer_status read_address(address *out, const char *host, uint16_t port, safer_error *error)
+{
+    *out = (address){0};
+    if (strcmp(host, "localhost") == 0) host = "127.0.0.1";
+    if (inet_pton(AF_INET, host, &out->at.v4.sin_addr) == 1) {
+        out->at.v4.sin_family = AF_INET;
+        out->at.v4.sin_port = htons(port);
+        out->length = sizeof out->at.v4;
+        out->loopback = ntohl(out->at.v4.sin_addr.s_addr) >> 24 == 127;
+    } else if (inet_pton(AF_INET6, host, &out->at.v6.sin6_addr) == 1) {
+        out->at.v6.sin6_family = AF_INET6;
+        out->at.v6.sin6_port = htons(port);
+        out->length = sizeof out->at.v6;
+        out->loopback = IN6_IS_ADDR_LOOPBACK(&out->at.v6.sin6_addr);
+    } else {
+        return sf_fail(error, SAFER_INVALID, "host: %.60s is not an address, as 127.0.0.1 or ::1", host);
+    }
+    return SAFER_OK;
+}
+
+static safer_status listen_at(int *out, safer_server *s, const char *host, address *a, safer_error *error)
+{
+    const int on = 1;
+    char name[64];
+    int fd = socket(a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    snprintf(name, sizeof name, strchr(host, ':') ? "[%.50s]" : "%.50s", host);
+    if (fd < 0) return sf_fail_errno(error, "open a socket for", name);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (a->at.any.sa_family == AF_INET6) (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (bind(fd, &a->at.any, a->length) != 0 || listen(fd, 1024) != 0 || getsockname(fd, &a->at.any, &a->length) != 0) {
+        safer_status status = sf_fail(error, SAFER_SYSTEM, "cannot listen at %s, port %d: %s", name,
+                                      ntohs(a->at.any.sa_family == AF_INET ? a->at.v4.sin_port : a->at.v6.sin6_port), strerror(errno));
+        close(fd);
+        return status;
+    }
+    s->port = ntohs(a->at.any.sa_family == AF_INET ? a->at.v4.sin_port : a->at.v6.sin6_port);
+    snprintf(s->url, sizeof s->url, "http://%s:%d", name, s->port);
+    *out = fd;
+    return SAFER_OK;
+}
+
+/* ------------------------------------------------------------------- start */
+
+/* A model that lives elsewhere must answer before anybody is let in; this also finds out
+ * whether it answers at random. */
+static safer_status probe(const safer_model *model, safer_error *error)
+{
+    static const char *const texts[] = {"It is good.", "It is bad.", "I do not know what to think of it.", "This was not what we had hoped for."};
+    enum { TEXTS = sizeof texts / sizeof texts[0] };
+    sf_span spans[TEXTS];
+    for (size_t i = 0; i < TEXTS; i++) spans[i] = (sf_span){texts[i], strlen(texts[i])};
+    return model->class->probe ? model->class->probe(model, spans, TEXTS, error) : SAFER_OK;
+}
+
+/* Fits a signed number in JSON. */
+static safer_status fresh_seed(uint64_t *seed, safer_error *error)
+{
+    if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed) return sf_fail_errno(error, "read", "random numbers");
+    *seed >>= 1;
+    return SAFER_OK;
+}
+
+/* With epoll, not poll: there MHD also answers those who close their half of the connection when
+ * they have asked. */
+static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
+{
+    return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, sf_http_handle, s,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options.connections,
+                            MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s, MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s,
+                            MHD_OPTION_END);
+}
+
+/* Ends what was started, in reverse. */
+static void server_free(safer_server *s)
+{
+    if (s->daemon) MHD_stop_daemon(s->daemon);
+    sf_room_close(s->room);
+    sf_guests_end(&s->guests);
+    sf_metrics_end(&s->metrics);
+    free(s->token);
+    free(s);
+}
+
+safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
+                                const safer_serve_options *options, safer_error *error)
+{
+    address where;
+    int fd = -1;
+    safer_status status = check_options(options, error);
+    if (status == SAFER_OK) status = sf_certify_check(&options->certify, model, error);
+    if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
+    if (status != SAFER_OK) return status;
+    if (!where.loopback && !options->token && !options->without_token)
+        return sf_fail(error, SAFER_INVALID, "host: %.60s can be reached by others, and there is no token; give one, or allow it explicitly", options->host);
+    safer_server *s = sf_calloc(1, sizeof *s);
+    if (!s) return sf_fail_memory(error);
+    s->model = model;
+    s->lexicon = lexicon;
+    s->options = *options;
+    s->options.certify.unlabelled = s->options.certify.family_wise = 0;
+    sf_metrics_start(&s->metrics);
+    SF_TRY(sf_guests_start(&s->guests, options->patience, error));
+    if (options->token && !(s->token = sf_strdup(options->token))) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    if (!options->fixed_seed) SF_TRY(fresh_seed(&s->options.certify.seed, error));
+    SF_TRY(probe(model, error));
+    SF_TRY(sf_room_open(&s->room, model, lexicon, &s->options.certify, options->queue, &s->metrics, error));
+    SF_TRY(listen_at(&fd, s, options->host, &where, error));
+    s->daemon = start_daemon(s, fd);
+    if (!s->daemon) {
+        close(fd);
+        status = sf_fail(error, SAFER_SYSTEM, "cannot start the server at %s", s->url);
+        goto done;
+    }
+    *out = s;
+    s = NULL;
+done:
+    if (s) server_free(s);
+    return status;
+}
+
+const char *safer_server_url(const safer_server *server) { return server->url; }
+uint16_t safer_server_port(const safer_server *server) { return server->port; }
+
+/* -------------------------------------------------------------------- stop */
+
+/* Connections that the system has taken but nobody has looked at: they may have asked already. */
+static void take_the_last(safer_server *s, int fd)
+{
+    for (;;) {
+        address from = {.length = sizeof from.at};
+        int last = accept4(fd, &from.at.any, &from.length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (last < 0) break;
+        if (MHD_add_connection(s->daemon, last, &from.at.any, from.length) != MHD_YES) break; /* it has closed it */
+    }
+    close(fd);
+}
+
+void safer_server_stop(safer_server *s)
+{
+    if (!s) return;
+    atomic_store(&s->stopping, 1); /* from now on every connection ends with its next answer */
+    int fd = MHD_quiesce_daemon(s->daemon);
+    if (fd >= 0) take_the_last(s, fd);
+    sf_guests_quiet(&s->guests, QUIET_SECONDS);
+    server_free(s);
+}

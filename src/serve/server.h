@@ -1,0 +1,30 @@
+/* The server: what its parts share. */
+#ifndef SF_SERVE_SERVER_H
+#define SF_SERVE_SERVER_H
+
+#include "serve/guests.h"
+#include "serve/room.h"
+
+#include <microhttpd.h>
+
+struct safer_server {
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    safer_serve_options options; /* host and token are not looked at: */
+    char *token;                 /* a copy, or NULL */
+    struct MHD_Daemon *daemon;
+    sf_room *room;
+    sf_metrics metrics;
+    sf_guests guests;
+    atomic_int stopping;
+    uint16_t port;
+    char url[80];
+};
+
+/* MHD's callbacks; the server is their first argument. */
+enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
+                               const char *upload, size_t *upload_size, void **request);
+void sf_http_completed(void *server, struct MHD_Connection *connection, void **request, enum MHD_RequestTerminationCode how);
+void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest, enum MHD_ConnectionNotificationCode what);
+
+#endif

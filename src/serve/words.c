@@ -1,0 +1,128 @@
+/* The words of a text and what the lexicon makes of them. */
+#include "serve/answer.h"
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "report/writer.h"
+
+#include <stdlib.h>
+
+enum { LISTED = 100 }; /* of synonyms, and of draws */
+
+/* A word of a list, with what the list is ordered by. */
+typedef struct entry {
+    uint32_t word;
+    double weight;
+    double similarity; /* below -1: not known */
+} entry;
+
+static int compare_entries(const void *left, const void *right)
+{
+    const entry *a = left, *b = right;
+    if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
+    return a->word < b->word ? -1 : a->word > b->word;
+}
+
+static const char *name_of(const safer_lexicon *lexicon, uint32_t word) { return safer_lexicon_word(lexicon, word).word; }
+
+static json_t *synonyms_json(const safer_lexicon *lexicon, uint32_t id, const safer_word *word)
+{
+    json_t *list = json_array();
+    entry *entries = sf_alloc(word->synonym_count, sizeof *entries);
+    if (!entries) {
+        json_decref(list);
+        return NULL;
+    }
+    for (size_t i = 0; i < word->synonym_count; i++) {
+        double similarity = word->similarity ? (double)word->similarity[i] : -2.0;
+        entries[i] = (entry){word->synonyms[i], similarity, similarity};
+    }
+    qsort(entries, word->synonym_count, sizeof *entries, compare_entries);
+    for (size_t i = 0; i < word->synonym_count && i < LISTED; i++)
+        json_array_append_new(list, json_pack("{s:s, s:f, s:o}", "word", name_of(lexicon, entries[i].word), "overlap",
+                                              safer_lexicon_overlap(lexicon, id, entries[i].word), "similarity",
+                                              word->similarity ? json_real(entries[i].similarity) : json_null()));
+    free(entries);
+    return list;
+}
+
+static json_t *draws_json(const safer_lexicon *lexicon, const safer_word *word)
+{
+    json_t *list = json_array();
+    entry *entries = sf_alloc(word->support_count, sizeof *entries);
+    if (!entries) {
+        json_decref(list);
+        return NULL;
+    }
+    for (size_t i = 0; i < word->support_count; i++) entries[i] = (entry){.word = word->support[i], .weight = (double)word->weights[i]};
+    qsort(entries, word->support_count, sizeof *entries, compare_entries);
+    for (size_t i = 0; i < word->support_count && i < LISTED; i++)
+        json_array_append_new(list, json_pack("{s:s, s:f}", "word", name_of(lexicon, entries[i].word), "share",
+                                              entries[i].weight / (double)word->total));
+    free(entries);
+    return list;
+}
+
+static json_t *entry_json(const safer_lexicon *lexicon, uint32_t id)
+{
+    safer_word word = safer_lexicon_word(lexicon, id);
+    return json_pack("{s:f, s:o, s:I, s:o, s:I, s:o}", "overlap", word.overlap, "worst",
+                     word.worst == SAFER_NO_WORD ? json_null() : json_string(name_of(lexicon, word.worst)), "synonym_count",
+                     (json_int_t)word.synonym_count, "synonyms", synonyms_json(lexicon, id, &word), "draw_count",
+                     (json_int_t)word.support_count, "draws", draws_json(lexicon, &word));
+}
+
+static json_t *word_json(const sf_slots *slots, const sf_text_word *w, size_t begin, size_t end, const safer_lexicon *lexicon)
+{
+    static const char *const patterns[] = {[SF_LOWER] = "lower", [SF_TITLE] = "title", [SF_UPPER] = "upper"};
+    int slot = w->slot != SF_NONE;
+    return json_pack("{s:s#, s:[I, I], s:[I, I], s:s, s:o, s:f}", "key", slots->keys.bytes + w->key, (int)w->key_length, "utf16",
+                     (json_int_t)begin, (json_int_t)end, "bytes", (json_int_t)w->begin, (json_int_t)w->end, "pattern", patterns[w->pattern],
+                     "slot", slot ? json_integer(w->slot) : json_null(), "overlap",
+                     slot ? safer_lexicon_word(lexicon, w->word).overlap : 1.0);
+}
+
+/* q at the reported radii, rounded up, as a certificate has it for a model that reads everything. */
+static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
+{
+    json_t *list = json_array();
+    double *overlaps = sf_alloc(slots->slot_count, sizeof *overlaps);
+    if (!overlaps) {
+        json_decref(list);
+        return NULL;
+    }
+    size_t count = sf_slots_overlaps(overlaps, slots, lexicon);
+    qsort(overlaps, count, sizeof *overlaps, sf_compare_doubles);
+    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(list, json_real(sf_q_at(overlaps, count, sf_reported_radii[r])));
+    free(overlaps);
+    return list;
+}
+
+json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon, safer_error *error)
+{
+    sf_slots slots = {0};
+    json_t *words = json_array(), *entries = json_object(), *result = NULL;
+    size_t at = 0, unit = 0; /* where the last word ended, in bytes and in UTF-16 */
+    if (sf_slots_read(&slots, lexicon, text, length, error) != SAFER_OK) goto done;
+    for (size_t i = 0; i < slots.word_count; i++) {
+        const sf_text_word *w = &slots.words[i];
+        const char *key = slots.keys.bytes + w->key;
+        size_t begin = unit + sf_utf16_length(text + at, w->begin - at), end = begin + sf_utf16_length(text + w->begin, w->end - w->begin);
+        json_array_append_new(words, word_json(&slots, w, begin, end, lexicon));
+        if (w->slot != SF_NONE && !json_object_get(entries, key)) json_object_set_new(entries, key, entry_json(lexicon, w->word));
+        at = w->end;
+        unit = end;
+    }
+    if (json_array_size(words) < slots.word_count) {
+        sf_fail_memory(error);
+        goto done;
+    }
+    result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots", (json_int_t)slots.slot_count, "q_at",
+                       q_json(&slots, lexicon));
+    if (!result) sf_fail_memory(error);
+done:
+    json_decref(words);
+    json_decref(entries);
+    sf_slots_free(&slots);
+    return result;
+}

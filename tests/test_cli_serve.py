@@ -1,0 +1,877 @@
+#!/usr/bin/env python3
+"""The server as its clients see it: test_cli_serve.py [TEST...] BUILD_DIR. Run by ctest.
+
+Its answers are compared with what safer certify and safer predict say; its limits are
+tried one by one; and requests that no good client would send must leave it standing.
+"""
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+import test_cli_certify  # noqa: E402
+from test_cli import DONE, SYSTEM, USAGE, Case, run, write  # noqa: E402
+from test_cli_certify import WITH_3, WITH_C, WITH_K, log_e, read_run  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOKEN = "correct-horse-battery-staple"
+JSON = {"Content-Type": "application/json"}
+TEXT = "The boring film is not bad but I loved the dull fine plot."
+
+# A model that takes its time: as many seconds for every batch as its argument says.
+SLOW = """
+import json, sys, time
+for line in sys.stdin:
+    request = json.loads(line)
+    time.sleep(float(sys.argv[1]))
+    print(json.dumps({"id": request["id"], "labels": ["neg" if "bad" in text else "pos" for text in request["texts"]]}), flush=True)
+"""
+
+
+def make_files():
+    test_cli_certify.make_files()
+    write("slow.py", SLOW)
+
+
+def texts_of(name, most=None):
+    """(label, text) of a TSV file."""
+    rows = [line.split("\t") for line in (test_cli.temporary / name).read_text().split("\n")[:-1]]
+    plain = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
+    return [(row[1], re.sub(r"\\[\\tnr]", lambda found: plain[found[0]], row[2])) for row in rows][:most]
+
+
+class Server:
+    """A server on a port of its own."""
+
+    def __init__(self, *arguments, env=None):
+        self.log = open(test_cli.temporary / "serve.log", "w+b")
+        self.process = subprocess.Popen([test_cli.program, "serve", *map(str, arguments), "--port", "0", "--json"], cwd=test_cli.temporary,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, env={**os.environ, **(env or {})})
+        said = b""
+        while not said.endswith(b"}\n"):
+            line = self.process.stdout.readline()
+            if not line:
+                raise AssertionError(f"it did not start: {self.process.wait()} {self.messages()}")
+            said += line
+        self.url, self.port = (json.loads(said)[key] for key in ("url", "port"))
+
+    def messages(self):
+        self.log.seek(0)
+        return self.log.read().decode()
+
+    def lines(self, count=0):
+        """The access log, once it has so many lines: they are written when an answer is gone."""
+        limit = time.monotonic() + 10
+        while self.messages().count("\n{") + self.messages().startswith("{") < count and time.monotonic() < limit:
+            time.sleep(0.02)
+        return [json.loads(line) for line in self.messages().splitlines() if line.startswith("{")]
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(60)
+        self.process.stdout.close()
+        return code
+
+    def raw(self, timeout=30):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+
+    def request(self, method, path, body=None, headers=JSON, timeout=60):
+        """Status, headers and body as bytes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            connection.close()
+
+    def post(self, path, value, **more):
+        status, headers, body = self.request("POST", path, json.dumps(value).encode(), **more)
+        return status, json.loads(body)
+
+    def get(self, path, **more):
+        status, headers, body = self.request("GET", path, **more)
+        return status, body
+
+    def gauge(self, name):
+        return float(re.search(rf"(?m)^{re.escape(name)} (\S+)$", self.get("/metrics")[1].decode())[1])
+
+
+def message(method, path, body=b"", *lines):
+    """A request as bytes."""
+    head = [f"{method} {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}", *lines]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
+
+
+def read_response(file):
+    """Status and body of the next response with a length; (None, b"") at the end."""
+    first = file.readline()
+    if not first:
+        return None, b""
+    headers = http.client.parse_headers(file)
+    return int(first.split()[1]), file.read(int(headers["Content-Length"]))
+
+
+def read_all(connection):
+    """What comes until the other side closes, or resets."""
+    got = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65536):
+            got += piece
+    return got
+
+
+def events_of(body):
+    """(event, data) of a stream."""
+    pairs = []
+    for block in body.decode().split("\n\n")[:-1]:
+        event, data = block.split("\n")
+        pairs.append((event.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return pairs
+
+
+class Serve(Case):
+    @contextlib.contextmanager
+    def serving(self, *arguments, code=DONE, **more):
+        """A server that is stopped at the end, and must then have ended well."""
+        server = Server(*arguments, **more)
+        try:
+            yield server
+            self.assertEqual(server.stop(), code, server.messages())
+            self.assertNotIn("ERROR: ", server.messages())
+            self.assertNotIn("runtime error", server.messages())
+        finally:
+            server.process.kill()
+            server.stop()
+            server.log.close()
+
+    def error(self, answer, status, code):
+        self.assertEqual((answer[0], answer[1]["error"]["code"]), (status, code), answer)
+        self.assertTrue(answer[1]["error"]["message"])
+        self.assertEqual(set(answer[1]), {"error"})
+
+
+# ------------------------------------------------------------------- answers
+
+def bare(record):
+    return {key: value for key, value in record.items() if key not in ("row", "id", "seconds", "check")}
+
+
+class Answers(Serve):
+    def compare(self, files, data, *options):
+        """Every record of a run is what the server answers, one by one and many at once"""
+        name = f"run-{files[1]}-{'-'.join(options)}.jsonl"
+        self.ok(run("certify", *files, "--data", data, "--seed", 5, *options, "--quiet", "--json", "-o", name))
+        records = [bare(record) for record in read_run(name)[1]]
+        rows = texts_of(data)
+        self.assertEqual(len(records), len(rows))
+        with self.serving(*files, "--seed", 5, *options, "--max-texts", 1000, "--threads", 3) as server:
+            labels = [label for label, _ in rows]
+            status, many = server.post("/v1/certify", {"texts": [text for _, text in rows], "labels": labels})
+            self.assertEqual(status, 200)
+            self.assertEqual(many["certificates"], records)
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                ask = lambda row: server.post("/v1/certify", {"text": row[1], "label": row[0]})  # noqa: E731
+                self.assertEqual([answer[1]["certificates"][0] for answer in pool.map(ask, rows[:40])], records[:40])
+        return records
+
+    def test_equals_certify(self):
+        """certificates are those of safer certify with the same seed: adaptive, exact and sampled"""
+        self.assertTrue(any(not record["exact"] for record in self.compare(WITH_K, "demo/test.tsv")))
+        exact = self.compare(("--model", "r.model", "--lexicon", "r.lex"), "demo/test.tsv")
+        self.assertTrue(all(record["exact"] for record in exact))
+
+    def test_equals_certify_otherwise(self):
+        """the same for other methods, radii and three classes"""
+        self.compare(WITH_K, "demo/test.tsv", "--method", "binomial", "--n", "300", "--delta", "0.05")
+        self.compare(WITH_K, "demo/test.tsv", "--method", "hoeffding", "--n", "500", "--radius", "1")
+        self.compare(WITH_3, "3.tsv", "--batch", "7", "--n", "400")
+
+    def test_equals_bounds(self):
+        """the same for interval bounds"""
+        self.ok(run("train", "--arch", "bow", "--defense", "ibp-jia", "--data", "3.tsv", "--lexicon", "3.lex", "--dim", 5, "--hidden", 5,
+                    "--epochs", 2, "-o", "bow.model", "--quiet", "--json"))
+        records = self.compare(("--model", "bow.model", "--lexicon", "3.lex"), "3.tsv", "--method", "ibp")
+        self.assertIn("margins", records[0])
+
+    def test_without_labels(self):
+        """without labels the prediction is certified, as by certify --unlabelled"""
+        name = "unlabelled.jsonl"
+        self.ok(run("certify", *WITH_K, "--data", "demo/test.tsv", "--limit", 30, "--seed", 2, "--unlabelled", "-o", name, "--json"))
+        records = [{**bare(record), "label": None} for record in read_run(name)[1]]
+        with self.serving(*WITH_K, "--seed", 2) as server:
+            texts = [text for _, text in texts_of("demo/test.tsv", 30)]
+            self.assertEqual(server.post("/v1/certify", {"texts": texts})[1]["certificates"], records)
+            mixed = server.post("/v1/certify", {"texts": texts[:2], "labels": [None, "1"]})[1]["certificates"]
+            self.assertEqual((mixed[0], mixed[1]["target"]), (records[0], "1"))
+
+    def test_equals_predict(self):
+        """answers are those of safer predict with the same seed"""
+        texts = [text for _, text in texts_of("demo/test.tsv", 40)] + ["", TEXT, "good bad"]
+        expected = json.loads(self.ok(run("predict", *WITH_K, "--seed", 9, "--json", "--n", 900, "--", *texts)))["answers"]
+        with self.serving(*WITH_K, "--seed", 9, "--n", 900) as server:
+            answers = server.post("/v1/predict", {"texts": texts})[1]["answers"]
+            for got, want, text in zip(answers, expected, texts, strict=True):
+                self.assertEqual({key: got[key] for key in want}, want)
+                self.assertEqual(got["confidence"], got["shares"][got["leading"]])
+                self.assertEqual(server.post("/v1/predict", {"text": text})[1], {"answers": [got]})
+            self.assertIn(False, [answer["certified"] for answer in answers])
+            self.assertIn(True, [answer["certified"] for answer in answers])
+
+    def test_abstains(self):
+        """without a clear vote there is no label, and nothing is certified"""
+        text = "The boring good film is not bad but I loved the dull fine plot and hated the great acting."
+        with self.serving(*WITH_K, "--seed", 1, "--alpha", "1e-300") as server:
+            answer = server.post("/v1/predict", {"text": text})[1]["answers"][0]
+            self.assertEqual((answer["label"], answer["abstained"], answer["certified"], answer["radius"]), (None, True, False, 0))
+            self.assertIn(answer["leading"], ("0", "1"))
+            self.assertEqual(server.gauge("safer_abstained_total"), 1)
+
+    def test_seed(self):
+        """without --seed it is drawn afresh and told to nobody; asking again gives the same answer"""
+        counts = []
+        for _ in range(2):
+            with self.serving(*WITH_K, "--method", "binomial", "--n", "4000") as server:
+                self.assertIsNone(json.loads(server.get("/v1/model")[1])["seed"])
+                first = server.post("/v1/certify", {"text": TEXT})[1]["certificates"][0]
+                self.assertEqual(first, server.post("/v1/certify", {"text": TEXT})[1]["certificates"][0])
+                self.assertNotIn("seed", server.messages())
+                counts.append(first["counts"])
+        self.assertNotEqual(*counts)
+
+    def test_stream(self):
+        """a stream ends with the certificate; under adaptive every claim follows from its counts"""
+        with self.serving(*WITH_K, "--seed", 1) as server:
+            status, headers, body = server.request("POST", "/v1/certify/stream", json.dumps({"text": TEXT}))
+            self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
+            events = events_of(body)
+            names = [name for name, _ in events]
+            self.assertEqual(names, ["start", "prediction", *["progress"] * (len(names) - 3), "result"])
+            self.assertGreater(len(names), 5)
+            start, prediction, result = events[0][1], events[1][1], events[-1][1]
+            certificate = server.post("/v1/certify", {"text": TEXT})[1]["certificates"][0]
+            self.assertEqual(result, {"certificate": certificate, "answer": server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]})
+            self.assertEqual((start["q_at"], start["n"], start["delta"]), (certificate["q_at"], 5000, 0.01))
+            self.assertEqual(sum(prediction["votes"].values()), 100)
+            self.assertEqual(prediction["leading"], certificate["prediction"])
+            seen = 0
+            for _, data in events[2:-1]:
+                self.assertGreater(data["n"], seen)
+                seen = data["n"]
+                self.assertEqual((sum(data["counts"].values()), data["claim"], data["target"]), (seen, True, "1"))
+                k = data["counts"]["1"]
+                if data["bound"] > 0.5:
+                    self.assertAlmostEqual(log_e(k, seen, data["bound"]), -math.log(0.01), delta=0.01)
+                self.assertEqual(data["radius"], 1 if data["bound"] > 0.75 else 0)
+            self.assertLess(seen, certificate["n"])
+            labelled = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": TEXT, "label": "0"}))[2])
+            self.assertEqual((labelled[-1][1]["certificate"]["target"], labelled[-1][1]["answer"]), ("0", None))
+
+    def test_stream_claims_nothing(self):
+        """methods that must not be looked at before their end claim nothing before it"""
+        for options in (("--method", "binomial", "--n", 3000), ("--method", "hoeffding", "--n", 3000)):
+            with self.serving(*WITH_K, "--seed", 1, *options) as server:
+                events = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": TEXT}))[2])
+                middle = [data for name, data in events if name == "progress"]
+                self.assertEqual(len(middle), 11)
+                self.assertEqual({(data["claim"], data["bound"], data["radius"]) for data in middle}, {(False, None, None)})
+        with self.serving(*WITH_K, "--n", 20000) as server:
+            events = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": TEXT}))[2])
+            self.assertTrue(events[-1][1]["certificate"]["exact"])
+            self.assertEqual([name for name, _ in events[:1]], ["start"])
+            self.assertNotIn("prediction", [name for name, _ in events])
+            self.assertEqual({(data["claim"], "counts" in data) for name, data in events if name == "progress"}, {(False, False)})
+
+    def test_words(self):
+        """words stand where they are said to, with the lexicon's synonyms and overlaps"""
+        text = "😀 The FINE film — déjà vu, Dull! Dull?"
+        with self.serving(*WITH_K) as server:
+            found = server.post("/v1/words", {"text": text})[1]
+            certificate = server.post("/v1/certify", {"text": text})[1]["certificates"][0]
+        units, raw = text.encode("utf-16-le"), text.encode()
+        for word in found["words"]:
+            begin, end = word["utf16"]
+            self.assertEqual(units[2 * begin:2 * end].decode("utf-16-le").lower(), word["key"])
+            self.assertEqual(raw[slice(*word["bytes"])].decode().lower(), word["key"])
+        self.assertEqual([word["key"] for word in found["words"]], ["the", "fine", "film", "déjà", "vu", "dull", "dull"])
+        self.assertEqual([word["pattern"] for word in found["words"]], ["title", "upper", "lower", "lower", "lower", "title", "title"])
+        slots = [word for word in found["words"] if word["slot"] is not None]
+        self.assertEqual([word["slot"] for word in slots], list(range(len(slots))))
+        self.assertEqual((found["slots"], found["q_at"]), (certificate["slots"], certificate["q_at"]))
+        self.assertEqual(set(found["lexicon"]), {word["key"] for word in slots})
+        shown = self.shown("k.lex", *found["lexicon"])
+        for key, entry in found["lexicon"].items():
+            self.assertEqual(entry["overlap"], shown[key]["overlap"])
+            self.assertEqual({synonym["word"] for synonym in entry["synonyms"]}, self.synonyms("k.lex")[key])
+            self.assertEqual(entry["synonym_count"], len(entry["synonyms"]))
+            self.assertEqual(min(synonym["overlap"] for synonym in entry["synonyms"]), entry["overlap"])
+            worst = next(synonym for synonym in entry["synonyms"] if synonym["word"] == entry["worst"])
+            self.assertEqual(worst["overlap"], entry["overlap"])
+            self.assertEqual({draw["word"]: draw["share"] for draw in entry["draws"]},
+                             {word: float(share) for word, share in self.kernel("k.lex")[key].items()})
+
+
+# -------------------------------------------------------------------- errors
+
+class Errors(Serve):
+    def test_bodies(self):
+        """bodies that are not JSON, of the wrong shape, or of the wrong types"""
+        many = b'{"text":' * 5000
+        cases = [
+            (b"", "bad_json"), (b"{", "bad_json"), (b"nonsense", "bad_json"), (b'{"text": "a"} x', "bad_json"), (b'{"text": "a",}', "bad_json"),
+            (b'{"text": "\xff"}', "bad_json"), (b'{"text": "\xed\xa0\x80"}', "bad_json"), (b'{"text": "\\ud800"}', "bad_json"),
+            (b'{"text": "a", "text": "b"}', "bad_json"), (b'{"text": 1e999}', "bad_json"), (many, "bad_json"), (b"[" * 100000, "bad_json"),
+            (b"\x00", "bad_json"), (b'{"text": "a\x00b"}', "bad_json"), ('{"text": "a"}'.encode("utf-16"), "bad_json"),
+            (b"[]", "bad_request"), (b'["a"]', "bad_request"), (b"{}", "bad_request"), (b'{"text": null}', "bad_request"),
+            (b'{"text": 5}', "bad_request"), (b'{"text": ["a"]}', "bad_request"), (b'{"texts": "a"}', "bad_request"),
+            (b'{"texts": []}', "bad_request"), (b'{"texts": [1]}', "bad_request"), (b'{"texts": ["a", null]}', "bad_request"),
+            (b'{"text": "a", "texts": ["b"]}', "bad_request"), (b'{"text": "a", "n": 5}', "bad_request"), (b'{"Text": "a"}', "bad_request"),
+            (b'{"text": "a", "\\u0000": 1}', "bad_json"),
+        ]
+        labels = [b'{"text": "a", "label": "2"}', b'{"text": "a", "label": 1}', b'{"text": "a", "labels": ["1"]}', b'{"texts": ["a"], "label": "1"}',
+                  b'{"texts": ["a"], "labels": []}', b'{"texts": ["a"], "labels": "1"}', b'{"texts": ["a"], "labels": [1]}',
+                  b'{"texts": ["a"], "labels": ["1", "1"]}', b'{"text": "a", "label": "1\\u0000"}']
+        with self.serving(*WITH_K) as server:
+            for path in ("/v1/predict", "/v1/certify", "/v1/certify/stream", "/v1/words"):
+                for body, code in cases:
+                    status, _, answer = server.request("POST", path, body)
+                    self.error((status, json.loads(answer)), 400, code)
+            for body in labels:
+                for path in ("/v1/predict", "/v1/certify"):
+                    status, _, answer = server.request("POST", path, body)
+                    self.error((status, json.loads(answer)), 400, "bad_request")
+            for path in ("/v1/certify/stream", "/v1/words"):
+                self.error(server.post(path, {"texts": ["a"]}), 400, "bad_request")
+            self.assertIn('"lable"', server.post("/v1/certify", {"text": "a", "lable": "1"})[1]["error"]["message"])
+            self.assertEqual(server.gauge("safer_texts_total"), 0)
+
+    def test_odd_texts(self):
+        """texts that are odd but texts: empty, NUL, controls, astral, nothing but punctuation"""
+        texts = ["", "\0", "good\0bad", "\x01\x1f\x7f", "😀" * 50, "?!", " ", "\ufeff", "ß ﬁ ς", "a" * 5000, "good " * 2000]
+        with self.serving(*WITH_K, "--n", 200) as server:
+            status, answer = server.post("/v1/certify", {"texts": texts})
+            self.assertEqual((status, len(answer["certificates"])), (200, len(texts)))
+            for text in texts:
+                self.assertEqual(server.post("/v1/words", {"text": text})[0], 200)
+
+    def test_paths_and_methods(self):
+        """wrong paths, methods and content types"""
+        with self.serving(*WITH_K) as server:
+            for path in ("/v1", "/v1/predict/", "/v2/predict", "//", "/../etc/passwd", "/explorer.html", "/%2e%2e", "/" + "a" * 5000):
+                status, _, body = server.request("GET", path)
+                self.error((status, json.loads(body)), 404, "not_found")
+            for method, path, allow in (("GET", "/v1/predict", "POST"), ("PUT", "/v1/certify", "POST"), ("DELETE", "/v1/words", "POST"),
+                                        ("POST", "/healthz", "GET, HEAD"), ("POST", "/", "GET, HEAD"), ("PATCH", "/metrics", "GET, HEAD"),
+                                        ("BREW", "/", "GET, HEAD"), ("OPTIONS", "/v1/predict", "POST")):
+                status, headers, body = server.request(method, path, b"{}")
+                self.assertEqual((status, headers["Allow"]), (405, allow))
+                self.error((status, json.loads(body)), 405, "wrong_method")
+            for kind in ("text/plain", "application/jsonp", "", "application/x-www-form-urlencoded"):
+                status, _, body = server.request("POST", "/v1/predict", b'{"text": "a"}', {"Content-Type": kind})
+                self.error((status, json.loads(body)), 415, "not_json")
+            for kind in ("application/json; charset=utf-8", "Application/JSON"):
+                self.assertEqual(server.request("POST", "/v1/predict", b'{"text": "a"}', {"Content-Type": kind})[0], 200)
+            status, headers, body = server.request("HEAD", "/healthz")
+            self.assertEqual((status, body), (200, b""))
+
+    def test_limits(self):
+        """bodies, texts and numbers of texts above their limits, with and without a stated length"""
+        with self.serving(*WITH_K, "--max-body", 5000, "--max-text", 1000, "--max-texts", 3, "--queue", 4) as server:
+            self.error(server.post("/v1/predict", {"text": "a" * 1001}), 413, "too_large")
+            self.error(server.post("/v1/predict", {"text": "é" * 501}), 413, "too_large")
+            self.assertEqual(server.post("/v1/predict", {"text": "a" * 1000})[0], 200)
+            self.error(server.post("/v1/predict", {"texts": ["a"] * 4}), 413, "too_large")
+            self.assertEqual(server.post("/v1/predict", {"texts": ["a"] * 3})[0], 200)
+            self.error(server.post("/v1/predict", {"text": "a" * 5000}), 413, "too_large")
+            self.error(server.post("/v1/predict", {"text": "a" * 3000000}), 413, "too_large")
+            def pieces():
+                yield b'{"text": "'
+                for _ in range(100):
+                    yield b"a" * 100
+                yield b'"}'
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            connection.request("POST", "/v1/predict", pieces(), JSON, encode_chunked=True)
+            answer = connection.getresponse()
+            self.error((answer.status, json.loads(answer.read())), 413, "too_large")
+            connection.close()
+            with server.raw() as sock: # asks before it sends
+                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n"
+                             b"Expect: 100-continue\r\n\r\n")
+                self.assertTrue(sock.recv(100).startswith(b"HTTP/1.1 413 "))
+            with server.raw() as sock: # never ends: cut off
+                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+                with self.assertRaises(ConnectionError):
+                    for _ in range(100000):
+                        sock.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+            limits = json.loads(server.get("/v1/model")[1])["limits"]
+            self.assertEqual(limits, {"body": 5000, "text": 1000, "texts": 3, "queue": 4, "deadline": 30})
+            self.assertEqual(server.get("/healthz")[0], 200)
+
+    def test_queue(self):
+        """what does not fit into the queue is sent away with 503 and a time to come back"""
+        options = ("--model", f"exec:{sys.executable} slow.py 0.1", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1, "--n", 64,
+                   "--n0", 64, "--queue", 2, "--max-texts", 2)
+        with self.serving(*options) as server:
+            with concurrent.futures.ThreadPoolExecutor(12) as pool:
+                ask = lambda _: server.request("POST", "/v1/predict", json.dumps({"text": TEXT}))  # noqa: E731
+                answers = list(pool.map(ask, range(12)))
+            statuses = [status for status, _, _ in answers]
+            self.assertEqual(set(statuses), {200, 503})
+            for status, headers, body in answers:
+                if status == 503:
+                    self.error((status, json.loads(body)), 503, "busy")
+                    self.assertGreaterEqual(int(headers["Retry-After"]), 1)
+                    self.assertLess(int(headers["Retry-After"]), 60)
+            self.assertEqual(server.post("/v1/predict", {"texts": [TEXT] * 2})[0], 200)
+
+    def test_deadline(self):
+        """who waits longer than the deadline is told so, in time, and the work ends"""
+        options = ("--model", f"exec:{sys.executable} slow.py 0.3", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1, "--method",
+                   "binomial", "--n", 6400, "--batch", 64, "--deadline", 1)
+        with self.serving(*options) as server:
+            start = time.monotonic()
+            self.error(server.post("/v1/predict", {"texts": [TEXT, TEXT]}), 504, "deadline")
+            self.assertLess(time.monotonic() - start, 2.5)
+            events = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": TEXT}))[2])
+            self.assertEqual((events[-1][0], events[-1][1]["error"]["code"]), ("error", "deadline"))
+            limit = time.monotonic() + 5
+            while server.gauge("safer_busy_threads") and time.monotonic() < limit:
+                time.sleep(0.1)
+            self.assertEqual(server.gauge("safer_busy_threads"), 0)
+
+    def test_model_fails(self):
+        """a model that fails is a 500 that gives nothing away; the log says what happened"""
+        write("fails.py", SLOW.replace('if "bad"', 'if "doom" not in text or sys.exit(3) else "x" if "bad"'))
+        options = ("--model", f"exec:{sys.executable} fails.py 0", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1, "--retries", 0)
+        with self.serving(*options) as server:
+            answer = server.post("/v1/predict", {"texts": ["good", "doom"]})
+            self.error(answer, 500, "failed")
+            self.assertNotIn("fails.py", json.dumps(answer))
+            self.assertTrue(any("error" in line for line in server.lines(1)))
+            events = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": "doom"}))[2])
+            self.assertEqual((events[-1][0], events[-1][1]["error"]["code"]), ("error", "failed"))
+
+
+# --------------------------------------------------------------- who may ask
+
+class Access(Serve):
+    def test_token(self):
+        """with a token, only who sends it may ask; it is nowhere in log, metrics or answers"""
+        with self.serving(*WITH_K, "--auth-env", "SERVE_TOKEN", env={"SERVE_TOKEN": TOKEN}) as server:
+            for wrong in (None, "", "Bearer", "Bearer ", "Bearer x", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Bearer {TOKEN.upper()}",
+                          f"Bearer  {TOKEN}x", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN * 2}"):
+                headers = {**JSON, **({"Authorization": wrong} if wrong is not None else {})}
+                for method, path in (("POST", "/v1/predict"), ("POST", "/v1/certify/stream"), ("GET", "/v1/model"), ("GET", "/metrics")):
+                    status, answer_headers, body = server.request(method, path, b'{"text": "a"}', headers)
+                    self.error((status, json.loads(body)), 401, "unauthorized")
+                    self.assertEqual(answer_headers["WWW-Authenticate"], "Bearer")
+            right = {**JSON, "Authorization": f"Bearer {TOKEN}"}
+            self.assertEqual(server.request("POST", "/v1/predict", b'{"text": "a"}', right)[0], 200)
+            self.assertTrue(json.loads(server.request("GET", "/v1/model", headers=right)[2])["token"])
+            for path in ("/healthz", "/", "/explorer.js", "/openapi.json"):
+                self.assertEqual(server.get(path)[0], 200)
+            self.assertNotIn(TOKEN, server.request("GET", "/metrics", headers=right)[2].decode())
+            self.assertNotIn(TOKEN, server.messages())
+            self.assertNotIn(TOKEN, pathlib.Path(f"/proc/{server.process.pid}/cmdline").read_text())
+
+    def test_token_file(self):
+        """the token may stand in a file"""
+        write("token", TOKEN + "\r\nmore\n")
+        with self.serving(*WITH_K, "--auth-file", "token", "--host", "0.0.0.0") as server:
+            self.assertEqual(server.request("GET", "/v1/model", headers={"Authorization": f"bearer {TOKEN}"})[0], 200)
+            self.assertEqual(server.get("/v1/model")[0], 401)
+
+    def test_refuses(self):
+        """what it will not start with"""
+        def serve(*arguments, **more):
+            return run("serve", *WITH_K, "--port", 0, *arguments, **more)
+        for host in ("0.0.0.0", "::", "192.0.2.1"):
+            self.refused(serve("--host", host), USAGE, host, "token")
+        self.refused(serve("--host", "example.org"), USAGE, "example.org")
+        self.refused(serve("--host", "192.0.2.1", "--without-token"), SYSTEM, "192.0.2.1")
+        write("short", "tiny\n")
+        self.refused(serve("--auth-file", "short"), USAGE, "token", "16")
+        write("spaces", "one two three four five\n")
+        self.refused(serve("--auth-file", "spaces"), USAGE, "token")
+        self.refused(serve("--auth-file", "absent"), SYSTEM, "absent")
+        self.refused(serve("--auth-env", "NO_SUCH_VARIABLE"), USAGE, "NO_SUCH_VARIABLE")
+        self.refused(serve("--auth-env", "HOME", "--auth-file", "short"), USAGE, "--auth-env")
+        self.refused(serve("--max-texts", 0), USAGE, "max_texts")
+        self.refused(serve("--max-text", 2000000), USAGE, "max_text")
+        self.refused(serve("--queue", 5), USAGE, "max_texts")
+        self.refused(serve("--deadline", 0), USAGE, "deadline")
+        self.refused(serve("--patience", "-1"), USAGE, "patience")
+        self.refused(serve("--connections", 0), USAGE, "connections")
+        self.refused(run("serve", *WITH_K, "--port", 70000), USAGE, "70000")
+        self.refused(run("serve", "--model", "k.model"), USAGE, "--lexicon")
+        self.refused(run("serve", "--lexicon", "k.lex"), USAGE, "--model")
+        self.refused(serve("--n", 0), USAGE, "--n 0")
+        self.refused(run("serve", "--model", "exec:false", "--labels", "a,b", "--lexicon", "k.lex", "--port", 0, "--retries", 0), SYSTEM, "exec")
+        with self.serving(*WITH_K) as server:
+            self.refused(run("serve", *WITH_K, "--port", server.port), SYSTEM, str(server.port))
+
+    def test_elsewhere(self):
+        """it may be told to listen for others without a token, and at IPv6's loopback"""
+        with self.serving(*WITH_K, "--host", "0.0.0.0", "--without-token") as server:
+            self.assertEqual(server.get("/healthz")[0], 200)
+        try:
+            socket.socket(socket.AF_INET6).bind(("::1", 0))
+        except OSError:
+            return
+        with self.serving(*WITH_K, "--host", "::1") as server:
+            self.assertEqual(server.url, f"http://[::1]:{server.port}")
+            connection = http.client.HTTPConnection("::1", server.port, timeout=20)
+            connection.request("GET", "/healthz")
+            self.assertEqual(connection.getresponse().status, 200)
+            connection.close()
+
+
+# ---------------------------------------------------------- what it publishes
+
+class Published(Serve):
+    def test_openapi(self):
+        """openapi.json has the paths of docs/serve.md, and answers have the members it says"""
+        page = (ROOT / "docs/serve.md").read_text()
+        listed = set(re.findall(r"^\| `(GET|POST) ([^`]+)` \|", page, re.M))
+        with self.serving(*WITH_K) as server:
+            document = json.loads(server.get("/openapi.json")[1])
+            schemas = document["components"]["schemas"]
+            self.assertEqual({(method.upper(), path) for path, item in document["paths"].items() for method in item}, listed)
+            self.assertEqual(document["info"]["version"], json.loads(server.get("/v1/model")[1])["version"])
+
+            def check(value, schema):
+                schema = schemas[schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
+                if isinstance(value, dict) and "properties" in schema:
+                    self.assertLessEqual(set(value), set(schema["properties"]))
+                    self.assertLessEqual(set(schema["required"]), set(value))
+                    for key, inner in value.items():
+                        check(inner, schema["properties"][key])
+                elif isinstance(value, dict) and isinstance(schema.get("additionalProperties"), dict):
+                    for inner in value.values():
+                        check(inner, schema["additionalProperties"])
+                elif isinstance(value, list):
+                    self.assertEqual(schema["type"], "array")
+                    for inner in value:
+                        check(inner, schema["items"])
+                elif "type" in schema:
+                    kinds = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null", dict: "object"}
+                    kind, types = kinds[type(value)], schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+                    self.assertTrue(kind in types or (kind == "integer" and "number" in types), (value, schema))
+
+            for path in ("/v1/predict", "/v1/certify"):
+                for text in (TEXT, "good"):
+                    check(server.post(path, {"text": text})[1], schemas[path[4:].capitalize() + "Answer"])
+            check(server.post("/v1/words", {"text": TEXT})[1], schemas["WordsAnswer"])
+            check(server.post("/v1/words", {})[1], schemas["Error"])
+            check(json.loads(server.get("/v1/model")[1]), schemas["Model"])
+            check(json.loads(server.get("/healthz")[1]), schemas["Health"])
+            answer = server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]
+        tables = [{name for row in table.splitlines() for name in re.findall("`([a-z_0-9]+)`", row.split("|")[1])}
+                  for table in re.findall(r"^\| member[^|]*\| \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.M)]
+        self.assertEqual(tables[0], set(answer))
+        self.assertEqual(tables[1:4], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
+                                       set(schemas["Entry"]["properties"])])
+        self.assertEqual(tables[4], set(schemas["Model"]["properties"]))
+
+    def test_page(self):
+        """the explorer needs nothing from elsewhere, and its policy allows nothing else"""
+        with self.serving(*WITH_K) as server:
+            status, headers, body = server.request("GET", "/")
+            self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+            self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+            for name in re.findall(rb'(?:src|href)="([^":]*)"', body):
+                status, asset = server.get("/" + name.decode())
+                self.assertEqual(status, 200, name)
+                self.assertNotRegex(asset, rb"https?://")
+            self.assertNotRegex(body, rb"https?://|<style|<script>|style=")
+
+    def test_metrics(self):
+        """metrics are in Prometheus' format and count what happened"""
+        with self.serving(*WITH_K, "--seed", 1) as server:
+            certificates = server.post("/v1/certify", {"texts": [TEXT, "good film", "bad"]})[1]["certificates"]
+            server.post("/v1/certify", {})
+            server.get("/nowhere/at/all")
+            status, headers, body = server.request("GET", "/metrics")
+            self.assertTrue(headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+            values = {}
+            for line in body.decode().splitlines():
+                self.assertRegex(line, r'^# (HELP|TYPE) [a-z_]+ .+$|^[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [0-9.e+-]+$')
+                if not line.startswith("#"):
+                    values[line.rsplit(" ", 1)[0]] = float(line.rsplit(" ", 1)[1])
+            self.assertEqual(values["safer_texts_total"], 3)
+            self.assertEqual(values["safer_queries_total"], sum(c["queries"] for c in certificates))
+            self.assertEqual(values["safer_certified_total"], sum(c["certified"] for c in certificates))
+            self.assertEqual(values["safer_exact_total"], sum(c["exact"] for c in certificates))
+            self.assertEqual(values['safer_requests_total{path="/v1/certify",status="200"}'], 1)
+            self.assertEqual(values['safer_requests_total{path="/v1/certify",status="400"}'], 1)
+            self.assertEqual(values['safer_requests_total{path="other",status="404"}'], 1)
+            self.assertEqual(values['safer_request_seconds_bucket{le="+Inf"}'], values["safer_request_seconds_count"])
+            self.assertGreater(values["process_resident_memory_bytes"], 1e6)
+
+    def test_log(self):
+        """a line of JSON a request, without texts unless they are asked for"""
+        for options, expected in (((), None), (("--log-texts",), ["secret words", "\0"])):
+            with self.serving(*WITH_K, *options) as server:
+                server.post("/v1/predict", {"texts": ["secret words", "\0"]})
+                server.get("/secret?secret=secret")
+                server.request("SECRETS", "/")
+                lines = server.lines(3)
+                self.assertEqual([(line["path"], line["status"]) for line in lines], [("/v1/predict", 200), ("other", 404), ("/", 405)])
+                self.assertEqual((lines[0]["texts"], lines[0]["client"], lines[0]["method"]), (2, "127.0.0.1", "POST"))
+                self.assertEqual(lines[0].get("content"), expected)
+                if not expected:
+                    self.assertNotIn("secret", server.messages())
+                self.assertRegex(lines[0]["time"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        with self.serving(*WITH_K, "--quiet") as server:
+            server.get("/healthz")
+            self.assertEqual(server.messages(), "")
+
+
+# ------------------------------------------------------------ hard to please
+
+class Rough(Serve):
+    def test_slow_loris(self):
+        """who sends head or body a byte at a time, or nothing, is shut out; others are served meanwhile"""
+        with self.serving(*WITH_K, "--patience", 1) as server:
+            whole = message("POST", "/v1/predict", b'{"text": "a"}')
+            cuts = {"head": 20, "body": len(whole) - 5, "nothing": 0}
+            sockets = {name: server.raw() for name in cuts}
+            for name, cut in cuts.items():
+                sockets[name].sendall(whole[:cut])
+            start, open_ones, at = time.monotonic(), set(cuts), dict(cuts)
+            while open_ones and time.monotonic() - start < 5:
+                for name in list(open_ones):
+                    if name != "nothing" and at[name] < len(whole) - 1:
+                        with contextlib.suppress(ConnectionError):
+                            sockets[name].sendall(whole[at[name]:at[name] + 1] if name == "head" else b"")
+                        at[name] += 1
+                    if select.select([sockets[name]], [], [], 0)[0]:
+                        with contextlib.suppress(ConnectionError):
+                            self.assertEqual(sockets[name].recv(1000), b"")
+                        open_ones.discard(name)
+                self.assertEqual(server.post("/v1/predict", {"text": "a"})[0], 200)
+                time.sleep(0.05)
+            self.assertEqual(open_ones, set())
+            self.assertLess(time.monotonic() - start, 4)
+            for sock in sockets.values():
+                sock.close()
+
+    def test_slow_reader(self):
+        """who does not take an answer away is shut out"""
+        with self.serving(*WITH_K, "--patience", 1) as server:
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            sock.connect(("127.0.0.1", server.port))
+            body = json.dumps({"text": "good film " * 9000}).encode()
+            sock.sendall(message("POST", "/v1/words", body) * 8)
+            limit = time.monotonic() + 15
+            while time.monotonic() < limit and not any(line.get("lost") for line in server.lines()):
+                time.sleep(0.1)
+            self.assertTrue(any(line.get("lost") for line in server.lines()), server.lines())
+            sock.close()
+
+    def test_pipelining(self):
+        """requests that come together are answered in order"""
+        with self.serving(*WITH_K, "--seed", 1) as server:
+            texts = [TEXT, "good", "bad film", "", TEXT * 20, "fine"]
+            expected = [server.post("/v1/certify", {"text": text})[1] for text in texts]
+            with server.raw() as sock:
+                sock.sendall(b"".join(message("POST", "/v1/certify", json.dumps({"text": text}).encode()) for text in texts) +
+                             message("GET", "/healthz") + message("POST", "/v1/certify", b"nonsense") + message("GET", "/healthz"))
+                file = sock.makefile("rb")
+                for want in expected:
+                    status, body = read_response(file)
+                    self.assertEqual((status, json.loads(body)), (200, want))
+                self.assertEqual([read_response(file)[0] for _ in range(3)], [200, 400, 200])
+
+    def test_half_closed(self):
+        """who says that nothing more will come is answered all the same"""
+        with self.serving("--model", f"exec:{sys.executable} slow.py 0.05", "--labels", "neg,pos", "--lexicon", "k.lex") as server:
+            for wait in (0, 0.02, 0.2):
+                with server.raw() as sock:
+                    sock.sendall(message("POST", "/v1/predict", b'{"text": "good film"}'))
+                    time.sleep(wait)
+                    sock.shutdown(socket.SHUT_WR)
+                    self.assertTrue(read_all(sock).startswith(b"HTTP/1.1 200 "))
+
+    def test_gone(self):
+        """clients that go away, in the middle of a request, an answer or a stream, cost nothing but their time"""
+        options = ("--model", f"exec:{sys.executable} slow.py 0.02", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 2, "--method",
+                   "binomial", "--n", 6400, "--batch", 64, "--patience", 1)
+        with self.serving(*options) as server:
+            body = json.dumps({"text": TEXT}).encode()
+            for path in ("/v1/certify/stream", "/v1/predict"):
+                for _ in range(3):
+                    with server.raw() as sock:
+                        sock.sendall(message("POST", path, body))
+                        time.sleep(0.1)
+                        if path.endswith("stream"):
+                            self.assertIn(b"event: start", sock.recv(10000))
+            with server.raw() as sock:
+                sock.sendall(message("POST", "/v1/predict", body)[:-3])
+            limit = time.monotonic() + 30
+            while server.gauge("safer_busy_threads") + server.gauge("safer_connections") > 1 and time.monotonic() < limit:
+                time.sleep(0.2)
+            self.assertEqual((server.gauge("safer_busy_threads"), server.gauge("safer_waiting_texts")), (0, 0))
+            self.assertEqual(server.gauge("safer_connections"), 1)
+
+    def test_connections(self):
+        """more connections than allowed wait until others are gone"""
+        with self.serving(*WITH_K, "--connections", 3, "--patience", 2) as server:
+            idle = [server.raw() for _ in range(3)]
+            start = time.monotonic()
+            self.assertEqual(server.get("/healthz")[0], 200)
+            self.assertLess(time.monotonic() - start, 10)
+            for sock in idle:
+                sock.close()
+
+    def test_fuzz(self):
+        """thousands of requests, each wrong in its own way: it always stands, and its answers are HTTP"""
+        good = [message("POST", path, json.dumps(value).encode()) for path, value in (
+            ("/v1/predict", {"text": "good film"}), ("/v1/certify", {"texts": ["bad", "good"], "labels": ["1", None]}),
+            ("/v1/certify/stream", {"text": "dull"}), ("/v1/words", {"text": "a fine plot"}))] + [message("GET", "/metrics"), message("GET", "/")]
+        junk = [b"\0", b"\xff", b"\r\n", b"\r\n\r\n", b"{", b"}", b'"', b"\\u0000", b"[" * 300, b"A" * 3000, b": ", b"Content-Length: 5\r\n",
+                b"Transfer-Encoding: chunked\r\n", b"-1", b"99999999999999999999", b" HTTP/1.1", b" HTTP/0.9", b"Expect: 100-continue\r\n",
+                b"Connection: close\r\n", b"%00", b"\t", b"null", b"1e999", b"\\ud800"]
+
+        def mutate(chance):
+            data = chance.choice(good)
+            for _ in range(chance.randrange(1, 5)):
+                at, to = sorted(chance.randrange(len(data) + 1) for _ in range(2))
+                kind = chance.randrange(5)
+                if kind == 0: data = data[:at] + chance.choice(junk) + data[at:]
+                elif kind == 1: data = data[:at] + data[to:]
+                elif kind == 2: data = data[:at] + bytes([chance.randrange(256)]) + data[at + 1:]
+                elif kind == 3: data = data[:to] + data[at:]
+                else: data = data + chance.choice(good)
+            return data
+
+        def attack(server, seed, until):
+            """How many were sent, and what came back that is not HTTP."""
+            sent, wrong, chance_of = 0, [], random.Random(seed)
+            while time.monotonic() < until and sent < 1000:
+                with contextlib.suppress(ConnectionError, TimeoutError), server.raw(5) as sock:
+                    sock.sendall(mutate(chance_of))
+                    with contextlib.suppress(OSError):
+                        sock.shutdown(socket.SHUT_WR)
+                    got = read_all(sock)
+                    if got and not got.startswith(b"HTTP/1."):
+                        wrong.append(got[:100])
+                sent += 1
+            return sent, wrong
+
+        with self.serving(*WITH_K, "--n", 64, "--n0", 10, "--patience", 0.2, "--max-body", 20000, "--max-text", 5000) as server:
+            until = time.monotonic() + 12
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+                results = list(pool.map(lambda seed: attack(server, seed, until), range(8)))
+            self.assertEqual([wrong for _, wrong in results], [[]] * 8)
+            self.assertGreater(sum(sent for sent, _ in results), 300)
+            self.assertIsNone(server.process.poll())
+            self.assertEqual(server.post("/v1/predict", {"text": "good film"})[0], 200)
+
+
+# ------------------------------------------------------------------ stopping
+
+class Stopping(Serve):
+    def hammer(self, port, stop, results):
+        """Asks again and again; counts what was sent whole and what was answered."""
+        body = message("POST", "/v1/predict", json.dumps({"text": TEXT}).encode())
+        while not stop.is_set():
+            try:
+                sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+            except OSError:
+                return # nobody listens any more
+            with sock, sock.makefile("rb") as file:
+                while not stop.is_set():
+                    try:
+                        sock.sendall(body)
+                    except OSError:
+                        break
+                    try:
+                        first = file.readline()
+                        if not first:
+                            results.append("closed")
+                            break
+                        headers = http.client.parse_headers(file)
+                        content = file.read(int(headers["Content-Length"]))
+                        results.append(int(first.split()[1]) if len(content) == int(headers["Content-Length"]) else "cut")
+                        if headers["Connection"] == "close":
+                            break
+                    except OSError:
+                        results.append("reset")
+                        break
+
+    def test_loses_nothing(self):
+        """SIGTERM under load: what was accepted is answered"""
+        for _ in range(3):
+            server = Server(*WITH_K, "--quiet", "--n", 400)
+            stop, results = threading.Event(), []
+            threads = [threading.Thread(target=self.hammer, args=(server.port, stop, results)) for _ in range(16)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.7)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(30), DONE)
+            stop.set()
+            for thread in threads:
+                thread.join()
+            self.assertGreater(results.count(200), 50)
+            self.assertEqual(set(results), {200})
+            server.stop()
+            server.log.close()
+
+    def test_finishes(self):
+        """it ends when the slow request and the stream at work are answered, not before, and takes no new ones"""
+        options = ("--model", f"exec:{sys.executable} slow.py 0.05", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 2, "--method",
+                   "binomial", "--n", 1280, "--batch", 64)
+        for how in (signal.SIGTERM, signal.SIGINT):
+            server = Server(*options)
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                answer = pool.submit(server.post, "/v1/certify", {"text": TEXT})
+                stream = pool.submit(server.request, "POST", "/v1/certify/stream", json.dumps({"text": TEXT}))
+                time.sleep(0.4)
+                server.process.send_signal(how)
+                time.sleep(0.2)
+                with self.assertRaises(OSError):
+                    server.raw(1).close()
+                self.assertEqual(answer.result()[0], 200)
+                self.assertEqual(events_of(stream.result()[2])[-1][0], "result")
+            self.assertEqual(server.process.wait(20), DONE)
+            self.assertIn("stopping", server.messages())
+            server.stop()
+            server.log.close()
+
+    def test_at_once(self):
+        """a second signal ends it at once"""
+        options = ("--model", f"exec:{sys.executable} slow.py 0.5", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1)
+        server = Server(*options)
+        with server.raw() as sock:
+            sock.sendall(message("POST", "/v1/predict", json.dumps({"text": TEXT}).encode()))
+            time.sleep(0.3)
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            self.assertIsNone(server.process.poll())
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(5), -signal.SIGTERM)
+        server.stop()
+        server.log.close()
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], make_files)

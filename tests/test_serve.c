@@ -1,0 +1,507 @@
+/* The parts of the server: requests, jobs, connections, the room, metrics, and what a
+ * certificate shows while it grows. tests/test_cli_serve.py asks the whole server. */
+#define _GNU_SOURCE
+#include "support.h"
+
+#include "base/hash.h"
+#include "base/progress.h"
+#include "serve/answer.h"
+#include "serve/guests.h"
+#include "serve/room.h"
+
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- fixtures */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: the model does not answer */
+
+/* Says 0 for nine draws of ten, by a hash of the text. */
+static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
+                             safer_error *error)
+{
+    (void)model, (void)scores, (void)scratch, (void)error;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    for (size_t i = 0; i < count; i++) labels[i] = sf_hash(texts[i].bytes, texts[i].length, 0) % 10 == 0;
+    return SAFER_OK;
+}
+
+static const sf_model_class stand_in = {.arch = "stand-in", .classify = classify};
+static char *names[] = {"neg", "pos"};
+static safer_model model = {.class = &stand_in, .classes = 2, .labels = names};
+static safer_lexicon *lexicon;
+
+#define LONG_TEXT "good bad film good bad film good bad film good bad film good bad film"
+
+static int make_lexicon(void **state)
+{
+    static const char table[] = "good\tgreat fine superb\nbad\tawful poor dreadful\nfilm\tmovie picture flick\n";
+    safer_error error = {0};
+    safer_lexicon_options options = safer_lexicon_options_default();
+    (void)state;
+    options.table = write_temporary("table.tsv", table, sizeof table - 1);
+    options.kernel = "topk:3";
+    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
+    return 0;
+}
+
+static int free_lexicon(void **state)
+{
+    (void)state;
+    safer_lexicon_free(lexicon);
+    return 0;
+}
+
+static const sf_job_limits limits = {.text = 100, .texts = 3};
+
+static sf_job *read_job(sf_asked asked, const char *body)
+{
+    sf_job *job = NULL;
+    sf_fault fault = {0};
+    if (sf_job_read(&job, asked, body, strlen(body), &model, limits, &fault)) fail_msg("%s", fault.message);
+    return job;
+}
+
+/* ---------------------------------------------------------------- requests */
+
+static void test_requests(void **state)
+{
+    (void)state;
+    sf_job *job = read_job(SF_CERTIFY, "{\"texts\": [\"a\\u0000b\", \"\"], \"labels\": [\"pos\", null]}");
+    assert_int_equal(job->count, 2);
+    assert_int_equal(job->texts[0].length, 3);
+    assert_memory_equal(job->texts[0].text, "a\0b", 3);
+    assert_int_equal(job->texts[0].label, 1);
+    assert_int_equal(job->texts[1].label, -1);
+    assert_true(job->labelled);
+    sf_job_release(job);
+    job = read_job(SF_PREDICT, "{\"text\": \"a\"}");
+    assert_int_equal(job->count, 1);
+    assert_false(job->labelled);
+    sf_job_release(job);
+}
+
+static void test_faults(void **state)
+{
+    static const struct { sf_asked asked; const char *body, *code; int status; } cases[] = {
+        {SF_PREDICT, "", "bad_json", 400},
+        {SF_PREDICT, "{\"text\": \"\xff\"}", "bad_json", 400},
+        {SF_PREDICT, "{\"\xc3\xa9\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80", "bad_json", 400},
+        {SF_PREDICT, "[]", "bad_request", 400},
+        {SF_PREDICT, "{\"text\": \"a\", \"label\": \"pos\"}", "bad_request", 400},
+        {SF_CERTIFY, "{\"text\": \"a\", \"label\": \"\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
+                     "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
+                     "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\"}", "bad_request", 400},
+        {SF_STREAM, "{\"texts\": [\"a\"]}", "bad_request", 400},
+        {SF_WORDS, "{\"text\": \"a\", \"label\": \"pos\"}", "bad_request", 400},
+        {SF_PREDICT, "{\"texts\": [\"a\", \"b\", \"c\", \"d\"]}", "too_large", 413},
+        {SF_PREDICT, "{\"text\": \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789+\"}",
+         "too_large", 413},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sf_job *job = NULL;
+        sf_fault fault = {0};
+        assert_int_equal(sf_job_read(&job, cases[i].asked, cases[i].body, strlen(cases[i].body), &model, limits, &fault), -1);
+        assert_string_equal(fault.code, cases[i].code);
+        assert_int_equal(fault.status, cases[i].status);
+        char *text = sf_fault_json(&fault);
+        assert_non_null(text); /* so the message is UTF-8 */
+        json_t *value = json_loads(text, 0, NULL);
+        assert_string_equal(json_string_value(json_object_get(json_object_get(value, "error"), "message")), fault.message);
+        json_decref(value);
+        free(text);
+    }
+}
+
+/* -------------------------------------------------------------------- jobs */
+
+static int woken;
+static void count_waking(void *context)
+{
+    (void)context;
+    woken++;
+}
+
+static void test_job_ends_once(void **state)
+{
+    sf_fault fault;
+    (void)state;
+    sf_job *job = read_job(SF_PREDICT, "{\"text\": \"a\"}");
+    job->wake = count_waking;
+    job->waiting = 1;
+    woken = 0;
+    sf_job_finish(job, strdup("first"));
+    assert_int_equal(woken, 1);
+    sf_fault_set(&fault, 504, "deadline", "late");
+    sf_job_fail(job, &fault, NULL);
+    sf_job_finish(job, strdup("second"));
+    assert_int_equal(woken, 1);
+    assert_int_equal(job->status, 200);
+    assert_string_equal(job->answer, "first");
+    sf_job_release(job);
+
+    job = read_job(SF_PREDICT, "{\"text\": \"a\"}");
+    sf_job_fail(job, &fault, "why");
+    sf_job_finish(job, strdup("second"));
+    assert_int_equal(job->status, 504);
+    assert_non_null(strstr(job->answer, "late"));
+    assert_string_equal(job->detail, "why");
+    assert_true(atomic_load(&job->cancelled));
+    sf_job_release(job);
+}
+
+static void test_slow_readers(void **state)
+{
+    sf_job *job = read_job(SF_STREAM, "{\"text\": \"a\"}");
+    (void)state;
+    for (int i = 0; i < 100000; i++) sf_job_emit(job, "progress", json_pack("{s:i}", "n", i), 0);
+    assert_true(job->events.length < 1 << 17);
+    size_t before = job->events.length;
+    sf_job_emit(job, "result", json_pack("{s:i}", "n", 1), 1);
+    assert_string_equal(job->events.bytes + before, "event: result\ndata: {\"n\":1}\n\n");
+    assert_int_equal(job->status, 200);
+    before = job->events.length;
+    sf_job_emit(job, "progress", json_pack("{s:i}", "n", 2), 0);
+    assert_int_equal(job->events.length, before);
+    sf_job_release(job);
+}
+
+/* ------------------------------------------------------------- connections */
+
+static void wait_for(int (*condition)(void *), void *context)
+{
+    double limit = sf_seconds() + 10;
+    while (!condition(context)) {
+        assert_true(sf_seconds() < limit);
+        usleep(2000);
+    }
+}
+
+static int has_status(void *context)
+{
+    sf_job *job = context;
+    pthread_mutex_lock(&job->lock);
+    int status = job->status;
+    pthread_mutex_unlock(&job->lock);
+    return status;
+}
+
+static void test_guests(void **state)
+{
+    sf_guests guests;
+    safer_error error = {0};
+    int pair[2];
+    char byte;
+    (void)state;
+    assert_ok(sf_guests_start(&guests, 5, &error));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    sf_guest *guest = sf_guest_enter(&guests, pair[0], 60);
+    assert_int_equal(sf_guests_count(&guests), 1);
+    sf_job *job = read_job(SF_PREDICT, "{\"text\": \"a\"}");
+    sf_guest_does(&guests, guest, 1, job, 0.01); /* waits for work, too long: told so, not shut */
+    wait_for(has_status, job);
+    assert_int_equal(job->status, 504);
+    assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), -1);
+    double start = sf_seconds();
+    sf_guest_does(&guests, guest, 1, NULL, 0.1); /* sends, too slowly: shut */
+    assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
+    assert_true(sf_seconds() - start >= 0.1);
+    start = sf_seconds();
+    sf_guest_does(&guests, guest, 0, NULL, 60);
+    sf_guests_quiet(&guests, 0.2);
+    assert_true(sf_seconds() - start >= 0.2);
+    sf_guest_leave(&guests, guest);
+    sf_guests_quiet(&guests, 60); /* nobody is there */
+    sf_guests_end(&guests);
+    sf_job_release(job);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* ---------------------------------------------------------------- the room */
+
+static int offer(sf_room *room, sf_job *job, int *seconds)
+{
+    pthread_mutex_lock(&job->lock);
+    int refused = sf_room_offer(room, job, seconds);
+    pthread_mutex_unlock(&job->lock);
+    return refused;
+}
+
+static int all_taken(void *context)
+{
+    sf_gauges gauges;
+    sf_room_gauge(context, &gauges);
+    return gauges.waiting == 0;
+}
+
+static void test_room(void **state)
+{
+    enum { JOBS = 20 };
+    safer_error error = {0};
+    sf_metrics metrics;
+    sf_room *room = NULL;
+    sf_job *jobs[JOBS], *blocking = read_job(SF_PREDICT, "{\"text\": \"good film\"}"), *full = read_job(SF_PREDICT, "{\"text\": \"bad\"}");
+    sf_gauges gauges;
+    int seconds = 0;
+    (void)state;
+    safer_certify_options options = safer_certify_options_default();
+    options.threads = 1;
+    sf_metrics_start(&metrics);
+    assert_ok(sf_room_open(&room, &model, lexicon, &options, 3 * JOBS, &metrics, &error));
+    pthread_mutex_lock(&gate);
+    assert_int_equal(offer(room, blocking, &seconds), 0);
+    wait_for(all_taken, room);
+    for (int i = 0; i < JOBS; i++) {
+        char body[200];
+        snprintf(body, sizeof body, "{\"texts\": [\"good film %d\", \"bad\", \"good good film %d\"]}", i, i);
+        jobs[i] = read_job(i % 2 ? SF_CERTIFY : SF_PREDICT, body);
+        assert_int_equal(offer(room, jobs[i], &seconds), 0);
+    }
+    sf_room_gauge(room, &gauges);
+    assert_int_equal(gauges.waiting, 3 * JOBS);
+    assert_int_equal(gauges.busy, 1);
+    assert_int_equal(offer(room, full, &seconds), -1);
+    assert_true(seconds >= 1);
+    assert_int_equal(full->references, 1);
+    atomic_store(&jobs[3]->cancelled, 1); /* its client is gone */
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < JOBS; i++) {
+        if (i == 3) continue;
+        wait_for(has_status, jobs[i]);
+        assert_int_equal(jobs[i]->status, 200);
+        json_t *answer = json_loads(jobs[i]->answer, 0, NULL);
+        assert_int_equal(json_array_size(json_object_get(answer, i % 2 ? "certificates" : "answers")), 3);
+        json_decref(answer);
+    }
+    sf_room_close(room); /* finishes whatever is there */
+    assert_int_equal(jobs[3]->status, 0);
+    for (int i = 0; i < JOBS; i++) sf_job_release(jobs[i]);
+    assert_int_equal(metrics.texts, 1 + 3 * (JOBS - 1));
+    sf_job_release(blocking);
+    sf_job_release(full);
+    sf_metrics_end(&metrics);
+}
+
+/* Many threads, a text that is alone or not: the same answers. */
+static void test_room_threads(void **state)
+{
+    enum { JOBS = 30 };
+    safer_error error = {0};
+    char *expected[JOBS] = {0};
+    (void)state;
+    for (int threads = 1; threads <= 4; threads += 3) {
+        sf_metrics metrics;
+        sf_room *room = NULL;
+        sf_job *jobs[JOBS];
+        int seconds;
+        safer_certify_options options = safer_certify_options_default();
+        options.threads = threads;
+        sf_metrics_start(&metrics);
+        assert_ok(sf_room_open(&room, &model, lexicon, &options, 100, &metrics, &error));
+        for (int i = 0; i < JOBS; i++) {
+            char body[200];
+            snprintf(body, sizeof body, "{\"text\": \"%d " LONG_TEXT "\"}", i);
+            jobs[i] = read_job(SF_CERTIFY, body);
+            assert_int_equal(offer(room, jobs[i], &seconds), 0);
+            if (i < 5) wait_for(has_status, jobs[i]); /* alone */
+        }
+        sf_room_close(room);
+        for (int i = 0; i < JOBS; i++) {
+            assert_int_equal(jobs[i]->status, 200);
+            if (!expected[i]) expected[i] = strdup(jobs[i]->answer);
+            assert_string_equal(jobs[i]->answer, expected[i]);
+            sf_job_release(jobs[i]);
+        }
+        sf_metrics_end(&metrics);
+    }
+    for (int i = 0; i < JOBS; i++) free(expected[i]);
+}
+
+/* ------------------------------------------------- a certificate that grows */
+
+typedef struct seen {
+    int moments[3], stop_at; /* the moment to cancel at, -1: none */
+    uint64_t last;
+} seen;
+
+static int look(void *context, sf_moment moment, const safer_certificate *c, safer_workspace *workspace)
+{
+    seen *s = context;
+    double bound;
+    size_t radius;
+    s->moments[moment]++;
+    if (moment == SF_BATCH_ASKED) {
+        assert_true(c->n > s->last);
+        s->last = c->n;
+        int claims = sf_certificate_claims(workspace, c, &bound, &radius);
+        assert_int_equal(claims, workspace->options.method == SAFER_ADAPTIVE && !c->exact);
+        if (claims) { /* exactly what these counts would be worth at the end */
+            sf_evidence e = {.method = SAFER_ADAPTIVE, .delta = workspace->options.delta, .classes = 2, .target = (size_t)c->target, .n = c->n,
+                             .votes = c->votes};
+            assert_true(bound == sf_evidence_bound(&e));
+            for (size_t r = 0; r < SAFER_RADII; r++)
+                assert_int_equal(radius >= sf_reported_radii[r], sf_evidence_certifies(&e, c->q[r]));
+        }
+    }
+    return (int)moment == s->stop_at;
+}
+
+static void test_watching(void **state)
+{
+    static const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING};
+    (void)state;
+    for (size_t m = 0; m < 4; m++) {
+        safer_error error = {0};
+        safer_workspace *workspace = NULL, *plain = NULL;
+        safer_certificate watched, unwatched;
+        safer_certify_options options = safer_certify_options_default();
+        options.method = methods[m % 3];
+        options.batch = 16;
+        options.threads = 1;
+        if (m == 3) options.n = 100000; /* and a text with few draws: exact */
+        const char *text = m == 3 ? "good bad film good bad film" : LONG_TEXT;
+        assert_ok(safer_certify_text(&unwatched, &plain, &model, lexicon, text, strlen(text), -1, &options, &error));
+        assert_int_equal(unwatched.exact, m == 3);
+        assert_ok(sf_workspace_new(&workspace, &model, lexicon, &options, &error));
+        seen s = {.stop_at = -1};
+        workspace->watch = (sf_watch){look, &s};
+        assert_ok(safer_certify_text(&watched, &workspace, &model, lexicon, text, strlen(text), -1, &options, &error));
+        assert_int_equal(s.moments[SF_TEXT_READ], 1);
+        assert_int_equal(s.moments[SF_PREDICTION_CHOSEN], m != 3);
+        assert_true(s.moments[SF_BATCH_ASKED] > 1);
+        assert_true(watched.bound == unwatched.bound);
+        assert_int_equal(watched.radius, unwatched.radius);
+        assert_int_equal(watched.n, unwatched.n);
+        assert_int_equal(watched.queries, unwatched.queries);
+        for (int moment = SF_TEXT_READ; moment <= SF_BATCH_ASKED; moment++) {
+            if (m == 3 && moment == SF_PREDICTION_CHOSEN) continue;
+            s = (seen){.stop_at = moment};
+            assert_fails(safer_certify_text(&watched, &workspace, &model, lexicon, text, strlen(text), -1, &options, &error),
+                         SAFER_CANCELLED, "cancelled");
+        }
+        workspace->watch = (sf_watch){0}; /* and it can be used again */
+        assert_ok(safer_certify_text(&watched, &workspace, &model, lexicon, text, strlen(text), -1, &options, &error));
+        assert_true(watched.bound == unwatched.bound);
+        safer_workspace_free(workspace);
+        safer_workspace_free(plain);
+    }
+}
+
+/* Whoever looks after every draw is ever shown a false claim with probability at most delta:
+ * computed, not sampled. */
+static void test_looking_is_allowed(void **state)
+{
+    enum { N = 400 };
+    static const struct { double p0, delta; } cases[] = {{0.6, 0.05}, {0.8, 0.05}, {0.55, 0.01}, {0.9, 0.1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double alive[N + 2] = {1}, claimed = 0, p = cases[i].p0; /* alive[k]: no claim so far, k votes for the target */
+        for (uint64_t n = 1; n <= N; n++) {
+            for (size_t k = n + 1; k-- > 0;) alive[k] = (k ? alive[k - 1] * p : 0) + (k <= n - 1 ? alive[k] * (1 - p) : 0);
+            for (size_t k = 0; k <= n; k++) {
+                const uint64_t votes[2] = {k, n - k};
+                sf_evidence e = {.method = SAFER_ADAPTIVE, .delta = cases[i].delta, .classes = 2, .target = 0, .n = n, .votes = votes};
+                if (!sf_evidence_certifies(&e, p - 0.5)) continue;
+                claimed += alive[k];
+                alive[k] = 0;
+            }
+        }
+        assert_true(claimed <= cases[i].delta);
+        assert_true(claimed > cases[i].delta / 20); /* the test is not empty */
+    }
+}
+
+/* ----------------------------------------------------------------- metrics */
+
+static void test_metrics(void **state)
+{
+    sf_metrics metrics;
+    sf_buffer page = {0};
+    const sf_gauges gauges = {.waiting = 7, .busy = 2, .workers = 3, .connections = 9};
+    (void)state;
+    sf_metrics_start(&metrics);
+    sf_metrics_request(&metrics, SF_ROUTE_PREDICT, 200, 0.003);
+    sf_metrics_request(&metrics, SF_ROUTE_PREDICT, 200, 100);
+    sf_metrics_request(&metrics, SF_ROUTE_NONE, 418, 0);
+    sf_metrics_text(&metrics, 1, 0, 1, 5);
+    assert_int_equal(sf_metrics_print(&page, &metrics, &gauges), 0);
+    static const char *const lines[] = {
+        "\nsafer_requests_total{path=\"/v1/predict\",status=\"200\"} 2\n", "\nsafer_requests_total{path=\"other\",status=\"0\"} 1\n",
+        "\nsafer_request_seconds_bucket{le=\"0.0025\"} 0\n", "\nsafer_request_seconds_bucket{le=\"0.005\"} 1\n",
+        "\nsafer_request_seconds_bucket{le=\"30\"} 1\n", "\nsafer_request_seconds_bucket{le=\"+Inf\"} 2\n", "\nsafer_request_seconds_count 2\n",
+        "\nsafer_texts_total 1\n", "\nsafer_queries_total 5\n", "\nsafer_waiting_texts 7\n", "\nsafer_connections 9\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        if (!strstr(page.bytes, lines[i])) fail_msg("no line %s in %s", lines[i], page.bytes);
+    assert_int_equal(sf_route_find("/v1/words"), SF_ROUTE_WORDS);
+    assert_int_equal(sf_route_find("other"), SF_ROUTE_NONE);
+    sf_buffer_free(&page);
+    sf_metrics_end(&metrics);
+}
+
+/* -------------------------------------------------------------- the server */
+
+static safer_status start_and_stop(void *context, safer_error *error)
+{
+    safer_server *server = NULL;
+    safer_serve_options options = safer_serve_options_default();
+    (void)context;
+    options.port = 0;
+    options.token = "0123456789abcdef";
+    options.certify.threads = 3;
+    safer_status status = safer_server_start(&server, &model, lexicon, &options, error);
+    if (status == SAFER_OK) assert_true(safer_server_port(server) > 0);
+    safer_server_stop(server);
+    return status;
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    check_every_allocation(start_and_stop, NULL);
+}
+
+static void test_options(void **state)
+{
+    safer_server *server = NULL;
+    safer_error error = {0};
+    const safer_serve_options good = safer_serve_options_default();
+    safer_serve_options o;
+    (void)state;
+#define REFUSED(field, value, words)                                                                    \
+    do {                                                                                                \
+        o = good;                                                                                       \
+        o.field = value;                                                                                \
+        assert_fails(safer_server_start(&server, &model, lexicon, &o, &error), SAFER_INVALID, words);   \
+    } while (0)
+    REFUSED(host, "0.0.0.0", "token");
+    REFUSED(host, "nowhere", "nowhere");
+    REFUSED(token, "short", "token");
+    REFUSED(token, "0123456789abcde\n", "token");
+    REFUSED(max_body, 0, "max_body");
+    REFUSED(max_text, good.max_body + 1, "max_text");
+    REFUSED(max_texts, good.queue + 1, "max_texts");
+    REFUSED(connections, 0, "connections");
+    REFUSED(deadline, (double)NAN, "deadline");
+    REFUSED(patience, -1, "patience");
+    REFUSED(certify.n, 0, "n:");
+    REFUSED(certify.method, SAFER_IBP, "");
+#undef REFUSED
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests),   cmocka_unit_test(test_faults),       cmocka_unit_test(test_job_ends_once),
+        cmocka_unit_test(test_slow_readers), cmocka_unit_test(test_guests),     cmocka_unit_test(test_room),
+        cmocka_unit_test(test_room_threads), cmocka_unit_test(test_watching),   cmocka_unit_test(test_looking_is_allowed),
+        cmocka_unit_test(test_metrics),    cmocka_unit_test(test_memory),       cmocka_unit_test(test_options),
+    };
+    return cmocka_run_group_tests(tests, make_lexicon, free_lexicon);
+}
