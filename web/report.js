@@ -2,25 +2,8 @@
    without it. Everything from the data is put in as text (textContent), never as HTML. */
 (() => {
 'use strict';
+/* @include page.js */
 const data = JSON.parse(document.getElementById('data').textContent);
-const byId = id => document.getElementById(id);
-
-/* make('p', {class: 'soft'}, 'words', child) */
-function make(tag, attributes, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else if (value !== false && value != null) element.setAttribute(name, value === true ? '' : value);
-  }
-  element.append(...children.filter(child => child != null));
-  return element;
-}
-const isolated = words => make('bdi', {}, words);
-const whole = n => n.toLocaleString('en');
-const myriads = n => (n / 10000).toFixed(4);
-/* Characters that cannot be shown, one for one, so that places in a text stay. */
-const visible = words => words.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '\ufffd');
-
 const CERTIFIED = 1, ABSTAINED = 2, EXACT = 4;
 const run = () => data.runs[state.run];
 const labelOf = (r, k) => k < 0 ? '\u2013' : r.labels[k];
@@ -254,9 +237,9 @@ async function unpack(id) {
 const dialog = make('dialog', {id: 'text', 'aria-labelledby': 'text-title'});
 const title = make('h2', {id: 'text-title', tabindex: -1}), inside = make('div', {class: 'body'});
 dialog.append(make('header', {}, title,
-  make('button', {type: 'button', id: 'previous', onclick: () => step(-1)}, 'Previous'),
-  make('button', {type: 'button', id: 'next', onclick: () => step(1)}, 'Next'),
-  make('button', {type: 'button', id: 'close', onclick: () => dialog.close()}, 'Close')), inside);
+  make('button', {type: 'button', class: 'press', id: 'previous', onclick: () => step(-1)}, 'Previous'),
+  make('button', {type: 'button', class: 'press', id: 'next', onclick: () => step(1)}, 'Next'),
+  make('button', {type: 'button', class: 'press', id: 'close', onclick: () => dialog.close()}, 'Close')), inside);
 /* The event comes a while after the closing. By then another text may be open, or asked for
    by the address: that one stays. */
 dialog.addEventListener('close', () => {
@@ -338,10 +321,6 @@ async function show(i) {
   }
 }
 
-/* Where an overlap stands in the legend: 0 is s = 1. */
-const LEVELS = [[10000, 's = 1'], [9000, 'at least 0.9'], [7500, 'at least 0.75'], [5000, 'at least 0.5'], [0, 'below 0.5']];
-const levelOf = s => LEVELS.findIndex(level => s >= level[0]);
-
 function said(r, i, stored, slots, words) {
   const cut = Array.isArray(stored), text = visible(cut ? stored[0] : stored);
   const line = make('p', {class: 'said', dir: 'auto', lang: ''}), parts = [];
@@ -354,9 +333,7 @@ function said(r, i, stored, slots, words) {
       at = end;
     }
     line.append(text.slice(at));
-    parts.push(hasVotes(r) ? make('div', {class: 'legend'}, 'overlap s of a word with its worst synonym: ',
-      ...LEVELS.map((level, k) => make('span', {class: 'w o' + k}, level[1])))
-      : make('div', {class: 'legend'}, 'marked: words with synonyms'));
+    parts.push(hasVotes(r) ? legend() : make('div', {class: 'legend'}, 'marked: words with synonyms'));
   } else {
     line.append(text);
   }
@@ -397,17 +374,6 @@ function attacked([name, [, outcome, after, changes]], stored) {
   line.append(text.slice(at));
   section.append(line);
   return section;
-}
-
-function moveWord(event) {
-  const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
-  if (!(event.key in steps) || !event.target.dataset.word) return;
-  event.preventDefault();
-  const all = Array.from(event.currentTarget.querySelectorAll('.w')), next = all[all.indexOf(event.target) + steps[event.key]];
-  if (!next) return;
-  event.target.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
 }
 
 let asked = 0;

@@ -384,7 +384,6 @@ static void put_head(sf_writer *out, const sf_page *page)
         sf_put_html_short(out, page->runs[i].name, NAME_LENGTH);
     }
     sf_putf(out, "</title>\n<style nonce=\"%016llx\">\n", nonce);
-    sf_put(out, sf_asset_plot_css);
     sf_put(out, sf_asset_report_css);
     sf_put(out, "</style>\n</head>\n");
 }

@@ -2,11 +2,12 @@
  * makes what the tests look at in FOLDER, and facts.json, what must be seen there. WORDS choose
  * tests by name. Prints a line a test, and cmocka's closing lines; screenshots go to FOLDER/shots. */
 import { browser } from './browser.mjs';
+import { tests as explorer } from './explorer.mjs';
 import { tests as report } from './report.mjs';
 
 const chosen = process.argv.slice(3);
 let passed = 0, failed = 0;
-for (const [name, test] of Object.entries({ ...report })) {
+for (const [name, test] of Object.entries({ ...report, ...explorer })) {
   if (chosen.length && !chosen.some(words => name.includes(words))) continue;
   try {
     await test();
