@@ -14,20 +14,20 @@ static void log_line(void *context, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-/* The first line of a file; it stays for as long as the program runs. Or exits. */
-static const char *read_token(const char *path)
+/* The first line of a file; the caller frees it. Or exits. */
+static char *read_token(const char *path)
 {
     char *line = NULL;
     size_t capacity = 0;
     FILE *file = fopen(path, "re");
     ssize_t length = file ? getline(&line, &capacity, file) : -1;
-    if (!file || (length < 0 && ferror(file))) {
-        cli_complain("cannot read %s: %s", path, strerror(errno));
-        exit(CLI_SYSTEM);
+    if (length < 0) {
+        cli_complain("cannot read a token from %s: %s", path, file && feof(file) ? "it is empty" : strerror(errno));
+        exit(file && feof(file) ? CLI_INPUT : CLI_SYSTEM);
     }
     fclose(file);
     while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
-    return length > 0 ? line : "";
+    return line;
 }
 
 int cli_serve(int argc, char **argv)
@@ -87,7 +87,8 @@ int cli_serve(int argc, char **argv)
     if (!o.fixed_seed) c.options.seed = 0;
     cli_certify_finish(&c, &verb);
     if (auth_env && !(o.token = getenv(auth_env))) cli_misuse(&verb, "--auth-env %s: there is no such variable", auth_env);
-    if (auth_file) o.token = read_token(auth_file);
+    char *token = auth_file ? read_token(auth_file) : NULL;
+    if (token) o.token = token;
     o.certify = c.options;
     o.port = (uint16_t)port;
     o.max_body = max_body;
@@ -126,6 +127,7 @@ int cli_serve(int argc, char **argv)
         pthread_sigmask(SIG_UNBLOCK, &ends, NULL);
         safer_server_stop(server);
     }
+    free(token);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
     return code;

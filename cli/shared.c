@@ -9,7 +9,7 @@
 
 cli_model_flags cli_model_default(void) { return (cli_model_flags){.remote = safer_remote_options_default()}; }
 
-/* "neg,pos" in pieces; they stay for as long as the program runs. */
+/* "neg,pos" in pieces: the first is the memory of all. */
 static void split_labels(safer_remote_options *o, const char *list)
 {
     char *copy = strdup(list);
@@ -57,7 +57,11 @@ safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safe
     if (m->labels) split_labels(o, m->labels);
     else if (data) take_labels(o, data);
     else cli_misuse(verb, "--labels LIST is needed: the names of the model's classes, as neg,pos");
-    if (safer_model_connect(&model, m->path, o, &error) != SAFER_OK) exit(cli_fail(&error));
+    safer_status status = safer_model_connect(&model, m->path, o, &error); /* it copies the names */
+    if (m->labels) free((char *)(uintptr_t)o->labels[0]);
+    free((void *)(uintptr_t)o->labels);
+    o->labels = NULL;
+    if (status != SAFER_OK) exit(cli_fail(&error));
     return model;
 }
 

@@ -185,7 +185,8 @@ uint16_t safer_server_port(const safer_server *server) { return server->port; }
 
 /* -------------------------------------------------------------------- stop */
 
-/* Connections that the system has taken but nobody has looked at: they may have asked already. */
+/* Connections that the system has taken but nobody has looked at: they may have asked already. Then
+ * no more are taken. The socket stays open: MHD's thread may still be looking at it. */
 static void take_the_last(safer_server *s, int fd)
 {
     for (;;) {
@@ -194,7 +195,7 @@ static void take_the_last(safer_server *s, int fd)
         if (last < 0) break;
         if (MHD_add_connection(s->daemon, last, &from.at.any, from.length) != MHD_YES) break; /* it has closed it */
     }
-    close(fd);
+    shutdown(fd, SHUT_RDWR);
 }
 
 void safer_server_stop(safer_server *s)
@@ -205,4 +206,5 @@ void safer_server_stop(safer_server *s)
     if (fd >= 0) take_the_last(s, fd);
     sf_guests_quiet(&s->guests, QUIET_SECONDS);
     server_free(s);
+    if (fd >= 0) close(fd);
 }
