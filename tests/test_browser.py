@@ -261,6 +261,7 @@ def start_servers():
     started = {
         "plain": serve("plain", "--model", "topk.model", "--lexicon", "topk.lex", "--max-text", 3000),
         "slow": serve("slow", "--model", f"exec:exec {sys.executable} slow.py", "--labels", "neg,pos", "--lexicon", "component.lex", "--batch", 4, "--n0", 300),
+        "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
         "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
         "token": serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"),
     }

@@ -12,6 +12,7 @@ let changes = new Map(); /* number of a word of it -> what stands in its place *
 
 /* An error that is told to the reader. */
 class Trouble extends Error {}
+const BROKEN = 'The connection broke before the certificate was finished.';
 
 /* What an error of the server means for a reader. */
 function wordsFor(fault, retry) {
@@ -48,7 +49,7 @@ async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
   for (;;) {
-    const {done, value} = await reader.read();
+    const {done, value} = await reader.read().catch(() => { throw new Trouble(BROKEN); });
     if (done) return;
     const parts = (rest + value).split('\n\n');
     rest = parts.pop();
@@ -63,6 +64,8 @@ function tellTrouble(words) {
   byId('trouble').textContent = words;
   byId('trouble').hidden = !words;
 }
+
+const tellFailure = error => tellTrouble(error instanceof Trouble ? error.message : 'This page failed: ' + error.message);
 
 /* ------------------------------------------------------------------ the picture */
 
@@ -120,14 +123,14 @@ class Picture {
   }
 
   drawThresholds(start, right) {
-    let above = -Infinity;
+    let above = -Infinity; /* where the last name stands */
     for (const {q, first, last} of thresholds(start)) {
-      const y = atY(.5 + q);
+      const y = atY(.5 + q), name = y - AREA.top < 16 ? y + 14 : y - 4;
       line(this.svg, 'limit', AREA.left, y, right, y);
-      if (y - above < 15) continue; /* its name would stand on the other's */
-      above = y;
+      if (name - above < 15) continue; /* it would stand on the other */
+      above = name;
       const words = last === 'all' ? 'any words' : last === 1 ? '1 word' : (first === last ? '' : first + ' to ') + last + ' words';
-      draw(this.svg, 'text', {class: 'value end', x: right - 4, y: y - 4}, words + ' may change');
+      draw(this.svg, 'text', {class: 'value end', x: right - 4, y: name}, words + ' may change');
     }
   }
 
@@ -173,12 +176,12 @@ class Side {
     this.judge('', 'Asking.', '');
     try {
       for await (const [event, data] of events(await request('v1/certify/stream', {text}, controller.signal))) this.hear(event, data);
-      if (!this.result) throw new Trouble('The connection broke before the certificate was finished.');
+      if (!this.result) throw new Trouble(BROKEN);
       return true;
     } catch (error) {
       if (controller.signal.aborted) return false;
       this.judge('bad', 'No certificate.', '');
-      throw error instanceof Trouble ? error : new Trouble('The connection broke before the certificate was finished.');
+      throw error;
     }
   }
 
@@ -229,7 +232,15 @@ class Side {
       ', the answer stays ', isolated(visible(label)), '.'];
   }
 
+  /* Interval bounds look into the model: no draws, no votes. */
+  showBounds(answer) {
+    this.showAnswer(answer.label, answer.leading, 'by the model itself');
+    if (answer.radius) this.judge('good', 'Certified:', [...this.promise(answer.radius, answer.label), ' This is exact: interval bounds need no draws.']);
+    else this.judge('weak', 'Not certified.', 'The interval bounds do not prove that no exchange changes the answer.');
+  }
+
   showResult(answer, certificate) {
+    if (certificate.margins) { this.showBounds(answer); return; }
     const draws = answer.exact ? 'of all draws' : 'of ' + whole(certificate.n) + ' draws', q = this.start.q_at.at(-1);
     this.showAnswer(answer.label, answer.leading, percent(answer.confidence) + ' ' + draws);
     this.showVotes(answer.shares);
@@ -366,7 +377,7 @@ async function askChanged() {
   try {
     if (await changed.ask(changedText())) compare();
   } catch (error) {
-    tellTrouble(error.message);
+    tellFailure(error);
   }
 }
 
@@ -391,12 +402,12 @@ async function ask(event) {
     showWords();
     askChanged();
     if (await original.ask(text)) {
-      if (original.start.visible < asked.slots) showWords(); /* some are never read */
+      if (original.start && original.start.visible < asked.slots) showWords(); /* some are never read */
       showChanged();
       compare();
     }
   } catch (error) {
-    if (ask.last === mine) tellTrouble(error instanceof Trouble ? error.message : 'This page failed: ' + error.message);
+    if (ask.last === mine) tellFailure(error);
   }
 }
 
@@ -409,7 +420,8 @@ function showSize() {
 async function readModel() {
   model = await (await request('v1/model')).json();
   byId('model').textContent = 'Model: ' + model.model.arch + '. Classes: ' + visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
-    whole(model.lexicon.words) + ' words. Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, error probability ' + model.delta + '.';
+    whole(model.lexicon.words) + ' words. ' +
+    (model.method === 'ibp' ? 'Method: interval bounds on the model itself.' : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, error probability ' + model.delta + '.');
   showSize();
 }
 
@@ -420,5 +432,5 @@ byId('worst').addEventListener('click', () => changeAll(entry => entry.worst));
 byId('random').addEventListener('click', () => changeAll(entry => entry.synonyms.length ? entry.synonyms[Math.floor(Math.random() * entry.synonyms.length)].word : null));
 byId('back').addEventListener('click', () => changeAll(() => null));
 showSize();
-readModel().catch(error => tellTrouble(error.message));
+readModel().catch(tellFailure);
 })();

@@ -1,5 +1,6 @@
 /* The explorer of servers that test_browser.py started: `plain` (short texts only), `slow` (a
- * program that takes its time), `hostile` (labels that try to break the page), `token`. */
+ * program that takes its time), `hostile` (labels that try to break the page),
+ * `bounds` (--method ibp), `token`. */
 import assert from 'node:assert/strict';
 import * as web from './browser.mjs';
 import { accessible, brightness, facts, shot } from './browser.mjs';
@@ -156,6 +157,17 @@ export const tests = {
     }
   },
 
+  async 'explorer: interval bounds have no draws to show'() {
+    const page = await visit('bounds');
+    await certify(page);
+    assert.match(await page.textContent('#original .answer'), /by the model itself/);
+    assert.match(await verdict(page, 'original'), /interval bounds/);
+    assert.match(await page.textContent('#model'), /interval bounds/);
+    await page.click('#worst');
+    await compared(page, `${await page.locator('#words .w[data-word]').count()} words of`);
+    await leave(page);
+  },
+
   async 'explorer: hostile texts and labels stay texts'() {
     const page = await visit('hostile');
     for (const { text, slots } of facts.explorer.hostile) {
@@ -211,12 +223,16 @@ export const tests = {
   },
 
   async 'the picture of the explorer'() {
-    const page = await visit('plain', { viewport: { width: 1100, height: 1120 } });
+    const page = await visit('plain', { viewport: { width: 960, height: 1500 } });
     await certify(page);
-    await page.click('#worst');
-    await compared(page, '');
-    await chooseWord(page, 0);
-    await shot(page, 'explorer');
+    for (const choice of ['.o0', '.o2']) { /* one that changes nothing, one that matters */
+      await page.click(`#words .w${choice}[data-word] >> nth=0`);
+      await page.click('#synonyms button >> nth=1');
+    }
+    await compared(page, '2 words of');
+    await page.mouse.move(0, 0);
+    const [top, bottom] = await page.evaluate(() => [document.getElementById('compare').getBoundingClientRect().top, document.getElementById('sides').getBoundingClientRect().bottom]);
+    await shot(page, 'explorer', { clip: { x: 0, y: top - 8, width: 960, height: bottom - top + 16 } });
     await leave(page);
   },
 
