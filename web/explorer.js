@@ -127,7 +127,7 @@ class Picture {
     for (const {q, first, last} of thresholds(start)) {
       const y = atY(.5 + q), name = y - AREA.top < 16 ? y + 14 : y - 4;
       line(this.svg, 'limit', AREA.left, y, right, y);
-      if (name - above < 15) continue; /* it would stand on the other */
+      if (name - above < 13) continue; /* it would stand on the other */
       above = name;
       const words = last === 'all' ? 'any words' : last === 1 ? '1 word' : (first === last ? '' : first + ' to ') + last + ' words';
       draw(this.svg, 'text', {class: 'value end', x: right - 4, y: name}, words + ' may change');

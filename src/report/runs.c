@@ -54,7 +54,7 @@ static int read_evidence(sf_entry *e, const sf_run *run, const json_t *record)
         e->n = (uint64_t)n;
         return e->bound >= 0 && e->bound <= 1 ? 0 : -1;
     }
-    e->margin = INFINITY;
+    e->margin = HUGE_VAL;
     json_object_foreach(json_object_get(json, "margins"), name, margin) e->margin = fmin(e->margin, json_real_value(margin));
     return isfinite(e->margin) ? 0 : -1;
 }

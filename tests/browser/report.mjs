@@ -307,7 +307,7 @@ export const tests = {
     });
     await page.fill('#by-id', '');
     await page.waitForFunction(() => document.getElementById('shown').textContent === '25,000 texts');
-    await timed('60 screens of rows', 3000, () => page.evaluate(async () => {
+    await timed('60 screens of rows', 6000, () => page.evaluate(async () => {
       const w = document.getElementById('window');
       for (let i = 0; i < 60; i++) {
         w.scrollTop += 900;
