@@ -289,7 +289,7 @@ def install_packages():
     command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=1"]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-        fault = done.stderr.strip().splitlines()[-1:] if done.returncode else None
+        fault = " ".join(re.findall(r"npm (?:error|ERR!) (.*)", done.stderr)[:2]) if done.returncode else None
     except subprocess.TimeoutExpired:
         fault = "no answer in five minutes"
     if fault is not None:
