@@ -6,6 +6,7 @@ break a page, starts servers, and hands all to tests/browser/main.mjs. Needs Chr
 and two npm packages, which it installs into BUILD_DIR/browser; `make test-browser` installs
 the former. What is missing is said, and the tests are skipped, unless SAFER_BROWSER=required.
 """
+import atexit
 import json
 import math
 import os
@@ -242,32 +243,35 @@ def make_explorer():
             "hostile": [{"text": text, "slots": [w.lower() for w in re.findall(r"[^\W\d_]+", text) if w.lower() in WORDS]} for text in hostile]}
 
 
+def stop(server):
+    server.terminate()
+    server.wait()
+
+
 def serve(name, *arguments):
-    """A server that was started, and what it said first."""
+    """Starts a server, until this program ends: where it is."""
     server = subprocess.Popen([build / "safer", "serve", "--port", "0", "--json", "--seed", "1", *map(str, arguments)], cwd=folder,
                               stdout=subprocess.PIPE, stderr=open(folder / f"{name}.log", "w"), text=True)
+    atexit.register(stop, server)
     said = ""
     while not said.rstrip().endswith("}"):
         line = server.stdout.readline()
         if not line:
             sys.exit(f"safer serve did not start: {(folder / f'{name}.log').read_text()}")
         said += line
-    return server, {"url": json.loads(said)["url"], "pid": server.pid}
+    return {"url": json.loads(said)["url"], "pid": server.pid}
 
 
 def start_servers():
     (folder / "slow.py").write_text(SLOW)
     (folder / "token").write_text(TOKEN + "\n")
-    started = {
+    return {
         "plain": serve("plain", "--model", "topk.model", "--lexicon", "topk.lex", "--max-text", 3000),
         "slow": serve("slow", "--model", f"exec:exec {sys.executable} slow.py", "--labels", "neg,pos", "--lexicon", "component.lex", "--batch", 4, "--n0", 300),
         "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
         "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
-        "token": serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"),
+        "token": {**serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"), "token": TOKEN},
     }
-    facts = {name: said for name, (_, said) in started.items()}
-    facts["token"]["token"] = TOKEN
-    return [server for server, _ in started.values()], facts
 
 
 # ------------------------------------------------------------------ the browser
@@ -308,16 +312,10 @@ def main():
     for run in folder.glob("*.jsonl"):
         if run.stat().st_mtime < (build / "safer").stat().st_mtime:
             run.unlink()
-    facts = {"demo": make_demo(), "large": make_large(), "hostile": make_hostile(), "explorer": make_explorer()}
-    servers, facts["servers"] = start_servers()
+    facts = {"demo": make_demo(), "large": make_large(), "hostile": make_hostile(), "explorer": make_explorer(), "servers": start_servers()}
     (folder / "facts.json").write_text(json.dumps(facts))
     sys.stdout.flush()
-    try:
-        done = subprocess.run(["node", "main.mjs", folder, *sys.argv[1:-1]], cwd=folder, env={**os.environ, "CHROMIUM": chromium}, timeout=1500)
-    finally:
-        for server in servers:
-            server.terminate()
-            server.wait()
+    done = subprocess.run(["node", "main.mjs", folder, *sys.argv[1:-1]], cwd=folder, env={**os.environ, "CHROMIUM": chromium}, timeout=1500)
     sys.exit(done.returncode)
 
 
