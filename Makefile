@@ -83,7 +83,7 @@ help:
 	@echo 'make            build build/safer and the library, installing missing packages first'
 	@echo 'make demo       make up reviews, build a lexicon, train two models, certify them, write a report'
 	@echo 'make test       build with gcc and clang, run the tests'
-	@echo 'make test-browser  the report in Chromium, which is installed when it is not there'
+	@echo 'make test-browser  the report and the explorer in Chromium, which is installed if need be'
 	@echo 'make bench      run the benchmarks'
 	@echo 'make asan       the tests under AddressSanitizer and UBSan; make tsan: ThreadSanitizer'
 	@echo 'make fuzz       fuzz every parser for SECONDS=60 seconds each'

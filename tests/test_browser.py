@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The report in a real browser: test_browser.py [TEST...] BUILD_DIR. Run by ctest.
+"""The report and the explorer in a real browser: test_browser.py [TEST...] BUILD_DIR. Run by ctest.
 
 Makes pages in BUILD_DIR/browser, of a demo run, of 25,000 texts, and of texts that try to
-break a page, and hands them to tests/browser/report.mjs. Needs Chromium, node and npm,
+break a page, starts servers, and hands all to tests/browser/main.mjs. Needs Chromium, node and npm,
 and two npm packages, which it installs into BUILD_DIR/browser; `make test-browser` installs
 the former. What is missing is said, and the tests are skipped, unless SAFER_BROWSER=required.
 """
+import atexit
 import json
 import math
 import os
@@ -148,6 +149,10 @@ def make_demo():
     safer("report", "topk.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "component.lex",
           "--attack", "attack.jsonl", "-o", "demo.html")
     safer("report", "topk.jsonl", "-o", "bare.html")
+    safer("train", "--arch", "bow", "--defense", "ibp-jia", "--data", "demo/train.tsv", "--lexicon", "component.lex", "--dim", 8,
+          "--hidden", 8, "--epochs", 2, "-o", "bounds.model")
+    certify("bounds.model", "component.lex", "demo/test.tsv", "bounds.jsonl", "--method", "ibp")
+    safer("report", "bounds.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "component.lex", "-o", "bounds.html")
     return facts
 
 
@@ -183,6 +188,7 @@ HOSTILE = [
     ("]]>", "]]> good <![CDATA[ film"),
     ("empty", ""),
 ]
+LABELS = ["<b onclick=window.broken=7>\"neg\"</b>", "</script>'pos'&"]
 WORDS = {"good", "great", "film", "movie", "bad", "awful"}
 
 
@@ -192,9 +198,8 @@ def controls(text):
 
 def make_hostile():
     """Ids, labels and texts that would break a page that believed them."""
-    labels = ["<b onclick=window.broken=7>\"neg\"</b>", "</script>'pos'&"]
-    train = [{"label": labels[i % 2], "text": ("a bad film " if i % 2 == 0 else "a good film ") * (1 + i % 3)} for i in range(40)]
-    rows = [{"id": id, "label": labels[i % 2], "text": text} for i, (id, text) in enumerate(HOSTILE)]
+    train = [{"label": LABELS[i % 2], "text": ("a bad film " if i % 2 == 0 else "a good film ") * (1 + i % 3)} for i in range(40)]
+    rows = [{"id": id, "label": LABELS[i % 2], "text": text} for i, (id, text) in enumerate(HOSTILE)]
     for name, content in (("hostile-train.jsonl", train), ("hostile-data.jsonl", rows)):
         (folder / name).write_text("".join(json.dumps(row) + "\n" for row in content))
     (folder / "hostile.table").write_text("good\tgreat\nfilm\tmovie\nbad\tawful\n")
@@ -211,6 +216,64 @@ def make_hostile():
     return facts
 
 
+# ------------------------------------------------------------------ servers
+
+# A model that takes its time: 64 of 100 texts are pos, and which is a matter of the text alone.
+SLOW = """
+import hashlib, json, sys, time
+for line in sys.stdin:
+    request = json.loads(line)
+    time.sleep(0.02)
+    labels = ["pos" if hashlib.md5(text.encode()).digest()[0] < 164 else "neg" for text in request["texts"]]
+    print(json.dumps({"id": request["id"], "labels": labels}), flush=True)
+"""
+TOKEN = "correct-horse-battery-staple"
+
+
+def make_explorer():
+    """What the explorer's tests type, and what they must see."""
+    rows = rows_of("demo/test.tsv")
+    for _, _, text in rows:
+        first = next((w for w in re.finditer(r"[^\W\d_]+", text) if synonyms(w[0])), None)
+        if first and first.start() == 0 and first[0].istitle() and 20 < sum(bool(synonyms(w)) for w in re.findall(r"[^\W\d_]+", text)):
+            break
+    synonym = synonyms(first[0])[0]
+    hostile = [text for _, text in HOSTILE if text and len(text) < 1000 and "\0" not in text] + ["good " * 400 + "x" * 90000]
+    return {"text": text, "word": first[0], "synonym": synonym, "changed": synonym.capitalize() + text[first.end():], "labels": LABELS,
+            "hostile": [{"text": text, "slots": [w.lower() for w in re.findall(r"[^\W\d_]+", text) if w.lower() in WORDS]} for text in hostile]}
+
+
+def stop(server):
+    server.terminate()
+    server.wait()
+
+
+def serve(name, *arguments):
+    """Starts a server, until this program ends: where it is."""
+    server = subprocess.Popen([build / "safer", "serve", "--port", "0", "--json", "--seed", "1", *map(str, arguments)], cwd=folder,
+                              stdout=subprocess.PIPE, stderr=open(folder / f"{name}.log", "w"), text=True)
+    atexit.register(stop, server)
+    said = ""
+    while not said.rstrip().endswith("}"):
+        line = server.stdout.readline()
+        if not line:
+            sys.exit(f"safer serve did not start: {(folder / f'{name}.log').read_text()}")
+        said += line
+    return {"url": json.loads(said)["url"], "pid": server.pid}
+
+
+def start_servers():
+    (folder / "slow.py").write_text(SLOW)
+    (folder / "token").write_text(TOKEN + "\n")
+    return {
+        "plain": serve("plain", "--model", "topk.model", "--lexicon", "topk.lex", "--max-text", 3000),
+        "slow": serve("slow", "--model", f"exec:exec {sys.executable} slow.py", "--labels", "neg,pos", "--lexicon", "component.lex", "--batch", 4, "--n0", 300),
+        "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
+        "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
+        "token": {**serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"), "token": TOKEN},
+    }
+
+
 # ------------------------------------------------------------------ the browser
 
 def find_chromium():
@@ -218,8 +281,8 @@ def find_chromium():
 
 
 def install_packages():
-    shutil.copy(ROOT / "tests/browser/package.json", folder)
-    shutil.copy(ROOT / "tests/browser/report.mjs", folder)
+    for source in (ROOT / "tests/browser").iterdir():
+        shutil.copy(source, folder)
     wanted = json.loads((folder / "package.json").read_text())["dependencies"]
     for name, version in wanted.items():
         package = folder / "node_modules" / name / "package.json"
@@ -227,9 +290,14 @@ def install_packages():
             break
     else:
         return
-    done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"], cwd=folder, capture_output=True, text=True, timeout=600)
-    if done.returncode:
-        skip(f"npm cannot install {' and '.join(wanted)}: {done.stderr.strip().splitlines()[-1:]}")
+    command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=1"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+        fault = " ".join(re.findall(r"npm (?:error|ERR!) (.*)", done.stderr)[:2]) if done.returncode else None
+    except subprocess.TimeoutExpired:
+        fault = "no answer in five minutes"
+    if fault is not None:
+        skip(f"npm cannot install {' and '.join(wanted)}: {fault}")
 
 
 def main():
@@ -244,9 +312,10 @@ def main():
     for run in folder.glob("*.jsonl"):
         if run.stat().st_mtime < (build / "safer").stat().st_mtime:
             run.unlink()
-    (folder / "facts.json").write_text(json.dumps({"demo": make_demo(), "large": make_large(), "hostile": make_hostile()}))
+    facts = {"demo": make_demo(), "large": make_large(), "hostile": make_hostile(), "explorer": make_explorer(), "servers": start_servers()}
+    (folder / "facts.json").write_text(json.dumps(facts))
     sys.stdout.flush()
-    done = subprocess.run(["node", "report.mjs", folder, *sys.argv[1:-1]], cwd=folder, env={**os.environ, "CHROMIUM": chromium}, timeout=900)
+    done = subprocess.run(["node", "main.mjs", folder, *sys.argv[1:-1]], cwd=folder, env={**os.environ, "CHROMIUM": chromium}, timeout=1500)
     sys.exit(done.returncode)
 
 

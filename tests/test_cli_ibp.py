@@ -4,6 +4,7 @@
 What is certified is put to the test: every text that can be made of a certified one by
 exchanging words for synonyms is classified by the model itself.
 """
+import csv
 import itertools
 import json
 import os
@@ -92,13 +93,32 @@ class Bounds(Case):
                          (len(certified), len(certified), 0, 0, 0))
         self.assertGreater(found["queries"], len(certified))
 
-    def test_no_report(self):
-        """report says that such a run is not its own"""
-        self.assertEqual(self.certify("ibp-jia-bow.model", "bounds2.jsonl").code, DONE)
-        done = run("report", "bounds2.jsonl", "-o", "bounds.html")
-        self.assertEqual(done.code, USAGE, done.err)
-        self.assertIn("bounds2.jsonl: a run by interval bounds", done.err)
-        self.assertFalse(exists("bounds.html"))
+    def test_report(self):
+        """a report of bounds has no votes: margins instead, and only the plots that apply"""
+        model = "ibp-jia-cnn.model"
+        self.assertEqual(self.certify(model, "shown.jsonl").code, DONE)
+        self.ok(run("certify", "--model", model, "--lexicon", "s.lex", "--data", "test.tsv", "-o", "votes.jsonl"))
+        self.ok(run("report", "shown.jsonl", "--data", "test.tsv", "--lexicon", "s.lex", "-o", "shown.html", "--svg", "plots", "--csv", "tables"))
+        self.assertEqual(sorted(os.listdir(test_cli.temporary / "plots")), ["accuracy.svg", "radius.svg"])
+        page = (test_cli.temporary / "shown.html").read_text()
+        found = read_run("shown.jsonl")[1]
+        certified = sum(record["certified"] for record in found) * 10000 // len(found)
+        self.assertTrue(0 < certified < 10000)
+        self.assertIn(f">{certified // 100}.{certified % 100:02}%<", page)
+        self.assertNotIn("<dt>smoothed</dt>", page)
+        data, = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])["runs"]
+        with open(test_cli.temporary / "tables/texts.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        for record, row, shown in zip(found, rows, data["margin"], strict=True):
+            margin = min(record["margins"].values())
+            self.assertEqual((row["bound"], row["q"], float(row["margin"])), ("", "", margin))
+            self.assertTrue(0 <= margin - shown / 10000 < 1e-4 + 1e-12, (margin, shown))
+        self.ok(run("report", "shown.jsonl", "votes.jsonl", "-o", "both.html", "--svg", "both"))
+        self.assertEqual(sorted(os.listdir(test_cli.temporary / "both")),
+                         ["accuracy.svg", "margin-2.svg", "products.svg", "queries.svg", "radius.svg"])
+        both = (test_cli.temporary / "both/queries.svg").read_text()
+        self.assertIn('class="curve r1"', both)
+        self.assertNotIn('class="curve r0"', both)
 
     def test_exhaustive(self):
         """every certified text keeps its answer under every substitution"""

@@ -167,10 +167,11 @@ static void test_csv(void **state)
 /* Style and script stand inside their elements as they are. */
 static void test_assets(void **state)
 {
-    static const char *const assets[] = {sf_asset_plot_css, sf_asset_report_css, sf_asset_report_js};
+    static const char *const assets[] = {sf_asset_plot_css, sf_asset_report_css, sf_asset_report_js, sf_asset_explorer_css, sf_asset_explorer_js};
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 5; i++) {
         assert_true(strlen(assets[i]) > 1000);
+        assert_null(strstr(assets[i], "@include"));
         assert_null(strstr(assets[i], "</"));
         assert_null(strstr(assets[i], "<!--"));
         assert_null(strstr(assets[i], "@import"));

@@ -1,61 +1,436 @@
-/* The explorer: asks for a certificate and shows it as it grows. */
-"use strict";
+/* The explorer: asks the server about a text, shows the certificate as it grows, and lets words
+   be exchanged for their synonyms, to see whether the answer holds. */
+(() => {
+'use strict';
+/* @include page.js */
 
-const $ = (id) => document.getElementById(id);
+let model = null;    /* what GET v1/model says */
+let asked = null;    /* the text that was asked about: {text, words, lexicon} */
+let changes = new Map(); /* number of a word of it -> what stands in its place */
 
-function headers() {
-  const all = {"Content-Type": "application/json"};
-  if ($("token").value) all.Authorization = "Bearer " + $("token").value;
-  return all;
+/* ------------------------------------------------------------------ the server */
+
+/* An error that is told to the reader. */
+class Trouble extends Error {}
+const BROKEN = 'The connection broke before the certificate was finished.';
+
+/* What an error of the server means for a reader. */
+function wordsFor(fault, retry) {
+  const message = visible(fault.message || '');
+  switch (fault.code) {
+  case 'unauthorized': return byId('token').value ? 'The server does not know this token.' : 'This server answers those who have its token. Type it below the text.';
+  case 'too_large': return 'That is too long: ' + message + '.';
+  case 'busy': return 'The server has too much to do. Try again' + (retry ? ' in ' + retry + (retry === '1' ? ' second.' : ' seconds.') : ' later.');
+  case 'deadline': return 'The server did not finish in time. Shorter texts take less.';
+  default: return 'The server could not answer: ' + (message || 'it did not say why') + '.';
+  }
 }
 
-/* Calls each(event, data) for every event of a stream. */
-async function readEvents(response, each) {
+/* A response that is good; `body` makes it a POST. */
+async function request(path, body, signal) {
+  const headers = {}, token = byId('token').value;
+  if (body) headers['Content-Type'] = 'application/json';
+  if (/[^\x21-\x7e]/.test(token)) throw new Trouble('This cannot be a token: it has characters that no token has.');
+  if (token) headers.Authorization = 'Bearer ' + token;
+  let response;
+  try {
+    response = await fetch(path, {method: body ? 'POST' : 'GET', headers, signal, body: body && JSON.stringify(body)});
+  } catch (error) {
+    throw signal && signal.aborted ? error : new Trouble('The server cannot be reached. Is it still running?');
+  }
+  if (response.ok) return response;
+  const answer = await response.json().catch(() => null);
+  if (response.status === 401) byId('token-part').hidden = false;
+  throw new Trouble(wordsFor(answer && answer.error || {message: 'status ' + response.status}, response.headers.get('Retry-After')));
+}
+
+/* The events of a stream: [name, data]. */
+async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  let rest = '';
   for (;;) {
-    const {done, value} = await reader.read();
+    const {done, value} = await reader.read().catch(() => { throw new Trouble(BROKEN); });
     if (done) return;
-    const events = (rest + value).split("\n\n");
-    rest = events.pop();
-    for (const event of events) {
-      const [name, data] = event.split("\n");
-      each(name.slice(7), JSON.parse(data.slice(6)));
+    const parts = (rest + value).split('\n\n');
+    rest = parts.pop();
+    for (const part of parts) {
+      const lines = part.split('\n'), field = name => (lines.find(line => line.startsWith(name + ': ')) || '').slice(name.length + 2);
+      if (field('event')) yield [field('event'), JSON.parse(field('data'))];
     }
   }
 }
 
-function words(radius) {
-  return radius === "all" ? "whatever words are exchanged" : "against " + radius + " changed word" + (radius === 1 ? "" : "s");
+function tellTrouble(words) {
+  byId('trouble').textContent = words;
+  byId('trouble').hidden = !words;
 }
 
-function show(event, data) {
-  if (event === "prediction") $("answer").textContent = data.label === null ? data.leading + " leads, not clearly" : data.label;
-  else if (event === "progress")
-    $("proof").textContent = data.n + " draws; " + (data.claim ? "proven so far: " + words(data.radius) : "not yet a claim");
-  else if (event === "error") $("proof").textContent = data.error.message;
-  else if (event === "result") {
-    const answer = data.answer;
-    $("answer").textContent = answer.abstained ? "abstained (" + answer.leading + " leads, not clearly)" : answer.label;
-    $("proof").textContent = answer.radius === 0 ? "not certified" : "certified " + words(answer.radius) +
-      " (" + (answer.exact ? "exact" : "bound " + answer.bound.toFixed(4)) + ", " + answer.queries + " queries)";
+const tellFailure = error => tellTrouble(error instanceof Trouble ? error.message : 'This page failed: ' + error.message);
+
+/* ------------------------------------------------------------------ the picture */
+
+const AREA = {left: 54, top: 10, width: 414, height: 170};
+const atX = (n, most) => AREA.left + AREA.width * Math.min(1, Math.log10(Math.max(1, n)) / Math.log10(Math.max(10, most)));
+const atY = share => AREA.top + (1 - share) * AREA.height;
+const percent = share => (100 * share).toFixed(1) + '%';
+const floor4 = x => (Math.floor(x * 10000) / 10000).toFixed(4), ceil4 = x => (Math.ceil(x * 10000) / 10000).toFixed(4);
+
+function draw(svg, tag, attributes, words) {
+  const element = document.createElementNS(svg.namespaceURI, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (words) element.textContent = words;
+  svg.append(element);
+  return element;
+}
+
+const line = (svg, name, x1, y1, x2, y2) => draw(svg, 'path', {class: name, d: 'M' + x1 + ' ' + y1 + 'L' + x2 + ' ' + y2});
+
+/* Lines that the bound has to get above, highest first, with the radii each is for. */
+function thresholds(start) {
+  const found = [];
+  start.q_at.forEach((q, r) => {
+    const radius = model ? model.radii[r] : [1, 2, 5, 10, 20, 'all'][r];
+    if (found.length && found[0].q === q) found[0].last = radius;
+    else if (q < .5) found.unshift({q, first: radius, last: radius});
+  });
+  return found;
+}
+
+/* The bound on the vote against the number of draws, on a logarithmic scale. */
+class Picture {
+  constructor(svg) { this.svg = svg; }
+
+  begin(start) {
+    const svg = this.svg, right = AREA.left + AREA.width, bottom = AREA.top + AREA.height;
+    this.most = start.n;
+    this.bounds = [];
+    this.shares = [];
+    svg.replaceChildren();
+    for (const share of [0, .25, .5, .75, 1]) {
+      line(svg, share ? 'grid' : 'axis', AREA.left, atY(share), right, atY(share));
+      draw(svg, 'text', {class: 'end', x: AREA.left - 6, y: atY(share) + 4.5}, 100 * share + '%');
+    }
+    for (let n = 1; n <= this.most; n *= 10) draw(svg, 'text', {class: 'mid', x: atX(n, this.most), y: bottom + 18}, whole(n));
+    draw(svg, 'text', {class: 'mid', x: AREA.left + AREA.width / 2, y: bottom + 38}, 'draws');
+    this.drawThresholds(start, right);
+    this.share = draw(svg, 'path', {class: 'share'});
+    this.bound = draw(svg, 'path', {class: 'curve r0'});
+    this.dot = draw(svg, 'circle', {class: 'dot', r: 0});
+    draw(svg, 'path', {class: 'curve r0', d: 'M' + AREA.left + ' ' + (bottom + 33) + 'h18'});
+    draw(svg, 'text', {x: AREA.left + 24, y: bottom + 38}, 'bound');
+    draw(svg, 'path', {class: 'share', d: 'M' + (right - 128) + ' ' + (bottom + 33) + 'h18'});
+    draw(svg, 'text', {x: right - 104, y: bottom + 38}, 'share of votes');
+  }
+
+  drawThresholds(start, right) {
+    let above = -Infinity; /* where the last name stands */
+    for (const {q, first, last} of thresholds(start)) {
+      const y = atY(.5 + q), name = y - AREA.top < 16 ? y + 14 : y - 4;
+      line(this.svg, 'limit', AREA.left, y, right, y);
+      if (name - above < 13) continue; /* it would stand on the other */
+      above = name;
+      const words = last === 'all' ? 'any words' : last === 1 ? '1 word' : (first === last ? '' : first + ' to ') + last + ' words';
+      draw(this.svg, 'text', {class: 'value end', x: right - 4, y: name}, words + ' may change');
+    }
+  }
+
+  add(n, bound, share) {
+    const path = points => 'M' + points.map(([x, y]) => atX(x, this.most).toFixed(1) + ' ' + atY(y).toFixed(1)).join('L');
+    if (share != null) this.share.setAttribute('d', path(this.shares = this.shares.concat([[n, share]])));
+    if (bound == null) return;
+    this.bound.setAttribute('d', path(this.bounds = this.bounds.concat([[n, bound]])));
+    for (const [name, value] of Object.entries({cx: atX(n, this.most), cy: atY(bound), r: 4})) this.dot.setAttribute(name, value);
   }
 }
+
+/* ------------------------------------------------------------------ a side */
+
+/* One text and what the server says of it. */
+class Side {
+  constructor(id) {
+    this.root = byId(id);
+    this.picture = new Picture(this.root.querySelector('svg'));
+  }
+
+  part(name) { return this.root.querySelector('.' + name); }
+
+  clear() {
+    if (this.controller) this.controller.abort(); /* the server then stops working for it */
+    this.controller = null;
+    this.result = this.start = null;
+    this.part('answer').replaceChildren();
+    this.part('votes').replaceChildren();
+    this.picture.svg.replaceChildren();
+    this.judge('', '', '');
+  }
+
+  judge(kind, head, words) {
+    this.part('verdict').className = 'verdict ' + kind;
+    this.part('verdict').replaceChildren(make('strong', {}, head), ' ', ...[].concat(words));
+  }
+
+  /* Whether it was answered; not when another question took its place. */
+  async ask(text) {
+    this.clear();
+    const controller = this.controller = new AbortController();
+    this.judge('', 'Asking.', '');
+    try {
+      for await (const [event, data] of events(await request('v1/certify/stream', {text}, controller.signal))) this.hear(event, data);
+      if (!this.result) throw new Trouble(BROKEN);
+      return true;
+    } catch (error) {
+      if (controller.signal.aborted) return false;
+      this.judge('bad', 'No certificate.', '');
+      throw error;
+    }
+  }
+
+  hear(event, data) {
+    if (event === 'start') {
+      this.start = data;
+      this.picture.begin(data);
+      this.judge('', 'Drawing.', '');
+    } else if (event === 'prediction') {
+      this.showAnswer(data.label, data.leading, whole(data.n0) + ' draws to choose it');
+      this.showVotes(data.votes);
+    } else if (event === 'progress') {
+      this.showProgress(data);
+    } else if (event === 'result') {
+      this.result = data;
+      this.showResult(data.answer, data.certificate);
+    } else if (event === 'error') {
+      throw new Trouble(wordsFor(data.error));
+    }
+  }
+
+  showAnswer(label, leading, more) {
+    this.part('answer').replaceChildren(label === null ? 'no clear answer' : isolated(visible(label)), ' ',
+      make('span', {}, label === null ? make('span', {}, isolated(visible(leading)), ' leads; ') : '', more));
+  }
+
+  /* The classes with the most votes; counts or shares. */
+  showVotes(votes) {
+    const total = Object.values(votes).reduce((sum, n) => sum + n, 0) || 1;
+    const rows = Object.entries(votes).sort((a, b) => b[1] - a[1]).slice(0, 5).map(([label, n]) => {
+      const filled = make('div', {class: 'filled'});
+      filled.style.width = 100 * n / total + '%';
+      return make('div', {class: 'vote'}, isolated(visible(label)), make('div', {class: 'track'}, filled), make('output', {}, percent(n / total)));
+    });
+    this.part('votes').replaceChildren(...rows);
+  }
+
+  showProgress(data) {
+    const share = data.counts && data.n ? data.counts[data.target] / data.n : null;
+    if (data.counts) this.showVotes(data.counts);
+    this.picture.add(data.n, data.bound, share);
+    this.judge(data.claim && data.radius ? 'good' : '', whole(data.n) + (data.n === 1 ? ' draw.' : ' draws.'),
+      data.claim ? data.radius ? ['So far: ', ...this.promise(data.radius, data.target)] : 'So far nothing is certified.' : 'The certificate comes at the end.');
+  }
+
+  promise(radius, label) {
+    return [radius === 'all' ? 'whatever words are exchanged for synonyms' : 'with up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged',
+      ', the answer stays ', isolated(visible(label)), '.'];
+  }
+
+  /* Interval bounds look into the model: no draws, no votes. */
+  showBounds(answer) {
+    this.showAnswer(answer.label, answer.leading, 'by the model itself');
+    if (answer.radius) this.judge('good', 'Certified:', [...this.promise(answer.radius, answer.label), ' This is exact: interval bounds need no draws.']);
+    else this.judge('weak', 'Not certified.', 'The interval bounds do not prove that no exchange changes the answer.');
+  }
+
+  showResult(answer, certificate) {
+    if (certificate.margins) { this.showBounds(answer); return; }
+    const draws = answer.exact ? 'of all draws' : 'of ' + whole(certificate.n) + ' draws', q = this.start.q_at.at(-1);
+    this.showAnswer(answer.label, answer.leading, percent(answer.confidence) + ' ' + draws);
+    this.showVotes(answer.shares);
+    this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound, answer.exact ? null : answer.confidence);
+    const end = ' ' + (answer.exact ? 'This is exact: all draws were asked.' : 'Wrong with a probability of at most ' + this.start.delta + '.') + ' ' + whole(answer.queries) + ' queries.';
+    if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');
+    else if (answer.radius) this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:', [...this.promise(answer.radius, answer.label), end]);
+    else this.judge('weak', 'Not certified.', ['It is not proven that no exchange changes the answer ', isolated(visible(answer.label)),
+      '. Bound ' + floor4(answer.bound) + '; more than ' + ceil4(.5 + this.start.q_at[0]) + ' is needed for one word' + (q < .5 ? '' : ', and none is enough for all') + '.']);
+  }
+}
+
+const original = new Side('original'), changed = new Side('changed');
+
+/* ------------------------------------------------------------------ words and synonyms */
+
+/* A synonym written as the word is. */
+function dressed(synonym, pattern) {
+  const [first, ...rest] = synonym;
+  return pattern === 'upper' ? synonym.toUpperCase() : pattern === 'title' ? first.toUpperCase() + rest.join('') : synonym;
+}
+
+/* The text in pieces: each(piece, word or null, number). */
+function walk(each) {
+  let at = 0;
+  asked.words.forEach((word, number) => {
+    each(asked.text.slice(at, word.utf16[0]), null, -1);
+    each(asked.text.slice(...word.utf16), word, number);
+    at = word.utf16[1];
+  });
+  each(asked.text.slice(at), null, -1);
+}
+
+function changedText() {
+  let text = '';
+  walk((piece, word, number) => { text += changes.has(number) ? dressed(changes.get(number), word.pattern) : piece; });
+  return text;
+}
+
+function showWords() {
+  const said = make('p', {class: 'said', dir: 'auto', lang: ''});
+  let first = true;
+  walk((piece, word, number) => {
+    if (!word || word.slot === null) { said.append(visible(piece)); return; }
+    const unread = original.start && word.slot >= original.start.visible;
+    said.append(make('span', {class: 'w o' + levelOf(Math.floor(word.overlap * 10000)) + (unread ? ' unread' : ''), role: 'button', tabindex: first ? 0 : -1, 'data-word': number}, visible(piece)));
+    first = false;
+  });
+  said.addEventListener('click', event => { if (event.target.dataset.word) showSynonyms(event.target); });
+  said.addEventListener('keydown', event => {
+    if ((event.key === 'Enter' || event.key === ' ') && event.target.dataset.word) {
+      event.preventDefault();
+      showSynonyms(event.target);
+      byId('synonyms').querySelector('[aria-pressed=true]').focus();
+    } else moveWord(event);
+  });
+  const panel = make('div', {id: 'word'}, make('p', {class: 'soft'}, asked.slots
+    ? 'Choose a coloured word, by click or with arrow keys and Enter, and put a synonym in its place.' : 'No word of this text has synonyms.'));
+  byId('words').replaceChildren(legend(), said, panel);
+}
+
+function showSynonyms(element) {
+  const number = Number(element.dataset.word), word = asked.words[number], entry = asked.lexicon[word.key];
+  for (const old of byId('words').querySelectorAll('.w.chosen')) old.classList.remove('chosen');
+  element.classList.add('chosen');
+  const list = make('ul', {id: 'synonyms', 'aria-label': 'What may stand there'});
+  const option = (name, note) => list.append(make('li', {}, make('button', {type: 'button', class: 'press', 'aria-pressed': String(name === (changes.get(number) || word.key)),
+    onclick: event => choose(number, name, list, event.currentTarget)}, isolated(visible(name)), note && make('small', {}, ' ' + note))));
+  option(word.key, 'as it was');
+  for (const synonym of entry.synonyms) option(synonym.word, 's = ' + floor4(synonym.overlap) + (synonym.word === entry.worst ? ', worst' : ''));
+  list.addEventListener('keydown', event => { if (event.key === 'Escape') element.focus(); });
+  const draws = entry.draws.slice(0, 40).map(drawn => drawn.word).join(', ') + (entry.draw_count > 40 ? ' and ' + whole(entry.draw_count - 40) + ' more' : '');
+  byId('word').replaceChildren(make('strong', {}, isolated(visible(word.key))), make('span', {class: 'soft'}, ' overlap s = ' + floor4(entry.overlap) +
+    (entry.synonym_count > entry.synonyms.length ? '; ' + whole(entry.synonym_count) + ' synonyms, of which the first:' : '')), list,
+    make('p', {class: 'soft'}, 'drawn from ' + whole(entry.draw_count) + (entry.draw_count === 1 ? ' word: ' : ' words: '), isolated(visible(draws))));
+}
+
+function choose(number, name, list, button) {
+  for (const other of list.querySelectorAll('button')) other.setAttribute('aria-pressed', String(other === button));
+  if (name === asked.words[number].key) changes.delete(number);
+  else changes.set(number, name);
+  askChanged();
+}
+
+/* Puts into every word that may change what pick() says of its entry. */
+function changeAll(pick) {
+  changes = new Map();
+  asked.words.forEach((word, number) => {
+    const name = word.slot === null ? null : pick(asked.lexicon[word.key]);
+    if (name) changes.set(number, name);
+  });
+  byId('word').replaceChildren();
+  askChanged();
+}
+
+function showChanged() {
+  for (const element of byId('words').querySelectorAll('.w')) element.classList.toggle('exchanged', changes.has(Number(element.dataset.word)));
+  const line = byId('changed-text');
+  line.replaceChildren();
+  walk((piece, word, number) => line.append(changes.has(number)
+    ? make('ins', {title: 'was: ' + visible(piece)}, visible(dressed(changes.get(number), word.pattern))) : visible(piece)));
+  byId('back').disabled = !changes.size;
+  byId('worst').disabled = byId('random').disabled = !asked.slots;
+}
+
+/* ------------------------------------------------------------------ does it hold? */
+
+/* [kind, words] about both texts, once both are answered. */
+function comparison() {
+  const count = changes.size, before = original.result.answer, after = changed.result.answer;
+  const covered = !before.abstained && (before.radius === 'all' || before.radius >= count);
+  const words = whole(count) + (count === 1 ? ' word' : ' words') + ' of ' + whole(asked.slots) + ' changed. ';
+  if (before.label !== null && before.label === after.label) return ['good', words + 'The answer holds' + (covered ? ', as it was certified.' : ', though that was not certified.')];
+  if (before.label === null || after.label === null) return ['weak', words + 'For one of the texts the vote is not clear' + (covered ? '; that it would go the same way is certified.' : '.')];
+  return ['bad', words + (covered ? 'The answer changed, although it was certified: the certificate is wrong, or the vote misleads; both are rare.' : 'The answer changed. That it would not was not certified.')];
+}
+
+function compare() {
+  const ready = changes.size && original.result && changed.result, [kind, words] = ready ? comparison() : ['', ''];
+  byId('compare').className = 'verdict ' + kind;
+  byId('compare').textContent = words;
+  byId('compare').hidden = !ready;
+}
+
+async function askChanged() {
+  tellTrouble('');
+  showChanged();
+  changed.clear();
+  compare();
+  if (!changes.size) {
+    changed.judge('', 'Nothing is changed.', 'Choose a word of your text and put a synonym in its place, or change all of them at once.');
+    return;
+  }
+  try {
+    if (await changed.ask(changedText())) compare();
+  } catch (error) {
+    tellFailure(error);
+  }
+}
+
+/* ------------------------------------------------------------------ the form */
 
 async function ask(event) {
   event.preventDefault();
-  $("answer").textContent = $("proof").textContent = "";
+  const typed = byId('text').value, text = typed.toWellFormed ? typed.toWellFormed() : typed;
+  tellTrouble('');
+  asked = null;
+  changes = new Map();
+  original.clear();
+  changed.clear();
+  byId('compare').hidden = byId('sides').hidden = true;
+  const mine = ask.last = {};
   try {
-    const response = await fetch("v1/certify/stream",
-      {method: "POST", headers: headers(), body: JSON.stringify({text: $("text").value})});
-    if (response.ok) await readEvents(response, show);
-    else {
-      if (response.status === 401) $("token").hidden = $("token-label").hidden = false;
-      $("proof").textContent = (await response.json()).error.message;
+    if (!model) await readModel();
+    const words = await (await request('v1/words', {text})).json();
+    if (ask.last !== mine) return;
+    asked = {text, words: words.words, lexicon: words.lexicon, slots: words.slots};
+    byId('sides').hidden = false;
+    showWords();
+    askChanged();
+    if (await original.ask(text)) {
+      if (original.start && original.start.visible < asked.slots) showWords(); /* some are never read */
+      showChanged();
+      compare();
     }
   } catch (error) {
-    $("proof").textContent = "The server cannot be reached.";
+    if (ask.last === mine) tellFailure(error);
   }
 }
 
-$("ask").addEventListener("submit", ask);
+function showSize() {
+  const bytes = new TextEncoder().encode(byId('text').value).length, most = model ? model.limits.text : Infinity;
+  byId('size').textContent = bytes ? whole(bytes) + (model ? ' of ' + whole(most) : '') + ' bytes' : 'Ctrl+Enter asks, too';
+  byId('size').className = bytes > most ? 'over' : 'soft';
+}
+
+async function readModel() {
+  model = await (await request('v1/model')).json();
+  byId('model').textContent = 'Model: ' + model.model.arch + '. Classes: ' + visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
+    whole(model.lexicon.words) + ' words. ' +
+    (model.method === 'ibp' ? 'Method: interval bounds on the model itself.' : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, error probability ' + model.delta + '.');
+  showSize();
+}
+
+byId('ask').addEventListener('submit', ask);
+byId('text').addEventListener('input', showSize);
+byId('text').addEventListener('keydown', event => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) byId('ask').requestSubmit(); });
+byId('worst').addEventListener('click', () => changeAll(entry => entry.worst));
+byId('random').addEventListener('click', () => changeAll(entry => entry.synonyms.length ? entry.synonyms[Math.floor(Math.random() * entry.synonyms.length)].word : null));
+byId('back').addEventListener('click', () => changeAll(() => null));
+showSize();
+readModel().catch(tellFailure);
+})();

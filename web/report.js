@@ -2,29 +2,13 @@
    without it. Everything from the data is put in as text (textContent), never as HTML. */
 (() => {
 'use strict';
+/* @include page.js */
 const data = JSON.parse(document.getElementById('data').textContent);
-const byId = id => document.getElementById(id);
-
-/* make('p', {class: 'soft'}, 'words', child) */
-function make(tag, attributes, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes || {})) {
-    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
-    else if (value !== false && value != null) element.setAttribute(name, value === true ? '' : value);
-  }
-  element.append(...children.filter(child => child != null));
-  return element;
-}
-const isolated = words => make('bdi', {}, words);
-const whole = n => n.toLocaleString('en');
-const myriads = n => (n / 10000).toFixed(4);
-/* Characters that cannot be shown, one for one, so that places in a text stay. */
-const visible = words => words.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '\ufffd');
-
 const CERTIFIED = 1, ABSTAINED = 2, EXACT = 4;
 const run = () => data.runs[state.run];
 const labelOf = (r, k) => k < 0 ? '\u2013' : r.labels[k];
 const isRight = (r, i) => r.label[i] >= 0 && r.label[i] === r.prediction[i];
+const hasVotes = r => !r.margin; /* else it was certified by interval bounds */
 const radiusOf = n => n < 0 ? 'all' : whole(n);
 
 /* ------------------------------------------------------------------ the table */
@@ -36,8 +20,8 @@ const COLUMNS = {
   prediction: {value: (r, i) => predictionOf(r, i), text: (r, i) => predictionOf(r, i), words: true},
   base: {value: (r, i) => labelOf(r, r.base[i]), text: (r, i) => labelOf(r, r.base[i]), words: true},
   words: {value: (r, i) => r.words[i]}, slots: {value: (r, i) => r.slots[i]},
-  bound: {value: (r, i) => r.bound[i], text: (r, i) => myriads(r.bound[i])},
-  q: {value: (r, i) => r.q[i], text: (r, i) => myriads(r.q[i])},
+  bound: {value: (r, i) => r.bound[i], text: (r, i) => hasVotes(r) ? myriads(r.bound[i]) : '\u2013'},
+  q: {value: (r, i) => r.q[i], text: (r, i) => hasVotes(r) ? myriads(r.q[i]) : '\u2013'},
   radius: {value: (r, i) => r.radius[i] < 0 ? Infinity : r.radius[i], text: (r, i) => radiusOf(r.radius[i])},
   certified: {value: (r, i) => r.flags[i] & CERTIFIED, text: (r, i) => r.flags[i] & CERTIFIED ? 'yes' : 'no'},
   queries: {value: (r, i) => r.queries[i]},
@@ -253,16 +237,19 @@ async function unpack(id) {
 const dialog = make('dialog', {id: 'text', 'aria-labelledby': 'text-title'});
 const title = make('h2', {id: 'text-title', tabindex: -1}), inside = make('div', {class: 'body'});
 dialog.append(make('header', {}, title,
-  make('button', {type: 'button', id: 'previous', onclick: () => step(-1)}, 'Previous'),
-  make('button', {type: 'button', id: 'next', onclick: () => step(1)}, 'Next'),
-  make('button', {type: 'button', id: 'close', onclick: () => dialog.close()}, 'Close')), inside);
+  make('button', {type: 'button', class: 'press', id: 'previous', onclick: () => step(-1)}, 'Previous'),
+  make('button', {type: 'button', class: 'press', id: 'next', onclick: () => step(1)}, 'Next'),
+  make('button', {type: 'button', class: 'press', id: 'close', onclick: () => dialog.close()}, 'Close')), inside);
+/* The event comes a while after the closing. By then another text may be open, or asked for
+   by the address: that one stays. */
 dialog.addEventListener('close', () => {
-  history.replaceState(null, '', location.pathname + location.search);
+  if (dialog.open) return;
+  if (location.hash === address) history.replaceState(null, '', location.pathname + location.search);
   choose(-1);
   if (returnTo) returnTo();
 });
 dialog.addEventListener('click', event => { if (event.target === dialog) dialog.close(); });
-let returnTo = null, openings = 0;
+let returnTo = null, openings = 0, address = '';
 
 function step(by) {
   const at = state.order.indexOf(state.opened) + by;
@@ -286,24 +273,37 @@ function facts(r, i) {
   const flags = r.flags[i], list = make('dl', {class: 'config'});
   list.append(pair('label', isolated(visible(labelOf(r, r.label[i])))), pair('prediction', isolated(visible(predictionOf(r, i)))),
     pair('base model', isolated(visible(labelOf(r, r.base[i])))), pair('certified', flags & CERTIFIED ? 'yes' : 'no'),
-    pair('class of the certificate', isolated(visible(labelOf(r, r.target[i])))), pair('radius', radiusOf(r.radius[i])),
-    pair('bound', myriads(r.bound[i])), pair('needed for all', '> ' + myriads(5000 + r.q[i])), pair('q', myriads(r.q[i])),
-    pair('words, slots', whole(r.words[i]) + ', ' + whole(r.slots[i])),
+    pair('certificate for', isolated(visible(labelOf(r, r.target[i])))), pair('radius', radiusOf(r.radius[i])),
+    pair('words, slots', whole(r.words[i]) + ', ' + whole(r.slots[i])));
+  if (hasVotes(r)) list.append(pair('bound', myriads(r.bound[i])), pair('bound needed', '> ' + myriads(5000 + r.q[i])), pair('q', myriads(r.q[i])),
     pair('draws', flags & EXACT ? 'all of them: exact' : whole(r.n[i])), pair('queries', whole(r.queries[i])));
+  else list.append(pair('least lead, logits', myriads(r.margin[i])));
   return list;
+}
+
+/* The certificate of a text in words. */
+function verdict(r, i) {
+  const target = isolated(visible(labelOf(r, r.target[i]))), radius = r.radius[i], who = hasVotes(r) ? 'the smoothed classifier' : 'the model';
+  const changed = radius < 0 ? 'Whatever words are exchanged for synonyms, ' : 'With up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged, ';
+  if (radius) return make('p', {class: 'verdict ' + (r.flags[i] & CERTIFIED ? 'good' : 'weak')}, make('strong', {}, r.flags[i] & CERTIFIED ? 'Certified.' : 'Certified in part.'),
+    ' ' + changed + who + ' answers ', target, '.');
+  const why = r.prediction[i] !== r.target[i] ? who[0].toUpperCase() + who.slice(1) + ' does not answer ' : r.q[i] >= 5000
+    ? 'Exchanged words can change too much of what is drawn (q is at least one half), whatever the vote for ' : 'It is not proven that no exchange changes the answer ';
+  return make('p', {class: 'verdict ' + (isRight(r, i) || r.label[i] < 0 ? 'weak' : 'bad')}, make('strong', {}, 'Not certified.'), ' ' + why, target, '.');
 }
 
 async function show(i) {
   const mine = ++openings, r = run();
   state.opened = i;
   choose(i);
-  history.replaceState(null, '', '#text=' + (state.run + 1) + '.' + (i + 1));
+  address = '#text=' + (state.run + 1) + '.' + (i + 1);
+  history.replaceState(null, '', address);
   title.replaceChildren('Text ' + whole(i + 1) + ': ', isolated(visible(r.id[i])));
   const at = state.order.indexOf(i);
   byId('previous').disabled = at <= 0;
   byId('next').disabled = at < 0 || at + 1 >= state.order.length;
   const place = make('div', {id: 'said'});
-  inside.replaceChildren(facts(r, i), place);
+  inside.replaceChildren(verdict(r, i), facts(r, i), place);
   if (i >= r.texts) {
     place.append(make('p', {class: 'soft'}, r.texts ? 'Only the first ' + whole(r.texts) + ' texts are in this page (--texts).'
       : 'The text is not in this page: give --data, and --lexicon for its words.'));
@@ -321,10 +321,6 @@ async function show(i) {
   }
 }
 
-/* Where an overlap stands in the legend: 0 is s = 1. */
-const LEVELS = [[10000, 's = 1'], [9000, 'at least 0.9'], [7500, 'at least 0.75'], [5000, 'at least 0.5'], [0, 'below 0.5']];
-const levelOf = s => LEVELS.findIndex(level => s >= level[0]);
-
 function said(r, i, stored, slots, words) {
   const cut = Array.isArray(stored), text = visible(cut ? stored[0] : stored);
   const line = make('p', {class: 'said', dir: 'auto', lang: ''}), parts = [];
@@ -332,13 +328,12 @@ function said(r, i, stored, slots, words) {
     let at = 0;
     for (let s = 0; s < slots.length; s += 3) {
       const begin = at + slots[s], end = begin + slots[s + 1], number = slots[s + 2], unread = s / 3 >= r.visible[i];
-      line.append(text.slice(at, begin), make('span', {class: 'w o' + levelOf(words.s[number]) + (unread ? ' unread' : ''), role: 'button',
+      line.append(text.slice(at, begin), make('span', {class: 'w o' + (hasVotes(r) ? levelOf(words.s[number]) : 0) + (unread ? ' unread' : ''), role: 'button',
         tabindex: s ? -1 : 0, 'data-word': number, 'data-unread': unread}, text.slice(begin, end)));
       at = end;
     }
     line.append(text.slice(at));
-    parts.push(make('div', {class: 'legend'}, 'overlap s of a word with its worst synonym: ',
-      ...LEVELS.map((level, k) => make('span', {class: 'w o' + k}, level[1]))));
+    parts.push(hasVotes(r) ? legend() : make('div', {class: 'legend'}, 'marked: words with synonyms'));
   } else {
     line.append(text);
   }
@@ -381,17 +376,6 @@ function attacked([name, [, outcome, after, changes]], stored) {
   return section;
 }
 
-function moveWord(event) {
-  const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
-  if (!(event.key in steps) || !event.target.dataset.word) return;
-  event.preventDefault();
-  const all = Array.from(event.currentTarget.querySelectorAll('.w')), next = all[all.indexOf(event.target) + steps[event.key]];
-  if (!next) return;
-  event.target.tabIndex = -1;
-  next.tabIndex = 0;
-  next.focus();
-}
-
 let asked = 0;
 async function describe(r, element, words, panel) {
   const mine = ++asked, number = Number(element.dataset.word), b = Math.floor(number / data.wordsPerBlock);
@@ -402,10 +386,11 @@ async function describe(r, element, words, panel) {
   const [worst, synonymCount, synonyms, drawCount, draws, total, weights] = detail;
   const list = (ids, count, more) => ids.map((id, k) => visible(words.w[id]) + (more ? more(k) : '')).join(', ') +
     (count > ids.length ? ' and ' + whole(count - ids.length) + ' more' : '');
-  const facts = make('dl', {},
-    make('dt', {}, 'overlap'), make('dd', {}, 's = ' + myriads(words.s[number]) + (worst < 0 ? '' : ', with the worst synonym: '),
+  const facts = make('dl', {}, make('dt', {}, 'synonyms'),
+    make('dd', {}, isolated(synonymCount ? synonymCount + ': ' + list(synonyms, synonymCount) : 'none')));
+  if (hasVotes(r)) facts.append(make('dt', {}, 'overlap'),
+    make('dd', {}, 's = ' + myriads(words.s[number]) + (worst < 0 ? '' : ', with the worst synonym: '),
       worst < 0 ? '' : make('strong', {}, isolated(visible(words.w[worst])))),
-    make('dt', {}, 'synonyms'), make('dd', {}, isolated(synonymCount ? synonymCount + ': ' + list(synonyms, synonymCount) : 'none')),
     make('dt', {}, 'draws'), make('dd', {}, isolated('from ' + whole(drawCount) + ' words' + (weights ? ': ' : ', 1/' + drawCount + ' each: ') +
       list(draws, drawCount, weights ? k => ' ' + weights[k] + '/' + total : null))));
   panel.replaceChildren(make('strong', {}, isolated(visible(words.w[number]))),
@@ -433,7 +418,7 @@ function nearest(r, x, y) {
 /* Marks the text that is open, or that the arrow keys have reached. */
 function choose(i) {
   for (const old of document.querySelectorAll('circle.chosen')) old.remove();
-  if (i < 0) return;
+  if (i < 0 || !hasVotes(run())) return;
   const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg.plot'), circle = document.createElementNS(SVG, 'circle');
   const [x, y] = placeOf(run(), i);
   for (const [name, value] of Object.entries({class: 'chosen', cx: x, cy: y, r: 6})) circle.setAttribute(name, value);

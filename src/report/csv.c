@@ -27,16 +27,16 @@ static void put_share(sf_writer *out, size_t part, size_t whole)
 
 void sf_csv_runs(sf_writer *out, const sf_run *runs, size_t count)
 {
-    sf_put(out, "run,file,texts,labelled,clean,clean_low,clean_high,smoothed,smoothed_low,smoothed_high,"
+    sf_put(out, "run,file,method,texts,labelled,clean,clean_low,clean_high,smoothed,smoothed_low,smoothed_high,"
                 "certified,certified_low,certified_high,abstained,exact,without_slots,queries\r\n");
     for (size_t i = 0; i < count; i++) {
         const safer_summary *s = &runs[i].summary;
         sf_put_csv(out, runs[i].name);
         sf_put(out, ",");
         sf_put_csv(out, runs[i].path);
-        sf_putf(out, ",%zu,%zu", s->texts, s->labelled);
+        sf_putf(out, ",%s,%zu,%zu", json_string_value(json_object_get(runs[i].json, "method")), s->texts, s->labelled);
         put_share(out, s->base_correct, s->labelled);
-        put_share(out, s->smoothed_correct, s->labelled);
+        put_share(out, s->smoothed_correct, sf_run_has_votes(&runs[i]) ? s->labelled : 0);
         put_share(out, s->certified, s->texts);
         sf_putf(out, ",%zu,%zu,%zu,%llu\r\n", s->abstained, s->exact, s->without_slots, (unsigned long long)s->queries);
     }
@@ -57,9 +57,24 @@ void sf_csv_radii(sf_writer *out, const sf_run *runs, size_t count)
         }
 }
 
+/* "bound,q," and an empty margin, or the other way round. */
+static void put_evidence(sf_writer *out, const sf_run *run, const sf_entry *e)
+{
+    if (sf_run_has_votes(run)) {
+        sf_put_real(out, e->bound);
+        sf_put(out, ",");
+        sf_put_real(out, e->q);
+        sf_put(out, ",,");
+    } else {
+        sf_put(out, ",,");
+        sf_put_real(out, e->margin);
+        sf_put(out, ",");
+    }
+}
+
 void sf_csv_texts(sf_writer *out, const sf_run *runs, size_t count)
 {
-    sf_put(out, "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,radius,certified,queries\r\n");
+    sf_put(out, "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,certified,queries\r\n");
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < runs[i].count; k++) {
             const sf_entry *e = &runs[i].entries[k];
@@ -72,10 +87,7 @@ void sf_csv_texts(sf_writer *out, const sf_run *runs, size_t count)
                 sf_put_csv(out, sf_run_label(&runs[i], classes[c]));
             }
             sf_putf(out, ",%d,%zu,%zu,%zu,%d,%llu,", e->abstained, e->words, e->slots, e->visible, e->exact, (unsigned long long)e->n);
-            sf_put_real(out, e->bound);
-            sf_put(out, ",");
-            sf_put_real(out, e->q);
-            sf_put(out, ",");
+            put_evidence(out, &runs[i], e);
             put_radius(out, e->radius);
             sf_putf(out, ",%d,%llu\r\n", e->certified, (unsigned long long)e->queries);
         }

@@ -24,6 +24,7 @@ static uint64_t nonce_of(const sf_page *page)
             const uint64_t numbers[] = {run->entries[k].queries, run->entries[k].n};
             hash = sf_hash(numbers, sizeof numbers, hash);
             hash = sf_hash(&run->entries[k].bound, sizeof(double), hash);
+            hash = sf_hash(&run->entries[k].margin, sizeof(double), hash);
         }
     }
     return hash;
@@ -51,6 +52,25 @@ static void put_mark(sf_writer *out, size_t run)
 
 /* ------------------------------------------------------------------ figures */
 
+static void put_span(sf_writer *out, const char *class, double from, double to)
+{
+    sf_putf(out, "<rect class=\"%s\" height=\"6\" x=\"", class);
+    sf_put_fixed(out, 100 * from, 2);
+    sf_put(out, "\" width=\"");
+    sf_put_fixed(out, 100 * (to - from), 2);
+    sf_put(out, "\"/>");
+}
+
+/* A share and its interval as a bar. */
+static void put_meter(sf_writer *out, double share, double low, double high)
+{
+    sf_put(out, "<svg class=\"meter\" viewBox=\"0 0 100 6\" preserveAspectRatio=\"none\" aria-hidden=\"true\">");
+    put_span(out, "track", 0, 1);
+    put_span(out, "filled", 0, share);
+    put_span(out, "between", low, high);
+    sf_put(out, "</svg>");
+}
+
 static void put_tile(sf_writer *out, const char *class, const char *name, const char *meaning, size_t part, size_t whole, int cut)
 {
     double low = 0, high = 1;
@@ -66,7 +86,9 @@ static void put_tile(sf_writer *out, const char *class, const char *name, const 
     } else {
         sf_put(out, "no labels");
     }
-    sf_putf(out, "</span> <span class=\"soft\">%s</span></dd></div>\n", meaning);
+    sf_putf(out, "</span> <span class=\"soft\">%s</span>", meaning);
+    put_meter(out, whole ? (double)part / (double)whole : 0, low, high);
+    sf_put(out, "</dd></div>\n");
 }
 
 static void put_facts(sf_writer *out, const sf_run *run)
@@ -75,6 +97,11 @@ static void put_facts(sf_writer *out, const sf_run *run)
     sf_put(out, "<p class=\"soft\">");
     sf_put_count(out, s->texts);
     sf_put(out, s->texts == 1 ? " text, " : " texts, ");
+    if (!sf_run_has_votes(run)) {
+        sf_put_count(out, s->without_slots);
+        sf_put(out, " in which no word can change. Certified by interval bounds on the model itself: nothing is drawn, and no certificate has an error probability.</p>\n");
+        return;
+    }
     sf_put_count(out, s->abstained);
     sf_put(out, s->abstained == 1 ? " prediction without a clear vote, " : " predictions without a clear vote, ");
     sf_put_count(out, s->exact);
@@ -93,7 +120,7 @@ static void put_figures(sf_writer *out, const sf_run *run, size_t number)
     put_name(out, run);
     sf_put(out, "</h3>\n<dl class=\"tiles\">\n");
     put_tile(out, "", "clean", "the base model itself", s->base_correct, s->labelled, 0);
-    put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled, 0);
+    if (sf_run_has_votes(run)) put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled, 0);
     put_tile(out, "first", "certified", run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", s->certified,
              s->texts, 1);
     sf_put(out, "</dl>\n");
@@ -133,12 +160,14 @@ static void put_plots(sf_writer *out, const sf_page *page)
 {
     sf_put(out, "<section aria-labelledby=\"plots\"><h2 id=\"plots\">Plots</h2>\n<div class=\"plots\">\n");
     for (const sf_plot *plot = sf_plots; plot->name; plot++) {
+        if (!sf_plot_applies(plot, page->runs, page->run_count)) continue;
         sf_putf(out, "<figure><figcaption>%s</figcaption>\n", plot->title);
         plot->draw(out, page->runs, page->run_count, plot->name, 0);
         sf_put(out, "</figure>\n");
     }
     for (size_t i = 0; i < page->run_count; i++) {
         char name[32];
+        if (!sf_run_has_votes(&page->runs[i])) continue;
         snprintf(name, sizeof name, "margin-%zu", i);
         sf_putf(out, "<figure class=\"margin\" data-run=\"%zu\"><figcaption>Margin of every text", i);
         if (page->run_count > 1) {
@@ -191,8 +220,12 @@ static void put_row(sf_writer *out, const sf_run *run, size_t k)
     put_cell(out, e->abstained ? "abstained" : sf_run_label(run, e->prediction), LABEL_LENGTH);
     put_cell(out, sf_run_label(run, e->base), LABEL_LENGTH);
     sf_putf(out, "<td>%zu</td><td>%zu</td>", e->words, e->slots);
-    put_myriads(out, sf_myriads_down(e->bound));
-    put_myriads(out, sf_myriads_up(e->q));
+    if (sf_run_has_votes(run)) {
+        put_myriads(out, sf_myriads_down(e->bound));
+        put_myriads(out, sf_myriads_up(e->q));
+    } else {
+        sf_put(out, "<td>–</td><td>–</td>");
+    }
     sf_put(out, "<td>");
     put_radius(out, e->radius);
     sf_putf(out, "</td><td>%s</td><td>%llu</td></tr>\n", e->certified ? "yes" : "no", (unsigned long long)e->queries);
@@ -268,6 +301,7 @@ static void put_configurations(sf_writer *out, const sf_page *page)
     }
     sf_put(out, "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, one word for one word. "
                 "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
+                "A certificate by interval bounds speaks of the model itself, and is exact. "
                 "Intervals (Wilson, 95%) say what another sample of such texts might give. "
                 "Every record was checked when this page was written.</p></section>\n");
 }
@@ -288,6 +322,7 @@ static long long entry_q(const sf_entry *e) { return sf_myriads_up(e->q); }
 static long long entry_radius(const sf_entry *e) { return e->radius == SAFER_ALL ? -1 : (long long)e->radius; }
 static long long entry_queries(const sf_entry *e) { return (long long)e->queries; }
 static long long entry_n(const sf_entry *e) { return (long long)e->n; }
+static long long entry_margin(const sf_entry *e) { return sf_myriads_below(e->margin); }
 static long long entry_flags(const sf_entry *e) { return e->certified | e->abstained << 1 | e->exact << 2; }
 
 /* A column of the table as an array. */
@@ -319,6 +354,7 @@ static void put_run_data(sf_writer *out, const sf_run *run, size_t texts)
     }
     sf_put(out, "]");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) put_column(out, run, numbers[i].name, numbers[i].number);
+    if (!sf_run_has_votes(run)) put_column(out, run, "margin", entry_margin);
     sf_put(out, "}");
 }
 
@@ -348,7 +384,6 @@ static void put_head(sf_writer *out, const sf_page *page)
         sf_put_html_short(out, page->runs[i].name, NAME_LENGTH);
     }
     sf_putf(out, "</title>\n<style nonce=\"%016llx\">\n", nonce);
-    sf_put(out, sf_asset_plot_css);
     sf_put(out, sf_asset_report_css);
     sf_put(out, "</style>\n</head>\n");
 }
@@ -358,7 +393,7 @@ void sf_page_begin(sf_writer *out, const sf_page *page)
     put_head(out, page);
     sf_put(out, "<body>\n<a class=\"skip\" href=\"#texts\">Skip to the texts</a>\n<header><h1>Certified robustness</h1>\n"
                 "<p>How many texts are classified rightly, and for how many it is proven that no exchange of words "
-                "for their synonyms changes the answer of the smoothed classifier.</p></header>\n<main>\n"
+                "for their synonyms changes the answer.</p></header>\n<main>\n"
                 "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"runs\">\n");
     for (size_t i = 0; i < page->run_count; i++) put_figures(out, &page->runs[i], i);
     sf_put(out, "</div>\n");

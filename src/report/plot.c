@@ -82,11 +82,15 @@ static void begin(sf_writer *out, const char *name, int alone, size_t runs, cons
     sf_putf(out, "<rect width=\"%d\" height=\"%d\" fill=\"var(--bg)\"/>", WIDTH, height);
 }
 
-static void end(sf_writer *out, const sf_run *runs, size_t count)
+/* The legend; `votes`: of the runs with votes. */
+static void end(sf_writer *out, const sf_run *runs, size_t count, int votes)
 {
+    size_t place = 0;
     for (size_t i = 0; i < count && count > 1; i++) {
-        double x = LEFT + (i % 2 ? AREA_WIDTH / 2 : 0), y = HEIGHT + LEGEND * (double)(i / 2) + 6;
+        double x = LEFT + (place % 2 ? AREA_WIDTH / 2 : 0), y = HEIGHT + LEGEND * (double)(place / 2) + 10;
         char class[24];
+        if (votes && !sf_run_has_votes(&runs[i])) continue;
+        place++;
         snprintf(class, sizeof class, "curve r%d%s", colour(i), dashes(i));
         put_line(out, class, x, y, x + 22, y);
         sf_put(out, "<text x=\"");
@@ -159,10 +163,20 @@ static void draw_radius(sf_writer *out, const sf_run *runs, size_t count, const 
         }
         sf_put(out, "\"/>");
     }
-    end(out, runs, count);
+    end(out, runs, count, 0);
 }
 
 /* ------------------------------------------------- clean, smoothed, certified */
+
+/* A share above its bar: cut, so that it never says more than there is. */
+static void put_value(sf_writer *out, double x, size_t part, size_t whole)
+{
+    double low, high;
+    char words[16];
+    safer_interval(part, whole, &low, &high);
+    snprintf(words, sizeof words, "%zu.%zu", part * 100 / whole, part * 1000 / whole % 10);
+    put_text(out, x, at_y(high) - 4, "value mid", words);
+}
 
 static void draw_accuracy(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
 {
@@ -181,23 +195,24 @@ static void draw_accuracy(sf_writer *out, const sf_run *runs, size_t count, cons
             double x = middle + ((double)i - (double)count / 2) * bar, height = share_of(parts[g], whole) * AREA_HEIGHT;
             char class[24];
             snprintf(class, sizeof class, "f%d", colour(i));
-            if (!whole) continue;
+            if (!whole || (g == 1 && !sf_run_has_votes(&runs[i]))) continue;
             put_box(out, class, x + 1, TOP + AREA_HEIGHT - height, bar - 2, height);
             put_whisker(out, "bar-whisker", x + bar / 2, parts[g], whole);
+            if (count < 3) put_value(out, x + bar / 2, parts[g], whole);
         }
     }
     put_x_title(out, "of all texts (clean, smoothed: of those with a label)");
-    end(out, runs, count);
+    end(out, runs, count, 0);
 }
 
 /* ------------------------------------------------------------ distributions */
 
 enum { BINS = 24 };
 
-/* The outline of a histogram; `most` is the share at the top of the area. */
-static void put_outline(sf_writer *out, size_t run, const size_t bins[BINS], size_t texts, double most)
+/* The outline of a histogram, or what is inside; `most` is the share at the top of the area. */
+static void put_outline(sf_writer *out, const char *class, const size_t bins[BINS], size_t texts, double most)
 {
-    sf_putf(out, "<path class=\"curve r%d%s\" d=\"M", colour(run), dashes(run));
+    sf_putf(out, "<path class=\"%s\" d=\"M", class);
     put_point(out, at_x(0), at_y(0));
     for (int b = 0; b < BINS; b++) {
         double y = at_y(share_of(bins[b], texts) / most);
@@ -211,7 +226,7 @@ static void put_outline(sf_writer *out, size_t run, const size_t bins[BINS], siz
     sf_put(out, "\"/>");
 }
 
-/* Fills the bins of every run by place(), a share of the x axis from 0 to 1, and draws them. */
+/* Fills the bins of every run with votes by place(), a share of the x axis from 0 to 1, and draws them. */
 static void put_histogram(sf_writer *out, const sf_run *runs, size_t count, double (*place)(const sf_entry *entry, double scale), double scale)
 {
     size_t (*bins)[BINS] = sf_calloc(count, sizeof *bins);
@@ -221,7 +236,7 @@ static void put_histogram(sf_writer *out, const sf_run *runs, size_t count, doub
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < runs[i].count; k++) {
+        for (size_t k = 0; k < runs[i].count && sf_run_has_votes(&runs[i]); k++) {
             int b = (int)(clamp(place(&runs[i].entries[k], scale)) * BINS);
             bins[i][b < BINS ? b : BINS - 1]++;
         }
@@ -229,7 +244,14 @@ static void put_histogram(sf_writer *out, const sf_run *runs, size_t count, doub
     }
     most = most <= .1 ? .1 : most <= .25 ? .25 : most <= .5 ? .5 : 1;
     put_percent_axis(out, 100 * most, 5);
-    for (size_t i = 0; i < count; i++) put_outline(out, i, bins[i], runs[i].count, most);
+    for (size_t i = 0; i < count; i++) {
+        char class[24];
+        if (!sf_run_has_votes(&runs[i])) continue;
+        snprintf(class, sizeof class, "area f%d", colour(i));
+        put_outline(out, class, bins[i], runs[i].count, most);
+        snprintf(class, sizeof class, "curve r%d%s", colour(i), dashes(i));
+        put_outline(out, class, bins[i], runs[i].count, most);
+    }
     free(bins);
 }
 
@@ -259,7 +281,7 @@ static void draw_queries(sf_writer *out, const sf_run *runs, size_t count, const
         put_text(out, at_x((double)d / decades), HEIGHT - BOTTOM + 18, d == decades ? "end" : "mid", d < 7 ? powers[d] : "");
     }
     put_x_title(out, "queries of the base model, votes and certificate");
-    end(out, runs, count);
+    end(out, runs, count, 1);
 }
 
 static void put_unit_axis(sf_writer *out)
@@ -276,16 +298,18 @@ static void draw_products(sf_writer *out, const sf_run *runs, size_t count, cons
     put_unit_axis(out);
     put_line(out, "limit", at_x(.5), TOP, at_x(.5), TOP + AREA_HEIGHT);
     put_x_title(out, "1 − q; certifiable against all changes right of 0.5");
-    end(out, runs, count);
+    end(out, runs, count, 1);
 }
 
 const sf_plot sf_plots[] = {
-    {"radius", "Certified accuracy by radius", draw_radius},
-    {"accuracy", "Clean, smoothed and certified accuracy", draw_accuracy},
-    {"queries", "Queries a text", draw_queries},
-    {"products", "Product of overlaps", draw_products},
+    {"radius", "Certified accuracy by radius", draw_radius, 0},
+    {"accuracy", "Clean, smoothed and certified accuracy", draw_accuracy, 0},
+    {"queries", "Queries a text", draw_queries, 1},
+    {"products", "Product of overlaps", draw_products, 1},
     {0},
 };
+
+int sf_plot_applies(const sf_plot *plot, const sf_run *runs, size_t count) { return !plot->votes || sf_runs_have_votes(runs, count); }
 
 /* ------------------------------------------------------- margin against q */
 
@@ -329,15 +353,23 @@ void sf_plot_margin(sf_writer *out, const sf_run *run, const char *name, int alo
         int x = (int)lround(clamp(e->q) * 2 * AREA_WIDTH), y = (int)lround((1 - clamp(e->bound)) * 2 * AREA_HEIGHT);
         raster[y * RASTER_X + x] |= (unsigned char)(1 << kind_of(e));
     }
-    begin(out, name, alone, 3, "Margin of every text",
+    begin(out, name, alone, 2, "Margin of every text", /* room for one line of legend */
           "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. Texts above the broken line are certified against all changes.");
+    sf_put(out, "<path class=\"zone\" d=\"M");
+    put_point(out, at_x(0), at_y(.5));
+    sf_put(out, "L");
+    put_point(out, at_x(.5), at_y(1));
+    sf_put(out, "L");
+    put_point(out, at_x(0), at_y(1));
+    sf_put(out, "\"/>");
     put_percent_axis(out, 100, 4);
     put_unit_axis(out);
     put_line(out, "limit", at_x(0), at_y(.5), at_x(.5), at_y(1));
     put_points(out, raster);
     put_x_title(out, "q: how far an attacker can move the vote");
     for (int kind = 0; kind < 3; kind++) {
-        double x = LEFT + (kind == 1 ? AREA_WIDTH / 2 : 0), y = HEIGHT + LEGEND * (kind == 0 ? 1 : 0) + 6;
+        static const double places[] = {.76, .26, 0};
+        double x = at_x(places[kind]), y = HEIGHT + 10;
         sf_putf(out, "<path class=\"points %s\" d=\"M", kinds[kind]);
         put_point(out, x + 8, y);
         sf_put(out, "h0\"/>");

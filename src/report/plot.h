@@ -15,12 +15,16 @@ typedef struct sf_plot {
     const char *name;  /* of the file, without .svg, and of the picture in the page */
     const char *title; /* above it */
     void (*draw)(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone);
+    int votes; /* it has something to show of runs with votes only */
 } sf_plot;
 
 /* Those that show all runs together; the last has no name. */
 extern const sf_plot sf_plots[];
 
-/* Every text of one run as a point: the bound on its vote above q. */
+/* Whether there is something to draw. */
+int sf_plot_applies(const sf_plot *plot, const sf_run *runs, size_t count);
+
+/* Every text of one run with votes as a point: the bound on its vote above q. */
 void sf_plot_margin(sf_writer *out, const sf_run *run, const char *name, int alone);
 
 #endif

@@ -52,12 +52,14 @@ static safer_status write_plots(const char *folder, const sf_run *runs, size_t c
     sf_writer out = {0};
     SF_TRY(make_folder(folder, error));
     for (const sf_plot *plot = sf_plots; plot->name; plot++) {
+        if (!sf_plot_applies(plot, runs, count)) continue;
         sf_buffer_clear(&out.out);
         plot->draw(&out, runs, count, plot->name, 1);
         SF_TRY(write_in(&out, folder, plot->name, "svg", error));
     }
     for (size_t i = 0; i < count; i++) {
         char name[32] = "margin";
+        if (!sf_run_has_votes(&runs[i])) continue;
         if (count > 1) snprintf(name, sizeof name, "margin-%zu", i + 1);
         sf_buffer_clear(&out.out);
         sf_plot_margin(&out, &runs[i], name, 1);

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,14 +16,21 @@ const char *sf_run_label(const sf_run *run, int label)
 
 int sf_entry_is_right(const sf_entry *entry) { return entry->label >= 0 && entry->prediction == entry->label; }
 
+int sf_run_has_votes(const sf_run *run) { return run->config.method != SAFER_IBP; }
+
+int sf_runs_have_votes(const sf_run *runs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (sf_run_has_votes(&runs[i])) return 1;
+    return 0;
+}
+
 /* ------------------------------------------------------------------ reading */
 
 static safer_status take_config(void *context, json_t *json, const sf_config *config, safer_error *error)
 {
     sf_run *run = context;
-    if (config->method == SAFER_IBP) /* its records have neither votes nor q */
-        return sf_fail(error, SAFER_INVALID, "%s: a run by interval bounds has no votes to show; reports are about the other methods",
-                       run->path);
+    (void)error;
     run->json = json_incref(json);
     run->config = *config; /* its labels live in the JSON */
     return SAFER_OK;
@@ -35,18 +43,35 @@ static int class_of(const sf_run *run, const json_t *name)
     return -1;
 }
 
+/* What votes have shown, or interval bounds. */
+static int read_evidence(sf_entry *e, const sf_run *run, const json_t *record)
+{
+    json_t *json = (json_t *)(uintptr_t)record, *margin;
+    json_int_t n;
+    const char *name;
+    if (sf_run_has_votes(run)) {
+        if (json_unpack(json, "{s:I, s:F, s:F}", "n", &n, "bound", &e->bound, "q", &e->q) != 0) return -1;
+        e->n = (uint64_t)n;
+        return e->bound >= 0 && e->bound <= 1 ? 0 : -1;
+    }
+    e->margin = HUGE_VAL;
+    json_object_foreach(json_object_get(json, "margins"), name, margin) e->margin = fmin(e->margin, json_real_value(margin));
+    return isfinite(e->margin) ? 0 : -1;
+}
+
 /* A record that was rechecked has all that a decision needs; the rest is looked at here. */
 static int read_entry(sf_entry *e, const sf_run *run, const json_t *record, const char **id)
 {
     json_t *label, *prediction, *base, *target, *radius;
-    json_int_t words, slots, visible = -1, n, queries;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s?:I, s:o, s:I, s:I, s:F, s:F, s:b, s:b, s:b}", "id", id,
+    json_int_t words, slots, visible = -1, queries;
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s?:I, s:o, s:I, s:b, s:b, s:b}", "id", id,
                     "label", &label, "prediction", &prediction, "base", &base, "target", &target, "words", &words, "slots", &slots,
-                    "visible", &visible, "radius", &radius, "n", &n, "queries", &queries, "bound", &e->bound, "q", &e->q, "abstained",
-                    &e->abstained, "exact", &e->exact, "certified", &e->certified) != 0)
+                    "visible", &visible, "radius", &radius, "queries", &queries, "abstained", &e->abstained, "exact", &e->exact,
+                    "certified", &e->certified) != 0 ||
+        read_evidence(e, run, record))
         return -1;
     if (visible == -1) visible = slots; /* the first records did not say: they had no model that stops reading */
-    if (slots < 0 || visible < 0 || visible > slots || words < slots || queries < 0 || !(e->bound >= 0 && e->bound <= 1)) return -1;
+    if (slots < 0 || visible < 0 || visible > slots || words < slots || queries < 0) return -1;
     e->label = class_of(run, label);
     e->prediction = class_of(run, prediction);
     e->base = class_of(run, base);
@@ -54,7 +79,6 @@ static int read_entry(sf_entry *e, const sf_run *run, const json_t *record, cons
     e->words = (size_t)words;
     e->slots = (size_t)slots;
     e->visible = (size_t)visible;
-    e->n = (uint64_t)n;
     e->queries = (uint64_t)queries;
     e->radius = json_is_integer(radius) ? (size_t)json_integer_value(radius) : SAFER_ALL;
     return 0;

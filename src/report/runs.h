@@ -11,7 +11,8 @@ typedef struct sf_entry {
     int label, prediction, base, target;
     size_t words, slots, visible, radius;
     uint64_t n, queries;
-    double bound, q;
+    double bound, q; /* 0 in a run by interval bounds, which has instead */
+    double margin;   /* the target's least lead over another class, in logits */
     int abstained, exact, certified;
 } sf_entry;
 
@@ -43,6 +44,10 @@ safer_status sf_report_runs_match(sf_run *runs, size_t count, const safer_data *
 
 const char *sf_entry_id(const sf_run *run, const sf_entry *entry);
 const char *sf_run_label(const sf_run *run, int label); /* "" for -1 */
+
+/* Whether its certificates come from votes on draws, not from interval bounds. */
+int sf_run_has_votes(const sf_run *run);
+int sf_runs_have_votes(const sf_run *runs, size_t count); /* one of them at least */
 
 /* Whether the answer can be told right or wrong, and is right. */
 int sf_entry_is_right(const sf_entry *entry);

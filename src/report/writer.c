@@ -208,10 +208,16 @@ void sf_put_percent(sf_writer *writer, uint64_t part, uint64_t whole)
 }
 
 /* fma rounds once, so its sign is that of x·10000 − k, whatever the product was rounded to. */
-uint32_t sf_myriads_down(double x)
+int64_t sf_myriads_below(double x)
 {
     double k = floor(x * 10000);
     if (fma(x, 10000, -k) < 0) k--;
+    return (int64_t)fmax(-1e12, fmin(1e12, k));
+}
+
+uint32_t sf_myriads_down(double x)
+{
+    int64_t k = sf_myriads_below(x);
     return k > 0 ? (uint32_t)k : 0;
 }
 

@@ -63,6 +63,9 @@ void sf_put_percent(sf_writer *writer, uint64_t part, uint64_t whole);
 uint32_t sf_myriads_down(double x);
 uint32_t sf_myriads_up(double x);
 
+/* The largest that is not above any finite x, kept within 10^12. */
+int64_t sf_myriads_below(double x);
+
 /* The bytes packed by gzip, in base64. */
 void sf_put_packed(sf_writer *writer, const char *bytes, size_t length);
 

@@ -1,0 +1,250 @@
+/* The explorer of servers that test_browser.py started: `plain` (short texts only), `slow` (a
+ * program that takes its time), `hostile` (labels that try to break the page),
+ * `bounds` (--method ibp), `token`. */
+import assert from 'node:assert/strict';
+import * as web from './browser.mjs';
+import { accessible, brightness, facts, shot } from './browser.mjs';
+
+const servers = facts.servers;
+
+async function visit(name, options = {}) {
+  const page = await web.visit(servers[name].url, options);
+  page.home = servers[name].url;
+  if (name !== 'token') await page.waitForFunction(() => document.getElementById('model').textContent);
+  return page;
+}
+
+const leave = (page, refused) => web.leave(page, page.home, refused);
+const verdict = (page, side) => page.textContent(`#${side} .verdict`);
+const trouble = async (page, words) => {
+  await page.waitForFunction(words => document.getElementById('trouble').textContent.includes(words), words);
+  assert.ok(await page.isVisible('#trouble'));
+};
+const finished = (page, side) => page.waitForFunction(side => /^(Certified|Not certified)/.test(document.querySelector(`#${side} .verdict`).textContent), side);
+async function ask(page, text) {
+  await page.fill('#text', text);
+  await page.click('button.main');
+}
+async function certify(page, text = facts.explorer.text) {
+  await ask(page, text);
+  await finished(page, 'original');
+}
+const chooseWord = (page, number) => page.click(`#words .w[data-word] >> nth=${number}`);
+const compared = (page, start) => page.waitForFunction(start => !document.getElementById('compare').hidden && document.getElementById('compare').textContent.startsWith(start), start);
+
+/* What a program is told of the same text. */
+async function predict(name, text) {
+  const response = await fetch(servers[name].url + '/v1/predict', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ text }) });
+  return (await response.json()).answers[0];
+}
+
+export const tests = {
+  async 'explorer: answer, certificate and words are the server\'s'() {
+    const page = await visit('plain'), answer = await predict('plain', facts.explorer.text);
+    await certify(page);
+    assert.equal(await page.textContent('#original .answer > bdi'), answer.label);
+    const words = await verdict(page, 'original');
+    if (answer.radius === 'all') assert.ok(words.startsWith('Certified: whatever words'), words);
+    else if (answer.radius) assert.ok(words.includes(`with up to ${answer.radius} word`), words);
+    else assert.ok(words.startsWith('Not certified'), words);
+    assert.equal(await page.locator('#words .w[data-word]').count(), answer.slots);
+    assert.equal(await page.textContent('#words .said'), facts.explorer.text);
+    assert.equal(await page.textContent('#changed-text'), facts.explorer.text);
+    assert.match(await verdict(page, 'changed'), /^Nothing is changed/);
+    assert.ok(await page.isDisabled('#back'));
+    assert.match(await page.textContent('#size'), /^[\d,]+ of 3,000 bytes$/);
+    await leave(page);
+  },
+
+  async 'explorer: the certificate grows while draws are made'() {
+    const page = await visit('slow');
+    await page.evaluate(() => {
+      window.seen = [];
+      new MutationObserver(() => {
+        const words = document.querySelector('#original .verdict').textContent, path = document.querySelector('#original svg .curve')?.getAttribute('d') || '';
+        if (/^\d[\d,]* draws?\./.test(words) && window.seen.at(-1)?.words !== words) window.seen.push({ words, points: path.split('L').length });
+      }).observe(document.querySelector('#original .verdict'), { childList: true });
+    });
+    await ask(page, facts.explorer.text);
+    await page.waitForFunction(() => window.seen.length >= 3);
+    await shot(page, 'explorer-growing', { fullPage: true });
+    await finished(page, 'original');
+    const seen = await page.evaluate(() => window.seen), counts = seen.map(({ words }) => Number(words.split(' ')[0].replace(',', '')));
+    assert.ok(counts.every((n, i) => !i || n > counts[i - 1]), String(counts));
+    assert.ok(seen.at(-1).points > seen[0].points);
+    assert.ok(seen.every(({ words }) => /So far/.test(words)), JSON.stringify(seen[0]));
+    const n = Number((await page.textContent('#original .answer')).match(/of ([\d,]+) draws/)[1].replace(',', ''));
+    assert.ok(n >= counts.at(-1));
+    await leave(page);
+  },
+
+  async 'explorer: a question takes the place of one that is not answered yet'() {
+    const page = await visit('slow');
+    await ask(page, facts.explorer.text);
+    await page.waitForFunction(() => /draws?\./.test(document.querySelector('#original .verdict').textContent));
+    await certify(page, facts.explorer.text + ' Really.');
+    assert.ok((await page.textContent('#words .said')).endsWith(' Really.'));
+    assert.ok(!await page.isVisible('#trouble'));
+    await leave(page);
+  },
+
+  async 'explorer: synonyms are put in, and the answer holds'() {
+    const page = await visit('plain');
+    await certify(page);
+    await chooseWord(page, 0);
+    const { word, synonym } = facts.explorer;
+    assert.equal(await page.textContent('#word strong'), word.toLowerCase());
+    await page.click(`#synonyms button:has(bdi:text-is("${synonym}"))`);
+    await compared(page, '1 word of');
+    const answer = await predict('plain', facts.explorer.changed);
+    assert.equal(await page.textContent('#changed-text'), facts.explorer.changed);
+    assert.equal(await page.textContent('#changed-text ins'), synonym[0].toUpperCase() + synonym.slice(1)); /* the word has a capital */
+    assert.equal(await page.textContent('#changed .answer > bdi'), answer.label);
+    assert.ok(await page.locator('#words .w[data-word]').first().evaluate(element => element.classList.contains('exchanged')));
+    assert.match(await page.textContent('#compare'), /The answer holds/);
+    await page.click('#synonyms button:has-text("as it was")');
+    await page.waitForFunction(() => document.getElementById('compare').hidden);
+    assert.equal(await page.textContent('#changed-text'), facts.explorer.text);
+    const slots = await page.locator('#words .w[data-word]').count();
+    for (const button of ['#worst', '#random']) {
+      await page.click(button);
+      await compared(page, `${slots} words of ${slots} changed`);
+      assert.equal(await page.locator('#changed-text ins').count(), slots);
+    }
+    await page.click('#back');
+    await page.waitForFunction(() => document.getElementById('compare').hidden);
+    assert.equal(await page.locator('#changed-text ins').count(), 0);
+    await leave(page);
+  },
+
+  async 'explorer: by keyboard alone'() {
+    const page = await visit('plain');
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'text');
+    await page.keyboard.type(facts.explorer.text.slice(0, 120));
+    await page.keyboard.press('Control+Enter');
+    await finished(page, 'original');
+    await page.keyboard.press('Tab'); /* Certify */
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), facts.explorer.word);
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-pressed')), 'true');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await compared(page, '1 word of');
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-pressed')), 'true');
+    await page.keyboard.press('Escape');
+    assert.equal(await page.evaluate(() => document.activeElement.dataset.word !== undefined), true);
+    await leave(page);
+  },
+
+  async 'explorer: dark, light, on a phone; no serious finding of axe'() {
+    for (const [name, options] of Object.entries({ light: { colorScheme: 'light' }, dark: { colorScheme: 'dark' }, phone: { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 } })) {
+      const page = await visit('plain', options);
+      await accessible(page);
+      await certify(page);
+      await chooseWord(page, 1);
+      await page.click('#synonyms button >> nth=1');
+      await compared(page, '1 word of');
+      await accessible(page);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), options.viewport ? 360 : 1200);
+      if (name === 'light') assert.ok(await brightness(page) > 600);
+      if (name === 'dark') assert.ok(await brightness(page) < 150);
+      await shot(page, `explorer-${name}`, { fullPage: true });
+      await leave(page);
+    }
+  },
+
+  async 'explorer: interval bounds have no draws to show'() {
+    const page = await visit('bounds');
+    await certify(page);
+    assert.match(await page.textContent('#original .answer'), /by the model itself/);
+    assert.match(await verdict(page, 'original'), /interval bounds/);
+    assert.match(await page.textContent('#model'), /interval bounds/);
+    await page.click('#worst');
+    await compared(page, `${await page.locator('#words .w[data-word]').count()} words of`);
+    await leave(page);
+  },
+
+  async 'explorer: hostile texts and labels stay texts'() {
+    const page = await visit('hostile');
+    for (const { text, slots } of facts.explorer.hostile) {
+      await certify(page, text);
+      assert.equal(await page.textContent('#words .said'), text.replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '\ufffd'));
+      assert.deepEqual(await page.$$eval('#words .w[data-word]', words => words.map(word => word.textContent.toLowerCase())), slots);
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+      if (!slots.length) continue;
+      await page.click('#worst');
+      await compared(page, `${slots.length} word`);
+    }
+    assert.ok(facts.explorer.labels.includes(await page.textContent('#original .vote bdi')));
+    assert.equal(await page.locator('main script, main img, main iframe, main b').count(), 0);
+    assert.equal(await page.evaluate(() => window.broken), undefined);
+    await leave(page);
+  },
+
+  async 'explorer: without a token, with a wrong one, with the right one'() {
+    const page = await visit('token');
+    await trouble(page, 'its token');
+    await page.fill('#token', 'not-this');
+    await ask(page, facts.explorer.text);
+    await trouble(page, 'does not know this token');
+    await page.fill('#token', '\u20ac');
+    await page.click('button.main');
+    await trouble(page, 'cannot be a token');
+    await page.fill('#token', servers.token.token);
+    await certify(page);
+    assert.ok(!await page.isVisible('#trouble'));
+    assert.match(await page.textContent('#model'), /ngram/);
+    await accessible(page);
+    await leave(page, true);
+  },
+
+  async 'explorer: too long, too busy, too late'() {
+    const page = await visit('plain');
+    await ask(page, 'a good film '.repeat(1000));
+    assert.equal(await page.getAttribute('#size', 'class'), 'over');
+    await trouble(page, 'That is too long');
+    const refuse = (status, code, headers) => page.route('**/v1/certify/stream', route => route.fulfill({ status, headers, contentType: 'application/json',
+      body: JSON.stringify({ error: { code, message: '<b>why</b>' } }) }));
+    for (const [status, code, headers, words] of [[503, 'busy', { 'Retry-After': '7' }, 'Try again in 7 seconds.'], [504, 'deadline', {}, 'did not finish in time'],
+      [500, 'failed', {}, 'The server could not answer: <b>why</b>.']]) {
+      await refuse(status, code, headers);
+      await ask(page, 'A good film.');
+      await trouble(page, words);
+      assert.match(await verdict(page, 'original'), /^No certificate/);
+      await page.unroute('**/v1/certify/stream');
+    }
+    await certify(page);
+    assert.ok(!await page.isVisible('#trouble'));
+    await leave(page, true);
+  },
+
+  async 'the picture of the explorer'() {
+    const page = await visit('plain', { viewport: { width: 960, height: 1500 } });
+    await certify(page);
+    for (const choice of ['.o0', '.o2']) { /* one that changes nothing, one that matters */
+      await page.click(`#words .w${choice}[data-word] >> nth=0`);
+      await page.click('#synonyms button >> nth=1');
+    }
+    await compared(page, '2 words of');
+    await page.mouse.move(0, 0);
+    const [top, bottom] = await page.evaluate(() => [document.getElementById('compare').getBoundingClientRect().top, document.getElementById('sides').getBoundingClientRect().bottom]);
+    await shot(page, 'explorer', { clip: { x: 0, y: top - 8, width: 960, height: bottom - top + 16 } });
+    await leave(page);
+  },
+
+  async 'explorer: the server goes away'() { /* the last: it does */
+    const page = await visit('slow');
+    await ask(page, facts.explorer.text);
+    await page.waitForFunction(() => /draws?\./.test(document.querySelector('#original .verdict').textContent));
+    process.kill(servers.slow.pid, 'SIGKILL');
+    await trouble(page, 'The connection broke');
+    assert.match(await verdict(page, 'original'), /^No certificate/);
+    await page.click('button.main');
+    await trouble(page, 'The server cannot be reached');
+    await leave(page, true);
+  },
+};
