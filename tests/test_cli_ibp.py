@@ -22,7 +22,7 @@ from test_cli import DONE, INPUT, USAGE, Case, exists, run, write  # noqa: E402
 SYNONYMS = {"good": ["great", "fine"], "bad": ["awful", "poor"], "film": ["movie"], "plot": ["story", "unheard"]}
 GOOD, BAD = ("good", "great", "fine"), ("bad", "awful", "poor")
 OTHER = ("film", "movie", "plot", "story", "the", "was", "of", "it", "zest")
-KINDS = [(defense, arch) for defense in ("ibp-jia", "ibp-huang") for arch in ("cnn", "bow")]
+KINDS = [(defense, arch) for defense in ("ibp-jia", "ibp-huang") for arch in ("cnn", "bow")] + [("exact", "bow")]
 SMALL = ("--dim", 8, "--filters", 8, "--hidden", 8, "--epochs", 8, "--rate", 0.01, "--batch", 8, "--min-count", 1)
 
 
@@ -196,7 +196,7 @@ class Bounds(Case):
         self.assertIn("bow or cnn; this one is ngram", done.err)
         self.assertFalse(exists("none.jsonl"))
         train = ("train", "--data", "train.tsv", "-o", "none.model")
-        for words, arguments in (("ibp-jia or ibp-huang", ("--arch", "cnn", "--defense", "fgsm", "--lexicon", "s.lex")),
+        for words, arguments in (("ibp-jia, ibp-huang or exact", ("--arch", "cnn", "--defense", "fgsm", "--lexicon", "s.lex")),
                                  ("lexicon", ("--arch", "cnn", "--defense", "ibp-jia")),
                                  ("not ngram", ("--arch", "ngram", "--defense", "ibp-jia", "--lexicon", "s.lex")),
                                  ("triplet", ("--arch", "cnn", "--triplet", 1)),
