@@ -27,7 +27,7 @@ static double worst_of_all(const sf_cnn_net *net, sf_cnn_scratch *scratch, const
 {
     safer_error error = {0};
     uint32_t chosen[POSITIONS];
-    double worst = INFINITY;
+    double worst = (double)INFINITY;
     for (size_t way = 0;; way++) {
         size_t rest = way;
         for (size_t i = 0; i < text->count; i++) {
@@ -237,7 +237,7 @@ static void training_resumes_and_certifies(void **unused)
         safer_summary summary;
         co.method = SAFER_IBP;
         assert_ok(safer_certify(&summary, NULL, 0, model, lexicon, data, &co, &error));
-        assert_true(summary.certified > 0.7 * 300);
+        assert_true(summary.certified > 210);
         safer_model_free(model);
         safer_data_free(data);
         safer_lexicon_free(lexicon);

@@ -159,7 +159,7 @@ static double bound_words(const sf_cnn_net *net, sf_ibp_scratch *s, const sf_ibp
     const double *unit = sf_cnn_units(net);
     double sum = 0, size = 0, k = (double)count + (double)D + 8;
     for (size_t i = 0; i < count; i++) {
-        double least = INFINITY, largest = 0;
+        double least = DBL_MAX, largest = 0;
         for (size_t j = text->begin[i]; j < text->begin[i + 1]; j++) {
             const int16_t *row = sf_cnn_row(net, text->ids[j], s->cnn);
             double value = 0, extent = 0;
