@@ -38,7 +38,7 @@ static safer_train_options resolve(const safer_train_options *options)
         {"charcnn", 0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
         {"bert", 0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
         {"ibp", 0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0},
-        {"exact", 0, 2, 0, 0, 0, 32, 12, 0},
+        {"exact", 0, 2, 0.00001, 0, 0, 32, 12, 0},
         {NULL, 0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
     };
     safer_train_options o = *options;
