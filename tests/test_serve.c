@@ -214,8 +214,14 @@ static void test_guests(void **state)
     assert_true(sf_seconds() - start >= 0.1);
     start = sf_seconds();
     sf_guest_does(&guests, guest, 0, NULL, 60);
+    assert_int_equal(sf_guest_asks(&guests, guest, 60), 0);
+    assert_true(guest->busy);
+    sf_guest_does(&guests, guest, 0, NULL, 60);
     sf_guests_quiet(&guests, 0.2);
     assert_true(sf_seconds() - start >= 0.2);
+    assert_int_equal(sf_guest_asks(&guests, guest, 60), -1); /* too late */
+    assert_false(guest->busy);
+    assert_int_equal(sf_guest_asks(&guests, NULL, 60), -1);
     sf_guest_leave(&guests, guest);
     sf_guests_quiet(&guests, 60); /* nobody is there */
     sf_guests_end(&guests);

@@ -255,17 +255,21 @@ static void check_head(request *q, const char *method)
 
 static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method, void **out)
 {
-    request *q = sf_calloc(1, sizeof *q);
-    if (!q) return MHD_NO;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    sf_guest *guest = info ? info->socket_context : NULL;
+    if (sf_guest_asks(&s->guests, guest, s->options.patience)) return MHD_NO;
+    request *q = sf_calloc(1, sizeof *q);
+    if (!q) {
+        sf_guest_does(&s->guests, guest, 0, NULL, s->options.patience);
+        return MHD_NO;
+    }
     q->server = s;
     q->connection = connection;
-    q->guest = info ? info->socket_context : NULL;
+    q->guest = guest;
     q->route = sf_route_find(url);
     q->start = sf_seconds();
     snprintf(q->method, sizeof q->method, "%s", method);
     *out = q;
-    sf_guest_does(&s->guests, q->guest, 1, NULL, s->options.patience);
     check_head(q, method);
     /* Who asks first whether to send the body is told at once. */
     const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect");
@@ -373,6 +377,7 @@ void sf_http_connection(void *server, struct MHD_Connection *connection, void **
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *guest = info ? sf_guest_enter(&s->guests, info->connect_fd, s->options.patience) : NULL;
+        if (info && !*guest) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
     } else {
         sf_guest_leave(&s->guests, *guest);
         *guest = NULL;

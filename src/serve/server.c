@@ -204,7 +204,7 @@ void safer_server_stop(safer_server *s)
     atomic_store(&s->stopping, 1); /* from now on every connection ends with its next answer */
     int fd = MHD_quiesce_daemon(s->daemon);
     if (fd >= 0) take_the_last(s, fd);
-    sf_guests_quiet(&s->guests, QUIET_SECONDS);
+    sf_guests_quiet(&s->guests, QUIET_SECONDS); /* MHD may only end when nobody waits for work */
     server_free(s);
     if (fd >= 0) close(fd);
 }
