@@ -702,6 +702,27 @@ class Rough(Serve):
                     self.assertEqual((status, json.loads(body)), (200, want))
                 self.assertEqual([read_response(file)[0] for _ in range(3)], [200, 400, 200])
 
+    def test_smuggling(self):
+        """a request that two readers could understand differently is refused, and what follows is not read"""
+        head = b"POST /v1/words HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        body, after = b'{"text": "a"}', b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        length = b"Content-Length: %d\r\n" % len(body)
+        with self.serving(*WITH_K, "--patience", 5) as server:
+            for lines, sent in ((length + b"Content-Length: 3\r\n", body), (b"Content-Length: 3\r\n" + length, body), (length * 2, body),
+                                (length + b"Transfer-Encoding: chunked\r\n", chunks), (b"Transfer-Encoding: chunked\r\n" + length, chunks),
+                                (b"Host: example.org\r\n" + length, body), (length.replace(b":", b" :"), body), (b"X Y: 1\r\n" + length, body)):
+                with self.subTest(lines=lines), server.raw() as sock:
+                    sock.sendall(head + lines + b"\r\n" + sent + after)
+                    self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", read_all(sock)), [b"400"])
+            with server.raw() as sock:
+                sock.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+                self.assertTrue(read_all(sock).startswith(b"HTTP/1.1 400 "))
+            with server.raw() as sock:
+                sock.sendall(head + length + b"\r\n" + body + after)
+                sock.shutdown(socket.SHUT_WR)
+                self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", read_all(sock)), [b"200", b"200"])
+
     def test_half_closed(self):
         """who says that nothing more will come is answered all the same"""
         with self.serving("--model", f"exec:{sys.executable} slow.py 0.05", "--labels", "neg,pos", "--lexicon", "k.lex") as server:

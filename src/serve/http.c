@@ -31,6 +31,7 @@ typedef struct request {
     size_t received;
     sf_fault fault; /* status 0: none so far */
     int retry;      /* seconds; 0: not said */
+    int last;       /* the connection ends with it */
     sf_job *job;
     int status;     /* of what was answered; 0: nothing yet */
 } request;
@@ -55,7 +56,7 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
         snprintf(seconds, sizeof seconds, "%d", q->retry);
         (void)MHD_add_response_header(response, "Retry-After", seconds);
     }
-    if (atomic_load(&q->server->stopping)) (void)MHD_add_response_header(response, "Connection", "close");
+    if (q->last || atomic_load(&q->server->stopping)) (void)MHD_add_response_header(response, "Connection", "close");
     enum MHD_Result result = MHD_queue_response(q->connection, (unsigned)status, response);
     MHD_destroy_response(response);
     if (result == MHD_YES) q->status = status;
@@ -241,12 +242,38 @@ static void refuse_too_long(request *q)
     sf_fault_set(&q->fault, 413, "too_large", "the body is too long; at most %zu bytes are taken", q->server->options.max_body);
 }
 
+/* Who reads a request with two lengths, or with a length and chunks, may take the end of it for another
+ * place than a proxy that passed it on: what one takes for a body is the other's next request. */
+typedef struct framing {
+    int hosts, lengths, encodings, odd_names;
+} framing;
+
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    framing *f = context;
+    (void)kind;
+    (void)value;
+    f->hosts += strcasecmp(name, "Host") == 0;
+    f->lengths += strcasecmp(name, "Content-Length") == 0;
+    f->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
+    f->odd_names += name[strcspn(name, " \t")] != '\0';
+    return MHD_YES;
+}
+
+static int is_ambiguous(const request *q)
+{
+    framing f = {0};
+    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_header, &f);
+    return f.hosts > 1 || f.lengths + f.encodings > 1 || f.odd_names;
+}
+
 /* What can be said by the head of a request alone. */
 static void check_head(request *q, const char *method)
 {
     int works = q->route <= SF_ROUTE_WORDS;
     int fits = works ? strcmp(method, "POST") == 0 : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (q->route == SF_ROUTE_NONE) sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
+    if ((q->last = is_ambiguous(q))) sf_fault_set(&q->fault, 400, "bad_request", "where the request ends, or whom it is for, is said twice");
+    else if (q->route == SF_ROUTE_NONE) sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
     else if (!fits) sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
     else if (!is_allowed(q)) sf_fault_set(&q->fault, 401, "unauthorized", "a bearer token is needed");
     else if (works && !is_json(q)) sf_fault_set(&q->fault, 415, "not_json", "the content type must be application/json");

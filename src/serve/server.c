@@ -124,7 +124,7 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, sf_http_handle, s,
-                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options.connections,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options.connections,
                             MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s, MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s,
                             MHD_OPTION_END);
 }
