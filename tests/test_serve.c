@@ -147,7 +147,7 @@ static void test_job_ends_once(void **state)
     sf_job_release(job);
 
     job = read_job(SF_PREDICT, "{\"text\": \"a\"}");
-    sf_job_fail(job, &fault, "why");
+    sf_job_fail(job, &fault, "why\xc3");
     sf_job_finish(job, strdup("second"));
     assert_int_equal(job->status, 504);
     assert_non_null(strstr(job->answer, "late"));

@@ -25,7 +25,7 @@ typedef struct request {
     struct MHD_Connection *connection;
     sf_guest *guest;
     sf_route route;
-    char method[8]; /* for the log */
+    const char *method; /* for the log */
     double start;
     sf_buffer body;
     size_t received;
@@ -280,6 +280,15 @@ static void check_head(request *q, const char *method)
     else if (is_too_long(q)) refuse_too_long(q);
 }
 
+/* What a client made up does not get into the log. */
+static const char *known_method(const char *method)
+{
+    static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(method, known[i]) == 0) return known[i];
+    return "other";
+}
+
 static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method, void **out)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -295,7 +304,7 @@ static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection,
     q->guest = guest;
     q->route = sf_route_find(url);
     q->start = sf_seconds();
-    snprintf(q->method, sizeof q->method, "%s", method);
+    q->method = known_method(method);
     *out = q;
     check_head(q, method);
     /* Who asks first whether to send the body is told at once. */

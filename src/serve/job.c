@@ -178,12 +178,20 @@ void sf_job_finish(sf_job *job, char *answer)
     pthread_mutex_unlock(&job->lock);
 }
 
+/* For the log, which is UTF-8. The lock is held. */
+static void note(sf_job *job, const char *detail)
+{
+    if (!detail) return;
+    snprintf(job->detail, sizeof job->detail, "%s", detail);
+    job->detail[sf_utf8_valid(job->detail, strlen(job->detail))] = '\0';
+}
+
 void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
 {
     atomic_store(&job->cancelled, 1);
     if (job->asked == SF_STREAM) {
         pthread_mutex_lock(&job->lock);
-        if (!job->status && detail) snprintf(job->detail, sizeof job->detail, "%s", detail);
+        if (!job->status) note(job, detail);
         pthread_mutex_unlock(&job->lock);
         sf_job_emit(job, "error", fault_value(fault), 1);
         return;
@@ -194,7 +202,7 @@ void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
     else {
         job->status = fault->status;
         job->answer = answer; /* without memory there is a status and no body */
-        if (detail) snprintf(job->detail, sizeof job->detail, "%s", detail);
+        note(job, detail);
         wake(job);
     }
     pthread_mutex_unlock(&job->lock);
