@@ -114,7 +114,7 @@ class Server:
 
 def message(method, path, body=b"", *lines):
     """A request as bytes."""
-    head = [f"{method} {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}", *lines]
+    head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Content-Length: {len(body)}", *lines]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
@@ -410,11 +410,11 @@ class Errors(Serve):
             self.error((answer.status, json.loads(answer.read())), 413, "too_large")
             connection.close()
             with server.raw() as sock: # asks before it sends
-                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n"
+                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n"
                              b"Expect: 100-continue\r\n\r\n")
                 self.assertTrue(sock.recv(100).startswith(b"HTTP/1.1 413 "))
             with server.raw() as sock: # never ends: cut off
-                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
                 with self.assertRaises(ConnectionError):
                     for _ in range(100000):
                         sock.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
@@ -526,6 +526,25 @@ class Access(Serve):
         self.refused(run("serve", "--model", "exec:false", "--labels", "a,b", "--lexicon", "k.lex", "--port", 0, "--retries", 0), SYSTEM, "exec")
         with self.serving(*WITH_K) as server:
             self.refused(run("serve", *WITH_K, "--port", server.port), SYSTEM, str(server.port))
+
+    def test_host(self):
+        """without a token, a loopback server answers only who calls it by address or localhost: no DNS rebinding"""
+        foreign = ("example.org", "example.org:8080", "localhost.example.org", "127.0.0.1.example.org", "xlocalhost", ".localhost.", "[::1", "[example]",
+                   "0x7f.1", "a" * 100, "localhost@example.org", "")
+        with self.serving(*WITH_K) as server:
+            ask = lambda host: server.request("GET", "/v1/model", headers={"Host": host})  # noqa: E731
+            for host in ("localhost", "LocalHost:80", "a.localhost:1", "127.0.0.1", f"127.0.0.1:{server.port}", "192.0.2.7:80", "[::1]", "[::1]:8080"):
+                self.assertEqual(ask(host)[0], 200, host)
+            for host in foreign:
+                status, _, body = ask(host)
+                self.error((status, json.loads(body)), 403, "wrong_host")
+            self.error(server.post("/v1/predict", {"text": "a"}, headers={**JSON, "Host": "example.org"}), 403, "wrong_host")
+            with server.raw() as sock:
+                sock.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+                self.assertRegex(read_all(sock), rb"^HTTP/1.. 200 ")
+        for options, headers in ((("--auth-env", "SERVE_TOKEN"), {"Authorization": f"Bearer {TOKEN}"}), (("--host", "0.0.0.0", "--without-token"), {})):
+            with self.serving(*WITH_K, *options, env={"SERVE_TOKEN": TOKEN}) as server:
+                self.assertEqual(server.request("GET", "/v1/model", headers={**headers, "Host": "example.org"})[0], 200)
 
     def test_elsewhere(self):
         """it may be told to listen for others without a token, and at IPv6's loopback"""

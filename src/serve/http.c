@@ -10,6 +10,7 @@
 #include "certify/record.h"
 #include "report/assets.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -267,12 +268,36 @@ static int is_ambiguous(const request *q)
     return f.hosts > 1 || f.lengths + f.encodings > 1 || f.odd_names;
 }
 
+/* Whether a Host header is an address, or localhost. Whoever owns another name can let it mean this
+ * machine after a browser has loaded their page from it (DNS rebinding); the page then counts
+ * as ours, and may read what it asks for. */
+static int names_this_machine(const char *host)
+{
+    unsigned char address[16];
+    char name[64];
+    size_t begin = host[0] == '[', length = strcspn(host + begin, begin ? "]" : ":");
+    if (length >= sizeof name) return 0;
+    memcpy(name, host + begin, length);
+    name[length] = '\0';
+    if (begin) return inet_pton(AF_INET6, name, address) == 1;
+    const char *last = length > 10 ? name + length - 10 : "";
+    return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 || strcasecmp(last, ".localhost") == 0;
+}
+
+/* Browsers always send a Host; HTTP 1.0 need not. */
+static int is_for_us(const request *q)
+{
+    const char *host = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Host");
+    return !q->server->local || !host || names_this_machine(host);
+}
+
 /* What can be said by the head of a request alone. */
 static void check_head(request *q, const char *method)
 {
     int works = q->route <= SF_ROUTE_WORDS;
     int fits = works ? strcmp(method, "POST") == 0 : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if ((q->last = is_ambiguous(q))) sf_fault_set(&q->fault, 400, "bad_request", "where the request ends, or whom it is for, is said twice");
+    else if (!is_for_us(q)) sf_fault_set(&q->fault, 403, "wrong_host", "this server is for localhost; another name needs a token");
     else if (q->route == SF_ROUTE_NONE) sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
     else if (!fits) sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
     else if (!is_allowed(q)) sf_fault_set(&q->fault, 401, "unauthorized", "a bearer token is needed");

@@ -156,6 +156,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     s->model = model;
     s->lexicon = lexicon;
     s->options = *options;
+    s->local = where.loopback && !options->token;
     s->options.certify.unlabelled = s->options.certify.family_wise = 0;
     sf_metrics_start(&s->metrics);
     SF_TRY(sf_guests_start(&s->guests, options->patience, error));

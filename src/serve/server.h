@@ -12,6 +12,7 @@ struct safer_server {
     const safer_lexicon *lexicon;
     safer_serve_options options; /* host and token are not looked at: */
     char *token;                 /* a copy, or NULL */
+    int local;                   /* for this machine alone, and without a token */
     struct MHD_Daemon *daemon;
     sf_room *room;
     sf_metrics metrics;
