@@ -439,6 +439,39 @@ class Errors(Serve):
                     self.assertLess(int(headers["Retry-After"]), 60)
             self.assertEqual(server.post("/v1/predict", {"texts": [TEXT] * 2})[0], 200)
 
+    def test_memory(self):
+        """what all clients together may leave in memory is bounded; when they go, there is room again"""
+        body = json.dumps({"text": "a" * 900}).encode()
+        ask = lambda: server.request("POST", "/v1/predict", body)[0]  # noqa: E731
+        def ask_until(wanted):
+            limit = time.monotonic() + 30
+            while (status := ask()) != wanted and time.monotonic() < limit:
+                time.sleep(0.05)
+            return status
+        with self.serving(*WITH_K, "--max-body", 10000, "--max-text", 10000, "--n", 64) as server, contextlib.ExitStack() as stack:
+            for _ in range(256):  # all but the last byte of the longest body
+                sock = stack.enter_context(server.raw())
+                sock.sendall(message("POST", "/v1/predict", b" " * 10000)[:-1])
+            self.assertEqual(ask_until(503), 503)
+            status, headers, answer = server.request("POST", "/v1/predict", body)
+            self.error((status, json.loads(answer)), 503, "busy")
+            self.assertEqual(headers["Retry-After"], "1")
+            self.assertEqual(server.get("/v1/model")[0], 200)
+            stack.close()
+            self.assertEqual(ask_until(200), 200)
+            self.assertEqual(server.post("/v1/words", {"text": "good " * 1900})[0], 200)
+
+    def test_many_words(self):
+        """the lists of an answer about words are bounded in all"""
+        words = [test_cli_certify.word_of(i) for i in range(250)]
+        write("star.table", words[0] + "\t" + " ".join(words[1:]) + "\n")
+        self.ok(run("lexicon", "import", "--table", "star.table", "--kernel", "component", "-o", "star.lex"))
+        with self.serving("--model", "k.model", "--lexicon", "star.lex") as server:
+            entries = server.post("/v1/words", {"text": " ".join(words)})[1]["lexicon"]
+        self.assertEqual(sum(len(entry["draws"]) + len(entry["synonyms"]) for entry in entries.values()), 20000)
+        self.assertEqual({entry["draw_count"] for entry in entries.values()}, {250})
+        self.assertEqual((len(entries), len(entries[words[0]]["draws"]), len(entries[words[0]]["synonyms"])), (250, 100, 100))
+
     def test_deadline(self):
         """who waits longer than the deadline is told so, in time, and the work ends"""
         options = ("--model", f"exec:{sys.executable} slow.py 0.3", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1, "--method",

@@ -146,6 +146,15 @@ static void test_job_ends_once(void **state)
     assert_string_equal(job->answer, "first");
     sf_job_release(job);
 
+    job = read_job(SF_PREDICT, "{\"text\": \"a\"}"); /* what it holds is given back with it */
+    atomic_size_t account = 10;
+    job->account = &account;
+    job->held = 3;
+    sf_job_finish(job, strdup("seven.."));
+    assert_int_equal(account, 17);
+    sf_job_release(job);
+    assert_int_equal(account, 7);
+
     job = read_job(SF_PREDICT, "{\"text\": \"a\"}");
     sf_job_fail(job, &fault, "why\xc3");
     sf_job_finish(job, strdup("second"));

@@ -19,6 +19,10 @@
 
 enum { DISCARDED = 8 << 20 }; /* bytes of a body that is refused which are still read, so that the client reads why */
 
+/* Memory for clients is bounded in all, in bodies of the largest size: what is held is counted when it
+ * comes in. Answers about words are counted in advance, as they are so much longer. */
+enum { HELD_BODIES = 256, WORDS_GROW = 100 };
+
 #define JSON_TYPE "application/json"
 
 typedef struct request {
@@ -29,7 +33,7 @@ typedef struct request {
     const char *method; /* for the log */
     double start;
     sf_buffer body;
-    size_t received;
+    size_t received, held; /* bytes; held: of the body, until a job has it */
     sf_fault fault; /* status 0: none so far */
     int retry;      /* seconds; 0: not said */
     int last;       /* the connection ends with it */
@@ -177,15 +181,38 @@ static enum MHD_Result answer_job(request *q)
     return answer_text(q, status, JSON_TYPE, body);
 }
 
+static int hold(request *q, size_t bytes)
+{
+    safer_server *s = q->server;
+    if (atomic_fetch_add(&s->held, bytes) + bytes <= HELD_BODIES * s->options.max_body) {
+        q->held += bytes;
+        return 0;
+    }
+    atomic_fetch_sub(&s->held, bytes);
+    q->retry = 1;
+    return sf_fault_set(&q->fault, 503, "busy", "there is no room for the request now; try again in 1 s");
+}
+
+static void drop_body(request *q)
+{
+    atomic_fetch_sub(&q->server->held, q->held);
+    q->held = 0;
+    sf_buffer_free(&q->body);
+}
+
 /* The whole request is there: gives it to the room, and waits. */
 static enum MHD_Result begin_work(request *q)
 {
     safer_server *s = q->server;
     const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
     sf_job *job;
+    if (q->route == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
     if (sf_job_read(&job, (sf_asked)q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
     job->wake = resume;
     job->wake_context = q->connection;
+    job->account = &s->held;
+    job->held = q->held;
+    q->held = 0;
     q->job = job;
     sf_buffer_free(&q->body);
     sf_guest_does(&s->guests, q->guest, 1, job, s->options.deadline);
@@ -344,9 +371,9 @@ static enum MHD_Result take_body(request *q, const char *bytes, size_t *size)
     q->received += length;
     if (q->received > most && !q->fault.status) refuse_too_long(q);
     if (q->received > most && q->received - most > DISCARDED) return MHD_NO;
-    if (!q->fault.status && q->route <= SF_ROUTE_WORDS && sf_buffer_add(&q->body, bytes, length))
+    if (!q->fault.status && q->route <= SF_ROUTE_WORDS && !hold(q, length) && sf_buffer_add(&q->body, bytes, length))
         sf_fault_set(&q->fault, 500, "failed", "out of memory");
-    if (q->fault.status) sf_buffer_free(&q->body);
+    if (q->fault.status) drop_body(q);
     return MHD_YES;
 }
 
@@ -428,7 +455,7 @@ void sf_http_completed(void *server, struct MHD_Connection *connection, void **c
         atomic_store(&q->job->cancelled, 1);
         sf_job_release(q->job);
     }
-    sf_buffer_free(&q->body);
+    drop_body(q);
     free(q);
 }
 

@@ -148,6 +148,7 @@ void sf_job_release(sf_job *job)
     json_decref(job->body);
     free(job->answer);
     sf_buffer_free(&job->events);
+    if (job->account) atomic_fetch_sub(job->account, job->held);
     pthread_mutex_destroy(&job->lock);
     free(job);
 }
@@ -173,6 +174,11 @@ void sf_job_finish(sf_job *job, char *answer)
     else {
         job->status = 200;
         job->answer = answer;
+        if (job->account) {
+            const size_t length = strlen(answer);
+            job->held += length;
+            atomic_fetch_add(job->account, length);
+        }
         wake(job);
     }
     pthread_mutex_unlock(&job->lock);

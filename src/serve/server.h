@@ -17,6 +17,7 @@ struct safer_server {
     sf_room *room;
     sf_metrics metrics;
     sf_guests guests;
+    atomic_size_t held; /* bytes of bodies and answers that are in memory */
     atomic_int stopping;
     uint16_t port;
     char url[80];
