@@ -171,6 +171,12 @@ static void test_slow_readers(void **state)
     (void)state;
     for (int i = 0; i < 100000; i++) sf_job_emit(job, "progress", json_pack("{s:i}", "n", i), 0);
     assert_true(job->events.length < 1 << 17);
+    for (int i = 0; i < 100000; i++) { /* never quite catches up */
+        job->sent = job->events.length - 1;
+        sf_job_emit(job, "progress", json_pack("{s:i}", "n", i), 0);
+    }
+    assert_true(job->events.length < 1 << 17);
+    assert_string_equal(job->events.bytes, "\nevent: progress\ndata: {\"n\":99999}\n\n");
     size_t before = job->events.length;
     sf_job_emit(job, "result", json_pack("{s:i}", "n", 1), 1);
     assert_string_equal(job->events.bytes + before, "event: result\ndata: {\"n\":1}\n\n");

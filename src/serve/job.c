@@ -220,8 +220,9 @@ void sf_job_emit(sf_job *job, const char *event, json_t *data, int last)
     json_decref(data);
     pthread_mutex_lock(&job->lock);
     if (!job->status && (last || job->events.length - job->sent < UNREAD_EVENTS)) {
-        if (job->sent == job->events.length) {
-            sf_buffer_clear(&job->events);
+        if (job->sent) { /* a reader may never catch up: what it has taken is not kept */
+            job->events.length -= job->sent;
+            memmove(job->events.bytes, job->events.bytes + job->sent, job->events.length);
             job->sent = 0;
         }
         /* Without memory the stream ends early, and a client sees that the last event is missing. */
