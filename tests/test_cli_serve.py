@@ -820,6 +820,22 @@ class Rough(Serve):
             for sock in idle:
                 sock.close()
 
+    def test_files(self):
+        """as many files may be open as connections need, or it does not start"""
+        import resource
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        done = subprocess.run([test_cli.program, "serve", *WITH_K, "--port", "0"], cwd=test_cli.temporary, capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)))
+        self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
+        self.assertIn("--connections 1024: at most 136", done.stderr)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+        try:
+            with self.serving(*WITH_K, "--connections", 300) as server:
+                limits = pathlib.Path(f"/proc/{server.process.pid}/limits").read_text()
+                self.assertRegex(limits, r"Max open files +364 ")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
     def test_fuzz(self):
         """thousands of requests, each wrong in its own way: it always stands, and its answers are HTTP"""
         good = [message("POST", path, json.dumps(value).encode()) for path, value in (
