@@ -406,6 +406,8 @@ static safer_status choose(const char **out, size_t most, size_t *count, cmp_con
         if (!name) return fail(c, error, "%s.%s: a name, or a list of names, is expected", where, table);
         if (!json_object_get(all, name)) return fail(c, error, "%s.%s: there is no \"%.60s\" in \"%s\"", where, table, name, table);
         if (*count == most) return fail(c, error, "%s.%s: more than %zu", where, table, most);
+        for (size_t k = 0; k < *count; k++)
+            if (strcmp(out[k], name) == 0) return fail(c, error, "%s.%s: \"%s\" is named twice", where, table, name);
         out[(*count)++] = name;
     }
     return SAFER_OK;

@@ -302,6 +302,17 @@ class Compare(Case):
         self.ok(run("compare", "inner/variable.json", "-o", "paths", "--quiet", env={"DEMO": "demo", "TABLE": "synonyms.tsv"}))
         self.refused(run("compare", "inner/variable.json", "-o", "paths", env={"DEMO": "demo"}), INPUT, "data.reviews.lexicon.table", "$TABLE is not set")
 
+    def test_many_attacks(self):
+        """a table with more attacks than any combination asks for"""
+        names = [f"a{i}" for i in range(40)]
+        name = changed(lambda c: c.update(attacks={attack: {"method": "random", "tries": 1, "limit": 2} for attack in names},
+                                          compare=[{"models": "ngram", "defenses": "none", "attacks": names[-16:]}]))
+        out = self.ok(run("compare", name, "-o", "many", "--quiet", "--markdown", "many.md"))
+        head = ["data", "model", "defense", "texts", "clean", *names[-16:], "seconds"]
+        self.assertEqual([line.split() for line in out.splitlines()][2], head)
+        self.assertIn("| " + " | ".join(head) + " |\n|---|---|---" + "|---:" * (len(head) - 3) + "|\n", (test_cli.temporary / "many.md").read_text())
+        self.refused(run("compare", changed(lambda c: c.update(attacks={attack: {"method": "random"} for attack in names})), "-o", "many"), INPUT, "16")
+
     def test_radius(self):
         """the radius is that of all certificates and attacks"""
         name = changed(lambda c: c.update(radius=2, compare=[{"models": "cnn", "defenses": ["topk:3", "component"], "attacks": "guess"}]))
@@ -349,6 +360,7 @@ class Compare(Case):
                 (("compare", 0, "models"), ["cnn", "rnn"], "compare[0].models", '"rnn"'),
                 (("compare", 1, "defenses"), ["component"], "reviews cnn component", "twice"),
                 (("compare", 0, "attacks"), [], "reviews ngram none", "neither"),
+                (("compare", 0, "attacks"), ["guess", "guess"], "compare[0].attacks", '"guess"', "twice"),
                 (("compare",), {}, "compare", "list"),
                 (("compare",), [], "nothing to compare"),
                 (("radius",), 0, "radius"),
