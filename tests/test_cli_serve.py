@@ -562,7 +562,7 @@ class Access(Serve):
 
     def test_host(self):
         """without a token, a loopback server answers only who calls it by address or localhost: no DNS rebinding"""
-        foreign = ("example.org", "example.org:8080", "localhost.example.org", "127.0.0.1.example.org", "xlocalhost", ".localhost.", "[::1", "[example]",
+        foreign = ("example.org", "example.org:8080", "localhost.example.org", "127.0.0.1.example.org", "xlocalhost", ".localhost.", "[::1", "[::1].example.org", "[example]",
                    "0x7f.1", "a" * 100, "localhost@example.org", "")
         with self.serving(*WITH_K) as server:
             ask = lambda host: server.request("GET", "/v1/model", headers={"Host": host})  # noqa: E731

@@ -302,11 +302,13 @@ static int names_this_machine(const char *host)
 {
     unsigned char address[16];
     char name[64];
-    size_t begin = host[0] == '[', length = strcspn(host + begin, begin ? "]" : ":");
-    if (length >= sizeof name) return 0;
-    memcpy(name, host + begin, length);
+    const char *begin = host + (host[0] == '['), *end = begin + strcspn(begin, begin > host ? "]" : ":"), *rest = end;
+    size_t length = (size_t)(end - begin);
+    if (begin > host && *rest++ != ']') return 0;
+    if (length >= sizeof name || (*rest && *rest != ':')) return 0;
+    memcpy(name, begin, length);
     name[length] = '\0';
-    if (begin) return inet_pton(AF_INET6, name, address) == 1;
+    if (begin > host) return inet_pton(AF_INET6, name, address) == 1;
     const char *last = length > 10 ? name + length - 10 : "";
     return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 || strcasecmp(last, ".localhost") == 0;
 }
