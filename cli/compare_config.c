@@ -289,11 +289,14 @@ static safer_status training_given(json_t **given, cmp_setup *s, const json_t *m
     return status;
 }
 
-/* What tells a ready model from others: its bytes, or its address and how it is asked. */
+/* What tells a ready model from others: its bytes, or its address and what it is asked. How fast and
+ * how patiently it is asked changes no answer. */
 static safer_status ready_given(json_t **given, const cmp_setup *s, const json_t *model, safer_error *error)
 {
+    static const char *const without_effect[] = {"workers", "concurrency", "request-texts", "timeout", "retries", "token-env"};
     json_t *hash = NULL;
     *given = json_is_object(model) ? json_deep_copy(model) : json_object();
+    for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++) json_object_del(*given, without_effect[i]);
     if (cli_is_remote(s->model.path)) return json_object_set_new(*given, "model", json_string(s->model.path)), SAFER_OK;
     safer_status status = path_hash(&hash, s->model.path, error);
     if (status == SAFER_OK) json_object_set_new(*given, "model", hash);

@@ -291,6 +291,20 @@ class Compare(Case):
         self.assertEqual((pair["only_first"], pair["only_second"], pair["p_value"]), (0, 0, 1))
         self.assertEqual(records("ready/reviews.program.component.jsonl")[0]["model"]["arch"], "exec")
 
+    def test_more_patience(self):
+        """a program that failed may be asked with other patience, and the run goes on; asked for something else it may not"""
+        write("moody.py", 'import json, os, sys\nfor line in sys.stdin:\n    r = json.loads(line)\n'
+                          '    if any("film" in t for t in r["texts"]) and not os.path.exists("well"): sys.exit(3)\n'
+                          '    print(json.dumps({"id": r["id"], "labels": ["1" if "good" in t else "0" for t in r["texts"]]}), flush=True)\n')
+        def config(**more):
+            return changed(lambda c: c.update(models={"p": {"model": f"exec:{sys.executable} moody.py", **more}}, attacks={},
+                                              compare=[{"defenses": "component"}]))
+        self.assertEqual(run("compare", config(workers=1, retries=0), "-o", "moody", "--quiet").code, SYSTEM)
+        write("well", "")
+        self.ok(run("compare", config(workers=2, retries=3, timeout=100), "-o", "moody", "--quiet"))
+        done = run("compare", config(random=True), "-o", "moody", "--quiet")
+        self.assertEqual((done.code, "made with another model.random" in done.err), (INPUT, True), done)
+
     def test_paths(self):
         """paths are relative to the configuration, or begin with a variable"""
         config = copy.deepcopy(CONFIG)
