@@ -824,7 +824,7 @@ class Rough(Serve):
         """as many files may be open as connections need, or it does not start"""
         import resource
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        done = subprocess.run([test_cli.program, "serve", *WITH_K, "--port", "0"], cwd=test_cli.temporary, capture_output=True, text=True,
+        done = subprocess.run([test_cli.program, "serve", *WITH_K, "--port", "0"], cwd=test_cli.temporary, capture_output=True, text=True, timeout=60,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)))
         self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
         self.assertIn("--connections 1024: at most 136", done.stderr)
