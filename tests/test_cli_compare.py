@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -239,6 +240,18 @@ class Compare(Case):
         write("foreign/reviews.lex", "not ours")
         done = run("compare", "small.json", "-o", "foreign", "--quiet")
         self.assertEqual((done.code, done.err.count("is not from this command")), (INPUT, 6))
+
+    def test_other_version(self):
+        """what another version made is not mixed with what this one makes"""
+        shutil.copytree(test_cli.temporary / "small", test_cli.temporary / "older")
+        path = test_cli.temporary / "older/made.json"
+        made = json.loads(path.read_text())
+        for file in ("reviews.cnn.jia.safetensors", "reviews.cnn.topk-3.jsonl"):
+            made[file]["safer"] = "0.0.1"
+        path.write_text(json.dumps(made))
+        done = run("compare", "small.json", "-o", "older", "--quiet")
+        self.assertEqual((done.code, re.findall(r"older/(\S+) was made with another version of safer", done.err)),
+                         (INPUT, ["reviews.cnn.jia.safetensors", "reviews.cnn.topk-3.jsonl"]), done)
 
     def test_changed_file(self):
         """an input with the same name and other content is noticed"""
