@@ -952,6 +952,25 @@ class Stopping(Serve):
             server.stop()
             server.log.close()
 
+    def test_asked_at_the_end(self):
+        """connections that were silent and ask just when it ends: answered or closed, and it ends well"""
+        for attempt in range(8):
+            with self.serving(*WITH_K) as server, contextlib.ExitStack() as stack:
+                socks = [stack.enter_context(server.raw()) for _ in range(40)]
+                for sock in socks:
+                    sock.sendall(message("GET", "/healthz"))
+                    sock.recv(1000)
+                time.sleep(0.3)
+                server.process.send_signal(signal.SIGTERM)
+                for sock in socks:
+                    with contextlib.suppress(ConnectionError):
+                        sock.sendall(message("POST", "/v1/certify", json.dumps({"text": TEXT}).encode()))
+                    time.sleep(0.0002 * attempt)
+                for sock in socks:
+                    got = read_all(sock)
+                    self.assertTrue(not got or got.startswith(b"HTTP/1.1 200 "), got[:100])
+                server.process.wait(20)
+
     def test_at_once(self):
         """a second signal ends it at once"""
         options = ("--model", f"exec:{sys.executable} slow.py 0.5", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1)
