@@ -84,8 +84,6 @@ static enum MHD_Result answer_asset(request *q, const char *type, const char *as
 
 static enum MHD_Result answer_fault(request *q) { return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault)); }
 
-static json_t *hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
-
 static char *model_text(const safer_server *s)
 {
     const safer_certify_options *o = &s->options.certify;
@@ -95,8 +93,8 @@ static char *model_text(const safer_server *s)
     safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
     json_t *value = json_pack(
         "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, s:{s:I, s:I, s:I, s:I, s:f}}", "version",
-        SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", hex_json(s->model->hash), "labels", labels, "lexicon", "hash",
-        hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words, "method", sf_method_name(o->method), "n",
+        SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels", labels, "lexicon", "hash",
+        sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words, "method", sf_method_name(o->method), "n",
         (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii", radii,
         "seed", s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits", "body",
         (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts", (json_int_t)s->options.max_texts, "queue",
