@@ -326,10 +326,10 @@ int cli_compare(int argc, char **argv)
     if (status == SAFER_OK && code != CLI_INTERRUPTED) {
         status = cmp_pairs_make(&pairs, &s.config, &error);
         cli_progress_clear();
-        if (status == SAFER_OK && markdown) status = cmp_write_markdown(markdown, &s.config, &pairs, &error);
-        if (status == SAFER_OK && csv) status = cmp_write_csv(csv, &s.config, &pairs, &error);
         if (status == SAFER_OK && cli_settings()->json) cli_print_json(cmp_json(&s.config, &pairs, output));
         else if (status == SAFER_OK) cmp_print(&s.config, &pairs);
+        if (status == SAFER_OK && markdown) status = cmp_write_markdown(markdown, &s.config, &pairs, &error);
+        if (status == SAFER_OK && csv) status = cmp_write_csv(csv, &s.config, &pairs, &error);
     }
     if (status != SAFER_OK) code = cli_fail(&error);
     free(pairs.items);

@@ -159,6 +159,12 @@ class Compare(Case):
             if cell["certified_accuracy"] is not None:
                 self.assertEqual(float(row[6]), math.floor(cell["certified_accuracy"] * 10000 + 1e-6) / 100)
 
+    def test_unwritable(self):
+        """tables that cannot be written are still printed"""
+        done = run("compare", "small.json", "-o", "small", "--quiet", "--markdown", "no/such/folder/table.md")
+        self.assertEqual((done.code, done.out), (SYSTEM, self.ok(run("compare", "small.json", "-o", "small", "--quiet"))))
+        self.assertIn("no/such/folder/table.md", done.err)
+
     def test_report(self):
         """the records can be reported with the lexicon that lies beside them"""
         self.ok(run("report", "small/reviews.ngram.component.jsonl", "small/reviews.cnn.component.jsonl", "--data", "demo/test.tsv", "--sample",
