@@ -150,7 +150,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
     if (status != SAFER_OK) return status;
     if (!where.loopback && !options->token && !options->without_token)
-        return sf_fail(error, SAFER_INVALID, "host: %.60s can be reached by others, and there is no token; give one, or allow it explicitly", options->host);
+        return sf_fail(error, SAFER_INVALID, "host: %.60s can be reached by others, and there is no token; give one, or set without_token", options->host);
     safer_server *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     s->model = model;
