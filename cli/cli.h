@@ -59,6 +59,12 @@ typedef struct cli_verb {
  * their number is returned. Every verb also takes --json, --quiet and --threads. */
 size_t cli_parse(int argc, char **argv, const cli_verb *verb, const cli_option *options);
 
+/* The option of a name, or NULL; and the one that was likely meant where there is none, or NULL. */
+const cli_option *cli_option_named(const cli_option *options, const char *name, size_t length);
+const char *cli_option_nearest(const cli_option *options, const char *typed, size_t length);
+
+void cli_list_add(cli_list *list, const char *item); /* which is borrowed */
+
 /* Letters to change to get from what was typed to a name, for "did you mean"; SIZE_MAX
  * when it is too far off to have been meant. */
 size_t cli_distance(const char *typed, size_t length, const char *name);
@@ -88,6 +94,8 @@ int cli_finish(int code);
  * Ctrl-C in any case. */
 const safer_progress *cli_progress(void);
 void cli_progress_clear(void);
+
+double cli_now(void); /* seconds, of a clock that is never set */
 
 /* ------------------------------------------------------------------ output */
 

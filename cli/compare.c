@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef struct study {
@@ -21,20 +20,13 @@ typedef struct study {
     const char *place; /* "[2/8] imdb cnn ours" */
 } study;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static json_t *hex(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
 
 /* A file is finished, or interrupted: what was done is noted either way. */
 static safer_status finish(study *s, const char *file, double start, safer_status status, safer_error *error)
 {
     safer_error noting = {0};
-    safer_status noted = cmp_folder_end(&s->folder, file, now() - start, status == SAFER_OK, &noting);
+    safer_status noted = cmp_folder_end(&s->folder, file, cli_now() - start, status == SAFER_OK, &noting);
     if (status == SAFER_OK && noted != SAFER_OK) *error = noting;
     return status == SAFER_OK ? noted : status;
 }
@@ -81,7 +73,7 @@ static safer_status open_lexicon(study *s, cmp_corpus *corpus, json_t *given, sa
     if (status != SAFER_OK) return status;
     if (done) return safer_lexicon_open(&s->lexicon, path, error);
     cli_say("%s: making the lexicon", s->place);
-    const double start = now();
+    const double start = cli_now();
     status = corpus->imports ? safer_lexicon_import(&s->lexicon, &corpus->build.options, NULL, error)
                              : safer_lexicon_build(&s->lexicon, &corpus->build.options, NULL, error);
     if (status == SAFER_OK) status = safer_lexicon_save(s->lexicon, path, error);
@@ -144,7 +136,7 @@ static safer_status take_kernel(work *w, safer_error *error)
     json_decref(with);
     if (status != SAFER_OK) return status;
     if (done) return safer_lexicon_open(&w->smoothing, path, error);
-    const double start = now();
+    const double start = cli_now();
     status = safer_lexicon_with_kernel(&w->smoothing, s->lexicon, w->setup.kernel, cli_settings()->threads, error);
     if (status == SAFER_OK) status = safer_lexicon_save(w->smoothing, path, error);
     return finish(s, file, start, status, error);
@@ -173,7 +165,7 @@ static safer_status train(work *w, safer_error *error)
     cmp_folder_file(w->model_path, sizeof w->model_path, &s->folder, file);
     safer_status status = cmp_folder_begin(&s->folder, file, w->model_with, &done, error);
     if (status != SAFER_OK) return status;
-    const double start = now();
+    const double start = cli_now();
     if (access(w->model_path, F_OK) != 0) { /* one that is there is whole: the run ended before it could be noted */
         cli_say("%s: training", s->place);
         status = safer_train(w->model_path, o, NULL, error);
@@ -215,7 +207,7 @@ static safer_status certify(work *w, safer_error *error)
     if (status == SAFER_OK && !done) status = open_model(w, error);
     if (status == SAFER_OK && !done) {
         cli_say("%s: certifying", s->place);
-        const double start = now();
+        const double start = cli_now();
         status = finish(s, file, start, safer_certify(&summary, path, 1, w->model, lexicon_of(w), s->test, o, error), error);
     }
     if (status == SAFER_OK) status = safer_run_read(&w->cell->certified, path, error);
@@ -253,7 +245,7 @@ static safer_status attack(work *w, size_t which, safer_error *error)
     if (status == SAFER_OK && !done) status = open_model(w, error);
     if (status == SAFER_OK && !done) {
         cli_say("%s: attacking by %s", s->place, w->cell->attacks[which]);
-        const double start = now();
+        const double start = cli_now();
         status = finish(s, file, start, safer_attack(&summary, path, 1, w->model, lexicon_of(w), texts, &a.options, error), error);
     }
     if (status == SAFER_OK) status = safer_run_read(&w->cell->attacked[which], path, error);
@@ -334,10 +326,10 @@ int cli_compare(int argc, char **argv)
     if (status == SAFER_OK && code != CLI_INTERRUPTED) {
         status = cmp_pairs_make(&pairs, &s.config, &error);
         cli_progress_clear();
-        if (status == SAFER_OK && markdown) status = cmp_write_markdown(markdown, &s.config, &pairs, &error);
-        if (status == SAFER_OK && csv) status = cmp_write_csv(csv, &s.config, &pairs, &error);
         if (status == SAFER_OK && cli_settings()->json) cli_print_json(cmp_json(&s.config, &pairs, output));
         else if (status == SAFER_OK) cmp_print(&s.config, &pairs);
+        if (status == SAFER_OK && markdown) status = cmp_write_markdown(markdown, &s.config, &pairs, &error);
+        if (status == SAFER_OK && csv) status = cmp_write_csv(csv, &s.config, &pairs, &error);
     }
     if (status != SAFER_OK) code = cli_fail(&error);
     free(pairs.items);

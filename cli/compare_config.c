@@ -49,10 +49,7 @@ static safer_status add_path(cmp_config *c, cli_list *list, const json_t *value,
     if (!json_is_string(value)) return fail(c, error, "%s: a path, or a list of paths, is expected", where);
     safer_status status = resolve(&path, c, json_string_value(value), where, error);
     if (status != SAFER_OK) return status;
-    const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
-    if (!items) abort();
-    list->items = items;
-    items[list->count++] = path;
+    cli_list_add(list, path);
     return SAFER_OK;
 }
 
@@ -97,24 +94,9 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
     return SAFER_OK;
 }
 
-static const cli_option *find_option(const cli_option *options, const char *name)
-{
-    for (const cli_option *o = options; o->kind || o->name || o->help; o++)
-        if (o->name && strcmp(o->name, name) == 0) return o;
-    return NULL;
-}
-
 static safer_status unknown_key(cmp_config *c, const cli_option *options, const char *key, const char *where, safer_error *error)
 {
-    const char *nearest = NULL;
-    size_t least = SIZE_MAX;
-    for (const cli_option *o = options; o->kind || o->name || o->help; o++) {
-        size_t d = o->name ? cli_distance(key, strlen(key), o->name) : SIZE_MAX;
-        if (d < least) {
-            least = d;
-            nearest = o->name;
-        }
-    }
+    const char *nearest = cli_option_nearest(options, key, strlen(key));
     if (nearest) return fail(c, error, "%s has no key \"%.60s\"; did you mean \"%s\"?", where, key, nearest);
     return fail(c, error, "%s has no key \"%.60s\"", where, key);
 }
@@ -127,7 +109,7 @@ static safer_status read_object(cmp_config *c, const json_t *object, const char 
     if (!json_is_object(object)) return fail(c, error, "%s: an object is expected", where);
     json_object_foreach((json_t *)(uintptr_t)object, key, value) {
         char inner[256];
-        const cli_option *o = find_option(options, key);
+        const cli_option *o = cli_option_named(options, key, strlen(key));
         if (!o) return unknown_key(c, options, key, where, error);
         snprintf(inner, sizeof inner, "%s.%s", where, key);
         safer_status status = set_option(c, o, value, inner, error);
@@ -152,7 +134,7 @@ static safer_status add_given(json_t *given, const json_t *object, const cli_opt
     json_t *value, *hash = NULL;
     safer_status status = SAFER_OK;
     json_object_foreach((json_t *)(uintptr_t)object, key, value) {
-        const cli_option *o = find_option(options, key);
+        const cli_option *o = cli_option_named(options, key, strlen(key));
         if (!o || status != SAFER_OK) continue;
         if (o->kind == CLI_PATH) {
             status = path_hash(&hash, *(const char **)o->target, error);
@@ -289,11 +271,14 @@ static safer_status training_given(json_t **given, cmp_setup *s, const json_t *m
     return status;
 }
 
-/* What tells a ready model from others: its bytes, or its address and how it is asked. */
+/* What tells a ready model from others: its bytes, or its address and what it is asked. How fast and
+ * how patiently it is asked changes no answer. */
 static safer_status ready_given(json_t **given, const cmp_setup *s, const json_t *model, safer_error *error)
 {
+    static const char *const without_effect[] = {"workers", "concurrency", "request-texts", "timeout", "retries", "token-env"};
     json_t *hash = NULL;
     *given = json_is_object(model) ? json_deep_copy(model) : json_object();
+    for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++) json_object_del(*given, without_effect[i]);
     if (cli_is_remote(s->model.path)) return json_object_set_new(*given, "model", json_string(s->model.path)), SAFER_OK;
     safer_status status = path_hash(&hash, s->model.path, error);
     if (status == SAFER_OK) json_object_set_new(*given, "model", hash);
@@ -406,6 +391,8 @@ static safer_status choose(const char **out, size_t most, size_t *count, cmp_con
         if (!name) return fail(c, error, "%s.%s: a name, or a list of names, is expected", where, table);
         if (!json_object_get(all, name)) return fail(c, error, "%s.%s: there is no \"%.60s\" in \"%s\"", where, table, name, table);
         if (*count == most) return fail(c, error, "%s.%s: more than %zu", where, table, most);
+        for (size_t k = 0; k < *count; k++)
+            if (strcmp(out[k], name) == 0) return fail(c, error, "%s.%s: \"%s\" is named twice", where, table, name);
         out[(*count)++] = name;
     }
     return SAFER_OK;

@@ -1,7 +1,7 @@
 /* The folder of safer compare, and what is known of every file in it.
  *
- * made.json is an object: the name of a file, and for it "with", all that the file depends on,
- * "seconds" of work, over several runs where it was interrupted, and whether it is "done". It is
+ * made.json is an object: the name of a file, and for it "with", all that the file depends on, the
+ * version of "safer" that made it, "seconds" of work, over several runs where it was interrupted, and whether it is "done". It is
  * written before a file is begun and after it is finished, whole or not at all, so that a kill
  * at any moment leaves a folder that can go on. */
 #define _GNU_SOURCE
@@ -79,22 +79,30 @@ static int is_there(const cmp_folder *folder, const char *file, const char *endi
     return access(path, F_OK) == 0;
 }
 
+static int is_of_this_version(const json_t *entry)
+{
+    const char *version = json_string_value(json_object_get(entry, "safer"));
+    return version && strcmp(version, safer_version()) == 0;
+}
+
 safer_status cmp_folder_begin(cmp_folder *folder, const char *file, const json_t *with, int *done, safer_error *error)
 {
     json_t *entry = json_object_get(folder->made, file), *before = json_object_get(entry, "with");
     const int there = is_there(folder, file, "");
     *done = 0;
-    if (json_equal(before, with)) {
+    const int same = json_equal(before, with);
+    if (same && is_of_this_version(entry)) {
         *done = there && json_is_true(json_object_get(entry, "done"));
         return SAFER_OK;
     }
     if (there || is_there(folder, file, ".checkpoint")) {
         char what[256] = "";
         if (!entry) return cli_error(error, SAFER_INPUT, "%.500s/%s is not from this command; remove it, or choose another folder", folder->path, file);
-        find_difference(what, sizeof what, before, with);
+        if (same) strcpy(what, "version of safer");
+        else find_difference(what, sizeof what, before, with);
         return cli_error(error, SAFER_INPUT, "%.500s/%s was made with another %s; remove it, or choose another folder", folder->path, file, what);
     }
-    json_object_set_new(folder->made, file, json_pack("{s:O, s:f, s:b}", "with", (json_t *)(uintptr_t)with, "seconds", 0.0, "done", 0));
+    json_object_set_new(folder->made, file, json_pack("{s:O, s:s, s:f, s:b}", "with", (json_t *)(uintptr_t)with, "safer", safer_version(), "seconds", 0.0, "done", 0));
     return save(folder, error);
 }
 
@@ -111,7 +119,9 @@ const char *cmp_folder_find(const cmp_folder *folder, const json_t *with)
     const char *file;
     json_t *entry;
     json_object_foreach(folder->made, file, entry)
-        if (json_equal(json_object_get(entry, "with"), with) && json_is_true(json_object_get(entry, "done")) && is_there(folder, file, "")) return file;
+        if (json_equal(json_object_get(entry, "with"), with) && is_of_this_version(entry) && json_is_true(json_object_get(entry, "done")) &&
+            is_there(folder, file, ""))
+            return file;
     return NULL;
 }
 

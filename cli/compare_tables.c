@@ -105,20 +105,20 @@ static figure held_of(const cmp_cell *cell, const figures *f, const char *attack
 
 typedef struct grid {
     size_t columns, rows;
-    int left[8 + CMP_ATTACKS]; /* aligned to the left */
-    char (*cells)[200];   /* (rows, columns); the first row is the head */
+    size_t left;        /* columns aligned to the left: the first */
+    char (*cells)[200]; /* (rows, columns); the first row is the head */
 } grid;
 
 static char *put(grid *g, size_t row, size_t column) { return g->cells[row * g->columns + column]; }
 
-static grid grid_new(size_t rows, size_t columns)
+static grid grid_new(size_t rows, size_t columns, size_t left)
 {
-    grid g = {.columns = columns, .rows = rows, .cells = calloc(rows * columns, sizeof *g.cells)};
+    grid g = {.columns = columns, .rows = rows, .left = left, .cells = calloc(rows * columns, sizeof *g.cells)};
     if (!g.cells) abort();
     return g;
 }
 
-/* Takes out the columns that say nothing. */
+/* Takes out the columns that say nothing, which no left one does. */
 static void drop_empty(grid *g)
 {
     size_t kept = 0, columns = g->columns, *from = calloc(columns, sizeof *from);
@@ -130,7 +130,6 @@ static void drop_empty(grid *g)
     }
     for (size_t r = 0; r < g->rows; r++)
         for (size_t c = 0; c < kept; c++) memmove(g->cells[r * kept + c], g->cells[r * columns + from[c]], sizeof *g->cells);
-    for (size_t c = 0; c < kept; c++) g->left[c] = g->left[from[c]];
     g->columns = kept;
     free(from);
 }
@@ -145,8 +144,7 @@ static void print_text(FILE *out, const grid *g)
                 size_t length = strlen(put((grid *)(uintptr_t)g, k, c));
                 if (length > width) width = length;
             }
-            const int pad = c + 1 == g->columns && g->left[c] ? 0 : (int)width;
-            fprintf(out, g->left[c] ? "%s%-*s" : "%s%*s", c ? "  " : "", pad, put((grid *)(uintptr_t)g, r, c));
+            fprintf(out, c < g->left ? "%s%-*s" : "%s%*s", c ? "  " : "", (int)width, put((grid *)(uintptr_t)g, r, c));
         }
         fprintf(out, "%s\n", r == 0 ? cli_plain() : "");
     }
@@ -157,7 +155,7 @@ static void print_markdown(FILE *out, const grid *g)
     for (size_t r = 0; r < g->rows; r++) {
         for (size_t c = 0; c < g->columns; c++) fprintf(out, "| %s ", put((grid *)(uintptr_t)g, r, c));
         fputs("|\n", out);
-        for (size_t c = 0; r == 0 && c < g->columns; c++) fputs(g->left[c] ? "|---" : "|---:", out);
+        for (size_t c = 0; r == 0 && c < g->columns; c++) fputs(c < g->left ? "|---" : "|---:", out);
         if (r == 0) fputs("|\n", out);
     }
 }
@@ -185,9 +183,8 @@ static grid cells_grid(const cmp_config *config)
     enum { FIXED = sizeof heads / sizeof *heads };
     json_t *attacks = json_object_get(config->root, "attacks"), *ignored;
     const char *attack;
-    grid g = grid_new(config->cell_count + 1, FIXED + json_object_size(attacks) + 2);
+    grid g = grid_new(config->cell_count + 1, FIXED + json_object_size(attacks) + 2, 3);
     for (size_t c = 0; c < FIXED; c++) strcpy(put(&g, 0, c), heads[c]);
-    g.left[0] = g.left[1] = g.left[2] = 1;
     for (size_t i = 0; i < config->cell_count; i++) {
         const cmp_cell *cell = &config->cells[i];
         const figures f = figures_of(cell);
@@ -226,9 +223,8 @@ static grid pairs_grid(const cmp_pairs *pairs)
 {
     static const char *const heads[] = {"data", "measure", "first", "second", "first only", "second only", "difference", "p", "p, Holm"};
     enum { COLUMNS = sizeof heads / sizeof *heads };
-    grid g = grid_new(pairs->count + 1, COLUMNS);
+    grid g = grid_new(pairs->count + 1, COLUMNS, 4);
     for (size_t c = 0; c < COLUMNS; c++) strcpy(put(&g, 0, c), heads[c]);
-    for (size_t c = 0; c < 4; c++) g.left[c] = 1;
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         snprintf(put(&g, i + 1, 0), 200, "%s", p->first->data);

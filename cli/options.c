@@ -46,7 +46,7 @@ static void print_help(const cli_verb *verb, const cli_option *options)
 
 /* ---------------------------------------------------------------- parsing */
 
-static const cli_option *find_in(const cli_option *options, const char *name, size_t length)
+const cli_option *cli_option_named(const cli_option *options, const char *name, size_t length)
 {
     for (const cli_option *o = options; o->kind || o->name || o->help; o++)
         if (o->name && strlen(o->name) == length && strncmp(o->name, name, length) == 0) return o;
@@ -72,20 +72,32 @@ size_t cli_distance(const char *a, size_t a_length, const char *b)
     return row[b_length] > 3 || 2 * row[b_length] > b_length ? SIZE_MAX : row[b_length];
 }
 
-static _Noreturn void unknown_option(const cli_verb *verb, const cli_option *options, const char *name, size_t length)
+const char *cli_option_nearest(const cli_option *options, const char *typed, size_t length)
 {
     const char *nearest = NULL;
     size_t least = SIZE_MAX;
-    const cli_option *tables[2] = {options, shared_options};
-    for (int t = 0; t < 2; t++)
-        for (const cli_option *o = tables[t]; o->kind || o->name || o->help; o++) {
-            if (!o->name) continue;
-            size_t d = cli_distance(name, length, o->name);
-            if (d < least) {
-                least = d;
-                nearest = o->name;
-            }
+    for (const cli_option *o = options; o->kind || o->name || o->help; o++) {
+        size_t d = o->name ? cli_distance(typed, length, o->name) : SIZE_MAX;
+        if (d < least) {
+            least = d;
+            nearest = o->name;
         }
+    }
+    return nearest;
+}
+
+void cli_list_add(cli_list *list, const char *item)
+{
+    const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
+    if (!items) abort();
+    items[list->count++] = item;
+    list->items = items;
+}
+
+static _Noreturn void unknown_option(const cli_verb *verb, const cli_option *options, const char *name, size_t length)
+{
+    const char *nearest = cli_option_nearest(options, name, length);
+    if (!nearest) nearest = cli_option_nearest(shared_options, name, length);
     if (nearest) cli_misuse(verb, "there is no option --%.*s; did you mean --%s?", (int)length, name, nearest);
     cli_misuse(verb, "there is no option --%.*s", (int)length, name);
 }
@@ -100,14 +112,7 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
     case CLI_PATH:
         *(const char **)o->target = text;
         break;
-    case CLI_LIST: {
-        cli_list *list = o->target;
-        const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
-        if (!items) abort();
-        items[list->count++] = text;
-        list->items = items;
-        break;
-    }
+    case CLI_LIST: cli_list_add(o->target, text); break;
     case CLI_INT: {
         long value = is_whole(text) ? strtol(text, NULL, 10) : -1;
         if (value < 0 || value > 1000000000) cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
@@ -156,8 +161,8 @@ size_t cli_parse(int argc, char **argv, const cli_verb *verb, const cli_option *
         if (word[1] != '-') cli_misuse(verb, "there is no option %s; options have two dashes", word);
         const char *name = word + 2, *equals = strchr(name, '=');
         size_t length = equals ? (size_t)(equals - name) : strlen(name);
-        const cli_option *o = find_in(options, name, length);
-        if (!o) o = find_in(shared_options, name, length);
+        const cli_option *o = cli_option_named(options, name, length);
+        if (!o) o = cli_option_named(shared_options, name, length);
         if (!o) unknown_option(verb, options, name, length);
         if (o->kind == CLI_FLAG) {
             if (equals) cli_misuse(verb, "--%s takes no value", o->name);

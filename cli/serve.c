@@ -6,7 +6,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+enum { OTHER_FILES = 64 }; /* that are open besides connections: the model's programs and sockets, standard streams */
 
 static void log_line(void *context, const char *line)
 {
@@ -28,6 +31,19 @@ static char *read_token(const char *path)
     fclose(file);
     while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r')) line[--length] = '\0';
     return line;
+}
+
+/* Every connection is an open file. Were there too few for all, clients could leave none for the model. */
+static void allow_files(uint64_t connections, const cli_verb *verb)
+{
+    struct rlimit limit;
+    const rlim_t need = connections + OTHER_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return;
+    if (limit.rlim_max < need)
+        cli_misuse(verb, "--connections %llu: at most %llu, since ulimit -n allows %llu open files", (unsigned long long)connections,
+                   (unsigned long long)(limit.rlim_max > OTHER_FILES ? limit.rlim_max - OTHER_FILES : 0), (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = need;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int cli_serve(int argc, char **argv)
@@ -96,6 +112,7 @@ int cli_serve(int argc, char **argv)
     o.max_texts = max_texts;
     o.queue = queue;
     o.connections = connections;
+    if (connections <= 1 << 20) allow_files(connections, &verb); /* more are refused anyway */
     if (!cli_settings()->quiet) o.log = log_line;
 
     /* Signals come to this thread alone, when it waits for them. */

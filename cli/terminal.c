@@ -109,7 +109,7 @@ enum { LOG_SECONDS = 60 }; /* between lines where stderr is no terminal */
 
 static line current;
 
-static double now(void)
+double cli_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -128,7 +128,7 @@ static int show_progress(void *context, const char *stage, uint64_t done, uint64
     line *l = context;
     if (interrupted) return 1;
     if (cli_settings()->quiet) return 0;
-    double t = now();
+    double t = cli_now();
     int terminal = isatty(STDERR_FILENO);
     if (!l->stage || strcmp(l->stage, stage) != 0 || done < l->first) {
         l->stage = stage;

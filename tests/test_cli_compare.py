@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -158,6 +159,12 @@ class Compare(Case):
             if cell["certified_accuracy"] is not None:
                 self.assertEqual(float(row[6]), math.floor(cell["certified_accuracy"] * 10000 + 1e-6) / 100)
 
+    def test_unwritable(self):
+        """tables that cannot be written are still printed"""
+        done = run("compare", "small.json", "-o", "small", "--quiet", "--markdown", "no/such/folder/table.md")
+        self.assertEqual((done.code, done.out), (SYSTEM, self.ok(run("compare", "small.json", "-o", "small", "--quiet"))))
+        self.assertIn("no/such/folder/table.md", done.err)
+
     def test_report(self):
         """the records can be reported with the lexicon that lies beside them"""
         self.ok(run("report", "small/reviews.ngram.component.jsonl", "small/reviews.cnn.component.jsonl", "--data", "demo/test.tsv", "--sample",
@@ -240,6 +247,18 @@ class Compare(Case):
         done = run("compare", "small.json", "-o", "foreign", "--quiet")
         self.assertEqual((done.code, done.err.count("is not from this command")), (INPUT, 6))
 
+    def test_other_version(self):
+        """what another version made is not mixed with what this one makes"""
+        shutil.copytree(test_cli.temporary / "small", test_cli.temporary / "older")
+        path = test_cli.temporary / "older/made.json"
+        made = json.loads(path.read_text())
+        for file in ("reviews.cnn.jia.safetensors", "reviews.cnn.topk-3.jsonl"):
+            made[file]["safer"] = "0.0.1"
+        path.write_text(json.dumps(made))
+        done = run("compare", "small.json", "-o", "older", "--quiet")
+        self.assertEqual((done.code, re.findall(r"older/(\S+) was made with another version of safer", done.err)),
+                         (INPUT, ["reviews.cnn.jia.safetensors", "reviews.cnn.topk-3.jsonl"]), done)
+
     def test_changed_file(self):
         """an input with the same name and other content is noticed"""
         write("own.tsv", (test_cli.temporary / "synonyms.tsv").read_bytes())
@@ -291,6 +310,20 @@ class Compare(Case):
         self.assertEqual((pair["only_first"], pair["only_second"], pair["p_value"]), (0, 0, 1))
         self.assertEqual(records("ready/reviews.program.component.jsonl")[0]["model"]["arch"], "exec")
 
+    def test_more_patience(self):
+        """a program that failed may be asked with other patience, and the run goes on; asked for something else it may not"""
+        write("moody.py", 'import json, os, sys\nfor line in sys.stdin:\n    r = json.loads(line)\n'
+                          '    if any("film" in t for t in r["texts"]) and not os.path.exists("well"): sys.exit(3)\n'
+                          '    print(json.dumps({"id": r["id"], "labels": ["1" if "good" in t else "0" for t in r["texts"]]}), flush=True)\n')
+        def config(**more):
+            return changed(lambda c: c.update(models={"p": {"model": f"exec:{sys.executable} moody.py", **more}}, attacks={},
+                                              compare=[{"defenses": "component"}]))
+        self.assertEqual(run("compare", config(workers=1, retries=0), "-o", "moody", "--quiet").code, SYSTEM)
+        write("well", "")
+        self.ok(run("compare", config(workers=2, retries=3, timeout=100), "-o", "moody", "--quiet"))
+        done = run("compare", config(random=True), "-o", "moody", "--quiet")
+        self.assertEqual((done.code, "made with another model.random" in done.err), (INPUT, True), done)
+
     def test_paths(self):
         """paths are relative to the configuration, or begin with a variable"""
         config = copy.deepcopy(CONFIG)
@@ -301,6 +334,17 @@ class Compare(Case):
         write("inner/variable.json", text.replace('"demo/', '"$DEMO/').replace('"synonyms.tsv"', '"$TABLE"'))
         self.ok(run("compare", "inner/variable.json", "-o", "paths", "--quiet", env={"DEMO": "demo", "TABLE": "synonyms.tsv"}))
         self.refused(run("compare", "inner/variable.json", "-o", "paths", env={"DEMO": "demo"}), INPUT, "data.reviews.lexicon.table", "$TABLE is not set")
+
+    def test_many_attacks(self):
+        """a table with more attacks than any combination asks for"""
+        names = [f"a{i}" for i in range(40)]
+        name = changed(lambda c: c.update(attacks={attack: {"method": "random", "tries": 1, "limit": 2} for attack in names},
+                                          compare=[{"models": "ngram", "defenses": "none", "attacks": names[-16:]}]))
+        out = self.ok(run("compare", name, "-o", "many", "--quiet", "--markdown", "many.md"))
+        head = ["data", "model", "defense", "texts", "clean", *names[-16:], "seconds"]
+        self.assertEqual([line.split() for line in out.splitlines()][2], head)
+        self.assertIn("| " + " | ".join(head) + " |\n|---|---|---" + "|---:" * (len(head) - 3) + "|\n", (test_cli.temporary / "many.md").read_text())
+        self.refused(run("compare", changed(lambda c: c.update(attacks={attack: {"method": "random"} for attack in names})), "-o", "many"), INPUT, "16")
 
     def test_radius(self):
         """the radius is that of all certificates and attacks"""
@@ -349,6 +393,7 @@ class Compare(Case):
                 (("compare", 0, "models"), ["cnn", "rnn"], "compare[0].models", '"rnn"'),
                 (("compare", 1, "defenses"), ["component"], "reviews cnn component", "twice"),
                 (("compare", 0, "attacks"), [], "reviews ngram none", "neither"),
+                (("compare", 0, "attacks"), ["guess", "guess"], "compare[0].attacks", '"guess"', "twice"),
                 (("compare",), {}, "compare", "list"),
                 (("compare",), [], "nothing to compare"),
                 (("radius",), 0, "radius"),

@@ -114,7 +114,7 @@ class Server:
 
 def message(method, path, body=b"", *lines):
     """A request as bytes."""
-    head = [f"{method} {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}", *lines]
+    head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Content-Length: {len(body)}", *lines]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
@@ -410,11 +410,11 @@ class Errors(Serve):
             self.error((answer.status, json.loads(answer.read())), 413, "too_large")
             connection.close()
             with server.raw() as sock: # asks before it sends
-                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n"
+                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99999999\r\n"
                              b"Expect: 100-continue\r\n\r\n")
                 self.assertTrue(sock.recv(100).startswith(b"HTTP/1.1 413 "))
             with server.raw() as sock: # never ends: cut off
-                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+                sock.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
                 with self.assertRaises(ConnectionError):
                     for _ in range(100000):
                         sock.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
@@ -438,6 +438,39 @@ class Errors(Serve):
                     self.assertGreaterEqual(int(headers["Retry-After"]), 1)
                     self.assertLess(int(headers["Retry-After"]), 60)
             self.assertEqual(server.post("/v1/predict", {"texts": [TEXT] * 2})[0], 200)
+
+    def test_memory(self):
+        """what all clients together may leave in memory is bounded; when they go, there is room again"""
+        body = json.dumps({"text": "a" * 900}).encode()
+        ask = lambda: server.request("POST", "/v1/predict", body)[0]  # noqa: E731
+        def ask_until(wanted):
+            limit = time.monotonic() + 30
+            while (status := ask()) != wanted and time.monotonic() < limit:
+                time.sleep(0.05)
+            return status
+        with self.serving(*WITH_K, "--max-body", 10000, "--max-text", 10000, "--n", 64) as server, contextlib.ExitStack() as stack:
+            for _ in range(256):  # all but the last byte of the longest body
+                sock = stack.enter_context(server.raw())
+                sock.sendall(message("POST", "/v1/predict", b" " * 10000)[:-1])
+            self.assertEqual(ask_until(503), 503)
+            status, headers, answer = server.request("POST", "/v1/predict", body)
+            self.error((status, json.loads(answer)), 503, "busy")
+            self.assertEqual(headers["Retry-After"], "1")
+            self.assertEqual(server.get("/v1/model")[0], 200)
+            stack.close()
+            self.assertEqual(ask_until(200), 200)
+            self.assertEqual(server.post("/v1/words", {"text": "good " * 1900})[0], 200)
+
+    def test_many_words(self):
+        """the lists of an answer about words are bounded in all"""
+        words = [test_cli_certify.word_of(i) for i in range(250)]
+        write("star.table", words[0] + "\t" + " ".join(words[1:]) + "\n")
+        self.ok(run("lexicon", "import", "--table", "star.table", "--kernel", "component", "-o", "star.lex"))
+        with self.serving("--model", "k.model", "--lexicon", "star.lex") as server:
+            entries = server.post("/v1/words", {"text": " ".join(words)})[1]["lexicon"]
+        self.assertEqual(sum(len(entry["draws"]) + len(entry["synonyms"]) for entry in entries.values()), 20000)
+        self.assertEqual({entry["draw_count"] for entry in entries.values()}, {250})
+        self.assertEqual((len(entries), len(entries[words[0]]["draws"]), len(entries[words[0]]["synonyms"])), (250, 100, 100))
 
     def test_deadline(self):
         """who waits longer than the deadline is told so, in time, and the work ends"""
@@ -526,6 +559,25 @@ class Access(Serve):
         self.refused(run("serve", "--model", "exec:false", "--labels", "a,b", "--lexicon", "k.lex", "--port", 0, "--retries", 0), SYSTEM, "exec")
         with self.serving(*WITH_K) as server:
             self.refused(run("serve", *WITH_K, "--port", server.port), SYSTEM, str(server.port))
+
+    def test_host(self):
+        """without a token, a loopback server answers only who calls it by address or localhost: no DNS rebinding"""
+        foreign = ("example.org", "example.org:8080", "localhost.example.org", "127.0.0.1.example.org", "xlocalhost", ".localhost.", "[::1", "[::1].example.org", "[example]",
+                   "0x7f.1", "a" * 100, "localhost@example.org", "")
+        with self.serving(*WITH_K) as server:
+            ask = lambda host: server.request("GET", "/v1/model", headers={"Host": host})  # noqa: E731
+            for host in ("localhost", "LocalHost:80", "a.localhost:1", "127.0.0.1", f"127.0.0.1:{server.port}", "192.0.2.7:80", "[::1]", "[::1]:8080"):
+                self.assertEqual(ask(host)[0], 200, host)
+            for host in foreign:
+                status, _, body = ask(host)
+                self.error((status, json.loads(body)), 403, "wrong_host")
+            self.error(server.post("/v1/predict", {"text": "a"}, headers={**JSON, "Host": "example.org"}), 403, "wrong_host")
+            with server.raw() as sock:
+                sock.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+                self.assertRegex(read_all(sock), rb"^HTTP/1.. 200 ")
+        for options, headers in ((("--auth-env", "SERVE_TOKEN"), {"Authorization": f"Bearer {TOKEN}"}), (("--host", "0.0.0.0", "--without-token"), {})):
+            with self.serving(*WITH_K, *options, env={"SERVE_TOKEN": TOKEN}) as server:
+                self.assertEqual(server.request("GET", "/v1/model", headers={**headers, "Host": "example.org"})[0], 200)
 
     def test_elsewhere(self):
         """it may be told to listen for others without a token, and at IPv6's loopback"""
@@ -633,12 +685,16 @@ class Published(Serve):
                 server.post("/v1/predict", {"texts": ["secret words", "\0"]})
                 server.get("/secret?secret=secret")
                 server.request("SECRETS", "/")
-                lines = server.lines(3)
-                self.assertEqual([(line["path"], line["status"]) for line in lines], [("/v1/predict", 200), ("other", 404), ("/", 405)])
-                self.assertEqual((lines[0]["texts"], lines[0]["client"], lines[0]["method"]), (2, "127.0.0.1", "POST"))
+                with server.raw() as sock:
+                    sock.sendall(b"\xff\xfe / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    read_all(sock)
+                lines = server.lines(4)
+                self.assertEqual([(line["method"], line["path"], line["status"]) for line in lines],
+                                 [("POST", "/v1/predict", 200), ("GET", "other", 404), ("other", "/", 405), ("other", "/", 405)])
+                self.assertEqual((lines[0]["texts"], lines[0]["client"]), (2, "127.0.0.1"))
                 self.assertEqual(lines[0].get("content"), expected)
                 if not expected:
-                    self.assertNotIn("secret", server.messages())
+                    self.assertNotIn("secret", server.messages().lower())
                 self.assertRegex(lines[0]["time"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
         with self.serving(*WITH_K, "--quiet") as server:
             server.get("/healthz")
@@ -702,6 +758,27 @@ class Rough(Serve):
                     self.assertEqual((status, json.loads(body)), (200, want))
                 self.assertEqual([read_response(file)[0] for _ in range(3)], [200, 400, 200])
 
+    def test_smuggling(self):
+        """a request that two readers could understand differently is refused, and what follows is not read"""
+        head = b"POST /v1/words HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        body, after = b'{"text": "a"}', b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        length = b"Content-Length: %d\r\n" % len(body)
+        with self.serving(*WITH_K, "--patience", 5) as server:
+            for lines, sent in ((length + b"Content-Length: 3\r\n", body), (b"Content-Length: 3\r\n" + length, body), (length * 2, body),
+                                (length + b"Transfer-Encoding: chunked\r\n", chunks), (b"Transfer-Encoding: chunked\r\n" + length, chunks),
+                                (b"Host: example.org\r\n" + length, body), (length.replace(b":", b" :"), body), (b"X Y: 1\r\n" + length, body)):
+                with self.subTest(lines=lines), server.raw() as sock:
+                    sock.sendall(head + lines + b"\r\n" + sent + after)
+                    self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", read_all(sock)), [b"400"])
+            with server.raw() as sock:
+                sock.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+                self.assertTrue(read_all(sock).startswith(b"HTTP/1.1 400 "))
+            with server.raw() as sock:
+                sock.sendall(head + length + b"\r\n" + body + after)
+                sock.shutdown(socket.SHUT_WR)
+                self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", read_all(sock)), [b"200", b"200"])
+
     def test_half_closed(self):
         """who says that nothing more will come is answered all the same"""
         with self.serving("--model", f"exec:{sys.executable} slow.py 0.05", "--labels", "neg,pos", "--lexicon", "k.lex") as server:
@@ -745,6 +822,22 @@ class Rough(Serve):
             self.assertLess(time.monotonic() - start, 10)
             for sock in idle:
                 sock.close()
+
+    def test_files(self):
+        """as many files may be open as connections need, or it does not start"""
+        import resource
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        done = subprocess.run([test_cli.program, "serve", *WITH_K, "--port", "0"], cwd=test_cli.temporary, capture_output=True, text=True, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)))
+        self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
+        self.assertIn("--connections 1024: at most 136", done.stderr)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
+        try:
+            with self.serving(*WITH_K, "--connections", 300) as server:
+                limits = pathlib.Path(f"/proc/{server.process.pid}/limits").read_text()
+                self.assertRegex(limits, r"Max open files +364 ")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
     def test_fuzz(self):
         """thousands of requests, each wrong in its own way: it always stands, and its answers are HTTP"""
@@ -861,6 +954,25 @@ class Stopping(Serve):
             self.assertIn("stopping", server.messages())
             server.stop()
             server.log.close()
+
+    def test_asked_at_the_end(self):
+        """connections that were silent and ask just when it ends: answered or closed, and it ends well"""
+        for attempt in range(8):
+            with self.serving(*WITH_K) as server, contextlib.ExitStack() as stack:
+                socks = [stack.enter_context(server.raw()) for _ in range(40)]
+                for sock in socks:
+                    sock.sendall(message("GET", "/healthz"))
+                    sock.recv(1000)
+                time.sleep(0.3)
+                server.process.send_signal(signal.SIGTERM)
+                for sock in socks:
+                    with contextlib.suppress(ConnectionError):
+                        sock.sendall(message("POST", "/v1/certify", json.dumps({"text": TEXT}).encode()))
+                    time.sleep(0.0002 * attempt)
+                for sock in socks:
+                    got = read_all(sock)
+                    self.assertTrue(not got or got.startswith(b"HTTP/1.1 200 "), got[:100])
+                server.process.wait(20)
 
     def test_at_once(self):
         """a second signal ends it at once"""

@@ -146,8 +146,17 @@ static void test_job_ends_once(void **state)
     assert_string_equal(job->answer, "first");
     sf_job_release(job);
 
+    job = read_job(SF_PREDICT, "{\"text\": \"a\"}"); /* what it holds is given back with it */
+    atomic_size_t account = 10;
+    job->account = &account;
+    job->held = 3;
+    sf_job_finish(job, strdup("seven.."));
+    assert_int_equal(account, 17);
+    sf_job_release(job);
+    assert_int_equal(account, 7);
+
     job = read_job(SF_PREDICT, "{\"text\": \"a\"}");
-    sf_job_fail(job, &fault, "why");
+    sf_job_fail(job, &fault, "why\xc3");
     sf_job_finish(job, strdup("second"));
     assert_int_equal(job->status, 504);
     assert_non_null(strstr(job->answer, "late"));
@@ -162,6 +171,12 @@ static void test_slow_readers(void **state)
     (void)state;
     for (int i = 0; i < 100000; i++) sf_job_emit(job, "progress", json_pack("{s:i}", "n", i), 0);
     assert_true(job->events.length < 1 << 17);
+    for (int i = 0; i < 100000; i++) { /* never quite catches up */
+        job->sent = job->events.length - 1;
+        sf_job_emit(job, "progress", json_pack("{s:i}", "n", i), 0);
+    }
+    assert_true(job->events.length < 1 << 17);
+    assert_string_equal(job->events.bytes, "\nevent: progress\ndata: {\"n\":99999}\n\n");
     size_t before = job->events.length;
     sf_job_emit(job, "result", json_pack("{s:i}", "n", 1), 1);
     assert_string_equal(job->events.bytes + before, "event: result\ndata: {\"n\":1}\n\n");
@@ -214,8 +229,14 @@ static void test_guests(void **state)
     assert_true(sf_seconds() - start >= 0.1);
     start = sf_seconds();
     sf_guest_does(&guests, guest, 0, NULL, 60);
+    assert_int_equal(sf_guest_asks(&guests, guest, 60), 0);
+    assert_true(guest->busy);
+    sf_guest_does(&guests, guest, 0, NULL, 60);
     sf_guests_quiet(&guests, 0.2);
     assert_true(sf_seconds() - start >= 0.2);
+    assert_int_equal(sf_guest_asks(&guests, guest, 60), -1); /* too late */
+    assert_false(guest->busy);
+    assert_int_equal(sf_guest_asks(&guests, NULL, 60), -1);
     sf_guest_leave(&guests, guest);
     sf_guests_quiet(&guests, 60); /* nobody is there */
     sf_guests_end(&guests);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "certify/record.h"
 #include "certify/rows.h"
 
 #include <stdio.h>
@@ -14,19 +15,15 @@ enum { FORMAT = 1 };
 
 /* ------------------------------------------------------------------ records */
 
-static json_t *hex(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
-
-static json_t *radius_json(size_t radius) { return radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)radius); }
-
 json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *o)
 {
     json_t *labels = json_array();
     for (size_t k = 0; k < model->classes; k++) json_array_append_new(labels, json_string(model->labels[k]));
     json_t *config = json_pack("{s:s, s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:b, s:I, s:o, s:I, s:i, s:i, s:i, s:f, s:I}",
                                "safer", SAFER_VERSION, "kind", "attack", "format", FORMAT, "model", "arch", model->class->arch, "hash",
-                               hex(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash", hex(sf_lexicon_hash(lexicon)), "kernel",
-                               lexicon->kernel_name, "data", "hash", hex(safer_data_hash(data)), "texts", (json_int_t)safer_data_size(data),
-                               "labels", labels, "smoothed", o->smoothed != 0, "n", (json_int_t)o->n, "radius", radius_json(o->radius),
+                               sf_hex_json(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash", sf_hex_json(sf_lexicon_hash(lexicon)), "kernel",
+                               lexicon->kernel_name, "data", "hash", sf_hex_json(safer_data_hash(data)), "texts", (json_int_t)safer_data_size(data),
+                               "labels", labels, "smoothed", o->smoothed != 0, "n", (json_int_t)o->n, "radius", sf_radius_json(o->radius),
                                "max_queries", (json_int_t)o->max_queries, "population", o->population, "iterations", o->iterations, "tries",
                                o->tries, "alpha", o->alpha, "seed", (json_int_t)o->seed);
     if (model->random) json_object_set_new(json_object_get(config, "model"), "random", json_true());

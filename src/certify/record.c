@@ -29,7 +29,7 @@ static int read_radius(const json_t *value, size_t *out)
     return 0;
 }
 
-static json_t *hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
+json_t *sf_hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
 
 /* A weight as decimal digits. */
 static json_t *weight_json(sf_weight weight)
@@ -67,8 +67,8 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     size_t texts = safer_data_size(data);
     double delta = o->family_wise && texts ? o->delta / (double)texts : o->delta;
     json_t *config = json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
-                     "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", hex_json(model->hash), "arithmetic", model->arithmetic,
-                     "lexicon", "hash", hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", hex_json(safer_data_hash(data)),
+                     "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", sf_hex_json(model->hash), "arithmetic", model->arithmetic,
+                     "lexicon", "hash", sf_hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", sf_hex_json(safer_data_hash(data)),
                      "texts", (json_int_t)texts, "labels", labels, "method", method_names[o->method], "n", (json_int_t)o->n, "n0",
                      (json_int_t)o->n0, "delta", o->delta, "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha,
                      "radius", sf_radius_json(o->radius), "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
@@ -198,7 +198,7 @@ char *sf_record_line(json_t *object, double seconds, uint64_t seed, size_t *leng
     uint64_t check = sf_hash(sealed, strlen(sealed), seed);
     free(sealed);
     if (seconds >= 0) json_object_set_new(object, "seconds", json_real(seconds));
-    json_object_set_new(object, "check", hex_json(check));
+    json_object_set_new(object, "check", sf_hex_json(check));
     char *text = dump(object);
     if (!text) return NULL;
     *length = strlen(text) + 1;

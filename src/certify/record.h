@@ -18,6 +18,9 @@ const char *sf_method_name(safer_method method);
 /* A number, or "all". */
 json_t *sf_radius_json(size_t radius);
 
+/* A hash as 16 digits. */
+json_t *sf_hex_json(uint64_t value);
+
 /* The configuration of a run: everything that its records depend on. NULL without memory. */
 json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                        const safer_certify_options *options);

@@ -135,19 +135,29 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
     return 1;
 }
 
+/* As JSON it is many times as large as written: it is not kept until the client has taken it away. */
+static json_t *take_answer(sf_job_text *text)
+{
+    json_t *answer = text->answer;
+    text->answer = NULL;
+    return answer;
+}
+
 void sf_answer_whole(sf_job *job)
 {
     if (atomic_load(&job->cancelled)) return;
     if (job->asked == SF_STREAM) {
-        sf_job_emit(job, "result", json_incref(job->texts[0].answer), 1);
+        sf_job_emit(job, "result", take_answer(&job->texts[0]), 1);
         return;
     }
     if (job->asked == SF_WORDS) {
-        sf_job_finish(job, sf_json_text(job->texts[0].answer));
+        json_t *words = take_answer(&job->texts[0]);
+        sf_job_finish(job, sf_json_text(words));
+        json_decref(words);
         return;
     }
     json_t *list = json_array(), *whole = json_pack("{s:o}", job->asked == SF_PREDICT ? "answers" : "certificates", list);
-    for (size_t i = 0; i < job->count; i++) json_array_append(list, job->texts[i].answer);
+    for (size_t i = 0; i < job->count; i++) json_array_append_new(list, take_answer(&job->texts[i]));
     sf_job_finish(job, json_array_size(list) == job->count ? sf_json_text(whole) : NULL);
     json_decref(whole);
 }

@@ -103,14 +103,29 @@ void sf_guest_leave(sf_guests *guests, sf_guest *g)
     free(g);
 }
 
-void sf_guest_does(sf_guests *guests, sf_guest *g, int busy, sf_job *job, double seconds)
+/* The lock is held. */
+static void change(sf_guest *g, int busy, sf_job *job, double seconds)
 {
-    if (!g) return;
-    pthread_mutex_lock(&guests->lock);
     g->busy = busy;
     g->job = job;
     g->since = sf_seconds();
     g->due = g->since + seconds;
+}
+
+int sf_guest_asks(sf_guests *guests, sf_guest *g, double seconds)
+{
+    if (!g) return -1;
+    pthread_mutex_lock(&guests->lock);
+    int closed = guests->closed;
+    if (!closed) change(g, 1, NULL, seconds);
+    pthread_mutex_unlock(&guests->lock);
+    return closed ? -1 : 0;
+}
+
+void sf_guest_does(sf_guests *guests, sf_guest *g, int busy, sf_job *job, double seconds)
+{
+    pthread_mutex_lock(&guests->lock);
+    change(g, busy, job, seconds);
     pthread_mutex_unlock(&guests->lock);
 }
 
@@ -132,5 +147,6 @@ void sf_guests_quiet(sf_guests *guests, double seconds)
         if (!g) break;
         wait_a_little(guests);
     }
+    guests->closed = 1;
     pthread_mutex_unlock(&guests->lock);
 }

@@ -27,6 +27,7 @@ typedef struct sf_guests {
     sf_guest *first;
     size_t count;
     int ending, watched;
+    int closed; /* no request may begin */
     double patience; /* seconds to send what there is once the deadline is over */
 } sf_guests;
 
@@ -37,13 +38,17 @@ void sf_guests_end(sf_guests *guests); /* all must have left */
 sf_guest *sf_guest_enter(sf_guests *guests, int fd, double seconds);
 void sf_guest_leave(sf_guests *guests, sf_guest *guest); /* before its socket is closed */
 
+/* A request begins to come in, for so many seconds at most. -1: none may begin any more, or there is
+ * no guest. */
+int sf_guest_asks(sf_guests *guests, sf_guest *guest, double seconds);
+
 /* What the connection does from now on, and for how many seconds at most. No job's lock may be
  * held. */
 void sf_guest_does(sf_guests *guests, sf_guest *guest, int busy, sf_job *job, double seconds);
 
 size_t sf_guests_count(sf_guests *guests);
 
-/* Waits until every connection has been idle for `seconds`. */
+/* Waits until every connection has been idle for `seconds`. From then on no request may begin. */
 void sf_guests_quiet(sf_guests *guests, double seconds);
 
 #endif

@@ -10,6 +10,7 @@
 #include "certify/record.h"
 #include "report/assets.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,10 @@
 
 enum { DISCARDED = 8 << 20 }; /* bytes of a body that is refused which are still read, so that the client reads why */
 
+/* Memory for clients is bounded in all, in bodies of the largest size: what is held is counted when it
+ * comes in. Answers about words are counted in advance, as they are so much longer. */
+enum { HELD_BODIES = 256, WORDS_GROW = 100 };
+
 #define JSON_TYPE "application/json"
 
 typedef struct request {
@@ -25,12 +30,13 @@ typedef struct request {
     struct MHD_Connection *connection;
     sf_guest *guest;
     sf_route route;
-    char method[8]; /* for the log */
+    const char *method; /* for the log */
     double start;
     sf_buffer body;
-    size_t received;
+    size_t received, held; /* bytes; held: of the body, until a job has it */
     sf_fault fault; /* status 0: none so far */
     int retry;      /* seconds; 0: not said */
+    int last;       /* the connection ends with it */
     sf_job *job;
     int status;     /* of what was answered; 0: nothing yet */
 } request;
@@ -55,7 +61,7 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
         snprintf(seconds, sizeof seconds, "%d", q->retry);
         (void)MHD_add_response_header(response, "Retry-After", seconds);
     }
-    if (atomic_load(&q->server->stopping)) (void)MHD_add_response_header(response, "Connection", "close");
+    if (q->last || atomic_load(&q->server->stopping)) (void)MHD_add_response_header(response, "Connection", "close");
     enum MHD_Result result = MHD_queue_response(q->connection, (unsigned)status, response);
     MHD_destroy_response(response);
     if (result == MHD_YES) q->status = status;
@@ -78,8 +84,6 @@ static enum MHD_Result answer_asset(request *q, const char *type, const char *as
 
 static enum MHD_Result answer_fault(request *q) { return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault)); }
 
-static json_t *hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
-
 static char *model_text(const safer_server *s)
 {
     const safer_certify_options *o = &s->options.certify;
@@ -89,8 +93,8 @@ static char *model_text(const safer_server *s)
     safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
     json_t *value = json_pack(
         "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, s:{s:I, s:I, s:I, s:I, s:f}}", "version",
-        SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", hex_json(s->model->hash), "labels", labels, "lexicon", "hash",
-        hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words, "method", sf_method_name(o->method), "n",
+        SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels", labels, "lexicon", "hash",
+        sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words, "method", sf_method_name(o->method), "n",
         (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii", radii,
         "seed", s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits", "body",
         (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts", (json_int_t)s->options.max_texts, "queue",
@@ -175,15 +179,38 @@ static enum MHD_Result answer_job(request *q)
     return answer_text(q, status, JSON_TYPE, body);
 }
 
+static int hold(request *q, size_t bytes)
+{
+    safer_server *s = q->server;
+    if (atomic_fetch_add(&s->held, bytes) + bytes <= HELD_BODIES * s->options.max_body) {
+        q->held += bytes;
+        return 0;
+    }
+    atomic_fetch_sub(&s->held, bytes);
+    q->retry = 1;
+    return sf_fault_set(&q->fault, 503, "busy", "there is no room for the request now; try again in 1 s");
+}
+
+static void drop_body(request *q)
+{
+    atomic_fetch_sub(&q->server->held, q->held);
+    q->held = 0;
+    sf_buffer_free(&q->body);
+}
+
 /* The whole request is there: gives it to the room, and waits. */
 static enum MHD_Result begin_work(request *q)
 {
     safer_server *s = q->server;
     const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
     sf_job *job;
+    if (q->route == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
     if (sf_job_read(&job, (sf_asked)q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
     job->wake = resume;
     job->wake_context = q->connection;
+    job->account = &s->held;
+    job->held = q->held;
+    q->held = 0;
     q->job = job;
     sf_buffer_free(&q->body);
     sf_guest_does(&s->guests, q->guest, 1, job, s->options.deadline);
@@ -241,31 +268,96 @@ static void refuse_too_long(request *q)
     sf_fault_set(&q->fault, 413, "too_large", "the body is too long; at most %zu bytes are taken", q->server->options.max_body);
 }
 
+/* Who reads a request with two lengths, or with a length and chunks, may take the end of it for another
+ * place than a proxy that passed it on: what one takes for a body is the other's next request. */
+typedef struct framing {
+    int hosts, lengths, encodings, odd_names;
+} framing;
+
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    framing *f = context;
+    (void)kind;
+    (void)value;
+    f->hosts += strcasecmp(name, "Host") == 0;
+    f->lengths += strcasecmp(name, "Content-Length") == 0;
+    f->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
+    f->odd_names += name[strcspn(name, " \t")] != '\0';
+    return MHD_YES;
+}
+
+static int is_ambiguous(const request *q)
+{
+    framing f = {0};
+    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_header, &f);
+    return f.hosts > 1 || f.lengths + f.encodings > 1 || f.odd_names;
+}
+
+/* Whether a Host header is an address, or localhost. Whoever owns another name can let it mean this
+ * machine after a browser has loaded their page from it (DNS rebinding); the page then counts
+ * as ours, and may read what it asks for. */
+static int names_this_machine(const char *host)
+{
+    unsigned char address[16];
+    char name[64];
+    const char *begin = host + (host[0] == '['), *end = begin + strcspn(begin, begin > host ? "]" : ":"), *rest = end;
+    size_t length = (size_t)(end - begin);
+    if (begin > host && *rest++ != ']') return 0;
+    if (length >= sizeof name || (*rest && *rest != ':')) return 0;
+    memcpy(name, begin, length);
+    name[length] = '\0';
+    if (begin > host) return inet_pton(AF_INET6, name, address) == 1;
+    const char *last = length > 10 ? name + length - 10 : "";
+    return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 || strcasecmp(last, ".localhost") == 0;
+}
+
+/* Browsers always send a Host; HTTP 1.0 need not. */
+static int is_for_us(const request *q)
+{
+    const char *host = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Host");
+    return !q->server->local || !host || names_this_machine(host);
+}
+
 /* What can be said by the head of a request alone. */
 static void check_head(request *q, const char *method)
 {
     int works = q->route <= SF_ROUTE_WORDS;
     int fits = works ? strcmp(method, "POST") == 0 : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (q->route == SF_ROUTE_NONE) sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
+    if ((q->last = is_ambiguous(q))) sf_fault_set(&q->fault, 400, "bad_request", "where the request ends, or whom it is for, is said twice");
+    else if (!is_for_us(q)) sf_fault_set(&q->fault, 403, "wrong_host", "this server is for localhost; another name needs a token");
+    else if (q->route == SF_ROUTE_NONE) sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
     else if (!fits) sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
     else if (!is_allowed(q)) sf_fault_set(&q->fault, 401, "unauthorized", "a bearer token is needed");
     else if (works && !is_json(q)) sf_fault_set(&q->fault, 415, "not_json", "the content type must be application/json");
     else if (is_too_long(q)) refuse_too_long(q);
 }
 
+/* What a client made up does not get into the log. */
+static const char *known_method(const char *method)
+{
+    static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(method, known[i]) == 0) return known[i];
+    return "other";
+}
+
 static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method, void **out)
 {
-    request *q = sf_calloc(1, sizeof *q);
-    if (!q) return MHD_NO;
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    sf_guest *guest = info ? info->socket_context : NULL;
+    if (sf_guest_asks(&s->guests, guest, s->options.patience)) return MHD_NO;
+    request *q = sf_calloc(1, sizeof *q);
+    if (!q) {
+        sf_guest_does(&s->guests, guest, 0, NULL, s->options.patience);
+        return MHD_NO;
+    }
     q->server = s;
     q->connection = connection;
-    q->guest = info ? info->socket_context : NULL;
+    q->guest = guest;
     q->route = sf_route_find(url);
     q->start = sf_seconds();
-    snprintf(q->method, sizeof q->method, "%s", method);
+    q->method = known_method(method);
     *out = q;
-    sf_guest_does(&s->guests, q->guest, 1, NULL, s->options.patience);
     check_head(q, method);
     /* Who asks first whether to send the body is told at once. */
     const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect");
@@ -279,9 +371,9 @@ static enum MHD_Result take_body(request *q, const char *bytes, size_t *size)
     q->received += length;
     if (q->received > most && !q->fault.status) refuse_too_long(q);
     if (q->received > most && q->received - most > DISCARDED) return MHD_NO;
-    if (!q->fault.status && q->route <= SF_ROUTE_WORDS && sf_buffer_add(&q->body, bytes, length))
+    if (!q->fault.status && q->route <= SF_ROUTE_WORDS && !hold(q, length) && sf_buffer_add(&q->body, bytes, length))
         sf_fault_set(&q->fault, 500, "failed", "out of memory");
-    if (q->fault.status) sf_buffer_free(&q->body);
+    if (q->fault.status) drop_body(q);
     return MHD_YES;
 }
 
@@ -363,7 +455,7 @@ void sf_http_completed(void *server, struct MHD_Connection *connection, void **c
         atomic_store(&q->job->cancelled, 1);
         sf_job_release(q->job);
     }
-    sf_buffer_free(&q->body);
+    drop_body(q);
     free(q);
 }
 
@@ -373,6 +465,7 @@ void sf_http_connection(void *server, struct MHD_Connection *connection, void **
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *guest = info ? sf_guest_enter(&s->guests, info->connect_fd, s->options.patience) : NULL;
+        if (info && !*guest) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
     } else {
         sf_guest_leave(&s->guests, *guest);
         *guest = NULL;

@@ -148,6 +148,7 @@ void sf_job_release(sf_job *job)
     json_decref(job->body);
     free(job->answer);
     sf_buffer_free(&job->events);
+    if (job->account) atomic_fetch_sub(job->account, job->held);
     pthread_mutex_destroy(&job->lock);
     free(job);
 }
@@ -173,9 +174,22 @@ void sf_job_finish(sf_job *job, char *answer)
     else {
         job->status = 200;
         job->answer = answer;
+        if (job->account) {
+            const size_t length = strlen(answer);
+            job->held += length;
+            atomic_fetch_add(job->account, length);
+        }
         wake(job);
     }
     pthread_mutex_unlock(&job->lock);
+}
+
+/* For the log, which is UTF-8. The lock is held. */
+static void note(sf_job *job, const char *detail)
+{
+    if (!detail) return;
+    snprintf(job->detail, sizeof job->detail, "%s", detail);
+    job->detail[sf_utf8_valid(job->detail, strlen(job->detail))] = '\0';
 }
 
 void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
@@ -183,7 +197,7 @@ void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
     atomic_store(&job->cancelled, 1);
     if (job->asked == SF_STREAM) {
         pthread_mutex_lock(&job->lock);
-        if (!job->status && detail) snprintf(job->detail, sizeof job->detail, "%s", detail);
+        if (!job->status) note(job, detail);
         pthread_mutex_unlock(&job->lock);
         sf_job_emit(job, "error", fault_value(fault), 1);
         return;
@@ -194,7 +208,7 @@ void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
     else {
         job->status = fault->status;
         job->answer = answer; /* without memory there is a status and no body */
-        if (detail) snprintf(job->detail, sizeof job->detail, "%s", detail);
+        note(job, detail);
         wake(job);
     }
     pthread_mutex_unlock(&job->lock);
@@ -206,8 +220,9 @@ void sf_job_emit(sf_job *job, const char *event, json_t *data, int last)
     json_decref(data);
     pthread_mutex_lock(&job->lock);
     if (!job->status && (last || job->events.length - job->sent < UNREAD_EVENTS)) {
-        if (job->sent == job->events.length) {
-            sf_buffer_clear(&job->events);
+        if (job->sent) { /* a reader may never catch up: what it has taken is not kept */
+            job->events.length -= job->sent;
+            memmove(job->events.bytes, job->events.bytes + job->sent, job->events.length);
             job->sent = 0;
         }
         /* Without memory the stream ends early, and a client sees that the last event is missing. */

@@ -47,8 +47,11 @@ typedef struct sf_job {
     struct sf_job *next;       /* the room's, under its lock */
     size_t taken, finished;
 
+    atomic_size_t *account;    /* of the bytes that all requests hold; NULL: they are not counted */
+
     pthread_mutex_t lock;      /* of all below */
     int references;
+    size_t held;               /* of these bytes; given back in the end */
     int status;                /* 0: at work */
     char *answer;              /* the body; a stream has events instead */
     sf_buffer events;

@@ -13,7 +13,7 @@ static const char *const paths[SF_ROUTES] = {
     [SF_ROUTE_STYLE] = "/explorer.css", [SF_ROUTE_SCRIPT] = "/explorer.js", [SF_ROUTE_NONE] = "other",
 };
 
-static const int statuses[SF_STATUSES] = {200, 400, 401, 404, 405, 413, 415, 500, 503, 504, 431, 0 /* any other */};
+static const int statuses[SF_STATUSES] = {200, 400, 401, 403, 404, 405, 413, 415, 500, 503, 504, 0 /* any other */};
 static const double times[SF_TIMES] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30};
 
 const char *sf_route_path(sf_route route) { return paths[route]; }

@@ -124,7 +124,7 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, sf_http_handle, s,
-                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options.connections,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options.connections,
                             MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s, MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s,
                             MHD_OPTION_END);
 }
@@ -150,12 +150,13 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
     if (status != SAFER_OK) return status;
     if (!where.loopback && !options->token && !options->without_token)
-        return sf_fail(error, SAFER_INVALID, "host: %.60s can be reached by others, and there is no token; give one, or allow it explicitly", options->host);
+        return sf_fail(error, SAFER_INVALID, "host: %.60s can be reached by others, and there is no token; give one, or set without_token", options->host);
     safer_server *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     s->model = model;
     s->lexicon = lexicon;
     s->options = *options;
+    s->local = where.loopback && !options->token;
     s->options.certify.unlabelled = s->options.certify.family_wise = 0;
     sf_metrics_start(&s->metrics);
     SF_TRY(sf_guests_start(&s->guests, options->patience, error));
@@ -204,7 +205,7 @@ void safer_server_stop(safer_server *s)
     atomic_store(&s->stopping, 1); /* from now on every connection ends with its next answer */
     int fd = MHD_quiesce_daemon(s->daemon);
     if (fd >= 0) take_the_last(s, fd);
-    sf_guests_quiet(&s->guests, QUIET_SECONDS);
+    sf_guests_quiet(&s->guests, QUIET_SECONDS); /* MHD may only end when nobody waits for work */
     server_free(s);
     if (fd >= 0) close(fd);
 }

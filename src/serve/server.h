@@ -12,10 +12,12 @@ struct safer_server {
     const safer_lexicon *lexicon;
     safer_serve_options options; /* host and token are not looked at: */
     char *token;                 /* a copy, or NULL */
+    int local;                   /* for this machine alone, and without a token */
     struct MHD_Daemon *daemon;
     sf_room *room;
     sf_metrics metrics;
     sf_guests guests;
+    atomic_size_t held; /* bytes of bodies and answers that are in memory */
     atomic_int stopping;
     uint16_t port;
     char url[80];

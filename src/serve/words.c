@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { LISTED = 100 }; /* of synonyms, and of draws */
+enum { LISTED = 100, LISTED_IN_ALL = 20000 }; /* of synonyms, and of draws; in all lists together */
 
 /* A word of a list, with what the list is ordered by. */
 typedef struct entry {
@@ -25,7 +25,16 @@ static int compare_entries(const void *left, const void *right)
 
 static const char *name_of(const safer_lexicon *lexicon, uint32_t word) { return safer_lexicon_word(lexicon, word).word; }
 
-static json_t *synonyms_json(const safer_lexicon *lexicon, uint32_t id, const safer_word *word)
+/* How many of so many are listed, when `left` still may. */
+static size_t take_listed(size_t count, size_t *left)
+{
+    size_t listed = count < LISTED ? count : LISTED;
+    if (listed > *left) listed = *left;
+    *left -= listed;
+    return listed;
+}
+
+static json_t *synonyms_json(const safer_lexicon *lexicon, uint32_t id, const safer_word *word, size_t listed)
 {
     json_t *list = json_array();
     entry *entries = sf_alloc(word->synonym_count, sizeof *entries);
@@ -38,7 +47,7 @@ static json_t *synonyms_json(const safer_lexicon *lexicon, uint32_t id, const sa
         entries[i] = (entry){word->synonyms[i], similarity, similarity};
     }
     qsort(entries, word->synonym_count, sizeof *entries, compare_entries);
-    for (size_t i = 0; i < word->synonym_count && i < LISTED; i++)
+    for (size_t i = 0; i < listed; i++)
         json_array_append_new(list, json_pack("{s:s, s:f, s:o}", "word", name_of(lexicon, entries[i].word), "overlap",
                                               safer_lexicon_overlap(lexicon, id, entries[i].word), "similarity",
                                               word->similarity ? json_real(entries[i].similarity) : json_null()));
@@ -46,7 +55,7 @@ static json_t *synonyms_json(const safer_lexicon *lexicon, uint32_t id, const sa
     return list;
 }
 
-static json_t *draws_json(const safer_lexicon *lexicon, const safer_word *word)
+static json_t *draws_json(const safer_lexicon *lexicon, const safer_word *word, size_t listed)
 {
     json_t *list = json_array();
     entry *entries = sf_alloc(word->support_count, sizeof *entries);
@@ -56,20 +65,21 @@ static json_t *draws_json(const safer_lexicon *lexicon, const safer_word *word)
     }
     for (size_t i = 0; i < word->support_count; i++) entries[i] = (entry){.word = word->support[i], .weight = (double)word->weights[i]};
     qsort(entries, word->support_count, sizeof *entries, compare_entries);
-    for (size_t i = 0; i < word->support_count && i < LISTED; i++)
+    for (size_t i = 0; i < listed; i++)
         json_array_append_new(list, json_pack("{s:s, s:f}", "word", name_of(lexicon, entries[i].word), "share",
                                               entries[i].weight / (double)word->total));
     free(entries);
     return list;
 }
 
-static json_t *entry_json(const safer_lexicon *lexicon, uint32_t id)
+static json_t *entry_json(const safer_lexicon *lexicon, uint32_t id, size_t *left)
 {
     safer_word word = safer_lexicon_word(lexicon, id);
+    const size_t synonyms = take_listed(word.synonym_count, left), draws = take_listed(word.support_count, left);
     return json_pack("{s:f, s:o, s:I, s:o, s:I, s:o}", "overlap", word.overlap, "worst",
                      word.worst == SAFER_NO_WORD ? json_null() : json_string(name_of(lexicon, word.worst)), "synonym_count",
-                     (json_int_t)word.synonym_count, "synonyms", synonyms_json(lexicon, id, &word), "draw_count",
-                     (json_int_t)word.support_count, "draws", draws_json(lexicon, &word));
+                     (json_int_t)word.synonym_count, "synonyms", synonyms_json(lexicon, id, &word, synonyms), "draw_count",
+                     (json_int_t)word.support_count, "draws", draws_json(lexicon, &word, draws));
 }
 
 static json_t *word_json(const sf_slots *slots, const sf_text_word *w, size_t begin, size_t end, const safer_lexicon *lexicon)
@@ -102,6 +112,7 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
 {
     sf_slots slots = {0};
     json_t *words = json_array(), *entries = json_object(), *result = NULL;
+    size_t left = LISTED_IN_ALL;
     size_t at = 0, unit = 0; /* where the last word ended, in bytes and in UTF-16 */
     if (sf_slots_read(&slots, lexicon, text, length, error) != SAFER_OK) goto done;
     for (size_t i = 0; i < slots.word_count; i++) {
@@ -109,7 +120,7 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
         const char *key = slots.keys.bytes + w->key;
         size_t begin = unit + sf_utf16_length(text + at, w->begin - at), end = begin + sf_utf16_length(text + w->begin, w->end - w->begin);
         json_array_append_new(words, word_json(&slots, w, begin, end, lexicon));
-        if (w->slot != SF_NONE && !json_object_get(entries, key)) json_object_set_new(entries, key, entry_json(lexicon, w->word));
+        if (w->slot != SF_NONE && !json_object_get(entries, key)) json_object_set_new(entries, key, entry_json(lexicon, w->word, &left));
         at = w->end;
         unit = end;
     }
