@@ -1342,13 +1342,13 @@ def run_tests(module, prepare):
         prepare()
         suite.run(result)
     failed = len({str(test) for test, _ in result.failures + result.errors})
-    passed = result.testsRun - failed - len(result.skipped)
+    passed = max(0, result.testsRun - failed - len(result.skipped))  # a class that is skipped never ran
     print(f"[  PASSED  ] {passed} test(s).")
     if result.skipped:
         print(f"[  SKIPPED ] {len(result.skipped)} test(s).")
     if failed:
         print(f"[  FAILED  ] {failed} test(s).")
-    sys.exit(0 if result.testsRun and not failed else 1)
+    sys.exit(0 if (result.testsRun or result.skipped) and not failed else 1)
 
 
 if __name__ == "__main__":
