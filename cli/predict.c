@@ -58,11 +58,7 @@ int cli_predict(int argc, char **argv)
     const cli_option options[] = {
         CLI_MODEL_OPTIONS(m),
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
-        {"method", CLI_STRING, &c.method, "NAME", "adaptive, binomial, hoeffding or ibp (default adaptive)"},
-        {"n", CLI_UINT, &c.options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},
-        {"n0", CLI_UINT, &c.options.n0, "N", "separate samples that choose the prediction (default 100)"},
-        {"delta", CLI_REAL, &c.options.delta, "D", "error probability of a certificate (default 0.01)"},
-        {"alpha", CLI_REAL, &c.options.alpha, "A", "level at which a prediction must be clear (default 0.001)"},
+        CLI_TEST_OPTIONS(c),
         {"radius", CLI_STRING, &c.radius, "R", "words the attacker may change: a number or all (default all)"},
         {"seed", CLI_UINT, &c.options.seed, "N", "of the random draws (default: a fresh one)"},
         {"batch", CLI_UINT, &c.batch, "N", "draws asked at once (default 256); results do not depend on it"},

@@ -1,68 +1,14 @@
 /* Training bow and cnn: the same file for any number of threads and after any stop; it
  * learns; it says what is wrong. */
 #define _GNU_SOURCE
-#include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/cnn.h"
-#include "support.h"
+#include "training.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static uint64_t state = 7;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
-
-/* Texts whose class is that of their good or bad words, among others; with `rare` half of
- * those are words of three random letters. */
-static safer_data *make_data_with(size_t rows, int rare)
-{
-    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
-    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
-    safer_error error = {0};
-    safer_data *data = NULL;
-    sf_buffer out = {0};
-    for (size_t i = 0; i < rows; i++) {
-        int label = i % 2 == 0;
-        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
-        for (size_t k = 0, words = 3 + below(9); k < words; k++) {
-            const char *word = k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)];
-            char random[4] = {(char)('a' + below(26)), (char)('a' + below(26)), (char)('a' + below(26)), 0};
-            assert_int_equal(sf_buffer_format(&out, "%s ", rare && k % 3 == 1 ? random : word), 0);
-        }
-        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
-    }
-    const char *path = write_temporary("train.tsv", out.bytes, out.length);
-    assert_ok(safer_data_load(&data, path, NULL, &error));
-    sf_buffer_free(&out);
-    return data;
-}
-
-static safer_data *make_data(size_t rows) { return make_data_with(rows, 0); }
-
-static safer_lexicon *make_lexicon(void)
-{
-    static const char table[] = "good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n";
-    safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = write_temporary("table.tsv", table, sizeof table - 1);
-    options.kernel = "component";
-    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
-    return lexicon;
-}
-
-static const char *make_vectors(void)
-{
-    static const char text[] = "good 1 0 0.5 0.1\nfine 0.9 0.1 0.4 0\nbad -1 0 0.5 0.1\npoor -0.9 0.2 0.5 0\nmovie 0 1 1 0\n";
-    return write_temporary("vectors.txt", text, sizeof text - 1);
-}
 
 static safer_train_options small_options(const char *arch, const safer_data *data, const safer_lexicon *lexicon)
 {
@@ -88,7 +34,7 @@ static void threads_do_not_matter(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data_with(600, 1);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("component");
     const char *arches[] = {"cnn", "bow", "cnn"}, *one = temporary("one"), *more = temporary("more");
     const int threads[] = {2, 5};
     for (int a = 0; a < 3; a++) {
@@ -119,7 +65,7 @@ static void stopped_runs_go_on(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(100);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("component");
     const char *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
     for (int bow = 0; bow < 2; bow++) {
         safer_train_options o = small_options(bow ? "bow" : "cnn", data, lexicon);
@@ -156,7 +102,7 @@ static void other_checkpoints_are_refused(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(60);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("component");
     const char *output = temporary("other"), *checkpoint = temporary("other.checkpoint");
     safer_train_options o = small_options("cnn", data, lexicon);
     stopper s = {.when = "epoch 1 of 5: loss"};
@@ -186,7 +132,7 @@ static void it_learns(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(300);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("component");
     const char *output = temporary("learned"), *vectors = make_vectors();
     for (int i = 0; i < 8; i++) {
         safer_train_options o = small_options(i % 2 ? "bow" : "cnn", data, i / 2 % 2 ? lexicon : NULL);
@@ -257,22 +203,11 @@ static void bad_vectors_are_refused(void **unused)
     safer_data_free(data);
 }
 
-typedef struct job {
-    safer_train_options options;
-    const char *output;
-} job;
-
-static safer_status train_once(void *context, safer_error *error)
-{
-    job *j = context;
-    return safer_train(j->output, &j->options, NULL, error);
-}
-
 static void memory_may_run_out(void **unused)
 {
     (void)unused;
     safer_data *data = make_data(24);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("component");
     char vectors[600], output[600];
     snprintf(vectors, sizeof vectors, "%s", make_vectors());
     snprintf(output, sizeof output, "%s", temporary("memory"));

@@ -6,21 +6,13 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "ibp/ibp.h"
-#include "support.h"
+#include "training.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static uint64_t state = 7;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
 
 static float noise(void) { return (float)((double)below(1u << 24) / (1 << 23) - 1); }
 
@@ -352,51 +344,6 @@ static void trained_bounds_hold(void **unused)
 
 /* ------------------------------------------------------------------- training */
 
-/* Texts whose class is that of their good or bad words, among others; with `rare` a third of
- * the words are three random letters. */
-static safer_data *make_data_with(size_t rows, int rare)
-{
-    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
-    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
-    safer_error error = {0};
-    safer_data *data = NULL;
-    sf_buffer out = {0};
-    for (size_t i = 0; i < rows; i++) {
-        int label = i % 2 == 0;
-        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
-        for (size_t k = 0, words = 3 + below(9); k < words; k++) {
-            char random[4] = {(char)('a' + below(26)), (char)('a' + below(26)), (char)('a' + below(26)), 0};
-            const char *word = k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)];
-            assert_int_equal(sf_buffer_format(&out, "%s ", rare && k % 3 == 1 ? random : word), 0);
-        }
-        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
-    }
-    assert_ok(safer_data_load(&data, write_temporary("train.tsv", out.bytes, out.length), NULL, &error));
-    sf_buffer_free(&out);
-    return data;
-}
-
-static safer_data *make_data(size_t rows) { return make_data_with(rows, 0); }
-
-/* Its kernel draws one word of each component: what is learned must come from the synonyms. */
-static safer_lexicon *make_lexicon(void)
-{
-    static const char table[] = "good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n";
-    safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = write_temporary("table.tsv", table, sizeof table - 1);
-    options.kernel = "representative";
-    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
-    return lexicon;
-}
-
-static const char *make_vectors(void)
-{
-    static const char text[] = "good 1 0 0.5 0.1\nfine 0.9 0.1 0.4 0\nbad -1 0 0.5 0.1\npoor -0.9 0.2 0.5 0\nmovie 0 1 1 0\n";
-    return write_temporary("vectors.txt", text, sizeof text - 1);
-}
-
 static safer_train_options small_options(const char *defense, const char *arch, const safer_data *data, const safer_lexicon *lexicon)
 {
     safer_train_options o = safer_train_options_default();
@@ -422,7 +369,7 @@ static void threads_do_not_matter(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data_with(600, 1);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("representative");
     const char *one = temporary("one"), *more = temporary("more");
     for (int c = 0; c < 8; c++) {
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
@@ -446,7 +393,7 @@ static void stopped_runs_go_on(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(100);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("representative");
     const char *whole = temporary("whole"), *parts = temporary("parts"), *vectors = make_vectors();
     stopper s = {0};
     for (int c = 0; c < 3; c++) {
@@ -478,7 +425,7 @@ static void it_learns(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(300);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("representative");
     const char *output = temporary("learned"), *vectors = make_vectors();
     for (int c = 0; c < 16; c++) {
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
@@ -520,7 +467,7 @@ static void bad_options_are_named(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(40);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("representative");
     const safer_train_options good = small_options("ibp-huang", "cnn", data, lexicon);
     safer_train_options o;
 #define REFUSED(words, change)                                                                 \
@@ -545,22 +492,11 @@ static void bad_options_are_named(void **unused)
     safer_lexicon_free(lexicon);
 }
 
-typedef struct job {
-    safer_train_options options;
-    const char *output;
-} job;
-
-static safer_status train_once(void *context, safer_error *error)
-{
-    job *j = context;
-    return safer_train(j->output, &j->options, NULL, error);
-}
-
 static void memory_may_run_out(void **unused)
 {
     (void)unused;
     safer_data *data = make_data(24);
-    safer_lexicon *lexicon = make_lexicon();
+    safer_lexicon *lexicon = make_lexicon("representative");
     job j = {small_options("ibp-jia", "cnn", data, lexicon), temporary("memory")};
     j.options.epochs = 1;
     check_every_allocation(train_once, &j);
