@@ -160,6 +160,19 @@ int cli_attack_method(const char *name)
     return -1;
 }
 
+/* Interval bounds draw nothing: what is said about draws would have no effect. */
+static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
+{
+    const safer_certify_options usual = cli_certify_default().options;
+    const char *given = o->n != usual.n           ? "--n"
+                        : o->n0 != usual.n0       ? "--n0"
+                        : o->delta != usual.delta ? "--delta"
+                        : o->alpha != usual.alpha ? "--alpha"
+                        : o->family_wise          ? "--family-wise"
+                                                  : NULL;
+    if (given) cli_misuse(verb, "%s: --method ibp draws nothing and its certificates cannot err by chance", given);
+}
+
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
 {
     safer_certify_options *o = &c->options;
@@ -172,6 +185,7 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
     if (o->seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
     if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
+    if (o->method == SAFER_IBP) refuse_draws(o, verb);
     o->batch = (size_t)c->batch;
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();

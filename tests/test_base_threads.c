@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/progress.h"
 
@@ -74,6 +75,43 @@ static void meet(void *context, size_t begin, size_t end, int worker)
     struct timespec nap = {0, worker * 20000000};
     nanosleep(&nap, NULL);
     atomic_fetch_add(&m->left, 1);
+}
+
+/* Every worker's arithmetic is the caller's: also that of threads which an earlier call left. */
+typedef struct arithmetic {
+    meeting all;
+    atomic_int flushed, upward;
+} arithmetic;
+
+static void compute(void *context, size_t begin, size_t end, int worker)
+{
+    arithmetic *a = context;
+    volatile float tiny = 0x1p-126f, one = 1;
+    meet(&a->all, begin, end, worker);
+    if (tiny * 0.5f == 0) atomic_fetch_add(&a->flushed, 1);
+    if (one + tiny > one) atomic_fetch_add(&a->upward, 1);
+}
+
+static void test_parallel_arithmetic(void **state)
+{
+    (void)state;
+    fenv_t before;
+    arithmetic plain = {0}, flushing = {0}, upward = {0}, again = {0};
+    sf_parallel(4, 4, 1, compute, &plain);
+    sf_flush_denormals(&before);
+    sf_parallel(4, 4, 1, compute, &flushing);
+    fesetenv(&before);
+    fesetround(FE_UPWARD);
+    sf_parallel(4, 4, 1, compute, &upward);
+    fesetenv(&before);
+    sf_parallel(4, 4, 1, compute, &again);
+    assert_int_equal(plain.flushed, 0);
+    assert_int_equal(flushing.flushed, 4);
+    assert_int_equal(upward.flushed, 0);
+    assert_int_equal(again.flushed, 0);
+    assert_int_equal(plain.upward, 0);
+    assert_int_equal(upward.upward, 4);
+    assert_int_equal(again.upward, 0);
 }
 
 static void test_parallel_at_once(void **state)
@@ -242,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parallel),
         cmocka_unit_test(test_parallel_at_once),
+        cmocka_unit_test(test_parallel_arithmetic),
         cmocka_unit_test(test_parallel_nested),
         cmocka_unit_test(test_meter),
         cmocka_unit_test(test_meter_cancel),

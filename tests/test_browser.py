@@ -16,6 +16,9 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+from cli_runs import xxh64  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 build = pathlib.Path(sys.argv[-1]).resolve()
 folder = build / "browser"
@@ -57,39 +60,6 @@ def certify(model, lexicon, data, output, *more):
     """A run, made once a build folder and program."""
     if not (folder / output).exists():
         safer("certify", "--model", model, "--lexicon", lexicon, "--data", data, "-o", output, *more)
-
-
-def xxh64(data, seed=0):
-    """The hash of the records' seals."""
-    mask, p1, p2, p3, p4, p5 = 2**64 - 1, 11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261
-
-    def rotate(x, r):
-        return (x << r | x >> 64 - r) & mask
-
-    def mix(acc, lane):
-        return rotate((acc + lane * p2) & mask, 31) * p1 & mask
-
-    def number(at, size):
-        return int.from_bytes(data[at:at + size], "little")
-
-    at, h = 0, (seed + p5) & mask
-    if len(data) >= 32:
-        lanes = [(seed + p1 + p2) & mask, (seed + p2) & mask, seed, (seed - p1) & mask]
-        while at + 32 <= len(data):
-            lanes = [mix(lane, number(at + 8 * i, 8)) for i, lane in enumerate(lanes)]
-            at += 32
-        h = sum(rotate(lane, r) for lane, r in zip(lanes, (1, 7, 12, 18))) & mask
-        for lane in lanes:
-            h = ((h ^ mix(0, lane)) * p1 + p4) & mask
-    h = (h + len(data)) & mask
-    for size, multiplier, r, factor, plus in ((8, None, 27, p1, p4), (4, p1, 23, p2, p3), (1, p5, 11, p1, 0)):
-        while at + size <= len(data):
-            value = mix(0, number(at, 8)) if multiplier is None else number(at, size) * multiplier & mask
-            h = (rotate(h ^ value, r) * factor + plus) & mask
-            at += size
-    for shift, factor in ((33, p2), (29, p3), (32, 1)):
-        h = (h ^ h >> shift) * factor & mask
-    return h
 
 
 def sealed(records):

@@ -16,7 +16,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import UNMET, must, read_run, without_times  # noqa: E402
+from cli_runs import UNMET, must, read_run, without_times, xxh64  # noqa: E402
 from test_cli import DONE, INPUT, USAGE, Case, lexicon, run, write  # noqa: E402
 
 METHODS = ("textfooler", "genetic", "pwws", "random")
@@ -60,37 +60,6 @@ def rows_of(name):
 
 def escaped(text):
     return "".join({plain: code for code, plain in ESCAPES.items()}.get(c, c) for c in text)
-
-
-def xxh64(data, seed=0):
-    """XXH64 (Collet): what seals a lexicon."""
-    mask, primes = (1 << 64) - 1, (11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261)
-    p1, p2, p3, p4, p5 = primes
-    turn = lambda x, r: (x << r | x >> 64 - r) & mask  # noqa: E731
-    step = lambda acc, lane: turn((acc + lane * p2) & mask, 31) * p1 & mask  # noqa: E731
-    at = 0
-    if len(data) >= 32:
-        accs = [(seed + p1 + p2) & mask, (seed + p2) & mask, seed, (seed - p1) & mask]
-        while at + 32 <= len(data):
-            accs = [step(acc, lane) for acc, lane in zip(accs, struct.unpack_from("<4Q", data, at))]
-            at += 32
-        h = sum(turn(acc, r) for acc, r in zip(accs, (1, 7, 12, 18))) & mask
-        for acc in accs:
-            h = ((h ^ step(0, acc)) * p1 + p4) & mask
-    else:
-        h = (seed + p5) & mask
-    h = (h + len(data)) & mask
-    while at + 8 <= len(data):
-        h = (turn(h ^ step(0, struct.unpack_from("<Q", data, at)[0]), 27) * p1 + p4) & mask
-        at += 8
-    if at + 4 <= len(data):
-        h = (turn(h ^ struct.unpack_from("<I", data, at)[0] * p1 & mask, 23) * p2 + p3) & mask
-        at += 4
-    for byte in data[at:]:
-        h = turn(h ^ byte * p5 & mask, 11) * p1 & mask
-    h = (h ^ h >> 33) * p2 & mask
-    h = (h ^ h >> 29) * p3 & mask
-    return h ^ h >> 32
 
 
 def make_liar(source, target):

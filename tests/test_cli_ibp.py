@@ -194,6 +194,10 @@ class Bounds(Case):
         done = self.certify("n.model", "none.jsonl")
         self.assertEqual(done.code, USAGE)
         self.assertIn("bow or cnn; this one is ngram", done.err)
+        for option in (("--n", 100), ("--n0", 10), ("--delta", 0.1), ("--alpha", 0.1), ("--family-wise",)):
+            done = self.certify("ibp-jia-cnn.model", "none.jsonl", *option)
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(f"{option[0]}: --method ibp draws nothing", done.err)
         self.assertFalse(exists("none.jsonl"))
         train = ("train", "--data", "train.tsv", "-o", "none.model")
         for words, arguments in (("ibp-jia, ibp-huang or exact", ("--arch", "cnn", "--defense", "fgsm", "--lexicon", "s.lex")),

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 /* --------------------------------------------------------------- parsing */
 
 static int is_digit(const char *p, const char *end) { return p < end && (unsigned)(*p - '0') < 10; }
@@ -174,4 +178,18 @@ double sf_complement_up(double x)
 {
     double y = 1.0 - x;
     return (1.0 - y) - x > 0 ? nextafter(y, 2.0) : y;
+}
+
+/* ------------------------------------------------------------- denormals */
+
+void sf_flush_denormals(fenv_t *before)
+{
+    fegetenv(before);
+#if defined(__SSE2__)
+    _mm_setcsr(_mm_getcsr() | _MM_FLUSH_ZERO_ON | 0x0040); /* results, operands */
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control | UINT64_C(1) << 24));
+#endif
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/parallel.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@ typedef struct job {
     void *context;
     size_t count, grain;
     atomic_size_t next;
+    fenv_t arithmetic; /* the caller's */
 } job;
 
 typedef struct worker {
@@ -26,6 +28,7 @@ static void *work(void *argument)
 {
     worker *self = argument;
     job *j = self->job;
+    if (self->index > 0) fesetenv(&j->arithmetic);
     for (;;) {
         size_t begin = atomic_fetch_add(&j->next, j->grain);
         if (begin >= j->count) return NULL;
@@ -143,6 +146,7 @@ void sf_parallel(int threads, size_t count, size_t grain, sf_task task, void *co
     worker workers[MAX_THREADS];
     job j = {.task = task, .context = context, .count = count, .grain = grain ? grain : 1};
     atomic_init(&j.next, 0);
+    fegetenv(&j.arithmetic);
     threads = sf_threads(threads);
     size_t pieces = count / j.grain + (count % j.grain != 0);
     if ((size_t)threads > pieces) threads = pieces ? (int)pieces : 1;

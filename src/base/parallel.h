@@ -19,7 +19,7 @@ int sf_threads(int threads);
 
 /* Runs `task` over 0..count-1 in pieces of `grain` items, handed out as workers come
  * free; returns when all are done. When a thread cannot be started the others do its
- * share. */
+ * share. Workers round, and treat denormal numbers, as the caller does at that moment. */
 void sf_parallel(int threads, size_t count, size_t grain, sf_task task, void *context);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "lexicon/vectors.h"
 #include "model/course.h"
 #include "model/texts.h"
 #include "nn/layers.h"
@@ -100,19 +99,6 @@ static void make_items(trainer *t, sf_texts *texts)
 
 /* --------------------------------------------------------------------- start */
 
-static safer_status read_vectors(sf_vectors *out, const trainer *t, safer_error *error)
-{
-    const char *path = t->options->vectors;
-    sf_file file = {0};
-    safer_status status;
-    SF_TRY(sf_file_read(&file, path, error));
-    SF_TRY(sf_vectors_parse(out, file.bytes, file.length, path, &t->corpus.words, t->options->threads, error));
-    if (out->words.count == 0) status = sf_fail(error, SAFER_INPUT, "%s: not one word of the training texts has a vector there", path);
-done:
-    sf_file_free(&file);
-    return status;
-}
-
 static sf_ibp_shape read_shape(const trainer *t, size_t dim)
 {
     const safer_train_options *o = t->options;
@@ -141,31 +127,9 @@ static void first_vectors(trainer *t, const sf_vectors *vectors)
         memset(t->parameters, 0, V * D * sizeof *t->parameters);
         return;
     }
-    const sf_words *words = &t->corpus.words;
     sf_stream stream = sf_stream_of(t->options->seed, UINT64_C(0x766563746f727300), SF_STAGE_TRAINING); /* "vectors" */
     for (size_t i = 0; i < V * D; i++) t->parameters[i] = (float)(0.1 * (2 * sf_draw_unit(stream, i, 0) - 1));
-    for (uint32_t w = 0; vectors && w < words->count; w++) {
-        uint32_t at = sf_words_find(&vectors->words, sf_words_string(words, w), sf_words_length(words, w));
-        if (at != SF_NONE) memcpy(t->parameters + ((size_t)w + 1) * D, vectors->values + at * D, D * sizeof *t->parameters);
-    }
-}
-
-static int falling(const void *left, const void *right)
-{
-    const size_t *a = left, *b = right;
-    return *a < *b ? 1 : *a > *b ? -1 : 0;
-}
-
-/* The words of the longest `batch` texts together: no batch has more. SIZE_MAX without memory. */
-static size_t most_words(const sf_texts *texts, size_t batch)
-{
-    size_t sum = 0, *lengths = sf_alloc(texts->count, sizeof *lengths);
-    if (!lengths) return SIZE_MAX;
-    for (size_t i = 0; i < texts->count; i++) lengths[i] = texts->offsets[i + 1] - texts->offsets[i];
-    qsort(lengths, texts->count, sizeof *lengths, falling);
-    for (size_t i = 0; i < batch && i < texts->count; i++) sum += lengths[i];
-    free(lengths);
-    return sum;
+    if (vectors) sf_textset_place(t->parameters, &t->corpus, vectors);
 }
 
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error);
@@ -189,7 +153,7 @@ static void plan_course(trainer *t, const sf_train_split *split)
 static safer_status make_room(trainer *t, size_t batch, safer_error *error)
 {
     const safer_train_options *o = t->options;
-    size_t words = most_words(&t->corpus.fit, batch);
+    size_t words = sf_texts_most_words(&t->corpus.fit, batch);
     if (words == SIZE_MAX) return sf_fail_memory(error);
     if (words > UINT32_MAX)
         return sf_fail(error, SAFER_INVALID, "batch is %d: the longest texts have %zu words together; lower it or give max_words", o->batch, words);
@@ -217,7 +181,7 @@ static safer_status start(trainer *t, safer_error *error)
     SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_SYNONYMS,
                            o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
                            (size_t)o->min_count, error));
-    if (o->vectors) SF_TRY(read_vectors(&vectors, t, error));
+    if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
     sf_ibp_shape shape = read_shape(t, o->vectors ? vectors.dim : (size_t)o->dim);
     sf_ibp_layout_make(&t->layout, &shape);
     sf_ibp_fold_layout(&t->folded_layout, &t->layout);

@@ -78,23 +78,41 @@ static void select_smallest(uint64_t *keys, size_t count, size_t want)
     }
 }
 
-/* Graph distances from x, within its component. */
-static void measure_distances(const sf_graph *g, scratch *s, uint32_t x)
+/* Graph distances from x, within its component: of all words, or of so many that the `want`
+ * nearest are among them. Returns how many, x included; they are in the queue. */
+static size_t measure_distances(const sf_graph *g, scratch *s, uint32_t x, size_t want)
 {
     size_t head = 0, tail = 0;
+    uint32_t level = 0;
     s->mark[x] = x + 1;
     s->distance[x] = 0;
     s->queue[tail++] = x;
     while (head < tail) {
         uint32_t at = s->queue[head++];
+        if (s->distance[at] > level && tail > want) break; /* all words up to this distance are in the queue */
+        level = s->distance[at];
         for (uint64_t e = g->offsets[at]; e < g->offsets[at + 1]; e++) {
             uint32_t next = g->ids[e];
             if (s->mark[next] == x + 1) continue;
             s->mark[next] = x + 1;
-            s->distance[next] = s->distance[at] + 1;
+            s->distance[next] = level + 1;
             s->queue[tail++] = next;
         }
     }
+    return tail;
+}
+
+/* The keys of all members but x by distance alone, or at least of the `want` nearest. In a
+ * directed graph some members cannot be reached: they come last. */
+static size_t key_distances(const sf_graph *g, scratch *s, uint32_t x, size_t want)
+{
+    const uint32_t *members = g->members + g->member_offsets[g->component[x]];
+    size_t size = sf_graph_component_size(g, g->component[x]), reached = measure_distances(g, s, x, want), count = 0;
+    for (size_t i = 1; i < reached; i++) s->keys[count++] = (uint64_t)s->distance[s->queue[i]] << 32 | s->queue[i];
+    if (count >= want) return count;
+    for (size_t m = 0; m < size; m++)
+        if (s->mark[members[m]] != x + 1) s->keys[count++] = (uint64_t)UINT32_MAX << 32 | members[m];
+    return count;
 }
 
 static void rank_words(void *context, size_t begin, size_t end, int worker)
@@ -108,23 +126,23 @@ static void rank_words(void *context, size_t begin, size_t end, int worker)
         const uint32_t *members = g->members + g->member_offsets[g->component[x]];
         size_t size = sf_graph_component_size(g, g->component[x]), with_vector = 0, without = 0;
         const float *row = job->rows ? job->rows[x] : NULL;
+        uint32_t *out = job->out->ids + job->out->offsets[x];
+        size_t want = (size_t)(job->out->offsets[x + 1] - job->out->offsets[x]) - 1;
         int measured = 0;
-        for (size_t m = 0; m < size; m++) {
+        if (!row) without = key_distances(g, s, x, want);
+        for (size_t m = 0; row && m < size; m++) {
             uint32_t z = members[m];
             if (z == x) continue;
-            if (row && job->rows[z]) {
+            if (job->rows[z]) {
                 float similarity = (float)sf_vectors_dot(row, job->rows[z], job->dim);
                 s->keys[with_vector++] = rank_of(similarity) << 32 | z;
             } else {
-                if (!measured) measure_distances(g, s, x);
+                if (!measured) measure_distances(g, s, x, size);
                 measured = 1;
-                /* In a directed graph some members cannot be reached: they come last. */
                 uint64_t distance = s->mark[z] == x + 1 ? s->distance[z] : UINT32_MAX;
                 s->keys[size - 1 - ++without] = distance << 32 | z;
             }
         }
-        uint32_t *out = job->out->ids + job->out->offsets[x];
-        size_t want = (size_t)(job->out->offsets[x + 1] - job->out->offsets[x]) - 1;
         size_t first = want < with_vector ? want : with_vector, second = want - first;
         *out++ = x;
         select_smallest(s->keys, with_vector, first);

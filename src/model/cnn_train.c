@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "lexicon/vectors.h"
 #include "model/course.h"
 #include "model/texts.h"
 #include "nn/layers.h"
@@ -63,7 +62,6 @@ static void random_fill(float *out, size_t count, double range, uint64_t seed, u
 static void first_weights(trainer *t, const sf_vectors *vectors)
 {
     const sf_cnn_layout *l = &t->layout;
-    size_t D = l->shape.dim;
     memset(t->parameters, 0, l->size * sizeof *t->parameters);
     for (size_t i = 0; i < l->tensor_count; i++) {
         size_t rank = l->tensors[i].rank;
@@ -72,22 +70,7 @@ static void first_weights(trainer *t, const sf_vectors *vectors)
         if (rank > 1)
             random_fill(t->parameters + l->tensors[i].offset, l->tensors[i].count, i == 0 ? 0.1 : 1 / sqrt(inputs), t->options->seed, i);
     }
-    for (uint32_t w = 0; vectors && w < t->corpus.words.count; w++) {
-        uint32_t at = sf_words_find(&vectors->words, sf_words_string(&t->corpus.words, w), sf_words_length(&t->corpus.words, w));
-        if (at != SF_NONE)
-            memcpy(t->parameters + l->embedding + ((size_t)w + 1) * D, vectors->values + at * D, D * sizeof *t->parameters);
-    }
-}
-
-static safer_status read_vectors(sf_vectors *out, const trainer *t, safer_error *error)
-{
-    sf_file file = {0};
-    safer_status status;
-    SF_TRY(sf_file_read(&file, t->options->vectors, error));
-    SF_TRY(sf_vectors_parse(out, file.bytes, file.length, t->options->vectors, &t->corpus.words, t->options->threads, error));
-done:
-    sf_file_free(&file);
-    return status;
+    if (vectors) sf_textset_place(t->parameters + l->embedding, &t->corpus, vectors);
 }
 
 /* -------------------------------------------------------------------- start */
@@ -113,24 +96,6 @@ static void read_shape(sf_cnn_shape *s, const trainer *t, size_t dim)
         s->width_count = s->widths[0] = 1;
         s->filters = dim;
     }
-}
-
-static int falling(const void *left, const void *right)
-{
-    const size_t *a = left, *b = right;
-    return *a < *b ? 1 : *a > *b ? -1 : 0;
-}
-
-/* The words of the longest `batch` texts together: no batch has more. */
-static size_t most_words(const sf_texts *texts, size_t batch)
-{
-    size_t sum = 0, *lengths = sf_alloc(texts->count, sizeof *lengths);
-    if (!lengths) return SIZE_MAX;
-    for (size_t i = 0; i < texts->count; i++) lengths[i] = texts->offsets[i + 1] - texts->offsets[i];
-    qsort(lengths, texts->count, sizeof *lengths, falling);
-    for (size_t i = 0; i < batch && i < texts->count; i++) sum += lengths[i];
-    free(lengths);
-    return sum;
 }
 
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error);
@@ -161,7 +126,7 @@ static safer_status start(trainer *t, safer_error *error)
     SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_DRAWN,
                           o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
                           (size_t)o->min_count, error));
-    if (o->vectors) SF_TRY(read_vectors(&vectors, t, error));
+    if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
     if (o->vectors && vectors.words.count == 0) {
         status = sf_fail(error, SAFER_INPUT, "%s: not one word of the training texts has a vector there", o->vectors);
         goto done;
@@ -169,7 +134,7 @@ static safer_status start(trainer *t, safer_error *error)
     read_shape(&shape, t, o->vectors ? vectors.dim : (size_t)o->dim);
     sf_cnn_layout_make(&t->layout, &shape);
     if (batch > t->corpus.fit.count) batch = t->corpus.fit.count;
-    words = most_words(&t->corpus.fit, batch);
+    words = sf_texts_most_words(&t->corpus.fit, batch);
     if (words == SIZE_MAX) goto no_memory;
     if (words > UINT32_MAX) {
         status = sf_fail(error, SAFER_INVALID, "batch is %d: the longest texts have %zu words together; lower it or give max_words",

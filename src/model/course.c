@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/rng.h"
 #include "nn/safetensors.h"
 
@@ -142,6 +143,17 @@ static double rate_of_step(const sf_course *c)
     return c->options->rate * (total + 1 - at) / (total + 1 - rising);
 }
 
+/* One step. Weights that a network has given up shrink for ever: as denormal numbers they make
+ * products several times slower and decide nothing. */
+static safer_status take_step(sf_course *c, const uint32_t *texts, size_t count, safer_error *error)
+{
+    fenv_t before;
+    sf_flush_denormals(&before);
+    safer_status status = c->step(c, texts, count, rate_of_step(c), &c->loss_sum, error);
+    fesetenv(&before);
+    return status;
+}
+
 /* What remains of the pass over the texts. A cancelled pass returns SAFER_OK: the caller asks the meter. */
 static safer_status run_epoch(sf_course *c, double accuracy, safer_error *error)
 {
@@ -151,7 +163,7 @@ static safer_status run_epoch(sf_course *c, double accuracy, safer_error *error)
     while (c->steps < before + steps_of_epoch(c)) {
         size_t first = (size_t)(c->steps - before) * batch_of(c), left = c->texts - first, count = left < batch_of(c) ? left : batch_of(c);
         c->steps++;
-        SF_TRY(c->step(c, c->order + first, count, rate_of_step(c), &c->loss_sum, error));
+        SF_TRY(take_step(c, c->order + first, count, error));
         if (!isfinite(c->loss_sum)) {
             status = sf_fail(error, SAFER_INVALID, "the loss of epoch %d is not a finite number; lower rate (now %g)", c->epoch + 1,
                              c->options->rate);

@@ -1,6 +1,7 @@
 /* Texts as word numbers, ready to be drawn again and again. */
 #include "model/texts.h"
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/rng.h"
@@ -202,4 +203,47 @@ size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts
         ids[i] = c->drawn[kernel->ids[k]];
     }
     return count;
+}
+
+/* ------------------------------------------------------------------ batches */
+
+static int falling(const void *left, const void *right)
+{
+    const size_t *a = left, *b = right;
+    return *a < *b ? 1 : *a > *b ? -1 : 0;
+}
+
+size_t sf_texts_most_words(const sf_texts *texts, size_t batch)
+{
+    size_t sum = 0, *lengths = sf_alloc(texts->count, sizeof *lengths);
+    if (!lengths) return SIZE_MAX;
+    for (size_t i = 0; i < texts->count; i++) lengths[i] = texts->offsets[i + 1] - texts->offsets[i];
+    qsort(lengths, texts->count, sizeof *lengths, falling);
+    for (size_t i = 0; i < batch && i < texts->count; i++) sum += lengths[i];
+    free(lengths);
+    return sum;
+}
+
+/* ------------------------------------------------------------- word vectors */
+
+safer_status sf_textset_vectors(sf_vectors *out, const sf_textset *corpus, const char *path, int threads, safer_error *error)
+{
+    sf_file file = {0};
+    safer_status status;
+    SF_TRY(sf_file_read(&file, path, error));
+    SF_TRY(sf_vectors_parse(out, file.bytes, file.length, path, &corpus->words, threads, error));
+    if (out->words.count == 0) status = sf_fail(error, SAFER_INPUT, "%s: not one word of the training texts has a vector there", path);
+done:
+    sf_file_free(&file);
+    return status;
+}
+
+void sf_textset_place(float *embedding, const sf_textset *corpus, const sf_vectors *vectors)
+{
+    const sf_words *words = &corpus->words;
+    size_t D = vectors->dim;
+    for (uint32_t w = 0; w < words->count; w++) {
+        uint32_t at = sf_words_find(&vectors->words, sf_words_string(words, w), sf_words_length(words, w));
+        if (at != SF_NONE) memcpy(embedding + ((size_t)w + 1) * D, vectors->values + at * D, D * sizeof *embedding);
+    }
 }

@@ -6,6 +6,7 @@
 #define SF_MODEL_TEXTS_H
 
 #include "lexicon/lexicon.h"
+#include "lexicon/vectors.h"
 #include "model/train.h"
 
 typedef struct sf_texts {
@@ -39,5 +40,13 @@ void sf_textset_free(sf_textset *corpus);
 
 /* Text `index` with a draw in every slot, as vocabulary numbers; returns how many. */
 size_t sf_textset_draw(uint32_t *ids, const sf_textset *corpus, const sf_texts *texts, size_t index, uint64_t seed, uint64_t sample);
+
+/* The words of the longest `batch` texts together: no batch has more. SIZE_MAX without memory. */
+size_t sf_texts_most_words(const sf_texts *texts, size_t batch);
+
+/* The vectors that a file has for the vocabulary, and their place in an embedding of
+ * (vocabulary, dim): words that the file lacks keep what is there. */
+safer_status sf_textset_vectors(sf_vectors *out, const sf_textset *corpus, const char *path, int threads, safer_error *error);
+void sf_textset_place(float *embedding, const sf_textset *corpus, const sf_vectors *vectors);
 
 #endif
