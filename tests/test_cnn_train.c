@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/cnn.h"
+#include "model/course.h"
 #include "training.h"
 
 #include <stdio.h>
@@ -183,6 +184,46 @@ static void early_stopping_stops(void **unused)
     safer_data_free(data);
 }
 
+/* Steps take denormal numbers for 0; whatever measures a model does not, and nobody afterwards. */
+static int flushes(void)
+{
+    volatile float smallest = 0x1p-126f;
+    return smallest / 2 == 0;
+}
+
+static safer_status step_flushing(sf_course *c, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error)
+{
+    (void)texts, (void)count, (void)rate, (void)loss;
+    *(int *)c->context += flushes();
+    return c->steps == 9 ? sf_fail(error, SAFER_INVALID, "step 9") : SAFER_OK;
+}
+
+static safer_status measure_exactly(sf_course *c, double *accuracy, safer_error *error)
+{
+    (void)c, (void)error;
+    assert_false(flushes());
+    *accuracy = 1;
+    return SAFER_OK;
+}
+
+static void steps_flush_denormals(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_data(8);
+    safer_train_options o = small_options("bow", data, NULL);
+    float parameter = 1;
+    int flushed = 0;
+    o.batch = 2;
+    sf_course course = {.options = &o, .texts = 8, .parameters = &parameter, .size = 1, .step = step_flushing, .measure = measure_exactly, .context = &flushed};
+    assert_int_equal(sf_course_run(&course, temporary("flushed"), &error), SAFER_INVALID);
+    assert_string_equal(error.message, "step 9");
+    assert_int_equal(flushed, 9);
+    assert_false(flushes());
+    sf_course_free(&course);
+    safer_data_free(data);
+}
+
 static void bad_vectors_are_refused(void **unused)
 {
     (void)unused;
@@ -238,7 +279,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_matter),   cmocka_unit_test(stopped_runs_go_on),
         cmocka_unit_test(other_checkpoints_are_refused), cmocka_unit_test(it_learns),
         cmocka_unit_test(early_stopping_stops),    cmocka_unit_test(bad_vectors_are_refused),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(steps_flush_denormals),   cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,10 +127,6 @@ static safer_status start(trainer *t, safer_error *error)
                           o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
                           (size_t)o->min_count, error));
     if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
-    if (o->vectors && vectors.words.count == 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s: not one word of the training texts has a vector there", o->vectors);
-        goto done;
-    }
     read_shape(&shape, t, o->vectors ? vectors.dim : (size_t)o->dim);
     sf_cnn_layout_make(&t->layout, &shape);
     if (batch > t->corpus.fit.count) batch = t->corpus.fit.count;
