@@ -251,8 +251,8 @@ cli_certify_flags cli_certify_default(void);
     {"defense", CLI_STRING, &(o).defense, "NAME", "ibp-jia or ibp-huang: 60 epochs, clip 0.25; exact: bow without a hidden layer, 12 epochs, rate 2"}, \
     {"kappa", CLI_REAL, &(o).kappa, "K", "weight of the worst case in the loss, in the end (default 0.8; exact 1)"}, \
     {"ramp", CLI_INT, &(o).ramp, "N", "epochs in which it and the intervals grow (default: two thirds of all; exact 0)"}, \
-    {"train-vectors", CLI_FLAG, &(o).train_vectors, NULL, "train the pretrained word vectors too"}, \
-    {"triplet", CLI_REAL, &(o).triplet, "W", "weight of a loss that pulls synonyms together (default 0)"}, \
+    {"train-vectors", CLI_FLAG, &(o).train_vectors, NULL, "let classification train the pretrained word vectors too"}, \
+    {"triplet", CLI_REAL, &(o).triplet, "W", "weight of a loss on the word vectors that pulls synonyms together (default 0)"}, \
     {"margin", CLI_REAL, &(o).margin, "A", "how far apart that wants other words (default 10)"}
 
 /* How texts are searched; CLI_ATTACK_OPTIONS goes into a verb's table. */

@@ -412,8 +412,8 @@ typedef struct safer_train_options {
                            * hidden layer, 12 epochs at rate 2; NULL: none */
     double kappa;         /* weight of the worst case in the loss, in the end; SAFER_DEFAULT: 0.8, exact 1 */
     int ramp;             /* epochs in which that weight and the intervals grow from 0; SAFER_DEFAULT: two thirds of all */
-    int train_vectors;    /* pretrained vectors are trained too; else they stay. Without `vectors` they always are */
-    double triplet;       /* weight of a loss that pulls synonyms together and other words apart; 0 */
+    int train_vectors;    /* classification trains pretrained vectors too; else only triplets do. Without `vectors` it always does */
+    double triplet;       /* weight of a loss on the word vectors that pulls synonyms together and other words apart; 0 */
     double margin;        /* how far apart that wants other words; 10 */
 
     /* charcnn */

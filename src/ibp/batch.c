@@ -79,7 +79,7 @@ static size_t carve_all(sf_ibp_step *s, float *base)
     size_t D = l->shape.dim, Q = l->hull, R = l->row, F = l->features, H = l->shape.hidden, K = l->shape.classes;
     size_t B = s->batch->count, N = s->batch->offsets[B], rows = s->U + 2 * s->S;
     s->vectors = carve(&c, s->W * D);
-    s->dvectors = carve(&c, s->options.freeze ? 0 : s->W * D);
+    s->dvectors = carve(&c, sf_ibp_moves_vectors(s) ? s->W * D : 0);
     s->pre = carve(&c, s->W * Q);
     s->dpre = carve(&c, s->W * Q);
     s->hull = carve(&c, rows * Q);
@@ -101,6 +101,7 @@ static size_t carve_all(sf_ibp_step *s, float *base)
     s->dbias = carve(&c, SF_IBP_RUNS * B * F);
     for (int run = 0; run < SF_IBP_RUNS; run++) {
         s->x[run] = carve(&c, N * F);
+        s->arg[run] = carve(&c, l->shape.max_pool ? B * F : 0);
         s->features[run] = carve(&c, B * F);
         s->dfeatures[run] = carve(&c, B * F);
         s->mid[run] = carve(&c, B * F);

@@ -65,6 +65,7 @@ int sf_ibp_certifies(const double *margins, size_t classes, size_t target);
 typedef struct sf_ibp_shape {
     int convolution;   /* cnn; 0: bow */
     int wordwise;      /* after Jia; 0: after Huang */
+    int max_pool;      /* a text's greatest numbers; 0: their mean. Not for bow after Huang, nor a linear bow */
     size_t vocabulary; /* with the unknown word, number 0 */
     size_t dim;        /* of the word vectors */
     size_t inner;      /* outputs of the word-wise layer; 0 without one */
@@ -121,7 +122,7 @@ typedef struct sf_ibp_batch {
 typedef struct sf_ibp_options {
     double rate, decay, clip; /* Adam; decay is added to the gradient; clip 0: any length */
     float dropout;
-    int freeze;               /* the word vectors stay as they are */
+    int freeze;               /* how texts are classified does not move the word vectors; triplets do */
     double triplet, margin;   /* weight of the triplet loss, 0: none; how far apart other words should be */
     int threads;
     uint64_t seed;            /* of dropout masks and of the triplets' other words */

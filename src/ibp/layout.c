@@ -72,7 +72,7 @@ void sf_ibp_first_weights(float *parameters, const sf_ibp_layout *l, uint64_t se
 void sf_ibp_fold_layout(sf_cnn_layout *out, const sf_ibp_layout *l)
 {
     const sf_ibp_shape *s = &l->shape;
-    sf_cnn_shape shape = {.convolution = s->convolution, .vocabulary = s->vocabulary, .hidden = s->hidden, .classes = s->classes,
+    sf_cnn_shape shape = {.convolution = s->convolution, .max_pool = s->max_pool, .vocabulary = s->vocabulary, .hidden = s->hidden, .classes = s->classes,
                           .max_words = s->max_words, .width_count = 1, .widths = {s->width}};
     shape.dim = s->wordwise ? s->inner : s->convolution || l->linear ? s->dim : s->hidden;
     shape.filters = s->convolution ? s->filters : shape.dim;

@@ -10,7 +10,7 @@
  *            low and a high row, shrunk to the share eps around the value, after ReLU (Jia)
  *   rows     what the item adds to the windows. The hull itself or, after Jia in a cnn,
  *            the convolution's taps, for intervals as centre and radius: W c and |W| r
- *   texts    windows, ReLU and mean three times: for values, low and high ends
+ *   texts    windows, ReLU and pooling three times: for values, low and high ends
  *   head     hidden layer, margins, losses, for all texts at once
  *
  * and back again. Rows of all three kinds lie in one table: the values of all types, then the
@@ -183,7 +183,7 @@ static void read_texts(void *context, size_t begin, size_t end, int worker)
             size_t first = s->batch->offsets[b], N = s->batch->offsets[b + 1] - first;
             sf_conv_forward(s->x[run] + first * F, s->rows, s->rows_of[run] + first,
                             l->shape.convolution ? s->parameters + l->conv_bias : NULL, N, l->shape.width, F, l->row, F);
-            sf_pool_forward(s->features[run] + b * F, NULL, s->x[run] + first * F, l->shape.convolution, 0, N, F, F);
+            sf_pool_forward(s->features[run] + b * F, s->arg[run] + b * F, s->x[run] + first * F, l->shape.convolution, l->shape.max_pool, N, F, F);
         }
 }
 
@@ -195,8 +195,8 @@ static void return_to_texts(void *context, size_t begin, size_t end, int worker)
     for (size_t b = begin; b < end; b++)
         for (int run = 0; run < SF_IBP_RUNS; run++) {
             size_t first = s->batch->offsets[b], N = s->batch->offsets[b + 1] - first;
-            sf_pool_backward(s->x[run] + first * F, s->dbias + ((size_t)run * B + b) * F, s->dfeatures[run] + b * F, NULL,
-                             s->layout.shape.convolution, 0, N, F, F);
+            sf_pool_backward(s->x[run] + first * F, s->dbias + ((size_t)run * B + b) * F, s->dfeatures[run] + b * F, s->arg[run] + b * F,
+                             s->layout.shape.convolution, s->layout.shape.max_pool, N, F, F);
         }
 }
 
@@ -457,6 +457,8 @@ static void return_through_first(void *context, size_t begin, size_t end, int wo
         multiply(s, 'T', 'N', s->first_parts + block * Q * D, s->dpre + first * Q, s->vectors + first * D, Q, D, last - first, 0);
         if (!s->options.freeze)
             multiply(s, 'N', 'N', s->dvectors + first * D, s->dpre + first * Q, s->parameters + l->first, last - first, D, Q, 0);
+        else if (sf_ibp_moves_vectors(s))
+            memset(s->dvectors + first * D, 0, (last - first) * D * sizeof *s->dvectors);
         memset(bias, 0, Q * sizeof *bias);
         for (size_t i = first; i < last; i++) add(bias, s->dpre + i * Q, Q);
     }
@@ -508,9 +510,8 @@ safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *s, const float *par
     sf_parallel(threads, batch->count, 1, return_to_texts, s);
     sf_parallel(threads, sf_ibp_blocks(s->U), 1, return_to_types, s);
     sf_parallel(threads, l->hull, SF_IBP_COLUMNS, return_to_words, s);
-    if (!sf_ibp_pulls_vectors(s)) *loss += sf_ibp_triplets(s);
     sf_parallel(threads, sf_ibp_blocks(s->W), 1, return_through_first, s);
-    if (sf_ibp_pulls_vectors(s)) *loss += sf_ibp_triplets(s);
+    *loss += sf_ibp_triplets(s);
     reduce(s);
     return atomic_load(&s->failed) ? sf_fail(error, SAFER_SYSTEM, "a matrix product failed (dnnl_sgemm)") : SAFER_OK;
 }
@@ -522,7 +523,7 @@ static float shorten(const sf_ibp_step *s)
     double square = 0;
     if (!(s->options.clip > 0)) return 1;
     for (size_t i = 0; i < dense; i++) square += (double)s->gradient[i] * (double)s->gradient[i];
-    for (size_t i = 0; !s->options.freeze && i < s->W * D; i++) square += (double)s->dvectors[i] * (double)s->dvectors[i];
+    for (size_t i = 0; sf_ibp_moves_vectors(s) && i < s->W * D; i++) square += (double)s->dvectors[i] * (double)s->dvectors[i];
     double length = sqrt(square);
     return length > s->options.clip ? (float)(s->options.clip / length) : 1;
 }
@@ -536,10 +537,10 @@ static void move(float *parameter, float *mean, float *variance, float *gradient
 
 void sf_ibp_step_update(sf_ibp_step *s, float *parameters, float *means, float *variances, uint64_t number)
 {
-    size_t D = s->layout.shape.dim, base = s->layout.shape.vocabulary * D, skip = s->options.freeze ? 0 : base;
+    size_t D = s->layout.shape.dim, base = s->layout.shape.vocabulary * D, skip = sf_ibp_moves_vectors(s) ? base : 0;
     const sf_adam adam = sf_adam_at(s->options.rate, 0, number);
     const float scale = shorten(s), decay = (float)s->options.decay;
-    for (size_t i = 0; !s->options.freeze && i < s->W; i++) {
+    for (size_t i = 0; sf_ibp_moves_vectors(s) && i < s->W; i++) {
         size_t at = s->layout.embedding + s->words[i] * D;
         move(parameters + at, means + at, variances + at, s->dvectors + i * D, scale, decay, &adam, D);
     }
@@ -550,7 +551,7 @@ void sf_ibp_step_read(float *gradient, const sf_ibp_step *s)
 {
     size_t D = s->layout.shape.dim, base = s->layout.shape.vocabulary * D;
     memset(gradient, 0, base * sizeof *gradient);
-    for (size_t i = 0; !s->options.freeze && i < s->W; i++) memcpy(gradient + s->words[i] * D, s->dvectors + i * D, D * sizeof *gradient);
+    for (size_t i = 0; sf_ibp_moves_vectors(s) && i < s->W; i++) memcpy(gradient + s->words[i] * D, s->dvectors + i * D, D * sizeof *gradient);
     memcpy(gradient + base, s->gradient, (s->layout.size - base) * sizeof *gradient);
 }
 

@@ -42,6 +42,7 @@ struct sf_ibp_step {
     float *centre, *radius;      /* (S, Q): Jia's cnn */
     float *rows, *drows;         /* (U+2S, R): or the hull itself */
     float *x[SF_IBP_RUNS];              /* (words, F): activations, then their gradients */
+    uint32_t *arg[SF_IBP_RUNS];         /* (texts, F): of max pooling, where the greatest is */
     float *dbias;                /* (SF_IBP_RUNS, texts, F) */
     float *features[SF_IBP_RUNS], *dfeatures[SF_IBP_RUNS]; /* (texts, F) */
     float *feature_mask;         /* (texts, F) */
@@ -69,8 +70,8 @@ struct sf_ibp_step {
 
 static inline size_t sf_ibp_blocks(size_t count) { return (count + SF_IBP_BLOCK - 1) / SF_IBP_BLOCK; }
 static inline int sf_ibp_has_taps(const sf_ibp_step *s) { return s->layout.shape.wordwise && s->layout.shape.convolution; }
-/* The vectors that a triplet pulls together: the word vectors, or what is made of frozen ones. */
-static inline int sf_ibp_pulls_vectors(const sf_ibp_step *s) { return !s->options.freeze; }
+/* Whether the word vectors are trained, by one loss or the other. */
+static inline int sf_ibp_moves_vectors(const sf_ibp_step *s) { return !s->options.freeze || s->options.triplet > 0; }
 
 /* Numbers the words, items and positions of s->batch (batch.c). */
 void sf_ibp_step_number(sf_ibp_step *step);

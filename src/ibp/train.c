@@ -24,7 +24,7 @@ typedef struct trainer {
     sf_ibp_layout layout;
     sf_cnn_layout folded_layout;
     float *parameters, *folded, *scale;
-    int frozen;
+    int frozen, still; /* the word vectors: no part in classification; in nothing */
     double ramp; /* steps */
     sf_ibp_step *step;
     sf_linear_step *linear; /* the one or the other */
@@ -102,7 +102,7 @@ static void make_items(trainer *t, sf_texts *texts)
 static sf_ibp_shape read_shape(const trainer *t, size_t dim)
 {
     const safer_train_options *o = t->options;
-    sf_ibp_shape s = {.convolution = strcmp(o->arch, "cnn") == 0, .wordwise = strcmp(o->defense, "ibp-jia") == 0, .dim = dim,
+    sf_ibp_shape s = {.convolution = strcmp(o->arch, "cnn") == 0, .wordwise = strcmp(o->defense, "ibp-jia") == 0, .max_pool = strcmp(o->pool, "max") == 0, .dim = dim,
                       .vocabulary = (size_t)t->corpus.words.count + 1, .hidden = (size_t)o->hidden, .width = 1,
                       .classes = safer_data_label_count(o->train), .max_words = SF_LOOKUP_POSITIONS};
     if (o->max_words && o->max_words < SF_LOOKUP_POSITIONS) s.max_words = (size_t)o->max_words;
@@ -136,13 +136,13 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with, safer_error *error);
 
-/* Frozen word vectors are no part of the course: its checkpoints stay small. */
+/* Word vectors that stay as they are are no part of the course: its checkpoints stay small. */
 static void plan_course(trainer *t, const sf_train_split *split)
 {
     const safer_train_options *o = t->options;
-    size_t base = t->frozen ? t->layout.shape.vocabulary * t->layout.shape.dim : 0;
+    size_t base = t->still ? t->layout.shape.vocabulary * t->layout.shape.dim : 0;
     double numbers[] = {o->rate, o->decay, o->dropout, o->clip, o->kappa, o->triplet, o->margin, t->ramp, (double)o->batch, (double)t->frozen,
-                        (double)t->layout.shape.wordwise, (double)t->layout.shape.convolution, (double)t->layout.shape.max_words,
+                        (double)t->layout.shape.wordwise, (double)t->layout.shape.convolution, (double)t->layout.shape.max_pool, (double)t->layout.shape.max_words,
                         (double)t->layout.size};
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash); /* vectors, shapes */
@@ -186,6 +186,7 @@ static safer_status start(trainer *t, safer_error *error)
     sf_ibp_layout_make(&t->layout, &shape);
     sf_ibp_fold_layout(&t->folded_layout, &t->layout);
     t->frozen = o->freeze || (o->vectors && !o->train_vectors);
+    t->still = t->frozen && !(o->triplet > 0);
     SF_TRY(make_sets(t, error));
     make_items(t, &t->corpus.fit);
     make_items(t, &t->corpus.dev);

@@ -5,33 +5,22 @@
  * the word to a synonym; the distance from another word, drawn at random, is the sum of the
  * differences, and counts up to the margin a. The loss of a word is
  *     max(0, extent - mean over the others of min(a, distance) + a),
- * averaged over all positions of the batch. It speaks of the word vectors or, when they are
- * frozen, of what the word-wise layer makes of them. */
+ * averaged over all positions of the batch. It speaks of the word vectors. */
 #include "ibp/step.h"
 
 #include "base/parallel.h"
 
 #include <math.h>
 
-typedef struct triplet_view {
-    const float *x; /* (W, C) */
-    float *dx;
-    size_t C;
-} triplet_view;
-
-static triplet_view view_triplets(const sf_ibp_step *s)
-{
-    return sf_ibp_pulls_vectors(s) ? (triplet_view){s->vectors, s->dvectors, s->layout.shape.dim} : (triplet_view){s->pre, s->dpre, s->layout.hull};
-}
-
 /* The synonym of type u that is farthest in column c, the first of them; the word itself
  * when it has none. */
-static uint32_t farthest(const sf_ibp_step *s, triplet_view v, size_t u, size_t c)
+static uint32_t farthest(const sf_ibp_step *s, size_t u, size_t c)
 {
+    size_t D = s->layout.shape.dim;
     uint32_t own = s->own[u], best = own;
     float most = 0;
     for (size_t m = u < s->S ? s->member_begin[u] : 0; u < s->S && m < s->member_begin[u + 1]; m++) {
-        float distance = fabsf(v.x[own * v.C + c] - v.x[s->members[m] * v.C + c]);
+        float distance = fabsf(s->vectors[own * D + c] - s->vectors[s->members[m] * D + c]);
         if (distance > most) {
             most = distance;
             best = s->members[m];
@@ -43,17 +32,17 @@ static uint32_t farthest(const sf_ibp_step *s, triplet_view v, size_t u, size_t 
 static void measure_triplets(void *context, size_t begin, size_t end, int worker)
 {
     sf_ibp_step *s = context;
-    triplet_view v = view_triplets(s);
+    size_t D = s->layout.shape.dim;
     const float margin = (float)s->options.margin;
     (void)worker;
     for (size_t u = begin; u < end; u++) {
-        const float *own = v.x + s->own[u] * v.C;
+        const float *own = s->vectors + s->own[u] * D;
         float extent = 0, far = 0;
-        for (size_t c = 0; c < v.C; c++) extent += fabsf(own[c] - v.x[farthest(s, v, u, c) * v.C + c]);
+        for (size_t c = 0; c < D; c++) extent += fabsf(own[c] - s->vectors[farthest(s, u, c) * D + c]);
         for (size_t i = 0; i < SF_IBP_OTHERS; i++) {
-            const float *other = v.x + s->other[i] * v.C;
+            const float *other = s->vectors + s->other[i] * D;
             float distance = 0;
-            for (size_t c = 0; c < v.C; c++) distance += fabsf(own[c] - other[c]);
+            for (size_t c = 0; c < D; c++) distance += fabsf(own[c] - other[c]);
             s->apart[u * SF_IBP_OTHERS + i] = distance;
             far += distance < margin ? distance : margin;
         }
@@ -74,21 +63,20 @@ static void push(float *out, float *from, float a, float b, float x)
 static void pull_columns(void *context, size_t begin, size_t end, int worker)
 {
     sf_ibp_step *s = context;
-    triplet_view v = view_triplets(s);
-    size_t N = s->batch->offsets[s->batch->count];
+    size_t D = s->layout.shape.dim, N = s->batch->offsets[s->batch->count];
     (void)worker;
     for (size_t u = 0; u < s->U; u++) {
-        size_t own = s->own[u] * v.C;
+        size_t own = s->own[u] * D;
         float weight = (float)(s->options.triplet * (double)(s->begin[u + 1] - s->begin[u]) / (double)N);
         if (s->pull[u] <= 0) continue;
         for (size_t c = begin; c < end; c++) {
-            size_t synonym = farthest(s, v, u, c) * v.C;
-            push(&v.dx[own + c], &v.dx[synonym + c], v.x[own + c], v.x[synonym + c], weight);
+            size_t synonym = farthest(s, u, c) * D;
+            push(&s->dvectors[own + c], &s->dvectors[synonym + c], s->vectors[own + c], s->vectors[synonym + c], weight);
         }
         for (size_t i = 0; i < SF_IBP_OTHERS; i++) {
-            size_t other = s->other[i] * v.C;
+            size_t other = s->other[i] * D;
             if (!(s->apart[u * SF_IBP_OTHERS + i] < (float)s->options.margin)) continue;
-            for (size_t c = begin; c < end; c++) push(&v.dx[own + c], &v.dx[other + c], v.x[own + c], v.x[other + c], -weight / SF_IBP_OTHERS);
+            for (size_t c = begin; c < end; c++) push(&s->dvectors[own + c], &s->dvectors[other + c], s->vectors[own + c], s->vectors[other + c], -weight / SF_IBP_OTHERS);
         }
     }
 }
@@ -98,7 +86,7 @@ double sf_ibp_triplets(sf_ibp_step *s)
     double sum = 0, N = (double)s->batch->offsets[s->batch->count];
     if (!(s->options.triplet > 0) || N == 0) return 0;
     sf_parallel(s->options.threads, s->U, 64, measure_triplets, s);
-    sf_parallel(s->options.threads, view_triplets(s).C, SF_IBP_COLUMNS, pull_columns, s);
+    sf_parallel(s->options.threads, s->layout.shape.dim, SF_IBP_COLUMNS, pull_columns, s);
     for (size_t u = 0; u < s->U; u++) sum += (double)s->pull[u] * (double)(s->begin[u + 1] - s->begin[u]);
     return s->options.triplet * sum / N * (double)s->batch->count;
 }

@@ -147,13 +147,12 @@ static safer_status check_defense(const safer_train_options *o, safer_error *err
     if (!cnn && strcmp(o->arch, "bow") != 0)
         return sf_fail(error, SAFER_INVALID, "defense is \"%s\", which is for bow and cnn, not %s", o->defense, o->arch);
     if (!o->lexicon) return sf_fail(error, SAFER_INVALID, "lexicon is not given: a defense needs to know the synonyms");
-    if (strcmp(o->pool, "mean") != 0) return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; with a defense it must be mean", o->pool);
+    if (!cnn && strcmp(o->defense, "ibp-jia") != 0 && strcmp(o->pool, "mean") != 0)
+        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; for bow with defense \"%s\" it must be mean", o->pool, o->defense);
     if (o->hidden < 1 && !exact) return sf_fail(error, SAFER_INVALID, "hidden is 0; with a defense it must be at least 1");
     if (cnn && strchr(o->widths, ',')) return sf_fail(error, SAFER_INVALID, "widths is \"%s\"; with a defense it must be one number", o->widths);
     if (o->freeze && o->train_vectors) return sf_fail(error, SAFER_INVALID, "freeze and train_vectors contradict each other");
-    if (o->triplet > 0 && strcmp(o->defense, "ibp-huang") == 0 && (o->freeze || (o->vectors && !o->train_vectors)))
-        return sf_fail(error, SAFER_INVALID, "triplet is %g, but after Huang nothing can pull frozen word vectors together; set train_vectors",
-                       o->triplet);
+    if (o->freeze && o->triplet > 0) return sf_fail(error, SAFER_INVALID, "freeze and triplet contradict each other");
     return SAFER_OK;
 }
 
