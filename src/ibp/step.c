@@ -24,6 +24,7 @@
 #include "ibp/step.h"
 
 #include "base/parallel.h"
+#include "nn/isa.h"
 #include "nn/layers.h"
 
 #include <math.h>
@@ -109,7 +110,7 @@ static void project_words(void *context, size_t begin, size_t end, int worker)
 }
 
 /* The ends of a set, and who attains them: the first in the set's order. */
-static void find_ends(sf_ibp_step *s, size_t u)
+SF_WIDE static void find_ends(sf_ibp_step *s, size_t u)
 {
     size_t Q = s->layout.hull;
     const float *value = s->pre + s->own[u] * Q;
@@ -388,7 +389,7 @@ static void return_through_taps(sf_ibp_step *s, size_t block, size_t first, size
 
 /* Through the ReLU and the shrinking of a set's box: dhull becomes the gradient of the value
  * and of the two ends as they were found. */
-static void return_through_hull(sf_ibp_step *s, size_t u)
+SF_WIDE static void return_through_hull(sf_ibp_step *s, size_t u)
 {
     size_t Q = s->layout.hull, low = s->U + u, high = low + s->S;
     float *dvalue = s->dhull + u * Q, *dlow = s->dhull + low * Q, *dhigh = s->dhull + high * Q;
@@ -426,7 +427,7 @@ static void return_to_types(void *context, size_t begin, size_t end, int worker)
 }
 
 /* Items are columns: each worker takes its own through all types, in their order. */
-static void return_to_words(void *context, size_t begin, size_t end, int worker)
+SF_WIDE static void return_to_words(void *context, size_t begin, size_t end, int worker)
 {
     sf_ibp_step *s = context;
     size_t Q = s->layout.hull;

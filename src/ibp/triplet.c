@@ -9,6 +9,7 @@
 #include "ibp/step.h"
 
 #include "base/parallel.h"
+#include "nn/isa.h"
 
 #include <math.h>
 
@@ -29,7 +30,7 @@ static uint32_t farthest(const sf_ibp_step *s, size_t u, size_t c)
     return best;
 }
 
-static void measure_triplets(void *context, size_t begin, size_t end, int worker)
+SF_WIDE static void measure_triplets(void *context, size_t begin, size_t end, int worker)
 {
     sf_ibp_step *s = context;
     size_t D = s->layout.shape.dim;
@@ -60,7 +61,7 @@ static void push(float *out, float *from, float a, float b, float x)
 }
 
 /* Items are columns, as in return_to_words. */
-static void pull_columns(void *context, size_t begin, size_t end, int worker)
+SF_WIDE static void pull_columns(void *context, size_t begin, size_t end, int worker)
 {
     sf_ibp_step *s = context;
     size_t D = s->layout.shape.dim, N = s->batch->offsets[s->batch->count];

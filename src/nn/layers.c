@@ -1,6 +1,8 @@
 /* Layers for training: forward and backward. */
 #include "nn/layers.h"
 
+#include "nn/isa.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -25,13 +27,13 @@ static void add(float *out, const float *inp, size_t N)
     for (size_t i = 0; i < N; i++) out[i] += inp[i];
 }
 
-void sf_linear_forward(float *out, const float *inp, const float *weight, const float *bias, size_t B, size_t C, size_t OC)
+SF_WIDE void sf_linear_forward(float *out, const float *inp, const float *weight, const float *bias, size_t B, size_t C, size_t OC)
 {
     for (size_t b = 0; b < B; b++)
         for (size_t o = 0; o < OC; o++) out[b * OC + o] = bias[o] + dot(inp + b * C, weight + o * C, C);
 }
 
-void sf_linear_backward(float *dinp, float *dweight, float *dbias, const float *dout, const float *inp, const float *weight,
+SF_WIDE void sf_linear_backward(float *dinp, float *dweight, float *dbias, const float *dout, const float *inp, const float *weight,
                         size_t B, size_t C, size_t OC)
 {
     for (size_t b = 0; b < B; b++) {
@@ -45,12 +47,12 @@ void sf_linear_backward(float *dinp, float *dweight, float *dbias, const float *
     }
 }
 
-void sf_relu_forward(float *out, const float *inp, size_t N)
+SF_WIDE void sf_relu_forward(float *out, const float *inp, size_t N)
 {
     for (size_t i = 0; i < N; i++) out[i] = inp[i] > 0 ? inp[i] : 0;
 }
 
-void sf_relu_backward(float *dinp, const float *dout, const float *out, size_t N)
+SF_WIDE void sf_relu_backward(float *dinp, const float *dout, const float *out, size_t N)
 {
     for (size_t i = 0; i < N; i++) dinp[i] = out[i] > 0 ? dout[i] : 0;
 }
@@ -67,7 +69,7 @@ void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_s
     sf_dropout_backward(out, inp, mask, N);
 }
 
-void sf_dropout_backward(float *dinp, const float *dout, const float *mask, size_t N)
+SF_WIDE void sf_dropout_backward(float *dinp, const float *dout, const float *mask, size_t N)
 {
     for (size_t i = 0; i < N; i++) dinp[i] = dout[i] * mask[i];
 }
@@ -112,7 +114,7 @@ void sf_conv_naive_forward(float *out, const float *inp, const float *weight, co
         }
 }
 
-void sf_conv_forward(float *out, const float *rows, const uint32_t *ids, const float *bias, size_t N, size_t T, size_t F, size_t R, size_t P)
+SF_WIDE void sf_conv_forward(float *out, const float *rows, const uint32_t *ids, const float *bias, size_t N, size_t T, size_t F, size_t R, size_t P)
 {
     for (size_t i = 0; i < N; i++) {
         float *x = out + i * P;
@@ -127,7 +129,7 @@ void sf_conv_forward(float *out, const float *rows, const uint32_t *ids, const f
     }
 }
 
-void sf_conv_backward_word(float *drow, const float *dout, size_t j, size_t N, size_t T, size_t F, size_t P)
+SF_WIDE void sf_conv_backward_word(float *drow, const float *dout, size_t j, size_t N, size_t T, size_t F, size_t P)
 {
     for (size_t t = 0; t < T; t++) { /* window i reads word i + t - left */
         size_t i = j + SF_LEFT(T);
@@ -137,7 +139,7 @@ void sf_conv_backward_word(float *drow, const float *dout, size_t j, size_t N, s
 
 /* ----------------------------------------------------------------- pooling */
 
-void sf_pool_forward(float *out, uint32_t *arg, float *x, int relu, int max, size_t N, size_t F, size_t P)
+SF_WIDE void sf_pool_forward(float *out, uint32_t *arg, float *x, int relu, int max, size_t N, size_t F, size_t P)
 {
     memset(out, 0, F * sizeof *out);
     if (max) memset(arg, 0, F * sizeof *arg);
@@ -160,7 +162,7 @@ void sf_pool_forward(float *out, uint32_t *arg, float *x, int relu, int max, siz
         for (size_t f = 0; f < F; f++) out[f] /= (float)N;
 }
 
-void sf_pool_backward(float *x, float *dbias, const float *dout, const uint32_t *arg, int relu, int max, size_t N, size_t F, size_t P)
+SF_WIDE void sf_pool_backward(float *x, float *dbias, const float *dout, const uint32_t *arg, int relu, int max, size_t N, size_t F, size_t P)
 {
     const float share = max || !N ? 1 : 1 / (float)N;
     if (dbias) memset(dbias, 0, F * sizeof *dbias);
@@ -186,7 +188,7 @@ sf_adam sf_adam_at(double rate, double decay, uint64_t step)
                      .correct1 = (float)(1 - pow(beta1, (double)step)), .correct2 = (float)(1 - pow(beta2, (double)step))};
 }
 
-void sf_adam_update(float *parameter, float *mean, float *variance, const float *gradient, const sf_adam *a, size_t N)
+SF_WIDE void sf_adam_update(float *parameter, float *mean, float *variance, const float *gradient, const sf_adam *a, size_t N)
 {
     for (size_t i = 0; i < N; i++) {
         float g = gradient[i];
