@@ -99,6 +99,17 @@ const char *write_temporary(const char *name, const void *bytes, size_t length)
     return path;
 }
 
+safer_lexicon *import_table(const char *table, const char *kernel)
+{
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    safer_lexicon_options options = safer_lexicon_options_default();
+    options.table = write_temporary("table.tsv", table, strlen(table));
+    options.kernel = kernel;
+    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
+    return lexicon;
+}
+
 const char *shared_data(const char *name)
 {
     static char paths[16][1024];

@@ -32,6 +32,9 @@ const char *temporary(const char *name);
 /* Writes a file there and returns its path. */
 const char *write_temporary(const char *name, const void *bytes, size_t length);
 
+/* The lexicon of a table of synonyms, the text of a file. */
+safer_lexicon *import_table(const char *table, const char *kernel);
+
 /* The path of NAME in the shared data folder, or NULL (having said so) when it is absent. */
 const char *shared_data(const char *name);
 

@@ -8,19 +8,11 @@
 #include "certify/sampler.h"
 #include "model/bert.h"
 #include "model/train.h"
-#include "support.h"
+#include "training.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static uint64_t state = 11;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
 
 /* A small encoder with random weights and a vocabulary of letters and some words. */
 static const char *make_encoder(void)
@@ -50,37 +42,6 @@ static const char *make_encoder(void)
     sf_wordpiece_free(wordpiece);
     sf_buffer_free(&vocabulary);
     return path;
-}
-
-static safer_data *make_data(size_t rows)
-{
-    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
-    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
-    safer_error error = {0};
-    safer_data *data = NULL;
-    sf_buffer out = {0};
-    for (size_t i = 0; i < rows; i++) {
-        int label = i % 2 == 0;
-        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
-        for (size_t k = 0, words = 3 + below(9); k < words; k++)
-            assert_int_equal(sf_buffer_format(&out, "%s%s", k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)], below(5) ? " " : "! "), 0);
-        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
-    }
-    assert_ok(safer_data_load(&data, write_temporary("train.tsv", out.bytes, out.length), NULL, &error));
-    sf_buffer_free(&out);
-    return data;
-}
-
-static safer_lexicon *make_lexicon(const char *kernel)
-{
-    static const char table[] = "good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n";
-    safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = write_temporary("table.tsv", table, sizeof table - 1);
-    options.kernel = kernel;
-    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
-    return lexicon;
 }
 
 static safer_train_options small_options(const char *encoder, const safer_data *data, const safer_lexicon *lexicon)

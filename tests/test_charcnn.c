@@ -281,7 +281,7 @@ static void draws_equal_rendered_texts(void **unused)
     const char *kernels[] = {"topk:2", "component", "representative", "odd"};
     const size_t words[] = {0, 1, 2, 5, 12, 25, 60, 200};
     for (int k = 0; k < 4; k++) {
-        safer_lexicon *lexicon = make_lexicon(kernels[k]);
+        safer_lexicon *lexicon = make_word_lexicon(kernels[k]);
         for (int round = 0; round < 6; round++) {
             sf_charcnn_layout l = make_layout(123 + below(60), 16, 20, 2 + (size_t)round % 2);
             safer_model *model = NULL;
@@ -337,7 +337,7 @@ static void slots_behind_the_end_are_not_visible(void **unused)
     const char *kernels[] = {"topk:2", "component", "representative", "topk:1", "odd"};
     size_t all = 0, some = 0;
     for (int k = 0; k < 5; k++) {
-        safer_lexicon *lexicon = make_lexicon(kernels[k]);
+        safer_lexicon *lexicon = make_word_lexicon(kernels[k]);
         for (int round = 0; round < 40; round++) {
             sf_charcnn_layout l = make_layout(123 + below(10), 16, 4, 2);
             safer_model *model = NULL;

@@ -10,7 +10,7 @@
 #include "lexicon/overlap.h"
 #include "model/charcnn.h"
 #include "nn/layers.h"
-#include "support.h"
+#include "training.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,14 +18,6 @@
 #include <unistd.h>
 
 /* ------------------------------------------------------------------ support */
-
-static uint64_t state = 1;
-
-static inline uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
 
 static inline float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
 
@@ -203,16 +195,9 @@ static inline safer_lexicon *make_odd_lexicon(void)
     return lexicon;
 }
 
-static inline safer_lexicon *make_lexicon(const char *kernel)
+static inline safer_lexicon *make_word_lexicon(const char *kernel)
 {
-    safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
-    if (strcmp(kernel, "odd") == 0) return make_odd_lexicon();
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = write_temporary("table.tsv", synonym_table, sizeof synonym_table - 1);
-    options.kernel = kernel;
-    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
-    return lexicon;
+    return strcmp(kernel, "odd") == 0 ? make_odd_lexicon() : import_table(synonym_table, kernel);
 }
 
 static inline const char *save_random_model(const sf_charcnn_layout *l, const char *name)

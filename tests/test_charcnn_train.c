@@ -187,26 +187,6 @@ static void gradients_keep_their_direction(void **unused)
 
 /* ----------------------------------------------------------------- training */
 
-/* Texts whose class is that of their good or bad words, among others. */
-static safer_data *make_data(size_t rows)
-{
-    const char *good[] = {"good", "fine", "great", "nice"}, *bad[] = {"bad", "poor", "awful", "dull"};
-    const char *other[] = {"film", "movie", "the", "a", "was", "plot", "story", "of", "and", "it"};
-    safer_error error = {0};
-    safer_data *data = NULL;
-    sf_buffer out = {0};
-    for (size_t i = 0; i < rows; i++) {
-        int label = i % 2 == 0;
-        assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, label), 0);
-        for (size_t k = 0, words = 3 + below(12); k < words; k++)
-            assert_int_equal(sf_buffer_format(&out, "%s ", k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)]), 0);
-        assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
-    }
-    assert_ok(safer_data_load(&data, write_temporary("train.tsv", out.bytes, out.length), NULL, &error));
-    sf_buffer_free(&out);
-    return data;
-}
-
 static safer_train_options small_options(const safer_data *data, const safer_lexicon *lexicon)
 {
     safer_train_options o = safer_train_options_default();
@@ -239,7 +219,7 @@ static void it_learns(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(400);
-    safer_lexicon *lexicon = make_lexicon("component");
+    safer_lexicon *lexicon = make_word_lexicon("component");
     const char *output = temporary("learned");
     for (int i = 0; i < 3; i++) {
         safer_train_options o = small_options(data, i == 1 ? lexicon : NULL);
@@ -308,7 +288,7 @@ static void threads_do_not_matter(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(120);
-    safer_lexicon *lexicon = make_lexicon("component");
+    safer_lexicon *lexicon = make_word_lexicon("component");
     const char *one = temporary("one"), *more = temporary("more");
     safer_train_options o = small_options(data, lexicon);
     o.batch = 50;
@@ -336,7 +316,7 @@ static void stopped_runs_go_on(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(100);
-    safer_lexicon *lexicon = make_lexicon("component");
+    safer_lexicon *lexicon = make_word_lexicon("component");
     const char *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
     safer_train_options o = small_options(data, lexicon);
     stopper s = {0};
@@ -471,23 +451,12 @@ done:
     return status;
 }
 
-typedef struct job {
-    safer_train_options options;
-    const char *output;
-} job;
-
-static safer_status train_once(void *context, safer_error *error)
-{
-    job *j = context;
-    return train(j->output, &j->options, NULL, error);
-}
-
 static void memory_may_run_out(void **unused)
 {
     (void)unused;
     sf_charcnn_layout l = make_layout(123, 16, 7, 2);
     char path[600], output[600];
-    safer_lexicon *lexicon = make_lexicon("component");
+    safer_lexicon *lexicon = make_word_lexicon("component");
     safer_data *data = make_data(24);
     snprintf(path, sizeof path, "%s", save_random_model(&l, "memory.safetensors"));
     snprintf(output, sizeof output, "%s", temporary("memory"));

@@ -346,16 +346,7 @@ enum { WORDS = sizeof vocabulary / sizeof vocabulary[0] };
 static const char table[] = "good\tfine great fantastic\nfine\tnice\nbad\tpoor awful\nawful\tdreadful\nfilm\tmovie\nmovie\tpicture flick\n"
                             "plot\tstory\nstory\ttale\n";
 
-static safer_lexicon *make_lexicon(const char *kernel)
-{
-    safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = write_temporary("table.tsv", table, sizeof table - 1);
-    options.kernel = kernel;
-    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
-    return lexicon;
-}
+static safer_lexicon *make_lexicon(const char *kernel) { return import_table(table, kernel); }
 
 static const char *save_random_model(const sf_cnn_shape *shape, const char *name)
 {

@@ -336,13 +336,7 @@ static void test_products(void **state)
 
 static safer_lexicon *small_lexicon(const char *kernel)
 {
-    static const char table[] = "good\tgreat fine\ngreat\tgreatest\nbad\tawful\nalone\t\nна\tпо\n";
-    safer_lexicon *lexicon = NULL;
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = write_temporary("table.tsv", table, sizeof table - 1);
-    options.kernel = kernel;
-    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
-    return lexicon;
+    return import_table("good\tgreat fine\ngreat\tgreatest\nbad\tawful\nalone\t\nна\tпо\n", kernel);
 }
 
 static void test_file_round_trip(void **state)

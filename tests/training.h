@@ -29,7 +29,7 @@ static inline safer_data *make_data_with(size_t rows, int rare)
         for (size_t k = 0, words = 3 + below(9); k < words; k++) {
             const char *word = k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)];
             char random[4] = {(char)('a' + below(26)), (char)('a' + below(26)), (char)('a' + below(26)), 0};
-            assert_int_equal(sf_buffer_format(&out, "%s ", rare && k % 3 == 1 ? random : word), 0);
+            assert_int_equal(sf_buffer_format(&out, "%s%s", rare && k % 3 == 1 ? random : word, below(5) ? " " : "! "), 0);
         }
         assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
     }
@@ -42,14 +42,7 @@ static inline safer_data *make_data(size_t rows) { return make_data_with(rows, 0
 
 static inline safer_lexicon *make_lexicon(const char *kernel)
 {
-    static const char table[] = "good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n";
-    safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = write_temporary("table.tsv", table, sizeof table - 1);
-    options.kernel = kernel;
-    assert_ok(safer_lexicon_import(&lexicon, &options, NULL, &error));
-    return lexicon;
+    return import_table("good\tfine great\nfine\tsplendid\nbad\tpoor awful\nfilm\tmovie flick\nplot\tstory\n", kernel);
 }
 
 static inline const char *make_vectors(void)
