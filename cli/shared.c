@@ -109,7 +109,9 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
     const char *hash = json_string_value(json_object_get(with, "lexicon"));
     char ours[17];
     snprintf(ours, sizeof ours, "%016llx", (unsigned long long)info.hash);
-    if (!hash && (strcmp(safer_model_arch(model), "exec") == 0 || strcmp(safer_model_arch(model), "http") == 0)) return;
+    const char *silent[] = {"exec", "http", "sum"}; /* of how these were trained nothing is known here */
+    for (size_t i = 0; !hash && i < sizeof silent / sizeof *silent; i++)
+        if (strcmp(safer_model_arch(model), silent[i]) == 0) return;
     if (!hash) cli_say("note: the model was trained on plain text, without a lexicon");
     else if (kernel && strcmp(kernel, info.kernel) != 0)
         cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);

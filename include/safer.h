@@ -288,15 +288,16 @@ SAFER_API safer_status safer_lexicon_export(const safer_lexicon *lexicon, safer_
 typedef struct safer_model safer_model;
 
 /* Loads a model file written by safer_train, or a directory as HuggingFace has them: a BERT
- * or DistilBERT classifier (config.json, vocab.txt or tokenizer.json, model.safetensors). */
+ * or DistilBERT classifier (config.json, vocab.txt or tokenizer.json, model.safetensors), or a sum
+ * of models (NAME.json; docs/models.md). */
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
-/* bert and charcnn: compute in "bf16" (as when opened; fast) or "f32" (exact to about 1e-5).
+/* bert and charcnn, and sums with such members: compute in "bf16" (as when opened; fast) or "f32" (exact to about 1e-5).
  * Not while the model is in use. Their answers may differ in rare, nearly even cases. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error);
 
-SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "exec", "http", "callback" */
+SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http", "callback" */
 SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file, or of its address */
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);

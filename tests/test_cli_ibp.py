@@ -46,6 +46,9 @@ def make_files():
     for defense, arch in KINDS:
         must("train", "--defense", defense, "--arch", arch, "--data", "train.tsv", "--lexicon", "s.lex", *SMALL,
              "-o", f"{defense}-{arch}.model")
+    must("train", "--arch", "ngram", "--data", "train.tsv", "--lexicon", "s.lex", "--bits", 10, "-o", "n.model")
+    write("sum.json", json.dumps({"arch": "sum", "members": [{"model": "exact-bow.model", "weight": 0.5}, {"model": "ibp-jia-cnn.model"},
+                                                             {"model": "n.model", "weight": 0.2, "canonical": "s.lex"}]}))
 
 
 def sets():
@@ -122,8 +125,7 @@ class Bounds(Case):
 
     def test_exhaustive(self):
         """every certified text keeps its answer under every substitution"""
-        for defense, arch in KINDS:
-            model = f"{defense}-{arch}.model"
+        for model, arch in [(f"{defense}-{arch}.model", arch) for defense, arch in KINDS] + [("sum.json", "sum")]:
             done = self.certify(model, f"{model}.jsonl", "--json")
             self.assertEqual(done.code, DONE, done)
             summary = json.loads(done.out)
@@ -188,12 +190,39 @@ class Bounds(Case):
         self.assertIn("pos", done.out)
         self.assertEqual(run("certify", *common, "--method", "ibp", "--data", "test.tsv", "--require", 1).code, 1)
 
+    def test_sum(self):
+        """a sum of models is predicted, certified by draws, attacked, verified; and refused where it cannot be bounded"""
+        common = ("--model", "sum.json", "--lexicon", "s.lex")
+        done = run("predict", *common, "--json", "A good film.", "The awful plot was poor.")
+        self.assertEqual((done.code, done.err), (DONE, ""), done)
+        self.assertEqual([answer["label"] for answer in json.loads(done.out)["answers"]], ["pos", "neg"])
+        done = run("certify", *common, "--data", "test.tsv", "--json")
+        self.assertEqual(done.code, DONE, done)
+        self.assertGreater(json.loads(done.out)["certified_accuracy"], 0.5)
+        self.ok(self.certify("sum.json", "of-sum.jsonl"))
+        self.ok(run("verify", "of-sum.jsonl", *common, "--data", "test.tsv"))
+        done = run("attack", "--against", "of-sum.jsonl", *common, "--data", "test.tsv", "--json")
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual(json.loads(done.out)["violations"], 0)
+        must("lexicon", "import", "--table", "table.tsv", "--kernel", "component", "-o", "other.lex")
+        done = run("certify", "--method", "ibp", "--model", "sum.json", "--lexicon", "other.lex", "--data", "test.tsv", "-o", "none.jsonl")
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn("member 3 of the sum reads texts in the canonical form of another lexicon", done.err)
+        write("plain.json", json.dumps({"arch": "sum", "members": [{"model": "exact-bow.model"}, {"model": "n.model"}]}))
+        done = self.certify("plain.json", "none.jsonl")
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn("cannot look into member 2 of the sum: it is ngram", done.err)
+        write("broken.json", '{"arch": "sum", "members": [{"model": "gone.model"}]}')
+        done = self.certify("broken.json", "none.jsonl")
+        self.assertEqual(len(done.err.splitlines()), 1, done)
+        self.assertIn("gone.model", done.err)
+        self.assertFalse(exists("none.jsonl"))
+
     def test_misuse(self):
         """wrong options and models: one line that names them, and no file"""
-        must("train", "--arch", "ngram", "--data", "train.tsv", "--lexicon", "s.lex", "--bits", 10, "-o", "n.model")
         done = self.certify("n.model", "none.jsonl")
         self.assertEqual(done.code, USAGE)
-        self.assertIn("bow or cnn; this one is ngram", done.err)
+        self.assertIn("bow or cnn, or a sum; this one is ngram", done.err)
         for option in (("--n", 100), ("--n0", 10), ("--delta", 0.1), ("--alpha", 0.1), ("--family-wise",)):
             done = self.certify("ibp-jia-cnn.model", "none.jsonl", *option)
             self.assertEqual(done.code, USAGE, done)

@@ -323,7 +323,7 @@ static void trained_bounds_hold(void **unused)
                 begin[i + 1] = count;
             }
             sf_ibp_choices text = {ids, begin, N};
-            assert_ok(sf_ibp_bound(margins, net, &text, (size_t)labels[b], &ibp, &error));
+            assert_ok(sf_ibp_bound(margins, NULL, net, &text, (size_t)labels[b], &ibp, &error));
             for (size_t k = 0; k < 3; k++) assert_true(margins[k] >= -(double)worst[b * 3 + k] - 2e-2);
         }
         sf_ibp_scratch_free(ibp);

@@ -74,7 +74,7 @@ static void the_bound_is_the_worst_case(void **unused)
         begin[N] = count;
         sf_ibp_choices text = {ids, begin, N};
         for (size_t target = 0; target < shape.classes; target++) {
-            assert_ok(sf_ibp_bound(margins, net, &text, target, &ibp, &error));
+            assert_ok(sf_ibp_bound(margins, NULL, net, &text, target, &ibp, &error));
             for (size_t k = 0; k < shape.classes; k++) {
                 if (k == target) continue;
                 double worst = worst_of_all(net, scratch, &text, target, k);

@@ -49,7 +49,7 @@ safer_certify_options safer_certify_options_default(void)
                                    .radius = SAFER_ALL, .seed = 1, .batch = 256};
 }
 
-safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, safer_error *error)
+safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, const safer_lexicon *lexicon, safer_error *error)
 {
     if (o->method != SAFER_ADAPTIVE && o->method != SAFER_BINOMIAL && o->method != SAFER_HOEFFDING && o->method != SAFER_IBP)
         return sf_fail(error, SAFER_INVALID, "method: unknown");
@@ -60,7 +60,7 @@ safer_status sf_certify_check(const safer_certify_options *o, const safer_model 
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
-    return o->method == SAFER_IBP && model ? sf_ibp_check(model, error) : SAFER_OK;
+    return o->method == SAFER_IBP && model ? sf_ibp_check(model, lexicon, error) : SAFER_OK;
 }
 
 /* ---------------------------------------------------------------- evidence */
@@ -132,14 +132,14 @@ void safer_workspace_free(safer_workspace *w)
     free(w->draws);
     free(w->answers);
     free(w->margins);
-    sf_ibp_scratch_free(w->ibp);
+    sf_margins_scratch_free(w->ibp);
     free(w);
 }
 
 safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, const safer_lexicon *lexicon,
                               const safer_certify_options *options, safer_error *error)
 {
-    safer_status status = sf_certify_check(options, model, error);
+    safer_status status = sf_certify_check(options, model, lexicon, error);
     if (status != SAFER_OK) return status;
     safer_workspace *w = sf_calloc(1, sizeof *w);
     if (!w) return sf_fail_memory(error);
@@ -399,7 +399,7 @@ static safer_status bound_text(safer_certificate *c, safer_workspace *w, const s
     c->visible = sf_ibp_visible(model, &w->slots);
     c->prediction = c->base;
     c->target = c->label >= 0 && !w->options.unlabelled ? c->label : c->prediction;
-    SF_TRY(sf_ibp_margins(w->margins, model, w->lexicon, &w->slots, (size_t)c->target, &w->ibp, error));
+    SF_TRY(sf_ibp_margins(w->margins, model, w->lexicon, &w->slots, (size_t)c->target, w->scratch[0], &w->ibp, error));
     int certified = sf_ibp_certifies(w->margins, model->classes, (size_t)c->target);
     assert(!certified || c->base == c->target); /* the text is one of those that the bounds speak of */
     for (size_t k = 0; k < model->classes; k++) w->shares[k] = (int)k == c->base;

@@ -11,8 +11,9 @@
 extern const size_t sf_reported_radii[SAFER_RADII];
 
 /* SAFER_INVALID, with the field's name, when an option is out of range, or when the method
- * cannot certify this model (NULL: any). */
-safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model, safer_error *error);
+ * cannot certify this model with this lexicon (NULL, both: any). */
+safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model, const safer_lexicon *lexicon,
+                              safer_error *error);
 
 /* q_X at a radius, rounded up, from the overlaps of the text's slots, rising. */
 double sf_q_at(const double *overlaps, size_t slots, size_t radius);
@@ -75,7 +76,7 @@ struct safer_workspace {
     size_t overlap_capacity, draw_capacity;
     double q_radius, q_next; /* q at the certified radius and at the next */
     double *margins;         /* classes: ibp */
-    sf_ibp_scratch *ibp;
+    sf_margins_scratch *ibp;
     sf_watch watch;          /* of the text at hand; look may be NULL */
 };
 

@@ -125,7 +125,7 @@ safer_status sf_config_read(sf_config *out, json_t *config, const char *name, sa
     safer_error inner = {0};
     safer_certify_options text_options = *o;
     text_options.delta = out->delta;
-    if (sf_certify_check(o, NULL, &inner) != SAFER_OK || sf_certify_check(&text_options, NULL, &inner) != SAFER_OK)
+    if (sf_certify_check(o, NULL, NULL, &inner) != SAFER_OK || sf_certify_check(&text_options, NULL, NULL, &inner) != SAFER_OK)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: %s", name, inner.message);
     double expected = o->family_wise && texts ? o->delta / (double)texts : o->delta;
     if (out->delta != expected) return sf_fail(error, SAFER_INPUT, "%s, line 1: delta_text does not follow from delta", name);

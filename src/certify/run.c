@@ -67,7 +67,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
     run r = {.model = model, .lexicon = lexicon, .data = data, .options = *options};
-    SF_TRY(sf_certify_check(options, model, error));
+    SF_TRY(sf_certify_check(options, model, lexicon, error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
     if (model->class->probe && resume && path && sf_rows_were_random(path)) ((safer_model *)(uintptr_t)model)->random = 1;

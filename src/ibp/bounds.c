@@ -44,9 +44,7 @@ struct sf_ibp_scratch {
     const int16_t **low_rows, **high_rows;   /* (positions) */
     float *low_features, *high_features;     /* (features) */
     float *low_hidden, *high_hidden;         /* (hidden) */
-    uint32_t *ids;                           /* of a text's choices */
-    size_t *begin;
-    size_t box_capacity, low_row_capacity, high_row_capacity, id_capacity, begin_capacity;
+    size_t box_capacity, low_row_capacity, high_row_capacity;
 };
 
 void sf_ibp_scratch_free(sf_ibp_scratch *s)
@@ -60,8 +58,6 @@ void sf_ibp_scratch_free(sf_ibp_scratch *s)
     free(s->high_features);
     free(s->low_hidden);
     free(s->high_hidden);
-    free(s->ids);
-    free(s->begin);
     free(s);
 }
 
@@ -178,8 +174,9 @@ static double bound_words(const sf_cnn_net *net, sf_ibp_scratch *s, const sf_ibp
 }
 
 /* Step 4: the lead of class y over class c; `words` is a lower bound of what the inputs
- * contribute to it besides, or -DBL_MAX. */
-static double bound_margin(const sf_cnn_layout *l, const float *parameters, size_t y, size_t c, const float *low, const float *high, double words)
+ * contribute to it besides, or -DBL_MAX. *extent grows to what neither logit exceeds. */
+static double bound_margin(double *extent, const sf_cnn_layout *l, const float *parameters, size_t y, size_t c, const float *low,
+                           const float *high, double words)
 {
     const float *own = parameters + l->output_weight + y * l->inputs, *other = parameters + l->output_weight + c * l->inputs;
     double own_bias = (double)parameters[l->output_bias + y], other_bias = (double)parameters[l->output_bias + c];
@@ -194,13 +191,15 @@ static double bound_margin(const sf_cnn_layout *l, const float *parameters, size
     /* `size` itself was rounded, by less than a part in 2^30: so is the factor in front. */
     double error = (gamma_of(k, 0x1p-24) + gamma_of(k, 0x1p-53)) * size * (1 + 0x1p-30) + k * 0x1p-123 + underflow;
     double margin = own_bias - other_bias + (words > sum ? words : sum) - error;
+    if (!(2 * size <= *extent)) *extent = size < 1e38 ? 2 * size : DBL_MAX; /* twice: for the logits' own errors, and that of `size` */
     return size < 1e38 ? nextafter(margin, -DBL_MAX) : -DBL_MAX; /* beyond, or NaN: floats may overflow */
 }
 
-safer_status sf_ibp_bound(double *margins, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target, sf_ibp_scratch **scratch,
-                          safer_error *error)
+safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target,
+                          sf_ibp_scratch **scratch, safer_error *error)
 {
     safer_status status = SAFER_OK;
+    double largest = 0x1p-100; /* what underflows is smaller */
     const sf_cnn_layout *l = sf_cnn_net_layout(net);
     const float *parameters = sf_cnn_net_parameters(net);
     size_t H = l->shape.hidden, P = l->features, count = text->count;
@@ -215,9 +214,10 @@ safer_status sf_ibp_bound(double *margins, const sf_cnn_net *net, const sf_ibp_c
     for (size_t c = 0; c < l->shape.classes; c++) {
         const float *weights = parameters + l->output_weight;
         double words = linear && c != target ? bound_words(net, s, text, count, weights + target * P, weights + c * P) : -DBL_MAX;
-        margins[c] = c == target ? 0 : bound_margin(l, parameters, target, c, H ? s->low_hidden : s->low_features,
+        margins[c] = c == target ? 0 : bound_margin(&largest, l, parameters, target, c, H ? s->low_hidden : s->low_features,
                                                     H ? s->high_hidden : s->high_features, words);
     }
+    if (extent) *extent = largest;
 done:
     return status;
 }
@@ -227,53 +227,4 @@ int sf_ibp_certifies(const double *margins, size_t classes, size_t target)
     for (size_t c = 0; c < classes; c++)
         if (c != target && !(margins[c] > 0)) return 0;
     return 1;
-}
-
-/* --------------------------------------------------------------------- texts */
-
-safer_status sf_ibp_check(const safer_model *model, safer_error *error)
-{
-    if (model->class == &sf_bow_class || model->class == &sf_cnn_class) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "method ibp looks into the model, which must be bow or cnn; this one is %s", model->class->arch);
-}
-
-static size_t words_read(const safer_model *model, const sf_slots *slots)
-{
-    size_t limit = sf_cnn_net_layout(((const sf_cnn_model *)model)->net)->shape.max_words;
-    return slots->word_count < limit ? slots->word_count : limit;
-}
-
-size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots)
-{
-    size_t visible = 0, words = words_read(model, slots);
-    while (visible < slots->slot_count && slots->slots[visible] < words) visible++;
-    return visible;
-}
-
-safer_status sf_ibp_margins(double *margins, const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots, size_t target,
-                            sf_ibp_scratch **scratch, safer_error *error)
-{
-    safer_status status = SAFER_OK;
-    const sf_cnn_model *model = (const sf_cnn_model *)base;
-    size_t words = words_read(base, slots), count = 0;
-    if (!*scratch) SF_TRY(scratch_new(scratch, model->net, error));
-    sf_ibp_scratch *s = *scratch;
-    if (sf_grow(&s->begin, &s->begin_capacity, words + 1, sizeof *s->begin)) return sf_fail_memory(error);
-    for (size_t i = 0; i < words; i++) {
-        const sf_text_word *w = &slots->words[i];
-        uint64_t first = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word];
-        uint64_t end = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word + 1];
-        if (sf_grow(&s->ids, &s->id_capacity, count + 1 + (size_t)(end - first), sizeof *s->ids)) return sf_fail_memory(error);
-        s->begin[i] = count;
-        s->ids[count++] = sf_cnn_number(model, slots->keys.bytes + w->key, w->key_length);
-        for (; first < end; first++) { /* a synonym that the model does not know is read as the unknown word */
-            uint32_t at = lexicon->words.offsets[lexicon->synonyms[first]], stop = lexicon->words.offsets[lexicon->synonyms[first] + 1];
-            s->ids[count++] = sf_cnn_number(model, lexicon->words.pool + at, stop - at - 1);
-        }
-    }
-    s->begin[words] = count;
-    sf_ibp_choices text = {s->ids, s->begin, words};
-    status = sf_ibp_bound(margins, model->net, &text, target, scratch, error);
-done:
-    return status;
 }

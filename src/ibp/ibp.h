@@ -1,7 +1,7 @@
 /* Interval bound propagation: what a `bow` or `cnn` classifier can answer at most and at
  * least when every word may be any of its synonyms, and training that keeps the two close.
  *
- * Bounds (bounds.c). The box of a text is, for every position and every number of a word's
+ * Bounds (bounds.c; of whole texts, and of sums of models, margins.c). The box of a text is, for every position and every number of a word's
  * row, the smallest and the largest among the word and its synonyms; pushed through the
  * layers it bounds by how much a class leads. It is a statement about the program that
  * answers, rounding included; bounds.c says why.
@@ -42,23 +42,32 @@ typedef struct sf_ibp_scratch sf_ibp_scratch;
 void sf_ibp_scratch_free(sf_ibp_scratch *scratch);
 
 /* margins[c] (classes) is at most logit[target] - logit[c], as the program computes them,
- * for every way to choose; 0 for the target itself. Whatever cannot be bounded is -DBL_MAX. */
-safer_status sf_ibp_bound(double *margins, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target, sf_ibp_scratch **scratch,
-                          safer_error *error);
-
-/* The same for a text and everything that the lexicon's synonyms can make of it. The model
- * must pass sf_ibp_check. */
-safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
-                            size_t target, sf_ibp_scratch **scratch, safer_error *error);
-
-/* SAFER_INVALID for a model that cannot be looked into. */
-safer_status sf_ibp_check(const safer_model *model, safer_error *error);
-
-/* How many of the slots the model can see. */
-size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots);
+ * for every way to choose; 0 for the target itself. Whatever cannot be bounded is -DBL_MAX.
+ * No logit is further from 0 than *extent (may be NULL), which is DBL_MAX when it is not known. */
+safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target,
+                          sf_ibp_scratch **scratch, safer_error *error);
 
 /* Whether margins of this kind certify the target: every other class is behind. */
 int sf_ibp_certifies(const double *margins, size_t classes, size_t target);
+
+/* ------------------------------------------------------- texts, and sums of models */
+
+/* SAFER_INVALID for a model that cannot be looked into: it must be bow or cnn, or a sum of such
+ * and of members that read the text in the canonical form of this very lexicon. */
+safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon, safer_error *error);
+
+/* Working memory of one thread; NULL, or what an earlier call with the same model left. */
+typedef struct sf_margins_scratch sf_margins_scratch;
+void sf_margins_scratch_free(sf_margins_scratch *scratch);
+
+/* Bounds as above for a text and everything that the lexicon's synonyms can make of it; those of
+ * a sum are of its sums, in units of 1. The model must pass sf_ibp_check; `answered` is its own
+ * scratch after it has answered this very text. */
+safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
+                            size_t target, const void *answered, sf_margins_scratch **scratch, safer_error *error);
+
+/* How many of the slots the model can see. */
+size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots);
 
 /* --------------------------------------------------------------- the network */
 

@@ -245,7 +245,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
     for (size_t i = begin; i < end; i++) {
         sf_ibp_choices text;
         size_t label = (size_t)m->t->corpus.dev.labels[i];
-        if (list_choices(&text, m, i, worker) || sf_ibp_bound(margins, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
+        if (list_choices(&text, m, i, worker) || sf_ibp_bound(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
             atomic_store(&m->failed, 1);
         else
             certified += (size_t)sf_ibp_certifies(margins, K, label);

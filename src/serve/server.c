@@ -146,7 +146,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     address where;
     int fd = -1;
     safer_status status = check_options(options, error);
-    if (status == SAFER_OK) status = sf_certify_check(&options->certify, model, error);
+    if (status == SAFER_OK) status = sf_certify_check(&options->certify, model, lexicon, error);
     if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
     if (status != SAFER_OK) return status;
     if (!where.loopback && !options->token && !options->without_token)

@@ -1,0 +1,357 @@
+/* A sum of models. */
+#include "model/sum.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "model/cnn.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------- answering */
+
+enum { GROUP = 64 }; /* texts worked on together */
+
+/* A probability below this is as good as none. */
+#define LEAST 0x1p-100
+
+typedef struct sum_scratch {
+    const sf_sum_model *sum;
+    void **members;    /* (members): each one's own */
+    int64_t *said;     /* (members, classes) of the last text */
+    int64_t *totals;   /* (GROUP, classes) */
+    float *scores;     /* (GROUP, classes) of one member */
+    /* Texts as a canonical member reads them. */
+    sf_slots slots;
+    sf_buffer rendered;
+    uint32_t *draws;   /* zeros: every slot has one word to draw */
+    size_t draw_capacity;
+} sum_scratch;
+
+const int64_t *sf_sum_said(const void *scratch, size_t member)
+{
+    const sum_scratch *s = scratch;
+    return s->said + member * s->sum->base.classes;
+}
+
+static int64_t whole(double x)
+{
+    double scaled = x * (double)(1 << SF_SUM_BITS);
+    if (!(scaled > -(double)SF_SUM_MOST)) return -SF_SUM_MOST; /* NaN too */
+    return scaled < (double)SF_SUM_MOST ? llrint(scaled) : SF_SUM_MOST;
+}
+
+static safer_status read_canonical(sf_span *out, const sf_span *texts, size_t count, const safer_lexicon *lexicon, sum_scratch *s,
+                                   safer_error *error)
+{
+    size_t ends[GROUP], begin = 0;
+    sf_buffer_clear(&s->rendered);
+    for (size_t i = 0; i < count; i++) {
+        safer_status status = sf_slots_read(&s->slots, lexicon, texts[i].bytes, texts[i].length, error);
+        if (status != SAFER_OK) return status;
+        if (sf_grow(&s->draws, &s->draw_capacity, s->slots.slot_count, sizeof *s->draws)) return sf_fail_memory(error);
+        memset(s->draws, 0, s->slots.slot_count * sizeof *s->draws);
+        if (sf_slots_render(&s->rendered, &s->slots, lexicon, s->draws)) return sf_fail_memory(error);
+        ends[i] = s->rendered.length;
+    }
+    for (size_t i = 0; i < count; begin = ends[i++]) /* now the bytes stay where they are */
+        out[i] = (sf_span){s->rendered.bytes ? s->rendered.bytes + begin : "", ends[i] - begin};
+    return SAFER_OK;
+}
+
+/* Adds what member m says to the totals. */
+static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t count, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_sum_member *member = &s->sum->members[m];
+    const sf_model_class *class = member->model->class;
+    size_t K = s->sum->base.classes;
+    int logits = class == &sf_bow_class || class == &sf_cnn_class, labels[GROUP];
+    int64_t *said = s->said + m * K;
+    sf_span canonical[GROUP];
+    if (member->canonical) {
+        SF_TRY(read_canonical(canonical, texts, count, member->canonical, s, error));
+        texts = canonical;
+    }
+    if (!logits) SF_TRY(class->classify(member->model, texts, count, labels, s->scores, s->members[m], error));
+    for (size_t i = 0; i < count; i++) {
+        if (logits) SF_TRY(class->classify(member->model, texts + i, 1, labels, NULL, s->members[m], error));
+        const float *values = logits ? sf_cnn_scratch_logits(s->members[m]) : s->scores + i * K;
+        for (size_t k = 0; k < K; k++) {
+            double value = (double)values[k];
+            said[k] = whole(member->weight * (logits ? value : log(value > LEAST ? value : LEAST)));
+            s->totals[i * K + k] += said[k];
+        }
+    }
+done:
+    return status;
+}
+
+static int answer(float *scores, const int64_t *totals, size_t K)
+{
+    size_t best = 0;
+    double sum = 0;
+    for (size_t k = 1; k < K; k++)
+        if (totals[k] > totals[best]) best = k;
+    if (scores) {
+        for (size_t k = 0; k < K; k++) sum += exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS));
+        for (size_t k = 0; k < K; k++) scores[k] = (float)(exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
+    }
+    return (int)best;
+}
+
+static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
+                             safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sum_scratch *s = scratch;
+    size_t K = base->classes;
+    for (size_t i = 0; i < count; i += GROUP) {
+        size_t texts_here = count - i < GROUP ? count - i : GROUP;
+        memset(s->totals, 0, texts_here * K * sizeof *s->totals);
+        for (size_t m = 0; m < s->sum->count; m++) SF_TRY(hear(s, m, texts + i, texts_here, error));
+        for (size_t j = 0; j < texts_here; j++)
+            labels[i + j] = answer(scores ? scores + (i + j) * K : NULL, s->totals + j * K, K);
+    }
+done:
+    return status;
+}
+
+static void scratch_free(void *scratch)
+{
+    sum_scratch *s = scratch;
+    for (size_t m = 0; s->members && m < s->sum->count; m++)
+        if (s->members[m]) s->sum->members[m].model->class->scratch_free(s->members[m]);
+    free(s->members);
+    free(s->said);
+    free(s->totals);
+    free(s->scores);
+    sf_slots_free(&s->slots);
+    sf_buffer_free(&s->rendered);
+    free(s->draws);
+    free(s);
+}
+
+static safer_status scratch_new(const safer_model *model, void **out, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_sum_model *sum = (const sf_sum_model *)model;
+    size_t K = model->classes;
+    sum_scratch *s = sf_calloc(1, sizeof *s);
+    if (!s) return sf_fail_memory(error);
+    s->sum = sum;
+    s->members = sf_calloc(sum->count, sizeof *s->members);
+    s->said = sf_alloc(sum->count * K, sizeof *s->said);
+    s->totals = sf_alloc(GROUP * K, sizeof *s->totals);
+    s->scores = sf_alloc(GROUP * K, sizeof *s->scores);
+    if (!s->members || !s->said || !s->totals || !s->scores) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (size_t m = 0; m < sum->count; m++) {
+        const safer_model *member = sum->members[m].model;
+        if (member->class->scratch_new) SF_TRY(member->class->scratch_new(member, &s->members[m], error));
+    }
+    *out = s;
+    s = NULL;
+done:
+    if (s) scratch_free(s);
+    return status;
+}
+
+static void model_free(safer_model *model)
+{
+    sf_sum_model *sum = (sf_sum_model *)model;
+    for (size_t m = 0; m < sum->count; m++) {
+        safer_model_free(sum->members[m].model);
+        safer_lexicon_free(sum->members[m].canonical);
+    }
+    free(sum->members);
+    sf_model_clear(model);
+    free(sum);
+}
+
+/* Of the members that have a choice; one of them has. */
+static safer_status set_precision(safer_model *model, sf_dtype type, safer_error *error)
+{
+    const sf_sum_model *sum = (const sf_sum_model *)model;
+    int chosen = 0;
+    for (size_t m = 0; m < sum->count; m++) {
+        safer_model *member = sum->members[m].model;
+        if (!member->class->set_precision) continue;
+        safer_status status = member->class->set_precision(member, type, error);
+        if (status != SAFER_OK) return status;
+        model->arithmetic = member->arithmetic;
+        chosen = 1;
+    }
+    return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum have only one");
+}
+
+const sf_model_class sf_sum_class = {.arch = "sum", .classify = classify, .scratch_new = scratch_new, .scratch_free = scratch_free,
+                                     .free = model_free, .set_precision = set_precision, .group = GROUP};
+
+/* ------------------------------------------------------------------ opening */
+
+/* The one word drawn for a word, or SF_NONE when there are several. */
+static uint32_t only_draw(const safer_lexicon *l, uint32_t word)
+{
+    uint32_t row = l->kernel.row_of[word];
+    return l->kernel.offsets[row + 1] - l->kernel.offsets[row] == 1 ? l->kernel.ids[l->kernel.offsets[row]] : SF_NONE;
+}
+
+/* Whether all texts that exchanging synonyms can make of one are drawn as the same text. */
+static int is_canonical(const safer_lexicon *l)
+{
+    for (uint32_t w = 0; w < l->words.count; w++) {
+        uint32_t drawn = only_draw(l, w);
+        if (drawn == SF_NONE) return 0;
+        for (uint64_t i = l->synonym_offsets[w]; i < l->synonym_offsets[w + 1]; i++)
+            if (only_draw(l, l->synonyms[i]) != drawn) return 0;
+    }
+    return 1;
+}
+
+/* The path of a file named in the file `from`, to be freed; NULL when memory is out. */
+static char *resolve(const char *from, const char *name)
+{
+    size_t folder = *name == '/' ? 0 : (size_t)(sf_base_name(from) - from), length = strlen(name);
+    char *path = sf_alloc(folder + length + 1, 1);
+    if (!path) return NULL;
+    memcpy(path, from, folder);
+    memcpy(path + folder, name, length + 1);
+    return path;
+}
+
+static safer_status check_keys(const json_t *object, const char *const *known, const char *place, safer_error *error)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+        size_t i = 0;
+        while (known[i] && strcmp(known[i], key) != 0) i++;
+        if (!known[i]) return sf_fail(error, SAFER_INPUT, "%s: there is no \"%.*s\" here", place, sf_clip(key, strlen(key), 40), key);
+    }
+    return SAFER_OK;
+}
+
+static safer_status open_canonical(sf_sum_member *member, const char *path, const char *place, safer_error *error)
+{
+    safer_status status = safer_lexicon_open(&member->canonical, path, error);
+    if (status == SAFER_OK && !is_canonical(member->canonical))
+        status = sf_fail(error, SAFER_INPUT, "%s: \"canonical\" needs a lexicon with the kernel representative; %s has %s", place, path,
+                         member->canonical->kernel_name);
+    return status;
+}
+
+/* Members say the same labels, in the same order. */
+static safer_status check_labels(const sf_sum_model *sum, const safer_model *model, const char *place, safer_error *error)
+{
+    int same = model->classes == sum->base.classes;
+    for (size_t k = 0; same && k < model->classes; k++) same = strcmp(model->labels[k], sum->base.labels[k]) == 0;
+    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s: its labels are not those of member 1", place);
+}
+
+static safer_status take_labels(safer_model *out, const safer_model *from, safer_error *error)
+{
+    out->labels = sf_calloc(from->classes, sizeof *out->labels);
+    if (!out->labels) return sf_fail_memory(error);
+    for (; out->classes < from->classes; out->classes++)
+        if (!(out->labels[out->classes] = sf_strdup(from->labels[out->classes]))) return sf_fail_memory(error);
+    return SAFER_OK;
+}
+
+static safer_status open_member(sf_sum_model *sum, size_t m, const json_t *entry, const char *path, safer_error *error)
+{
+    static const char *const keys[] = {"model", "weight", "canonical", NULL};
+    safer_status status;
+    sf_sum_member *member = &sum->members[m];
+    const json_t *weight = json_object_get(entry, "weight"), *canonical = json_object_get(entry, "canonical");
+    const char *name = json_string_value(json_object_get(entry, "model"));
+    char place[300], *file = NULL, *lexicon = NULL;
+    snprintf(place, sizeof place, "%.*s: member %zu", sf_clip(path, strlen(path), 200), path, m + 1);
+    if (!json_is_object(entry)) return sf_fail(error, SAFER_INPUT, "%s is not an object", place);
+    status = check_keys(entry, keys, place, error);
+    if (status != SAFER_OK) return status;
+    if (!name) return sf_fail(error, SAFER_INPUT, "%s: \"model\" must be the name of a file", place);
+    if (canonical && !json_is_string(canonical)) return sf_fail(error, SAFER_INPUT, "%s: \"canonical\" must be the name of a lexicon", place);
+    member->weight = weight ? json_real_value(weight) : 1;
+    if (!(member->weight > 0 && member->weight <= 1e6)) return sf_fail(error, SAFER_INPUT, "%s: \"weight\" must be above 0, at most 1e6", place);
+    if (!(file = resolve(path, name)) || (canonical && !(lexicon = resolve(path, json_string_value(canonical))))) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    if (sf_sum_names(file)) {
+        status = sf_fail(error, SAFER_INPUT, "%s: a sum cannot be a member of a sum", place);
+        goto done;
+    }
+    SF_TRY(safer_model_open(&member->model, file, error));
+    if (lexicon) SF_TRY(open_canonical(member, lexicon, place, error));
+    SF_TRY(m == 0 ? take_labels(&sum->base, member->model, error) : check_labels(sum, member->model, place, error));
+    uint64_t bits, parts[] = {sum->base.hash, member->model->hash, 0, member->canonical ? sf_lexicon_hash(member->canonical) : 0};
+    memcpy(&bits, &member->weight, sizeof bits);
+    parts[2] = bits;
+    sum->base.hash = sf_hash(parts, sizeof parts, 0);
+    if (member->model->arithmetic) sum->base.arithmetic = member->model->arithmetic;
+done:
+    free(file);
+    free(lexicon);
+    return status;
+}
+
+static safer_status read_json(json_t **out, const char *path, safer_error *error)
+{
+    sf_file file;
+    json_error_t problem = {0};
+    safer_status status = sf_file_map(&file, path, error);
+    if (status != SAFER_OK) return status;
+    *out = file.length ? json_loadb(file.bytes, file.length, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &problem) : NULL;
+    if (!*out && file.length && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory))
+        status = sf_fail_memory(error);
+    else if (!*out)
+        status = sf_fail(error, SAFER_INPUT, "%s: no JSON, line %d: %s", path, problem.line, file.length ? problem.text : "nothing is there");
+    sf_file_free(&file);
+    return status;
+}
+
+int sf_sum_names(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 5 && strcmp(path + length - 5, ".json") == 0;
+}
+
+safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error)
+{
+    static const char *const keys[] = {"arch", "members", NULL};
+    safer_status status;
+    json_t *root = NULL;
+    sf_sum_model *sum = sf_calloc(1, sizeof *sum);
+    if (!sum) return sf_fail_memory(error);
+    sum->base.class = &sf_sum_class;
+    SF_TRY(read_json(&root, path, error));
+    const char *arch = json_string_value(json_object_get(root, "arch"));
+    const json_t *members = json_object_get(root, "members");
+    size_t count = json_array_size(members);
+    if (!arch || strcmp(arch, "sum") != 0) {
+        status = sf_fail(error, SAFER_INPUT, "%s: a model in JSON is a sum of models: {\"arch\": \"sum\", \"members\": [...]}", path);
+        goto done;
+    }
+    SF_TRY(check_keys(root, keys, path, error));
+    if (count < 1 || count > SF_SUM_MEMBERS) {
+        status = sf_fail(error, SAFER_INPUT, "%s: \"members\" must be a list of 1 to %d models", path, SF_SUM_MEMBERS);
+        goto done;
+    }
+    sum->members = sf_calloc(count, sizeof *sum->members);
+    if (!sum->members) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    sum->count = count;
+    for (size_t m = 0; m < count; m++) SF_TRY(open_member(sum, m, json_array_get(members, m), path, error));
+    *out = &sum->base;
+    sum = NULL;
+done:
+    json_decref(root);
+    if (sum) model_free(&sum->base);
+    return status;
+}
