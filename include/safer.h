@@ -508,7 +508,7 @@ typedef struct safer_certificate {
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
  * live in `*workspace`, which is made when NULL, reused by further calls of the same
  * thread with the same model, lexicon and options, and ended by
- * safer_workspace_free. */
+ * safer_workspace_free. A thread that does not round to the nearest (fesetround) is refused. */
 typedef struct safer_workspace safer_workspace;
 SAFER_API safer_status safer_certify_text(safer_certificate *out, safer_workspace **workspace, const safer_model *model,
                                           const safer_lexicon *lexicon, const char *text, size_t length, int label,

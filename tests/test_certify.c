@@ -10,6 +10,7 @@
 #include "certify/record.h"
 #include "stats/binomial.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -662,6 +663,14 @@ static void test_bad_options(void **state)
     o = safer_certify_options_default();
     assert_fails(safer_certify(&s, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
     assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/nonexistent/x.jsonl");
+    const int directions[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    for (int i = 0; i < 3; i++) { /* the workers of a run round as its caller does */
+        fesetround(directions[i]);
+        const safer_status status = safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error);
+        fesetround(FE_TONEAREST);
+        assert_int_equal(status, SAFER_INVALID);
+        assert_non_null(strstr(error.message, "round"));
+    }
     o.family_wise = 1;
     const char *path = temporary("family.jsonl");
     assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));

@@ -27,6 +27,7 @@
 #include "text/unicode.h"
 
 #include <assert.h>
+#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -424,6 +425,10 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     if (!*workspace) SF_TRY(sf_workspace_new(workspace, model, lexicon, options, error));
     safer_workspace *w = *workspace;
     const safer_certify_options *o = &w->options;
+    if (fegetround() != FE_TONEAREST) { /* every bound's error is reckoned for that */
+        status = sf_fail(error, SAFER_INVALID, "the calling thread does not round to the nearest (fesetround)");
+        goto done;
+    }
     if (label >= (int)model->classes) {
         status = sf_fail(error, SAFER_INVALID, "label: %d, but the model has %zu classes", label, model->classes);
         goto done;
