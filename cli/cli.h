@@ -160,7 +160,7 @@ typedef struct cli_model_flags {
 cli_model_flags cli_model_default(void);
 
 #define CLI_MODEL_OPTIONS(m)                                                                                       \
-    {"model", CLI_PATH, &(m).path, "MODEL", "a model file, a sum (.json), a HuggingFace folder, exec:COMMAND, http address"}, \
+    {"model", CLI_PATH, &(m).path, "MODEL", "a model file, a sum (JSON), a HuggingFace folder, exec:COMMAND, http address"}, \
     {"precision", CLI_STRING, &(m).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (default bf16)"}
 
 #define CLI_REMOTE_OPTIONS(m)                                                                                      \

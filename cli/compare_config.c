@@ -271,7 +271,22 @@ static safer_status training_given(json_t **given, cmp_setup *s, const json_t *m
     return status;
 }
 
-/* What tells a ready model from others: its bytes, or its address and what it is asked. How fast and
+/* The hash of a model at a path: of its bytes or, where these are JSON that names other files (a sum),
+ * of all of them. */
+static safer_status model_hash(json_t **out, const char *path, safer_error *error)
+{
+    safer_model *model = NULL;
+    json_t *sum = json_load_file(path, 0, NULL);
+    json_decref(sum);
+    if (!sum) return path_hash(out, path, error);
+    safer_status status = safer_model_open(&model, path, error);
+    if (status != SAFER_OK) return status;
+    *out = json_sprintf("%016llx", (unsigned long long)safer_model_hash(model));
+    safer_model_free(model);
+    return SAFER_OK;
+}
+
+/* What tells a ready model from others: its hash, or its address and what it is asked. How fast and
  * how patiently it is asked changes no answer. */
 static safer_status ready_given(json_t **given, const cmp_setup *s, const json_t *model, safer_error *error)
 {
@@ -280,7 +295,7 @@ static safer_status ready_given(json_t **given, const cmp_setup *s, const json_t
     *given = json_is_object(model) ? json_deep_copy(model) : json_object();
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++) json_object_del(*given, without_effect[i]);
     if (cli_is_remote(s->model.path)) return json_object_set_new(*given, "model", json_string(s->model.path)), SAFER_OK;
-    safer_status status = path_hash(&hash, s->model.path, error);
+    safer_status status = model_hash(&hash, s->model.path, error);
     if (status == SAFER_OK) json_object_set_new(*given, "model", hash);
     return status;
 }

@@ -289,7 +289,7 @@ typedef struct safer_model safer_model;
 
 /* Loads a model file written by safer_train, or a directory as HuggingFace has them: a BERT
  * or DistilBERT classifier (config.json, vocab.txt or tokenizer.json, model.safetensors), or a sum
- * of models (NAME.json; docs/models.md). */
+ * of models (a file of JSON; docs/models.md). */
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
@@ -298,7 +298,7 @@ SAFER_API void safer_model_free(safer_model *model);
 SAFER_API safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error);
 
 SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http", "callback" */
-SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file, or of its address */
+SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file, its files, or its address */
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
 
@@ -455,7 +455,7 @@ typedef enum safer_method {
     SAFER_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
     SAFER_BINOMIAL,  /* n samples, Clopper-Pearson */
     SAFER_HOEFFDING, /* n samples, the paper's test */
-    SAFER_IBP        /* interval bounds of the model itself, not smoothed: bow and cnn. No samples, no error probability */
+    SAFER_IBP        /* interval bounds of the model itself, not smoothed: bow and cnn, and sums. No samples, no error probability */
 } safer_method;
 
 #define SAFER_ALL SIZE_MAX /* a radius: every word of the text may change */
@@ -496,7 +496,7 @@ typedef struct safer_certificate {
     const uint64_t *votes;  /* of every class; NULL when exact */
     const double *shares;   /* of every class, approximately: votes/n, or the exact shares */
     double bound;     /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes; ibp: 1 or 0 */
-    const double *margins; /* ibp: for every class a lower bound on the target's lead in logits, whatever the words; else NULL */
+    const double *margins; /* ibp: for every class a lower bound on the target's lead, in logits, whatever the words; else NULL */
     double q[SAFER_RADII];      /* q_X at the reported radii, rounded up */
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */

@@ -16,6 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
 
 static safer_error error;
 
@@ -671,6 +674,12 @@ static void test_bad_options(void **state)
         assert_int_equal(status, SAFER_INVALID);
         assert_non_null(strstr(error.message, "round"));
     }
+#if defined(__SSE__)
+    _MM_SET_ROUNDING_MODE(_MM_ROUND_UP); /* which fegetround does not see */
+    const safer_status up = safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error);
+    _MM_SET_ROUNDING_MODE(_MM_ROUND_NEAREST);
+    assert_int_equal(up, SAFER_INVALID);
+#endif
     o.family_wise = 1;
     const char *path = temporary("family.jsonl");
     assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));

@@ -108,15 +108,17 @@ static int check_all(double *margins, double *least, network *n, const sf_ibp_ch
 {
     safer_error error = {0};
     uint32_t chosen[8];
-    double one[8];
+    double one[8], extent;
     const size_t K = n->layout.shape.classes;
-    assert_ok(sf_ibp_bound(margins, NULL, n->net, text, target, &n->ibp, &error));
+    assert_ok(sf_ibp_bound(margins, &extent, n->net, text, target, &n->ibp, &error));
     const int certified = sf_ibp_certifies(margins, K, target);
     for (size_t k = 0; k < K; k++) least[k] = DBL_MAX;
     for (size_t way = 0; next_choice(chosen, &way, text);) {
         const int label = program_margins(one, n, chosen, text->count, target);
         if (certified && label != (int)target) fail_msg("certified %zu, answered %d", target, label);
         for (size_t k = 0; k < K; k++) {
+            const double logit = fabs((double)sf_cnn_scratch_logits(n->scratch)[k]);
+            if (extent < DBL_MAX && !(logit <= extent)) fail_msg("logit %zu is %.9g from 0, bound %.9g", k, logit, extent);
             if (k != target && margins[k] > -DBL_MAX && !(one[k] >= margins[k])) fail_msg("class %zu leads by %.9g, bound %.9g", k, one[k], margins[k]);
             least[k] = one[k] < least[k] ? one[k] : least[k];
         }
@@ -354,7 +356,9 @@ static void overflow_certifies_nothing(void **unused)
         double margins[8];
         network_open(&n, any_shape(c), enormous);
         sf_ibp_choices text = any_text(ids, begin, 4, 3);
-        assert_ok(sf_ibp_bound(margins, NULL, n.net, &text, 0, &n.ibp, &error));
+        double extent = 0;
+        assert_ok(sf_ibp_bound(margins, &extent, n.net, &text, 0, &n.ibp, &error));
+        assert_true(extent == DBL_MAX);
         for (size_t k = 1; k < n.layout.shape.classes; k++) assert_true(margins[k] == -DBL_MAX);
         network_close(&n);
     }

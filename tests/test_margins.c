@@ -22,6 +22,7 @@ static float size = 1;
 static const char *const pool[] = {"aa", "bb", "cc", "don't", "o'er", "\xc3\xa9t\xc3\xa9", "gg", "hh", "i", "zz"};
 static const char *const upper[] = {"AA", "BB", "CC", "DON'T", "O'ER", "\xc3\x89T\xc3\x89", "GG", "HH", "I", "ZZ"};
 static const char *const title[] = {"Aa", "Bb", "Cc", "Don't", "O'er", "\xc3\x89t\xc3\xa9", "Gg", "Hh", "I", "Zz"};
+static const char *const mixed[] = {"aA", "bB", "cC", "don\xe2\x80\x99t", "o'eR", "\xc3\xa9T\xc3\xa9", "gG", "hH", "i", "zZ"}; /* lower, says the first letter */
 static const char *const between[] = {" ", ", ", "-", "1", "'' ", "\xe2\x80\x8b", "\xcc\x81 ", ". "};
 enum { POOL = sizeof pool / sizeof pool[0], IN_LEXICON = 8, GAPS = sizeof between / sizeof between[0], SPOKEN = 6 };
 
@@ -128,7 +129,8 @@ static size_t write_spoken(char *out, const spoken *s, const uint32_t *words)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->count; i++) {
-        const char *const *form = s->cases[i] == 0 ? pool : s->cases[i] == 1 ? title : upper;
+        const int own = words[i] == s->words[i]; /* what takes a word's place is written in its pattern */
+        const char *const *form = s->cases[i] == 0 ? pool : s->cases[i] == 1 ? title : s->cases[i] == 2 ? upper : own ? mixed : pool;
         n += (size_t)sprintf(out + n, "%s%s", form[words[i]], between[s->gaps[i]]);
     }
     return n;
@@ -145,15 +147,33 @@ static int64_t lead(const safer_model *model, const void *scratch, size_t target
     return sum;
 }
 
+/* A text as a canonical member reads it. */
+static void read_canonical(sf_buffer *out, const sf_span *text, const safer_lexicon *lexicon)
+{
+    safer_error error = {0};
+    sf_slots slots = {0};
+    const uint32_t draws[SPOKEN] = {0};
+    assert_ok(sf_slots_read(&slots, lexicon, text->bytes, text->length, &error));
+    sf_buffer_clear(out);
+    assert_int_equal(sf_slots_render(out, &slots, lexicon, draws), 0);
+    sf_slots_free(&slots);
+}
+
 /* Everything an attacker can make of the text, asked of the model as anyone would: the label stays
- * when the text is certified, and no sum leads by less than its margin says. */
-static size_t ask_all(const safer_model *model, const spoken *s, int linked[POOL][POOL], const safer_certificate *found)
+ * when the text is certified, no sum leads by less than its margin says, and the canonical text is the
+ * same to the byte. */
+static size_t ask_all(const safer_model *model, const safer_lexicon *lexicon, const spoken *s, int linked[POOL][POOL],
+                      const safer_certificate *found)
 {
     safer_error error = {0};
     uint32_t words[SPOKEN];
     char bytes[256];
     void *scratch;
+    sf_buffer first = {0}, canonical = {0};
+    const int sum = model->class == &sf_sum_class;
+    const sf_span whole = {bytes, write_spoken(bytes, s, s->words)};
     size_t asked = 0, ways = 1;
+    read_canonical(&first, &whole, lexicon);
     assert_ok(model->class->scratch_new(model, &scratch, &error));
     for (size_t i = 0; i < s->count; i++) ways *= POOL;
     for (size_t way = 0; way < ways; way++) {
@@ -167,12 +187,17 @@ static size_t ask_all(const safer_model *model, const spoken *s, int linked[POOL
         const sf_span text = {bytes, write_spoken(bytes, s, words)};
         assert_ok(model->class->classify(model, &text, 1, &label, NULL, scratch, &error));
         if (found->certified && label != found->target) fail_msg("certified %d, but \"%s\" is %d", found->target, bytes, label);
-        for (size_t k = 0; model->class == &sf_sum_class && k < model->classes; k++)
+        read_canonical(&canonical, &text, lexicon);
+        if (sum && (canonical.length != first.length || memcmp(canonical.bytes ? canonical.bytes : "", first.bytes ? first.bytes : "", first.length)))
+            fail_msg("\"%s\" reads as \"%s\", not as \"%s\"", bytes, canonical.bytes, first.bytes);
+        for (size_t k = 0; sum && k < model->classes; k++)
             if ((double)lead(model, scratch, (size_t)found->target, k) < ldexp(found->margins[k], SF_SUM_BITS))
                 fail_msg("\"%s\": class %d leads %zu by less than %.17g", bytes, found->target, k, found->margins[k]);
         asked++;
     }
     model->class->scratch_free(scratch);
+    sf_buffer_free(&first);
+    sf_buffer_free(&canonical);
     return asked;
 }
 
@@ -191,14 +216,14 @@ static void check_texts(size_t *certified, size_t *asked, const safer_model *mod
         spoken s = {.count = below(longest + 1)};
         char text[256];
         safer_certificate found;
-        for (size_t i = 0; i < s.count; i++) s.words[i] = below(POOL), s.cases[i] = below(3), s.gaps[i] = below(GAPS);
+        for (size_t i = 0; i < s.count; i++) s.words[i] = below(POOL), s.cases[i] = below(4), s.gaps[i] = below(GAPS);
         const size_t length = write_spoken(text, &s, s.words);
         assert_ok(safer_certify_text(&found, &workspace, model, lexicon, text, length, t % 3 ? -1 : 0, &options, &error));
         assert_true(found.words == s.count && found.queries == 0 && found.certified == (found.radius == SAFER_ALL));
         assert_true(found.margins[found.target] == 0);
         if (!found.certified && model->class != &sf_sum_class) continue;
         *certified += (size_t)found.certified;
-        *asked += ask_all(model, &s, linked, &found);
+        *asked += ask_all(model, lexicon, &s, linked, &found);
     }
     safer_workspace_free(workspace);
 }
@@ -245,6 +270,48 @@ static void no_text_violates_a_sum(void **unused)
         assert_true(asked > 2000 && certified >= kinds[kind].certified);
     }
     size = 1;
+}
+
+/* Output weights whose products could underflow by more than any whole number holds: the filters they
+ * belong to are never on, and the margin is far below what the logits can be. */
+static void vast_errors_certify_nothing(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_model *model = NULL;
+    safer_workspace *workspace = NULL;
+    safer_certificate found;
+    safer_certify_options options = safer_certify_options_default();
+    options.method = SAFER_IBP;
+    sf_words words = {0};
+    uint32_t id;
+    sf_cnn_layout layout;
+    sf_cnn_shape shape = {.convolution = 1, .dim = 1, .classes = 2, .vocabulary = 3, .width_count = 16, .filters = 40000, .max_words = 1000};
+    for (size_t i = 0; i < shape.width_count; i++) shape.widths[i] = 1;
+    assert_ok(sf_words_add(&words, "aa", 2, &id, &error));
+    assert_ok(sf_words_add(&words, "bb", 2, &id, &error));
+    sf_cnn_layout_make(&layout, &shape);
+    float *p = calloc(layout.size, sizeof *p), *scale = calloc(layout.features, sizeof *scale);
+    p[layout.embedding + 1] = 1, p[layout.embedding + 2] = -1, p[layout.conv_weight] = 1;
+    for (size_t i = 1; i < layout.inputs; i++) p[layout.output_weight + i] = p[layout.output_weight + layout.inputs + i] = FLT_MAX;
+    p[layout.output_weight] = 10, p[layout.output_weight + layout.inputs] = -10, p[layout.output_bias + 1] = 5;
+    assert_int_equal(sf_cnn_scales(scale, &layout, p, 1), 0);
+    assert_ok(sf_cnn_save(temporary("vast"), &layout, p, scale, &words, "[\"0\",\"1\"]", "{}", &error));
+    safer_lexicon *lexicon = import_table("aa\tbb\n", "representative");
+    const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"vast\", \"weight\": 1000000}]}", *texts[] = {"aa", "bb"};
+    const size_t lengths[] = {2, 2};
+    int labels[2];
+    assert_ok(safer_model_open(&model, write_temporary("sum.json", text, sizeof text - 1), &error));
+    assert_ok(safer_model_classify(model, texts, lengths, 2, labels, NULL, &error));
+    assert_true(labels[0] == 0 && labels[1] == 1);
+    assert_ok(safer_certify_text(&found, &workspace, model, lexicon, "aa", 2, -1, &options, &error));
+    assert_true(!found.certified && found.margins[1] < 0);
+    safer_workspace_free(workspace);
+    safer_model_free(model);
+    safer_lexicon_free(lexicon);
+    sf_words_free(&words);
+    free(p);
+    free(scale);
 }
 
 /* What the words of the texts below become: of four linked words, the same one. */
@@ -405,9 +472,8 @@ static void bad_sums_are_refused(void **unused)
     write_model(temporary("two"), 0, 2, 1000);
     write_model(temporary("three"), 1, 3, 1000);
     const struct { const char *text, *words; } bad[] = {
-        {"", "nothing is there"},
         {"{", "no JSON, line 1"},
-        {"[]", "a model in JSON is a sum"},
+        {" \n{}", "a model in JSON is a sum"},
         {"{\"arch\": \"cnn\"}", "a model in JSON is a sum"},
         {"{\"arch\": \"sum\"}", "list of 1 to 64"},
         {"{\"arch\": \"sum\", \"members\": []}", "list of 1 to 64"},
@@ -493,6 +559,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_text_violates_a_certificate), cmocka_unit_test(no_text_violates_a_sum),
+        cmocka_unit_test(vast_errors_certify_nothing),
         cmocka_unit_test(a_sum_says_what_its_members_say), cmocka_unit_test(members_may_be_of_any_kind),
         cmocka_unit_test(what_cannot_be_bounded_is_refused), cmocka_unit_test(bad_sums_are_refused),
         cmocka_unit_test(hashes_tell_sums_apart), cmocka_unit_test(memory_may_run_out),

@@ -47,7 +47,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param delta: a certificate is wrong with at most this probability
     :param alpha: level of the test below which a prediction abstains
     :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture
-        bow or cnn also "ibp": interval bounds of the model itself, without smoothing or draws
+        bow or cnn, or a sum, also "ibp": interval bounds of the model itself, without smoothing or draws
     :param radius: what `certified` refers to: a number of changed words, or "all"
     :param seed: of the draws
     :param classes: names of the model's classes, in the order of its scores; default: those of a

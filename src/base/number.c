@@ -193,3 +193,11 @@ void sf_flush_denormals(fenv_t *before)
     __asm__ volatile("msr fpcr, %0" : : "r"(control | UINT64_C(1) << 24));
 #endif
 }
+
+/* -------------------------------------------------------------- rounding */
+
+int sf_rounds_to_nearest(void)
+{
+    volatile double one = 1, tiny = 0x1p-60; /* at run time */
+    return one + tiny == 1 && one - tiny == 1 && -one - tiny == -1;
+}

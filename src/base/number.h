@@ -35,4 +35,8 @@ double sf_complement_up(double x);
  * what fesetenv takes to end it. For training, never for bounds. */
 void sf_flush_denormals(fenv_t *before);
 
+/* Whether this thread's arithmetic rounds to the nearest, by trying: fegetround looks at a register
+ * that the arithmetic need not use. */
+int sf_rounds_to_nearest(void);
+
 #endif

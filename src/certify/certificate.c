@@ -27,7 +27,6 @@
 #include "text/unicode.h"
 
 #include <assert.h>
-#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -425,7 +424,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     if (!*workspace) SF_TRY(sf_workspace_new(workspace, model, lexicon, options, error));
     safer_workspace *w = *workspace;
     const safer_certify_options *o = &w->options;
-    if (fegetround() != FE_TONEAREST) { /* every bound's error is reckoned for that */
+    if (!sf_rounds_to_nearest()) { /* every bound's error is reckoned for that */
         status = sf_fail(error, SAFER_INVALID, "the calling thread does not round to the nearest (fesetround)");
         goto done;
     }

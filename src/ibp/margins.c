@@ -4,10 +4,10 @@
  * 2^-20 and clips at SF_SUM_MOST. Two classes of a member whose logits differ by at least m are
  * told apart by at least the following, in these units:
  *
- *   - w * z is rounded in double, by at most 2^-53 of itself; below SF_SUM_MOST / 4 that is less
- *     than 1/16, and R, which then does not clip, is off by less than 1/2 (or, rounding in some
- *     fixed direction, the difference of two is off by less than 1). So R(w z_y) - R(w z_c) >
- *     w m - 1 - 1/8, and floor(w m) - 2 bounds it, the rounding of w m included;
+ *   - w * z is rounded in double, by at most 2^-53 of itself; up to SF_SUM_MOST / 4 that is at most
+ *     1/32, and R, which then does not clip, is off by at most 1/2. So R(w z_y) - R(w z_c) is a whole
+ *     number not below w m - 1 - 1/16. As computed w m is off by at most 1/16, or so far below 0 that
+ *     no difference gets there; so floor(w m) - 1 bounds it;
  *   - where the logits are not known to be that small, all that is known is that R clips:
  *     -2 * SF_SUM_MOST.
  *
@@ -21,6 +21,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 struct sf_margins_scratch {
     sf_ibp_scratch **nets; /* (count): of the members, or of the one model */
@@ -69,6 +70,12 @@ static safer_status scratch_new(sf_margins_scratch **out, const safer_model *mod
 
 static int is_net(const safer_model *model) { return model->class == &sf_bow_class || model->class == &sf_cnn_class; }
 
+/* The proof rests on it: byte by byte. */
+static int same_lexicon(const safer_lexicon *a, const safer_lexicon *b)
+{
+    return a->image.length == b->image.length && memcmp(a->image.bytes, b->image.bytes, a->image.length) == 0;
+}
+
 safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon, safer_error *error)
 {
     const sf_sum_model *sum = as_sum(model);
@@ -80,7 +87,7 @@ safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon
         if (!member->canonical && !is_net(member->model))
             return sf_fail(error, SAFER_INVALID, "method ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
                            m + 1, member->model->class->arch);
-        if (member->canonical && sf_lexicon_hash(member->canonical) != sf_lexicon_hash(lexicon))
+        if (member->canonical && !same_lexicon(member->canonical, lexicon))
             return sf_fail(error, SAFER_INVALID, "member %zu of the sum reads texts in the canonical form of another lexicon", m + 1);
     }
     return SAFER_OK;
@@ -142,8 +149,9 @@ static safer_status bound_net(double *margins, double *extent, const safer_model
 static int64_t least_lead(double weight, double margin, double extent)
 {
     const double unit = 1 << SF_SUM_BITS;
-    if (extent == DBL_MAX || weight * extent * unit > (double)(SF_SUM_MOST / 4)) return -2 * SF_SUM_MOST;
-    return (int64_t)floor(weight * margin * unit) - 2;
+    const double lead = floor(weight * margin * unit) - 1; /* margins have no floor of their own: the errors taken off may be vast */
+    const int clips = extent == DBL_MAX || weight * extent * unit > (double)(SF_SUM_MOST / 4);
+    return clips || !(lead > -2 * (double)SF_SUM_MOST) ? -2 * SF_SUM_MOST : (int64_t)lead;
 }
 
 safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, size_t target,

@@ -58,7 +58,7 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     sf_safetensors *file = NULL;
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return sf_bert_open(out, path, error);
-    if (sf_sum_names(path)) return sf_sum_open(out, path, error);
+    if (sf_sum_is(path)) return sf_sum_open(out, path, error);
     safer_status status = sf_safetensors_open(&file, path, error);
     if (status != SAFER_OK) return status;
     const char *arch = sf_safetensors_metadata(file, "arch");

@@ -174,11 +174,11 @@ void sf_ngram_sum(double *sums, const uint32_t *buckets, size_t count, const flo
 int sf_ngram_decide(const double *sums, size_t classes, float *scores)
 {
     if (classes == 2) {
-        double p = 1 / (1 + exp(-fabs(sums[0]))); /* of the winner */
+        double odds = exp(-fabs(sums[0])), p = 1 / (1 + odds); /* p: of the winner */
         int label = sums[0] > 0;
         if (scores) {
             scores[label] = (float)p;
-            scores[!label] = (float)(1 - p);
+            scores[!label] = (float)(odds * p);
         }
         return label;
     }

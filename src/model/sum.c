@@ -7,7 +7,9 @@
 #include "model/cnn.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---------------------------------------------------------------- answering */
 
@@ -50,7 +52,7 @@ static safer_status read_canonical(sf_span *out, const sf_span *texts, size_t co
     for (size_t i = 0; i < count; i++) {
         safer_status status = sf_slots_read(&s->slots, lexicon, texts[i].bytes, texts[i].length, error);
         if (status != SAFER_OK) return status;
-        if (sf_grow(&s->draws, &s->draw_capacity, s->slots.slot_count, sizeof *s->draws)) return sf_fail_memory(error);
+        if (sf_grow(&s->draws, &s->draw_capacity, s->slots.slot_count + 1, sizeof *s->draws)) return sf_fail_memory(error);
         memset(s->draws, 0, s->slots.slot_count * sizeof *s->draws);
         if (sf_slots_render(&s->rendered, &s->slots, lexicon, s->draws)) return sf_fail_memory(error);
         ends[i] = s->rendered.length;
@@ -281,7 +283,7 @@ static safer_status open_member(sf_sum_model *sum, size_t m, const json_t *entry
         status = sf_fail_memory(error);
         goto done;
     }
-    if (sf_sum_names(file)) {
+    if (sf_sum_is(file)) {
         status = sf_fail(error, SAFER_INPUT, "%s: a sum cannot be a member of a sum", place);
         goto done;
     }
@@ -314,10 +316,15 @@ static safer_status read_json(json_t **out, const char *path, safer_error *error
     return status;
 }
 
-int sf_sum_names(const char *path)
+int sf_sum_is(const char *path)
 {
-    size_t length = strlen(path);
-    return length > 5 && strcmp(path + length - 5, ".json") == 0;
+    char head[8] = {0};
+    struct stat info;
+    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
+    if (!file) return 0;
+    size_t length = fread(head, 1, sizeof head, file);
+    fclose(file);
+    return !memchr(head, 0, length) && head[strspn(head, " \t\r\n")] == '{';
 }
 
 safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error)

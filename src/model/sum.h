@@ -1,6 +1,6 @@
 /* A sum of models: what several classifiers say of a text, added up.
  *
- * The file is JSON, its name ends in .json, and paths in it are relative to it:
+ * The file is JSON, and paths in it are relative to it:
  *
  *     {"arch": "sum", "members": [
  *         {"model": "exact.safetensors", "weight": 1},
@@ -12,9 +12,8 @@
  *
  * What a member says of a class is its logit (bow, cnn) or the logarithm of its probability,
  * times the weight, as a whole number of 2^-SF_SUM_BITS. Whole numbers add up exactly; the
- * class with the greatest sum wins, the first of equal ones. Rounding rises with what is
- * rounded, and is off by less than 1: what the logits of a member are sure to differ by is
- * what its whole numbers differ by, all but 2 (ibp/margins.c). */
+ * class with the greatest sum wins, the first of equal ones. Rounding rises with what is rounded,
+ * so a bound on the lead of a member's logits is one on that of its whole numbers (ibp/margins.c). */
 #ifndef SF_MODEL_SUM_H
 #define SF_MODEL_SUM_H
 
@@ -39,8 +38,9 @@ typedef struct sf_sum_model {
 
 extern const sf_model_class sf_sum_class;
 
-/* Whether a path is that of a sum, by its name. */
-int sf_sum_names(const char *path);
+/* Whether a file looks like a sum: text that begins with '{'. Model files of other kinds begin with
+ * the length of their header, which has a zero among its 8 bytes. */
+int sf_sum_is(const char *path);
 
 safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error);
 
