@@ -310,6 +310,20 @@ class Compare(Case):
         self.assertEqual((pair["only_first"], pair["only_second"], pair["p_value"]), (0, 0, 1))
         self.assertEqual(records("ready/reviews.program.component.jsonl")[0]["model"]["arch"], "exec")
 
+    def test_sum(self):
+        """of a sum of models the members count, not only the file that names them"""
+        model = test_cli.temporary / "member.safetensors"
+        shutil.copy(test_cli.temporary / "small/reviews.ngram.component.safetensors", model)
+        write("sum.json", json.dumps({"arch": "sum", "members": [{"model": "member.safetensors"}]}))
+        name = changed(lambda c: c.update(models={"sum": "sum.json"}, compare=[{"models": "sum", "defenses": "component", "attacks": []}]))
+        self.ok(run("compare", name, "-o", "sums", "--quiet"))
+        self.assertEqual(records("sums/reviews.sum.component.jsonl")[0]["model"]["arch"], "sum")
+        self.ok(run("compare", name, "-o", "sums", "--quiet"))
+        shutil.copy(test_cli.temporary / "small/reviews.cnn.none.safetensors", model)
+        done = run("compare", name, "-o", "sums", "--quiet")
+        self.assertEqual(done.code, INPUT, done)
+        self.assertIn("reviews.sum.component.jsonl was made with another", done.err)
+
     def test_more_patience(self):
         """a program that failed may be asked with other patience, and the run goes on; asked for something else it may not"""
         write("moody.py", 'import json, os, sys\nfor line in sys.stdin:\n    r = json.loads(line)\n'
