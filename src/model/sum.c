@@ -24,7 +24,10 @@ typedef struct sum_scratch {
     int64_t *said;     /* (members, classes) of the last text */
     int64_t *totals;   /* (GROUP, classes) */
     float *scores;     /* (GROUP, classes) of one member */
-    /* Texts as a canonical member reads them. */
+    /* Texts as a canonical member reads them. Draws and attacks ask about one text in many forms, all
+     * of which it reads as the same: `said` stays as long as `last` does. */
+    sf_buffer *last;   /* (members) */
+    int *known;        /* (members): whether there is one */
     sf_slots slots;
     sf_buffer rendered;
     uint32_t *draws;   /* zeros: every slot has one word to draw */
@@ -62,29 +65,51 @@ static safer_status read_canonical(sf_span *out, const sf_span *texts, size_t co
     return SAFER_OK;
 }
 
+static int same_text(sf_span a, sf_span b) { return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0; }
+
+/* Reads texts as canonical member m does, and marks those that differ from the one before. */
+static safer_status find_new(sf_span *out, int *is_new, sum_scratch *s, size_t m, const sf_span *texts, size_t count, safer_error *error)
+{
+    safer_status status = read_canonical(out, texts, count, s->sum->members[m].canonical, s, error);
+    sf_span before = {s->last[m].bytes ? s->last[m].bytes : "", s->last[m].length};
+    if (status != SAFER_OK) return status;
+    for (size_t i = 0; i < count; before = out[i++]) is_new[i] = !(i || s->known[m]) || !same_text(out[i], before);
+    s->known[m] = 0; /* until all is said */
+    return SAFER_OK;
+}
+
 /* Adds what member m says to the totals. */
 static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t count, safer_error *error)
 {
     safer_status status = SAFER_OK;
     const sf_sum_member *member = &s->sum->members[m];
     const sf_model_class *class = member->model->class;
-    size_t K = s->sum->base.classes;
-    int logits = class == &sf_bow_class || class == &sf_cnn_class, labels[GROUP];
+    size_t K = s->sum->base.classes, asked = 0, answered = 0;
+    int logits = class == &sf_bow_class || class == &sf_cnn_class, labels[GROUP], is_new[GROUP];
     int64_t *said = s->said + m * K;
-    sf_span canonical[GROUP];
+    sf_span canonical[GROUP], ask[GROUP];
     if (member->canonical) {
-        SF_TRY(read_canonical(canonical, texts, count, member->canonical, s, error));
+        SF_TRY(find_new(canonical, is_new, s, m, texts, count, error));
         texts = canonical;
     }
-    if (!logits) SF_TRY(class->classify(member->model, texts, count, labels, s->scores, s->members[m], error));
+    for (size_t i = 0; i < count; i++)
+        if (!member->canonical || is_new[i]) ask[asked++] = texts[i];
+    if (!logits && asked) SF_TRY(class->classify(member->model, ask, asked, labels, s->scores, s->members[m], error));
     for (size_t i = 0; i < count; i++) {
-        if (logits) SF_TRY(class->classify(member->model, texts + i, 1, labels, NULL, s->members[m], error));
-        const float *values = logits ? sf_cnn_scratch_logits(s->members[m]) : s->scores + i * K;
-        for (size_t k = 0; k < K; k++) {
-            double value = (double)values[k];
-            said[k] = whole(member->weight * (logits ? value : log(value > LEAST ? value : LEAST)));
-            s->totals[i * K + k] += said[k];
+        if (!member->canonical || is_new[i]) {
+            if (logits) SF_TRY(class->classify(member->model, texts + i, 1, labels, NULL, s->members[m], error));
+            const float *values = logits ? sf_cnn_scratch_logits(s->members[m]) : s->scores + answered++ * K;
+            for (size_t k = 0; k < K; k++) {
+                double value = (double)values[k];
+                said[k] = whole(member->weight * (logits ? value : log(value > LEAST ? value : LEAST)));
+            }
         }
+        for (size_t k = 0; k < K; k++) s->totals[i * K + k] += said[k];
+    }
+    if (member->canonical) {
+        sf_buffer_clear(&s->last[m]);
+        s->known[m] = sf_buffer_add(&s->last[m], texts[count - 1].bytes, texts[count - 1].length) == 0;
+        if (!s->known[m]) status = sf_fail_memory(error);
     }
 done:
     return status;
@@ -123,9 +148,13 @@ done:
 static void scratch_free(void *scratch)
 {
     sum_scratch *s = scratch;
-    for (size_t m = 0; s->members && m < s->sum->count; m++)
-        if (s->members[m]) s->sum->members[m].model->class->scratch_free(s->members[m]);
+    for (size_t m = 0; m < s->sum->count; m++) {
+        if (s->members && s->members[m]) s->sum->members[m].model->class->scratch_free(s->members[m]);
+        if (s->last) sf_buffer_free(&s->last[m]);
+    }
     free(s->members);
+    free(s->last);
+    free(s->known);
     free(s->said);
     free(s->totals);
     free(s->scores);
@@ -144,10 +173,12 @@ static safer_status scratch_new(const safer_model *model, void **out, safer_erro
     if (!s) return sf_fail_memory(error);
     s->sum = sum;
     s->members = sf_calloc(sum->count, sizeof *s->members);
+    s->last = sf_calloc(sum->count, sizeof *s->last);
+    s->known = sf_calloc(sum->count, sizeof *s->known);
     s->said = sf_alloc(sum->count * K, sizeof *s->said);
     s->totals = sf_alloc(GROUP * K, sizeof *s->totals);
     s->scores = sf_alloc(GROUP * K, sizeof *s->scores);
-    if (!s->members || !s->said || !s->totals || !s->scores) {
+    if (!s->members || !s->last || !s->known || !s->said || !s->totals || !s->scores) {
         status = sf_fail_memory(error);
         goto done;
     }
