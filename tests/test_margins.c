@@ -555,6 +555,38 @@ static void memory_may_run_out(void **unused)
     safer_lexicon_free(lexicon);
 }
 
+/* An answer that failed half-way leaves nothing behind that a later one could take for its own. */
+static void failures_are_forgotten(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    int linked[POOL][POOL], labels[2], failures = 0;
+    int64_t first[2];
+    static char longer[3000];
+    safer_lexicon *lexicon = random_lexicon(linked, 0, 4, "representative");
+    for (size_t i = 0; i + 1 < sizeof longer; i++) longer[i] = i % 3 == 2 ? ' ' : 'z';
+    assert_ok(safer_lexicon_save(lexicon, temporary("words.lex"), &error));
+    write_model(temporary("member"), 5, 2, 100000);
+    const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"member\", \"canonical\": \"words.lex\"}]}";
+    safer_model *sum = open_model(write_temporary("sum.json", text, sizeof text - 1));
+    const sf_span before = {"aa", 2}, both[] = {{"gg hh", 5}, {longer, sizeof longer - 1}};
+    for (long n = 0; n < 30; n++) {
+        void *scratch;
+        assert_ok(sum->class->scratch_new(sum, &scratch, &error));
+        assert_ok(sum->class->classify(sum, &before, 1, labels, NULL, scratch, &error));
+        memcpy(first, sf_sum_said(scratch, 0), sizeof first);
+        fail_allocation(n);
+        failures += sum->class->classify(sum, both, 2, labels, NULL, scratch, &error) == SAFER_MEMORY;
+        fail_allocation(-1);
+        assert_ok(sum->class->classify(sum, &before, 1, labels, NULL, scratch, &error));
+        assert_memory_equal(first, sf_sum_said(scratch, 0), sizeof first);
+        sum->class->scratch_free(scratch);
+    }
+    assert_true(failures > 3);
+    safer_model_free(sum);
+    safer_lexicon_free(lexicon);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_sum_says_what_its_members_say), cmocka_unit_test(members_may_be_of_any_kind),
         cmocka_unit_test(what_cannot_be_bounded_is_refused), cmocka_unit_test(bad_sums_are_refused),
         cmocka_unit_test(hashes_tell_sums_apart), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(failures_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
