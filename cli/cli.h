@@ -161,7 +161,7 @@ cli_model_flags cli_model_default(void);
 
 #define CLI_MODEL_OPTIONS(m)                                                                                       \
     {"model", CLI_PATH, &(m).path, "MODEL", "a model file, a sum (JSON), a HuggingFace folder, exec:COMMAND, http address"}, \
-    {"precision", CLI_STRING, &(m).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (default bf16)"}
+    {"precision", CLI_STRING, &(m).precision, "TYPE", "charcnn, bert, sums of them: products in bf16 or f32 (default bf16)"}
 
 #define CLI_REMOTE_OPTIONS(m)                                                                                      \
     {NULL, CLI_HEADING, NULL, NULL, "Models that live elsewhere (exec, http)"},                                 \

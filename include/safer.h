@@ -293,8 +293,9 @@ typedef struct safer_model safer_model;
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
-/* bert and charcnn, and sums with such members: compute in "bf16" (as when opened; fast) or "f32" (exact to about 1e-5).
- * Not while the model is in use. Their answers may differ in rare, nearly even cases. */
+/* bert and charcnn, and sums with such members: compute in "bf16" (as when opened; fast) or "f32"
+ * (exact to about 1e-5). Not while the model is in use, or a workspace made with it is kept. Their
+ * answers may differ in rare, nearly even cases. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error);
 
 SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http", "callback" */

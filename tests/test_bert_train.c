@@ -11,6 +11,7 @@
 #include "training.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -204,6 +205,23 @@ static void it_learns_and_answers(void **unused)
         model->class->scratch_free(scratch);
     }
     assert_fails(safer_model_set_precision(model, "f16", &error), SAFER_INVALID, "bf16 or f32");
+
+    /* A sum computes as its members are told to. */
+    const char of_one[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"learned\"}]}";
+    const size_t lengths[] = {strlen(texts[0]), strlen(texts[1])};
+    safer_model *sum = NULL;
+    assert_ok(safer_model_open(&sum, write_temporary("sum.json", of_one, sizeof of_one - 1), &error));
+    for (int precision = 0; precision < 2; precision++) {
+        float ours[2][2], theirs[2][2];
+        int labels[2];
+        assert_ok(safer_model_set_precision(model, precision ? "f32" : "bf16", &error));
+        assert_ok(safer_model_set_precision(sum, precision ? "f32" : "bf16", &error));
+        assert_string_equal(sum->arithmetic, model->arithmetic);
+        assert_ok(safer_model_classify(model, texts, lengths, 2, labels, &theirs[0][0], &error));
+        assert_ok(safer_model_classify(sum, texts, lengths, 2, labels, &ours[0][0], &error));
+        for (int i = 0; i < 4; i++) assert_true(fabsf(ours[i / 2][i % 2] - theirs[i / 2][i % 2]) < 4e-6f);
+    }
+    safer_model_free(sum);
     safer_model_free(model);
 
     /* What is trained can be trained on: with the same labels the head stays. */

@@ -54,7 +54,7 @@ class Certificate:
     radius: Radius  #: the largest certified one: 0, a number of words, or "all"
     queries: int
     seconds: float
-    margins: Mapping[str, float]  #: ibp: by how much at least the target leads each other class, in logits
+    margins: Mapping[str, float]  #: ibp: by how much at least the target leads each other class, in logits or, of a sum, in what it adds up
 
     def certified_at(self, radius: Radius) -> bool:
         """Whether it is certified against this many changed words."""

@@ -68,8 +68,6 @@ static safer_status scratch_new(sf_margins_scratch **out, const safer_model *mod
 
 /* -------------------------------------------------------------------- check */
 
-static int is_net(const safer_model *model) { return model->class == &sf_bow_class || model->class == &sf_cnn_class; }
-
 /* The proof rests on it: byte by byte. */
 static int same_lexicon(const safer_lexicon *a, const safer_lexicon *b)
 {
@@ -79,12 +77,12 @@ static int same_lexicon(const safer_lexicon *a, const safer_lexicon *b)
 safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon, safer_error *error)
 {
     const sf_sum_model *sum = as_sum(model);
-    if (!sum && !is_net(model))
+    if (!sum && !sf_cnn_is(model))
         return sf_fail(error, SAFER_INVALID, "method ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
                        model->class->arch);
     for (size_t m = 0; sum && m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
-        if (!member->canonical && !is_net(member->model))
+        if (!member->canonical && !sf_cnn_is(member->model))
             return sf_fail(error, SAFER_INVALID, "method ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
                            m + 1, member->model->class->arch);
         if (member->canonical && !same_lexicon(member->canonical, lexicon))

@@ -85,7 +85,7 @@ static safer_status read_json(json_t **out, const char *path, safer_error *error
 {
     sf_file file = {0};
     safer_status status = sf_file_map(&file, path, error);
-    if (status == SAFER_OK) status = sf_bert_json(out, file.bytes, file.length, path, error);
+    if (status == SAFER_OK) status = sf_model_json(out, file.bytes, file.length, 0, path, error);
     sf_file_free(&file);
     if (status == SAFER_OK && !json_is_object(*out)) status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
     return status;

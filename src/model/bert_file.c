@@ -36,16 +36,6 @@ enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
 /* ------------------------------------------------------------ configurations */
 
-safer_status sf_bert_json(json_t **out, const char *bytes, size_t length, const char *name, safer_error *error)
-{
-    json_error_t problem = {0};
-    if (length == 0) return sf_fail(error, SAFER_INPUT, "%s: JSON was expected, but nothing is there", name);
-    *out = json_loadb(bytes, length, JSON_DECODE_INT_AS_REAL, &problem);
-    if (*out) return SAFER_OK;
-    if (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory) return sf_fail_memory(error);
-    return sf_fail(error, SAFER_INPUT, "%s: no JSON, line %d: %s", name, problem.line, problem.text);
-}
-
 safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high, safer_error *error)
 {
     const json_t *value = json_object_get(config.json, key);
@@ -188,7 +178,7 @@ static safer_status metadata_object(json_t **out, const sf_safetensors *file, co
     const char *text = sf_safetensors_metadata(file, key), *name = sf_safetensors_name(file);
     *out = NULL;
     if (text && *text) {
-        safer_status status = sf_bert_json(out, text, strlen(text), name, error);
+        safer_status status = sf_model_json(out, text, strlen(text), 0, name, error);
         if (status == SAFER_MEMORY) return status;
     }
     return json_is_object(*out) ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"%s\" (a JSON object)", name, key);

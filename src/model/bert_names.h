@@ -68,9 +68,6 @@ safer_status sf_bert_config_activation(sf_activation *out, sf_bert_config config
 /* What the numbers must be to each other. */
 safer_status sf_bert_config_check(const sf_bert_shape *shape, sf_bert_config config, safer_error *error);
 
-/* JSON whose whole numbers may be of any size; the error names file and line. */
-safer_status sf_bert_json(json_t **out, const char *bytes, size_t length, const char *name, safer_error *error);
-
 /* What the one-file form says in its metadata. Zero-initialise. */
 typedef struct sf_bert_description {
     sf_buffer config, vocabulary, tokenizer;

@@ -97,6 +97,7 @@ typedef struct sf_cnn_model {
 } sf_cnn_model;
 
 extern const sf_model_class sf_bow_class, sf_cnn_class;
+static inline int sf_cnn_is(const safer_model *model) { return model->class == &sf_bow_class || model->class == &sf_cnn_class; }
 void sf_cnn_model_free(sf_cnn_model *model);
 
 /* The number of a word (its key) in the model's vocabulary: 0 when it is unknown. */

@@ -18,6 +18,16 @@ void sf_model_clear(safer_model *model)
     model->classes = 0;
 }
 
+safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_t flags, const char *name, safer_error *error)
+{
+    json_error_t problem = {0};
+    if (length == 0) return sf_fail(error, SAFER_INPUT, "%s: JSON was expected, but nothing is there", name);
+    *out = json_loadb(bytes, length, JSON_DECODE_INT_AS_REAL | flags, &problem);
+    if (*out) return SAFER_OK;
+    if (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory) return sf_fail_memory(error);
+    return sf_fail(error, SAFER_INPUT, "%s: no JSON, line %d: %s", name, problem.line, problem.text);
+}
+
 static safer_status read_labels(safer_model *model, const json_t *list, const char *file, safer_error *error)
 {
     size_t count = json_array_size(list);

@@ -68,6 +68,10 @@ void sf_model_clear(safer_model *model);
  * nothing on failure: the caller's sf_model_clear does. */
 safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file, safer_error *error);
 
+/* JSON with numbers as reals, so that whole ones may be of any size; `flags` are jansson's, besides.
+ * The error names file and line. */
+safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_t flags, const char *name, safer_error *error);
+
 /* Loaders, by the metadata "arch". */
 safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_error *error);
 safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* bow and cnn; takes the file over on success only */

@@ -85,18 +85,19 @@ static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t 
     const sf_sum_member *member = &s->sum->members[m];
     const sf_model_class *class = member->model->class;
     size_t K = s->sum->base.classes, asked = 0, answered = 0;
-    int logits = class == &sf_bow_class || class == &sf_cnn_class, labels[GROUP], is_new[GROUP];
+    int logits = sf_cnn_is(member->model), labels[GROUP], is_new[GROUP];
     int64_t *said = s->said + m * K;
     sf_span canonical[GROUP], ask[GROUP];
+    for (size_t i = 0; i < count; i++) is_new[i] = 1;
     if (member->canonical) {
         SF_TRY(find_new(canonical, is_new, s, m, texts, count, error));
         texts = canonical;
     }
     for (size_t i = 0; i < count; i++)
-        if (!member->canonical || is_new[i]) ask[asked++] = texts[i];
+        if (is_new[i]) ask[asked++] = texts[i];
     if (!logits && asked) SF_TRY(class->classify(member->model, ask, asked, labels, s->scores, s->members[m], error));
     for (size_t i = 0; i < count; i++) {
-        if (!member->canonical || is_new[i]) {
+        if (is_new[i]) {
             if (logits) SF_TRY(class->classify(member->model, texts + i, 1, labels, NULL, s->members[m], error));
             const float *values = logits ? sf_cnn_scratch_logits(s->members[m]) : s->scores + answered++ * K;
             for (size_t k = 0; k < K; k++) {
@@ -321,9 +322,8 @@ static safer_status open_member(sf_sum_model *sum, size_t m, const json_t *entry
     SF_TRY(safer_model_open(&member->model, file, error));
     if (lexicon) SF_TRY(open_canonical(member, lexicon, place, error));
     SF_TRY(m == 0 ? take_labels(&sum->base, member->model, error) : check_labels(sum, member->model, place, error));
-    uint64_t bits, parts[] = {sum->base.hash, member->model->hash, 0, member->canonical ? sf_lexicon_hash(member->canonical) : 0};
-    memcpy(&bits, &member->weight, sizeof bits);
-    parts[2] = bits;
+    uint64_t parts[] = {sum->base.hash, member->model->hash, 0, member->canonical ? sf_lexicon_hash(member->canonical) : 0};
+    memcpy(&parts[2], &member->weight, sizeof parts[2]);
     sum->base.hash = sf_hash(parts, sizeof parts, 0);
     if (member->model->arithmetic) sum->base.arithmetic = member->model->arithmetic;
 done:
@@ -334,15 +334,9 @@ done:
 
 static safer_status read_json(json_t **out, const char *path, safer_error *error)
 {
-    sf_file file;
-    json_error_t problem = {0};
+    sf_file file = {0};
     safer_status status = sf_file_map(&file, path, error);
-    if (status != SAFER_OK) return status;
-    *out = file.length ? json_loadb(file.bytes, file.length, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &problem) : NULL;
-    if (!*out && file.length && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory))
-        status = sf_fail_memory(error);
-    else if (!*out)
-        status = sf_fail(error, SAFER_INPUT, "%s: no JSON, line %d: %s", path, problem.line, file.length ? problem.text : "nothing is there");
+    if (status == SAFER_OK) status = sf_model_json(out, file.bytes, file.length, JSON_REJECT_DUPLICATES, path, error);
     sf_file_free(&file);
     return status;
 }
