@@ -21,7 +21,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXTS = 120, WORDS = 250, GROUPS = 1500, CHOICES = 4, D = 100, F = 100, T = 3, H = 100, K = 2, BATCH = 256, ROUNDS = 5, FEW = 6 };
+enum {
+    TEXTS = 120,
+    WORDS = 250,
+    GROUPS = 1500,
+    CHOICES = 4,
+    D = 100,
+    F = 100,
+    T = 3,
+    H = 100,
+    K = 2,
+    BATCH = 256,
+    ROUNDS = 5,
+    FEW = 6
+};
 
 static void check(int ok, const char *what)
 {
@@ -83,8 +96,15 @@ static void make_model(fixture *x, const sf_words *words, const char *path)
     safer_error error = {0};
     uint64_t state = 1;
     sf_cnn_layout layout;
-    sf_cnn_shape shape = {.convolution = 1, .vocabulary = words->count + 1u, .dim = D, .widths = {T}, .width_count = 1, .filters = F,
-                          .hidden = H, .classes = K, .max_words = SF_LOOKUP_POSITIONS};
+    sf_cnn_shape shape = {.convolution = 1,
+                          .vocabulary = words->count + 1u,
+                          .dim = D,
+                          .widths = {T},
+                          .width_count = 1,
+                          .filters = F,
+                          .hidden = H,
+                          .classes = K,
+                          .max_words = SF_LOOKUP_POSITIONS};
     sf_cnn_layout_make(&layout, &shape);
     float *w = sf_alloc(layout.size, sizeof *w), scale[F];
     check(w != NULL, "out of memory");
@@ -143,7 +163,8 @@ static void forward(void *context, size_t begin, size_t end, int worker)
     safer_error error = {0};
     const safer_model *m = r->fixture->model;
     for (size_t i = begin; i < end; i++)
-        check(m->class->classify(m, r->texts, BATCH, labels, scores, r->scratch[worker], &error) == SAFER_OK, error.message);
+        check(m->class->classify(m, r->texts, BATCH, labels, scores, r->scratch[worker], &error) == SAFER_OK,
+              error.message);
 }
 
 /* Texts a second, in batches, on so many threads. */
@@ -157,7 +178,8 @@ static double raw_rate(const fixture *x, int threads)
         const safer_row row = safer_data_row(x->data, i % TEXTS);
         r.texts[i] = (sf_span){row.text, row.text_length};
     }
-    for (int i = 0; i < threads; i++) check(x->model->class->scratch_new(x->model, &r.scratch[i], &error) == SAFER_OK, error.message);
+    for (int i = 0; i < threads; i++)
+        check(x->model->class->scratch_new(x->model, &r.scratch[i], &error) == SAFER_OK, error.message);
     for (int round = 0; round < ROUNDS; round++) {
         const double start = sf_seconds();
         sf_parallel(threads, BATCHES, 1, forward, &r);
@@ -183,7 +205,8 @@ typedef struct way {
     safer_attack_summary summary;
 } way;
 
-static way attack(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, int threads, size_t batch, int rounds)
+static way attack(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, int threads,
+                  size_t batch, int rounds)
 {
     safer_error error = {0};
     way w = {0};
@@ -207,8 +230,8 @@ typedef struct distant {
     const safer_model *inner;
 } distant;
 
-static safer_status ask_distant(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                                safer_error *error)
+static safer_status ask_distant(const safer_model *model, const sf_span *texts, size_t count, int *labels,
+                                float *scores, void *scratch, safer_error *error)
 {
     const safer_model *inner = ((const distant *)model)->inner;
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -227,11 +250,15 @@ int main(int argc, char **argv)
     fixture x = {0};
     make_fixture(&x);
     double raw = raw_rate(&x, cores), later;
-    const way batched = attack(x.model, x.lexicon, x.data, cores, BATCH, ROUNDS), single = attack(x.model, x.lexicon, x.data, 1, 1, 2);
+    const way batched = attack(x.model, x.lexicon, x.data, cores, BATCH, ROUNDS),
+              single = attack(x.model, x.lexicon, x.data, 1, 1, 2);
     check(batched.hash == single.hash, "batches or threads change the records");
     if ((later = raw_rate(&x, cores)) > raw) raw = later; /* the machine may have been busy with something else */
 
-    const sf_model_class class = {.arch = "cnn", .classify = ask_distant, .scratch_new = distant_scratch, .scratch_free = x.model->class->scratch_free};
+    const sf_model_class class = {.arch = "cnn",
+                                  .classify = ask_distant,
+                                  .scratch_new = distant_scratch,
+                                  .scratch_free = x.model->class->scratch_free};
     distant d = {.base = *x.model, .inner = x.model};
     d.base.class = &class;
     d.base.concurrency = FEW;
@@ -241,20 +268,24 @@ int main(int argc, char **argv)
     check(far.hash == far_single.hash, "batches or threads change the records");
 
     if (json) {
-        json_t *out = json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "threads", cores, "raw", raw, "textfooler", batched.rate,
-                                "raw_over_textfooler", raw / batched.rate, "one_at_a_time", single.rate, "gain", batched.rate / single.rate,
-                                "requests", far.rate, "requests_one_at_a_time", far_single.rate, "requests_gain", far.rate / far_single.rate);
+        json_t *out = json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "threads", cores, "raw", raw,
+                                "textfooler", batched.rate, "raw_over_textfooler", raw / batched.rate, "one_at_a_time",
+                                single.rate, "gain", batched.rate / single.rate, "requests", far.rate,
+                                "requests_one_at_a_time", far_single.rate, "requests_gain", far.rate / far_single.rate);
         check(out && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
         putchar('\n');
         json_decref(out);
     } else {
-        printf("%d texts of %d words, 43%% with 1 to %d synonyms; %zu succeed, %.1f queries a text; %d thread%s\n", TEXTS, WORDS, CHOICES - 1,
-               batched.summary.succeeded, (double)batched.summary.queries / TEXTS, cores, cores == 1 ? "" : "s");
+        printf("%d texts of %d words, 43%% with 1 to %d synonyms; %zu succeed, %.1f queries a text; %d thread%s\n",
+               TEXTS, WORDS, CHOICES - 1, batched.summary.succeeded, (double)batched.summary.queries / TEXTS, cores,
+               cores == 1 ? "" : "s");
         printf("CNN in batches of %d              %8.0f texts/s\n", BATCH, raw);
         printf("TextFooler, batches, all threads   %8.0f queries/s   %.2f of it\n", batched.rate, batched.rate / raw);
-        printf("TextFooler, one query at a time    %8.0f queries/s   %.2f times as slow\n", single.rate, batched.rate / single.rate);
+        printf("TextFooler, one query at a time    %8.0f queries/s   %.2f times as slow\n", single.rate,
+               batched.rate / single.rate);
         printf("behind requests of 1 ms: batches   %8.0f queries/s, %d texts at a time\n", far.rate, FEW);
-        printf("               one query at a time %8.0f queries/s   %.1f times as slow\n", far_single.rate, far.rate / far_single.rate);
+        printf("               one query at a time %8.0f queries/s   %.1f times as slow\n", far_single.rate,
+               far.rate / far_single.rate);
     }
     safer_model_free(x.model);
     safer_lexicon_free(x.lexicon);

@@ -46,7 +46,8 @@ static void print_features(const char *path, sf_dtype type)
     check(features && whole, "out of memory");
     while ((length = getline(&line, &capacity, stdin)) > 0) {
         ids.count = 0;
-        check(!sf_wordpiece_encode(&ids, c.wordpiece, line, (size_t)length, c.layout.shape.tokens - 2, &pieces), "out of memory");
+        check(!sf_wordpiece_encode(&ids, c.wordpiece, line, (size_t)length, c.layout.shape.tokens - 2, &pieces),
+              "out of memory");
         whole[0] = sf_wordpiece_special(c.wordpiece).cls;
         if (ids.count) memcpy(whole + 1, ids.ids, ids.count * sizeof *whole);
         whole[ids.count + 1] = sf_wordpiece_special(c.wordpiece).sep;
@@ -71,8 +72,17 @@ static void print_features(const char *path, sf_dtype type)
 
 /* -------------------------------------------------------------------- speed */
 
-static const sf_bert_shape gte_small = {.vocabulary = 30522, .positions = 512, .types = 2, .layers = 12, .hidden = 384, .heads = 12,
-                                        .inner = 1536, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_MEAN, .epsilon = 1e-12f,
+static const sf_bert_shape gte_small = {.vocabulary = 30522,
+                                        .positions = 512,
+                                        .types = 2,
+                                        .layers = 12,
+                                        .hidden = 384,
+                                        .heads = 12,
+                                        .inner = 1536,
+                                        .classes = 2,
+                                        .activation = SF_GELU,
+                                        .pool = SF_POOL_MEAN,
+                                        .epsilon = 1e-12f,
                                         .tokens = 512};
 
 /* Multiplications and additions of one text's forward pass. */
@@ -128,10 +138,14 @@ int main(int argc, char **argv)
     int json = 0, f32 = 0;
     const char *model = NULL;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--json") == 0) json = 1;
-        else if (strcmp(argv[i], "--features") == 0 && i + 1 < argc) model = argv[++i];
-        else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) f32 = strcmp(argv[++i], "f32") == 0;
-        else check(0, "usage: bench_bert [--json] | --features MODEL [--precision f32]");
+        if (strcmp(argv[i], "--json") == 0)
+            json = 1;
+        else if (strcmp(argv[i], "--features") == 0 && i + 1 < argc)
+            model = argv[++i];
+        else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc)
+            f32 = strcmp(argv[++i], "f32") == 0;
+        else
+            check(0, "usage: bench_bert [--json] | --features MODEL [--precision f32]");
     }
     if (model) {
         print_features(model, f32 ? SF_F32 : SF_BF16);
@@ -142,7 +156,8 @@ int main(int argc, char **argv)
     check(sf_bert_layout_make(&layout, &gte_small) == 0, "out of memory");
     float *parameters = sf_alloc_aligned(layout.size, sizeof *parameters);
     check(parameters != NULL, "out of memory");
-    for (size_t i = 0; i < layout.size; i++) parameters[i] = 0.05f * (float)((double)((i * 2654435761u) % 65536) / 32768 - 1);
+    for (size_t i = 0; i < layout.size; i++)
+        parameters[i] = 0.05f * (float)((double)((i * 2654435761u) % 65536) / 32768 - 1);
     for (size_t t = 0; t < layout.tensor_count; t++)
         if (strstr(layout.tensors[t].name, "LayerNorm.weight"))
             for (size_t i = 0; i < layout.tensors[t].count; i++) parameters[layout.tensors[t].offset + i] = 1;
@@ -154,24 +169,27 @@ int main(int argc, char **argv)
     double work = work_of(&gte_small, TOKENS);
     for (int type = 0; type < 2; type++) {
         sf_bert_net *net = NULL;
-        check(sf_bert_net_new(&net, &layout, parameters, type ? SF_F32 : SF_BF16, 0, &error) == SAFER_OK, error.message);
+        check(sf_bert_net_new(&net, &layout, parameters, type ? SF_F32 : SF_BF16, 0, &error) == SAFER_OK,
+              error.message);
         r->net = net;
         for (int i = 0; i < 2; i++) check(sf_bert_scratch_new(&r->scratch[i], net, &error) == SAFER_OK, error.message);
         for (int threads = 1; threads <= 2; threads++) {
             peak p = {.isa = net->isa};
             double best = 0, loop = 0, share;
-            for (int repeat = 0; repeat < (type ? 3 : 12); repeat++) { /* short turns, the best of each: others use the machine too */
+            for (int repeat = 0; repeat < (type ? 3 : 12);
+                 repeat++) { /* short turns, the best of each: others use the machine too */
                 sf_parallel(threads, (size_t)threads, 1, measure_peak, &p);
                 double rate = texts_a_second(r, threads, 0.3), all = p.rate[0] + (threads > 1 ? p.rate[1] : 0);
                 best = rate > best ? rate : best;
                 loop = all > loop ? all : loop;
             }
             share = best * work / loop;
-            printf("%s, %d thread%s: %.1f texts/s, %.3f TFLOP/s, %.0f%% of the bare bf16 loop\n", type ? "f32" : "bf16", threads,
-                   threads > 1 ? "s" : "", best, best * work / 1e12, 100 * share);
+            printf("%s, %d thread%s: %.1f texts/s, %.3f TFLOP/s, %.0f%% of the bare bf16 loop\n", type ? "f32" : "bf16",
+                   threads, threads > 1 ? "s" : "", best, best * work / 1e12, 100 * share);
             char key[32];
             snprintf(key, sizeof key, "%s_%d", type ? "f32" : "bf16", threads);
-            json_object_set_new(out, key, json_pack("{s:f, s:f, s:f}", "texts_per_second", best, "flops", best * work, "share", share));
+            json_object_set_new(
+                out, key, json_pack("{s:f, s:f, s:f}", "texts_per_second", best, "flops", best * work, "share", share));
         }
         for (int i = 0; i < 2; i++) sf_bert_scratch_free(r->scratch[i]);
         sf_bert_net_free(net);
@@ -182,7 +200,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < STEP_TEXTS; i++) labels[i] = i % 2;
     float *means = sf_calloc(layout.size, sizeof *means), *variances = sf_calloc(layout.size, sizeof *variances);
     check(means && variances, "out of memory");
-    check(sf_bert_step_new(&step, &layout, parameters, &options, STEP_TEXTS, STEP_TEXTS * TOKENS, &error) == SAFER_OK, error.message);
+    check(sf_bert_step_new(&step, &layout, parameters, &options, STEP_TEXTS, STEP_TEXTS * TOKENS, &error) == SAFER_OK,
+          error.message);
     sf_bert_batch batch = {r->ids, r->offsets, STEP_TEXTS};
     double gradient = 1e9, update = 1e9;
     for (uint64_t i = 1; i <= 4; i++) {
@@ -195,10 +214,11 @@ int main(int argc, char **argv)
         update = end - middle < update ? end - middle : update;
     }
     double step_work = 3 * work * STEP_TEXTS;
-    printf("training all layers, 32 texts a step: gradient %.0f ms, update %.0f ms, %.3f TFLOP/s\n", 1e3 * gradient, 1e3 * update,
-           step_work / (gradient + update) / 1e12);
-    json_object_set_new(out, "step", json_pack("{s:f, s:f, s:f}", "gradient_seconds", gradient, "update_seconds", update, "flops",
-                                               step_work / (gradient + update)));
+    printf("training all layers, 32 texts a step: gradient %.0f ms, update %.0f ms, %.3f TFLOP/s\n", 1e3 * gradient,
+           1e3 * update, step_work / (gradient + update) / 1e12);
+    json_object_set_new(out, "step",
+                        json_pack("{s:f, s:f, s:f}", "gradient_seconds", gradient, "update_seconds", update, "flops",
+                                  step_work / (gradient + update)));
     if (json) json_dumpf(out, stdout, JSON_INDENT(2)), putchar('\n');
     json_decref(out);
     sf_bert_step_free(step);

@@ -21,8 +21,8 @@ static void check(int ok, const char *what)
 }
 
 /* Says 0 for nine draws of ten, by a hash of the rendered text. */
-static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                             safer_error *error)
+static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *scratch, safer_error *error)
 {
     (void)model, (void)scores, (void)scratch, (void)error;
     for (size_t i = 0; i < count; i++) labels[i] = sf_hash(texts[i].bytes, texts[i].length, 0) % 10 == 0;
@@ -38,7 +38,8 @@ static void make_files(const char *table_path, const char *data_path)
     check(table && data, "temporary files");
     uint64_t state = 1;
     for (int g = 0; g < 40; g++) {
-        for (int w = 0; w < 50; w++) fprintf(table, w == 0 ? "w%c%caa\t" : " w%c%c%c%c", 'a' + g % 26, 'a' + g / 26, 'a' + w % 26, 'a' + w / 26);
+        for (int w = 0; w < 50; w++)
+            fprintf(table, w == 0 ? "w%c%caa\t" : " w%c%c%c%c", 'a' + g % 26, 'a' + g / 26, 'a' + w % 26, 'a' + w / 26);
         fprintf(table, "\n");
     }
     for (int t = 0; t < 400; t++) {
@@ -46,8 +47,11 @@ static void make_files(const char *table_path, const char *data_path)
         for (int k = 0; k < 250; k++) {
             state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
             unsigned r = (unsigned)(state >> 40);
-            if (r % 100 < 43) fprintf(data, "w%c%c%c%c ", 'a' + (int)(r / 100 % 26), 'a' + (int)(r / 2600 % 2), 'a' + (int)(r / 5200 % 25), 'a');
-            else fprintf(data, "plain%c ", 'a' + (int)(r / 100 % 26));
+            if (r % 100 < 43)
+                fprintf(data, "w%c%c%c%c ", 'a' + (int)(r / 100 % 26), 'a' + (int)(r / 2600 % 2),
+                        'a' + (int)(r / 5200 % 25), 'a');
+            else
+                fprintf(data, "plain%c ", 'a' + (int)(r / 100 % 26));
         }
         fprintf(data, "\n");
     }
@@ -112,7 +116,8 @@ int main(int argc, char **argv)
     check(one.certified == two.certified && one.queries == two.queries, "threads change the result");
     double scaling = seconds[0] / seconds[1], rate = (double)two.queries / seconds[1];
     if (json) {
-        json_t *root = json_pack("{s:f, s:f, s:f}", "draw_ns_per_slot", best * 1e9, "rendered_queries_per_second", rate, "scaling_2_threads", scaling);
+        json_t *root = json_pack("{s:f, s:f, s:f}", "draw_ns_per_slot", best * 1e9, "rendered_queries_per_second", rate,
+                                 "scaling_2_threads", scaling);
         json_dumpf(root, stdout, JSON_INDENT(2));
         printf("\n");
         json_decref(root);

@@ -24,7 +24,18 @@
 
 extern void omp_set_num_threads(int threads);
 
-enum { L = 1014, F = 256, H = 1024, K = 2, CHOICES = 50, SAMPLES = 256, CHUNK = 64, TOGETHER = 8, TRAIN = 128, THREADS = 2 };
+enum {
+    L = 1014,
+    F = 256,
+    H = 1024,
+    K = 2,
+    CHOICES = 50,
+    SAMPLES = 256,
+    CHUNK = 64,
+    TOGETHER = 8,
+    TRAIN = 128,
+    THREADS = 2
+};
 
 static void check(int ok, const char *what)
 {
@@ -86,8 +97,10 @@ static void make_lexicon(fixture *x, const char *path)
     for (size_t i = 0; !failed && x->text.length < 2 * L; i++) {
         char word[16];
         uint32_t w = below(100);
-        if (below(100) < 43) name_word(word, w * CHOICES + below(CHOICES) + 1000);
-        else snprintf(word, sizeof word, "%s", w % 3 ? "the" : w % 2 ? "of" : "zebras");
+        if (below(100) < 43)
+            name_word(word, w * CHOICES + below(CHOICES) + 1000);
+        else
+            snprintf(word, sizeof word, "%s", w % 3 ? "the" : w % 2 ? "of" : "zebras");
         failed |= sf_buffer_format(&x->text, "%s%s", word, w % 9 ? " " : ", ");
     }
     check(!failed, "out of memory");
@@ -111,11 +124,14 @@ static void make_fixture(fixture *x)
         double inputs = i == 0 ? 7 : x->layout.tensors[i].rank == 3 ? (double)(shape[0] * shape[1]) : (double)shape[0];
         if (i + 2 == x->layout.tensor_count) inputs = H;
         for (size_t k = 0; k < x->layout.tensors[i].count; k++)
-            x->parameters[x->layout.tensors[i].offset + k] =
-                x->layout.tensors[i].rank == 1 ? 0 : (float)((below(1 << 20) * 0x1p-19 - 1) * sqrt(3 / inputs));
+            x->parameters[x->layout.tensors[i].offset + k] = x->layout.tensors[i].rank == 1
+                                                                 ? 0
+                                                                 : (float)((below(1 << 20) * 0x1p-19 - 1) *
+                                                                           sqrt(3 / inputs));
     }
     check(sf_charcnn_save(path, &x->layout, x->parameters, "[\"0\",\"1\"]", "{}", &error) == SAFER_OK, error.message);
-    check(sf_safetensors_open(&file, path, &error) == SAFER_OK && sf_charcnn_open(&x->model, file, &error) == SAFER_OK, error.message);
+    check(sf_safetensors_open(&file, path, &error) == SAFER_OK && sf_charcnn_open(&x->model, file, &error) == SAFER_OK,
+          error.message);
     unlink(path);
 
     check(sf_slots_read(&x->slots, x->lexicon, x->text.bytes, x->text.length, &error) == SAFER_OK, error.message);
@@ -127,12 +143,14 @@ static void make_fixture(fixture *x)
     x->frames = sf_alloc_aligned((size_t)TOGETHER * 336 * F, sizeof *x->frames);
     x->raw = sf_alloc_aligned((size_t)TOGETHER * 336 * F, sizeof *x->raw);
     x->hidden = sf_alloc_aligned((size_t)TOGETHER * 2 * H, sizeof *x->hidden);
-    check(x->draws && x->codes && x->lengths && x->labels && x->columns && x->frames && x->raw && x->hidden, "out of memory");
+    check(x->draws && x->codes && x->lengths && x->labels && x->columns && x->frames && x->raw && x->hidden,
+          "out of memory");
     sf_buffer rendered = {0};
     for (size_t s = 0; s < SAMPLES; s++) {
         uint32_t *draw = x->draws + s * x->slots.slot_count;
         for (size_t i = 0; i < x->slots.slot_count; i++) {
-            uint32_t support = (uint32_t)safer_lexicon_word(x->lexicon, x->slots.words[x->slots.slots[i]].word).support_count;
+            uint32_t support = (uint32_t)safer_lexicon_word(x->lexicon, x->slots.words[x->slots.slots[i]].word)
+                                   .support_count;
             draw[i] = below(support);
         }
         sf_buffer_clear(&rendered);
@@ -140,7 +158,8 @@ static void make_fixture(fixture *x)
         x->lengths[s] = sf_charcnn_encode(x->codes + s * L, rendered.bytes, rendered.length, L);
     }
     sf_buffer_free(&rendered);
-    for (int i = 0; i < THREADS; i++) check(x->model->class->scratch_new(x->model, &x->scratch[i], &error) == SAFER_OK, error.message);
+    for (int i = 0; i < THREADS; i++)
+        check(x->model->class->scratch_new(x->model, &x->scratch[i], &error) == SAFER_OK, error.message);
     check(x->model->class->prepare(x->model, x->lexicon, &x->slots, &x->prepared, &error) == SAFER_OK, error.message);
 }
 
@@ -175,10 +194,11 @@ static void first_convolution(float *out, const fixture *x, const uint8_t *codes
         }
 }
 
-static void multiply(float *out, const float *a, const float *w, const float *bias, size_t rows, size_t outputs, size_t inputs)
+static void multiply(float *out, const float *a, const float *w, const float *bias, size_t rows, size_t outputs,
+                     size_t inputs)
 {
-    dnnl_sgemm('N', 'N', (dnnl_dim_t)rows, (dnnl_dim_t)outputs, (dnnl_dim_t)inputs, 1, a, (dnnl_dim_t)inputs, w, (dnnl_dim_t)outputs, 0, out,
-               (dnnl_dim_t)outputs);
+    dnnl_sgemm('N', 'N', (dnnl_dim_t)rows, (dnnl_dim_t)outputs, (dnnl_dim_t)inputs, 1, a, (dnnl_dim_t)inputs, w,
+               (dnnl_dim_t)outputs, 0, out, (dnnl_dim_t)outputs);
     for (size_t r = 0; r < rows; r++)
         for (size_t o = 0; o < outputs; o++) {
             float y = out[r * outputs + o] + bias[o];
@@ -198,13 +218,16 @@ static void reference(float *logits, fixture *x, size_t first)
         const size_t width = sf_charcnn_width(i), out = frames - width + 1;
         for (size_t b = 0; b < TOGETHER; b++)
             for (size_t r = 0; r < out; r++)
-                memcpy(x->columns + (b * out + r) * width * F, x->frames + (b * frames + r) * F, width * F * sizeof *x->columns);
+                memcpy(x->columns + (b * out + r) * width * F, x->frames + (b * frames + r) * F,
+                       width * F * sizeof *x->columns);
         multiply(x->raw, x->columns, w + l->conv_weight[i], w + l->conv_bias[i], TOGETHER * out, F, width * F);
         const int pooled = i == 1 || i == 5;
         frames = pooled ? out / 3 : out;
         for (size_t b = 0; b < TOGETHER; b++) {
-            if (pooled) pool(x->frames + b * frames * F, x->raw + b * out * F, frames);
-            else memcpy(x->frames + b * frames * F, x->raw + b * out * F, frames * F * sizeof *x->frames);
+            if (pooled)
+                pool(x->frames + b * frames * F, x->raw + b * out * F, frames);
+            else
+                memcpy(x->frames + b * frames * F, x->raw + b * out * F, frames * F * sizeof *x->frames);
         }
     }
     multiply(x->hidden, x->frames, w + l->hidden_weight[0], w + l->hidden_bias[0], TOGETHER, H, l->inputs);
@@ -217,8 +240,9 @@ static void reference(float *logits, fixture *x, size_t first)
 static void sample(void *context, size_t begin, size_t end, int worker)
 {
     fixture *x = context;
-    check(x->model->class->sample(x->model, x->prepared, x->draws + begin * x->slots.slot_count, end - begin, x->labels + begin,
-                                  x->scratch[worker], NULL) == SAFER_OK, "sampling failed");
+    check(x->model->class->sample(x->model, x->prepared, x->draws + begin * x->slots.slot_count, end - begin,
+                                  x->labels + begin, x->scratch[worker], NULL) == SAFER_OK,
+          "sampling failed");
 }
 
 /* The best of several short rounds: on a busy machine some run undisturbed. */
@@ -260,7 +284,8 @@ static double training_rate(fixture *x, int threads)
     sf_charcnn_options options = {.type = SF_BF16, .dropout = 0.5f, .clip = 1, .threads = threads};
     sf_charcnn_step *step = NULL;
     const size_t size = x->layout.trained;
-    float *w = sf_alloc_aligned(size, sizeof *w), *means = sf_calloc(size, sizeof *means), *variances = sf_calloc(size, sizeof *variances);
+    float *w = sf_alloc_aligned(size, sizeof *w), *means = sf_calloc(size, sizeof *means),
+          *variances = sf_calloc(size, sizeof *variances);
     double best = 0, loss;
     check(w && means && variances, "out of memory");
     check(sf_charcnn_step_new(&step, &x->layout, &options, TRAIN, &error) == SAFER_OK, error.message);
@@ -326,25 +351,26 @@ int main(int argc, char **argv)
     double quarter = code_rate(&x, L / 4), flops = work(&x.layout), peak = sf_product_peak(sf_isa_choose(), 0.2);
     for (int t = 0; t < THREADS; t++) training[t] = training_rate(&x, t + 1);
     if (json) {
-        json_t *out = json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "isa", sf_isa_name(sf_isa_choose()),
-                                "characters", L, "features", F, "disagreement", worst / spread, "samples_1", fast[0], "samples_2", fast[1],
-                                "sgemm_1", slow, "ratio_1", fast[0] / slow, "quarter_length_1", quarter, "training_1", training[0],
-                                "training_2", training[1], "megaflops", flops * 1e-6, "peak_tflops", peak * 1e-12, "peak_share",
+        json_t *out = json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "isa",
+                                sf_isa_name(sf_isa_choose()), "characters", L, "features", F, "disagreement",
+                                worst / spread, "samples_1", fast[0], "samples_2", fast[1], "sgemm_1", slow, "ratio_1",
+                                fast[0] / slow, "quarter_length_1", quarter, "training_1", training[0], "training_2",
+                                training[1], "megaflops", flops * 1e-6, "peak_tflops", peak * 1e-12, "peak_share",
                                 fast[0] * flops / peak);
         check(out && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
         putchar('\n');
         json_decref(out);
     } else {
-        printf("small network, %d characters, %zu slots with %d substitutes; %s; draws made beforehand\n", L, x.slots.slot_count, CHOICES,
-               sf_isa_name(sf_isa_choose()));
+        printf("small network, %d characters, %zu slots with %d substitutes; %s; draws made beforehand\n", L,
+               x.slots.slot_count, CHOICES, sf_isa_name(sf_isa_choose()));
         printf("largest difference of a logit from f32: %.2f%% of the largest logit\n", 100 * worst / spread);
-        printf("sampling   %8.0f samples/s on one thread, %8.0f on two; dnnl_sgemm in f32 %6.0f; ratio %.1f\n", fast[0], fast[1], slow,
-               fast[0] / slow);
-        printf("           %.0f MFLOP a sample: %.2f TFLOP/s, %.0f%% of the bare loop's %.2f\n", flops * 1e-6, fast[0] * flops * 1e-12,
-               100 * fast[0] * flops / peak, peak * 1e-12);
+        printf("sampling   %8.0f samples/s on one thread, %8.0f on two; dnnl_sgemm in f32 %6.0f; ratio %.1f\n", fast[0],
+               fast[1], slow, fast[0] / slow);
+        printf("           %.0f MFLOP a sample: %.2f TFLOP/s, %.0f%% of the bare loop's %.2f\n", flops * 1e-6,
+               fast[0] * flops * 1e-12, 100 * fast[0] * flops / peak, peak * 1e-12);
         printf("           %8.0f texts/s of a quarter of the length, where blank frames are not computed\n", quarter);
-        printf("training   %8.0f texts/s on one thread, %8.0f on two, %d a step: %.2f TFLOP/s on one\n", training[0], training[1], TRAIN,
-               3 * training[0] * flops * 1e-12);
+        printf("training   %8.0f texts/s on one thread, %8.0f on two, %d a step: %.2f TFLOP/s on one\n", training[0],
+               training[1], TRAIN, 3 * training[0] * flops * 1e-12);
     }
     x.model->class->release(x.prepared);
     for (int i = 0; i < THREADS; i++) x.model->class->scratch_free(x.scratch[i]);

@@ -24,7 +24,19 @@
 
 extern void omp_set_num_threads(int threads);
 
-enum { WORDS = 250, CHOICES = 50, D = 100, F = 100, T = 3, H = 100, K = 2, SAMPLES = 1024, BATCH = 16, CHUNK = 32, MAX_THREADS = 2 };
+enum {
+    WORDS = 250,
+    CHOICES = 50,
+    D = 100,
+    F = 100,
+    T = 3,
+    H = 100,
+    K = 2,
+    SAMPLES = 1024,
+    BATCH = 16,
+    CHUNK = 32,
+    MAX_THREADS = 2
+};
 
 static void check(int ok, const char *what)
 {
@@ -98,8 +110,15 @@ static void make_fixture(fixture *x)
     options.kernel = "component";
     check(safer_lexicon_import(&x->lexicon, &options, NULL, &error) == SAFER_OK, error.message);
 
-    sf_cnn_shape shape = {.convolution = 1, .vocabulary = words.count + 1u, .dim = D, .widths = {T}, .width_count = 1, .filters = F,
-                          .hidden = H, .classes = K, .max_words = SF_LOOKUP_POSITIONS};
+    sf_cnn_shape shape = {.convolution = 1,
+                          .vocabulary = words.count + 1u,
+                          .dim = D,
+                          .widths = {T},
+                          .width_count = 1,
+                          .filters = F,
+                          .hidden = H,
+                          .classes = K,
+                          .max_words = SF_LOOKUP_POSITIONS};
     sf_cnn_layout_make(&x->layout, &shape);
     float *w = sf_alloc(x->layout.size, sizeof *w), scale[F];
     check(w != NULL, "out of memory");
@@ -150,8 +169,9 @@ static void make_fixture(fixture *x)
 static void look_up(void *context, size_t begin, size_t end, int worker)
 {
     fixture *x = context;
-    check(x->model->class->sample(x->model, x->prepared, x->draws + begin * x->slots.slot_count, end - begin, x->labels + begin,
-                                  x->scratch[worker], NULL) == SAFER_OK, "sampling failed");
+    check(x->model->class->sample(x->model, x->prepared, x->draws + begin * x->slots.slot_count, end - begin,
+                                  x->labels + begin, x->scratch[worker], NULL) == SAFER_OK,
+          "sampling failed");
 }
 
 /* The reference, BATCH samples at a time. */
@@ -216,7 +236,8 @@ static double agreement(fixture *x)
     multiply(x, 0, 256, 0);
     for (size_t s = 0; s < 256; s++) {
         int label;
-        check(x->model->class->sample(x->model, x->prepared, x->draws + s * slots, 1, &label, x->scratch[0], NULL) == SAFER_OK,
+        check(x->model->class->sample(x->model, x->prepared, x->draws + s * slots, 1, &label, x->scratch[0], NULL) ==
+                  SAFER_OK,
               "sampling failed");
         const float *logits = sf_cnn_scratch_logits(x->scratch[0]);
         for (size_t k = 0; k < K; k++) {
@@ -287,24 +308,28 @@ int main(int argc, char **argv)
     double per_position = 1e9 / fast[0] / WORDS, per_slot = 1e9 / fast[0] / (double)x.slots.slot_count;
     double gflops = slow[0] * 2.0 * WORDS * T * D * F * 1e-9;
     if (json) {
-        json_t *out = json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "isa",
-                                sf_isa_name(sf_isa_choose()), "words", WORDS, "slots", (int)x.slots.slot_count, "choices", CHOICES,
-                                "disagreement", off, "lookup_1", fast[0], "lookup_2", fast[1], "sgemm_1", slow[0], "sgemm_2", slow[1],
-                                "ratio_1", fast[0] / slow[0], "ratio_2", fast[1] / slow[1], "ns_per_position", per_position,
-                                "ns_per_slot", per_slot, "load_share", share, "prepare_cold_ms", cold * 1e3, "prepare_warm_ms", warm * 1e3);
+        json_t *out = json_pack("{s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+                                "isa", sf_isa_name(sf_isa_choose()), "words", WORDS, "slots", (int)x.slots.slot_count,
+                                "choices", CHOICES, "disagreement", off, "lookup_1", fast[0], "lookup_2", fast[1],
+                                "sgemm_1", slow[0], "sgemm_2", slow[1], "ratio_1", fast[0] / slow[0], "ratio_2",
+                                fast[1] / slow[1], "ns_per_position", per_position, "ns_per_slot", per_slot,
+                                "load_share", share, "prepare_cold_ms", cold * 1e3, "prepare_warm_ms", warm * 1e3);
         check(out && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
         putchar('\n');
         json_decref(out);
     } else {
-        printf("%d words, %zu slots with %d substitutes, D %d, %d filters of width %d, hidden %d; %s; indices drawn beforehand\n", WORDS,
-               x.slots.slot_count, CHOICES, D, F, T, H, sf_isa_name(sf_isa_choose()));
+        printf(
+            "%d words, %zu slots with %d substitutes, D %d, %d filters of width %d, hidden %d; %s; indices drawn beforehand\n",
+            WORDS, x.slots.slot_count, CHOICES, D, F, T, H, sf_isa_name(sf_isa_choose()));
         printf("largest difference of a logit from im2col + dnnl_sgemm: %.1e\n", off);
         for (int t = 0; t < MAX_THREADS; t++)
-            printf("%d thread%s  look-up %10.0f samples/s   sgemm %8.0f samples/s   ratio %6.1f\n", t + 1, t ? "s" : " ", fast[t], slow[t],
-                   fast[t] / slow[t]);
-        printf("look-up: %.2f ns a position, %.2f ns a slot, %.1f GB/s of rows, %.0f%% of what the same loop reads from L1\n", per_position,
-               per_slot, fast[0] * bytes * 1e-9, 100 * share);
-        printf("sgemm: %.0f GFLOP/s on one thread. prepare: %.2f ms the first time, %.2f ms with rows made\n", gflops, cold * 1e3, warm * 1e3);
+            printf("%d thread%s  look-up %10.0f samples/s   sgemm %8.0f samples/s   ratio %6.1f\n", t + 1,
+                   t ? "s" : " ", fast[t], slow[t], fast[t] / slow[t]);
+        printf(
+            "look-up: %.2f ns a position, %.2f ns a slot, %.1f GB/s of rows, %.0f%% of what the same loop reads from L1\n",
+            per_position, per_slot, fast[0] * bytes * 1e-9, 100 * share);
+        printf("sgemm: %.0f GFLOP/s on one thread. prepare: %.2f ms the first time, %.2f ms with rows made\n", gflops,
+               cold * 1e3, warm * 1e3);
     }
     x.model->class->release(x.prepared);
     for (int i = 0; i < MAX_THREADS; i++) {

@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/parallel.h"
 #include "base/progress.h"
-#include "model/remote.h"
+#include "remote/remote.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 250, BATCH = 64, TEXTS = 1024, REQUESTS = 1024, ROUNDS = 7, PIPE_BYTES = 1 << 20, READ_BYTES = 1 << 18, MAX_WORKERS = 64 };
+enum {
+    WORDS = 250,
+    BATCH = 64,
+    TEXTS = 1024,
+    REQUESTS = 1024,
+    ROUNDS = 7,
+    PIPE_BYTES = 1 << 20,
+    READ_BYTES = 1 << 18,
+    MAX_WORKERS = 64
+};
 
 static void check(int ok, const char *what)
 {
@@ -47,7 +56,10 @@ static void make_texts(fixture *x)
         for (int w = 0; w < WORDS; w++) {
             state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
             check(sf_buffer_format(&x->bytes, "%.*s%c", 3 + (int)(state >> 60) % 5, &"stories"[(state >> 50) % 3],
-                                   w % 100 == 60 ? '\n' : w % 100 == 30 ? '"' : ' ') == 0, "out of memory");
+                                   w % 100 == 60   ? '\n'
+                                   : w % 100 == 30 ? '"'
+                                                   : ' ') == 0,
+                  "out of memory");
         }
     }
     starts[TEXTS] = x->bytes.length;
@@ -77,7 +89,9 @@ static void ask(void *context, size_t begin, size_t end, int worker)
     (void)worker;
     for (size_t i = begin; i < end; i++) {
         memset(labels, 0, sizeof labels);
-        check(x->transport.ask(x->transport.self, x->texts + i * BATCH % TEXTS, BATCH, labels, NULL, &error) == SAFER_OK, error.message);
+        check(x->transport.ask(x->transport.self, x->texts + i * BATCH % TEXTS, BATCH, labels, NULL, &error) ==
+                  SAFER_OK,
+              error.message);
         for (size_t k = 0; k < BATCH; k++) check(labels[k] == 1, "a wrong answer");
     }
 }
@@ -106,8 +120,7 @@ static void start_readers(fixture *x)
         if (pid == 0) {
             for (int k = 0; k < i; k++) close(x->pipes[k]);
             close(ends[1]);
-            while (read(ends[0], bytes, sizeof bytes) > 0) {
-            }
+            while (read(ends[0], bytes, sizeof bytes) > 0) {}
             _exit(0);
         }
         close(ends[0]);
@@ -179,19 +192,20 @@ int main(int argc, char **argv)
     }
     x.transport.free(x.transport.self);
     for (int i = 0; i < x.workers; i++) close(x.pipes[i]);
-    while (wait(NULL) > 0) {
-    }
+    while (wait(NULL) > 0) {}
     double megabytes = 1e-6 * REQUESTS * (double)x.line.length, rate = (double)REQUESTS * BATCH / ours;
     find_cpu(cpu, sizeof cpu);
     if (json)
-        printf("{\"cpu\": \"%s\", \"workers\": %d, \"batch\": %d, \"bytes_per_text\": %zu, \"texts_s\": %.0f, \"mb_s\": %.0f, "
-               "\"bare_mb_s\": %.0f, \"ratio\": %.3f}\n",
-               cpu, x.workers, BATCH, x.line.length / BATCH, rate, megabytes / ours, megabytes / bare, bare / ours);
+        printf(
+            "{\"cpu\": \"%s\", \"workers\": %d, \"batch\": %d, \"bytes_per_text\": %zu, \"texts_s\": %.0f, \"mb_s\": %.0f, "
+            "\"bare_mb_s\": %.0f, \"ratio\": %.3f}\n",
+            cpu, x.workers, BATCH, x.line.length / BATCH, rate, megabytes / ours, megabytes / bare, bare / ours);
     else
-        printf("%s, %d workers, %d texts of %d words (%zu bytes) a request\nexec %.0f texts/s, %.0f MB/s; bare pipe %.0f texts/s, %.0f MB/s; "
-               "ratio %.2f\n",
-               cpu, x.workers, BATCH, WORDS, x.line.length / BATCH, rate, megabytes / ours, (double)REQUESTS * BATCH / bare,
-               megabytes / bare, bare / ours);
+        printf(
+            "%s, %d workers, %d texts of %d words (%zu bytes) a request\nexec %.0f texts/s, %.0f MB/s; bare pipe %.0f texts/s, %.0f MB/s; "
+            "ratio %.2f\n",
+            cpu, x.workers, BATCH, WORDS, x.line.length / BATCH, rate, megabytes / ours,
+            (double)REQUESTS * BATCH / bare, megabytes / bare, bare / ours);
     sf_buffer_free(&x.bytes);
     sf_buffer_free(&x.line);
     return 0;

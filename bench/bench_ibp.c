@@ -19,7 +19,21 @@ extern void omp_set_num_threads(int threads);
 
 /* 32 reviews of 230 words; word ranks fall off as they do in English, so that a batch has
  * some 2,400 different words; 43% of the words have synonyms, 3 on average. */
-enum { V = 40000, D = 100, P = 100, F = 100, H = 100, K = 2, TEXTS = 32, WORDS = 230, SYNONYMS = 3, BATCHES = 8, ROUNDS = 5, REVIEWS = 20000, EPOCHS = 60 };
+enum {
+    V = 40000,
+    D = 100,
+    P = 100,
+    F = 100,
+    H = 100,
+    K = 2,
+    TEXTS = 32,
+    WORDS = 230,
+    SYNONYMS = 3,
+    BATCHES = 8,
+    ROUNDS = 5,
+    REVIEWS = 20000,
+    EPOCHS = 60
+};
 
 static void check(int good, const char *what)
 {
@@ -52,7 +66,8 @@ static void make_fixture(fixture *x)
     check(x->sets.members && x->sets.offsets && x->items, "out of memory");
     for (uint32_t w = 0; w < V; w++) {
         x->sets.members[count++] = w;
-        for (uint32_t k = 0; w % 7 < 3 && k < SYNONYMS; k++) x->sets.members[count++] = (uint32_t)(unit() * (V - 1)) + 1;
+        for (uint32_t k = 0; w % 7 < 3 && k < SYNONYMS; k++)
+            x->sets.members[count++] = (uint32_t)(unit() * (V - 1)) + 1;
         x->sets.offsets[w + 1] = count;
     }
     for (size_t i = 0; i < BATCHES * TEXTS * WORDS; i++) {
@@ -69,7 +84,8 @@ static void make_fixture(fixture *x)
 static double sgemm_rate(void)
 {
     enum { M = 256, N = 3 * F };
-    float *a = sf_alloc_aligned(M * P, sizeof *a), *b = sf_alloc_aligned(N * P, sizeof *b), *c = sf_alloc_aligned(M * N, sizeof *c);
+    float *a = sf_alloc_aligned(M * P, sizeof *a), *b = sf_alloc_aligned(N * P, sizeof *b),
+          *c = sf_alloc_aligned(M * N, sizeof *c);
     double best = 0;
     check(a && b && c, "out of memory");
     for (size_t i = 0; i < M * P; i++) a[i] = (float)unit();
@@ -77,7 +93,8 @@ static double sgemm_rate(void)
     omp_set_num_threads(1);
     for (int round = 0; round < 30; round++) {
         double start = sf_seconds();
-        for (int i = 0; i < 20; i++) check(dnnl_sgemm('N', 'T', M, N, P, 1, a, P, b, P, 0, c, N) == dnnl_success, "dnnl_sgemm failed");
+        for (int i = 0; i < 20; i++)
+            check(dnnl_sgemm('N', 'T', M, N, P, 1, a, P, b, P, 0, c, N) == dnnl_success, "dnnl_sgemm failed");
         double rate = 20.0 * 2 * M * N * P / (sf_seconds() - start);
         if (rate > best) best = rate;
     }
@@ -95,8 +112,16 @@ static speed measure(fixture *x, int wordwise, int convolution, int freeze, int 
 {
     sf_ibp_layout l;
     sf_ibp_step *step = NULL;
-    sf_ibp_shape shape = {.convolution = convolution, .wordwise = wordwise, .vocabulary = V, .dim = D, .inner = wordwise ? P : 0,
-                          .width = convolution ? 3 : 1, .filters = F, .hidden = H, .classes = K, .max_words = 1000};
+    sf_ibp_shape shape = {.convolution = convolution,
+                          .wordwise = wordwise,
+                          .vocabulary = V,
+                          .dim = D,
+                          .inner = wordwise ? P : 0,
+                          .width = convolution ? 3 : 1,
+                          .filters = F,
+                          .hidden = H,
+                          .classes = K,
+                          .max_words = 1000};
     sf_ibp_options o = {.rate = 0.001, .decay = 0.0001, .clip = 0.25, .freeze = freeze, .threads = threads, .seed = 1};
     speed best = {0};
     double loss;
@@ -112,11 +137,13 @@ static speed measure(fixture *x, int wordwise, int convolution, int freeze, int 
         for (size_t i = 0; i < BATCHES; i++) {
             sf_ibp_batch batch = {x->items + i * TEXTS * WORDS, x->offsets, x->labels, TEXTS};
             uint64_t number = (uint64_t)round * BATCHES + i + 1;
-            check(sf_ibp_step_gradient(&loss, step, parameters, &batch, 0.5, round ? 1 : 0, number, NULL) == SAFER_OK, "a step failed");
+            check(sf_ibp_step_gradient(&loss, step, parameters, &batch, 0.5, round ? 1 : 0, number, NULL) == SAFER_OK,
+                  "a step failed");
             for (size_t b = 0; !round && b < TEXTS; b++) {
                 const float *logits = sf_ibp_step_logits(step) + b * K, *worst = sf_ibp_step_worst(step) + b * K;
                 size_t y = (size_t)x->labels[b];
-                check(fabsf(worst[1 - y] - (logits[1 - y] - logits[y])) < 1e-3f, "without a box the worst margins are not the plain ones");
+                check(fabsf(worst[1 - y] - (logits[1 - y] - logits[y])) < 1e-3f,
+                      "without a box the worst margins are not the plain ones");
             }
             sf_ibp_step_update(step, parameters, means, variances, number);
             work += sf_ibp_step_work(step);
@@ -134,23 +161,36 @@ static speed measure(fixture *x, int wordwise, int convolution, int freeze, int 
 int main(int argc, char **argv)
 {
     int json = argc > 1 && strcmp(argv[1], "--json") == 0;
-    const struct { const char *name; int wordwise, convolution, freeze; } cases[] = {
-        {"jia-cnn", 1, 1, 1}, {"jia-cnn-trained-vectors", 1, 1, 0}, {"jia-bow", 1, 0, 1}, {"huang-cnn", 0, 1, 1}, {"huang-bow", 0, 0, 1}};
+    const struct {
+        const char *name;
+        int wordwise, convolution, freeze;
+    } cases[] = {{"jia-cnn", 1, 1, 1},
+                 {"jia-cnn-trained-vectors", 1, 1, 0},
+                 {"jia-bow", 1, 0, 1},
+                 {"huang-cnn", 0, 1, 1},
+                 {"huang-bow", 0, 0, 1}};
     fixture x = {0};
     make_fixture(&x);
     double peak = sgemm_rate();
     json_t *rows = json_array();
-    if (!json) printf("batches of %d texts of %d words, D %d, %d filters, hidden %d; dnnl_sgemm alone: %.0f GFLOP/s on one thread\n", TEXTS, WORDS, D, F, H, peak * 1e-9);
+    if (!json)
+        printf(
+            "batches of %d texts of %d words, D %d, %d filters, hidden %d; dnnl_sgemm alone: %.0f GFLOP/s on one thread\n",
+            TEXTS, WORDS, D, F, H, peak * 1e-9);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int threads = 1; threads <= 2; threads++) {
             speed s = measure(&x, cases[i].wordwise, cases[i].convolution, cases[i].freeze, threads);
             double share = s.texts * s.work / (peak * threads), minutes = (double)REVIEWS * EPOCHS / s.texts / 60;
             if (json)
-                json_array_append_new(rows, json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "net", cases[i].name, "threads", threads, "texts_per_second",
-                                                      s.texts, "gflops", s.texts * s.work * 1e-9, "sgemm_share", share, "minutes", minutes));
+                json_array_append_new(rows,
+                                      json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "net", cases[i].name, "threads",
+                                                threads, "texts_per_second", s.texts, "gflops", s.texts * s.work * 1e-9,
+                                                "sgemm_share", share, "minutes", minutes));
             else
-                printf("%-24s %d thread%s  %6.0f texts/s  %5.1f GFLOP/s in products, %4.1f%% of dnnl_sgemm's; %d reviews, %d epochs: %.1f minutes\n",
-                       cases[i].name, threads, threads > 1 ? "s" : " ", s.texts, s.texts * s.work * 1e-9, 100 * share, REVIEWS, EPOCHS, minutes);
+                printf(
+                    "%-24s %d thread%s  %6.0f texts/s  %5.1f GFLOP/s in products, %4.1f%% of dnnl_sgemm's; %d reviews, %d epochs: %.1f minutes\n",
+                    cases[i].name, threads, threads > 1 ? "s" : " ", s.texts, s.texts * s.work * 1e-9, 100 * share,
+                    REVIEWS, EPOCHS, minutes);
         }
     if (json) {
         json_t *out = json_pack("{s:f, s:O}", "sgemm_gflops", peak * 1e-9, "nets", rows);

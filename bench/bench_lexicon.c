@@ -63,8 +63,9 @@ static void multiply(void *context, size_t begin, size_t end, int worker)
     product *job = context;
     omp_set_num_threads(1);
     for (size_t i = begin; i < end; i++)
-        dnnl_sgemm('N', 'T', M, M, (dnnl_dim_t)job->dim, 1.0f, job->values, (dnnl_dim_t)job->dim, job->values + i % 8 * M * job->dim,
-                   (dnnl_dim_t)job->dim, 0.0f, job->out + (size_t)worker * M * M, M);
+        dnnl_sgemm('N', 'T', M, M, (dnnl_dim_t)job->dim, 1.0f, job->values, (dnnl_dim_t)job->dim,
+                   job->values + i % 8 * M * job->dim, (dnnl_dim_t)job->dim, 0.0f, job->out + (size_t)worker * M * M,
+                   M);
 }
 
 /* GFLOP/s of the bare product on all threads, best of five. */
@@ -117,7 +118,8 @@ static void agree_first(const float *values, size_t dim)
     sf_pairs naive, fast;
     check(sf_pairs_find_naive(&naive, values, 3000, dim, 0.8, NULL) == SAFER_OK, "naive pairs");
     check(sf_pairs_find(&fast, values, 3000, dim, 0.8, 0, NULL, "", NULL) == SAFER_OK, "pairs");
-    check(naive.count == fast.count && naive.count > 0 && memcmp(naive.items, fast.items, naive.count * sizeof(sf_pair)) == 0,
+    check(naive.count == fast.count && naive.count > 0 &&
+              memcmp(naive.items, fast.items, naive.count * sizeof(sf_pair)) == 0,
           "the pairs differ from the naive ones");
     free(naive.items);
     free(fast.items);
@@ -192,7 +194,10 @@ static double load_milliseconds(size_t *bytes)
 int main(int argc, char **argv)
 {
     int json = argc > 1 && strcmp(argv[1], "--json") == 0, threads = sf_threads(0);
-    static const struct { size_t count, dim; double limit; } shapes[2] = {{71450, 100, 20}, {400000, 300, 8}};
+    static const struct {
+        size_t count, dim;
+        double limit;
+    } shapes[2] = {{71450, 100, 20}, {400000, 300, 8}};
     json_t *pairs_json = json_array();
     setvbuf(stdout, NULL, _IOLBF, 0);
     char cpu[256] = "unknown";
@@ -215,10 +220,11 @@ int main(int argc, char **argv)
         if (again > bare) bare = again;
         free(values);
         if (!json)
-            printf("all pairs     %zu x %zu: %.0f GFLOP/s, %.0f%% of dnnl_sgemm's %.0f (%.1f s for %.0f%%)\n", shapes[s].count,
-                   shapes[s].dim, rate, 100 * rate / bare, bare, seconds, 100 * share);
-        json_array_append_new(pairs_json, json_pack("{s:I,s:I,s:f,s:f,s:f}", "count", (json_int_t)shapes[s].count, "dim",
-                                                    (json_int_t)shapes[s].dim, "gflops", rate, "sgemm_gflops", bare, "ratio", rate / bare));
+            printf("all pairs     %zu x %zu: %.0f GFLOP/s, %.0f%% of dnnl_sgemm's %.0f (%.1f s for %.0f%%)\n",
+                   shapes[s].count, shapes[s].dim, rate, 100 * rate / bare, bare, seconds, 100 * share);
+        json_array_append_new(pairs_json, json_pack("{s:I,s:I,s:f,s:f,s:f}", "count", (json_int_t)shapes[s].count,
+                                                    "dim", (json_int_t)shapes[s].dim, "gflops", rate, "sgemm_gflops",
+                                                    bare, "ratio", rate / bare));
     }
     double megabytes;
     double parse = parse_rate(90000, &megabytes);
@@ -229,8 +235,8 @@ int main(int argc, char **argv)
         printf("open .lex     87,000 words, %.1f MB: %.2f ms\n", (double)bytes * 1e-6, load);
         json_decref(pairs_json);
     } else {
-        json_t *root = json_pack("{s:s,s:i,s:o,s:f,s:f}", "cpu", cpu, "threads", threads, "all_pairs", pairs_json, "parse_mb_s", parse,
-                                 "open_ms", load);
+        json_t *root = json_pack("{s:s,s:i,s:o,s:f,s:f}", "cpu", cpu, "threads", threads, "all_pairs", pairs_json,
+                                 "parse_mb_s", parse, "open_ms", load);
         json_dumpf(root, stdout, JSON_INDENT(2));
         printf("\n");
         json_decref(root);

@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "base/parallel.h"
 #include "base/progress.h"
-#include "certify/sampler.h"
+#include "draw/sampler.h"
 #include "model/ngram.h"
 
 #include <math.h>
@@ -102,8 +102,8 @@ typedef struct job {
     const safer_model *model;
     const safer_data *data;
     const safer_lexicon *lexicon;
-    int *labels;        /* one a text, or one a text and draw */
-    size_t draws;       /* a text */
+    int *labels;  /* one a text, or one a text and draw */
+    size_t draws; /* a text */
     int rendered;
 } job;
 
@@ -116,7 +116,8 @@ static void classify(void *context, size_t begin, size_t end, int worker)
     for (size_t i = begin; i < end; i++) {
         safer_row row = safer_data_row(j->data, i);
         sf_span text = {row.text, row.text_length};
-        check(j->model->class->classify(j->model, &text, 1, &j->labels[i], NULL, scratch, NULL) == SAFER_OK, "classify");
+        check(j->model->class->classify(j->model, &text, 1, &j->labels[i], NULL, scratch, NULL) == SAFER_OK,
+              "classify");
     }
     j->model->class->scratch_free(scratch);
 }
@@ -140,7 +141,8 @@ static void sample(void *context, size_t begin, size_t end, int worker)
         sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, j->draws);
         if (!j->rendered) {
             check(j->model->class->prepare(j->model, j->lexicon, &slots, &prepared, NULL) == SAFER_OK, "prepare");
-            check(j->model->class->sample(j->model, prepared, draws, j->draws, labels, scratch, NULL) == SAFER_OK, "sample");
+            check(j->model->class->sample(j->model, prepared, draws, j->draws, labels, scratch, NULL) == SAFER_OK,
+                  "sample");
             j->model->class->release(prepared);
             continue;
         }
@@ -148,7 +150,8 @@ static void sample(void *context, size_t begin, size_t end, int worker)
             sf_buffer_clear(&text);
             check(sf_slots_render(&text, &slots, j->lexicon, draws + d * slots.slot_count) == 0, "render");
             sf_span span = {text.bytes, text.length};
-            check(j->model->class->classify(j->model, &span, 1, &labels[d], NULL, scratch, NULL) == SAFER_OK, "classify");
+            check(j->model->class->classify(j->model, &span, 1, &labels[d], NULL, scratch, NULL) == SAFER_OK,
+                  "classify");
         }
     }
     sf_slots_free(&slots);
@@ -182,7 +185,8 @@ static void agree_first(job j)
     j.rendered = 1;
     sample(&j, 0, SAMPLED, 0);
     for (int i = 0; i < SAMPLED; i++)
-        check(memcmp(fast + i * DRAWS, slow + i * DRAWS, RENDERED * sizeof *fast) == 0, "a draw differs from its rendered text");
+        check(memcmp(fast + i * DRAWS, slow + i * DRAWS, RENDERED * sizeof *fast) == 0,
+              "a draw differs from its rendered text");
     free(fast);
     free(slow);
 }
@@ -245,11 +249,13 @@ int main(int argc, char **argv)
         if (json)
             printf("{\"threads\": %d, \"train_tokens_s\": %.0f, \"classify_tokens_s\": %.0f, \"samples_s\": %.0f, "
                    "\"rendered_samples_s\": %.0f, \"ratio\": %.2f}%s\n",
-                   threads[i], training[i], classifying[i], fast[i], slow[i], fast[i] / slow[i], i + 1 < steps ? "," : "]}");
+                   threads[i], training[i], classifying[i], fast[i], slow[i], fast[i] / slow[i],
+                   i + 1 < steps ? "," : "]}");
         else
             printf("%d thread%s  training %.2f M tokens/s, classifying %.1f M tokens/s, sampling %.0f texts/s "
                    "(%.1f times rendering and classifying)\n",
-                   threads[i], threads[i] > 1 ? "s" : " ", training[i] * 1e-6, classifying[i] * 1e-6, fast[i], fast[i] / slow[i]);
+                   threads[i], threads[i] > 1 ? "s" : " ", training[i] * 1e-6, classifying[i] * 1e-6, fast[i],
+                   fast[i] / slow[i]);
     }
     if (!json) printf("dev accuracy %.1f%%\n", 100 * accuracy);
     free(j.labels);

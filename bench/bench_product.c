@@ -95,7 +95,8 @@ static void multiply_f32(void *context, size_t begin, size_t end, int worker)
     (void)worker;
     omp_set_num_threads(1);
     const dnnl_dim_t M = (dnnl_dim_t)(end - begin), N = (dnnl_dim_t)x->N, K = (dnnl_dim_t)x->K;
-    check(dnnl_sgemm('N', 'N', M, N, K, 1.0f, x->a32 + begin * x->K, K, x->b32, N, 0.0f, x->out32 + begin * x->N, N) == dnnl_success,
+    check(dnnl_sgemm('N', 'N', M, N, K, 1.0f, x->a32 + begin * x->K, K, x->b32, N, 0.0f, x->out32 + begin * x->N, N) ==
+              dnnl_success,
           "dnnl_sgemm failed");
 }
 
@@ -124,7 +125,8 @@ static void timed(void *context, size_t begin, size_t end, int worker)
     fixture *x = context;
     double start = thread_seconds();
     x->task(x, begin, end, worker);
-    add_sample(&x->samples[worker], 2.0 * (double)(end - begin) * (double)x->N * (double)x->K / (thread_seconds() - start));
+    add_sample(&x->samples[worker],
+               2.0 * (double)(end - begin) * (double)x->N * (double)x->K / (thread_seconds() - start));
 }
 
 static int descending(const void *a, const void *b)
@@ -214,7 +216,8 @@ static double agreement(fixture *x)
     check(have && want, "out of memory");
     for (int i = 0; i < 2; i++) {
         shape(x, M, K, N, i ? x->isa : SF_PORTABLE);
-        sf_product((sf_view){i ? have : want, N, SF_F32}, (sf_view){x->a, K, SF_BF16}, &x->packed, x->bias, SF_LINEAR, 0, M);
+        sf_product((sf_view){i ? have : want, N, SF_F32}, (sf_view){x->a, K, SF_BF16}, &x->packed, x->bias, SF_LINEAR,
+                   0, M);
     }
     for (size_t i = 0; i < (size_t)M * N; i++) {
         worst = fmax(worst, fabs((double)have[i] - (double)want[i]));
@@ -231,15 +234,15 @@ typedef struct around {
     double to, from, turn_f32, turn_bf16, pack, pack_transposed, copy; /* GB/s read and written */
 } around;
 
-#define TIMED(result, bytes, statement)                                          \
-    do {                                                                         \
-        double rates[20];                                                        \
-        for (int i_ = 0; i_ < rounds; i_++) {                                    \
-            double start_ = sf_seconds();                                        \
-            statement;                                                           \
-            rates[i_] = (double)(bytes)*1e-9 / (sf_seconds() - start_);          \
-        }                                                                        \
-        (result) = typical(rates, (size_t)rounds);                          \
+#define TIMED(result, bytes, statement) \
+    do { \
+        double rates[20]; \
+        for (int i_ = 0; i_ < rounds; i_++) { \
+            double start_ = sf_seconds(); \
+            statement; \
+            rates[i_] = (double)(bytes)*1e-9 / (sf_seconds() - start_); \
+        } \
+        (result) = typical(rates, (size_t)rounds); \
     } while (0)
 
 static around measure_around(fixture *x, int rounds)
@@ -252,8 +255,10 @@ static around measure_around(fixture *x, int rounds)
     TIMED(r.copy, count * 8, memcpy(x->out32, x->a32, count * 4));
     TIMED(r.to, count * 6, sf_to_bf16(x->a, x->a32, count, x->isa));
     TIMED(r.from, count * 6, sf_from_bf16(x->out32, x->a, count, x->isa));
-    TIMED(r.turn_f32, count * 6, sf_transpose((sf_view){x->out, M, SF_BF16}, (sf_view){x->a32, N, SF_F32}, M, N, x->isa));
-    TIMED(r.turn_bf16, count * 4, sf_transpose((sf_view){x->out, M, SF_BF16}, (sf_view){x->a, N, SF_BF16}, M, N, x->isa));
+    TIMED(r.turn_f32, count * 6,
+          sf_transpose((sf_view){x->out, M, SF_BF16}, (sf_view){x->a32, N, SF_F32}, M, N, x->isa));
+    TIMED(r.turn_bf16, count * 4,
+          sf_transpose((sf_view){x->out, M, SF_BF16}, (sf_view){x->a, N, SF_BF16}, M, N, x->isa));
     TIMED(r.pack, (size_t)K * P * 6, sf_pack(&x->packed, (sf_view){x->b32, P, SF_F32}, 0, 0, panels));
     TIMED(r.pack_transposed, (size_t)K * P * 6, sf_pack(&x->packed, (sf_view){x->b32, K, SF_F32}, 1, 0, panels));
     return r;
@@ -263,9 +268,9 @@ static around measure_around(fixture *x, int rounds)
 
 static void add_row(json_t *rows, const fixture *x, int threads, result bf16, result f32)
 {
-    json_t *row = json_pack("{s:I, s:I, s:I, s:i, s:f, s:f, s:f, s:f}", "M", (json_int_t)x->M, "K", (json_int_t)x->K, "N",
-                            (json_int_t)x->N, "threads",
-                            threads, "bf16", bf16.rate, "share", bf16.share, "bf16_wall", bf16.wall, "f32", f32.rate);
+    json_t *row = json_pack("{s:I, s:I, s:I, s:i, s:f, s:f, s:f, s:f}", "M", (json_int_t)x->M, "K", (json_int_t)x->K,
+                            "N", (json_int_t)x->N, "threads", threads, "bf16", bf16.rate, "share", bf16.share,
+                            "bf16_wall", bf16.wall, "f32", f32.rate);
     check(row && json_array_append_new(rows, row) == 0, "out of memory");
 }
 
@@ -308,7 +313,8 @@ static void compare_sets(fixture *x, json_t *out, int json)
         result r = measure(x, multiply_bf16, 1, isa ? 40 : 5);
         check(json_object_set_new(out, sf_isa_name(x->isa), json_real(r.rate)) == 0, "out of memory");
         if (json) continue;
-        printf("256 x 384 x 1536, %-12s %7.0f GFLOP/s, %3.0f%% of its loop in L1\n", sf_isa_name(x->isa), r.rate, 100 * r.share);
+        printf("256 x 384 x 1536, %-12s %7.0f GFLOP/s, %3.0f%% of its loop in L1\n", sf_isa_name(x->isa), r.rate,
+               100 * r.share);
     }
     x->isa = best;
 }
@@ -325,7 +331,8 @@ int main(int argc, char **argv)
     double off = agreement(&x);
     check(off < 1e-5, "this instruction set and the portable one disagree");
     json_t *rows = json_array(), *sets = json_object();
-    json_t *out = json_pack("{s:s, s:f, s:o, s:o}", "isa", sf_isa_name(x.isa), "disagreement", off, "products", rows, "sets", sets);
+    json_t *out = json_pack("{s:s, s:f, s:o, s:o}", "isa", sf_isa_name(x.isa), "disagreement", off, "products", rows,
+                            "sets", sets);
     check(rows && sets && out, "out of memory");
     if (!json) printf("%s; largest difference from portable %.1e; GFLOP/s\n", sf_isa_name(x.isa), off);
     compare_shapes(&x, rows, json, quick);
@@ -333,14 +340,16 @@ int main(int argc, char **argv)
     compare_sets(&x, sets, json);
     around r = measure_around(&x, quick ? 5 : 15);
     if (json) {
-        json_t *gb = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "copy", r.copy, "to_bf16", r.to, "from_bf16", r.from,
-                               "transpose_f32", r.turn_f32, "transpose_bf16", r.turn_bf16, "pack", r.pack,
+        json_t *gb = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "copy", r.copy, "to_bf16", r.to, "from_bf16",
+                               r.from, "transpose_f32", r.turn_f32, "transpose_bf16", r.turn_bf16, "pack", r.pack,
                                "pack_transposed", r.pack_transposed);
-        check(gb && json_object_set_new(out, "gigabytes", gb) == 0 && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
+        check(gb && json_object_set_new(out, "gigabytes", gb) == 0 && json_dumpf(out, stdout, JSON_INDENT(1)) == 0,
+              "cannot write");
         putchar('\n');
     } else {
-        printf("8000 x 1536, GB/s: memcpy %.1f; to bf16 %.1f, from bf16 %.1f; transposed to bf16: f32 %.1f, bf16 %.1f\n", r.copy,
-               r.to, r.from, r.turn_f32, r.turn_bf16);
+        printf(
+            "8000 x 1536, GB/s: memcpy %.1f; to bf16 %.1f, from bf16 %.1f; transposed to bf16: f32 %.1f, bf16 %.1f\n",
+            r.copy, r.to, r.from, r.turn_f32, r.turn_bf16);
         printf("1536 x 1536, GB/s: packed %.1f, packed transposed %.1f\n", r.pack, r.pack_transposed);
     }
     json_decref(out);

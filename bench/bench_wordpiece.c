@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "base/words.h"
-#include "certify/sampler.h"
+#include "draw/sampler.h"
 #include "model/pieces.h"
 
 #include <ctype.h>
@@ -23,8 +23,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXTS = 2000, WORDS = 230, VOCABULARY = 40000, PIECES = 15000, GROUP = 8, ROUNDS = 5, DRAWN = 64, DRAWS = 512,
-    LIMIT = 510, MOST = 3000 };
+enum {
+    TEXTS = 2000,
+    WORDS = 230,
+    VOCABULARY = 40000,
+    PIECES = 15000,
+    GROUP = 8,
+    ROUNDS = 5,
+    DRAWN = 64,
+    DRAWS = 512,
+    LIMIT = 510,
+    MOST = 3000
+};
 
 static void check(int ok, const char *what)
 {
@@ -50,10 +60,12 @@ static int print_texts(const char *mode, const char *directory, const char *file
         ids.count = 0;
         sf_buffer_clear(&normal);
         if (strcmp(mode, "--normal") == 0) {
-            check(sf_wordpiece_normalize(&normal, wordpiece, row.text, row.text_length, &scratch) == 0, "out of memory");
+            check(sf_wordpiece_normalize(&normal, wordpiece, row.text, row.text_length, &scratch) == 0,
+                  "out of memory");
             if (normal.length) fwrite(normal.bytes, 1, normal.length, stdout);
         } else {
-            check(sf_wordpiece_encode(&ids, wordpiece, row.text, row.text_length, limit, &scratch) == 0, "out of memory");
+            check(sf_wordpiece_encode(&ids, wordpiece, row.text, row.text_length, limit, &scratch) == 0,
+                  "out of memory");
             for (size_t k = 0; k < ids.count; k++) printf(k ? " %u" : "%u", (unsigned)ids.ids[k]);
         }
         putchar('\n');
@@ -88,7 +100,8 @@ static uint32_t noise(uint64_t *state)
 /* Two letters and more: common words are short. */
 static void spell(char *out, uint32_t word)
 {
-    static const char syllables[] = "ba be bi bo da de di do fa fe fi fo ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro ";
+    static const char syllables[] =
+        "ba be bi bo da de di do fa fe fi fo ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro ";
     for (word++; word; word /= 32, out += 2) memcpy(out, syllables + 3 * (word % 32), 2);
     *out = '\0';
 }
@@ -135,7 +148,8 @@ static sf_wordpiece *make_wordpiece(void)
         if (id == before && word < 1100) failed |= sf_buffer_format(&text, "##%s\n", piece);
     }
     const sf_wordpiece_options options = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};
-    check(!failed && sf_wordpiece_new(&wordpiece, text.bytes, text.length, &options, "made-up", &error) == SAFER_OK, error.message);
+    check(!failed && sf_wordpiece_new(&wordpiece, text.bytes, text.length, &options, "made-up", &error) == SAFER_OK,
+          error.message);
     sf_words_free(&pieces);
     sf_buffer_free(&text);
     return wordpiece;
@@ -219,8 +233,10 @@ static int plain_encode(sf_ids *out, const plain *p, const char *text, size_t le
         if (c < ' ' || c == 0x7f || c == '[' || n == sizeof word) return 0;
         int cut = c == ' ' || ispunct((unsigned char)c);
         if (cut && n) plain_word(out, p, word, n);
-        if (cut) n = 0;
-        else word[n++] = (char)(p->lower ? tolower((unsigned char)c) : c);
+        if (cut)
+            n = 0;
+        else
+            word[n++] = (char)(p->lower ? tolower((unsigned char)c) : c);
         if (cut && c != ' ') plain_word(out, p, &c, 1);
     }
     return 1;
@@ -234,8 +250,8 @@ typedef struct speed {
 
 static speed time_encoding(const sf_wordpiece *wordpiece, const safer_data *data)
 {
-    size_t texts = safer_data_size(data) < MOST ? safer_data_size(data) : MOST, bytes = 0, compared = 0, compared_bytes = 0,
-        tokens = 0;
+    size_t texts = safer_data_size(data) < MOST ? safer_data_size(data) : MOST, bytes = 0, compared = 0,
+           compared_bytes = 0, tokens = 0;
     double best = 1e9, plain_seconds = 0;
     plain p = make_plain(wordpiece);
     sf_ids ids = {0}, expected = {0};
@@ -248,7 +264,8 @@ static speed time_encoding(const sf_wordpiece *wordpiece, const safer_data *data
         plain_seconds += sf_seconds() - start;
         compared++;
         compared_bytes += row.text_length;
-        check(sf_wordpiece_encode(&ids, wordpiece, row.text, row.text_length, SIZE_MAX, &scratch) == 0, "out of memory");
+        check(sf_wordpiece_encode(&ids, wordpiece, row.text, row.text_length, SIZE_MAX, &scratch) == 0,
+              "out of memory");
         check(ids.count == expected.count && memcmp(ids.ids, expected.ids, ids.count * sizeof *ids.ids) == 0,
               "the two tokenizers differ");
     }
@@ -259,7 +276,8 @@ static speed time_encoding(const sf_wordpiece *wordpiece, const safer_data *data
         for (size_t i = 0; i < texts; i++) {
             safer_row row = safer_data_row(data, i);
             ids.count = 0;
-            check(sf_wordpiece_encode(&ids, wordpiece, row.text, row.text_length, SIZE_MAX, &scratch) == 0, "out of memory");
+            check(sf_wordpiece_encode(&ids, wordpiece, row.text, row.text_length, SIZE_MAX, &scratch) == 0,
+                  "out of memory");
             bytes += row.text_length;
             tokens += ids.count;
         }
@@ -307,14 +325,16 @@ static draws_speed time_drawing(const sf_wordpiece *wordpiece, const safer_data 
             sf_buffer_clear(&text);
             expected.count = 0;
             check(sf_slots_render(&text, &slots, lexicon, draws + d * slots.slot_count) == 0, "render");
-            check(sf_wordpiece_encode(&expected, wordpiece, text.bytes, text.length, LIMIT, &scratch.wordpiece) == 0, "encode");
+            check(sf_wordpiece_encode(&expected, wordpiece, text.bytes, text.length, LIMIT, &scratch.wordpiece) == 0,
+                  "encode");
             rendering += sf_seconds() - start;
             size_t n = sf_pieces_draw(ids, pieces, draws + d * slots.slot_count, &scratch);
-            check(n == expected.count && memcmp(ids, expected.ids, n * sizeof *ids) == 0, "a draw is not what is rendered");
+            check(n == expected.count && memcmp(ids, expected.ids, n * sizeof *ids) == 0,
+                  "a draw is not what is rendered");
         }
         start = sf_seconds();
-        for (size_t d = 0; d < DRAWS; d++) check(sf_pieces_draw(ids, pieces, draws + d * slots.slot_count, &scratch) <= LIMIT,
-            "draw");
+        for (size_t d = 0; d < DRAWS; d++)
+            check(sf_pieces_draw(ids, pieces, draws + d * slots.slot_count, &scratch) <= LIMIT, "draw");
         drawing += sf_seconds() - start;
         sf_pieces_free(pieces);
     }
@@ -325,7 +345,8 @@ static draws_speed time_drawing(const sf_wordpiece *wordpiece, const safer_data 
     sf_buffer_free(&text);
     sf_ids_free(&expected);
     double n = (double)texts;
-    return (draws_speed){n / preparing, n * DRAWS / drawing, rendering * 16 / drawing, (double)slot_count / n, (double)visible / n};
+    return (draws_speed){n / preparing, n * DRAWS / drawing, rendering * 16 / drawing, (double)slot_count / n,
+                         (double)visible / n};
 }
 
 int main(int argc, char **argv)
@@ -352,15 +373,17 @@ int main(int argc, char **argv)
     draws_speed d = {0};
     if (lexicon) d = time_drawing(wordpiece, data, lexicon);
     if (json) {
-        printf("{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"ratio_to_plain\": %.2f, \"prepared_texts_per_second\": %.0f, "
-               "\"draws_per_second\": %.0f, \"ratio_to_rendering\": %.1f}\n",
-               s.megabytes, s.tokens, s.ratio, d.prepare, d.draws, d.ratio);
+        printf(
+            "{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"ratio_to_plain\": %.2f, \"prepared_texts_per_second\": %.0f, "
+            "\"draws_per_second\": %.0f, \"ratio_to_rendering\": %.1f}\n",
+            s.megabytes, s.tokens, s.ratio, d.prepare, d.draws, d.ratio);
     } else {
-        printf("encoding   %.1f MB/s, %.1f million pieces/s, %.2f times the plain tokenizer\n", s.megabytes, s.tokens / 1e6,
-            s.ratio);
+        printf("encoding   %.1f MB/s, %.1f million pieces/s, %.2f times the plain tokenizer\n", s.megabytes,
+               s.tokens / 1e6, s.ratio);
         if (lexicon)
-            printf("drawing    %.0f draws/s of %d pieces, %.1f times rendering and encoding; %.0f texts/s prepared (%.0f slots, %.0f visible)\n",
-                   d.draws, LIMIT, d.ratio, d.prepare, d.slots, d.visible);
+            printf(
+                "drawing    %.0f draws/s of %d pieces, %.1f times rendering and encoding; %.0f texts/s prepared (%.0f slots, %.0f visible)\n",
+                d.draws, LIMIT, d.ratio, d.prepare, d.slots, d.visible);
     }
     unlink(path_of("data.tsv"));
     unlink(path_of("table.tsv"));

@@ -9,8 +9,8 @@
 
 /* Records that are worth showing, in the order of the data. */
 typedef struct showing {
-    uint64_t left;    /* how many more */
-    int violations;   /* of the cross-check, else successes */
+    uint64_t left;  /* how many more */
+    int violations; /* of the cross-check, else successes */
     json_t *records;
 } showing;
 
@@ -20,7 +20,8 @@ static void keep_record(void *context, const char *line)
     if (!s->left) return;
     json_t *record = json_loads(line, JSON_ALLOW_NUL, NULL);
     const char *outcome = json_string_value(json_object_get(record, "outcome"));
-    const int wanted = s->violations ? json_is_object(json_object_get(record, "violation")) : outcome && strcmp(outcome, "succeeded") == 0;
+    const int wanted = s->violations ? json_is_object(json_object_get(record, "violation"))
+                                     : outcome && strcmp(outcome, "succeeded") == 0;
     if (wanted) {
         s->left--;
         json_array_append(s->records, record);
@@ -43,7 +44,8 @@ static void print_diff(const safer_row *row, const json_t *changes)
         const char *from = json_string_value(json_object_get(change, "from"));
         const char *word = row->text + json_integer_value(json_object_get(change, "byte"));
         print_part(at, (size_t)(word - at));
-        printf("%s[-%s-]%s%s{+%s+}%s", cli_red(), from, cli_plain(), cli_green(), json_string_value(json_object_get(change, "to")), cli_plain());
+        printf("%s[-%s-]%s%s{+%s+}%s", cli_red(), from, cli_plain(), cli_green(),
+               json_string_value(json_object_get(change, "to")), cli_plain());
         at = word + strlen(from);
     }
     print_part(at, (size_t)(row->text + row->text_length - at));
@@ -63,9 +65,11 @@ static void print_shown(const showing *s, const safer_data *data)
         const safer_row row = safer_data_row(data, (size_t)json_integer_value(json_object_get(record, "row")) - 1);
         const json_t *source = violation ? violation : record;
         printf("%s%s%s  ", cli_bold(), row.id, cli_plain());
-        if (violation) printf("%s no longer wins, by %s%s", text_of(record, "target"), text_of(violation, "method"),
-                              json_is_true(json_object_get(violation, "proved")) ? ", proved" : "");
-        else printf("%s becomes %s", text_of(record, "before"), text_of(record, "after"));
+        if (violation)
+            printf("%s no longer wins, by %s%s", text_of(record, "target"), text_of(violation, "method"),
+                   json_is_true(json_object_get(violation, "proved")) ? ", proved" : "");
+        else
+            printf("%s becomes %s", text_of(record, "before"), text_of(record, "after"));
         printf(", %lld of %lld words changed\n", (long long)json_integer_value(json_object_get(source, "changed")),
                (long long)json_integer_value(json_object_get(record, "words")));
         print_diff(&row, json_object_get(source, "changes"));
@@ -93,16 +97,18 @@ static json_t *rate_json(uint64_t queries, double seconds, size_t resumed)
 static json_t *summary_json(const safer_attack_summary *s, const safer_attack_options *o)
 {
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
-    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}", "method",
-                     safer_attack_name(o->method), "smoothed", o->smoothed != 0, "examples", N(s->texts), "skipped", N(s->skipped),
-                     "clean_accuracy", share((double)attacked, (double)s->texts), "adversarial_accuracy", share((double)held, (double)s->texts),
-                     "adversarial_interval", interval_json(held, s->texts), "attacked", N(attacked), "succeeded", N(s->succeeded),
-                     "success_rate", share((double)s->succeeded, (double)attacked), "success_interval", interval_json(s->succeeded, attacked),
-                     "mean_changed", share((double)s->changed, (double)s->succeeded), "mean_changed_share",
-                     share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts), "queries",
-                     N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited", N(s->limited),
-                     "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(o->seed),
-                     "resumed", N(s->resumed));
+    return json_pack(
+        "{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
+        "method", safer_attack_name(o->method), "smoothed", o->smoothed != 0, "examples", N(s->texts), "skipped",
+        N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts), "adversarial_accuracy",
+        share((double)held, (double)s->texts), "adversarial_interval", interval_json(held, s->texts), "attacked",
+        N(attacked), "succeeded", N(s->succeeded), "success_rate", share((double)s->succeeded, (double)attacked),
+        "success_interval", interval_json(s->succeeded, attacked), "mean_changed",
+        share((double)s->changed, (double)s->succeeded), "mean_changed_share",
+        share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts),
+        "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
+        N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
+        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed));
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -124,29 +130,35 @@ static void print_texts(size_t texts, size_t resumed)
 static void print_summary(const safer_attack_summary *s, const safer_attack_options *o)
 {
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
-    printf("attack       %s on the %s\n", safer_attack_name(o->method), o->smoothed ? "smoothed classifier" : "model itself");
+    printf("attack       %s on the %s\n", safer_attack_name(o->method),
+           o->smoothed ? "smoothed classifier" : "model itself");
     print_texts(s->texts, s->resumed);
-    printf("clean        %6s%%  %s answered wrongly already, not attacked\n", cli_percent(attacked, s->texts), cli_count(s->skipped));
-    printf("%sadversarial  %6s%%%s  still right under attack (%s)\n", cli_bold(), cli_percent(held, s->texts), cli_plain(),
-           cli_interval(held, s->texts));
-    printf("succeeded    %6s%%  of the attacks, %s of %s", cli_percent(s->succeeded, attacked), cli_count(s->succeeded), cli_count(attacked));
+    printf("clean        %6s%%  %s answered wrongly already, not attacked\n", cli_percent(attacked, s->texts),
+           cli_count(s->skipped));
+    printf("%sadversarial  %6s%%%s  still right under attack (%s)\n", cli_bold(), cli_percent(held, s->texts),
+           cli_plain(), cli_interval(held, s->texts));
+    printf("succeeded    %6s%%  of the attacks, %s of %s", cli_percent(s->succeeded, attacked), cli_count(s->succeeded),
+           cli_count(attacked));
     printf(" (%s)\n", cli_interval(s->succeeded, attacked));
     if (s->succeeded)
-        printf("changed      %.1f words of a text, %.1f%%, where it succeeded\n", (double)s->changed / (double)s->succeeded,
-               100 * s->changed_share / (double)s->succeeded);
-    if (s->without_choices) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_choices));
+        printf("changed      %.1f words of a text, %.1f%%, where it succeeded\n",
+               (double)s->changed / (double)s->succeeded, 100 * s->changed_share / (double)s->succeeded);
+    if (s->without_choices)
+        printf("trivial      %s texts in which no word can change\n", cli_count(s->without_choices));
     if (s->limited) printf("limited      %s attacks ended because --max-queries were used up\n", cli_count(s->limited));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, o->seed);
 }
 
 static json_t *against_json(const safer_against_summary *s, json_t *violations, uint64_t seed)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}", "examples", N(s->texts),
-                     "certified", N(s->certified), "exact", N(s->exact), "untouched", N(s->untouched), "limited", N(s->limited), "violations", N(s->violations),
-                     "violations_exact", N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
-                     SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
-                     "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(seed),
-                     "resumed", N(s->resumed), "found", violations);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}",
+        "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched", N(s->untouched),
+        "limited", N(s->limited), "violations", N(s->violations), "violations_exact", N(s->violations_exact), "sampled",
+        N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level", SAFER_AGAINST_LEVEL, "alarm", s->alarm,
+        "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks), "queries_per_second",
+        rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(seed), "resumed",
+        N(s->resumed), "found", violations);
 }
 
 static void print_against(const safer_against_summary *s, uint64_t seed)
@@ -154,11 +166,13 @@ static void print_against(const safer_against_summary *s, uint64_t seed)
     print_texts(s->texts, s->resumed);
     printf("certified    %s at radius 1 or more, %s of them exactly\n", cli_count(s->certified), cli_count(s->exact));
     if (s->untouched) printf("trivial      %s of them have no word that can change\n", cli_count(s->untouched));
-    if (s->limited) printf("limited      %s of them had a search end because --max-queries were used up\n", cli_count(s->limited));
-    printf("%sviolations   %s%s, %s of exact certificates\n", cli_bold(), cli_count(s->violations), cli_plain(), cli_count(s->violations_exact));
+    if (s->limited)
+        printf("limited      %s of them had a search end because --max-queries were used up\n", cli_count(s->limited));
+    printf("%sviolations   %s%s, %s of exact certificates\n", cli_bold(), cli_count(s->violations), cli_plain(),
+           cli_count(s->violations_exact));
     if (s->violations > s->violations_exact)
-        printf("chance       %.2g of so many, were each of %s sampled texts wrong with probability %g\n", s->p_value, cli_count(s->sampled),
-               s->delta);
+        printf("chance       %.2g of so many, were each of %s sampled texts wrong with probability %g\n", s->p_value,
+               cli_count(s->sampled), s->delta);
     printf("flips        %s texts on which the votes of a search went wrong\n", cli_count(s->flips));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, seed);
 }
@@ -190,8 +204,10 @@ static void check_request(request *r, const cli_verb *verb)
     if (method < 0) cli_misuse(verb, "--method %s: textfooler, genetic, pwws or random", r->method);
     o->method = (safer_attack_method)method;
     if (r->radius) o->radius = cli_radius(r->radius, verb);
-    if (o->seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
-    if (o->max_queries > INT64_MAX) cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
+    if (o->seed > INT64_MAX)
+        cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
+    if (o->max_queries > INT64_MAX)
+        cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
     o->batch = (size_t)r->batch;
@@ -199,7 +215,8 @@ static void check_request(request *r, const cli_verb *verb)
     o->progress = *cli_progress();
 }
 
-static int attack(request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, showing *s)
+static int attack(request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                  showing *s)
 {
     safer_error error = {0};
     safer_attack_summary summary;
@@ -221,11 +238,13 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
     return CLI_DONE;
 }
 
-static int cross_check(request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, showing *s)
+static int cross_check(request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                       showing *s)
 {
     safer_error error = {0};
     safer_against_summary summary;
-    if (safer_attack_against(&summary, r->against, r->output, r->resume, model, lexicon, data, &r->options, &error) != SAFER_OK) {
+    if (safer_attack_against(&summary, r->against, r->output, r->resume, model, lexicon, data, &r->options, &error) !=
+        SAFER_OK) {
         const int code = cli_fail(&error);
         if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
         return code;
@@ -247,16 +266,21 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
 int cli_attack(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "attack", "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
+        "attack",
+        "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
         "Looks, text by text, for words to exchange for synonyms so that the answer becomes wrong.\n"
         "Texts that are answered wrongly already are skipped. With --against it attacks what a run of\n"
         "safer certify certified, with every method, and exits 1 when certificates turn out wrong.",
         "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o attack.jsonl\n"
         "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv --method genetic --smoothed\n"
         "  safer attack --against run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
-        0, 0};
+        0,
+        0};
     const uint64_t unset = UINT64_MAX;
-    request r = {.model = cli_model_default(), .data = cli_data_default(), .options = safer_attack_options_default(), .show = unset};
+    request r = {.model = cli_model_default(),
+                 .data = cli_data_default(),
+                 .options = safer_attack_options_default(),
+                 .show = unset};
     safer_attack_options *o = &r.options;
     r.batch = o->batch;
     const cli_option options[] = {
@@ -264,7 +288,8 @@ int cli_attack(int argc, char **argv)
         CLI_MODEL_OPTIONS(r.model),
         {"lexicon", CLI_STRING, &r.lexicon, "FILE", "the synonyms that may be used; smoothed: also the kernel"},
         CLI_DATA_OPTIONS(r.data),
-        {"against", CLI_STRING, &r.against, "RUN", "attack what this run of safer certify certified, with every method"},
+        {"against", CLI_STRING, &r.against, "RUN",
+         "attack what this run of safer certify certified, with every method"},
         {NULL, CLI_HEADING, NULL, NULL, "Attack"},
         {"method", CLI_STRING, &r.method, "NAME", "textfooler, genetic, pwws or random (default textfooler)"},
         {"radius", CLI_STRING, &r.radius, "R", "words that may change: a number or all (default all)"},
@@ -291,7 +316,8 @@ int cli_attack(int argc, char **argv)
     safer_data *data = cli_data_load(&r.data, o->seed);
     safer_model *model = cli_model_open(&r.model, &verb, data);
     if (o->smoothed) cli_note_training(model, lexicon);
-    const int code = r.against ? cross_check(&r, model, lexicon, data, &shown) : attack(&r, model, lexicon, data, &shown);
+    const int code = r.against ? cross_check(&r, model, lexicon, data, &shown)
+                               : attack(&r, model, lexicon, data, &shown);
     json_decref(shown.records);
     safer_data_free(data);
     safer_lexicon_free(lexicon);

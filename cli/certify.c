@@ -7,7 +7,8 @@
 int cli_certify(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "certify", "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
+        "certify",
+        "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
         "Certifies every text: whether any replacement of words by their synonyms could change\n"
         "the smoothed classifier's answer (with --method ibp: the model's own). Prints accuracies\n"
         "and certified accuracy by radius; -o writes a record for every text, from which safer\n"
@@ -16,7 +17,8 @@ int cli_certify(int argc, char **argv)
         "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv --sample every:20 \\\n"
         "      --method hoeffding --n 5000 --require 0.81\n"
         "  safer certify --method ibp --model ibp.safetensors --lexicon imdb.lex --data test.tsv\n",
-        0, 0};
+        0,
+        0};
     const char *lexicon_path = NULL, *output = NULL;
     cli_model_flags m = cli_model_default();
     double require = (double)NAN;
@@ -82,23 +84,22 @@ int cli_certify(int argc, char **argv)
 int cli_verify(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "verify", "RUN.jsonl [--model M --lexicon L --data D]",
+        "verify",
+        "RUN.jsonl [--model M --lexicon L --data D]",
         "Recomputes every decision of a run from its records. With the model, the lexicon and\n"
         "the data it also draws and asks everything again.",
         "  safer verify run.jsonl\n"
         "  safer verify run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
-        1, 1};
+        1,
+        1};
     const char *lexicon_path = NULL;
     cli_model_flags m = cli_model_default();
     uint64_t seed = 1;
     cli_data d = cli_data_default();
     const cli_option options[] = {
-        CLI_MODEL_OPTIONS(m),
-        {"lexicon", CLI_STRING, &lexicon_path, "FILE", "the lexicon of the run"},
-        CLI_DATA_OPTIONS(d),
-        {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
-        CLI_REMOTE_OPTIONS(m),
-        {0},
+        CLI_MODEL_OPTIONS(m),  {"lexicon", CLI_STRING, &lexicon_path, "FILE", "the lexicon of the run"},
+        CLI_DATA_OPTIONS(d),   {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
+        CLI_REMOTE_OPTIONS(m), {0},
     };
     cli_parse(argc, argv, &verb, options);
     if ((m.path || lexicon_path || d.path) && !(m.path && lexicon_path && d.path))
@@ -109,16 +110,18 @@ int cli_verify(int argc, char **argv)
     safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
     safer_model *model = m.path ? cli_model_open(&m, &verb, data) : NULL;
     int code = CLI_DONE;
-    if (safer_verify(&summary, argv[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) != SAFER_OK) {
+    if (safer_verify(&summary, argv[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
+        SAFER_OK) {
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
         if (cli_settings()->json)
-            cli_print_json(json_pack("{s:b, s:b, s:I, s:f}", "verified", 1, "asked_again", model != NULL, "records", (json_int_t)summary.texts,
-                                     "certified_accuracy", summary.texts ? (double)summary.certified / (double)summary.texts : 0.0));
+            cli_print_json(json_pack("{s:b, s:b, s:I, s:f}", "verified", 1, "asked_again", model != NULL, "records",
+                                     (json_int_t)summary.texts, "certified_accuracy",
+                                     summary.texts ? (double)summary.certified / (double)summary.texts : 0.0));
         else
-            printf("%s records hold%s; %s%% certified\n", cli_count(summary.texts), model ? ", and the model gives the same again" : "",
-                   cli_percent(summary.certified, summary.texts));
+            printf("%s records hold%s; %s%% certified\n", cli_count(summary.texts),
+                   model ? ", and the model gives the same again" : "", cli_percent(summary.certified, summary.texts));
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);

@@ -12,10 +12,10 @@
 
 enum cli_exit {
     CLI_DONE = 0,
-    CLI_UNMET = 1,       /* a stated requirement was not met */
-    CLI_USAGE = 2,       /* the command line is wrong */
-    CLI_INPUT = 3,       /* a file does not hold what it should */
-    CLI_SYSTEM = 4,      /* the machine failed us: disk, memory, permissions */
+    CLI_UNMET = 1,        /* a stated requirement was not met */
+    CLI_USAGE = 2,        /* the command line is wrong */
+    CLI_INPUT = 3,        /* a file does not hold what it should */
+    CLI_SYSTEM = 4,       /* the machine failed us: disk, memory, permissions */
     CLI_INTERRUPTED = 130 /* Ctrl-C */
 };
 
@@ -39,7 +39,7 @@ typedef struct cli_list {
 } cli_list;
 
 typedef struct cli_option {
-    const char *name;  /* "threshold" for --threshold */
+    const char *name; /* "threshold" for --threshold */
     cli_kind kind;
     void *target;
     const char *value; /* how the help names the value */
@@ -47,10 +47,10 @@ typedef struct cli_option {
 } cli_option;
 
 typedef struct cli_verb {
-    const char *name;     /* "lexicon build" */
-    const char *usage;    /* what follows the name */
-    const char *summary;  /* one or two sentences */
-    const char *examples; /* two or more, one a line */
+    const char *name;                    /* "lexicon build" */
+    const char *usage;                   /* what follows the name */
+    const char *summary;                 /* one or two sentences */
+    const char *examples;                /* two or more, one a line */
     size_t min_arguments, max_arguments; /* positional */
 } cli_verb;
 
@@ -116,7 +116,8 @@ const char *cli_cut(double x, int decimals);
 const char *cli_percent(size_t part, size_t whole);
 
 /* Fills in an error of this program's own and returns its status. */
-safer_status cli_error(safer_error *error, safer_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+safer_status cli_error(safer_error *error, safer_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Writes a file whole or not at all. */
 safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error);
@@ -137,13 +138,16 @@ typedef struct cli_data {
 
 cli_data cli_data_default(void);
 
-#define CLI_DATA_OPTIONS(d)                                                                                        \
-    {"data", CLI_PATH, &(d).path, "DATA", "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed"},  \
-    {"format", CLI_STRING, &(d).options.format, "NAME", "tsv, csv, jsonl, fasttext or folder (default: told by the file)"}, \
-    {"sample", CLI_STRING, &(d).options.sample, "HOW", "every:N of each class, or random:N"},                      \
-    {"limit", CLI_UINT, &(d).limit, "N", "only the first N texts"},                                                \
-    {"repair", CLI_FLAG, &(d).options.repair, NULL, "replace invalid UTF-8 instead of refusing it"},               \
-    {"strip-br", CLI_FLAG, &(d).options.strip_breaks, NULL, "turn <br /> into a space, as folders always do"}
+#define CLI_DATA_OPTIONS(d) \
+    {"data", CLI_PATH, &(d).path, "DATA", "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed"}, \
+        {"format", CLI_STRING, &(d).options.format, "NAME", \
+         "tsv, csv, jsonl, fasttext or folder (default: told by the file)"}, \
+        {"sample", CLI_STRING, &(d).options.sample, "HOW", "every:N of each class, or random:N"}, \
+        {"limit", CLI_UINT, &(d).limit, "N", "only the first N texts"}, \
+        {"repair", CLI_FLAG, &(d).options.repair, NULL, "replace invalid UTF-8 instead of refusing it"}, \
+    { \
+        "strip-br", CLI_FLAG, &(d).options.strip_breaks, NULL, "turn <br /> into a space, as folders always do" \
+    }
 
 /* Loads it, or says why not and exits. `random:N` uses the seed. */
 safer_data *cli_data_load(cli_data *d, uint64_t seed);
@@ -159,25 +163,33 @@ typedef struct cli_model_flags {
 
 cli_model_flags cli_model_default(void);
 
-#define CLI_MODEL_OPTIONS(m)                                                                                       \
-    {"model", CLI_PATH, &(m).path, "MODEL", "a model file, a sum (JSON), a HuggingFace folder, exec:COMMAND, http address"}, \
-    {"precision", CLI_STRING, &(m).precision, "TYPE", "charcnn, bert, sums of them: products in bf16 or f32 (default bf16)"}
+#define CLI_MODEL_OPTIONS(m) \
+    {"model", CLI_PATH, &(m).path, "MODEL", \
+     "a model file, a sum (JSON), a HuggingFace folder, exec:COMMAND, http address"}, \
+    { \
+        "precision", CLI_STRING, &(m).precision, "TYPE", \
+            "charcnn, bert, sums of them: products in bf16 or f32 (default bf16)" \
+    }
 
-#define CLI_REMOTE_OPTIONS(m)                                                                                      \
-    {NULL, CLI_HEADING, NULL, NULL, "Models that live elsewhere (exec, http)"},                                 \
-    {"labels", CLI_STRING, &(m).labels, "LIST", "names of the classes, as neg,pos (default: the data's)"},         \
-    {"workers", CLI_INT, &(m).remote.workers, "N", "exec: processes (default: one a core)"},                       \
-    {"concurrency", CLI_INT, &(m).remote.concurrency, "N", "http: requests at a time (default 8)"},                \
-    {"request-texts", CLI_UINT, &(m).request_texts, "N", "texts of a request, at most (default: exec 64, http 32)"}, \
-    {"timeout", CLI_REAL, &(m).remote.timeout, "S", "seconds that a request may take (default 60)"},               \
-    {"retries", CLI_INT, &(m).remote.retries, "N", "of a request that got lost (default 5)"},                      \
-    {"cache", CLI_STRING, &(m).cache, "HOW", "on: ask identical texts once; off (default: on for http)"},          \
-    {"random", CLI_FLAG, &(m).remote.random, NULL, "it may answer the same text differently: sampling only"},      \
-    {"profile", CLI_STRING, &(m).remote.profile, "NAME", "http: json, kserve, tei or openai (default json)"},      \
-    {"request", CLI_STRING, &(m).remote.request, "BODY", "json: the body, with {{texts}} or {{text}}; openai: the prompt"}, \
-    {"answer", CLI_STRING, &(m).remote.answer, "POINTER", "json: where labels or scores are, as /result/labels"},  \
-    {"name", CLI_STRING, &(m).remote.name, "NAME", "kserve: the input's name; openai: the model's"},               \
-    {"token-env", CLI_STRING, &(m).remote.token, "VAR", "http: the environment variable with a bearer token"}
+#define CLI_REMOTE_OPTIONS(m) \
+    {NULL, CLI_HEADING, NULL, NULL, "Models that live elsewhere (exec, http)"}, \
+        {"labels", CLI_STRING, &(m).labels, "LIST", "names of the classes, as neg,pos (default: the data's)"}, \
+        {"workers", CLI_INT, &(m).remote.workers, "N", "exec: processes (default: one a core)"}, \
+        {"concurrency", CLI_INT, &(m).remote.concurrency, "N", "http: requests at a time (default 8)"}, \
+        {"request-texts", CLI_UINT, &(m).request_texts, "N", \
+         "texts of a request, at most (default: exec 64, http 32)"}, \
+        {"timeout", CLI_REAL, &(m).remote.timeout, "S", "seconds that a request may take (default 60)"}, \
+        {"retries", CLI_INT, &(m).remote.retries, "N", "of a request that got lost (default 5)"}, \
+        {"cache", CLI_STRING, &(m).cache, "HOW", "on: ask identical texts once; off (default: on for http)"}, \
+        {"random", CLI_FLAG, &(m).remote.random, NULL, "it may answer the same text differently: sampling only"}, \
+        {"profile", CLI_STRING, &(m).remote.profile, "NAME", "http: json, kserve, tei or openai (default json)"}, \
+        {"request", CLI_STRING, &(m).remote.request, "BODY", \
+         "json: the body, with {{texts}} or {{text}}; openai: the prompt"}, \
+        {"answer", CLI_STRING, &(m).remote.answer, "POINTER", "json: where labels or scores are, as /result/labels"}, \
+        {"name", CLI_STRING, &(m).remote.name, "NAME", "kserve: the input's name; openai: the model's"}, \
+    { \
+        "token-env", CLI_STRING, &(m).remote.token, "VAR", "http: the environment variable with a bearer token" \
+    }
 
 /* Opens it, with the data's labels when none are given (data may be NULL); cli_model_open or
  * exits. */
@@ -199,72 +211,97 @@ typedef struct cli_certify_flags {
 
 cli_certify_flags cli_certify_default(void);
 
-#define CLI_CERTIFY_OPTIONS(c)                                                                                     \
-    CLI_TEST_OPTIONS(c),                                                                                           \
-    {"radius", CLI_STRING, &(c).radius, "R", "words the attacker may change: a number or all (default all)"},      \
-    {"seed", CLI_UINT, &(c).options.seed, "N", "of the random draws (default 1)"},                                 \
-    {"batch", CLI_UINT, &(c).batch, "N", "draws asked at once (default 256); results do not depend on it"}
+#define CLI_CERTIFY_OPTIONS(c) \
+    CLI_TEST_OPTIONS(c), \
+        {"radius", CLI_STRING, &(c).radius, "R", "words the attacker may change: a number or all (default all)"}, \
+        {"seed", CLI_UINT, &(c).options.seed, "N", "of the random draws (default 1)"}, \
+    { \
+        "batch", CLI_UINT, &(c).batch, "N", "draws asked at once (default 256); results do not depend on it" \
+    }
 
-#define CLI_TEST_OPTIONS(c)                                                                                        \
-    {"method", CLI_STRING, &(c).method, "NAME", "adaptive, binomial, hoeffding or ibp (default adaptive)"},        \
-    {"n", CLI_UINT, &(c).options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"},            \
-    {"n0", CLI_UINT, &(c).options.n0, "N", "separate samples that choose the prediction (default 100)"},           \
-    {"delta", CLI_REAL, &(c).options.delta, "D", "error probability of a certificate (default 0.01)"},             \
-    {"alpha", CLI_REAL, &(c).options.alpha, "A", "level at which a prediction must be clear (default 0.001)"}
+#define CLI_TEST_OPTIONS(c) \
+    {"method", CLI_STRING, &(c).method, "NAME", "adaptive, binomial, hoeffding or ibp (default adaptive)"}, \
+        {"n", CLI_UINT, &(c).options.n, "N", "samples of a certificate; adaptive: at most (default 5000)"}, \
+        {"n0", CLI_UINT, &(c).options.n0, "N", "separate samples that choose the prediction (default 100)"}, \
+        {"delta", CLI_REAL, &(c).options.delta, "D", "error probability of a certificate (default 0.01)"}, \
+    { \
+        "alpha", CLI_REAL, &(c).options.alpha, "A", "level at which a prediction must be clear (default 0.001)" \
+    }
 
 /* How models are trained; CLI_TRAIN_OPTIONS goes into a verb's table. */
 #define CLI_TRAIN_OPTIONS(o) \
-    {NULL, CLI_HEADING, NULL, NULL, "ngram"}, \
-    {"ngrams", CLI_INT, &(o).ngrams, "N", "longest n-gram (default 3)"}, \
-    {"bits", CLI_INT, &(o).bits, "B", "2^B hashed features (default 22)"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "bow, cnn, charcnn and bert; defaults in this order"}, \
-    {"dropout", CLI_REAL, &(o).dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)"}, \
-    {"rate", CLI_REAL, &(o).rate, "R", "learning rate of Adam (0.001; charcnn 0.002; bert 0.00006, its head alone 0.001)"}, \
-    {"decay", CLI_REAL, &(o).decay, "W", "weight decay (0.0001, 0.0001, 0.1, 0.01)"}, \
-    {"clip", CLI_REAL, &(o).clip, "C", "charcnn, bert: the gradient's length at most, 0 for any (1)"}, \
-    {"warmup", CLI_REAL, &(o).warmup, "S", "charcnn, bert: share of steps in which the rate rises, then it falls (0.1)"}, \
-    {"batch", CLI_INT, &(o).batch, "N", "texts a step (32, 32, 128, 32)"}, \
-    {"epochs", CLI_INT, &(o).epochs, "N", "at most (10, 10, 30, 3)"}, \
-    {"patience", CLI_INT, &(o).patience, "N", "epochs without a better dev accuracy before stopping (3, 3, never, never; 0: never)"}, \
-    {"pool", CLI_STRING, &(o).pool, "HOW", "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)"}, \
-    {"precision", CLI_STRING, &(o).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (bf16)"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "bow and cnn"}, \
-    {"vectors", CLI_PATH, &(o).vectors, "FILE", "pretrained word vectors to start from"}, \
-    {"dim", CLI_INT, &(o).dim, "D", "length of learned word vectors (default 100)"}, \
-    {"widths", CLI_STRING, &(o).widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default 3)"}, \
-    {"filters", CLI_INT, &(o).filters, "N", "cnn: filters of each width (default 100)"}, \
-    {"hidden", CLI_INT, &(o).hidden, "N", "units before the output, 0 for none (default 100)"}, \
-    {"max-words", CLI_INT, &(o).max_words, "N", "read only the first N words of a text (default 0: all)"}, \
-    {"min-count", CLI_INT, &(o).min_count, "N", "words seen less often are unknown (default 2)"}, \
-    {"freeze", CLI_FLAG, &(o).freeze, NULL, "do not train the word vectors"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "charcnn"}, \
-    {"characters", CLI_INT, &(o).characters, "N", "read of a text (default 1014)"}, \
-    {"size", CLI_STRING, &(o).size, "SIZE", "small or large (default small)"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "bert"}, \
-    {"encoder", CLI_PATH, &(o).encoder, "MODEL", "what to start from: a converted encoder, a HuggingFace directory, a trained model"}, \
-    {"train-layers", CLI_STRING, &(o).train_layers, "N|all", "train so many layers from the top (default 0: the head alone)"}, \
-    {"tokens", CLI_INT, &(o).tokens, "N", "word pieces read of a text (default: what the encoder takes, at most 512)"}
+    {NULL, CLI_HEADING, NULL, NULL, "ngram"}, {"ngrams", CLI_INT, &(o).ngrams, "N", "longest n-gram (default 3)"}, \
+        {"bits", CLI_INT, &(o).bits, "B", "2^B hashed features (default 22)"}, \
+        {NULL, CLI_HEADING, NULL, NULL, "bow, cnn, charcnn and bert; defaults in this order"}, \
+        {"dropout", CLI_REAL, &(o).dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)"}, \
+        {"rate", CLI_REAL, &(o).rate, "R", \
+         "learning rate of Adam (0.001; charcnn 0.002; bert 0.00006, its head alone 0.001)"}, \
+        {"decay", CLI_REAL, &(o).decay, "W", "weight decay (0.0001, 0.0001, 0.1, 0.01)"}, \
+        {"clip", CLI_REAL, &(o).clip, "C", "charcnn, bert: the gradient's length at most, 0 for any (1)"}, \
+        {"warmup", CLI_REAL, &(o).warmup, "S", \
+         "charcnn, bert: share of steps in which the rate rises, then it falls (0.1)"}, \
+        {"batch", CLI_INT, &(o).batch, "N", "texts a step (32, 32, 128, 32)"}, \
+        {"epochs", CLI_INT, &(o).epochs, "N", "at most (10, 10, 30, 3)"}, \
+        {"patience", CLI_INT, &(o).patience, "N", \
+         "epochs without a better dev accuracy before stopping (3, 3, never, never; 0: never)"}, \
+        {"pool", CLI_STRING, &(o).pool, "HOW", \
+         "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)"}, \
+        {"precision", CLI_STRING, &(o).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (bf16)"}, \
+        {NULL, CLI_HEADING, NULL, NULL, "bow and cnn"}, \
+        {"vectors", CLI_PATH, &(o).vectors, "FILE", "pretrained word vectors to start from"}, \
+        {"dim", CLI_INT, &(o).dim, "D", "length of learned word vectors (default 100)"}, \
+        {"widths", CLI_STRING, &(o).widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default 3)"}, \
+        {"filters", CLI_INT, &(o).filters, "N", "cnn: filters of each width (default 100)"}, \
+        {"hidden", CLI_INT, &(o).hidden, "N", "units before the output, 0 for none (default 100)"}, \
+        {"max-words", CLI_INT, &(o).max_words, "N", "read only the first N words of a text (default 0: all)"}, \
+        {"min-count", CLI_INT, &(o).min_count, "N", "words seen less often are unknown (default 2)"}, \
+        {"freeze", CLI_FLAG, &(o).freeze, NULL, "do not train the word vectors"}, \
+        {NULL, CLI_HEADING, NULL, NULL, "charcnn"}, \
+        {"characters", CLI_INT, &(o).characters, "N", "read of a text (default 1014)"}, \
+        {"size", CLI_STRING, &(o).size, "SIZE", "small or large (default small)"}, \
+        {NULL, CLI_HEADING, NULL, NULL, "bert"}, \
+        {"encoder", CLI_PATH, &(o).encoder, "MODEL", \
+         "what to start from: a converted encoder, a HuggingFace directory, a trained model"}, \
+        {"train-layers", CLI_STRING, &(o).train_layers, "N|all", \
+         "train so many layers from the top (default 0: the head alone)"}, \
+    { \
+        "tokens", CLI_INT, &(o).tokens, "N", \
+            "word pieces read of a text (default: what the encoder takes, at most 512)" \
+    }
 
 /* Training by interval bounds. */
 #define CLI_DEFENSE_OPTIONS(o) \
     {NULL, CLI_HEADING, NULL, NULL, "bow and cnn, trained by interval bounds"}, \
-    {"defense", CLI_STRING, &(o).defense, "NAME", "ibp-jia or ibp-huang: 60 epochs, clip 0.25; exact: bow without a hidden layer, 12 epochs, rate 2"}, \
-    {"kappa", CLI_REAL, &(o).kappa, "K", "weight of the worst case in the loss, in the end (default 0.8; exact 1)"}, \
-    {"ramp", CLI_INT, &(o).ramp, "N", "epochs in which it and the intervals grow (default: two thirds of all; exact 0)"}, \
-    {"train-vectors", CLI_FLAG, &(o).train_vectors, NULL, "let classification train the pretrained word vectors too"}, \
-    {"triplet", CLI_REAL, &(o).triplet, "W", "weight of a loss on the word vectors that pulls synonyms together (default 0)"}, \
-    {"margin", CLI_REAL, &(o).margin, "A", "how far apart that wants other words (default 10)"}
+        {"defense", CLI_STRING, &(o).defense, "NAME", \
+         "ibp-jia or ibp-huang: 60 epochs, clip 0.25; exact: bow without a hidden layer, 12 epochs, rate 2"}, \
+        {"kappa", CLI_REAL, &(o).kappa, "K", \
+         "weight of the worst case in the loss, in the end (default 0.8; exact 1)"}, \
+        {"ramp", CLI_INT, &(o).ramp, "N", \
+         "epochs in which it and the intervals grow (default: two thirds of all; exact 0)"}, \
+        {"train-vectors", CLI_FLAG, &(o).train_vectors, NULL, \
+         "let classification train the pretrained word vectors too"}, \
+        {"triplet", CLI_REAL, &(o).triplet, "W", \
+         "weight of a loss on the word vectors that pulls synonyms together (default 0)"}, \
+    { \
+        "margin", CLI_REAL, &(o).margin, "A", "how far apart that wants other words (default 10)" \
+    }
 
 /* How texts are searched; CLI_ATTACK_OPTIONS goes into a verb's table. */
 #define CLI_ATTACK_OPTIONS(o) \
-    {"max-queries", CLI_UINT, &(o).max_queries, "N", "texts a search may ask the model about; smoothed: n or more (default: any number)"}, \
-    {"population", CLI_INT, &(o).population, "N", "genetic: members (default 60)"}, \
-    {"iterations", CLI_INT, &(o).iterations, "N", "genetic: generations (default 40)"}, \
-    {"tries", CLI_INT, &(o).tries, "N", "random: new texts (default 100)"}
+    {"max-queries", CLI_UINT, &(o).max_queries, "N", \
+     "texts a search may ask the model about; smoothed: n or more (default: any number)"}, \
+        {"population", CLI_INT, &(o).population, "N", "genetic: members (default 60)"}, \
+        {"iterations", CLI_INT, &(o).iterations, "N", "genetic: generations (default 40)"}, \
+    { \
+        "tries", CLI_INT, &(o).tries, "N", "random: new texts (default 100)" \
+    }
 
 #define CLI_VOTE_OPTIONS(o) \
     {"n", CLI_UINT, &(o).n, "N", "smoothed: draws that vote on a new text (default 200)"}, \
-    {"alpha", CLI_REAL, &(o).alpha, "A", "smoothed: level at which fresh draws must bear a success out (default 0.001)"}
+    { \
+        "alpha", CLI_REAL, &(o).alpha, "A", \
+            "smoothed: level at which fresh draws must bear a success out (default 0.001)" \
+    }
 
 /* How lexicons are made: by `lexicon build`, or by `lexicon import`. */
 typedef struct cli_lexicon_flags {
@@ -279,37 +316,45 @@ cli_lexicon_flags cli_lexicon_default(void);
 
 #define CLI_BUILD_OPTIONS(a) \
     {NULL, CLI_HEADING, NULL, NULL, "Words"}, \
-    {"vectors", CLI_PATH, &(a).options.vectors, "FILE", "word vectors: GloVe text or word2vec binary"}, \
-    {"vocab", CLI_PATH, &(a).options.vocab, "FILE", "use only the words of this list, one a line"}, \
-    {"vocab-from", CLI_LIST, &(a).vocab_from, "DATA", "keep only words seen in this data (repeatable)"}, \
-    {"min-count", CLI_UINT, &(a).min_count, "N", "... at least N times (default 2)"}, \
-    {"repair", CLI_FLAG, &(a).options.repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "Vectors"}, \
-    {"synonyms", CLI_LIST, &(a).synonyms, "FILE", "pairs to pull together (repeatable)"}, \
-    {"antonyms", CLI_LIST, &(a).antonyms, "FILE", "pairs to push apart (repeatable)"}, \
-    {"counterfit", CLI_INT, &(a).counterfit, "STEPS", "steps of counter-fitting with those pairs (default 20)"}, \
-    {"all-but-the-top", CLI_INT, &(a).options.all_but_the_top, "D", "common directions to remove (default 8)"}, \
-    {"simlex", CLI_PATH, &(a).options.simlex, "FILE", "report the rank correlation with SimLex-999"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "Synonyms"}, \
-    {"threshold", CLI_REAL, &(a).options.threshold, "T", "similarity that makes synonyms (default 0.8)"}, \
-    {"metric", CLI_STRING, &(a).metric, "NAME", "cosine, or dot without rescaling (default cosine)"}, \
-    {"exclude", CLI_PATH, &(a).options.exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"}, \
-    {"protect", CLI_PATH, &(a).options.protect, "FILE", "words that are never substituted"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "Smoothing"}
+        {"vectors", CLI_PATH, &(a).options.vectors, "FILE", "word vectors: GloVe text or word2vec binary"}, \
+        {"vocab", CLI_PATH, &(a).options.vocab, "FILE", "use only the words of this list, one a line"}, \
+        {"vocab-from", CLI_LIST, &(a).vocab_from, "DATA", "keep only words seen in this data (repeatable)"}, \
+        {"min-count", CLI_UINT, &(a).min_count, "N", "... at least N times (default 2)"}, \
+        {"repair", CLI_FLAG, &(a).options.repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"}, \
+        {NULL, CLI_HEADING, NULL, NULL, "Vectors"}, \
+        {"synonyms", CLI_LIST, &(a).synonyms, "FILE", "pairs to pull together (repeatable)"}, \
+        {"antonyms", CLI_LIST, &(a).antonyms, "FILE", "pairs to push apart (repeatable)"}, \
+        {"counterfit", CLI_INT, &(a).counterfit, "STEPS", "steps of counter-fitting with those pairs (default 20)"}, \
+        {"all-but-the-top", CLI_INT, &(a).options.all_but_the_top, "D", "common directions to remove (default 8)"}, \
+        {"simlex", CLI_PATH, &(a).options.simlex, "FILE", "report the rank correlation with SimLex-999"}, \
+        {NULL, CLI_HEADING, NULL, NULL, "Synonyms"}, \
+        {"threshold", CLI_REAL, &(a).options.threshold, "T", "similarity that makes synonyms (default 0.8)"}, \
+        {"metric", CLI_STRING, &(a).metric, "NAME", "cosine, or dot without rescaling (default cosine)"}, \
+        {"exclude", CLI_PATH, &(a).options.exclude, "FILE", \
+         "words that take part in nothing, or pairs that are no synonyms"}, \
+        {"protect", CLI_PATH, &(a).options.protect, "FILE", "words that are never substituted"}, \
+    { \
+        NULL, CLI_HEADING, NULL, NULL, "Smoothing" \
+    }
 
 #define CLI_IMPORT_OPTIONS(a) \
     {NULL, CLI_HEADING, NULL, NULL, "Words and synonyms"}, \
-    {"table", CLI_PATH, &(a).options.table, "FILE", "the synonyms, JSON or text"}, \
-    {"wordnet", CLI_PATH, &(a).options.wordnet, "DIR", "the folder with data.noun, data.verb, data.adj, data.adv"}, \
-    {"directed", CLI_FLAG, &(a).options.directed, NULL, "one-way synonyms stay one-way"}, \
-    {"vocab", CLI_PATH, &(a).options.vocab, "FILE", "use only the words of this list, one a line"}, \
-    {"vocab-from", CLI_LIST, &(a).vocab_from, "DATA", "keep only words seen in this data (repeatable)"}, \
-    {"min-count", CLI_UINT, &(a).min_count, "N", "... at least N times (default 2)"}, \
-    {"repair", CLI_FLAG, &(a).options.repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"}, \
-    {"exclude", CLI_PATH, &(a).options.exclude, "FILE", "words that take part in nothing, or pairs that are no synonyms"}, \
-    {"protect", CLI_PATH, &(a).options.protect, "FILE", "words that are never substituted"}, \
-    {NULL, CLI_HEADING, NULL, NULL, "Smoothing"}, \
-    {"vectors", CLI_PATH, &(a).options.vectors, "FILE", "rank neighbours by these vectors (default: by graph distance)"}
+        {"table", CLI_PATH, &(a).options.table, "FILE", "the synonyms, JSON or text"}, \
+        {"wordnet", CLI_PATH, &(a).options.wordnet, "DIR", \
+         "the folder with data.noun, data.verb, data.adj, data.adv"}, \
+        {"directed", CLI_FLAG, &(a).options.directed, NULL, "one-way synonyms stay one-way"}, \
+        {"vocab", CLI_PATH, &(a).options.vocab, "FILE", "use only the words of this list, one a line"}, \
+        {"vocab-from", CLI_LIST, &(a).vocab_from, "DATA", "keep only words seen in this data (repeatable)"}, \
+        {"min-count", CLI_UINT, &(a).min_count, "N", "... at least N times (default 2)"}, \
+        {"repair", CLI_FLAG, &(a).options.repair, NULL, "replace invalid UTF-8 in that data instead of refusing it"}, \
+        {"exclude", CLI_PATH, &(a).options.exclude, "FILE", \
+         "words that take part in nothing, or pairs that are no synonyms"}, \
+        {"protect", CLI_PATH, &(a).options.protect, "FILE", "words that are never substituted"}, \
+        {NULL, CLI_HEADING, NULL, NULL, "Smoothing"}, \
+    { \
+        "vectors", CLI_PATH, &(a).options.vectors, "FILE", \
+            "rank neighbours by these vectors (default: by graph distance)" \
+    }
 
 /* Turns the flags into options, or says what is wrong with them. */
 safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error);

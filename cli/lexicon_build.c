@@ -17,9 +17,11 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
     char hash[17];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
     for (size_t i = 0; i < r->stage_count; i++)
-        json_array_append_new(stages, json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
+        json_array_append_new(stages,
+                              json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
     for (size_t i = 0; i < r->ladder_count; i++)
-        json_array_append_new(ladder, json_pack("{s:I, s:f}", "k", (json_int_t)r->ladder[i].k, "share_above_half", r->ladder[i].share));
+        json_array_append_new(ladder, json_pack("{s:I, s:f}", "k", (json_int_t)r->ladder[i].k, "share_above_half",
+                                                r->ladder[i].share));
     for (size_t i = 0; i < 10 && info.largest_components[i]; i++)
         json_array_append_new(sizes, json_integer((json_int_t)info.largest_components[i]));
 #define N(x) (json_int_t)(x)
@@ -27,21 +29,20 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I}, s:I, s:I,"
         " s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
         "output", output, "kernel", info.kernel, "hash", hash, "words", N(info.words), "pairs", N(info.pairs),
-        "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms,
-        "components", N(info.components), "largest_components", sizes,
-        "vectors", "rows", N(r->vector_rows), "dim", N(r->vector_dim), "duplicates", N(r->vector_duplicates),
-        "unusable", N(r->vector_unusable), "zeros", N(r->vector_zeros),
-        "listed", N(r->listed), "texts", N(r->texts), "tokens", N(r->tokens),
-        "counterfit", "attract", N(r->attract), "repel", N(r->repel), "preserved", N(r->preserved),
-        "symmetrised", N(r->symmetrised), "table_phrases", N(r->table_phrases),
-        "refused_words", N(r->refused_words), "refused_pairs", N(r->refused_pairs),
-        "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words), "unknown_edits", N(r->unknown_edits),
-        "stages", stages, "ladder", ladder,
-        "suggested_kernel", r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
+        "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms, "components",
+        N(info.components), "largest_components", sizes, "vectors", "rows", N(r->vector_rows), "dim", N(r->vector_dim),
+        "duplicates", N(r->vector_duplicates), "unusable", N(r->vector_unusable), "zeros", N(r->vector_zeros), "listed",
+        N(r->listed), "texts", N(r->texts), "tokens", N(r->tokens), "counterfit", "attract", N(r->attract), "repel",
+        N(r->repel), "preserved", N(r->preserved), "symmetrised", N(r->symmetrised), "table_phrases",
+        N(r->table_phrases), "refused_words", N(r->refused_words), "refused_pairs", N(r->refused_pairs),
+        "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words), "unknown_edits",
+        N(r->unknown_edits), "stages", stages, "ladder", ladder, "suggested_kernel",
+        r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
 #undef N
     if (root && r->simlex_pairs)
-        json_object_set_new(root, "simlex", json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before",
-                                                      r->simlex_before, "fitted", r->simlex_fitted, "after", r->simlex_after));
+        json_object_set_new(root, "simlex",
+                            json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before",
+                                      r->simlex_before, "fitted", r->simlex_fitted, "after", r->simlex_after));
     return root;
 }
 
@@ -56,11 +57,11 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         printf("; set aside: %zu duplicates, %zu phrases or not UTF-8, %zu zero vectors\n", r->vector_duplicates,
                r->vector_unusable, r->vector_zeros);
     if (r->attract + r->repel)
-        printf("fitted      %s synonym, %s antonym and %s preserved pairs\n", cli_count(r->attract), cli_count(r->repel),
-               cli_count(r->preserved));
+        printf("fitted      %s synonym, %s antonym and %s preserved pairs\n", cli_count(r->attract),
+               cli_count(r->repel), cli_count(r->preserved));
     if (r->simlex_pairs)
-        printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n", r->simlex_before,
-               r->simlex_fitted, r->simlex_after, r->simlex_pairs);
+        printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n",
+               r->simlex_before, r->simlex_fitted, r->simlex_after, r->simlex_pairs);
     if (r->texts) printf("texts       %s with %s words\n", cli_count(r->texts), cli_count(r->tokens));
     printf("words       %s, of which %s have synonyms (%.1f on average)\n", cli_count(info.words),
            cli_count(info.words_with_synonyms), info.mean_synonyms);
@@ -69,10 +70,12 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
     printf("\n");
     if (r->table_phrases) printf("left out    %s entries that are not one word\n", cli_count(r->table_phrases));
     if (r->refused_words)
-        printf("refused     %s words that do not survive a change of case, with %s pairs\n", cli_count(r->refused_words),
-               cli_count(r->refused_pairs));
+        printf("refused     %s words that do not survive a change of case, with %s pairs\n",
+               cli_count(r->refused_words), cli_count(r->refused_pairs));
     if (r->excluded_pairs) printf("excluded    %s pairs\n", cli_count(r->excluded_pairs));
-    if (r->unknown_edits) printf("unknown     %s lines of --exclude and --protect name words that are not here\n", cli_count(r->unknown_edits));
+    if (r->unknown_edits)
+        printf("unknown     %s lines of --exclude and --protect name words that are not here\n",
+               cli_count(r->unknown_edits));
     if (r->protected_words) printf("protected   %s words\n", cli_count(r->protected_words));
     printf("components  %s; the largest:", cli_count(info.components));
     for (size_t i = 0; i < 10 && info.largest_components[i]; i++) printf(" %zu", info.largest_components[i]);
@@ -104,11 +107,14 @@ cli_lexicon_flags cli_lexicon_default(void)
 safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
 {
     safer_lexicon_options *o = &a->options;
-    if (a->metric && strcmp(a->metric, "dot") == 0) o->metric = SAFER_DOT;
-    else if (a->metric && strcmp(a->metric, "cosine") != 0) return cli_error(error, SAFER_INVALID, "--metric %s: cosine or dot", a->metric);
+    if (a->metric && strcmp(a->metric, "dot") == 0)
+        o->metric = SAFER_DOT;
+    else if (a->metric && strcmp(a->metric, "cosine") != 0)
+        return cli_error(error, SAFER_INVALID, "--metric %s: cosine or dot", a->metric);
     if (a->min_count != UINT64_MAX && !a->vocab_from.count)
         return cli_error(error, SAFER_INVALID, "--min-count counts words in --vocab-from DATA, which is missing");
-    if (o->repair && !a->vocab_from.count) return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
+    if (o->repair && !a->vocab_from.count)
+        return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
     if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
         return cli_error(error, SAFER_INVALID, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
     if (a->min_count != UINT64_MAX) o->min_count = a->min_count;
@@ -131,7 +137,8 @@ static int check_output(const char *path)
     struct stat info;
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) + 1 : 0;
-    if (length + 2 > sizeof folder || (stat(path, &info) == 0 && !S_ISREG(info.st_mode))) return 0; /* writing will tell */
+    if (length + 2 > sizeof folder || (stat(path, &info) == 0 && !S_ISREG(info.st_mode)))
+        return 0; /* writing will tell */
     memcpy(folder, path, length);
     memcpy(folder + length, ".", 2);
     if (access(folder, W_OK) == 0) return 0;
@@ -157,8 +164,10 @@ static int run(const cli_verb *verb, cli_lexicon_flags *a, const char *output, i
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
-        if (cli_settings()->json) cli_print_json(report_json(lexicon, &report, output));
-        else print_report(lexicon, &report, output);
+        if (cli_settings()->json)
+            cli_print_json(report_json(lexicon, &report, output));
+        else
+            print_report(lexicon, &report, output);
     }
     safer_lexicon_free(lexicon);
     free(a->vocab_from.items);
@@ -170,14 +179,16 @@ static int run(const cli_verb *verb, cli_lexicon_flags *a, const char *output, i
 int cli_lexicon_build(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "lexicon build", "--vectors FILE [options] -o OUT.lex",
+        "lexicon build",
+        "--vectors FILE [options] -o OUT.lex",
         "Builds a lexicon from word vectors: counter-fits them, removes what all words share,\n"
         "and takes as synonyms all pairs at least as similar as the threshold. Files may be\n"
         "compressed (gz, xz, zst, bz2) or ARCHIVE:MEMBER of a tar or zip archive.",
         "  safer lexicon build --vectors glove.6B.zip:glove.6B.100d.txt --vocab-from imdb.tsv -o imdb.lex\n"
         "  safer lexicon build --vectors vectors.txt --synonyms ppdb.txt --antonyms wordnet.txt \\\n"
         "      --vocab-from train.tsv --vocab-from test.tsv --kernel topk:250 -o imdb.lex\n",
-        0, 0};
+        0,
+        0};
     const char *output = NULL;
     cli_lexicon_flags a = cli_lexicon_default();
     safer_lexicon_options *o = &a.options;
@@ -195,13 +206,15 @@ int cli_lexicon_build(int argc, char **argv)
 int cli_lexicon_import(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "lexicon import", "--table FILE | --wordnet DIR [options] -o OUT.lex",
+        "lexicon import",
+        "--table FILE | --wordnet DIR [options] -o OUT.lex",
         "Makes a lexicon from a table of synonyms: JSON {\"word\": [\"synonym\", ...]} or text\n"
         "lines word<TAB>synonym synonym ...; or from WordNet 3.0's files, where the words of a\n"
         "synset are synonyms. Pairs listed one way count both ways unless --directed is given.",
         "  safer lexicon import --table synonyms.json --vocab-from train.tsv --kernel component -o words.lex\n"
         "  safer lexicon import --wordnet /usr/share/wordnet --vocab-from train.tsv -o wordnet.lex\n",
-        0, 0};
+        0,
+        0};
     const char *output = NULL;
     cli_lexicon_flags a = cli_lexicon_default();
     safer_lexicon_options *o = &a.options;

@@ -14,7 +14,8 @@ static const float *sort_similarity;
 static int by_similarity(const void *left, const void *right)
 {
     size_t p = *(const size_t *)left, q = *(const size_t *)right;
-    if (sort_similarity && sort_similarity[p] != sort_similarity[q]) return sort_similarity[p] > sort_similarity[q] ? -1 : 1;
+    if (sort_similarity && sort_similarity[p] != sort_similarity[q])
+        return sort_similarity[p] > sort_similarity[q] ? -1 : 1;
     return p < q ? -1 : p > q;
 }
 
@@ -40,7 +41,8 @@ static void show_text(const safer_lexicon *lexicon, uint32_t id, size_t limit)
         printf("%s%s", i ? ", " : ": ", word_of(lexicon, w.synonyms[order[i]]));
         if (w.similarity) printf(" %s%.3f%s", cli_dim(), (double)w.similarity[order[i]], cli_plain());
     }
-    printf("%s\n  draws     from %zu word%s", w.synonym_count > limit ? ", ..." : "", w.support_count, w.support_count == 1 ? "" : "s");
+    printf("%s\n  draws     from %zu word%s", w.synonym_count > limit ? ", ..." : "", w.support_count,
+           w.support_count == 1 ? "" : "s");
     if (uniform && w.support_count > 1) printf(", 1/%zu each", w.support_count);
     for (size_t i = 0; i < w.support_count && i < limit; i++) {
         printf("%s%s", i ? ", " : ": ", word_of(lexicon, w.support[i]));
@@ -59,28 +61,33 @@ static json_t *show_json(const safer_lexicon *lexicon, uint32_t id)
     json_t *synonyms = json_array(), *support = json_array();
     for (size_t i = 0; i < w.synonym_count; i++) {
         uint32_t other = w.synonyms[order[i]];
-        json_t *entry = json_pack("{s:s, s:f}", "word", word_of(lexicon, other), "overlap", safer_lexicon_overlap(lexicon, id, other));
+        json_t *entry = json_pack("{s:s, s:f}", "word", word_of(lexicon, other), "overlap",
+                                  safer_lexicon_overlap(lexicon, id, other));
         if (w.similarity) json_object_set_new(entry, "similarity", json_real((double)w.similarity[order[i]]));
         json_array_append_new(synonyms, entry);
     }
     for (size_t i = 0; i < w.support_count; i++)
         json_array_append_new(support, json_pack("{s:s, s:I, s:f}", "word", word_of(lexicon, w.support[i]), "weight",
-                                                 (json_int_t)w.weights[i], "probability", (double)w.weights[i] / (double)w.total));
+                                                 (json_int_t)w.weights[i], "probability",
+                                                 (double)w.weights[i] / (double)w.total));
     free(order);
-    return json_pack("{s:s, s:I, s:I, s:o, s:I, s:o, s:f, s:s?}", "word", w.word, "count", (json_int_t)w.count, "component",
-                     (json_int_t)w.component, "synonyms", synonyms, "total", (json_int_t)w.total, "draws", support, "overlap",
-                     w.overlap, "worst", w.worst == SAFER_NO_WORD ? NULL : word_of(lexicon, w.worst));
+    return json_pack("{s:s, s:I, s:I, s:o, s:I, s:o, s:f, s:s?}", "word", w.word, "count", (json_int_t)w.count,
+                     "component", (json_int_t)w.component, "synonyms", synonyms, "total", (json_int_t)w.total, "draws",
+                     support, "overlap", w.overlap, "worst",
+                     w.worst == SAFER_NO_WORD ? NULL : word_of(lexicon, w.worst));
 }
 
 int cli_lexicon_show(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "lexicon show", "LEXICON WORD...",
+        "lexicon show",
+        "LEXICON WORD...",
         "Shows a word's synonyms with their similarity, the set its substitutes are drawn from,\n"
         "and its overlap s: the share of that distribution that survives the worst synonym.",
         "  safer lexicon show imdb.lex good terrible\n"
         "  safer lexicon show imdb.lex good --all --json\n",
-        2, SIZE_MAX};
+        2,
+        SIZE_MAX};
     int all = 0, code = CLI_DONE;
     const cli_option options[] = {
         {"all", CLI_FLAG, &all, NULL, "list every word, not the first 20"},
@@ -100,8 +107,10 @@ int cli_lexicon_show(int argc, char **argv)
             show_text(lexicon, id, all ? SIZE_MAX : 20);
         }
     }
-    if (cli_settings()->json) cli_print_json(list);
-    else json_decref(list);
+    if (cli_settings()->json)
+        cli_print_json(list);
+    else
+        json_decref(list);
     safer_lexicon_free(lexicon);
     return code;
 }
@@ -117,11 +126,12 @@ static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *su
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++)
         json_array_append_new(sizes, json_integer((json_int_t)info->largest_components[i]));
 #define N(x) (json_int_t)(x)
-    json_t *root = json_pack("{s:I, s:I, s:I, s:f, s:I, s:o, s:s, s:I, s:I, s:I, s:s, s:I, s:o}", "words", N(info->words), "pairs",
-                             N(info->pairs), "words_with_synonyms", N(info->words_with_synonyms), "mean_synonyms",
-                             info->mean_synonyms, "components", N(info->components), "largest_components", sizes, "kernel",
-                             info->kernel, "kernel_rows", N(info->kernel_rows), "kernel_entries", N(info->kernel_entries),
-                             "largest_support", N(info->largest_support), "hash", hash, "bytes", N(info->bytes), "provenance",
+    json_t *root = json_pack("{s:I, s:I, s:I, s:f, s:I, s:o, s:s, s:I, s:I, s:I, s:s, s:I, s:o}", "words",
+                             N(info->words), "pairs", N(info->pairs), "words_with_synonyms",
+                             N(info->words_with_synonyms), "mean_synonyms", info->mean_synonyms, "components",
+                             N(info->components), "largest_components", sizes, "kernel", info->kernel, "kernel_rows",
+                             N(info->kernel_rows), "kernel_entries", N(info->kernel_entries), "largest_support",
+                             N(info->largest_support), "hash", hash, "bytes", N(info->bytes), "provenance",
                              provenance ? provenance : json_null());
     if (!survey) {
         json_decref(products);
@@ -129,17 +139,19 @@ static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *su
     }
     for (int r = 0; r < SAFER_SURVEY_RADII; r++) {
         json_t *entry = json_object();
-        json_object_set_new(entry, "radius", survey->products[r].radius == SIZE_MAX ? json_string("all")
-                                                                                      : json_integer(N(survey->products[r].radius)));
+        json_object_set_new(entry, "radius",
+                            survey->products[r].radius == SIZE_MAX ? json_string("all")
+                                                                   : json_integer(N(survey->products[r].radius)));
         for (int i = 0; i < 7; i++) json_object_set_new(entry, names[i], json_real(survey->products[r].quantiles[i]));
         json_object_set_new(entry, "share_above_half", json_real(survey->products[r].above_half));
         json_array_append_new(products, entry);
     }
-    json_object_set_new(root, "data", json_pack("{s:I, s:I, s:I, s:I, s:f, s:o}", "texts", N(survey->texts), "tokens", N(survey->tokens),
-                                                "known_tokens", N(survey->known_tokens), "tokens_with_synonyms",
-                                                N(survey->tokens_with_synonyms), "share_with_synonyms",
-                                                survey->tokens ? (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0,
-                                                "products", products));
+    json_object_set_new(root, "data",
+                        json_pack("{s:I, s:I, s:I, s:I, s:f, s:o}", "texts", N(survey->texts), "tokens",
+                                  N(survey->tokens), "known_tokens", N(survey->known_tokens), "tokens_with_synonyms",
+                                  N(survey->tokens_with_synonyms), "share_with_synonyms",
+                                  survey->tokens ? (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0,
+                                  "products", products));
 #undef N
     return root;
 }
@@ -148,7 +160,8 @@ static void print_stats(const safer_lexicon_info *info, const safer_survey *surv
 {
     printf("words        %s\n", cli_count(info->words));
     printf("pairs        %s\n", cli_count(info->pairs));
-    printf("synonyms     %s words have some, %.2f on average\n", cli_count(info->words_with_synonyms), info->mean_synonyms);
+    printf("synonyms     %s words have some, %.2f on average\n", cli_count(info->words_with_synonyms),
+           info->mean_synonyms);
     printf("components   %s; the largest:", cli_count(info->components));
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++) printf(" %zu", info->largest_components[i]);
     printf("\nkernel       %s: %s distributions over at most %s words\n", info->kernel, cli_count(info->kernel_rows),
@@ -156,10 +169,12 @@ static void print_stats(const safer_lexicon_info *info, const safer_survey *surv
     printf("file         %s bytes, hash %016llx\n", cli_count(info->bytes), (unsigned long long)info->hash);
     if (!survey) return;
     printf("\ntexts        %s with %s words: %.1f%% in the lexicon, %.1f%% with synonyms\n", cli_count(survey->texts),
-           cli_count(survey->tokens), survey->tokens ? 100.0 * (double)survey->known_tokens / (double)survey->tokens : 0.0,
+           cli_count(survey->tokens),
+           survey->tokens ? 100.0 * (double)survey->known_tokens / (double)survey->tokens : 0.0,
            survey->tokens ? 100.0 * (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0);
     printf("\n%sproduct of the R smallest overlaps of a text%s\n", cli_bold(), cli_plain());
-    printf("  %-5s %8s %8s %8s %8s %8s %8s %8s   %s\n", "R", "min", "5%", "25%", "median", "75%", "95%", "max", "above 1/2");
+    printf("  %-5s %8s %8s %8s %8s %8s %8s %8s   %s\n", "R", "min", "5%", "25%", "median", "75%", "95%", "max",
+           "above 1/2");
     for (int r = 0; r < SAFER_SURVEY_RADII; r++) {
         char radius[24] = "all";
         if (survey->products[r].radius != SIZE_MAX) snprintf(radius, sizeof radius, "%zu", survey->products[r].radius);
@@ -172,13 +187,15 @@ static void print_stats(const safer_lexicon_info *info, const safer_survey *surv
 int cli_lexicon_stats(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "lexicon stats", "LEXICON [--data DATA]",
+        "lexicon stats",
+        "LEXICON [--data DATA]",
         "Sizes of a lexicon and its components; with data, how many words have synonyms and\n"
         "how much of the smoothing survives: the product of the smallest overlaps of a text.\n"
         "Only texts with a product above 1/2 can be certified against that many changes.",
         "  safer lexicon stats imdb.lex --data imdb_test.tsv.xz\n"
         "  safer lexicon stats imdb.lex --data test.csv --sample every:20 --json\n",
-        1, 1};
+        1,
+        1};
     uint64_t seed = 1;
     cli_data d = cli_data_default();
     const cli_option options[] = {
@@ -189,7 +206,8 @@ int cli_lexicon_stats(int argc, char **argv)
     cli_parse(argc, argv, &verb, options);
     const safer_data_options *o = &d.options;
     if (!d.path && (o->format || o->sample || d.limit || o->repair || o->strip_breaks))
-        cli_misuse(&verb, "--format, --sample, --limit, --repair and --strip-br choose or change texts: --data is needed");
+        cli_misuse(&verb,
+                   "--format, --sample, --limit, --repair and --strip-br choose or change texts: --data is needed");
     safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     safer_error error = {0};
@@ -202,8 +220,10 @@ int cli_lexicon_stats(int argc, char **argv)
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
-        if (cli_settings()->json) cli_print_json(stats_json(&info, data ? &survey : NULL));
-        else print_stats(&info, data ? &survey : NULL);
+        if (cli_settings()->json)
+            cli_print_json(stats_json(&info, data ? &survey : NULL));
+        else
+            print_stats(&info, data ? &survey : NULL);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -221,23 +241,30 @@ static int write_stdout(void *context, const char *bytes, size_t length)
 int cli_lexicon_export(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "lexicon export", "LEXICON --what synonyms|kernel|overlap",
+        "lexicon export",
+        "LEXICON --what synonyms|kernel|overlap",
         "Prints a table with a line for every word: its synonyms, the distribution its\n"
         "substitutes are drawn from (whole-number weights), or its overlap s (cut, not rounded).",
         "  safer lexicon export imdb.lex --what synonyms > synonyms.tsv\n"
         "  safer lexicon export imdb.lex --what kernel --json > kernel.json\n",
-        1, 1};
+        1,
+        1};
     const char *what = NULL;
     const cli_option options[] = {
-        {"what", CLI_STRING, &what, "TABLE", "synonyms: word<TAB>w1 w2 ...; kernel: word<TAB>total<TAB>z1:weight ...; overlap: word<TAB>s"},
+        {"what", CLI_STRING, &what, "TABLE",
+         "synonyms: word<TAB>w1 w2 ...; kernel: word<TAB>total<TAB>z1:weight ...; overlap: word<TAB>s"},
         {0},
     };
     cli_parse(argc, argv, &verb, options);
     safer_export table = SAFER_EXPORT_SYNONYMS;
-    if (!what) cli_misuse(&verb, "--what synonyms, kernel or overlap is needed");
-    else if (strcmp(what, "kernel") == 0) table = SAFER_EXPORT_KERNEL;
-    else if (strcmp(what, "overlap") == 0) table = SAFER_EXPORT_OVERLAP;
-    else if (strcmp(what, "synonyms") != 0) cli_misuse(&verb, "--what %s: synonyms, kernel or overlap", what);
+    if (!what)
+        cli_misuse(&verb, "--what synonyms, kernel or overlap is needed");
+    else if (strcmp(what, "kernel") == 0)
+        table = SAFER_EXPORT_KERNEL;
+    else if (strcmp(what, "overlap") == 0)
+        table = SAFER_EXPORT_OVERLAP;
+    else if (strcmp(what, "synonyms") != 0)
+        cli_misuse(&verb, "--what %s: synonyms, kernel or overlap", what);
     safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
     safer_error error = {0};
     int code = CLI_DONE;

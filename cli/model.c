@@ -9,21 +9,25 @@ static int print_written(const char *output)
 {
     struct stat info;
     uint64_t bytes = stat(output, &info) == 0 ? (uint64_t)info.st_size : 0;
-    if (cli_settings()->json) cli_print_json(json_pack("{s:s, s:I}", "output", output, "bytes", (json_int_t)bytes));
-    else printf("wrote %s (%s bytes)\n", output, cli_count(bytes));
+    if (cli_settings()->json)
+        cli_print_json(json_pack("{s:s, s:I}", "output", output, "bytes", (json_int_t)bytes));
+    else
+        printf("wrote %s (%s bytes)\n", output, cli_count(bytes));
     return CLI_DONE;
 }
 
 static int convert(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "model convert", "IN -o OUT.safetensors",
+        "model convert",
+        "IN -o OUT.safetensors",
         "Makes one file of a BERT or DistilBERT checkpoint: weights, vocabulary and labels. IN is a\n"
         "folder as HuggingFace has them (config.json, vocab.txt or tokenizer.json, and safetensors or\n"
         "ONNX), or an .onnx file beside the rest.",
         "  safer model convert bert-base-uncased -o bert.safetensors\n"
         "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
-        1, 1};
+        1,
+        1};
     const char *output = NULL;
     const cli_option options[] = {
         {"output", CLI_STRING, &output, "FILE", "where to write the model (also -o FILE)"},
@@ -39,12 +43,14 @@ static int convert(int argc, char **argv)
 static int average(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "model average", "MODEL MODEL... -o OUT.safetensors",
+        "model average",
+        "MODEL MODEL... -o OUT.safetensors",
         "Makes one file of several BERT models that were fine-tuned from the same encoder: the mean of\n"
         "their parameters, which often errs less than each of them.",
         "  safer model average first.safetensors second.safetensors -o mean.safetensors\n"
         "  safer model average run-*.safetensors -o mean.safetensors\n",
-        2, SIZE_MAX};
+        2,
+        SIZE_MAX};
     const char *output = NULL;
     const cli_option options[] = {
         {"output", CLI_STRING, &output, "FILE", "where to write the model (also -o FILE)"},
@@ -60,7 +66,10 @@ static int average(int argc, char **argv)
 int cli_model(int argc, char **argv)
 {
     static const cli_verb verb = {.name = "model"};
-    static const struct { const char *name; int (*run)(int argc, char **argv); } actions[] = {{"convert", convert}, {"average", average}};
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } actions[] = {{"convert", convert}, {"average", average}};
     if (argc < 1) cli_misuse(&verb, "convert or average is needed");
     if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
         printf("Usage: safer model ACTION [options]\n\nActions:\n"

@@ -109,9 +109,7 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
 {
     switch (o->kind) {
     case CLI_STRING:
-    case CLI_PATH:
-        *(const char **)o->target = text;
-        break;
+    case CLI_PATH: *(const char **)o->target = text; break;
     case CLI_LIST: cli_list_add(o->target, text); break;
     case CLI_INT: {
         long value = is_whole(text) ? strtol(text, NULL, 10) : -1;
@@ -136,8 +134,7 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
     }
     case CLI_FLAG:
     case CLI_VALUE:
-    case CLI_HEADING:
-        break;
+    case CLI_HEADING: break;
     }
 }
 

@@ -11,41 +11,52 @@
 static json_t *answer_json(const safer_model *model, const safer_certificate *c)
 {
     json_t *shares = json_object();
-    for (size_t k = 0; k < safer_model_class_count(model); k++) json_object_set_new(shares, safer_model_label(model, k), json_real(c->shares[k]));
+    for (size_t k = 0; k < safer_model_class_count(model); k++)
+        json_object_set_new(shares, safer_model_label(model, k), json_real(c->shares[k]));
     return json_pack("{s:o, s:s, s:b, s:o, s:f, s:b, s:o, s:b, s:I, s:I}", "label",
-                     c->abstained ? json_null() : json_string(safer_model_label(model, (size_t)c->prediction)), "leading",
-                     safer_model_label(model, (size_t)c->prediction), "abstained", c->abstained, "shares", shares, "bound", c->bound,
-                     "certified", c->certified && !c->abstained, "radius",
+                     c->abstained ? json_null() : json_string(safer_model_label(model, (size_t)c->prediction)),
+                     "leading", safer_model_label(model, (size_t)c->prediction), "abstained", c->abstained, "shares",
+                     shares, "bound", c->bound, "certified", c->certified && !c->abstained, "radius",
                      c->abstained             ? json_integer(0)
                      : c->radius == SAFER_ALL ? json_string("all")
-                                              : json_integer((json_int_t)c->radius), "exact", c->exact, "slots",
-                     (json_int_t)c->slots, "queries", (json_int_t)c->queries);
+                                              : json_integer((json_int_t)c->radius),
+                     "exact", c->exact, "slots", (json_int_t)c->slots, "queries", (json_int_t)c->queries);
 }
 
 static void print_answer(const safer_model *model, const safer_certificate *c)
 {
     const char *label = safer_model_label(model, (size_t)c->prediction);
-    if (c->abstained) printf("abstained  (%s leads, but not clearly)", label);
-    else printf("%s%s%s", cli_bold(), label, cli_plain());
-    if (c->abstained) printf("  not certified");
-    else if (c->slots == 0) printf("  no word of this text has synonyms");
-    else if (c->radius == SAFER_ALL) printf("  certified against any substitution in its %zu word%s with synonyms", c->slots, c->slots == 1 ? "" : "s");
-    else if (c->radius) printf("  certified against %zu changed word%s of %zu", c->radius, c->radius == 1 ? "" : "s", c->slots);
-    else printf("  not certified");
-    printf("  %s(bound %s, %s%s quer%s)%s\n", cli_dim(), cli_cut(c->bound, 4), c->exact ? "exact, " : "", cli_count(c->queries),
-           c->queries == 1 ? "y" : "ies", cli_plain());
+    if (c->abstained)
+        printf("abstained  (%s leads, but not clearly)", label);
+    else
+        printf("%s%s%s", cli_bold(), label, cli_plain());
+    if (c->abstained)
+        printf("  not certified");
+    else if (c->slots == 0)
+        printf("  no word of this text has synonyms");
+    else if (c->radius == SAFER_ALL)
+        printf("  certified against any substitution in its %zu word%s with synonyms", c->slots,
+               c->slots == 1 ? "" : "s");
+    else if (c->radius)
+        printf("  certified against %zu changed word%s of %zu", c->radius, c->radius == 1 ? "" : "s", c->slots);
+    else
+        printf("  not certified");
+    printf("  %s(bound %s, %s%s quer%s)%s\n", cli_dim(), cli_cut(c->bound, 4), c->exact ? "exact, " : "",
+           cli_count(c->queries), c->queries == 1 ? "y" : "ies", cli_plain());
 }
 
 int cli_predict(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "predict", "--model M --lexicon L [TEXT...]",
+        "predict",
+        "--model M --lexicon L [TEXT...]",
         "The smoothed classifier's answer for each TEXT (or each line of standard input), or an\n"
         "abstention when the vote is not clear, and how many words an attacker may change\n"
         "without changing it. The seed is fresh unless --seed is given.",
         "  safer predict --model cnn.safetensors --lexicon imdb.lex \"A fine film.\"\n"
         "  safer predict --model cnn.safetensors --lexicon imdb.lex --json < reviews.txt\n",
-        0, SIZE_MAX};
+        0,
+        SIZE_MAX};
     const char *lexicon_path = NULL;
     cli_model_flags m = cli_model_default();
     cli_certify_flags c = cli_certify_default();
@@ -99,15 +110,16 @@ int cli_predict(int argc, char **argv)
             length = (size_t)got;
         }
         safer_certificate certificate;
-        if (safer_certify_text(&certificate, &workspace, model, lexicon, text, length, -1, &c.options, &error) != SAFER_OK) {
+        if (safer_certify_text(&certificate, &workspace, model, lexicon, text, length, -1, &c.options, &error) !=
+            SAFER_OK) {
             if (error.status == SAFER_INPUT) {
                 safer_error named = {.status = error.status};
                 snprintf(named.message, sizeof named.message, "text %zu: %.400s", i + 1, error.message);
                 error = named;
             }
             code = cli_fail(&error);
-        }
-        else if (cli_settings()->json) json_array_append_new(list, answer_json(model, &certificate));
+        } else if (cli_settings()->json)
+            json_array_append_new(list, answer_json(model, &certificate));
         else {
             print_answer(model, &certificate);
             fflush(stdout); /* whoever feeds the lines may be waiting */
@@ -115,7 +127,8 @@ int cli_predict(int argc, char **argv)
     }
     if (cli_settings()->json && code == CLI_DONE)
         cli_print_json(json_pack("{s:I, s:o}", "seed", (json_int_t)c.options.seed, "answers", list));
-    else json_decref(list);
+    else
+        json_decref(list);
     if (!cli_settings()->json && code == CLI_DONE) cli_say("seed %llu", (unsigned long long)c.options.seed);
     free(line);
     safer_workspace_free(workspace);

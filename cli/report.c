@@ -16,21 +16,25 @@ static void print_written(const char *output, char **runs, const safer_summary *
     }
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:f}", "run", runs[i], "examples", (json_int_t)summaries[i].texts, "certified_accuracy",
-                                              summaries[i].texts ? (double)summaries[i].certified / (double)summaries[i].texts : 0.0));
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:f}", "run", runs[i], "examples", (json_int_t)summaries[i].texts,
+                            "certified_accuracy",
+                            summaries[i].texts ? (double)summaries[i].certified / (double)summaries[i].texts : 0.0));
     cli_print_json(json_pack("{s:s, s:I, s:o}", "output", output, "bytes", (json_int_t)bytes, "runs", list));
 }
 
 int cli_report(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "report", "RUN.jsonl... [--data D --lexicon L] -o report.html",
+        "report",
+        "RUN.jsonl... [--data D --lexicon L] -o report.html",
         "Writes one HTML page about one or more runs of certify: accuracies with intervals, certified\n"
         "accuracy by radius, plots, and a table of all texts. With the data it shows the texts, with\n"
         "the lexicon also how far each word can be moved. The page needs no network and no other file.",
         "  safer report run.jsonl -o report.html\n"
         "  safer report ngram.jsonl cnn.jsonl --data test.tsv --lexicon imdb.lex -o report.html --svg plots --csv tables\n",
-        1, SIZE_MAX};
+        1,
+        SIZE_MAX};
     const char *output = NULL;
     uint64_t texts = 25000, seed = 1;
     cli_list lexicon_paths = {0}, attacks = {0};
@@ -40,8 +44,10 @@ int cli_report(int argc, char **argv)
         {"output", CLI_STRING, &output, "FILE", "where to write the page (also -o FILE)"},
         CLI_DATA_OPTIONS(d),
         {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
-        {"lexicon", CLI_LIST, &lexicon_paths, "FILE", "the lexicon of a run, to show words; may be given several times"},
-        {"attack", CLI_LIST, &attacks, "FILE", "records of an attack on a run's model and data; may be given several times"},
+        {"lexicon", CLI_LIST, &lexicon_paths, "FILE",
+         "the lexicon of a run, to show words; may be given several times"},
+        {"attack", CLI_LIST, &attacks, "FILE",
+         "records of an attack on a run's model and data; may be given several times"},
         {"texts", CLI_UINT, &texts, "N", "show the words of the first N texts (default 25000)"},
         {"svg", CLI_STRING, &o.svg, "DIR", "also write the plots as SVG files"},
         {"csv", CLI_STRING, &o.csv, "DIR", "also write runs.csv, radii.csv and texts.csv"},
@@ -49,7 +55,8 @@ int cli_report(int argc, char **argv)
     };
     size_t count = cli_parse(argc, argv, &verb, options);
     if (!output) cli_misuse(&verb, "-o FILE is needed: where to write the page");
-    if (lexicon_paths.count && !d.path) cli_misuse(&verb, "--lexicon needs --data DATA: words are shown in their texts");
+    if (lexicon_paths.count && !d.path)
+        cli_misuse(&verb, "--lexicon needs --data DATA: words are shown in their texts");
     if (attacks.count && !d.path) cli_misuse(&verb, "--attack needs --data DATA: attacks are shown in the texts");
 
     safer_error error = {0};
@@ -66,8 +73,10 @@ int cli_report(int argc, char **argv)
     o.attack_count = attacks.count;
     o.texts = (size_t)texts;
     o.progress = *cli_progress();
-    if (safer_report(summaries, output, (const char *const *)argv, count, &o, &error) != SAFER_OK) code = cli_fail(&error);
-    else print_written(output, argv, summaries, count);
+    if (safer_report(summaries, output, (const char *const *)argv, count, &o, &error) != SAFER_OK)
+        code = cli_fail(&error);
+    else
+        print_written(output, argv, summaries, count);
     for (size_t i = 0; i < lexicon_paths.count; i++) safer_lexicon_free(lexicons[i]);
     safer_data_free(data);
     free(lexicon_paths.items);

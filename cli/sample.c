@@ -12,14 +12,20 @@ static int print_draw(void *context, uint64_t index, const char *text, size_t le
 {
     printing *p = context;
     if (p->rows)
-        return json_array_append_new(p->rows, json_pack("{s:s, s:I, s:s%}", "id", p->id, "sample", (json_int_t)index, "text", text, length));
+        return json_array_append_new(p->rows, json_pack("{s:s, s:I, s:s%}", "id", p->id, "sample", (json_int_t)index,
+                                                        "text", text, length));
     printf("%s%s\t%llu%s\t", cli_dim(), p->id, (unsigned long long)index, cli_plain());
     for (size_t i = 0; i < length; i++) {
-        if (text[i] == '\n') fputs("\\n", stdout);
-        else if (text[i] == '\t') fputs("\\t", stdout);
-        else if (text[i] == '\r') fputs("\\r", stdout);
-        else if (text[i] == '\\') fputs("\\\\", stdout);
-        else putchar(text[i]);
+        if (text[i] == '\n')
+            fputs("\\n", stdout);
+        else if (text[i] == '\t')
+            fputs("\\t", stdout);
+        else if (text[i] == '\r')
+            fputs("\\r", stdout);
+        else if (text[i] == '\\')
+            fputs("\\\\", stdout);
+        else
+            putchar(text[i]);
     }
     putchar('\n');
     return ferror(stdout);
@@ -28,12 +34,14 @@ static int print_draw(void *context, uint64_t index, const char *text, size_t le
 int cli_sample(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "sample", "--lexicon L [--data D | TEXT...]",
+        "sample",
+        "--lexicon L [--data D | TEXT...]",
         "Prints what the smoothed classifier asks its model about: draws of each text, in order,\n"
         "the very ones that certify uses with the same seed.",
         "  safer sample --lexicon imdb.lex \"A fine film.\"\n"
         "  safer sample --lexicon imdb.lex --data test.tsv --limit 3 --count 100 --stage selection\n",
-        0, SIZE_MAX};
+        0,
+        SIZE_MAX};
     const char *lexicon_path = NULL, *stage = "certification";
     uint64_t seed = 1, first = 0, count = 10;
     cli_data d = cli_data_default();
@@ -42,7 +50,8 @@ int cli_sample(int argc, char **argv)
         CLI_DATA_OPTIONS(d),
         {"count", CLI_UINT, &count, "N", "draws of each text (default 10)"},
         {"first", CLI_UINT, &first, "N", "the number of the first one (default 0)"},
-        {"stage", CLI_STRING, &stage, "NAME", "certification, or selection: those that choose the prediction (default certification)"},
+        {"stage", CLI_STRING, &stage, "NAME",
+         "certification, or selection: those that choose the prediction (default certification)"},
         {"seed", CLI_UINT, &seed, "N", "of the random draws (default 1)"},
         {0},
     };
@@ -60,13 +69,17 @@ int cli_sample(int argc, char **argv)
     for (size_t i = 0; code == CLI_DONE && i < (data ? safer_data_size(data) : texts); i++) {
         char number[24];
         snprintf(number, sizeof number, "%zu", i + 1);
-        safer_row row = data ? safer_data_row(data, i) : (safer_row){.id = number, .text = argv[i], .text_length = strlen(argv[i])};
+        safer_row row = data ? safer_data_row(data, i)
+                             : (safer_row){.id = number, .text = argv[i], .text_length = strlen(argv[i])};
         p.id = row.id;
-        if (safer_draw(lexicon, row.text, row.text_length, which, seed, first, count, print_draw, &p, &error) != SAFER_OK)
+        if (safer_draw(lexicon, row.text, row.text_length, which, seed, first, count, print_draw, &p, &error) !=
+            SAFER_OK)
             code = error.status == SAFER_CALLBACK ? CLI_SYSTEM : cli_fail(&error);
     }
-    if (p.rows && code == CLI_DONE) cli_print_json(p.rows);
-    else json_decref(p.rows);
+    if (p.rows && code == CLI_DONE)
+        cli_print_json(p.rows);
+    else
+        json_decref(p.rows);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
     return code;

@@ -40,8 +40,10 @@ static void allow_files(uint64_t connections, const cli_verb *verb)
     const rlim_t need = connections + OTHER_FILES;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return;
     if (limit.rlim_max < need)
-        cli_misuse(verb, "--connections %llu: at most %llu, since ulimit -n allows %llu open files", (unsigned long long)connections,
-                   (unsigned long long)(limit.rlim_max > OTHER_FILES ? limit.rlim_max - OTHER_FILES : 0), (unsigned long long)limit.rlim_max);
+        cli_misuse(verb, "--connections %llu: at most %llu, since ulimit -n allows %llu open files",
+                   (unsigned long long)connections,
+                   (unsigned long long)(limit.rlim_max > OTHER_FILES ? limit.rlim_max - OTHER_FILES : 0),
+                   (unsigned long long)limit.rlim_max);
     limit.rlim_cur = need;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
@@ -49,19 +51,22 @@ static void allow_files(uint64_t connections, const cli_verb *verb)
 int cli_serve(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "serve", "--model M --lexicon L [options]",
+        "serve",
+        "--model M --lexicon L [options]",
         "Answers over HTTP: labels of the smoothed classifier and their certificates, for programs and,\n"
         "in a browser, for people. Listens on this machine alone unless --host says otherwise. Stops\n"
         "on Ctrl-C or SIGTERM when all that was asked is answered.",
         "  safer serve --model cnn.safetensors --lexicon imdb.lex\n"
         "  SAFER_TOKEN=... safer serve --model cnn.safetensors --lexicon imdb.lex --host 0.0.0.0 --auth-env SAFER_TOKEN\n",
-        0, 0};
+        0,
+        0};
     const char *lexicon_path = NULL, *auth_env = NULL, *auth_file = NULL;
     cli_model_flags m = cli_model_default();
     cli_certify_flags c = cli_certify_default();
     safer_serve_options o = safer_serve_options_default();
     int port = o.port;
-    uint64_t max_body = o.max_body, max_text = o.max_text, max_texts = o.max_texts, queue = o.queue, connections = o.connections;
+    uint64_t max_body = o.max_body, max_text = o.max_text, max_texts = o.max_texts, queue = o.queue,
+             connections = o.connections;
     c.options.seed = UINT64_MAX; /* not given */
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "What"},
@@ -70,7 +75,8 @@ int cli_serve(int argc, char **argv)
         {NULL, CLI_HEADING, NULL, NULL, "Where and for whom"},
         {"host", CLI_STRING, &o.host, "ADDRESS", "address to listen at (default 127.0.0.1)"},
         {"port", CLI_INT, &port, "N", "port; 0 for any that is free (default 8080)"},
-        {"auth-env", CLI_STRING, &auth_env, "VAR", "the environment variable with the bearer token that clients must send"},
+        {"auth-env", CLI_STRING, &auth_env, "VAR",
+         "the environment variable with the bearer token that clients must send"},
         {"auth-file", CLI_STRING, &auth_file, "FILE", "a file with that token in its first line"},
         {"without-token", CLI_FLAG, &o.without_token, NULL, "let anybody who can reach --host ask"},
         {NULL, CLI_HEADING, NULL, NULL, "Certificate"},
@@ -85,7 +91,8 @@ int cli_serve(int argc, char **argv)
         {"queue", CLI_UINT, &queue, "N", "texts that wait; more are sent away (default 1024)"},
         {"connections", CLI_UINT, &connections, "N", "open at a time (default 1024)"},
         {"deadline", CLI_REAL, &o.deadline, "S", "seconds until a request must be answered (default 30)"},
-        {"patience", CLI_REAL, &o.patience, "S", "seconds in which a request must come in, and an answer go out (default 20)"},
+        {"patience", CLI_REAL, &o.patience, "S",
+         "seconds in which a request must come in, and an answer go out (default 20)"},
         {"log-texts", CLI_FLAG, &o.log_texts, NULL, "write the texts into the log too"},
         CLI_REMOTE_OPTIONS(m),
         {0},
@@ -98,7 +105,8 @@ int cli_serve(int argc, char **argv)
     o.fixed_seed = c.options.seed != UINT64_MAX;
     if (!o.fixed_seed) c.options.seed = 0;
     cli_certify_finish(&c, &verb);
-    if (auth_env && !(o.token = getenv(auth_env))) cli_misuse(&verb, "--auth-env %s: there is no such variable", auth_env);
+    if (auth_env && !(o.token = getenv(auth_env)))
+        cli_misuse(&verb, "--auth-env %s: there is no such variable", auth_env);
     char *token = auth_file ? read_token(auth_file) : NULL;
     if (token) o.token = token;
     o.certify = c.options;
@@ -130,8 +138,10 @@ int cli_serve(int argc, char **argv)
         code = cli_fail(&error);
     } else {
         if (cli_settings()->json)
-            cli_print_json(json_pack("{s:s, s:i}", "url", safer_server_url(server), "port", (int)safer_server_port(server)));
-        else printf("listening on %s\n", safer_server_url(server));
+            cli_print_json(
+                json_pack("{s:s, s:i}", "url", safer_server_url(server), "port", (int)safer_server_port(server)));
+        else
+            printf("listening on %s\n", safer_server_url(server));
         code = cli_finish(CLI_DONE);
         if (code == CLI_DONE) sigwait(&ends, &received);
         cli_say("stopping; again to stop at once");

@@ -46,8 +46,10 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
     if (!cli_is_remote(m->path)) {
         safer_status status = safer_model_open(&model, m->path, error);
         if (status == SAFER_OK && m->precision) status = safer_model_set_precision(model, m->precision, error);
-        if (status == SAFER_OK) *out = model;
-        else safer_model_free(model);
+        if (status == SAFER_OK)
+            *out = model;
+        else
+            safer_model_free(model);
         return status;
     }
     if (m->precision) return cli_error(error, SAFER_INVALID, "--precision is for model files");
@@ -57,9 +59,12 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
     o->batch = (size_t)m->request_texts;
     o->label_count = 0;
     char *copy = NULL;
-    if (m->labels) split_labels(o, m->labels, &copy);
-    else if (data) take_labels(o, data);
-    else return cli_error(error, SAFER_INVALID, "--labels LIST is needed: the names of the model's classes, as neg,pos");
+    if (m->labels)
+        split_labels(o, m->labels, &copy);
+    else if (data)
+        take_labels(o, data);
+    else
+        return cli_error(error, SAFER_INVALID, "--labels LIST is needed: the names of the model's classes, as neg,pos");
     const safer_status status = safer_model_connect(out, m->path, o, error); /* which copies the names */
     free((void *)(uintptr_t)o->labels);
     free(copy);
@@ -82,9 +87,9 @@ json_t *cli_traffic_json(const safer_model *model)
     safer_traffic t = safer_model_traffic(model);
     if (!t.asked && !t.again) return NULL;
 #define N(x) (json_int_t)(x)
-    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "random", safer_model_is_random(model), "asked", N(t.asked), "cached",
-                     N(t.cached), "asked_again", N(t.again), "changed", N(t.changed), "none", N(t.none), "requests", N(t.requests), "retries",
-                     N(t.retries), "restarts", N(t.restarts));
+    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "random", safer_model_is_random(model), "asked",
+                     N(t.asked), "cached", N(t.cached), "asked_again", N(t.again), "changed", N(t.changed), "none",
+                     N(t.none), "requests", N(t.requests), "retries", N(t.retries), "restarts", N(t.restarts));
 #undef N
 }
 
@@ -98,7 +103,8 @@ void cli_traffic_print(const safer_model *model)
     if (t.retries) printf("; %s requests again", cli_count(t.retries));
     if (t.restarts) printf("; %s workers started again", cli_count(t.restarts));
     printf("\n");
-    if (safer_model_is_random(model)) printf("random       the model answers the same text differently: certified by sampling alone\n");
+    if (safer_model_is_random(model))
+        printf("random       the model answers the same text differently: certified by sampling alone\n");
 }
 
 void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
@@ -112,10 +118,12 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
     const char *silent[] = {"exec", "http", "sum"}; /* of how these were trained nothing is known here */
     for (size_t i = 0; !hash && i < sizeof silent / sizeof *silent; i++)
         if (strcmp(safer_model_arch(model), silent[i]) == 0) return;
-    if (!hash) cli_say("note: the model was trained on plain text, without a lexicon");
+    if (!hash)
+        cli_say("note: the model was trained on plain text, without a lexicon");
     else if (kernel && strcmp(kernel, info.kernel) != 0)
         cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);
-    else if (strcmp(hash, ours) != 0) cli_say("note: the model was trained with another lexicon");
+    else if (strcmp(hash, ours) != 0)
+        cli_say("note: the model was trained with another lexicon");
     json_decref(with);
 }
 
@@ -144,7 +152,10 @@ size_t cli_radius(const char *text, const cli_verb *verb)
 
 const char *cli_method_name(safer_method method)
 {
-    static const char *const names[] = {[SAFER_ADAPTIVE] = "adaptive", [SAFER_BINOMIAL] = "binomial", [SAFER_HOEFFDING] = "hoeffding", [SAFER_IBP] = "ibp"};
+    static const char *const names[] = {[SAFER_ADAPTIVE] = "adaptive",
+                                        [SAFER_BINOMIAL] = "binomial",
+                                        [SAFER_HOEFFDING] = "hoeffding",
+                                        [SAFER_IBP] = "ibp"};
     return (size_t)method < sizeof names / sizeof *names ? names[method] : NULL;
 }
 
@@ -184,7 +195,8 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
     o->radius = cli_radius(c->radius, verb);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
     if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);
-    if (o->seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
+    if (o->seed > INT64_MAX)
+        cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
     if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
     if (o->method == SAFER_IBP) refuse_draws(o, verb);
@@ -218,14 +230,15 @@ json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
     double low = 0, high = 1;
     if (s->texts) safer_interval(s->certified, s->texts, &low, &high);
 #define N(x) (json_int_t)(x)
-    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:[f, f], s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}", "examples", N(s->texts), "labelled",
-                     N(s->labelled), "clean_accuracy", share(s->base_correct, s->labelled), "smoothed_accuracy",
-                     share(s->smoothed_correct, s->labelled), "certified_accuracy", share(s->certified, s->texts),
-                     "certified_interval", low, high, "certified_at", at,
-                     "abstained", N(s->abstained), "exact", N(s->exact), "without_slots", N(s->without_slots), "queries", N(s->queries),
-                     "base_queries", N(s->base_queries), "queries_per_second",
-                     s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(), "seconds", s->seconds, "seed", N(seed), "resumed",
-                     N(s->resumed));
+    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:[f, f], s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
+                     "examples", N(s->texts), "labelled", N(s->labelled), "clean_accuracy",
+                     share(s->base_correct, s->labelled), "smoothed_accuracy", share(s->smoothed_correct, s->labelled),
+                     "certified_accuracy", share(s->certified, s->texts), "certified_interval", low, high,
+                     "certified_at", at, "abstained", N(s->abstained), "exact", N(s->exact), "without_slots",
+                     N(s->without_slots), "queries", N(s->queries), "base_queries", N(s->base_queries),
+                     "queries_per_second",
+                     s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(),
+                     "seconds", s->seconds, "seed", N(seed), "resumed", N(s->resumed));
 #undef N
 }
 
@@ -235,8 +248,8 @@ static void print_bounds(const safer_summary *s)
     printf("texts        %s", cli_count(s->texts));
     if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
     if (s->labelled) printf("\nclean        %6.2f%%  the model itself", 100 * share(s->base_correct, s->labelled));
-    printf("\n%scertified    %6s%%%s  whatever words are exchanged (%s)\n\n", cli_bold(), cli_percent(s->certified, s->texts), cli_plain(),
-           cli_interval(s->certified, s->texts));
+    printf("\n%scertified    %6s%%%s  whatever words are exchanged (%s)\n\n", cli_bold(),
+           cli_percent(s->certified, s->texts), cli_plain(), cli_interval(s->certified, s->texts));
     if (s->without_slots) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_slots));
     printf("time         %.2f s", s->seconds);
     if (s->seconds > 0 && !s->resumed) printf(", %s texts/s", cli_count((uint64_t)((double)s->texts / s->seconds)));
@@ -251,17 +264,20 @@ void cli_summary_print(const safer_summary *s, const safer_certify_options *opti
     }
     printf("texts        %s", cli_count(s->texts));
     if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
-    if (s->labelled) printf("\nclean        %6.2f%%  the base model itself\nsmoothed     %6.2f%%  the smoothed classifier", 100 * share(s->base_correct, s->labelled),
-                            100 * share(s->smoothed_correct, s->labelled));
+    if (s->labelled)
+        printf("\nclean        %6.2f%%  the base model itself\nsmoothed     %6.2f%%  the smoothed classifier",
+               100 * share(s->base_correct, s->labelled), 100 * share(s->smoothed_correct, s->labelled));
     printf("\n%scertified    %6s%%%s  at the asked radius (%s)\n\n%s  words changed   certified%s\n", cli_bold(),
-           cli_percent(s->certified, s->texts), cli_plain(), cli_interval(s->certified, s->texts), cli_bold(), cli_plain());
+           cli_percent(s->certified, s->texts), cli_plain(), cli_interval(s->certified, s->texts), cli_bold(),
+           cli_plain());
     for (size_t r = 0; r < SAFER_RADII; r++) {
         size_t radius = safer_reported_radius(r);
         char name[24] = "all";
         if (radius != SAFER_ALL) snprintf(name, sizeof name, "%zu", radius);
         printf("  %13s   %8s%%\n", name, cli_percent(s->certified_at[r], s->texts));
     }
-    printf("\nabstained    %s prediction%s without a clear vote\n", cli_count(s->abstained), s->abstained == 1 ? "" : "s");
+    printf("\nabstained    %s prediction%s without a clear vote\n", cli_count(s->abstained),
+           s->abstained == 1 ? "" : "s");
     if (s->exact) printf("exact        %s certificates without sampling error\n", cli_count(s->exact));
     if (s->without_slots) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_slots));
     printf("queries      %s (%.1f a text) and %s of the base model\n", cli_count(s->queries),

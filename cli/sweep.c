@@ -34,8 +34,9 @@ static void file_name(char *out, size_t size, const sweep *s, const char *kernel
 }
 
 /* Certifies one data set into FOLDER/KERNEL-what.jsonl, going on where an earlier sweep stopped. */
-static safer_status certify(safer_summary *out, const sweep *s, const row *r, const char *what, const safer_model *model,
-                            const safer_lexicon *lexicon, const safer_data *data, safer_error *error)
+static safer_status certify(safer_summary *out, const sweep *s, const row *r, const char *what,
+                            const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                            safer_error *error)
 {
     char ending[32], path[4096];
     snprintf(ending, sizeof ending, "-%s.jsonl", what);
@@ -66,7 +67,8 @@ static safer_status run_kernel(row *r, sweep *s, safer_error *error)
     safer_survey survey;
     file_name(path, sizeof path, s, r->kernel, ".safetensors");
     safer_status status = safer_lexicon_with_kernel(&lexicon, s->lexicon, r->kernel, cli_settings()->threads, error);
-    if (status == SAFER_OK) status = safer_lexicon_survey(&survey, lexicon, s->dev, cli_settings()->threads, cli_progress(), error);
+    if (status == SAFER_OK)
+        status = safer_lexicon_survey(&survey, lexicon, s->dev, cli_settings()->threads, cli_progress(), error);
     if (status == SAFER_OK) r->above_half = survey.products[SAFER_SURVEY_RADII - 1].above_half;
     s->training.lexicon = lexicon;
     s->training.resume = 1;
@@ -75,9 +77,11 @@ static safer_status run_kernel(row *r, sweep *s, safer_error *error)
         status = safer_train(path, &s->training, &r->training, error);
     }
     if (status == SAFER_OK) status = safer_model_open(&model, path, error);
-    if (status == SAFER_OK && strcmp(s->training.precision, "f32") == 0) status = safer_model_set_precision(model, "f32", error);
+    if (status == SAFER_OK && strcmp(s->training.precision, "f32") == 0)
+        status = safer_model_set_precision(model, "f32", error);
     if (status == SAFER_OK && !is_ours(model, lexicon, &s->training)) {
-        status = cli_error(error, SAFER_INPUT, "%.800s was made with another architecture, lexicon or seed; choose another folder", path);
+        status = cli_error(error, SAFER_INPUT,
+                           "%.800s was made with another architecture, lexicon or seed; choose another folder", path);
     }
     if (status == SAFER_OK) {
         cli_say("%s: certifying", r->kernel);
@@ -93,8 +97,9 @@ static double share(size_t part, size_t whole) { return whole ? (double)part / (
 
 static json_t *results_json(const safer_summary *s)
 {
-    return json_pack("{s:I, s:f, s:f, s:f}", "examples", (json_int_t)s->texts, "clean_accuracy", share(s->base_correct, s->labelled),
-                     "smoothed_accuracy", share(s->smoothed_correct, s->labelled), "certified_accuracy", share(s->certified, s->texts));
+    return json_pack("{s:I, s:f, s:f, s:f}", "examples", (json_int_t)s->texts, "clean_accuracy",
+                     share(s->base_correct, s->labelled), "smoothed_accuracy", share(s->smoothed_correct, s->labelled),
+                     "certified_accuracy", share(s->certified, s->texts));
 }
 
 static void print_rows(const row *rows, size_t count, size_t best, int with_test)
@@ -109,7 +114,8 @@ static void print_rows(const row *rows, size_t count, size_t best, int with_test
         printf("%s %-16s %11.1f%% %9.2f%% %9s%%", i == best ? "*" : " ", r->kernel, 100 * r->above_half,
                100 * share(r->dev.smoothed_correct, r->dev.labelled), cli_percent(r->dev.certified, r->dev.texts));
         if (with_test)
-            printf("   %9.2f%% %9s%%", 100 * share(r->test.smoothed_correct, r->test.labelled), cli_percent(r->test.certified, r->test.texts));
+            printf("   %9.2f%% %9s%%", 100 * share(r->test.smoothed_correct, r->test.labelled),
+                   cli_percent(r->test.certified, r->test.texts));
         printf("\n");
     }
     printf("\n* chosen on the dev texts; test figures of the others are for comparison only\n");
@@ -118,7 +124,8 @@ static void print_rows(const row *rows, size_t count, size_t best, int with_test
 int cli_sweep(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "sweep", "--kernels LIST --arch A --lexicon L --data TRAIN --dev DEV [--test TEST] -o FOLDER",
+        "sweep",
+        "--kernels LIST --arch A --lexicon L --data TRAIN --dev DEV [--test TEST] -o FOLDER",
         "Trains and certifies a model for each kernel and prints a table: the share of texts that\n"
         "can be certified at all, the smoothed classifier's accuracy and its certified accuracy.\n"
         "The kernel is chosen on the dev texts; the test texts are looked at once for each. Models\n"
@@ -127,8 +134,10 @@ int cli_sweep(int argc, char **argv)
         "      --data train.tsv --dev dev.tsv --test test.tsv -o sweep\n"
         "  safer sweep --kernels topk:250,component --arch cnn --lexicon imdb.lex --data train.tsv --dev dev.tsv \\\n"
         "      --vectors glove.txt --method hoeffding -o sweep --json\n",
-        0, 0};
-    const char *kernels = NULL, *lexicon_path = NULL, *dev_path = NULL, *test_path = NULL, *dev_sample = NULL, *test_sample = NULL;
+        0,
+        0};
+    const char *kernels = NULL, *lexicon_path = NULL, *dev_path = NULL, *test_path = NULL, *dev_sample = NULL,
+               *test_sample = NULL;
     sweep s = {.training = safer_train_options_default()};
     cli_data d = cli_data_default();
     cli_certify_flags c = cli_certify_default();
@@ -136,7 +145,8 @@ int cli_sweep(int argc, char **argv)
     o->arch = NULL; /* must be said */
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "What"},
-        {"kernels", CLI_STRING, &kernels, "LIST", "kernels, with commas between: topk:20,topk:100,component,representative"},
+        {"kernels", CLI_STRING, &kernels, "LIST",
+         "kernels, with commas between: topk:20,topk:100,component,representative"},
         {"arch", CLI_STRING, &o->arch, "NAME", "ngram, bow, cnn, charcnn or bert"},
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "words and synonyms; its own kernel does not matter"},
         CLI_DATA_OPTIONS(d),
@@ -172,7 +182,8 @@ int cli_sweep(int argc, char **argv)
     size_t count = 0;
     for (const char *p = kernels; *p;) {
         size_t length = strcspn(p, ",");
-        if (count == MAX_KERNELS || length == 0 || length >= sizeof rows[0].kernel) cli_misuse(&verb, "--kernels %s: a list of at most %d kernels", kernels, MAX_KERNELS);
+        if (count == MAX_KERNELS || length == 0 || length >= sizeof rows[0].kernel)
+            cli_misuse(&verb, "--kernels %s: a list of at most %d kernels", kernels, MAX_KERNELS);
         memcpy(rows[count++].kernel, p, length);
         p += length + (p[length] == ',');
     }
@@ -197,18 +208,21 @@ int cli_sweep(int argc, char **argv)
     size_t best = 0;
     for (size_t i = 0; i < count && code == CLI_DONE; i++) {
         if (run_kernel(&rows[i], &s, &error) != SAFER_OK) code = cli_fail(&error);
-        if (share(rows[i].dev.certified, rows[i].dev.texts) > share(rows[best].dev.certified, rows[best].dev.texts)) best = i;
+        if (share(rows[i].dev.certified, rows[i].dev.texts) > share(rows[best].dev.certified, rows[best].dev.texts))
+            best = i;
     }
     if (code == CLI_DONE) {
         cli_progress_clear();
         if (cli_settings()->json) {
             json_t *list = json_array();
             for (size_t i = 0; i < count; i++) {
-                json_t *entry = json_pack("{s:s, s:f, s:o}", "kernel", rows[i].kernel, "certifiable", rows[i].above_half, "dev", results_json(&rows[i].dev));
+                json_t *entry = json_pack("{s:s, s:f, s:o}", "kernel", rows[i].kernel, "certifiable",
+                                          rows[i].above_half, "dev", results_json(&rows[i].dev));
                 if (s.test) json_object_set_new(entry, "test", results_json(&rows[i].test));
                 json_array_append_new(list, entry);
             }
-            cli_print_json(json_pack("{s:s, s:s, s:I, s:o}", "arch", o->arch, "chosen", rows[best].kernel, "seed", (json_int_t)o->seed, "kernels", list));
+            cli_print_json(json_pack("{s:s, s:s, s:I, s:o}", "arch", o->arch, "chosen", rows[best].kernel, "seed",
+                                     (json_int_t)o->seed, "kernels", list));
         } else {
             print_rows(rows, count, best, s.test != NULL);
         }

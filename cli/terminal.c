@@ -118,9 +118,12 @@ double cli_now(void)
 
 static void format_time(char out[16], double seconds)
 {
-    if (seconds < 100) snprintf(out, 16, "%.0f s", seconds);
-    else if (seconds < 6000) snprintf(out, 16, "%.0f min", seconds / 60);
-    else snprintf(out, 16, "%.1f h", seconds < 3.6e7 ? seconds / 3600 : 9999.0);
+    if (seconds < 100)
+        snprintf(out, 16, "%.0f s", seconds);
+    else if (seconds < 6000)
+        snprintf(out, 16, "%.0f min", seconds / 60);
+    else
+        snprintf(out, 16, "%.1f h", seconds < 3.6e7 ? seconds / 3600 : 9999.0);
 }
 
 static int show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
@@ -211,7 +214,8 @@ const char *cli_percent(size_t part, size_t whole)
     static unsigned next;
     char *out = texts[next++ % 8];
     uint64_t hundredths = whole ? (uint64_t)part * 10000 / whole : 0;
-    snprintf(out, sizeof texts[0], "%llu.%02llu", (unsigned long long)(hundredths / 100), (unsigned long long)(hundredths % 100));
+    snprintf(out, sizeof texts[0], "%llu.%02llu", (unsigned long long)(hundredths / 100),
+             (unsigned long long)(hundredths % 100));
     return out;
 }
 
@@ -238,7 +242,8 @@ safer_status cli_make_folder(const char *path, safer_error *error)
 safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error)
 {
     char part[4096];
-    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part) return cli_error(error, SAFER_SYSTEM, "%.800s: too long a name", path);
+    if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return cli_error(error, SAFER_SYSTEM, "%.800s: too long a name", path);
     FILE *file = fopen(part, "we");
     int bad = !file || fwrite(bytes, 1, length, file) != length || fflush(file) != 0 || fsync(fileno(file)) != 0;
     int reason = errno;

@@ -6,7 +6,8 @@
 int cli_train(int argc, char **argv)
 {
     static const cli_verb verb = {
-        "train", "--arch ngram|bow|cnn|charcnn|bert --data D [--lexicon L] [options] -o MODEL",
+        "train",
+        "--arch ngram|bow|cnn|charcnn|bert --data D [--lexicon L] [options] -o MODEL",
         "Trains a classifier. With a lexicon, on texts drawn afresh from its kernel, which is\n"
         "what the smoothed classifier will ask; without, on the texts as they are. With --defense,\n"
         "on the texts as they are and on bounds of the worst that their synonyms can do.",
@@ -17,7 +18,8 @@ int cli_train(int argc, char **argv)
         "      --lexicon imdb.lex -o bert.safetensors\n"
         "  safer train --arch cnn --defense ibp-jia --data train.tsv --dev dev.tsv --lexicon imdb.lex \\\n"
         "      --vectors glove.6B.100d.txt -o ibp.safetensors\n",
-        0, 0};
+        0,
+        0};
     const char *lexicon_path = NULL, *output = NULL, *dev_path = NULL;
     cli_data d = cli_data_default();
     safer_train_options o = safer_train_options_default();
@@ -38,7 +40,8 @@ int cli_train(int argc, char **argv)
     cli_parse(argc, argv, &verb, options);
     if (!o.arch) cli_misuse(&verb, "--arch ngram, bow, cnn, charcnn or bert is needed");
     if (!d.path) cli_misuse(&verb, "--data DATA is needed");
-    if (o.seed > INT64_MAX) cli_misuse(&verb, "--seed %llu: at most %lld", (unsigned long long)o.seed, (long long)INT64_MAX);
+    if (o.seed > INT64_MAX)
+        cli_misuse(&verb, "--seed %llu: at most %lld", (unsigned long long)o.seed, (long long)INT64_MAX);
     if (!output) cli_misuse(&verb, "-o FILE is needed: where to write the model");
     o.threads = cli_settings()->threads;
     o.progress = *cli_progress();
@@ -66,17 +69,19 @@ int cli_train(int argc, char **argv)
     } else {
         cli_progress_clear();
         if (cli_settings()->json)
-            cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "output", output, "arch", o.arch, "texts",
-                                     (json_int_t)report.texts, "tokens", (json_int_t)report.tokens, "parameters",
-                                     (json_int_t)report.parameters, "epochs", report.epochs, "best_epoch", report.best_epoch, "loss",
-                                     report.loss, "dev_accuracy", report.dev_accuracy, "seconds", report.seconds, "tokens_per_second",
-                                     report.tokens_per_second, "seed", (json_int_t)o.seed));
+            cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "output", output,
+                                     "arch", o.arch, "texts", (json_int_t)report.texts, "tokens",
+                                     (json_int_t)report.tokens, "parameters", (json_int_t)report.parameters, "epochs",
+                                     report.epochs, "best_epoch", report.best_epoch, "loss", report.loss,
+                                     "dev_accuracy", report.dev_accuracy, "seconds", report.seconds,
+                                     "tokens_per_second", report.tokens_per_second, "seed", (json_int_t)o.seed));
         else
             printf("trained %s on %s texts (%s %s): %s %.2f%% after epoch %d of %d, loss %.4f\n"
                    "%s parameters, %.1f s, %s %s/s, seed %llu\nwrote %s\n",
-                   o.arch, cli_count(report.texts), cli_count(report.tokens), unit, o.defense ? "dev texts certified" : "dev accuracy", 100 * report.dev_accuracy, report.best_epoch, report.epochs,
-                   report.loss, cli_count(report.parameters), report.seconds, cli_count((uint64_t)report.tokens_per_second), unit,
-                   (unsigned long long)o.seed, output);
+                   o.arch, cli_count(report.texts), cli_count(report.tokens), unit,
+                   o.defense ? "dev texts certified" : "dev accuracy", 100 * report.dev_accuracy, report.best_epoch,
+                   report.epochs, report.loss, cli_count(report.parameters), report.seconds,
+                   cli_count((uint64_t)report.tokens_per_second), unit, (unsigned long long)o.seed, output);
     }
     safer_data_free(train);
     safer_data_free(dev);

@@ -166,15 +166,9 @@ static void check(void)
 
 /* ------------------------------------------------------------------- expansion */
 
-static uint32_t below(writer *w, uint32_t bound)
-{
-    return sf_draw_below(w->stream, w->row, w->draws++, bound);
-}
+static uint32_t below(writer *w, uint32_t bound) { return sf_draw_below(w->stream, w->row, w->draws++, bound); }
 
-static int chance(writer *w, uint32_t percent)
-{
-    return below(w, 100) < percent;
-}
+static int chance(writer *w, uint32_t percent) { return below(w, 100) < percent; }
 
 static int is_recent(const writer *w, const char *word)
 {
@@ -404,15 +398,16 @@ static void write_draft(writer *w, int label)
     int before = -1;
     while (with + against > 0) {
         int side = below(w, (uint32_t)(with + against)) < (uint32_t)with;
-        if (side) with--;
-        else against--;
+        if (side)
+            with--;
+        else
+            against--;
         int opinion = side ? label : !label;
         uint32_t kind = below(w, 100);
         write_opinion(w, opinion, before, !side || kind < 65 ? PART : kind < 80 ? WHOLE : CONTRAST);
         before = opinion;
     }
-    if (chance(w, close ? 42 : 55))
-        write_sentence(w, rule_of(domain, label ? ".end+" : ".end-"), NULL, -1);
+    if (chance(w, close ? 42 : 55)) write_sentence(w, rule_of(domain, label ? ".end+" : ".end-"), NULL, -1);
 }
 
 static size_t count_words(const char *text)
@@ -490,20 +485,19 @@ static void make_folders(const char *path)
     free(copy);
 }
 
-static const char help[] =
-    "Usage: demo-reviews OUTDIR [--seed N] [--train N] [--dev N] [--test N]\n"
-    "\n"
-    "Writes made-up film and product reviews, label 1 for praise and 0 for blame, to\n"
-    "OUTDIR/train.tsv, OUTDIR/dev.tsv and OUTDIR/test.tsv (id, label, text).\n"
-    "\n"
-    "  --seed N    another seed, other reviews; the same seed, the same bytes (default 1)\n"
-    "  --train N   reviews in train.tsv (default 4000)\n"
-    "  --dev N     reviews in dev.tsv (default 500)\n"
-    "  --test N    reviews in test.tsv (default 1000)\n"
-    "\n"
-    "Examples:\n"
-    "  demo-reviews out/demo\n"
-    "  demo-reviews /tmp/small --seed 7 --train 200 --dev 20 --test 50\n";
+static const char help[] = "Usage: demo-reviews OUTDIR [--seed N] [--train N] [--dev N] [--test N]\n"
+                           "\n"
+                           "Writes made-up film and product reviews, label 1 for praise and 0 for blame, to\n"
+                           "OUTDIR/train.tsv, OUTDIR/dev.tsv and OUTDIR/test.tsv (id, label, text).\n"
+                           "\n"
+                           "  --seed N    another seed, other reviews; the same seed, the same bytes (default 1)\n"
+                           "  --train N   reviews in train.tsv (default 4000)\n"
+                           "  --dev N     reviews in dev.tsv (default 500)\n"
+                           "  --test N    reviews in test.tsv (default 1000)\n"
+                           "\n"
+                           "Examples:\n"
+                           "  demo-reviews out/demo\n"
+                           "  demo-reviews /tmp/small --seed 7 --train 200 --dev 20 --test 50\n";
 
 int main(int argc, char **argv)
 {

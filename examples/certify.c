@@ -17,7 +17,8 @@ static int classify(void *context, const char *const *texts, const size_t *lengt
     (void)context, (void)lengths;
     for (size_t i = 0; i < count; i++) {
         int sum = 0;
-        for (size_t k = 0; k < 5; k++) sum += (strstr(texts[i], praise[k]) != NULL) - (strstr(texts[i], blame[k]) != NULL);
+        for (size_t k = 0; k < 5; k++)
+            sum += (strstr(texts[i], praise[k]) != NULL) - (strstr(texts[i], blame[k]) != NULL);
         labels[i] = sum > 0;
     }
     return 0; /* nonzero: stop */
@@ -41,8 +42,10 @@ int main(int argc, char **argv)
         status = safer_certify_text(&c, &workspace, model, lexicon, argv[i], strlen(argv[i]), -1, &options, &error);
         if (status != SAFER_OK) break;
         printf("%s: ", c.abstained ? "abstained" : names[c.prediction]);
-        if (c.certified) printf("no substitution of its %zu words with synonyms changes that", c.slots);
-        else printf("certified against %zu changed words", c.radius);
+        if (c.certified)
+            printf("no substitution of its %zu words with synonyms changes that", c.slots);
+        else
+            printf("certified against %zu changed words", c.radius);
         printf(" (%llu queries%s)\n", (unsigned long long)c.queries, c.exact ? ", exact" : "");
     }
     if (status != SAFER_OK) fprintf(stderr, "certify: %s\n", error.message);

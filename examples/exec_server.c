@@ -22,8 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const praise[] = {"good", "great", "fine", "best", "love", "loved", "excellent", "wonderful", "perfect", "fun", NULL};
-static const char *const blame[] = {"bad", "worst", "dull", "boring", "awful", "poor", "terrible", "waste", "stupid", "worse", NULL};
+static const char *const praise[] = {"good",      "great",     "fine",    "best", "love", "loved",
+                                     "excellent", "wonderful", "perfect", "fun",  NULL};
+static const char *const blame[] = {"bad",      "worst", "dull",   "boring", "awful", "poor",
+                                    "terrible", "waste", "stupid", "worse",  NULL};
 
 static int is_in(const char *const *list, const char *word, size_t length)
 {

@@ -37,14 +37,14 @@ SAFER_API const char *safer_version(void);
 
 /* ------------------------------------------------------------------ errors */
 
-#define SAFER_STATUS_MAP(X)                                                   \
-    X(OK, "ok")                                                               \
+#define SAFER_STATUS_MAP(X) \
+    X(OK, "ok") \
     X(INVALID, "invalid parameter") /* the caller asked for something impossible */ \
     X(INPUT, "bad input")           /* a file or text does not hold what it should */ \
     X(SYSTEM, "system error")       /* open, read, write, map or thread failed */ \
-    X(MEMORY, "out of memory")                                                \
-    X(CANCELLED, "cancelled")       /* the progress callback asked to stop */ \
-    X(CALLBACK, "callback failed")  /* a function of the caller reported failure */
+    X(MEMORY, "out of memory") \
+    X(CANCELLED, "cancelled")      /* the progress callback asked to stop */ \
+    X(CALLBACK, "callback failed") /* a function of the caller reported failure */
 
 typedef enum safer_status {
 #define X(name, text) SAFER_##name,
@@ -75,20 +75,20 @@ typedef struct safer_progress {
 typedef struct safer_data safer_data;
 
 typedef struct safer_data_options {
-    const char *format; /* "tsv", "csv", "jsonl", "fasttext", "folder"; NULL: found by name and content */
-    const char *sample; /* "every:N": every Nth of each class; "random:N": N rows; NULL: all */
-    size_t limit;       /* keep the first `limit` rows after sampling; 0: all */
-    uint64_t seed;      /* for random:N */
-    int repair;         /* invalid UTF-8 becomes U+FFFD instead of an error */
-    int strip_breaks;   /* "<br />" becomes a space (folders of IMDB reviews always do) */
+    const char *format;          /* "tsv", "csv", "jsonl", "fasttext", "folder"; NULL: found by name and content */
+    const char *sample;          /* "every:N": every Nth of each class; "random:N": N rows; NULL: all */
+    size_t limit;                /* keep the first `limit` rows after sampling; 0: all */
+    uint64_t seed;               /* for random:N */
+    int repair;                  /* invalid UTF-8 becomes U+FFFD instead of an error */
+    int strip_breaks;            /* "<br />" becomes a space (folders of IMDB reviews always do) */
     const safer_data *labels_of; /* use this set's labels; a label it lacks is an error. May be NULL */
 } safer_data_options;
 
 /* One text. `label` indexes the label names, or is -1 when the row has none. */
 typedef struct safer_row {
-    const char *id;      /* terminated; the row's number from 1 when the file has no ids */
-    const char *text;    /* terminated, but may hold NUL bytes: use text_length */
-    size_t text_length;  /* bytes */
+    const char *id;     /* terminated; the row's number from 1 when the file has no ids */
+    const char *text;   /* terminated, but may hold NUL bytes: use text_length */
+    size_t text_length; /* bytes */
     int label;
 } safer_row;
 
@@ -97,8 +97,8 @@ SAFER_API safer_data_options safer_data_options_default(void);
 /* Reads PATH: a file (plain, gz, xz, zst, bz2), `ARCHIVE:MEMBER` inside a tar or
  * zip archive, or a folder (or archive folder) with one subfolder of .txt files a
  * class. NULL options mean the defaults. */
-SAFER_API safer_status safer_data_load(safer_data **out, const char *path,
-                                       const safer_data_options *options, safer_error *error);
+SAFER_API safer_status safer_data_load(safer_data **out, const char *path, const safer_data_options *options,
+                                       safer_error *error);
 /* From memory: `count` texts of lengths[i] bytes (NULL: terminated ones), with names of labels
  * and ids (either list, or single entries, may be NULL). All of it is copied. */
 SAFER_API safer_status safer_data_from_texts(safer_data **out, const char *const *texts, const size_t *lengths,
@@ -167,25 +167,31 @@ typedef struct safer_lexicon_options {
 /* What happened while a lexicon was made. Counts of what was set aside are decisions
  * that a user should see. */
 typedef struct safer_lexicon_report {
-    size_t vector_rows, vector_dim;                           /* in the vector file */
-    size_t vector_duplicates, vector_unusable, vector_zeros;  /* rows set aside */
-    size_t listed;         /* words with a vector (and in the vocabulary list) */
-    size_t texts, tokens;  /* in the data the vocabulary comes from */
-    size_t words;          /* in the lexicon */
-    size_t table_phrases;  /* import: entries that are not one word */
-    size_t attract, repel, preserved; /* counter-fitting: pairs used */
-    size_t pairs;          /* synonym pairs in the lexicon (one-way pairs count once) */
-    size_t symmetrised;    /* import: pairs that were listed one way only */
-    size_t refused_words;  /* words that cannot be written in every case pattern and read back */
+    size_t vector_rows, vector_dim;                          /* in the vector file */
+    size_t vector_duplicates, vector_unusable, vector_zeros; /* rows set aside */
+    size_t listed;                                           /* words with a vector (and in the vocabulary list) */
+    size_t texts, tokens;                                    /* in the data the vocabulary comes from */
+    size_t words;                                            /* in the lexicon */
+    size_t table_phrases;                                    /* import: entries that are not one word */
+    size_t attract, repel, preserved;                        /* counter-fitting: pairs used */
+    size_t pairs;         /* synonym pairs in the lexicon (one-way pairs count once) */
+    size_t symmetrised;   /* import: pairs that were listed one way only */
+    size_t refused_words; /* words that cannot be written in every case pattern and read back */
     size_t refused_pairs, excluded_pairs, protected_words;
-    size_t unknown_edits;  /* lines of exclude and protect with a word that the lexicon does not have */
-    size_t simlex_pairs;   /* of SimLex-999 with both words known; 0: not asked for */
+    size_t unknown_edits; /* lines of exclude and protect with a word that the lexicon does not have */
+    size_t simlex_pairs;  /* of SimLex-999 with both words known; 0: not asked for */
     double simlex_before, simlex_fitted, simlex_after; /* Spearman: as read; counter-fitted; all done */
-    struct { const char *name; double seconds; } stages[12];
+    struct {
+        const char *name;
+        double seconds;
+    } stages[12];
     size_t stage_count;
     /* For a ladder of K: the share of texts of vocab_from for which topk:K leaves the
      * product of all overlaps above one half. Empty without vocab_from. */
-    struct { uint32_t k; double share; } ladder[24];
+    struct {
+        uint32_t k;
+        double share;
+    } ladder[24];
     size_t ladder_count;
     uint32_t suggested_k; /* the smallest of the ladder that reaches 95%; 0: none does */
 } safer_lexicon_report;
@@ -202,8 +208,8 @@ SAFER_API safer_status safer_lexicon_import(safer_lexicon **out, const safer_lex
                                             safer_lexicon_report *report, safer_error *error);
 
 /* The same words and synonyms with another kernel. */
-SAFER_API safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon *lexicon,
-                                                 const char *kernel, int threads, safer_error *error);
+SAFER_API safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon *lexicon, const char *kernel,
+                                                 int threads, safer_error *error);
 
 /* Maps a .lex file; one that is damaged, truncated or of another version is refused. */
 SAFER_API safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error);
@@ -220,9 +226,9 @@ typedef struct safer_lexicon_info {
     size_t components;             /* with at least two words */
     size_t largest_components[10]; /* their sizes, falling, 0 at the end */
     size_t kernel_rows, kernel_entries, largest_support;
-    const char *kernel;            /* as it was asked for */
-    const char *provenance;        /* JSON: how it was made, from which files */
-    uint64_t hash;                 /* of the whole file */
+    const char *kernel;     /* as it was asked for */
+    const char *provenance; /* JSON: how it was made, from which files */
+    uint64_t hash;          /* of the whole file */
     size_t bytes;
 } safer_lexicon_info;
 
@@ -234,17 +240,17 @@ SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *
 /* One word of the lexicon. Numbers run from 0; arrays belong to the lexicon. */
 typedef struct safer_word {
     const char *word;
-    uint64_t count;                /* occurrences in the data it was built from */
+    uint64_t count; /* occurrences in the data it was built from */
     uint32_t component;
     size_t synonym_count;
-    const uint32_t *synonyms;      /* S_x without x, ascending */
-    const float *similarity;       /* of each, or NULL when none is known */
+    const uint32_t *synonyms; /* S_x without x, ascending */
+    const float *similarity;  /* of each, or NULL when none is known */
     size_t support_count;
-    const uint32_t *support;       /* what pi_x draws, ascending */
-    const uint32_t *weights;       /* pi_x(support[i]) = weights[i] / total */
+    const uint32_t *support; /* what pi_x draws, ascending */
+    const uint32_t *weights; /* pi_x(support[i]) = weights[i] / total */
     uint32_t total;
-    double overlap;                /* s_x, rounded down */
-    uint32_t worst;                /* the synonym that attains it, or SAFER_NO_WORD */
+    double overlap; /* s_x, rounded down */
+    uint32_t worst; /* the synonym that attains it, or SAFER_NO_WORD */
 } safer_word;
 
 SAFER_API safer_word safer_lexicon_word(const safer_lexicon *lexicon, uint32_t word);
@@ -256,13 +262,13 @@ SAFER_API double safer_lexicon_overlap(const safer_lexicon *lexicon, uint32_t wo
  * distribution over texts of the product of the smallest overlaps. */
 #define SAFER_SURVEY_RADII 4
 typedef struct safer_survey {
-    size_t texts, tokens;          /* words in them */
-    size_t known_tokens;           /* in the lexicon */
+    size_t texts, tokens; /* words in them */
+    size_t known_tokens;  /* in the lexicon */
     size_t tokens_with_synonyms;
     struct {
-        size_t radius;             /* 5, 10, 20, SIZE_MAX */
-        double quantiles[7];       /* minimum, 5, 25, 50, 75, 95 %, maximum */
-        double above_half;         /* share of texts with a product above 1/2 */
+        size_t radius;       /* 5, 10, 20, SIZE_MAX */
+        double quantiles[7]; /* minimum, 5, 25, 50, 75, 95 %, maximum */
+        double above_half;   /* share of texts with a product above 1/2 */
     } products[SAFER_SURVEY_RADII];
 } safer_survey;
 
@@ -298,8 +304,9 @@ SAFER_API void safer_model_free(safer_model *model);
  * answers may differ in rare, nearly even cases. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error);
 
-SAFER_API const char *safer_model_arch(const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http", "callback" */
-SAFER_API uint64_t safer_model_hash(const safer_model *model);    /* of its file, its files, or its address */
+SAFER_API const char *safer_model_arch(
+    const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http", "callback" */
+SAFER_API uint64_t safer_model_hash(const safer_model *model); /* of its file, its files, or its address */
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
 
@@ -315,21 +322,22 @@ SAFER_API safer_status safer_model_classify(const safer_model *model, const char
 typedef struct safer_remote_options {
     const char *const *labels; /* names of the classes, at least two, in the order of their numbers */
     size_t label_count;
-    size_t batch;        /* texts of a request, at most; 0: 64 for exec, 32 for http, 256 for a callback */
-    double timeout;      /* seconds that a request may take; 60 */
-    int retries;         /* of a request that got lost, or whose worker died; 5 */
-    int cache;           /* ask identical texts once; SAFER_DEFAULT: for http */
-    int random;          /* known to answer the same text differently: no cache and no exact claims. 0: find out */
+    size_t batch;   /* texts of a request, at most; 0: 64 for exec, 32 for http, 256 for a callback */
+    double timeout; /* seconds that a request may take; 60 */
+    int retries;    /* of a request that got lost, or whose worker died; 5 */
+    int cache;      /* ask identical texts once; SAFER_DEFAULT: for http */
+    int random;     /* known to answer the same text differently: no cache and no exact claims. 0: find out */
 
-    int workers;         /* exec: processes; 0: one a core */
-    int concurrency;     /* http: requests at a time. callback: threads that may call it at once. SAFER_DEFAULT: 8 and 1 */
+    int workers;     /* exec: processes; 0: one a core */
+    int concurrency; /* http: requests at a time. callback: threads that may call it at once. SAFER_DEFAULT: 8 and 1 */
 
     /* http */
     const char *profile; /* "json", "kserve", "tei", "openai"; NULL: json */
-    const char *request; /* json: the body, with {{texts}} (a list) or {{text}}. openai: what is asked, with {{text}} and {{labels}} */
-    const char *answer;  /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
-    const char *name;    /* kserve: the input's name; openai: the model's name */
-    const char *token;   /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
+    const char *
+        request; /* json: the body, with {{texts}} (a list) or {{text}}. openai: what is asked, with {{text}} and {{labels}} */
+    const char *answer; /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
+    const char *name;   /* kserve: the input's name; openai: the model's name */
+    const char *token;  /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
 } safer_remote_options;
 
 SAFER_API safer_remote_options safer_remote_options_default(void);
@@ -342,17 +350,18 @@ SAFER_API safer_status safer_model_connect(safer_model **out, const char *addres
 /* A function of the caller: labels[i] gets the class number of texts[i] (lengths[i] bytes,
  * terminated), or -1 for no answer. Nonzero ends what is being done with SAFER_CALLBACK.
  * Called from one thread at a time, not always the same, unless `concurrency` allows more. */
-typedef int (*safer_classify)(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels);
+typedef int (*safer_classify)(void *context, const char *const *texts, const size_t *lengths, size_t count,
+                              int *labels);
 SAFER_API safer_status safer_model_from_callback(safer_model **out, safer_classify classify, void *context,
                                                  const safer_remote_options *options, safer_error *error);
 
 /* What a remote model was asked so far; zeros for any other. */
 typedef struct safer_traffic {
-    uint64_t asked;    /* texts sent, without those below */
-    uint64_t cached;   /* answered from the cache */
-    uint64_t again;    /* asked a second time to see whether the answer stays */
-    uint64_t changed;  /* of those: it did not */
-    uint64_t none;     /* answers that were no label */
+    uint64_t asked;   /* texts sent, without those below */
+    uint64_t cached;  /* answered from the cache */
+    uint64_t again;   /* asked a second time to see whether the answer stays */
+    uint64_t changed; /* of those: it did not */
+    uint64_t none;    /* answers that were no label */
     uint64_t requests, retries;
     uint64_t restarts; /* exec: workers that had to be started again */
 } safer_traffic;
@@ -370,7 +379,8 @@ SAFER_API safer_status safer_model_convert(const char *output, const char *input
 
 /* Makes one model file of several BERT models that were fine-tuned from the same encoder: the
  * mean of their parameters. It often errs less than each of them. */
-SAFER_API safer_status safer_model_average(const char *output, const char *const *inputs, size_t count, safer_error *error);
+SAFER_API safer_status safer_model_average(const char *output, const char *const *inputs, size_t count,
+                                           safer_error *error);
 
 /* ---------------------------------------------------------------- training */
 
@@ -389,56 +399,58 @@ typedef struct safer_train_options {
     int bits;   /* size of the hashed feature table, a power of two; 22 */
 
     /* SAFER_DEFAULT and NULL stand for what suits the architecture: */
-    double dropout;       /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
-    double rate;          /* Adam's learning rate: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
-    double decay;         /* weight decay: 0.0001; charcnn 0.1; bert 0.01 */
-    double clip;          /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
-    double warmup;        /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
-    int batch;            /* texts a step; 32, charcnn 128 */
-    int epochs;           /* at most; bow, cnn 10; charcnn 30; bert 3 */
-    int patience;         /* stop after so many epochs without a better dev accuracy; 0: never. bow, cnn 3; charcnn, bert 0 */
-    const char *pool;     /* bow, cnn: "mean" or "max" over the words. bert: "mean" or "cls"; NULL: the encoder's own */
+    double dropout; /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
+    double rate;    /* Adam's learning rate: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
+    double decay;   /* weight decay: 0.0001; charcnn 0.1; bert 0.01 */
+    double clip;    /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
+    double warmup;  /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
+    int batch;      /* texts a step; 32, charcnn 128 */
+    int epochs;     /* at most; bow, cnn 10; charcnn 30; bert 3 */
+    int patience;   /* stop after so many epochs without a better dev accuracy; 0: never. bow, cnn 3; charcnn, bert 0 */
+    const char *pool; /* bow, cnn: "mean" or "max" over the words. bert: "mean" or "cls"; NULL: the encoder's own */
 
     /* bow, cnn */
-    const char *vectors;  /* pretrained word vectors to start from; NULL: learned from random ones */
-    int dim;              /* of learned word vectors; 100 */
-    const char *widths;   /* cnn: filter widths, "3" or "3,4,5" */
-    int filters;          /* cnn: per width; 100 */
-    int hidden;           /* units of the layer before the output; 100 */
-    int max_words;        /* only the first so many words of a text are read; 0: all */
-    int min_count;        /* words seen less often are unknown; 2 */
-    int freeze;           /* word vectors are not trained */
+    const char *vectors; /* pretrained word vectors to start from; NULL: learned from random ones */
+    int dim;             /* of learned word vectors; 100 */
+    const char *widths;  /* cnn: filter widths, "3" or "3,4,5" */
+    int filters;         /* cnn: per width; 100 */
+    int hidden;          /* units of the layer before the output; 100 */
+    int max_words;       /* only the first so many words of a text are read; 0: all */
+    int min_count;       /* words seen less often are unknown; 2 */
+    int freeze;          /* word vectors are not trained */
 
     /* bow, cnn: training by interval bounds over the lexicon's synonyms instead of draws */
-    const char *defense;  /* "ibp-jia", "ibp-huang": epochs is 60, clip 0.25 and patience 0 by default; "exact": a bow without
+    const char
+        *defense; /* "ibp-jia", "ibp-huang": epochs is 60, clip 0.25 and patience 0 by default; "exact": a bow without
                            * hidden layer, 12 epochs at rate 2; NULL: none */
-    double kappa;         /* weight of the worst case in the loss, in the end; SAFER_DEFAULT: 0.8, exact 1 */
-    int ramp;             /* epochs in which that weight and the intervals grow from 0; SAFER_DEFAULT: two thirds of all */
-    int train_vectors;    /* classification trains pretrained vectors too; else only triplets do. Without `vectors` it always does */
-    double triplet;       /* weight of a loss on the word vectors that pulls synonyms together and other words apart; 0 */
-    double margin;        /* how far apart that wants other words; 10 */
+    double kappa; /* weight of the worst case in the loss, in the end; SAFER_DEFAULT: 0.8, exact 1 */
+    int ramp;     /* epochs in which that weight and the intervals grow from 0; SAFER_DEFAULT: two thirds of all */
+    int train_vectors; /* classification trains pretrained vectors too; else only triplets do. Without `vectors` it always does */
+    double triplet; /* weight of a loss on the word vectors that pulls synonyms together and other words apart; 0 */
+    double margin;  /* how far apart that wants other words; 10 */
 
     /* charcnn */
-    int characters;       /* read of a text; 1014 */
-    const char *size;     /* "small" or "large" */
+    int characters;   /* read of a text; 1014 */
+    const char *size; /* "small" or "large" */
 
     /* bert */
-    const char *encoder;  /* what to start from: a converted encoder, a HuggingFace directory, or a trained model */
-    const char *train_layers; /* so many from the top; "0": the head alone, as in the paper; "all", with the embeddings */
-    int tokens;           /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
+    const char *encoder; /* what to start from: a converted encoder, a HuggingFace directory, or a trained model */
+    const char
+        *train_layers; /* so many from the top; "0": the head alone, as in the paper; "all", with the embeddings */
+    int tokens;        /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
 
     const char *precision; /* charcnn, bert: of products, "bf16" or "f32" */
-    int resume;           /* bow, cnn, charcnn, bert: go on from OUTPUT's checkpoint when there is one */
+    int resume;            /* bow, cnn, charcnn, bert: go on from OUTPUT's checkpoint when there is one */
 
     safer_progress progress; /* the stage tells epoch, loss and dev accuracy */
 } safer_train_options;
 
 typedef struct safer_train_report {
-    size_t texts, tokens;     /* read once each, without augmentation */
+    size_t texts, tokens; /* read once each, without augmentation */
     size_t parameters;
-    int epochs, best_epoch;   /* run, and the one that is kept */
-    double loss;              /* mean of the last epoch */
-    double dev_accuracy;      /* of the kept model on draws of the dev texts (plain text without a lexicon); with a
+    int epochs, best_epoch; /* run, and the one that is kept */
+    double loss;            /* mean of the last epoch */
+    double dev_accuracy;    /* of the kept model on draws of the dev texts (plain text without a lexicon); with a
                                * defense: the share of dev texts that its bounds certify */
     double seconds, tokens_per_second;
 } safer_train_report;
@@ -456,7 +468,7 @@ typedef enum safer_method {
     SAFER_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
     SAFER_BINOMIAL,  /* n samples, Clopper-Pearson */
     SAFER_HOEFFDING, /* n samples, the paper's test */
-    SAFER_IBP        /* interval bounds of the model itself, not smoothed: bow and cnn, and sums. No samples, no error probability */
+    SAFER_IBP /* interval bounds of the model itself, not smoothed: bow and cnn, and sums. No samples, no error probability */
 } safer_method;
 
 #define SAFER_ALL SIZE_MAX /* a radius: every word of the text may change */
@@ -467,16 +479,16 @@ SAFER_API size_t safer_reported_radius(size_t index);
 
 typedef struct safer_certify_options {
     safer_method method;
-    uint64_t n;        /* samples of a certificate (adaptive: at most); 5000 */
-    uint64_t n0;       /* separate samples that choose the prediction; 100 */
-    double delta;      /* a certificate is wrong with at most this probability; 0.01 */
-    double alpha;      /* a prediction is returned when a test at this level says it wins; 0.001 */
-    int family_wise;   /* delta covers the whole data set: each text gets delta / texts */
-    size_t radius;     /* what `certified` refers to; SAFER_ALL */
-    int unlabelled;    /* certify the prediction, not the label */
-    uint64_t seed;     /* 1 */
-    int threads;       /* 0: all cores; a text each, or shares of a text's batches; results do not depend on it */
-    size_t batch;      /* texts asked at once; results do not depend on it; 256 */
+    uint64_t n;              /* samples of a certificate (adaptive: at most); 5000 */
+    uint64_t n0;             /* separate samples that choose the prediction; 100 */
+    double delta;            /* a certificate is wrong with at most this probability; 0.01 */
+    double alpha;            /* a prediction is returned when a test at this level says it wins; 0.001 */
+    int family_wise;         /* delta covers the whole data set: each text gets delta / texts */
+    size_t radius;           /* what `certified` refers to; SAFER_ALL */
+    int unlabelled;          /* certify the prediction, not the label */
+    uint64_t seed;           /* 1 */
+    int threads;             /* 0: all cores; a text each, or shares of a text's batches; results do not depend on it */
+    size_t batch;            /* texts asked at once; results do not depend on it; 256 */
     safer_progress progress; /* also how to stop: see safer_progress */
 } safer_certify_options;
 
@@ -485,20 +497,21 @@ SAFER_API safer_certify_options safer_certify_options_default(void);
 /* What is known of one text. Class numbers are the model's; -1 means none. */
 typedef struct safer_certificate {
     const char *id;
-    int label;        /* the data's */
-    int base;         /* the base model's own answer for the text as it is */
-    int prediction;   /* the smoothed classifier's; ibp: the base model's */
-    int abstained;    /* the vote for the prediction was not clear at level alpha */
-    int target;       /* the class the certificate speaks of: the label, or the prediction */
-    size_t words, slots; /* in the text, and those of them that may change */
-    size_t visible;   /* slots, from the first on, that the model can see before it stops reading */
-    int exact;        /* all draws were enumerated: no error probability is spent */
-    uint64_t n;       /* samples of the certificate; 0 when exact */
-    const uint64_t *votes;  /* of every class; NULL when exact */
-    const double *shares;   /* of every class, approximately: votes/n, or the exact shares */
-    double bound;     /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes; ibp: 1 or 0 */
-    const double *margins; /* ibp: for every class a lower bound on the target's lead, in logits, whatever the words; else NULL */
-    double q[SAFER_RADII];      /* q_X at the reported radii, rounded up */
+    int label;             /* the data's */
+    int base;              /* the base model's own answer for the text as it is */
+    int prediction;        /* the smoothed classifier's; ibp: the base model's */
+    int abstained;         /* the vote for the prediction was not clear at level alpha */
+    int target;            /* the class the certificate speaks of: the label, or the prediction */
+    size_t words, slots;   /* in the text, and those of them that may change */
+    size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
+    int exact;             /* all draws were enumerated: no error probability is spent */
+    uint64_t n;            /* samples of the certificate; 0 when exact */
+    const uint64_t *votes; /* of every class; NULL when exact */
+    const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
+    double bound; /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes; ibp: 1 or 0 */
+    const double *
+        margins; /* ibp: for every class a lower bound on the target's lead, in logits, whatever the words; else NULL */
+    double q[SAFER_RADII]; /* q_X at the reported radii, rounded up */
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
     size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
@@ -519,15 +532,15 @@ SAFER_API void safer_workspace_free(safer_workspace *workspace);
 /* A whole data set, with records in JSON Lines. */
 typedef struct safer_summary {
     size_t texts, labelled;
-    size_t base_correct, smoothed_correct;  /* of the labelled */
-    size_t certified;                       /* at the asked radius (for their true label, unless unlabelled) */
+    size_t base_correct, smoothed_correct; /* of the labelled */
+    size_t certified;                      /* at the asked radius (for their true label, unless unlabelled) */
     size_t certified_at[SAFER_RADII];
-    size_t abstained;                       /* predictions without a clear vote */
-    size_t exact;                           /* certificates without sampling */
-    size_t without_slots;                   /* texts in which no word can change: certified trivially when right */
+    size_t abstained;     /* predictions without a clear vote */
+    size_t exact;         /* certificates without sampling */
+    size_t without_slots; /* texts in which no word can change: certified trivially when right */
     uint64_t queries, base_queries;
-    double seconds;                         /* of this call */
-    size_t resumed;                         /* records that were there already */
+    double seconds; /* of this call */
+    size_t resumed; /* records that were there already */
 } safer_summary;
 
 /* Certifies every text and writes `output`: the configuration first, then a record a text
@@ -545,8 +558,9 @@ typedef enum safer_stage {
     SAFER_CERTIFICATION /* the certificate's own */
 } safer_stage;
 typedef int (*safer_draw_function)(void *context, uint64_t index, const char *text, size_t length);
-SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage, uint64_t seed,
-                                  uint64_t first, uint64_t count, safer_draw_function each, void *context, safer_error *error);
+SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage,
+                                  uint64_t seed, uint64_t first, uint64_t count, safer_draw_function each,
+                                  void *context, safer_error *error);
 
 /* Wilson's 95% interval for a share of `part` in `whole` texts: how far a figure of this
  * data set may lie from the one of its source. whole >= 1. */
@@ -600,9 +614,9 @@ typedef struct safer_attack_options {
 SAFER_API safer_attack_options safer_attack_options_default(void);
 
 typedef enum safer_attack_outcome {
-    SAFER_ATTACK_FAILED,    /* no such exchange was found */
+    SAFER_ATTACK_FAILED, /* no such exchange was found */
     SAFER_ATTACK_SUCCEEDED,
-    SAFER_ATTACK_SKIPPED    /* there was nothing to attack: the answer is already wrong */
+    SAFER_ATTACK_SKIPPED /* there was nothing to attack: the answer is already wrong */
 } safer_attack_outcome;
 
 /* One exchanged word. */
@@ -616,17 +630,17 @@ typedef struct safer_change {
 /* What an attack did to one text. Class numbers are the model's; -1 means none. */
 typedef struct safer_attack_result {
     const char *id;
-    int label;        /* the data's */
-    int target;       /* the class that must not be answered any more: the label, or (without one) the answer */
-    int before;       /* the answer for the text as it is */
-    int after;        /* for the new text; as `before` when the attack did not succeed */
+    int label;  /* the data's */
+    int target; /* the class that must not be answered any more: the label, or (without one) the answer */
+    int before; /* the answer for the text as it is */
+    int after;  /* for the new text; as `before` when the attack did not succeed */
     double score_before, score_after; /* the target's share of the classifier's belief; after: lowest that was found */
     safer_attack_outcome outcome;
-    const char *reason; /* why it failed or was skipped, a few words; NULL on success */
+    const char *reason;    /* why it failed or was skipped, a few words; NULL on success */
     size_t words, choices; /* of the text, and those of them that have synonyms */
-    size_t changed;         /* words exchanged in the new text; 0 without success */
+    size_t changed;        /* words exchanged in the new text; 0 without success */
     const safer_change *changes;
-    const char *text;       /* the new text; NULL without success */
+    const char *text; /* the new text; NULL without success */
     size_t text_length;
     uint64_t queries; /* texts the model was asked about by the search */
     uint64_t checks;  /* and by the tests of its successes (smoothed) */
@@ -653,36 +667,36 @@ typedef struct safer_attack_summary {
     uint64_t changed;       /* words, over all successes */
     double changed_share;   /* sum over all successes of the share of the text's words */
     uint64_t queries, checks;
-    double seconds;         /* of this call */
-    size_t resumed;         /* records that were there already */
+    double seconds; /* of this call */
+    size_t resumed; /* records that were there already */
 } safer_attack_summary;
 
 /* Attacks every text and writes `output`, as safer_certify does: the configuration, then a
  * record a text, with the new text and its exchanged words. `output` may be NULL. */
 SAFER_API safer_status safer_attack(safer_attack_summary *out, const char *output, int resume, const safer_model *model,
-                                    const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *options,
-                                    safer_error *error);
+                                    const safer_lexicon *lexicon, const safer_data *data,
+                                    const safer_attack_options *options, safer_error *error);
 
 /* The cross-check: attacks on what a run of safer_certify certified. */
 typedef struct safer_against_summary {
-    size_t texts;      /* in the run */
-    size_t certified;  /* at radius 1 or more: those are attacked */
-    size_t exact;      /* of these, without sampling */
-    size_t untouched;  /* certified, but no word has a synonym */
-    size_t limited;    /* certified, but a search ended because max_queries were used up */
-    size_t violations; /* certified texts for which a new text was found that breaks the certificate */
+    size_t texts;            /* in the run */
+    size_t certified;        /* at radius 1 or more: those are attacked */
+    size_t exact;            /* of these, without sampling */
+    size_t untouched;        /* certified, but no word has a synonym */
+    size_t limited;          /* certified, but a search ended because max_queries were used up */
+    size_t violations;       /* certified texts for which a new text was found that breaks the certificate */
     size_t violations_exact; /* of these, where the certificate claimed to be exact */
-    size_t sampled;    /* texts of the run that were sampled, certified or not */
-    double delta;      /* of a text of the run */
-    double p_value;    /* of as many violations of sampled certificates, were each wrong with probability delta */
-    int alarm;         /* delta does not explain the violations: any exact one, or p_value below SAFER_AGAINST_LEVEL */
-    size_t flips;      /* new texts on which the votes of a search went wrong, before the test on fresh draws */
+    size_t sampled;          /* texts of the run that were sampled, certified or not */
+    double delta;            /* of a text of the run */
+    double p_value;          /* of as many violations of sampled certificates, were each wrong with probability delta */
+    int alarm;    /* delta does not explain the violations: any exact one, or p_value below SAFER_AGAINST_LEVEL */
+    size_t flips; /* new texts on which the votes of a search went wrong, before the test on fresh draws */
     uint64_t queries, checks;
     double seconds;
     size_t resumed;
 } safer_against_summary;
 
-#define SAFER_AGAINST_LEVEL 0.001 /* of the alarm */
+#define SAFER_AGAINST_LEVEL 0.001  /* of the alarm */
 #define SAFER_VIOLATION_LEVEL 1e-6 /* of the test that makes a new text a violation, all methods together */
 
 /* Attacks every certified text of the run `against` with every method, within its certified
@@ -692,9 +706,10 @@ typedef struct safer_against_summary {
  * is one for which a test at level 1e-6 rejects that the certified class wins, or enumeration (for
  * the model itself: its answer) shows that it does not. Of the options method, smoothed, alpha and
  * radius are not looked at. `output` may be NULL: no records. */
-SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output, int resume,
-                                            const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
-                                            const safer_attack_options *options, safer_error *error);
+SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output,
+                                            int resume, const safer_model *model, const safer_lexicon *lexicon,
+                                            const safer_data *data, const safer_attack_options *options,
+                                            safer_error *error);
 
 /* -------------------------------------------------------------- comparisons */
 
@@ -715,7 +730,7 @@ SAFER_API int safer_run_held(const safer_run *run, size_t row);
 
 /* Two runs on the same texts, text by text. */
 typedef struct safer_comparison {
-    size_t first, second;  /* numbers of the runs */
+    size_t first, second;                          /* numbers of the runs */
     size_t both, only_first, only_second, neither; /* texts that held */
     double p_value;  /* McNemar's exact test: two-sided, binomial on the texts that held in one run only; rounded up */
     double adjusted; /* the same after Holm, for all pairs compared at once */
@@ -723,7 +738,8 @@ typedef struct safer_comparison {
 
 /* Compares every two of `count` runs: out gets count (count - 1) / 2 of them, (0,1), (0,2),
  * ..., (1,2), .... The runs must be of one kind, one radius and one data set. */
-SAFER_API safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, size_t count, safer_error *error);
+SAFER_API safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, size_t count,
+                                     safer_error *error);
 
 /* ------------------------------------------------------------------ reports */
 
@@ -747,8 +763,8 @@ SAFER_API safer_report_options safer_report_options_default(void);
  * which needs no other and no network. Runs are checked as safer_verify does, and one that
  * does not hold is an error that names its line. NULL options mean the defaults;
  * `summaries`, when not NULL, gets one of every run. */
-SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs, size_t run_count,
-                                    const safer_report_options *options, safer_error *error);
+SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs,
+                                    size_t run_count, const safer_report_options *options, safer_error *error);
 
 /* ------------------------------------------------------------------ serving */
 
@@ -758,19 +774,22 @@ typedef struct safer_server safer_server;
 typedef struct safer_serve_options {
     safer_certify_options certify; /* threads: texts worked on at a time. Of no meaning: seed (unless fixed_seed),
                                     * unlabelled, family_wise, progress */
-    int fixed_seed;      /* use certify.seed, and tell clients; else the seed is drawn from the system's entropy, and kept secret */
-    const char *host;    /* an address to bind to; "127.0.0.1" */
-    uint16_t port;       /* 0: any free one; 8080 */
-    const char *token;   /* what a client must send as bearer token, at least 16 visible ASCII characters; NULL: none is needed */
-    int without_token;   /* allows an address that is not loopback without a token */
+    int fixed_seed; /* use certify.seed, and tell clients; else the seed is drawn from the system's entropy, and kept secret */
+    const char *host; /* an address to bind to; "127.0.0.1" */
+    uint16_t port;    /* 0: any free one; 8080 */
+    const char *
+        token; /* what a client must send as bearer token, at least 16 visible ASCII characters; NULL: none is needed */
+    int without_token;         /* allows an address that is not loopback without a token */
     size_t max_body, max_text; /* bytes; 1048576 and 100000 */
-    size_t max_texts;    /* of a request; 64 */
-    size_t queue;        /* texts that wait, at most; 1024 */
-    size_t connections;  /* open at a time; 1024 */
-    double deadline;     /* seconds until a request must be answered; 30 */
-    double patience;     /* seconds in which a request must have come in whole, and an answer be taken away; 20 */
-    int log_texts;       /* the log holds the texts too */
-    void (*log)(void *context, const char *line); /* takes a line of JSON about every request, from a thread of the server; may be NULL */
+    size_t max_texts;          /* of a request; 64 */
+    size_t queue;              /* texts that wait, at most; 1024 */
+    size_t connections;        /* open at a time; 1024 */
+    double deadline;           /* seconds until a request must be answered; 30 */
+    double patience;           /* seconds in which a request must have come in whole, and an answer be taken away; 20 */
+    int log_texts;             /* the log holds the texts too */
+    void (*log)(
+        void *context,
+        const char *line); /* takes a line of JSON about every request, from a thread of the server; may be NULL */
     void *log_context;
 } safer_serve_options;
 

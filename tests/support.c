@@ -61,7 +61,8 @@ void check_every_allocation(safer_status (*operation)(void *context, safer_error
             if (status != SAFER_OK) fail_msg("without a failing allocation: %s", error.message);
             break;
         }
-        if (status != SAFER_MEMORY) fail_msg("allocation %ld failed, but: %s (%s)", n, safer_status_text(status), error.message);
+        if (status != SAFER_MEMORY)
+            fail_msg("allocation %ld failed, but: %s (%s)", n, safer_status_text(status), error.message);
     }
     assert_true(n > 0);
 }
@@ -116,8 +117,10 @@ const char *shared_data(const char *name)
     static unsigned next;
     const char *root = getenv("SAFER_SHARED");
     char *path = paths[next++ % 16];
-    if (root) snprintf(path, sizeof paths[0], "%s/%s", root, name);
-    else snprintf(path, sizeof paths[0], "%s/../shared/data/%s", SOURCE_DIR, name);
+    if (root)
+        snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    else
+        snprintf(path, sizeof paths[0], "%s/../shared/data/%s", SOURCE_DIR, name);
     if (access(path, R_OK) == 0) return path;
     printf("skipped: %s is not there\n", path);
     return NULL;

@@ -6,8 +6,8 @@
 #include "certify/record.h"
 
 /* Certifies and attacks what was certified. */
-static safer_against_summary cross_check(const safer_lexicon *l, const safer_model *model, const safer_data *data, uint64_t n, double delta,
-                                         const char *path)
+static safer_against_summary cross_check(const safer_lexicon *l, const safer_model *model, const safer_data *data,
+                                         uint64_t n, double delta, const char *path)
 {
     safer_summary certified;
     safer_against_summary s;
@@ -105,7 +105,8 @@ static void test_against_run(void **state)
     o.tries = 20;
     const char *run = temporary("certified.jsonl");
     for (int i = 0; i < 6; i++) {
-        const char *again = i < 3 ? temporary("against-2.jsonl") : write_temporary("against-2.jsonl", whole.bytes, whole.length * (size_t)i / 6);
+        const char *again = i < 3 ? temporary("against-2.jsonl")
+                                  : write_temporary("against-2.jsonl", whole.bytes, whole.length * (size_t)i / 6);
         if (i < 3) unlink(again);
         o.threads = 1 + i;
         o.batch = i % 2 ? 3 : 100;
@@ -118,10 +119,14 @@ static void test_against_run(void **state)
     }
     free(expected);
     sf_file_free(&whole);
-    assert_fails(safer_attack_against(&s, run, NULL, 0, &another.base, l, data, &o, &error), SAFER_INPUT, "belongs to another model");
-    assert_fails(safer_attack_against(&s, run, NULL, 0, &m.base, other, data, &o, &error), SAFER_INPUT, "belongs to another lexicon");
-    assert_fails(safer_attack_against(&s, run, NULL, 0, &m.base, l, other_data, &o, &error), SAFER_INPUT, "belongs to another data set, or to other rows");
-    assert_fails(safer_attack_against(&s, path, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT, "not the configuration of a run");
+    assert_fails(safer_attack_against(&s, run, NULL, 0, &another.base, l, data, &o, &error), SAFER_INPUT,
+                 "belongs to another model");
+    assert_fails(safer_attack_against(&s, run, NULL, 0, &m.base, other, data, &o, &error), SAFER_INPUT,
+                 "belongs to another lexicon");
+    assert_fails(safer_attack_against(&s, run, NULL, 0, &m.base, l, other_data, &o, &error), SAFER_INPUT,
+                 "belongs to another data set, or to other rows");
+    assert_fails(safer_attack_against(&s, path, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT,
+                 "not the configuration of a run");
     safer_data_free(data);
     safer_data_free(other_data);
     safer_lexicon_free(l);
@@ -143,7 +148,8 @@ static void test_limits_are_told(void **state)
     assert_ok(safer_attack_against(&s, temporary("certified.jsonl"), NULL, 0, &m.base, l, data, &o, &error));
     assert_true(s.certified > s.untouched && s.limited == 0);
     o.max_queries = 29;
-    assert_fails(safer_attack_against(&s, temporary("certified.jsonl"), NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, "max_queries");
+    assert_fails(safer_attack_against(&s, temporary("certified.jsonl"), NULL, 0, &m.base, l, data, &o, &error),
+                 SAFER_INVALID, "max_queries");
     o.max_queries = 30;
     assert_ok(safer_attack_against(&s, temporary("certified.jsonl"), NULL, 0, &m.base, l, data, &o, &error));
     assert_true(s.limited > 0 && s.limited <= s.certified - s.untouched);
@@ -247,8 +253,9 @@ static void test_bounds(void **state)
         assert_true(s.certified == 60 && s.violations == s.violations_exact && s.alarm == (s.violations > 0));
         violations += s.violations;
         if (run.certified < 60)
-            assert_fails(safer_attack_against(&s, path, temporary("bounds-attacked.jsonl"), 1, model, l, data, &o, &error), SAFER_INPUT,
-                         "has no such certificate");
+            assert_fails(safer_attack_against(&s, path, temporary("bounds-attacked.jsonl"), 1, model, l, data, &o,
+                                              &error),
+                         SAFER_INPUT, "has no such certificate");
         unlink(temporary("bounds-attacked.jsonl"));
         safer_model_free(model);
     }
@@ -293,9 +300,12 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound_certificates_hold), cmocka_unit_test(test_broken_certificates_are_caught),
-        cmocka_unit_test(test_against_run), cmocka_unit_test(test_limits_are_told),
-        cmocka_unit_test(test_equal_texts_count_once), cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_sound_certificates_hold),
+        cmocka_unit_test(test_broken_certificates_are_caught),
+        cmocka_unit_test(test_against_run),
+        cmocka_unit_test(test_limits_are_told),
+        cmocka_unit_test(test_equal_texts_count_once),
+        cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,8 @@
 /* ------------------------------------------------------------- brute force */
 
 /* Weights that voted for each class over all draws. Weights are small whole numbers: doubles are exact. */
-static void exact_shares(double shares[CLASSES], const safer_lexicon *l, const any_model *m, const uint32_t *text, size_t length)
+static void exact_shares(double shares[CLASSES], const safer_lexicon *l, const any_model *m, const uint32_t *text,
+                         size_t length)
 {
     uint32_t at[LONGEST] = {0}, drawn[LONGEST];
     memset(shares, 0, CLASSES * sizeof *shares);
@@ -39,7 +40,8 @@ static int answer_to(const safer_lexicon *l, const any_model *m, const uint32_t 
 }
 
 /* Whether some text within `radius` is answered, and not with y. */
-static int can_succeed(const safer_lexicon *l, const any_model *m, const uint32_t *text, size_t length, int y, size_t radius, int smoothed)
+static int can_succeed(const safer_lexicon *l, const any_model *m, const uint32_t *text, size_t length, int y,
+                       size_t radius, int smoothed)
 {
     uint32_t choice[LONGEST] = {0}, attacked[LONGEST];
     for (;;) {
@@ -73,8 +75,8 @@ static int is_synonym(const safer_lexicon *l, uint32_t word, uint32_t other)
 }
 
 /* A success must be one: synonyms, not too many, and another answer when asked again. */
-static void check_success(const safer_attack_result *r, const safer_lexicon *l, const any_model *m, const uint32_t *text, size_t length,
-                          size_t radius, int smoothed)
+static void check_success(const safer_attack_result *r, const safer_lexicon *l, const any_model *m,
+                          const uint32_t *text, size_t length, size_t radius, int smoothed)
 {
     uint32_t attacked[LONGEST];
     size_t changed = 0;
@@ -98,7 +100,8 @@ static void check_success(const safer_attack_result *r, const safer_lexicon *l, 
 
 /* Every method on random texts, beside all texts in reach. Returns the share of the possible
  * successes that each found. */
-static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_model_class *class, int additive, uint32_t seeds)
+static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_model_class *class, int additive,
+                    uint32_t seeds)
 {
     size_t possible[SAFER_ATTACKS] = {0}, found[SAFER_ATTACKS] = {0}, skipped = 0;
     for (uint32_t seed = 0; seed < seeds; seed++) {
@@ -122,8 +125,10 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
                 char bytes[32];
                 safer_attack_result r;
                 for (uint32_t i = 0; i < length; i++) text[i] = below(seed, 2000 + LONGEST * k + i, WORDS);
-                const int right = answer_to(l, &m, text, length, smoothed), label = k % 3 == 0 ? -1 : (int)(k % m.base.classes);
-                assert_ok(safer_attack_text(&r, &attacker, &m.base, l, bytes, write_text(bytes, text, length), label, &o, &error));
+                const int right = answer_to(l, &m, text, length, smoothed),
+                          label = k % 3 == 0 ? -1 : (int)(k % m.base.classes);
+                assert_ok(safer_attack_text(&r, &attacker, &m.base, l, bytes, write_text(bytes, text, length), label,
+                                            &o, &error));
                 assert_int_equal(r.before, right);
                 if (right < 0 || (label >= 0 && right != label)) {
                     assert_int_equal(r.outcome, SAFER_ATTACK_SKIPPED);
@@ -149,7 +154,8 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
     for (int method = 0; method < SAFER_ATTACKS; method++) {
         assert_true(possible[method] > 20);
         found_share[method] = (double)found[method] / (double)possible[method];
-        printf("%s: %zu of %zu possible successes found\n", safer_attack_name((safer_attack_method)method), found[method], possible[method]);
+        printf("%s: %zu of %zu possible successes found\n", safer_attack_name((safer_attack_method)method),
+               found[method], possible[method]);
     }
 }
 
@@ -312,7 +318,8 @@ static void test_smoothed_by_samples(void **state)
             char bytes[32];
             safer_attack_result r;
             for (uint32_t i = 0; i < LONGEST; i++) text[i] = below(seed, 9000 + LONGEST * k + i, WORDS);
-            assert_ok(safer_attack_text(&r, &attacker, &m.base, l, bytes, write_text(bytes, text, LONGEST), -1, &o, &error));
+            assert_ok(
+                safer_attack_text(&r, &attacker, &m.base, l, bytes, write_text(bytes, text, LONGEST), -1, &o, &error));
             if (r.outcome != SAFER_ATTACK_SUCCEEDED) continue;
             for (size_t i = 0; i < LONGEST; i++) attacked[i] = word_at(r.text, i);
             succeeded++;
@@ -368,9 +375,9 @@ static void test_query_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_itself), cmocka_unit_test(test_smoothed_exactly),
+        cmocka_unit_test(test_model_itself),         cmocka_unit_test(test_smoothed_exactly),
         cmocka_unit_test(test_textfooler_is_greedy), cmocka_unit_test(test_rendering),
-        cmocka_unit_test(test_smoothed_by_samples), cmocka_unit_test(test_query_limits),
+        cmocka_unit_test(test_smoothed_by_samples),  cmocka_unit_test(test_query_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

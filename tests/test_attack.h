@@ -19,9 +19,9 @@ static safer_error error;
 typedef struct any_model {
     safer_model base;
     uint64_t salt;
-    uint32_t bias;  /* of 1024: class 0 gets this much more */
+    uint32_t bias; /* of 1024: class 0 gets this much more */
     int additive;
-    int silent;     /* of 16 texts, so many get no answer */
+    int silent;          /* of 16 texts, so many get no answer */
     atomic_ullong asked; /* texts */
 } any_model;
 
@@ -45,8 +45,8 @@ static inline int any_answer(const any_model *m, const char *bytes, size_t lengt
     return m->silent && (int)(sf_hash(bytes, length, m->salt + 99) % 16) < m->silent ? SF_NO_LABEL : best;
 }
 
-static inline safer_status any_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                                 safer_error *e)
+static inline safer_status any_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels,
+                                        float *scores, void *scratch, safer_error *e)
 {
     any_model *m = (any_model *)(uintptr_t)model;
     (void)scratch, (void)e;
@@ -62,7 +62,8 @@ typedef struct fast {
     const safer_lexicon *lexicon;
 } fast;
 
-static inline safer_status fast_prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **out, safer_error *e)
+static inline safer_status fast_prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
+                                        void **out, safer_error *e)
 {
     (void)model;
     fast *f = sf_alloc(1, sizeof *f);
@@ -72,8 +73,8 @@ static inline safer_status fast_prepare(const safer_model *model, const safer_le
     return SAFER_OK;
 }
 
-static inline safer_status fast_sample(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count, int *labels, void *scratch,
-                                safer_error *e)
+static inline safer_status fast_sample(const safer_model *model, const void *prepared, const uint32_t *draws,
+                                       size_t count, int *labels, void *scratch, safer_error *e)
 {
     const fast *f = prepared;
     any_model *m = (any_model *)(uintptr_t)model;
@@ -92,11 +93,17 @@ static inline safer_status fast_sample(const safer_model *model, const void *pre
 }
 
 static const sf_model_class any_class = {.arch = "any", .classify = any_classify};
-static const sf_model_class fast_class = {.arch = "any", .classify = any_classify, .prepare = fast_prepare, .sample = fast_sample, .release = free};
+static const sf_model_class fast_class = {.arch = "any",
+                                          .classify = any_classify,
+                                          .prepare = fast_prepare,
+                                          .sample = fast_sample,
+                                          .release = free};
 
 static inline void make_model(any_model *m, uint64_t salt, size_t classes, uint32_t bias)
 {
-    *m = (any_model){.base = {.class = &any_class, .classes = classes, .labels = label_list, .hash = salt}, .salt = salt, .bias = bias};
+    *m = (any_model){.base = {.class = &any_class, .classes = classes, .labels = label_list, .hash = salt},
+                     .salt = salt,
+                     .bias = bias};
 }
 
 #endif

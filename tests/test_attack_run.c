@@ -19,8 +19,11 @@ static void test_run(void **state)
     (void)state;
     safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
     safer_data *data = make_data(60);
-    const struct { int threads; size_t batch; const sf_model_class *class; } ways[] = {
-        {2, 256, &any_class}, {5, 7, &any_class}, {1, 1, &fast_class}, {3, 1000, &fast_class}};
+    const struct {
+        int threads;
+        size_t batch;
+        const sf_model_class *class;
+    } ways[] = {{2, 256, &any_class}, {5, 7, &any_class}, {1, 1, &fast_class}, {3, 1000, &fast_class}};
     for (int method = 0; method < SAFER_ATTACKS; method++)
         for (int smoothed = 0; smoothed < 2; smoothed++) {
             any_model m;
@@ -73,7 +76,8 @@ static void test_run(void **state)
                 assert_int_equal(lines, 60);
             }
             o.seed = 2;
-            assert_fails(safer_attack(&other, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
+            assert_fails(safer_attack(&other, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT,
+                         "belongs to another run");
             free(bytes);
             free(expected);
         }
@@ -176,8 +180,8 @@ static void test_other_answers(void **state)
 }
 
 /* Logits that overflow leave no probabilities. */
-static safer_status overflown_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                                       safer_error *e)
+static safer_status overflown_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels,
+                                       float *scores, void *scratch, safer_error *e)
 {
     safer_status status = any_classify(model, texts, count, labels, scores, scratch, e);
     for (size_t i = 0; scores && i < count * model->classes; i++) scores[i] = i % 3 ? NAN : INFINITY;
@@ -221,7 +225,8 @@ static void test_fast_paths(void **state)
             safer_attack_summary s;
             safer_attack_options o = safer_attack_options_default();
             safer_train_options t = safer_train_options_default();
-            const char *file = temporary("trained"), *fast_records = temporary("fast.jsonl"), *slow_records = temporary("slow.jsonl");
+            const char *file = temporary("trained"), *fast_records = temporary("fast.jsonl"),
+                       *slow_records = temporary("slow.jsonl");
             unlink(fast_records);
             unlink(slow_records);
             t.arch = archs[i];
@@ -271,9 +276,9 @@ static void test_bad_options(void **state)
     safer_attack_summary s;
     safer_attack_options o;
     make_model(&m, 1, 2, 0);
-#define BAD(field, value, words)                                                                             \
-    o = safer_attack_options_default();                                                                      \
-    o.field = value;                                                                                         \
+#define BAD(field, value, words) \
+    o = safer_attack_options_default(); \
+    o.field = value; \
     assert_fails(safer_attack(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
     BAD(method, (safer_attack_method)7, "method");
     BAD(n, 0, "n:");
@@ -290,7 +295,8 @@ static void test_bad_options(void **state)
 #undef BAD
     o = safer_attack_options_default();
     assert_fails(safer_attack_text(&r, &attacker, &m.base, l, "aa", 2, 2, &o, &error), SAFER_INVALID, "label: 2");
-    assert_fails(safer_attack_text(&r, &attacker, &m.base, l, "a\xff", 2, 0, &o, &error), SAFER_INPUT, "UTF-8 at byte 1");
+    assert_fails(safer_attack_text(&r, &attacker, &m.base, l, "a\xff", 2, 0, &o, &error), SAFER_INPUT,
+                 "UTF-8 at byte 1");
     assert_ok(safer_attack_text(&r, &attacker, &m.base, l, "", 0, -1, &o, &error));
     assert_string_equal(r.reason, "no word can change");
     assert_string_equal(safer_attack_name(SAFER_PWWS), "pwws");
@@ -343,10 +349,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_run),           cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_other_answers), cmocka_unit_test(test_scores_that_are_none),
-        cmocka_unit_test(test_fast_paths),
-        cmocka_unit_test(test_bad_options), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_fast_paths),    cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,8 @@ static void test_draw_below_fixed(void **state)
             uint64_t sample = (uint64_t)i << (i % 33), spare = (UINT64_C(1) << 32) % bounds[b], x = 0;
             uint32_t tries = 0, block[4];
             do {
-                sf_philox(block, (const uint32_t[]){(uint32_t)sample, (uint32_t)(sample >> 32), i, tries / 4}, stream.key);
+                sf_philox(block, (const uint32_t[]){(uint32_t)sample, (uint32_t)(sample >> 32), i, tries / 4},
+                          stream.key);
                 x = (uint64_t)block[tries % 4] * bounds[b];
                 tries++;
             } while (x % (UINT64_C(1) << 32) < spare);
@@ -197,8 +198,10 @@ static void test_draws_unbiased(void **state)
         uint32_t bound, cells;
         double cut;
     } cases[] = {
-        {2, 2, 19.5},          {3, 3, 23.0},           {7, 7, 33.1},           {100, 100, 169.0},
-        {3u << 30, 3, 23.0},   {3u << 30, 96, 165.0},  {0xffffffff, 5, 28.5},  {0x80000001, 2, 19.5},
+        {2, 2, 19.5},          {3, 3, 23.0},
+        {7, 7, 33.1},          {100, 100, 169.0},
+        {3u << 30, 3, 23.0},   {3u << 30, 96, 165.0},
+        {0xffffffff, 5, 28.5}, {0x80000001, 2, 19.5},
         {5u << 29, 5, 28.5},   {0xc0000001, 64, 124.0},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -470,7 +473,8 @@ static void test_memory(void **state)
     assert_null(sf_alloc_aligned(SIZE_MAX - 3, 1));
     assert_null(sf_strndup("a", SIZE_MAX));
     assert_null(sf_strdup(NULL));
-    void *nothing[] = {sf_alloc(0, 8), sf_calloc(0, 8), sf_calloc(8, 0), sf_realloc(NULL, 0, 8), sf_alloc_aligned(0, 8)};
+    void *nothing[] = {sf_alloc(0, 8), sf_calloc(0, 8), sf_calloc(8, 0), sf_realloc(NULL, 0, 8),
+                       sf_alloc_aligned(0, 8)};
     for (size_t i = 0; i < COUNT(nothing); i++) {
         assert_non_null(nothing[i]);
         free(nothing[i]);

@@ -215,8 +215,8 @@ static size_t pack(char *out, size_t room, const char *format, const char *filte
 static const struct {
     const char *format, *filter;
     size_t magic; /* cut below this many bytes it is taken for plain */
-} packings[] = {{"raw", "gz", 2},  {"raw", "xz", 6},  {"raw", "zst", 4}, {"raw", "bz2", 10}, {"zip", "none", 4},
-                {"tar", "none", 266}, {"tar", "gz", 2},  {"tar", "xz", 6},  {"tar", "zst", 4}, {"tar", "bz2", 10}};
+} packings[] = {{"raw", "gz", 2},     {"raw", "xz", 6}, {"raw", "zst", 4}, {"raw", "bz2", 10}, {"zip", "none", 4},
+                {"tar", "none", 266}, {"tar", "gz", 2}, {"tar", "xz", 6},  {"tar", "zst", 4},  {"tar", "bz2", 10}};
 
 /* Some text that does not compress to nothing. */
 static void make_text(char *out, size_t length)
@@ -336,7 +336,8 @@ static void test_truncated(void **state)
             safer_status status = sf_unpack(&file, exact, cut, "CUT", NULL, &error);
             if (status == SAFER_OK && !file.heap) {
                 if (cut >= packings[i].magic)
-                    fail_msg("%s.%s cut to %zu of %zu is taken for plain", packings[i].format, packings[i].filter, cut, used);
+                    fail_msg("%s.%s cut to %zu of %zu is taken for plain", packings[i].format, packings[i].filter, cut,
+                             used);
                 assert_true(file.bytes == exact && file.length == cut);
             } else if (status == SAFER_OK) {
                 if (strcmp(packings[i].filter, "none") != 0)
@@ -377,7 +378,8 @@ static void test_damaged(void **state)
             packed[at] ^= bit;
             safer_status status = sf_unpack(&file, packed, used, "BAD", NULL, &error);
             packed[at] ^= bit;
-            if (status == SAFER_OK && !file.heap) assert_true(at < packings[i].magic);
+            if (status == SAFER_OK && !file.heap)
+                assert_true(at < packings[i].magic);
             else if (status == SAFER_OK && (file.length != LENGTH || memcmp(file.bytes, text, LENGTH) != 0))
                 fail_msg("%s.%s: byte %zu of %zu is damaged and nobody noticed", format, filter, at, used);
             refused += status != SAFER_OK;
@@ -414,12 +416,15 @@ static void test_magic(void **state)
         size_t length;
     } damaged[] = {{"\x1f\x8b", 2},
                    {"\x1f\x8bnonsense nonsense nonsense", 27},
-                   {"\xfd" "7zXZ\0nonsense nonsense", 23},
+                   {"\xfd"
+                    "7zXZ\0nonsense nonsense",
+                    23},
                    {"\x28\xb5\x2f\xfdnonsense nonsense", 21},
                    {"BZh91AY&SYnonsense nonsense nonsense", 36},
                    {"PK\x03\x04nonsense nonsense nonsense nonsense", 39}};
     for (size_t i = 0; i < COUNT(damaged); i++)
-        check_refused(write_temporary("damaged", damaged[i].bytes, damaged[i].length), SAFER_INPUT, "damaged", "cannot unpack");
+        check_refused(write_temporary("damaged", damaged[i].bytes, damaged[i].length), SAFER_INPUT, "damaged",
+                      "cannot unpack");
 
     static const char *const plain[] = {"BZhang wrote this", "BZh", "BZh9 is a level", "PK", "PK\n", "7zXZ", "ustar"};
     for (size_t i = 0; i < COUNT(plain); i++)
@@ -450,7 +455,7 @@ static safer_status log_member(void *context, const char *name, const char *byte
     return ++w->calls == w->stop_at ? sf_fail(error, SAFER_INVALID, "enough of %s", name) : SAFER_OK;
 }
 
-static const member tree[] = {{"z/", "", 0},     {"z/b", "2", 1},   {"a", "1", 1},    {"z/c/", "", 0},
+static const member tree[] = {{"z/", "", 0},     {"z/b", "2", 1},   {"a", "1", 1}, {"z/c/", "", 0},
                               {"z/c/d", "3", 1}, {"zz/b", "no", 2}, {"z/e", "", 0}};
 
 static void check_walk(const char *path, const char *prefix, const char *expected)
@@ -636,7 +641,8 @@ static void test_write_fails(void **state)
     small.rlim_cur = 10000;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    safer_status status[2] = {sf_file_write(path, text, MUCH, &errors[0]), sf_file_write(fresh, text, MUCH, &errors[1])};
+    safer_status status[2] = {sf_file_write(path, text, MUCH, &errors[0]),
+                              sf_file_write(fresh, text, MUCH, &errors[1])};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     signal(SIGXFSZ, handler);
     for (int i = 0; i < 2; i++) {
@@ -744,21 +750,11 @@ static int free_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_gzip_members),
-        cmocka_unit_test(test_magic),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_write),
-        cmocka_unit_test(test_write_links),
-        cmocka_unit_test(test_write_refused),
-        cmocka_unit_test(test_write_devices),
-        cmocka_unit_test(test_write_fails),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_map),         cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_members),       cmocka_unit_test(test_truncated),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_gzip_members),  cmocka_unit_test(test_magic),       cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_write),         cmocka_unit_test(test_write_links), cmocka_unit_test(test_write_refused),
+        cmocka_unit_test(test_write_devices), cmocka_unit_test(test_write_fails), cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests_name("base: files", tests, make_room, free_room);
 }

@@ -62,18 +62,108 @@ static void test_parse_known(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "0", "-0", "+0", "1", "+1", "-1", "1.", "-.5", "+.5", ".5", ".", "-", "+", "", "+-1", "--1", "-.", "1e", "1e+",
-        "1e-", "1E5", "1e+5", "1e-5", "1e05", "1.5e3x", "e5", ".e5", "1..2", "1.2.3", "1,5", "1_000", "12abc", "00012",
-        "007.50", "nan", "NaN", "-nan", "NAN", "inf", "INF", "-inf", "+infinity", "Infinity", "infinit", "in", "na",
-        "n", "i", "1e400", "-1e400", "1e-400", "-1e-400", "1e308", "1.7976931348623157e308", "1.7976931348623158e308",
-        "1.7976931348623159e308", "2.2250738585072011e-308", "2.2250738585072014e-308", "5e-324", "4.9e-324",
-        "2.4703282292062327e-324", "2.4703282292062328e-324", "3e-324", "9007199254740992", "9007199254740993",
-        "9007199254740994", "9007199254740995", "18014398509481985", "9223372036854775807", "18446744073709551615",
-        "18446744073709551616", "9999999999999999999", "99999999999999999999", "1e22", "1e23", "123456789012345e8",
-        "0.1", "0.2", "0.3", "0.30000000000000004", "1e-22", "1e-23", "8.5e22", "1e10000", "1e-10000",
-        "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999", "1e2147483648", "1e-2147483649",
-        "0.000000000000000000000000000001", "100000000000000000000000000000", "179769313486231580793728971405301e276",
-        "1e5e5", "1 2", "3\n", "-0e5", "-0.0e-5", "0.000", "6.02214076e23", "\xef\xbc\x91", "٣",
+        "0",
+        "-0",
+        "+0",
+        "1",
+        "+1",
+        "-1",
+        "1.",
+        "-.5",
+        "+.5",
+        ".5",
+        ".",
+        "-",
+        "+",
+        "",
+        "+-1",
+        "--1",
+        "-.",
+        "1e",
+        "1e+",
+        "1e-",
+        "1E5",
+        "1e+5",
+        "1e-5",
+        "1e05",
+        "1.5e3x",
+        "e5",
+        ".e5",
+        "1..2",
+        "1.2.3",
+        "1,5",
+        "1_000",
+        "12abc",
+        "00012",
+        "007.50",
+        "nan",
+        "NaN",
+        "-nan",
+        "NAN",
+        "inf",
+        "INF",
+        "-inf",
+        "+infinity",
+        "Infinity",
+        "infinit",
+        "in",
+        "na",
+        "n",
+        "i",
+        "1e400",
+        "-1e400",
+        "1e-400",
+        "-1e-400",
+        "1e308",
+        "1.7976931348623157e308",
+        "1.7976931348623158e308",
+        "1.7976931348623159e308",
+        "2.2250738585072011e-308",
+        "2.2250738585072014e-308",
+        "5e-324",
+        "4.9e-324",
+        "2.4703282292062327e-324",
+        "2.4703282292062328e-324",
+        "3e-324",
+        "9007199254740992",
+        "9007199254740993",
+        "9007199254740994",
+        "9007199254740995",
+        "18014398509481985",
+        "9223372036854775807",
+        "18446744073709551615",
+        "18446744073709551616",
+        "9999999999999999999",
+        "99999999999999999999",
+        "1e22",
+        "1e23",
+        "123456789012345e8",
+        "0.1",
+        "0.2",
+        "0.3",
+        "0.30000000000000004",
+        "1e-22",
+        "1e-23",
+        "8.5e22",
+        "1e10000",
+        "1e-10000",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "0e99999999999999999999",
+        "1e2147483648",
+        "1e-2147483649",
+        "0.000000000000000000000000000001",
+        "100000000000000000000000000000",
+        "179769313486231580793728971405301e276",
+        "1e5e5",
+        "1 2",
+        "3\n",
+        "-0e5",
+        "-0.0e-5",
+        "0.000",
+        "6.02214076e23",
+        "\xef\xbc\x91",
+        "٣",
     };
     for (size_t i = 0; i < COUNT(texts); i++) check_parse(texts[i]);
 
@@ -100,7 +190,8 @@ static void test_parse_known(void **state)
 static void test_parse_refused(void **state)
 {
     (void)state;
-    static const char *const refused[] = {" 1", "\t1", "\n1", "0x10", "-0x10", "+0X1p3", "0x", "0xg", "0x.8", " ", "- 1"};
+    static const char *const refused[] = {" 1", "\t1", "\n1",  "0x10", "-0x10", "+0X1p3",
+                                          "0x", "0xg", "0x.8", " ",    "- 1"};
     for (size_t i = 0; i < COUNT(refused); i++) {
         double value = 12345;
         assert_null(sf_parse_double(refused[i], refused[i] + strlen(refused[i]), &value));
@@ -131,8 +222,14 @@ static void random_decimal(char *out)
     static const char *const exponents[] = {"e", "E", "e+", "e-", "E-"};
     char *p = out;
     unsigned shape = random_below(100);
-    unsigned before = shape < 60 ? random_below(8) : shape < 90 ? random_below(25) : shape < 99 ? random_below(60) : random_below(500);
-    unsigned after = shape < 60 ? random_below(8) : shape < 90 ? random_below(25) : shape < 99 ? random_below(60) : random_below(900);
+    unsigned before = shape < 60   ? random_below(8)
+                      : shape < 90 ? random_below(25)
+                      : shape < 99 ? random_below(60)
+                                   : random_below(500);
+    unsigned after = shape < 60   ? random_below(8)
+                     : shape < 90 ? random_below(25)
+                     : shape < 99 ? random_below(60)
+                                  : random_below(900);
     if (random_below(3) == 0) *p++ = "+-"[random_below(2)];
     int zeros = random_below(8) == 0; /* long runs of zeros or nines are the hard ones */
     int nines = random_below(8) == 0;
@@ -146,7 +243,9 @@ static void random_decimal(char *out)
     if (random_below(2)) {
         unsigned size = random_below(10);
         p += sprintf(p, "%s%u", exponents[random_below(5)],
-                     size < 4 ? random_below(25) : size < 9 ? random_below(345) : random_below(2000));
+                     size < 4   ? random_below(25)
+                     : size < 9 ? random_below(345)
+                                : random_below(2000));
     }
     if (random_below(20) == 0) *p++ = "eE.+-x, \tn"[random_below(10)];
     *p = '\0';
@@ -220,7 +319,8 @@ static void test_parse_long(void **state)
 static void test_to_numbers(void **state)
 {
     (void)state;
-    static const char *const not_whole[] = {"", "1 ", " 1", "1x", "1e", "1e+", "--1", ".", "0x10", "1,5", "nan ", "inf1"};
+    static const char *const not_whole[] = {"",    "1 ", " 1",   "1x",  "1e",   "1e+",
+                                            "--1", ".",  "0x10", "1,5", "nan ", "inf1"};
     double value;
     for (size_t i = 0; i < COUNT(not_whole); i++) assert_int_equal(sf_to_double(not_whole[i], &value), -1);
     assert_int_equal(sf_to_double("-2.5e1", &value), 0);
@@ -228,8 +328,17 @@ static void test_to_numbers(void **state)
     assert_int_equal(sf_to_double("inf", &value), 0);
     assert_true(isinf(value));
 
-    static const char *const not_integers[] = {"", "-1", "+1", " 1", "1 ", "1.", "0x1", "18446744073709551616", "a",
-                                               "99999999999999999999", "184467440737095516150"};
+    static const char *const not_integers[] = {"",
+                                               "-1",
+                                               "+1",
+                                               " 1",
+                                               "1 ",
+                                               "1.",
+                                               "0x1",
+                                               "18446744073709551616",
+                                               "a",
+                                               "99999999999999999999",
+                                               "184467440737095516150"};
     uint64_t integer = 5;
     for (size_t i = 0; i < COUNT(not_integers); i++) assert_int_equal(sf_to_uint64(not_integers[i], &integer), -1);
     assert_int_equal(integer, 5); /* written on success only */
@@ -322,8 +431,10 @@ static void check_format(double x, int digits)
     for (int i = 0; i < digits; i++) power *= 10;
     wide scaled = (wide)split(x, &shift) * power; /* below 2^53 * 10^18 < 2^113 */
     uint64_t cut = shift < 128 ? (uint64_t)(scaled >> shift) : 0;
-    if (digits) snprintf(expected, sizeof expected, "%d.%0*llu", (int)(cut / power), digits, (unsigned long long)(cut % power));
-    else snprintf(expected, sizeof expected, "%d", (int)cut);
+    if (digits)
+        snprintf(expected, sizeof expected, "%d.%0*llu", (int)(cut / power), digits, (unsigned long long)(cut % power));
+    else
+        snprintf(expected, sizeof expected, "%d", (int)cut);
     memset(text, 'Z', sizeof text);
     sf_format_down(text, x, digits);
     if (strcmp(text, expected) != 0) fail_msg("%a with %d digits: %s, not %s", x, digits, text, expected);
@@ -333,8 +444,9 @@ static void check_format(double x, int digits)
 static void test_format_down(void **state)
 {
     (void)state;
-    static const double special[] = {0, 1, 0.5, 0.1, 0.2, 0.3, 0.7, 0.25, 0.99, 0.999, 0.9999, 0.01, 0.95, 0x1p-1074,
-                                     0x1p-1022, 0x1.fffffffffffffp-1, 0x1p-53, 1e-18, 1e-17, 1e-300, 0.8735, 0.9135};
+    static const double special[] = {0,       1,     0.5,    0.1,    0.2,    0.3,       0.7,       0.25,
+                                     0.99,    0.999, 0.9999, 0.01,   0.95,   0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp-1,
+                                     0x1p-53, 1e-18, 1e-17,  1e-300, 0.8735, 0.9135};
     for (int digits = 0; digits <= 18; digits++) {
         for (size_t i = 0; i < COUNT(special); i++) check_format(special[i], digits);
         for (int i = 0; i < 1000; i++) {
@@ -464,15 +576,31 @@ static double random_unit(int smallest)
 static void test_multiply_down(void **state)
 {
     (void)state;
-    static const double special[] = {0,         1,         0.5,        0.1,       0x1.fffffffffffffp-1, 0x1p-1074, 0x1p-1022,
-                                     0x1p-537,  0x1p-538,  0x1.8p-537, 0x1p-1000, 0x1.fffffffffffffp-1023, 0x1.8p-1074 * 2,
-                                     1.0 / 3.0, 2.0 / 3.0, 0x1.5p-540, 0x1.0000000000001p-512, 0.99};
+    static const double special[] = {0,
+                                     1,
+                                     0.5,
+                                     0.1,
+                                     0x1.fffffffffffffp-1,
+                                     0x1p-1074,
+                                     0x1p-1022,
+                                     0x1p-537,
+                                     0x1p-538,
+                                     0x1.8p-537,
+                                     0x1p-1000,
+                                     0x1.fffffffffffffp-1023,
+                                     0x1.8p-1074 * 2,
+                                     1.0 / 3.0,
+                                     2.0 / 3.0,
+                                     0x1.5p-540,
+                                     0x1.0000000000001p-512,
+                                     0.99};
     for (size_t i = 0; i < COUNT(special); i++)
         for (size_t k = 0; k < COUNT(special); k++) check_product(special[i], special[k]);
     for (int i = 0; i < 400000; i++) {
         check_product(random_unit(60), random_unit(60));
         check_product(random_unit(1022), random_unit(1022)); /* into the denormals and below */
-        check_product(ldexp(random_unit(2), -480 - (int)random_below(60)), ldexp(random_unit(2), -480 - (int)random_below(60)));
+        check_product(ldexp(random_unit(2), -480 - (int)random_below(60)),
+                      ldexp(random_unit(2), -480 - (int)random_below(60)));
     }
     /* A product of many overlaps stays below the exact one all the way down to 0. */
     double product = 1;
@@ -504,8 +632,22 @@ static void test_complement_up(void **state)
 {
     (void)state;
     assert_true(sf_complement_up(0) == 1 && sf_complement_up(1) == 0 && sf_complement_up(0.25) == 0.75);
-    static const double special[] = {0x1p-1074, 0x1p-1022, 0x1p-54, 0x1p-53, 0x1.8p-53, 0x1.0000000000001p-53, 0x1p-52, 0.1, 0.3,
-                                     0.5, 0x1.fffffffffffffp-2, 0x1.0000000000001p-1, 0x1.fffffffffffffp-1, 1e-300, 1e-17, 1e-16};
+    static const double special[] = {0x1p-1074,
+                                     0x1p-1022,
+                                     0x1p-54,
+                                     0x1p-53,
+                                     0x1.8p-53,
+                                     0x1.0000000000001p-53,
+                                     0x1p-52,
+                                     0.1,
+                                     0.3,
+                                     0.5,
+                                     0x1.fffffffffffffp-2,
+                                     0x1.0000000000001p-1,
+                                     0x1.fffffffffffffp-1,
+                                     1e-300,
+                                     1e-17,
+                                     1e-16};
     for (size_t i = 0; i < COUNT(special); i++) check_complement(special[i]);
     for (int i = 0; i < 1000000; i++) check_complement(random_unit(i % 2 ? 120 : 10));
 }
@@ -513,16 +655,11 @@ static void test_complement_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse_known),
-        cmocka_unit_test(test_parse_refused),
-        cmocka_unit_test(test_parse_random),
-        cmocka_unit_test(test_parse_long),
-        cmocka_unit_test(test_to_numbers),
-        cmocka_unit_test_teardown(test_locales, back_to_c),
-        cmocka_unit_test(test_format_down),
-        cmocka_unit_test(test_ratio_down),
-        cmocka_unit_test(test_product_reference),
-        cmocka_unit_test(test_multiply_down),
+        cmocka_unit_test(test_parse_known),       cmocka_unit_test(test_parse_refused),
+        cmocka_unit_test(test_parse_random),      cmocka_unit_test(test_parse_long),
+        cmocka_unit_test(test_to_numbers),        cmocka_unit_test_teardown(test_locales, back_to_c),
+        cmocka_unit_test(test_format_down),       cmocka_unit_test(test_ratio_down),
+        cmocka_unit_test(test_product_reference), cmocka_unit_test(test_multiply_down),
         cmocka_unit_test(test_complement_up),
     };
     return cmocka_run_group_tests_name("base: numbers", tests, NULL, NULL);

@@ -27,7 +27,8 @@ typedef struct visits {
 static void visit(void *context, size_t begin, size_t end, int worker)
 {
     visits *v = context;
-    if (worker < 0 || worker >= v->threads || begin >= end || end > v->count || begin % v->grain || end - begin > v->grain)
+    if (worker < 0 || worker >= v->threads || begin >= end || end > v->count || begin % v->grain ||
+        end - begin > v->grain)
         atomic_store(&v->wrong, 1);
     atomic_fetch_or(&v->workers, 1 << worker);
     for (size_t i = begin; i < end && i < v->count; i++) atomic_fetch_add(&v->seen[i], 1);

@@ -12,8 +12,18 @@
 
 enum { CLASSES = 3 };
 
-static const sf_bert_shape tiny = {.vocabulary = 40, .positions = 24, .types = 2, .layers = 2, .hidden = 12, .heads = 3, .inner = 20,
-                                   .classes = CLASSES, .activation = SF_GELU, .pool = SF_POOL_MEAN, .epsilon = 1e-5f, .tokens = 20};
+static const sf_bert_shape tiny = {.vocabulary = 40,
+                                   .positions = 24,
+                                   .types = 2,
+                                   .layers = 2,
+                                   .hidden = 12,
+                                   .heads = 3,
+                                   .inner = 20,
+                                   .classes = CLASSES,
+                                   .activation = SF_GELU,
+                                   .pool = SF_POOL_MEAN,
+                                   .epsilon = 1e-5f,
+                                   .tokens = 20};
 
 /* Numbers between -1 and 1. */
 static float noise(uint64_t i)
@@ -46,7 +56,8 @@ static void naive_norm(double *x, const float *weight, const float *bias, double
     double mean = 0, variance = 0;
     for (size_t j = 0; j < H; j++) mean += x[j] / (double)H;
     for (size_t j = 0; j < H; j++) variance += (x[j] - mean) * (x[j] - mean) / (double)H;
-    for (size_t j = 0; j < H; j++) x[j] = (x[j] - mean) / sqrt(variance + epsilon) * (double)weight[j] + (double)bias[j];
+    for (size_t j = 0; j < H; j++)
+        x[j] = (x[j] - mean) / sqrt(variance + epsilon) * (double)weight[j] + (double)bias[j];
 }
 
 static double naive_activation(double x, sf_activation activation)
@@ -64,23 +75,27 @@ static void naive_logits(double *logits, const sf_bert_layout *l, const float *p
     double *scores = calloc(T, sizeof *scores), *inner = calloc(F, sizeof *inner), *y = calloc(H, sizeof *y);
     for (size_t i = 0; i < T; i++) {
         for (size_t j = 0; j < H; j++)
-            x[i * H + j] = (double)p[l->words + ids[i] * H + j] + (double)p[l->positions + i * H + j] + (s->types ? (double)p[l->types + j] : 0);
+            x[i * H + j] = (double)p[l->words + ids[i] * H + j] + (double)p[l->positions + i * H + j] +
+                           (s->types ? (double)p[l->types + j] : 0);
         naive_norm(x + i * H, p + l->norm_weight, p + l->norm_bias, (double)s->epsilon, H);
     }
     for (size_t layer = 0; layer < s->layers; layer++) {
         const sf_bert_layer *o = &l->layers[layer];
-        for (size_t i = 0; i < T; i++) naive_linear(qkv + i * 3 * H, x + i * H, p + o->qkv_weight, p + o->qkv_bias, H, 3 * H);
+        for (size_t i = 0; i < T; i++)
+            naive_linear(qkv + i * 3 * H, x + i * H, p + o->qkv_weight, p + o->qkv_bias, H, 3 * H);
         for (size_t h = 0; h < s->heads; h++)
             for (size_t i = 0; i < T; i++) {
                 double sum = 0;
                 for (size_t k = 0; k < T; k++) {
                     scores[k] = 0;
-                    for (size_t j = 0; j < d; j++) scores[k] += qkv[i * 3 * H + h * d + j] * qkv[k * 3 * H + H + h * d + j];
+                    for (size_t j = 0; j < d; j++)
+                        scores[k] += qkv[i * 3 * H + h * d + j] * qkv[k * 3 * H + H + h * d + j];
                     sum += scores[k] = exp(scores[k] / sqrt((double)d));
                 }
                 for (size_t j = 0; j < d; j++) {
                     context[i * H + h * d + j] = 0;
-                    for (size_t k = 0; k < T; k++) context[i * H + h * d + j] += scores[k] / sum * qkv[k * 3 * H + 2 * H + h * d + j];
+                    for (size_t k = 0; k < T; k++)
+                        context[i * H + h * d + j] += scores[k] / sum * qkv[k * 3 * H + 2 * H + h * d + j];
                 }
             }
         for (size_t i = 0; i < T; i++) {
@@ -125,7 +140,8 @@ static void make_texts(texts *t, const sf_bert_shape *shape, size_t count, size_
     for (size_t i = 0; i < count; i++) {
         size_t length = 2 + (i * 7 + 3) % (longest - 1);
         t->offsets[i + 1] = t->offsets[i] + length;
-        for (size_t k = 0; k < length; k++) t->ids[t->offsets[i] + k] = (uint32_t)((i * 31 + k * 17 + k * k) % shape->vocabulary);
+        for (size_t k = 0; k < length; k++)
+            t->ids[t->offsets[i] + k] = (uint32_t)((i * 31 + k * 17 + k * k) % shape->vocabulary);
         t->labels[i] = (int)(i % shape->classes);
     }
 }
@@ -223,11 +239,13 @@ static void gradients_equal_differences(void **state)
                 p[at] = down = kept - (float)h;
                 double below = loss_of(&l, p, &t);
                 p[at] = kept;
-                double slope = (above - below) / ((double)up - (double)down) / 5, error = fabs(slope - (double)gradient[at]);
+                double slope = (above - below) / ((double)up - (double)down) / 5,
+                       error = fabs(slope - (double)gradient[at]);
                 worst = error > worst ? error : worst;
                 largest = fabs(slope) > largest ? fabs(slope) : largest;
             }
-            if (!(worst <= 1e-3 * largest + 2e-6)) fail_msg("variant %d, %s: off by %g of %g", variant, tensor->name, worst, largest);
+            if (!(worst <= 1e-3 * largest + 2e-6))
+                fail_msg("variant %d, %s: off by %g of %g", variant, tensor->name, worst, largest);
         }
         sf_bert_step_free(step);
         sf_bert_layout_free(&l);
@@ -237,7 +255,10 @@ static void gradients_equal_differences(void **state)
 
 /* ------------------------------------------- TensorFlow.js (scripts/golden-bert) */
 
-static size_t number(const json_t *object, const char *key) { return (size_t)json_integer_value(json_object_get(object, key)); }
+static size_t number(const json_t *object, const char *key)
+{
+    return (size_t)json_integer_value(json_object_get(object, key));
+}
 
 static double element(const json_t *list, size_t i) { return json_number_value(json_array_get(list, i)); }
 
@@ -245,12 +266,21 @@ static void another_implementation_agrees(void **state)
 {
     (void)state;
     json_error_t problem;
-    json_t *golden = json_load_file(SOURCE_DIR "/tests/golden/bert.json", 0, &problem), *s = json_object_get(golden, "shape");
+    json_t *golden = json_load_file(SOURCE_DIR "/tests/golden/bert.json", 0, &problem),
+           *s = json_object_get(golden, "shape");
     assert_non_null(golden);
-    sf_bert_shape shape = {.vocabulary = number(s, "vocabulary"), .positions = number(s, "positions"), .types = number(s, "types"),
-                           .layers = number(s, "layers"), .hidden = number(s, "hidden"), .heads = number(s, "heads"),
-                           .inner = number(s, "inner"), .classes = number(s, "classes"), .activation = SF_GELU, .pool = SF_POOL_POOLER,
-                           .epsilon = (float)json_real_value(json_object_get(s, "epsilon")), .tokens = number(s, "positions")};
+    sf_bert_shape shape = {.vocabulary = number(s, "vocabulary"),
+                           .positions = number(s, "positions"),
+                           .types = number(s, "types"),
+                           .layers = number(s, "layers"),
+                           .hidden = number(s, "hidden"),
+                           .heads = number(s, "heads"),
+                           .inner = number(s, "inner"),
+                           .classes = number(s, "classes"),
+                           .activation = SF_GELU,
+                           .pool = SF_POOL_POOLER,
+                           .epsilon = (float)json_real_value(json_object_get(s, "epsilon")),
+                           .tokens = number(s, "positions")};
     sf_bert_layout l;
     assert_int_equal(sf_bert_layout_make(&l, &shape), 0);
     const json_t *parameters = json_object_get(golden, "parameters"), *lists = json_object_get(golden, "texts");
@@ -276,7 +306,8 @@ static void another_implementation_agrees(void **state)
     sf_bert_logits(logits, sf_bert_step_net(step), features, t.batch.count);
     for (size_t i = 0; i < t.batch.count; i++)
         for (size_t c = 0; c < shape.classes; c++)
-            assert_true(fabs((double)logits[i * shape.classes + c] - element(json_array_get(json_object_get(golden, "logits"), i), c)) < 1e-5);
+            assert_true(fabs((double)logits[i * shape.classes + c] -
+                             element(json_array_get(json_object_get(golden, "logits"), i), c)) < 1e-5);
     double loss = sf_bert_step_gradient(step, &t.batch, t.labels, 1) / (double)t.batch.count;
     assert_true(fabs(loss - json_real_value(json_object_get(golden, "loss"))) < 1e-5);
     const float *gradient = sf_bert_step_read(step);
@@ -286,7 +317,8 @@ static void another_implementation_agrees(void **state)
             off += pow((double)gradient[i] - element(slopes, i), 2);
             size += pow(element(slopes, i), 2);
         }
-        if (!(sqrt(off) <= 1e-4 * sqrt(size) + 1e-7)) fail_msg("%s: the gradient is off by %g of %g", l.tensors[k].name, sqrt(off), sqrt(size));
+        if (!(sqrt(off) <= 1e-4 * sqrt(size) + 1e-7))
+            fail_msg("%s: the gradient is off by %g of %g", l.tensors[k].name, sqrt(off), sqrt(size));
     }
     sf_bert_scratch_free(scratch);
     sf_bert_step_free(step);

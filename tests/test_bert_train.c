@@ -5,9 +5,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "certify/sampler.h"
+#include "draw/sampler.h"
 #include "model/bert.h"
-#include "model/train.h"
+#include "train/train.h"
 #include "training.h"
 
 #include <stdio.h>
@@ -21,14 +21,25 @@ static const char *make_encoder(void)
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
     sf_bert_layout layout;
-    sf_bert_shape shape = {.positions = 40, .types = 2, .layers = 2, .hidden = 16, .heads = 2, .inner = 24, .activation = SF_GELU,
-                           .pool = SF_POOL_MEAN, .epsilon = 1e-6f, .tokens = 24};
+    sf_bert_shape shape = {.positions = 40,
+                           .types = 2,
+                           .layers = 2,
+                           .hidden = 16,
+                           .heads = 2,
+                           .inner = 24,
+                           .activation = SF_GELU,
+                           .pool = SF_POOL_MEAN,
+                           .epsilon = 1e-6f,
+                           .tokens = 24};
     const sf_wordpiece_options options = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};
     sf_buffer vocabulary = {0};
     const char *path = temporary("encoder.safetensors");
     assert_int_equal(sf_buffer_add_string(&vocabulary, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n"), 0);
     for (char c = 'a'; c <= 'z'; c++) assert_int_equal(sf_buffer_format(&vocabulary, "%c\n##%c\n", c, c), 0);
-    assert_int_equal(sf_buffer_add_string(&vocabulary, "good\nfine\ngreat\nbad\npoor\nawful\nfilm\nmovie\nthe\nwas\nplot\n!\n.\n##ing\n"), 0);
+    assert_int_equal(
+        sf_buffer_add_string(&vocabulary,
+                             "good\nfine\ngreat\nbad\npoor\nawful\nfilm\nmovie\nthe\nwas\nplot\n!\n.\n##ing\n"),
+        0);
     assert_ok(sf_wordpiece_new(&wordpiece, vocabulary.bytes, vocabulary.length, &options, "vocabulary", &error));
     shape.vocabulary = sf_wordpiece_size(wordpiece);
     assert_int_equal(sf_bert_layout_make(&layout, &shape), 0);
@@ -125,7 +136,8 @@ static void stopped_runs_go_on(void **unused)
     safer_error error = {0};
     safer_data *data = make_data(40); /* 36 to learn from: five steps an epoch */
     safer_lexicon *lexicon = make_lexicon("component");
-    const char *encoder = make_encoder(), *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
+    const char *encoder = make_encoder(), *whole = temporary("whole"), *parts = temporary("parts"),
+               *checkpoint = temporary("parts.checkpoint");
     for (int i = 0; i < 2; i++) {
         safer_train_options o = small_options(encoder, data, lexicon);
         stopper s = {.slow = 1};
@@ -173,7 +185,10 @@ static void it_learns_and_answers(void **unused)
     assert_non_null(strstr(safer_model_trained_with(model), "component"));
 
     /* Draws answer as their rendered texts do; so does the whole run in either precision. */
-    const char *texts[] = {"the good film was a plot", "GOOD!bad Film123plot", "", ("poor\xe2\x80\x8b" "fine film-film"), "a b c"};
+    const char *texts[] = {"the good film was a plot", "GOOD!bad Film123plot", "",
+                           ("poor\xe2\x80\x8b"
+                            "fine film-film"),
+                           "a b c"};
     for (int precision = 0; precision < 2; precision++) {
         void *scratch = NULL;
         assert_ok(safer_model_set_precision(model, precision ? "f32" : "bf16", &error));
@@ -297,8 +312,9 @@ static void memory_may_be_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(frozen_layers_stay),   cmocka_unit_test(stopped_runs_go_on),
-        cmocka_unit_test(it_learns_and_answers), cmocka_unit_test(mistakes_are_named),   cmocka_unit_test(memory_may_be_out),
+        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(frozen_layers_stay),
+        cmocka_unit_test(stopped_runs_go_on),    cmocka_unit_test(it_learns_and_answers),
+        cmocka_unit_test(mistakes_are_named),    cmocka_unit_test(memory_may_be_out),
     };
     return cmocka_run_group_tests_name("bert training", tests, NULL, NULL);
 }

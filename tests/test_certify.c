@@ -40,11 +40,12 @@ static int hash_answer(const hash_model *m, const char *bytes, size_t length)
     return (int)((h >> 20) % m->base.classes);
 }
 
-static safer_status hash_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                                  safer_error *e)
+static safer_status hash_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels,
+                                  float *scores, void *scratch, safer_error *e)
 {
     (void)scores, (void)scratch, (void)e;
-    for (size_t i = 0; i < count; i++) labels[i] = hash_answer((const hash_model *)model, texts[i].bytes, texts[i].length);
+    for (size_t i = 0; i < count; i++)
+        labels[i] = hash_answer((const hash_model *)model, texts[i].bytes, texts[i].length);
     return SAFER_OK;
 }
 
@@ -52,13 +53,16 @@ static const sf_model_class hash_class = {.arch = "hash", .classify = hash_class
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
 {
-    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt}, .salt = salt, .bias = bias};
+    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt},
+                        .salt = salt,
+                        .bias = bias};
 }
 
 /* ------------------------------------------------------------- brute force */
 
 /* g(X, c) exactly, as weights; returns the total. Enumerates without the certifier's code. */
-static double exact_shares(double shares[5], const safer_lexicon *l, const hash_model *m, const uint32_t *text, size_t length)
+static double exact_shares(double shares[5], const safer_lexicon *l, const hash_model *m, const uint32_t *text,
+                           size_t length)
 {
     double total = 0;
     uint32_t at[4] = {0};
@@ -92,7 +96,8 @@ static int wins(const safer_lexicon *l, const hash_model *m, const uint32_t *tex
 }
 
 /* Whether some X' within `radius` changes makes y lose. */
-static int attack_succeeds(const safer_lexicon *l, const hash_model *m, const uint32_t *text, size_t length, int y, size_t radius)
+static int attack_succeeds(const safer_lexicon *l, const hash_model *m, const uint32_t *text, size_t length, int y,
+                           size_t radius)
 {
     uint32_t choice[4] = {0}, attacked[4];
     for (;;) {
@@ -132,15 +137,19 @@ static void test_exact_soundness(void **state)
             assert_ok(safer_certify_text(&c, &workspace, &m.base, l, bytes, n, -1, &o, &error));
             assert_true(c.exact);
             size_t radius = c.radius == SAFER_ALL ? length : c.radius;
-            if (c.radius == SAFER_ALL) certified++;
-            else if (c.radius) partial++;
+            if (c.radius == SAFER_ALL)
+                certified++;
+            else if (c.radius)
+                partial++;
             if ((c.radius == SAFER_ALL || c.radius) && attack_succeeds(l, &m, text, length, c.prediction, radius))
-                fail_msg("seed %u, text %u (%s): certified at radius %zu, but an attack succeeds", seed, k, kinds[seed % 6], radius);
+                fail_msg("seed %u, text %u (%s): certified at radius %zu, but an attack succeeds", seed, k,
+                         kinds[seed % 6], radius);
         }
         safer_workspace_free(workspace);
         safer_lexicon_free(l);
     }
-    printf("%zu instances, %zu certified against all, %zu at a smaller radius, no attack succeeds\n", instances, certified, partial);
+    printf("%zu instances, %zu certified against all, %zu at a smaller radius, no attack succeeds\n", instances,
+           certified, partial);
     assert_true(certified > instances / 20);
     assert_true(partial > 20);
 }
@@ -153,7 +162,8 @@ typedef struct reading {
     size_t visible;
 } reading;
 
-static safer_status read_prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **out, safer_error *e)
+static safer_status read_prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
+                                 void **out, safer_error *e)
 {
     (void)e;
     reading *r = calloc(1, sizeof *r);
@@ -163,8 +173,8 @@ static safer_status read_prepare(const safer_model *model, const safer_lexicon *
     return SAFER_OK;
 }
 
-static safer_status read_sample(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count, int *labels,
-                                void *scratch, safer_error *e)
+static safer_status read_sample(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count,
+                                int *labels, void *scratch, safer_error *e)
 {
     const reading *r = prepared;
     (void)scratch, (void)e;
@@ -179,8 +189,12 @@ static safer_status read_sample(const safer_model *model, const void *prepared, 
 
 static size_t read_visible(const void *prepared) { return ((const reading *)prepared)->visible; }
 
-static const sf_model_class reading_class = {.arch = "reading", .classify = hash_classify, .prepare = read_prepare, .sample = read_sample,
-                                             .release = free, .visible = read_visible};
+static const sf_model_class reading_class = {.arch = "reading",
+                                             .classify = hash_classify,
+                                             .prepare = read_prepare,
+                                             .sample = read_sample,
+                                             .release = free,
+                                             .visible = read_visible};
 
 /* What the model cannot see leaves the product, and only that: no attack succeeds, q is that
  * of the text cut off where reading ends, and so is the number of draws. */
@@ -213,12 +227,14 @@ static void test_truncation(void **state)
             assert_true(whole.q[SAFER_RADII - 1] == q_cut);
             assert_int_equal(whole.queries, queries);
             assert_int_equal(whole.radius, cut.radius);
-            assert_ok(safer_certify_text(&unaware, &blind_workspace, &blind.base, l, bytes, n, -1, &o, &error)); /* a black box */
+            assert_ok(safer_certify_text(&unaware, &blind_workspace, &blind.base, l, bytes, n, -1, &o,
+                                         &error)); /* a black box */
             assert_true(unaware.q[SAFER_RADII - 1] >= q_cut);
             gained += whole.radius == SAFER_ALL && unaware.radius != SAFER_ALL;
             if (whole.radius != SAFER_ALL) continue;
             certified++;
-            if (attack_succeeds(l, &m, text, 3, whole.prediction, 3)) fail_msg("seed %u, text %u: an attack succeeds", seed, k);
+            if (attack_succeeds(l, &m, text, 3, whole.prediction, 3))
+                fail_msg("seed %u, text %u: an attack succeeds", seed, k);
         }
         safer_workspace_free(whole_workspace);
         safer_workspace_free(cut_workspace);
@@ -254,7 +270,8 @@ static void test_sampled_soundness(void **state)
                 for (size_t i = 0; i < length; i++) text[i] = below(seed, 5000 + 4 * k + (uint32_t)i, WORDS);
                 model.salt = (uint64_t)seed << 32 | (k + 7777);
                 safer_certificate c;
-                assert_ok(safer_certify_text(&c, &workspace, &model.base, l, bytes, write_text(bytes, text, length), 0, &o, &error));
+                assert_ok(safer_certify_text(&c, &workspace, &model.base, l, bytes, write_text(bytes, text, length), 0,
+                                             &o, &error));
                 if (c.exact) continue;
                 texts++;
                 if (c.radius == 0) continue;
@@ -355,7 +372,8 @@ static void test_sampler(void **state)
     }
     /* Two slots of one sample are not the same stream. */
     size_t equal = 0;
-    for (size_t d = 0; d < N; d++) equal += all[d * slots.slot_count] == all[d * slots.slot_count + slots.slot_count - 1];
+    for (size_t d = 0; d < N; d++)
+        equal += all[d * slots.slot_count] == all[d * slots.slot_count + slots.slot_count - 1];
     assert_true(equal < N * 9 / 10);
     free(all);
     free(some);
@@ -378,8 +396,10 @@ static void test_rendering(void **state)
             y = safer_lexicon_word(l, w).synonyms[0];
         }
     char from[64], to[64];
-    snprintf(from, sizeof from, "--%c%s, %s; %c%c!", names[x][0] - 32, names[x] + 1, names[x], names[x][0] - 32, names[x][1] - 32);
-    snprintf(to, sizeof to, "--%c%s, %s; %c%c!", names[y][0] - 32, names[y] + 1, names[y], names[y][0] - 32, names[y][1] - 32);
+    snprintf(from, sizeof from, "--%c%s, %s; %c%c!", names[x][0] - 32, names[x] + 1, names[x], names[x][0] - 32,
+             names[x][1] - 32);
+    snprintf(to, sizeof to, "--%c%s, %s; %c%c!", names[y][0] - 32, names[y] + 1, names[y], names[y][0] - 32,
+             names[y][1] - 32);
     assert_ok(sf_slots_read(&a, l, from, strlen(from), &error));
     assert_ok(sf_slots_read(&b, l, to, strlen(to), &error));
     assert_int_equal(a.slot_count, 3);
@@ -415,9 +435,13 @@ static void test_run(void **state)
     o.threads = 1;
     assert_ok(safer_certify(&first, path, 0, &m.base, l, data, &o, &error));
     assert_int_equal(first.texts, 300);
-    assert_true(first.without_slots >= 6 && first.exact > 0 && first.exact < 300 && first.certified_at[0] >= first.certified);
+    assert_true(first.without_slots >= 6 && first.exact > 0 && first.exact < 300 &&
+                first.certified_at[0] >= first.certified);
     char *expected = records_of(path);
-    const struct { int threads; size_t batch; } ways[] = {{2, 256}, {5, 256}, {1, 1}, {2, 7}, {3, 1000}};
+    const struct {
+        int threads;
+        size_t batch;
+    } ways[] = {{2, 256}, {5, 256}, {1, 1}, {2, 7}, {3, 1000}};
     for (int i = 0; i < 5; i++) {
         const char *again = temporary("again.jsonl");
         unlink(again);
@@ -453,7 +477,8 @@ static void test_run(void **state)
     assert_int_equal(other.certified, first.certified);
     assert_ok(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error));
     m.salt = 4; /* another model behind the same name */
-    assert_fails(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT, "line 2: the model gives another record");
+    assert_fails(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
+                 "line 2: the model gives another record");
     free(bytes);
     free(expected);
     safer_data_free(data);
@@ -491,8 +516,8 @@ static void test_batches_are_shared(void **state)
 
 static atomic_size_t calls;
 
-static safer_status counting_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                                      safer_error *e)
+static safer_status counting_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels,
+                                      float *scores, void *scratch, safer_error *e)
 {
     atomic_fetch_add(&calls, 1);
     return hash_classify(model, texts, count, labels, scores, scratch, e);
@@ -557,7 +582,11 @@ static void test_verify_refuses_edits(void **state)
         for (uint32_t i = 0; i < 400; i++) { /* a digit, a letter or a brace */
             size_t at = below(i, 5, (uint32_t)length);
             char old = bytes[at];
-            bytes[at] = old >= '0' && old <= '8' ? (char)(old + 1) : old == '9' ? '0' : old == 't' ? 'f' : old == 'x' ? 'y' : 'x';
+            bytes[at] = old >= '0' && old <= '8' ? (char)(old + 1)
+                        : old == '9'             ? '0'
+                        : old == 't'             ? 'f'
+                        : old == 'x'             ? 'y'
+                                                 : 'x';
             /* "seconds" may be edited: it is no decision. */
             size_t line_start = at, seconds = 0;
             while (line_start && bytes[line_start - 1] != '\n') line_start--;
@@ -565,7 +594,8 @@ static void test_verify_refuses_edits(void **state)
             if (field && at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 40) seconds = 1;
             if (!seconds) {
                 tried++;
-                accepted += safer_verify(&s, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1, NULL, &error) == SAFER_OK;
+                accepted += safer_verify(&s, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1, NULL,
+                                         &error) == SAFER_OK;
             }
             bytes[at] = old;
         }
@@ -592,21 +622,27 @@ static void test_verify_refuses_edits(void **state)
                         json_object_set_new(object, "q", json_real(0.0));
                         json_object_set_new(object, "certified", json_true());
                         json_object_set_new(object, "radius", json_string("all"));
-                        changed = json_array_size(value) && json_number_value(json_array_get(value, 0)) > 0; /* then it no longer rises */
+                        changed = json_array_size(value) &&
+                                  json_number_value(json_array_get(value, 0)) > 0; /* then it no longer rises */
                     } else if (strcmp(field, "counts") == 0) {
                         const char *key = json_string_value(json_object_get(object, "target"));
                         json_t *count = json_object_get(value, key);
-                        if (json_is_integer(count)) json_object_set_new(value, key, json_integer(json_integer_value(count) + 1));
-                        else json_object_set_new(value, key, json_string("12345"));
+                        if (json_is_integer(count))
+                            json_object_set_new(value, key, json_integer(json_integer_value(count) + 1));
+                        else
+                            json_object_set_new(value, key, json_string("12345"));
                     } else if (strcmp(field, "target") == 0) {
-                        json_object_set_new(object, field, json_string(strcmp(json_string_value(value), "0") == 0 ? "1" : "0"));
+                        json_object_set_new(object, field,
+                                            json_string(strcmp(json_string_value(value), "0") == 0 ? "1" : "0"));
                     } else if (strcmp(field, "radius") == 0) {
-                        json_object_set_new(object, field, json_is_string(value) ? json_integer(0) : json_string("all"));
+                        json_object_set_new(object, field,
+                                            json_is_string(value) ? json_integer(0) : json_string("all"));
                     } else if (json_is_boolean(value)) {
                         json_object_set_new(object, field, json_boolean(!json_boolean_value(value)));
                     } else if (json_is_integer(value)) {
                         json_object_set_new(object, field, json_integer(json_integer_value(value) + 1));
-                        changed = strcmp(field, "queries") != 0 || !json_boolean_value(json_object_get(object, "exact"));
+                        changed = strcmp(field, "queries") != 0 ||
+                                  !json_boolean_value(json_object_get(object, "exact"));
                     } else {
                         json_object_set_new(object, field, json_real(json_number_value(value) + 0.01));
                     }
@@ -622,8 +658,11 @@ static void test_verify_refuses_edits(void **state)
             if (changed) {
                 forged++;
                 error.message[0] = '\0';
-                if (safer_verify(&s, write_temporary("forged.jsonl", copy.bytes, copy.length), NULL, NULL, NULL, 1, NULL, &error) != SAFER_OK) refused++;
-                else fail_msg("a forged %s in line %zu is accepted", fields[i % 9], victim + 1);
+                if (safer_verify(&s, write_temporary("forged.jsonl", copy.bytes, copy.length), NULL, NULL, NULL, 1,
+                                 NULL, &error) != SAFER_OK)
+                    refused++;
+                else
+                    fail_msg("a forged %s in line %zu is accepted", fields[i % 9], victim + 1);
             }
             sf_buffer_free(&copy);
         }
@@ -645,10 +684,11 @@ static void test_bad_options(void **state)
     safer_certify_options o;
     assert_ok(safer_data_load(&data, write_temporary("u.tsv", "1\tx\taa\n", 7), NULL, &error));
     o = safer_certify_options_default();
-    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT, "label \"x\", which the model does not know");
-#define BAD(field, value, words)                                                                             \
-    o = safer_certify_options_default();                                                                     \
-    o.field = value;                                                                                         \
+    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT,
+                 "label \"x\", which the model does not know");
+#define BAD(field, value, words) \
+    o = safer_certify_options_default(); \
+    o.field = value; \
     assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
     BAD(delta, 0, "delta");
     BAD(delta, 1, "delta");
@@ -665,7 +705,8 @@ static void test_bad_options(void **state)
     data = make_data(300);
     o = safer_certify_options_default();
     assert_fails(safer_certify(&s, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
-    assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/nonexistent/x.jsonl");
+    assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM,
+                 "/nonexistent/x.jsonl");
     const int directions[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     for (int i = 0; i < 3; i++) { /* the workers of a run round as its caller does */
         fesetround(directions[i]);
@@ -719,12 +760,17 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact_soundness),   cmocka_unit_test(test_sampled_soundness),
+        cmocka_unit_test(test_exact_soundness),
+        cmocka_unit_test(test_sampled_soundness),
         cmocka_unit_test(test_truncation),
-        cmocka_unit_test(test_bound_is_attained), cmocka_unit_test(test_sampler),
-        cmocka_unit_test(test_rendering),         cmocka_unit_test(test_run),
-        cmocka_unit_test(test_batches_are_shared), cmocka_unit_test(test_one_call),
-        cmocka_unit_test(test_verify_refuses_edits), cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_bound_is_attained),
+        cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_rendering),
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_batches_are_shared),
+        cmocka_unit_test(test_one_call),
+        cmocka_unit_test(test_verify_refuses_edits),
+        cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,11 @@ static void characters_have_codes(void **unused)
     assert_int_equal(sf_charcnn_code(0x17f), 0);                     /* but a long s is lower case already */
 
     /* Characters, not bytes; what is no UTF-8 is blank byte by byte; the limit counts characters. */
-    const char text[] = "A\xc3\xa9" "b\xe2\x82" "c\xff" "D\xf0\x9f\x98\x80" "e";
+    const char text[] = "A\xc3\xa9"
+                        "b\xe2\x82"
+                        "c\xff"
+                        "D\xf0\x9f\x98\x80"
+                        "e";
     const uint8_t want[] = {1, 0, 2, 0, 0, 3, 0, 4, 0, 5};
     assert_int_equal(sf_charcnn_encode(codes, text, strlen(text), 80), 10);
     assert_memory_equal(codes, want, 10);
@@ -38,8 +42,8 @@ static void layouts_are_the_papers(void **unused)
     sf_charcnn_layout small = make_layout(1014, 256, 1024, 2), large = make_layout(1014, 1024, 2048, 4);
     assert_int_equal(small.inputs, 8704); /* both in the paper */
     assert_int_equal(large.inputs, 34816);
-    assert_int_equal(small.size, (69 * 7 * 256 + 256) + (7 * 256 * 256 + 256) + 4 * (3 * 256 * 256 + 256) + (8704 * 1024 + 1024) +
-                                     (1024 * 1024 + 1024) + (2 * 1024 + 2));
+    assert_int_equal(small.size, (69 * 7 * 256 + 256) + (7 * 256 * 256 + 256) + 4 * (3 * 256 * 256 + 256) +
+                                     (8704 * 1024 + 1024) + (1024 * 1024 + 1024) + (2 * 1024 + 2));
     assert_int_equal(make_layout(SF_CHARCNN_SHORTEST, 16, 1, 2).frames[SF_CHARCNN_C], 1);
     assert_int_equal(small.tensor_count, SF_CHARCNN_TENSORS);
 }
@@ -78,9 +82,10 @@ static void free_fixture(fixture *x)
 static void answers_equal_the_definition(void **unused)
 {
     (void)unused;
-    const struct { size_t L, F, H, K; } shapes[] = {{123, 16, 5, 2}, {124, 32, 40, 3}, {149, 16, 130, 2}, {150, 48, 7, 5}, {151, 16, 9, 2},
-                                                    {152, 16, 9, 2}, {230, 32, 129, 4},
-                                                    {600, 64, 140, 2}}; /* the last: more inputs than one slice */
+    const struct {
+        size_t L, F, H, K;
+    } shapes[] = {{123, 16, 5, 2}, {124, 32, 40, 3},  {149, 16, 130, 2}, {150, 48, 7, 5}, {151, 16, 9, 2},
+                  {152, 16, 9, 2}, {230, 32, 129, 4}, {600, 64, 140, 2}}; /* the last: more inputs than one slice */
     for (int type = 0; type < 2; type++)
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
             enum { TEXTS = 24 };
@@ -170,15 +175,18 @@ static void instruction_sets_agree(void **unused)
             memset(first, 0, sizeof first);
             for (size_t i = 0; isa == 0 && i < 3 * N * F; i++) {
                 float x = noise();
-                if (type) sf_to_bf16((sf_bf16 *)(void *)raw + i, &(float){x > 0 ? x : 0}, 1, SF_PORTABLE);
-                else raw[i] = x > 0 ? x : below(2) ? 0.0f : -0.0f;
+                if (type)
+                    sf_to_bf16((sf_bf16 *)(void *)raw + i, &(float){x > 0 ? x : 0}, 1, SF_PORTABLE);
+                else
+                    raw[i] = x > 0 ? x : below(2) ? 0.0f : -0.0f;
             }
             sf_charcnn_first((sf_view){first, F, t}, which[0], table, bias, codes, N, BLOCK, (sf_isa)isa);
             sf_charcnn_pool((sf_view){pooled, F, t}, which[1], (sf_view){raw, F, t}, N, F, (sf_isa)isa);
-            sf_charcnn_pool_backward((sf_view){din, F, t}, sums[0], dout, (sf_view){pooled, F, t}, which[1], N, F, (sf_isa)isa);
+            sf_charcnn_pool_backward((sf_view){din, F, t}, sums[0], dout, (sf_view){pooled, F, t}, which[1], N, F,
+                                     (sf_isa)isa);
             sf_charcnn_relu_backward((sf_view){drelu, F, t}, sums[1], dout, (sf_view){pooled, F, t}, N, F, (sf_isa)isa);
-            sf_charcnn_first_backward(dtable, sums[2], spread, dout, (sf_view){first, F, t}, which[0], places, begin, N, BLOCK,
-                                      (sf_isa)isa);
+            sf_charcnn_first_backward(dtable, sums[2], spread, dout, (sf_view){first, F, t}, which[0], places, begin, N,
+                                      BLOCK, (sf_isa)isa);
             static float exact_first[N * F];
             if (isa == SF_PORTABLE && type == 0) {
                 memcpy(exact_first, first, sizeof first);
@@ -216,10 +224,27 @@ static void instruction_sets_agree(void **unused)
 
 static void random_text(sf_buffer *out, size_t words)
 {
-    const char *all[] = {"good", "fine", "great", "nice", "bad", "poor", "film", "movie", "caf\xc3\xa9", "wi\305\277e", "it's", "or", "nine",
-                         "zebra", "the", "of", "\xc3\xa9t\xc3\xa9", "\xe4\xb8\xad"};
+    const char *all[] = {"good",
+                         "fine",
+                         "great",
+                         "nice",
+                         "bad",
+                         "poor",
+                         "film",
+                         "movie",
+                         "caf\xc3\xa9",
+                         "wi\305\277e",
+                         "it's",
+                         "or",
+                         "nine",
+                         "zebra",
+                         "the",
+                         "of",
+                         "\xc3\xa9t\xc3\xa9",
+                         "\xe4\xb8\xad"};
     /* Between words, also nothing but digits, symbols, zero-width and broken bytes. */
-    const char *gaps[] = {" ", " ", " ", ", ", "7", "_", "\xe2\x80\x8b", "\xff", "\xe2\x82", "\n", " \xf0\x9f\x98\x80 ", "\xc3"};
+    const char *gaps[] = {
+        " ", " ", " ", ", ", "7", "_", "\xe2\x80\x8b", "\xff", "\xe2\x82", "\n", " \xf0\x9f\x98\x80 ", "\xc3"};
     sf_buffer_clear(out);
     assert_int_equal(sf_buffer_add_string(out, below(2) ? "" : gaps[below(12)]), 0);
     for (size_t i = 0; i < words; i++) {
@@ -419,7 +444,9 @@ static const char *spoil(const char *path, const char *name, int how, const char
         tensors[count++] = t;
     }
     for (int i = 0; i < 4; i++)
-        metadata[i] = (sf_metadata){keys[i], how == 3 && strcmp(keys[i], name) == 0 ? value : sf_safetensors_metadata(file, keys[i])};
+        metadata[i] = (sf_metadata){keys[i], how == 3 && strcmp(keys[i], name) == 0
+                                                 ? value
+                                                 : sf_safetensors_metadata(file, keys[i])};
     assert_ok(sf_safetensors_write(out, tensors, count, metadata, 4, &error));
     sf_safetensors_free(file);
     free(copy);
@@ -436,9 +463,13 @@ static void bad_files_are_refused(void **unused)
     snprintf(path, sizeof path, "%s", save_random_model(&l, "good.safetensors"));
     for (size_t i = 0; i < l.tensor_count; i++)
         for (int how = 0; how < 3; how++)
-            assert_fails(open_model(&model, spoil(path, l.tensors[i].name, how, NULL), &error), SAFER_INPUT, l.tensors[i].name);
-    const struct { const char *config, *says; } configs[] = {
-        {"[]", "config"}, {"{", "config"},
+            assert_fails(open_model(&model, spoil(path, l.tensors[i].name, how, NULL), &error), SAFER_INPUT,
+                         l.tensors[i].name);
+    const struct {
+        const char *config, *says;
+    } configs[] = {
+        {"[]", "config"},
+        {"{", "config"},
         {"{\"features\":16,\"hidden\":7}", "characters"},
         {"{\"characters\":122,\"features\":16,\"hidden\":7}", "characters"},
         {"{\"characters\":70000,\"features\":16,\"hidden\":7}", "characters"},
@@ -453,7 +484,8 @@ static void bad_files_are_refused(void **unused)
         {"{\"characters\":150,\"features\":16,\"hidden\":8}", "dense.0.weight"},
     };
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
-        assert_fails(open_model(&model, spoil(path, "config", 3, configs[i].config), &error), SAFER_INPUT, configs[i].says);
+        assert_fails(open_model(&model, spoil(path, "config", 3, configs[i].config), &error), SAFER_INPUT,
+                     configs[i].says);
     assert_fails(open_model(&model, spoil(path, "labels", 3, "[\"a\",\"b\"]"), &error), SAFER_INPUT, "output.weight");
     assert_fails(open_model(&model, spoil(path, "labels", 3, "[]"), &error), SAFER_INPUT, "labels");
     assert_null(model);
@@ -462,11 +494,15 @@ static void bad_files_are_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(characters_have_codes),        cmocka_unit_test(layouts_are_the_papers),
-        cmocka_unit_test(answers_equal_the_definition), cmocka_unit_test(answers_depend_on_the_text_alone),
-        cmocka_unit_test(instruction_sets_agree),       cmocka_unit_test(draws_equal_rendered_texts),
+        cmocka_unit_test(characters_have_codes),
+        cmocka_unit_test(layouts_are_the_papers),
+        cmocka_unit_test(answers_equal_the_definition),
+        cmocka_unit_test(answers_depend_on_the_text_alone),
+        cmocka_unit_test(instruction_sets_agree),
+        cmocka_unit_test(draws_equal_rendered_texts),
         cmocka_unit_test(slots_behind_the_end_are_not_visible),
-        cmocka_unit_test(files_come_back),              cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,9 +36,12 @@ static inline float *random_parameters(const sf_charcnn_layout *l)
     for (size_t i = l->size; i < l->trained; i++) p[i] = 1 + noise() / 2;
     for (size_t i = 0; i < l->tensor_count; i++) {
         const size_t *shape = l->tensors[i].shape;
-        double inputs = l->tensors[i].rank == 1 ? 20 : l->tensors[i].rank == 2 ? (double)(i + 2 == l->tensor_count ? shape[1] : shape[0])
-                        : i == 0 ? 7 : (double)(shape[0] * shape[1]);
-        for (size_t k = 0; k < l->tensors[i].count; k++) p[l->tensors[i].offset + k] = noise() * (float)sqrt(4 / inputs);
+        double inputs = l->tensors[i].rank == 1   ? 20
+                        : l->tensors[i].rank == 2 ? (double)(i + 2 == l->tensor_count ? shape[1] : shape[0])
+                        : i == 0                  ? 7
+                                                  : (double)(shape[0] * shape[1]);
+        for (size_t k = 0; k < l->tensors[i].count; k++)
+            p[l->tensors[i].offset + k] = noise() * (float)sqrt(4 / inputs);
     }
     return p;
 }
@@ -59,8 +62,8 @@ static inline void *zeros(size_t count, size_t size)
 /* ---------------------------------------------------------------- definition */
 
 /* One convolution and ReLU: in (T, C), weights (width, C, F). Returns the frames. */
-static inline size_t naive_convolution(double *out, const double *in, const double *weight, const double *bias, size_t T, size_t width, size_t C,
-                                size_t F)
+static inline size_t naive_convolution(double *out, const double *in, const double *weight, const double *bias,
+                                       size_t T, size_t width, size_t C, size_t F)
 {
     for (size_t i = 0; i + width <= T; i++)
         for (size_t f = 0; f < F; f++) out[i * F + f] = bias[f];
@@ -77,13 +80,15 @@ static inline size_t naive_convolution(double *out, const double *in, const doub
 static inline size_t naive_pool(double *x, size_t T, size_t F)
 {
     for (size_t p = 0; p < T / 3; p++)
-        for (size_t f = 0; f < F; f++) x[p * F + f] = fmax(x[3 * p * F + f], fmax(x[(3 * p + 1) * F + f], x[(3 * p + 2) * F + f]));
+        for (size_t f = 0; f < F; f++)
+            x[p * F + f] = fmax(x[3 * p * F + f], fmax(x[(3 * p + 1) * F + f], x[(3 * p + 2) * F + f]));
     return T / 3;
 }
 
 /* The network as the header defines it, in double precision, all frames of it. masks:
  * (2, H) of dropout, or NULL. */
-static inline void naive_logits(double *logits, const sf_charcnn_layout *l, const double *w, const uint8_t *codes, const float *masks)
+static inline void naive_logits(double *logits, const sf_charcnn_layout *l, const double *w, const uint8_t *codes,
+                                const float *masks)
 {
     const size_t L = l->shape.characters, F = l->shape.features, H = l->shape.hidden, K = l->shape.classes;
     double *x = zeros(L * (F > SF_CHARCNN_ALPHABET ? F : SF_CHARCNN_ALPHABET), sizeof *x), *y = zeros(L * F, sizeof *y);
@@ -92,7 +97,8 @@ static inline void naive_logits(double *logits, const sf_charcnn_layout *l, cons
     size_t T = L;
     for (size_t c = 0; c < SF_CHARCNN_ALPHABET; c++) /* (character, tap, feature) to (tap, character, feature) */
         for (size_t t = 0; t < SF_CHARCNN_WIDE; t++)
-            memcpy(first + (t * SF_CHARCNN_ALPHABET + c) * F, w + l->conv_weight[0] + (c * SF_CHARCNN_WIDE + t) * F, F * sizeof *first);
+            memcpy(first + (t * SF_CHARCNN_ALPHABET + c) * F, w + l->conv_weight[0] + (c * SF_CHARCNN_WIDE + t) * F,
+                   F * sizeof *first);
     for (size_t i = 0; i < L; i++)
         if (codes[i]) x[i * SF_CHARCNN_ALPHABET + codes[i] - 1] = 1;
     for (size_t i = 0; i < SF_CHARCNN_CONVS; i++) {
@@ -128,7 +134,8 @@ static inline void naive_scale(double *w, const sf_charcnn_layout *l, const doub
 {
     memcpy(w, trained, l->size * sizeof *w);
     for (size_t i = 0; i < SF_CHARCNN_MATRICES; i++) {
-        const size_t F = l->shape.features, H = l->shape.hidden, at = i < 5 ? l->conv_weight[i + 1] : l->hidden_weight[i - 5];
+        const size_t F = l->shape.features, H = l->shape.hidden,
+                     at = i < 5 ? l->conv_weight[i + 1] : l->hidden_weight[i - 5];
         const size_t N = i < 5 ? F : H, n = i == 0 ? 7 * F : i < 5 ? 3 * F : i == 5 ? l->inputs : H;
         const double m = i < 2 || i == 5 ? 1.26 : 0.5;
         for (size_t o = 0; o < N; o++) {
@@ -136,7 +143,8 @@ static inline void naive_scale(double *w, const sf_charcnn_layout *l, const doub
             for (size_t k = 0; k < n; k++) mean += trained[at + k * N + o] / (double)n;
             for (size_t k = 0; k < n; k++) squares += pow(trained[at + k * N + o] - mean, 2) / (double)n;
             for (size_t k = 0; k < n; k++)
-                w[at + k * N + o] = trained[l->gains[i] + o] * (trained[at + k * N + o] - mean) / sqrt(squares * (double)n * m);
+                w[at + k * N + o] = trained[l->gains[i] + o] * (trained[at + k * N + o] - mean) /
+                                    sqrt(squares * (double)n * m);
         }
     }
 }
@@ -150,16 +158,17 @@ static inline size_t some_length(size_t i, size_t L)
 
 /* ------------------------------------------------------- lexicons and models */
 
-static const char synonym_table[] = "good\tfine great extraordinarily\nfine\tnice\nbad\tpoor awful\nfilm\tmovie\nmovie\tpicture\n"
-                            "caf\xc3\xa9\tbar restaurant\nit's\tcan't\nor\tand\nnine\tfivefold\n";
+static const char synonym_table[] =
+    "good\tfine great extraordinarily\nfine\tnice\nbad\tpoor awful\nfilm\tmovie\nmovie\tpicture\n"
+    "caf\xc3\xa9\tbar restaurant\nit's\tcan't\nor\tand\nnine\tfivefold\n";
 
 /* A lexicon that no program of ours makes: rows of any words with any weights, and a word
  * that changes when it is written in capitals (the long s becomes an S). */
 static inline safer_lexicon *make_odd_lexicon(void)
 {
     enum { WORDS = 9 };
-    static const char *const names[WORDS] = {"good", "extraordinarily", "film", "caf\xc3\xa9", "wi\305\277e", "it's", "or", "nine",
-                                             "\xe4\xb8\xad"};
+    static const char *const names[WORDS] = {
+        "good", "extraordinarily", "film", "caf\xc3\xa9", "wi\305\277e", "it's", "or", "nine", "\xe4\xb8\xad"};
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     sf_words words = {0};
@@ -186,8 +195,14 @@ static inline safer_lexicon *make_odd_lexicon(void)
     }
     sf_kernel_view view = sf_kernel_as_view(&kernel);
     sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &words, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst, .directed = 1,
-                              .kernel_name = "odd", .provenance = "{}"};
+    sf_lexicon_parts parts = {.words = &words,
+                              .graph = &graph,
+                              .kernel = &kernel,
+                              .overlap = overlap,
+                              .worst = worst,
+                              .directed = 1,
+                              .kernel_name = "odd",
+                              .provenance = "{}"};
     assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
     sf_words_free(&words);
     sf_graph_free(&graph);
@@ -205,7 +220,8 @@ static inline const char *save_random_model(const sf_charcnn_layout *l, const ch
     safer_error error = {0};
     const char *path = temporary(name);
     float *w = random_parameters(l);
-    assert_ok(sf_charcnn_save(path, l, w, l->shape.classes == 2 ? "[\"a\",\"b\"]" : "[\"0\",\"1\",\"2\"]", "{}", &error));
+    assert_ok(
+        sf_charcnn_save(path, l, w, l->shape.classes == 2 ? "[\"a\",\"b\"]" : "[\"0\",\"1\",\"2\"]", "{}", &error));
     free(w);
     return path;
 }

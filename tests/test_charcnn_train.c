@@ -6,15 +6,16 @@
 
 enum { BATCH = 19, CLASSES = 3 }; /* more than one group of texts */
 
-static double naive_loss(const sf_charcnn_layout *l, const double *trained, const sf_charcnn_batch *batch, const float *masks,
-                         double smoothing)
+static double naive_loss(const sf_charcnn_layout *l, const double *trained, const sf_charcnn_batch *batch,
+                         const float *masks, double smoothing)
 {
     double loss = 0, logits[CLASSES], *w = zeros(l->size, sizeof *w);
     naive_scale(w, l, trained);
     const size_t K = l->shape.classes;
     for (size_t b = 0; b < batch->count; b++) {
         double sum = 0, mean = 0;
-        naive_logits(logits, l, w, batch->codes + b * l->shape.characters, masks ? masks + b * 2 * l->shape.hidden : NULL);
+        naive_logits(logits, l, w, batch->codes + b * l->shape.characters,
+                     masks ? masks + b * 2 * l->shape.hidden : NULL);
         for (size_t k = 0; k < K; k++) {
             sum += exp(logits[k]);
             mean += logits[k] / (double)K;
@@ -65,7 +66,8 @@ static void check_gradients(size_t L, size_t F, size_t H, float dropout, float s
     if (!(fabs(loss - want) < 1e-4 * want)) fail_msg("loss %g, definition %g", loss, want);
     for (size_t t = 0; t <= l.tensor_count; t++) { /* the gains last */
         const int gains = t == l.tensor_count;
-        const size_t first = gains ? l.size : l.tensors[t].offset, count_of = gains ? l.trained - l.size : l.tensors[t].count;
+        const size_t first = gains ? l.size : l.tensors[t].offset,
+                     count_of = gains ? l.trained - l.size : l.tensors[t].count;
         const char *name = gains ? "gains" : l.tensors[t].name;
         size_t alive = 0, off = 0;
         for (size_t k = 0; k < tries || (k < 50 * tries && alive < 3); k++) {
@@ -128,7 +130,8 @@ static void blank_texts_have_gradients(void **unused)
             exact[at] = x;
             assert_true(fabs((up - down) / (4 * h) - (double)gradient[at]) < 1e-5);
         }
-    for (size_t i = 0; i < SF_CHARCNN_ALPHABET * SF_CHARCNN_WIDE * 16; i++) assert_true(gradient[l.conv_weight[0] + i] == 0);
+    for (size_t i = 0; i < SF_CHARCNN_ALPHABET * SF_CHARCNN_WIDE * 16; i++)
+        assert_true(gradient[l.conv_weight[0] + i] == 0);
     sf_charcnn_step_free(step);
     free(w);
     free(exact);
@@ -152,8 +155,13 @@ static void gradients_keep_their_direction(void **unused)
     }
     sf_charcnn_batch batch = {codes, lengths, labels, TEXTS};
     for (int i = 0; i < 5; i++) {
-        sf_charcnn_options options = {.type = i == 0 ? SF_F32 : SF_BF16, .dropout = 0.5f, .threads = i == 2 ? 3 : 1, .seed = 1,
-                                      .clip = i == 3 ? 1e-3 : i == 4 ? 1e9 : 0};
+        sf_charcnn_options options = {.type = i == 0 ? SF_F32 : SF_BF16,
+                                      .dropout = 0.5f,
+                                      .threads = i == 2 ? 3 : 1,
+                                      .seed = 1,
+                                      .clip = i == 3   ? 1e-3
+                                              : i == 4 ? 1e9
+                                                       : 0};
         sf_charcnn_step *step = NULL;
         kept[i] = zeros(l.trained, sizeof *kept[i]);
         assert_ok(sf_charcnn_step_new(&step, &l, &options, TEXTS, &error));
@@ -179,7 +187,8 @@ static void gradients_keep_their_direction(void **unused)
     }
     assert_true(fabs(sqrt(norm) - 1e-3) < 1e-6 && plain > 1e-4);
     for (size_t i = 0; i < l.trained; i++)
-        assert_true(fabs((double)kept[3][i] - (double)kept[1][i] * 1e-3 / sqrt(plain)) <= 1e-6 * fabs((double)kept[3][i]) + 1e-12);
+        assert_true(fabs((double)kept[3][i] - (double)kept[1][i] * 1e-3 / sqrt(plain)) <=
+                    1e-6 * fabs((double)kept[3][i]) + 1e-12);
     for (int i = 0; i < 5; i++) free(kept[i]);
     free(w);
     free(codes);
@@ -208,7 +217,8 @@ static safer_train_options small_options(const safer_data *data, const safer_lex
 
 static const sf_charcnn_plan small_plan = {.features = 32, .hidden = 24, .blanked = 0.05, .moved = 0.5, .shift = 4};
 
-static safer_status train(const char *output, const safer_train_options *o, safer_train_report *report, safer_error *error)
+static safer_status train(const char *output, const safer_train_options *o, safer_train_report *report,
+                          safer_error *error)
 {
     safer_train_report unused;
     return sf_charcnn_train_plan(output, o, &small_plan, report ? report : &unused, error);
@@ -263,7 +273,11 @@ static void texts_are_changed(void **unused)
     }
     assert_ok(safer_data_load(&late, write_temporary("late.tsv", out.bytes, out.length), NULL, &error));
     sf_buffer_free(&out);
-    const struct { const safer_data *data; sf_charcnn_plan plan; int learns; } cases[] = {
+    const struct {
+        const safer_data *data;
+        sf_charcnn_plan plan;
+        int learns;
+    } cases[] = {
         {data, {.features = 16, .hidden = 16}, 1},
         {data, {.features = 16, .hidden = 16, .blanked = 1}, 0},
         {data, {.features = 16, .hidden = 16, .shift = 100000}, 0},
@@ -483,11 +497,16 @@ static void memory_may_run_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),    cmocka_unit_test(blank_texts_have_gradients),
-        cmocka_unit_test(gradients_keep_their_direction), cmocka_unit_test(it_learns),
-        cmocka_unit_test(texts_are_changed),              cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(stopped_runs_go_on),             cmocka_unit_test(runs_stop_within_an_epoch),
-        cmocka_unit_test(bad_options_are_refused),        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(blank_texts_have_gradients),
+        cmocka_unit_test(gradients_keep_their_direction),
+        cmocka_unit_test(it_learns),
+        cmocka_unit_test(texts_are_changed),
+        cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(stopped_runs_go_on),
+        cmocka_unit_test(runs_stop_within_an_epoch),
+        cmocka_unit_test(bad_options_are_refused),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

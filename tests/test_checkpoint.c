@@ -48,10 +48,13 @@ static void test_forms(void **state)
                 form f = {.names = n, .type = types[t], .shards = shards, .extras = t % 2};
                 uint64_t hash = check_open(write_folder("forms", &m, &f, NULL), &m);
                 if (n == PLAIN && t == 0 && shards == 0) same = hash;
-                if (n == DISTIL) assert_int_not_equal(hash, same); /* another model */
-                else assert_int_equal(hash, same); /* the form of the weights decides no answer */
+                if (n == DISTIL)
+                    assert_int_not_equal(hash, same); /* another model */
+                else
+                    assert_int_equal(hash, same); /* the form of the weights decides no answer */
             }
-        check_open(write_folder("forms", &m, &(form){.names = n, .file = "model.fp16.safetensors", .type = SF_F16}, NULL), &m);
+        check_open(
+            write_folder("forms", &m, &(form){.names = n, .file = "model.fp16.safetensors", .type = SF_F16}, NULL), &m);
         free_model(&m);
     }
 }
@@ -65,8 +68,10 @@ static void test_encoders(void **state)
         const char *pooling;
         sf_bert_pool pool;
     } modes[] = {
-        {"{\"word_embedding_dimension\": 8, \"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}", SF_POOL_CLS},
-        {"{\"pooling_mode_cls_token\": false, \"pooling_mode_mean_tokens\": true, \"pooling_mode_max_tokens\": false}", SF_POOL_MEAN},
+        {"{\"word_embedding_dimension\": 8, \"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}",
+         SF_POOL_CLS},
+        {"{\"pooling_mode_cls_token\": false, \"pooling_mode_mean_tokens\": true, \"pooling_mode_max_tokens\": false}",
+         SF_POOL_MEAN},
         {"{\"pooling_mode\": \"cls\"}", SF_POOL_CLS},
         {"{\"pooling_mode\": \"mean\"}", SF_POOL_MEAN},
     };
@@ -82,7 +87,8 @@ static void test_encoders(void **state)
     assert_int_equal(mkdir(in_folder("encoder", "1_Pooling"), 0777), 0);
     write_text("encoder", "1_Pooling/config.json", "{\"pooling_mode_max_tokens\": true}");
     check_refused(path, "pooling by \"pooling_mode_max_tokens\"");
-    write_text("encoder", "1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": true, \"pooling_mode_cls_token\": true}");
+    write_text("encoder", "1_Pooling/config.json",
+               "{\"pooling_mode_mean_tokens\": true, \"pooling_mode_cls_token\": true}");
     check_refused(path, "several modes");
     write_text("encoder", "1_Pooling/config.json", "{\"pooling_mode_mean_tokens\": 1}");
     check_refused(path, "pooling by none");
@@ -137,9 +143,12 @@ static void test_configurations(void **state)
         {"{\"architectures\": [\"BertForTokenClassification\"]}", "BertForTokenClassification"},
         {"{\"problem_type\": \"multi_label_classification\"}", "multi_label_classification"},
     };
-    for (size_t i = 0; i < COUNT(bad); i++) check_refused(write_folder("config", &m, &(form){0}, bad[i].changes), bad[i].words);
+    for (size_t i = 0; i < COUNT(bad); i++)
+        check_refused(write_folder("config", &m, &(form){0}, bad[i].changes), bad[i].words);
 
-    check_open(write_folder("config", &m, &(form){0}, "{\"architectures\": null, \"problem_type\": \"single_label_classification\"}"), &m);
+    check_open(write_folder("config", &m, &(form){0},
+                            "{\"architectures\": null, \"problem_type\": \"single_label_classification\"}"),
+               &m);
     static const struct {
         const char *name;
         sf_activation activation;
@@ -165,8 +174,12 @@ static void test_lengths(void **state)
     static const struct {
         const char *tokenizer;
         size_t tokens;
-    } cases[] = {{"{}", 16}, {"{\"model_max_length\": 12}", 12}, {"{\"model_max_length\": 7}", 16}, {"{\"model_max_length\": 512}", 16},
-                 {"{\"model_max_length\": 1000000000000000019884624838656}", 16}, {"{\"model_max_length\": \"8\"}", 16}};
+    } cases[] = {{"{}", 16},
+                 {"{\"model_max_length\": 12}", 12},
+                 {"{\"model_max_length\": 7}", 16},
+                 {"{\"model_max_length\": 512}", 16},
+                 {"{\"model_max_length\": 1000000000000000019884624838656}", 16},
+                 {"{\"model_max_length\": \"8\"}", 16}};
     model m = make_model(&encoder);
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *path = write_folder("lengths", &m, &(form){0}, NULL);
@@ -228,12 +241,15 @@ static void test_tensors(void **state)
             char named[128], words[400];
             int head = strcmp(t->name, "classifier.weight") == 0; /* it says itself how many classes there are */
             name_as(named, t->name, n);
-            snprintf(words, sizeof words, "there is no tensor \"%s\"", strncmp(named, "distilbert.", 11) == 0 ? named + 11 : named);
+            snprintf(words, sizeof words, "there is no tensor \"%s\"",
+                     strncmp(named, "distilbert.", 11) == 0 ? named + 11 : named);
             if (!head) check_weights(&m, &(form){.names = n, .without = t->name}, words);
             if (t->rank == 2)
-                snprintf(words, sizeof words, "the shape of tensor \"%s\" is [%zu, %zu], not [%zu, %zu]", named, t->shape[0] + 1, t->shape[1],
-                         t->shape[0], t->shape[1]);
-            else snprintf(words, sizeof words, "the shape of tensor \"%s\" is [%zu], not [%zu]", named, t->shape[0] + 1, t->shape[0]);
+                snprintf(words, sizeof words, "the shape of tensor \"%s\" is [%zu, %zu], not [%zu, %zu]", named,
+                         t->shape[0] + 1, t->shape[1], t->shape[0], t->shape[1]);
+            else
+                snprintf(words, sizeof words, "the shape of tensor \"%s\" is [%zu], not [%zu]", named, t->shape[0] + 1,
+                         t->shape[0]);
             if (head) strcpy(words, "\"classifier.bias\" is [3], not [4]");
             check_weights(&m, &(form){.names = n, .misshapen = t->name}, words);
             if (n == DISTIL) continue; /* from here on it is the same */
@@ -298,7 +314,8 @@ static void test_damaged_weights(void **state)
         const char *header;
         const char *words;
     } bad[] = {
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", "overlap"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+         "overlap"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[0,32]}}", "truncated"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "belong to none"},
         {"{\"a\":{\"dtype\":\"I4\",\"shape\":[2],\"data_offsets\":[0,8]}}", "I4"},
@@ -359,14 +376,17 @@ static void test_hashes(void **state)
     sf_bert_checkpoint c;
     uint64_t hashes[6];
     hashes[0] = check_open(write_folder("hash", &m, &(form){0}, NULL), &m);
-    assert_int_equal(check_open(write_folder("hash", &m, &(form){0}, "{\"transformers_version\": \"4.0\"}"), &m), hashes[0]);
+    assert_int_equal(check_open(write_folder("hash", &m, &(form){0}, "{\"transformers_version\": \"4.0\"}"), &m),
+                     hashes[0]);
     m.parameters[m.layout.size - 1] += 1;
     hashes[1] = check_open(write_folder("hash", &m, &(form){0}, NULL), &m);
     m.parameters[m.layout.size - 1] -= 1;
     for (int i = 2; i < 6; i++) {
         static const char *const changes[] = {"{\"id2label\": null}", "{\"layer_norm_eps\": 1e-11}", NULL, NULL};
         const char *path = write_folder("hash", &m, &(form){0}, changes[i - 2]);
-        if (i == 4) write_text("hash", "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nfilm\nis\ngood\n##ly\nbad\n.\na\n##m\n");
+        if (i == 4)
+            write_text("hash", "vocab.txt",
+                       "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nfilm\nis\ngood\n##ly\nbad\n.\na\n##m\n");
         if (i == 5) write_text("hash", "tokenizer_config.json", "{\"do_lower_case\": false}");
         assert_ok(sf_bert_checkpoint_open(&c, path, &error));
         hashes[i] = c.hash;
@@ -379,15 +399,9 @@ static void test_hashes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_encoders),
-        cmocka_unit_test(test_configurations),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_vocabularies),
-        cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_damaged_weights),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_forms),   cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_configurations), cmocka_unit_test(test_lengths), cmocka_unit_test(test_vocabularies),
+        cmocka_unit_test(test_tensors),        cmocka_unit_test(test_files),   cmocka_unit_test(test_damaged_weights),
         cmocka_unit_test(test_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

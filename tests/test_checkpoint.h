@@ -18,8 +18,17 @@ enum { PIECES = 14 };
 
 /* ------------------------------------------------------------------ the model */
 
-static const sf_bert_shape encoder = {.vocabulary = PIECES, .positions = 16, .types = 2, .layers = 2, .hidden = 8, .heads = 2,
-                                      .inner = 12, .activation = SF_GELU, .pool = SF_POOL_MEAN, .epsilon = 1e-12f, .tokens = 16};
+static const sf_bert_shape encoder = {.vocabulary = PIECES,
+                                      .positions = 16,
+                                      .types = 2,
+                                      .layers = 2,
+                                      .hidden = 8,
+                                      .heads = 2,
+                                      .inner = 12,
+                                      .activation = SF_GELU,
+                                      .pool = SF_POOL_MEAN,
+                                      .epsilon = 1e-12f,
+                                      .tokens = 16};
 
 static inline sf_bert_shape classifier(size_t types)
 {
@@ -75,14 +84,19 @@ typedef struct form {
 static inline void rename_layer(char *out, const char *name)
 {
     static const char *const pairs[][2] = {
-        {"attention.self.query", "attention.q_lin"},        {"attention.self.key", "attention.k_lin"},
-        {"attention.self.value", "attention.v_lin"},        {"attention.output.dense", "attention.out_lin"},
-        {"attention.output.LayerNorm", "sa_layer_norm"},    {"intermediate.dense", "ffn.lin1"},
-        {"output.dense", "ffn.lin2"},                       {"output.LayerNorm", "output_layer_norm"},
+        {"attention.self.query", "attention.q_lin"},
+        {"attention.self.key", "attention.k_lin"},
+        {"attention.self.value", "attention.v_lin"},
+        {"attention.output.dense", "attention.out_lin"},
+        {"attention.output.LayerNorm", "sa_layer_norm"},
+        {"intermediate.dense", "ffn.lin1"},
+        {"output.dense", "ffn.lin2"},
+        {"output.LayerNorm", "output_layer_norm"},
     };
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; i < COUNT(pairs); i++)
-        if (strncmp(name + 16, pairs[i][0], strlen(pairs[i][0])) == 0 && strlen(pairs[i][0]) == (size_t)(dot - name) - 16) {
+        if (strncmp(name + 16, pairs[i][0], strlen(pairs[i][0])) == 0 &&
+            strlen(pairs[i][0]) == (size_t)(dot - name) - 16) {
             sprintf(out, "distilbert.transformer.layer.%c.%s%s", name[14], pairs[i][1], dot);
             return;
         }
@@ -117,10 +131,14 @@ static inline void *convert_values(const float *values, size_t count, sf_dtype t
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
         memcpy(&bits, &values[i], 4);
-        if (type == SF_F32) ((float *)out)[i] = values[i];
-        else if (type == SF_F64) ((double *)out)[i] = (double)values[i];
-        else if (type == SF_BF16) ((uint16_t *)out)[i] = (uint16_t)(bits >> 16);
-        else if (type == SF_F16) ((uint16_t *)out)[i] = half_of(values[i]);
+        if (type == SF_F32)
+            ((float *)out)[i] = values[i];
+        else if (type == SF_F64)
+            ((double *)out)[i] = (double)values[i];
+        else if (type == SF_BF16)
+            ((uint16_t *)out)[i] = (uint16_t)(bits >> 16);
+        else if (type == SF_F16)
+            ((uint16_t *)out)[i] = half_of(values[i]);
     }
     return out;
 }
@@ -130,7 +148,8 @@ enum { TENSORS = 64 };
 static inline int is(const char *a, const char *b) { return b && strcmp(a, b) == 0; }
 
 /* The tensors of shard `shard` of `shards`; 0 of 1 is all. */
-static inline void write_tensors(const char *path, const model *m, const form *f, size_t shard, size_t shards, json_t *map)
+static inline void write_tensors(const char *path, const model *m, const form *f, size_t shard, size_t shards,
+                                 json_t *map)
 {
     safer_error error = {0};
     static char named[TENSORS][128];
@@ -147,7 +166,10 @@ static inline void write_tensors(const char *path, const model *m, const form *f
         memcpy(values, m->parameters + t->offset, t->count * sizeof *values);
         if (is(t->name, f->broken)) values[t->count / 2] = NAN;
         name_as(named[count], t->name, f->names);
-        sf_tensor out = {.name = named[count], .type = is(t->name, f->whole) ? SF_I64 : f->type, .rank = t->rank, .count = t->count,
+        sf_tensor out = {.name = named[count],
+                         .type = is(t->name, f->whole) ? SF_I64 : f->type,
+                         .rank = t->rank,
+                         .count = t->count,
                          .shape = {t->shape[0], t->shape[1]}};
         if (is(t->name, f->misshapen)) {
             out.shape[0]++;
@@ -187,23 +209,25 @@ static inline void write_text(const char *folder, const char *name, const char *
 static inline void write_config(const char *folder, names n, size_t classes, const char *changes)
 {
     json_error_t problem;
-    json_t *config = n == DISTIL
-                         ? json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:[s]}", "model_type", "distilbert", "vocab_size", PIECES,
-                                     "max_position_embeddings", 16, "dim", 8, "n_layers", 2, "n_heads", 2, "hidden_dim", 12, "activation",
-                                     "gelu", "architectures", "DistilBertForSequenceClassification")
-                         : json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:s, s:[s]}", "model_type", "bert", "vocab_size",
-                                     PIECES, "max_position_embeddings", 16, "type_vocab_size", 2, "hidden_size", 8, "num_hidden_layers", 2,
-                                     "num_attention_heads", 2, "intermediate_size", 12, "hidden_act", "gelu", "layer_norm_eps", 1e-12,
-                                     "position_embedding_type", "absolute", "architectures",
-                                     classes ? "BertForSequenceClassification" : "BertModel");
+    json_t *config = n == DISTIL ? json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:[s]}", "model_type",
+                                             "distilbert", "vocab_size", PIECES, "max_position_embeddings", 16, "dim",
+                                             8, "n_layers", 2, "n_heads", 2, "hidden_dim", 12, "activation", "gelu",
+                                             "architectures", "DistilBertForSequenceClassification")
+                                 : json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:s, s:[s]}",
+                                             "model_type", "bert", "vocab_size", PIECES, "max_position_embeddings", 16,
+                                             "type_vocab_size", 2, "hidden_size", 8, "num_hidden_layers", 2,
+                                             "num_attention_heads", 2, "intermediate_size", 12, "hidden_act", "gelu",
+                                             "layer_norm_eps", 1e-12, "position_embedding_type", "absolute",
+                                             "architectures", classes ? "BertForSequenceClassification" : "BertModel");
     assert_non_null(config);
-    if (classes) json_object_set_new(config, "id2label", json_pack("{s:s, s:s, s:s}", "0", "bad", "1", "so \"so\"", "2", "good"));
+    if (classes)
+        json_object_set_new(config, "id2label",
+                            json_pack("{s:s, s:s, s:s}", "0", "bad", "1", "so \"so\"", "2", "good"));
     const char *text_of = changes ? changes : "{}", *key;
     json_t *more = json_loads(text_of, 0, &problem), *value;
     if (!more) fail_msg("%s: %s", text_of, problem.text);
-    json_object_foreach(more, key, value)
-        if (json_is_null(value)) json_object_del(config, key);
-        else json_object_set(config, key, value);
+    json_object_foreach(more, key, value) if (json_is_null(value)) json_object_del(config, key);
+    else json_object_set(config, key, value);
     char *text = json_dumps(config, JSON_INDENT(2));
     write_text(folder, "config.json", text);
     free(text);
@@ -273,7 +297,8 @@ static inline void check_checkpoint(const sf_bert_checkpoint *c, const model *m)
         const sf_bert_tensor *t = &m->layout.tensors[i];
         for (size_t k = t->offset; k < t->offset + t->count; k++)
             if (c->parameters[k] != m->parameters[k])
-                fail_msg("%s[%zu] is %g, not %g", t->name, k - t->offset, (double)c->parameters[k], (double)m->parameters[k]);
+                fail_msg("%s[%zu] is %g, not %g", t->name, k - t->offset, (double)c->parameters[k],
+                         (double)m->parameters[k]);
     }
     assert_int_equal(sf_wordpiece_size(c->wordpiece), PIECES);
     assert_int_equal(sf_wordpiece_special(c->wordpiece).sep, 3);

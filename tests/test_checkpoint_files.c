@@ -13,8 +13,10 @@ static const char *save(const char *name, const model *m, const char *trained_wi
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
     const char *path = temporary(name);
-    assert_ok(sf_wordpiece_new(&wordpiece, vocabulary, strlen(vocabulary), &(sf_wordpiece_options){1, 0, 1, 1, 77}, "test", &error));
-    assert_ok(sf_bert_save(path, &m->layout, m->parameters, wordpiece, m->layout.shape.classes ? labels_json : NULL, trained_with, &error));
+    assert_ok(sf_wordpiece_new(&wordpiece, vocabulary, strlen(vocabulary), &(sf_wordpiece_options){1, 0, 1, 1, 77},
+                               "test", &error));
+    assert_ok(sf_bert_save(path, &m->layout, m->parameters, wordpiece, m->layout.shape.classes ? labels_json : NULL,
+                           trained_with, &error));
     sf_wordpiece_free(wordpiece);
     return path;
 }
@@ -36,8 +38,10 @@ static void test_saved(void **state)
         const char *path = save("saved.safetensors", &m, i % 2 ? "{\"lexicon\":1}" : NULL);
         assert_ok(sf_bert_checkpoint_open(&c, path, &error));
         check_checkpoint(&c, &m);
-        if (i % 2) assert_string_equal(c.trained_with, "{\"lexicon\":1}");
-        else assert_null(c.trained_with);
+        if (i % 2)
+            assert_string_equal(c.trained_with, "{\"lexicon\":1}");
+        else
+            assert_null(c.trained_with);
         const sf_wordpiece_options *o = sf_wordpiece_get_options(c.wordpiece);
         assert_true(o->lower && !o->accents && o->ideographs && o->clean && o->longest == 77);
         sf_safetensors *file = NULL;
@@ -92,9 +96,12 @@ static void test_saved_damaged(void **state)
         {"vocabulary", "[UNK]\n[CLS]\n", "[SEP]"},
         {"vocabulary", "[UNK]\n[CLS]\n[SEP]\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n", "15 word pieces"},
         {"tokenizer", NULL, "no \"tokenizer\""},
-        {"tokenizer", "{\"lower\":true,\"accents\":true,\"ideographs\":true,\"longest\":100}", "\"clean\" in the metadata \"tokenizer\""},
-        {"tokenizer", "{\"lower\":true,\"accents\":1,\"ideographs\":true,\"clean\":true,\"longest\":100}", "\"accents\""},
-        {"tokenizer", "{\"lower\":true,\"accents\":true,\"ideographs\":true,\"clean\":true,\"longest\":0}", "\"longest\""},
+        {"tokenizer", "{\"lower\":true,\"accents\":true,\"ideographs\":true,\"longest\":100}",
+         "\"clean\" in the metadata \"tokenizer\""},
+        {"tokenizer", "{\"lower\":true,\"accents\":1,\"ideographs\":true,\"clean\":true,\"longest\":100}",
+         "\"accents\""},
+        {"tokenizer", "{\"lower\":true,\"accents\":true,\"ideographs\":true,\"clean\":true,\"longest\":0}",
+         "\"longest\""},
         {"labels", NULL, "there is no tensor"},
         {"labels", "[\"a\"]", "at least two"},
         {"labels", "[\"a\",\"b\"]", "classifier.weight"},
@@ -133,12 +140,34 @@ static void test_saved_configurations(void **state)
     sf_safetensors *file = NULL;
     assert_ok(sf_safetensors_open(&file, good, &error));
     static const char *const bad[][2] = {
-        {"vocabulary", "0"},  {"vocabulary", "13"},         {"vocabulary", "100000000000"}, {"positions", "2"},   {"positions", "17"},
-        {"types", "-1"},      {"types", "0.5"},             {"layers", "0"},                {"layers", "257"},    {"layers", "1e18"},
-        {"hidden", "0"},      {"hidden", "1e9"},            {"heads", "0"},                 {"heads", "3"},       {"inner", "0"},
-        {"inner", "11"},      {"activation", "\"swish\""},  {"activation", "3"},            {"pool", "\"max\""},  {"pool", "null"},
-        {"pool", "\"cl\""},   {"pooler", "\"gelu\""},       {"epsilon", "0"},               {"epsilon", "2"},     {"epsilon", "\"x\""},
-        {"tokens", "2"},      {"tokens", "17"},             {"tokens", "null"},
+        {"vocabulary", "0"},
+        {"vocabulary", "13"},
+        {"vocabulary", "100000000000"},
+        {"positions", "2"},
+        {"positions", "17"},
+        {"types", "-1"},
+        {"types", "0.5"},
+        {"layers", "0"},
+        {"layers", "257"},
+        {"layers", "1e18"},
+        {"hidden", "0"},
+        {"hidden", "1e9"},
+        {"heads", "0"},
+        {"heads", "3"},
+        {"inner", "0"},
+        {"inner", "11"},
+        {"activation", "\"swish\""},
+        {"activation", "3"},
+        {"pool", "\"max\""},
+        {"pool", "null"},
+        {"pool", "\"cl\""},
+        {"pooler", "\"gelu\""},
+        {"epsilon", "0"},
+        {"epsilon", "2"},
+        {"epsilon", "\"x\""},
+        {"tokens", "2"},
+        {"tokens", "17"},
+        {"tokens", "null"},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         json_t *config = json_loads(sf_safetensors_metadata(file, "config"), 0, NULL);
@@ -148,7 +177,8 @@ static void test_saved_configurations(void **state)
         char *text = json_dumps(config, 0);
         sf_bert_checkpoint c;
         const char *path = rewrite(good, "config", text, NULL);
-        if (sf_bert_checkpoint_open(&c, path, &error) != SAFER_INPUT) fail_msg("%s %s is accepted", bad[i][0], bad[i][1]);
+        if (sf_bert_checkpoint_open(&c, path, &error) != SAFER_INPUT)
+            fail_msg("%s %s is accepted", bad[i][0], bad[i][1]);
         free(text);
         json_decref(config);
     }
@@ -180,7 +210,8 @@ static void test_saved_bytes(void **state)
         error = (safer_error){0};
         safer_status status = sf_safetensors_parse(&read, &image, "damaged", &error);
         if (status == SAFER_OK) status = sf_bert_file_read(&c, read, &error);
-        if (status != SAFER_OK && (status != SAFER_INPUT || !error.message[0])) fail_msg("byte %zu: %d %s", i, status, error.message);
+        if (status != SAFER_OK && (status != SAFER_INPUT || !error.message[0]))
+            fail_msg("byte %zu: %d %s", i, status, error.message);
         refused += status != SAFER_OK;
         sf_bert_checkpoint_free(&c);
         sf_safetensors_free(read);
@@ -212,7 +243,10 @@ static void put_bytes(sf_buffer *out, unsigned field, const void *bytes, size_t 
     assert_int_equal(sf_buffer_add(out, bytes, length), 0);
 }
 
-static void put_string(sf_buffer *out, unsigned field, const char *string) { put_bytes(out, field, string, strlen(string)); }
+static void put_string(sf_buffer *out, unsigned field, const char *string)
+{
+    put_bytes(out, field, string, strlen(string));
+}
 
 static void put_message(sf_buffer *out, unsigned field, sf_buffer *message)
 {
@@ -220,7 +254,8 @@ static void put_message(sf_buffer *out, unsigned field, sf_buffer *message)
     sf_buffer_free(message);
 }
 
-static void put_node(sf_buffer *graph, const char *operation, const char *a, const char *b, const char *c, const char *output, int transB)
+static void put_node(sf_buffer *graph, const char *operation, const char *a, const char *b, const char *c,
+                     const char *output, int transB)
 {
     sf_buffer node = {0}, attribute = {0};
     put_string(&node, 1, a);
@@ -242,7 +277,8 @@ static void put_node(sf_buffer *graph, const char *operation, const char *a, con
 
 typedef enum storage { RAW, PACKED, SINGLE, PIECEWISE, HALF, WIDE, STORAGES } storage;
 
-static void put_tensor(sf_buffer *graph, const char *name, size_t rank, const size_t *shape, const float *values, storage how)
+static void put_tensor(sf_buffer *graph, const char *name, size_t rank, const size_t *shape, const float *values,
+                       storage how)
 {
     sf_buffer tensor = {0}, dims = {0};
     size_t count = 1;
@@ -276,15 +312,15 @@ static void put_tensor(sf_buffer *graph, const char *name, size_t rank, const si
 typedef struct oddity {
     storage storage;
     const char *prefix;
-    const char *without;  /* a canonical name */
+    const char *without;   /* a canonical name */
     const char *operation; /* one more node */
-    int named;    /* matrices keep their names */
-    int fused;    /* their biases are added by something else */
-    int shared;   /* layer 1's first norm is layer 0's, through Identity */
-    int external; /* a tensor whose values are in another file */
-    int twice;    /* a name that occurs twice */
-    int bytes;    /* a tensor with a byte less than its shape says */
-    int strange;  /* two biases are added to one product */
+    int named;             /* matrices keep their names */
+    int fused;             /* their biases are added by something else */
+    int shared;            /* layer 1's first norm is layer 0's, through Identity */
+    int external;          /* a tensor whose values are in another file */
+    int twice;             /* a name that occurs twice */
+    int bytes;             /* a tensor with a byte less than its shape says */
+    int strange;           /* two biases are added to one product */
 } oddity;
 
 static void put_matrix(sf_buffer *graph, const model *m, const sf_bert_tensor *t, size_t i, const oddity *o)
@@ -294,9 +330,12 @@ static void put_matrix(sf_buffer *graph, const model *m, const sf_bert_tensor *t
     float *turned = malloc(t->count * sizeof *turned);
     assert_non_null(turned);
     for (size_t r = 0; r < t->shape[0]; r++)
-        for (size_t k = 0; k < t->shape[1]; k++) turned[k * t->shape[0] + r] = m->parameters[t->offset + r * t->shape[1] + k];
-    if (!o->named) snprintf(own, sizeof own, "onnx::MatMul_%zu", 700 + i);
-    else snprintf(own, sizeof own, "%s%s", o->prefix, t->name);
+        for (size_t k = 0; k < t->shape[1]; k++)
+            turned[k * t->shape[0] + r] = m->parameters[t->offset + r * t->shape[1] + k];
+    if (!o->named)
+        snprintf(own, sizeof own, "onnx::MatMul_%zu", 700 + i);
+    else
+        snprintf(own, sizeof own, "%s%s", o->prefix, t->name);
     snprintf(bias, sizeof bias, "%s%.*s.bias", o->prefix, (int)(strlen(t->name) - 7), t->name);
     snprintf(product, sizeof product, "product_%zu", i);
     snprintf(sum, sizeof sum, "sum_%zu", i);
@@ -411,8 +450,10 @@ static void test_onnx_refused(void **state)
         {{.bytes = 1}, "initialiser \"odd\" has 15 bytes, but 4 values"},
         {{.twice = 1}, "two initialisers are called \"embeddings.LayerNorm.weight\""},
         {{.strange = 1}, "there is no tensor \"encoder.layer.0.attention.self.query.weight\""},
-        {{.without = "encoder.layer.1.output.dense.bias"}, "there is no tensor \"encoder.layer.1.output.dense.weight\""},
-        {{.without = "encoder.layer.1.output.dense.weight"}, "there is no tensor \"encoder.layer.1.output.dense.weight\""},
+        {{.without = "encoder.layer.1.output.dense.bias"},
+         "there is no tensor \"encoder.layer.1.output.dense.weight\""},
+        {{.without = "encoder.layer.1.output.dense.weight"},
+         "there is no tensor \"encoder.layer.1.output.dense.weight\""},
         {{.without = "embeddings.word_embeddings.weight"}, "there is no tensor \"embeddings.word_embeddings.weight\""},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -478,7 +519,8 @@ static void test_onnx_bytes(void **state)
                 error = (safer_error){0};
                 safer_status status = parse_bytes(bytes.bytes, bytes.length, &error);
                 bytes.bytes[i] = (char)(bytes.bytes[i] ^ (char)masks[k]);
-                if (status != SAFER_OK && (status != SAFER_INPUT || !error.message[0])) fail_msg("byte %zu: %d", i, status);
+                if (status != SAFER_OK && (status != SAFER_INPUT || !error.message[0]))
+                    fail_msg("byte %zu: %d", i, status);
                 refused += status != SAFER_OK;
             }
         }
@@ -497,16 +539,19 @@ static void test_convert(void **state)
     sf_bert_shape shape = classifier(0);
     model m = make_model(&shape);
     const char *out = temporary("converted.safetensors");
-    assert_ok(safer_model_convert(out, write_folder("convert", &m, &(form){.names = DISTIL, .type = SF_F16}, NULL), &error));
+    assert_ok(
+        safer_model_convert(out, write_folder("convert", &m, &(form){.names = DISTIL, .type = SF_F16}, NULL), &error));
     uint64_t hash = check_open(out, &m);
     const char *again = temporary("again.safetensors"); /* its own output, and the same bytes */
     assert_ok(safer_model_convert(again, out, &error));
     assert_int_equal(check_open(again, &m), hash);
     free_model(&m);
     m = make_model(&encoder);
-    assert_ok(safer_model_convert(out, write_onnx_folder("convert", "onnx/model.onnx", &m, &(oddity){.prefix = ""}), &error));
+    assert_ok(
+        safer_model_convert(out, write_onnx_folder("convert", "onnx/model.onnx", &m, &(oddity){.prefix = ""}), &error));
     check_open(out, &m);
-    assert_fails(safer_model_convert(temporary("no/such/folder"), temporary("convert"), &error), SAFER_SYSTEM, "no/such/folder");
+    assert_fails(safer_model_convert(temporary("no/such/folder"), temporary("convert"), &error), SAFER_SYSTEM,
+                 "no/such/folder");
     assert_fails(safer_model_convert(again, temporary("nowhere"), &error), SAFER_SYSTEM, "nowhere");
     free_model(&m);
 }
@@ -532,8 +577,10 @@ static size_t write_all(char *paths[8], const model *m)
     size_t count = 0;
     paths[count++] = keep(write_folder("memory1", m, &(form){.shards = 2}, NULL));
     write_text("memory1", "tokenizer_config.json", "{\"model_max_length\": 9}");
-    paths[count++] = keep(write_folder("memory2", m, &(form){.file = "x.safetensors", .names = OLD, .extras = 1}, "{\"id2label\": null}"));
-    paths[count++] = keep(write_onnx_folder("memory3", "onnx/a.onnx", m, &(oddity){.prefix = "bert.", .storage = SINGLE}));
+    paths[count++] = keep(write_folder("memory2", m, &(form){.file = "x.safetensors", .names = OLD, .extras = 1},
+                                       "{\"id2label\": null}"));
+    paths[count++] = keep(
+        write_onnx_folder("memory3", "onnx/a.onnx", m, &(oddity){.prefix = "bert.", .storage = SINGLE}));
     paths[count++] = keep(in_folder("memory3", "onnx/a.onnx"));
     paths[count++] = keep(save("memory4.safetensors", m, "{}"));
     return count;
@@ -579,7 +626,8 @@ static void test_memory_of_jansson(void **state)
         safer_status status = try_open(path, &error);
         happened = allocation_failed();
         fail_allocation(-1);
-        if (status != SAFER_OK && status != SAFER_MEMORY && status != SAFER_INPUT) fail_msg("allocation %ld: %s", n, error.message);
+        if (status != SAFER_OK && status != SAFER_MEMORY && status != SAFER_INPUT)
+            fail_msg("allocation %ld: %s", n, error.message);
         if (!happened) assert_int_equal(status, SAFER_OK);
     }
     json_set_alloc_funcs(usual_malloc, usual_free);

@@ -24,11 +24,17 @@ static uint32_t below(uint32_t bound)
 
 static float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
 
-static sf_cnn_shape make_shape(int convolution, int max_pool, size_t vocabulary, size_t dim, const char *widths, size_t filters,
-                               size_t hidden, size_t classes)
+static sf_cnn_shape make_shape(int convolution, int max_pool, size_t vocabulary, size_t dim, const char *widths,
+                               size_t filters, size_t hidden, size_t classes)
 {
-    sf_cnn_shape s = {.convolution = convolution, .max_pool = max_pool, .vocabulary = vocabulary, .dim = dim, .hidden = hidden,
-                      .classes = classes, .max_words = SF_LOOKUP_POSITIONS, .filters = convolution ? filters : dim};
+    sf_cnn_shape s = {.convolution = convolution,
+                      .max_pool = max_pool,
+                      .vocabulary = vocabulary,
+                      .dim = dim,
+                      .hidden = hidden,
+                      .classes = classes,
+                      .max_words = SF_LOOKUP_POSITIONS,
+                      .filters = convolution ? filters : dim};
     for (const char *w = convolution ? widths : "1"; *w; w++)
         if (*w != ',') s.widths[s.width_count++] = (size_t)(*w - '0');
     return s;
@@ -63,8 +69,10 @@ static void naive_logits(double *logits, const sf_cnn_layout *l, const double *w
                         x += e[d] * w[l->conv_weight + ((tap + t) * s->filters + f) * s->dim + d];
                 }
                 if (s->convolution && x < 0) x = 0;
-                if (!s->max_pool) pooled += x / (double)N;
-                else if (i == 0 || x > pooled) pooled = x;
+                if (!s->max_pool)
+                    pooled += x / (double)N;
+                else if (i == 0 || x > pooled)
+                    pooled = x;
             }
             features[g * s->filters + f] = pooled;
         }
@@ -75,7 +83,8 @@ static void naive_logits(double *logits, const sf_cnn_layout *l, const double *w
     }
     for (size_t k = 0; k < s->classes; k++) {
         logits[k] = w[l->output_bias + k];
-        for (size_t i = 0; i < l->inputs; i++) logits[k] += (s->hidden ? hidden : features)[i] * w[l->output_weight + k * l->inputs + i];
+        for (size_t i = 0; i < l->inputs; i++)
+            logits[k] += (s->hidden ? hidden : features)[i] * w[l->output_weight + k * l->inputs + i];
     }
     free(features);
     free(hidden);
@@ -130,7 +139,8 @@ static void check_gradients(const sf_cnn_shape *shape)
             exact[i] = at;
             double want = (up - down) / (2 * h) / 5; /* of the mean */
             if (!(fabs(want - (double)gradient[i]) < 1e-5 + 1e-4 * fabs(want)))
-                fail_msg("%s[%zu]: gradient %g, differences say %g", l.tensors[t].name, i - l.tensors[t].offset, (double)gradient[i], want);
+                fail_msg("%s[%zu]: gradient %g, differences say %g", l.tensors[t].name, i - l.tensors[t].offset,
+                         (double)gradient[i], want);
             alive += want != 0;
         }
         if (!alive) fail_msg("%s: nothing was tested", l.tensors[t].name);
@@ -249,7 +259,8 @@ static void answers_equal_the_definition(void **unused)
     const char *widths[] = {"3", "2", "3,4,5", "1,9"};
     safer_error error = {0};
     for (int round = 0; round < 48; round++) {
-        sf_cnn_shape shape = make_shape(round % 3 != 0, round % 2, 50, 20, widths[round / 2 % 4], 37, round % 5 ? 19 : 0, 4);
+        sf_cnn_shape shape = make_shape(round % 3 != 0, round % 2, 50, 20, widths[round / 2 % 4], 37,
+                                        round % 5 ? 19 : 0, 4);
         sf_cnn_layout l;
         sf_cnn_net *net = NULL;
         sf_cnn_scratch *scratch = NULL;
@@ -274,8 +285,9 @@ static void answers_equal_the_definition(void **unused)
             for (int k = 0; k < 4; k++) {
                 /* The rounding is a few ten thousandths of a feature's range; the head adds it up. */
                 assert_true(fabs((double)have[k] - logits[k]) < 2e-3 * (1 + spread));
-                assert_true(fabs((double)got[k] - exp((double)have[k]) / (exp((double)have[0]) + exp((double)have[1]) +
-                                 exp((double)have[2]) + exp((double)have[3]))) < 1e-5);
+                assert_true(
+                    fabs((double)got[k] - exp((double)have[k]) / (exp((double)have[0]) + exp((double)have[1]) +
+                                                                  exp((double)have[2]) + exp((double)have[3]))) < 1e-5);
                 assert_true(have[label] >= have[k]);
             }
         }
@@ -291,7 +303,8 @@ static void instruction_sets_agree(void **unused)
 {
     (void)unused;
     enum { F = 224, SLOTS = 9, COUNT = 23, TAPS = 5 };
-    int16_t *table = sf_alloc_aligned(SLOTS * TAPS * F, sizeof *table), *fixed = sf_alloc_aligned(COUNT * F, sizeof *fixed);
+    int16_t *table = sf_alloc_aligned(SLOTS * TAPS * F, sizeof *table),
+            *fixed = sf_alloc_aligned(COUNT * F, sizeof *fixed);
     const int16_t *rows[SLOTS];
     sf_term terms[COUNT * TAPS];
     float in[100], weight[100 * F], bias[F];
@@ -305,8 +318,11 @@ static void instruction_sets_agree(void **unused)
             for (size_t width = 32; width <= F; width += 32) {
                 int limit = SF_LOOKUP_LIMIT / (int)(taps + 1); /* the extreme values too */
                 for (int i = 0; i < SLOTS * TAPS * F; i++)
-                    table[i] = (int16_t)(below(4) ? (int)below((uint32_t)(2 * limit)) - limit : below(2) ? limit : -limit);
-                for (int i = 0; i < COUNT * F; i++) fixed[i] = (int16_t)(below(4) ? (int)below((uint32_t)(2 * limit)) - limit : limit);
+                    table[i] = (int16_t)(below(4)   ? (int)below((uint32_t)(2 * limit)) - limit
+                                         : below(2) ? limit
+                                                    : -limit);
+                for (int i = 0; i < COUNT * F; i++)
+                    fixed[i] = (int16_t)(below(4) ? (int)below((uint32_t)(2 * limit)) - limit : limit);
                 for (size_t s = 0; s < SLOTS; s++) rows[s] = table + s * TAPS * F;
                 for (size_t i = 0; i < COUNT * TAPS; i++) terms[i] = (sf_term){below(SLOTS), below(TAPS) * F};
                 sf_windows w = {fixed, below(2) ? F : 0, terms, count, taps};
@@ -338,13 +354,15 @@ static void instruction_sets_agree(void **unused)
 
 /* ---------------------------------------------------------------- fast path */
 
-static const char *const vocabulary[] = {"good", "fine", "great", "nice", "bad", "poor", "awful", "film", "movie", "picture", "a",
-                                         "the", "was", "plot", "story", "tale", "acting", "it's"};
+static const char *const vocabulary[] = {"good",  "fine", "great", "nice",    "bad",    "poor",
+                                         "awful", "film", "movie", "picture", "a",      "the",
+                                         "was",   "plot", "story", "tale",    "acting", "it's"};
 enum { WORDS = sizeof vocabulary / sizeof vocabulary[0] };
 
 /* "fantastic", "dreadful" and "flick" are in the lexicon but not in the model. */
-static const char table[] = "good\tfine great fantastic\nfine\tnice\nbad\tpoor awful\nawful\tdreadful\nfilm\tmovie\nmovie\tpicture flick\n"
-                            "plot\tstory\nstory\ttale\n";
+static const char table[] =
+    "good\tfine great fantastic\nfine\tnice\nbad\tpoor awful\nawful\tdreadful\nfilm\tmovie\nmovie\tpicture flick\n"
+    "plot\tstory\nstory\ttale\n";
 
 static safer_lexicon *make_lexicon(const char *kernel) { return import_table(table, kernel); }
 
@@ -358,9 +376,11 @@ static const char *save_random_model(const sf_cnn_shape *shape, const char *name
     sf_cnn_layout_make(&l, shape);
     float *w = random_parameters(&l), *scale = malloc(l.features * sizeof *scale);
     assert_non_null(scale);
-    for (size_t i = 0; i + 1 < shape->vocabulary; i++) assert_ok(sf_words_add(&words, vocabulary[i], strlen(vocabulary[i]), &id, &error));
+    for (size_t i = 0; i + 1 < shape->vocabulary; i++)
+        assert_ok(sf_words_add(&words, vocabulary[i], strlen(vocabulary[i]), &id, &error));
     assert_int_equal(sf_cnn_scales(scale, &l, w, 1), 0);
-    assert_ok(sf_cnn_save(path, &l, w, scale, &words, shape->classes == 2 ? "[\"a\",\"b\"]" : "[\"0\",\"1\",\"2\",\"3\",\"4\"]", "{}", &error));
+    assert_ok(sf_cnn_save(path, &l, w, scale, &words,
+                          shape->classes == 2 ? "[\"a\",\"b\"]" : "[\"0\",\"1\",\"2\",\"3\",\"4\"]", "{}", &error));
     free(w);
     free(scale);
     sf_words_free(&words);
@@ -392,7 +412,8 @@ static void check_fast_path(const char *path, const safer_lexicon *lexicon, size
     assert_non_null(draws);
     for (int d = 0; d < 12; d++)
         for (size_t s = 0; s < slots.slot_count; s++)
-            draws[(size_t)d * slots.slot_count + s] = below((uint32_t)safer_lexicon_word(lexicon, slots.words[slots.slots[s]].word).support_count);
+            draws[(size_t)d * slots.slot_count + s] = below(
+                (uint32_t)safer_lexicon_word(lexicon, slots.words[slots.slots[s]].word).support_count);
     for (int isa = 0; isa < 3; isa++) {
         safer_model *model = NULL;
         void *prepared = NULL, *scratch = NULL, *other = NULL;
@@ -408,11 +429,14 @@ static void check_fast_path(const char *path, const safer_lexicon *lexicon, size
             float scores[8];
             sf_buffer_clear(&rendered);
             assert_int_equal(sf_slots_render(&rendered, &slots, lexicon, draws + (size_t)d * slots.slot_count), 0);
-            assert_ok(model->class->classify(model, &(sf_span){rendered.bytes, rendered.length}, 1, &label, scores, other, &error));
-            assert_ok(model->class->sample(model, prepared, draws + (size_t)d * slots.slot_count, 1, &one, scratch, &error));
+            assert_ok(model->class->classify(model, &(sf_span){rendered.bytes, rendered.length}, 1, &label, scores,
+                                             other, &error));
+            assert_ok(
+                model->class->sample(model, prepared, draws + (size_t)d * slots.slot_count, 1, &one, scratch, &error));
             assert_int_equal(label, labels[d]);
             assert_int_equal(label, one);
-            assert_memory_equal(sf_cnn_scratch_logits(scratch), sf_cnn_scratch_logits(other), model->classes * sizeof(float));
+            assert_memory_equal(sf_cnn_scratch_logits(scratch), sf_cnn_scratch_logits(other),
+                                model->classes * sizeof(float));
             if (isa == 0)
                 memcpy(first[d], scores, model->classes * sizeof(float));
             else
@@ -438,7 +462,8 @@ static void draws_equal_rendered_texts(void **unused)
     for (int k = 0; k < 3; k++) {
         safer_lexicon *lexicon = make_lexicon(kernels[k]);
         for (int round = 0; round < 24; round++) {
-            sf_cnn_shape shape = make_shape(round % 6 != 0, round % 2, WORDS + 1, 9, widths[round % 5], 1 + below(70), round % 3 ? 21 : 0, 5);
+            sf_cnn_shape shape = make_shape(round % 6 != 0, round % 2, WORDS + 1, 9, widths[round % 5], 1 + below(70),
+                                            round % 3 ? 21 : 0, 5);
             if (round % 7 == 3) shape.max_words = 1 + below(20);
             const char *path = save_random_model(&shape, "random.safetensors");
             for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) check_fast_path(path, lexicon, lengths[i]);
@@ -531,7 +556,9 @@ static const char *spoil(const char *path, const char *name, int how, const char
         tensors[count++] = t;
     }
     for (int i = 0; i < 4; i++)
-        metadata[i] = (sf_metadata){keys[i], how == 5 && strcmp(keys[i], name) == 0 ? value : sf_safetensors_metadata(file, keys[i])};
+        metadata[i] = (sf_metadata){keys[i], how == 5 && strcmp(keys[i], name) == 0
+                                                 ? value
+                                                 : sf_safetensors_metadata(file, keys[i])};
     assert_ok(sf_safetensors_write(out, tensors, count, metadata, 4, &error));
     sf_safetensors_free(file);
     free(copy);
@@ -546,15 +573,19 @@ static void bad_files_are_refused(void **unused)
     sf_cnn_shape shape = make_shape(1, 0, WORDS + 1, 6, "3", 8, 7, 5);
     char path[600];
     snprintf(path, sizeof path, "%s", save_random_model(&shape, "good.safetensors"));
-    const char *names[] = {"embedding.weight", "conv.0.weight", "conv.0.bias", "hidden.weight", "hidden.bias", "output.weight",
-                           "output.bias", "lookup.scale"};
+    const char *names[] = {"embedding.weight", "conv.0.weight", "conv.0.bias", "hidden.weight",
+                           "hidden.bias",      "output.weight", "output.bias", "lookup.scale"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        for (int how = 0; how < 3; how++) assert_fails(safer_model_open(&model, spoil(path, names[i], how, NULL), &error), SAFER_INPUT, names[i]);
+        for (int how = 0; how < 3; how++)
+            assert_fails(safer_model_open(&model, spoil(path, names[i], how, NULL), &error), SAFER_INPUT, names[i]);
     assert_fails(safer_model_open(&model, spoil(path, "lookup.scale", 3, NULL), &error), SAFER_INPUT, "lookup.scale");
     assert_fails(safer_model_open(&model, spoil(path, "vocabulary", 0, NULL), &error), SAFER_INPUT, "vocabulary");
     assert_fails(safer_model_open(&model, spoil(path, "vocabulary", 4, NULL), &error), SAFER_INPUT, "vocabulary");
-    const struct { const char *config, *says; } configs[] = {
-        {"[]", "config"}, {"{", "config"},
+    const struct {
+        const char *config, *says;
+    } configs[] = {
+        {"[]", "config"},
+        {"{", "config"},
         {"{\"dim\":0,\"widths\":[3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "dim"},
         {"{\"dim\":6,\"widths\":[],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
         {"{\"dim\":6,\"widths\":[101],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
@@ -565,11 +596,14 @@ static void bad_files_are_refused(void **unused)
         {"{\"dim\":7,\"widths\":[3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "embedding.weight"},
         {"{\"dim\":6,\"widths\":[4],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "conv.0.weight"},
         {"{\"dim\":6,\"widths\":[3,3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "conv.1.weight"},
-        {"{\"dim\":4096,\"widths\":[100],\"filters\":65536,\"pool\":\"mean\",\"hidden\":65536,\"max_words\":0}", "embedding.weight"},
+        {"{\"dim\":4096,\"widths\":[100],\"filters\":65536,\"pool\":\"mean\",\"hidden\":65536,\"max_words\":0}",
+         "embedding.weight"},
     };
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
-        assert_fails(safer_model_open(&model, spoil(path, "config", 5, configs[i].config), &error), SAFER_INPUT, configs[i].says);
-    assert_fails(safer_model_open(&model, spoil(path, "labels", 5, "[\"a\",\"b\"]"), &error), SAFER_INPUT, "output.weight");
+        assert_fails(safer_model_open(&model, spoil(path, "config", 5, configs[i].config), &error), SAFER_INPUT,
+                     configs[i].says);
+    assert_fails(safer_model_open(&model, spoil(path, "labels", 5, "[\"a\",\"b\"]"), &error), SAFER_INPUT,
+                 "output.weight");
     assert_null(model);
 }
 
@@ -613,11 +647,16 @@ static void memory_may_run_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),  cmocka_unit_test(dropout_is_part_of_the_gradient),
-        cmocka_unit_test(adam_takes_known_steps),       cmocka_unit_test(lookup_equals_direct_convolution),
-        cmocka_unit_test(answers_equal_the_definition), cmocka_unit_test(instruction_sets_agree),
-        cmocka_unit_test(draws_equal_rendered_texts),   cmocka_unit_test(texts_without_words_or_slots),
-        cmocka_unit_test(files_come_back),              cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(dropout_is_part_of_the_gradient),
+        cmocka_unit_test(adam_takes_known_steps),
+        cmocka_unit_test(lookup_equals_direct_convolution),
+        cmocka_unit_test(answers_equal_the_definition),
+        cmocka_unit_test(instruction_sets_agree),
+        cmocka_unit_test(draws_equal_rendered_texts),
+        cmocka_unit_test(texts_without_words_or_slots),
+        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/cnn.h"
-#include "model/course.h"
+#include "train/course.h"
 #include "training.h"
 
 #include <stdio.h>
@@ -119,7 +119,8 @@ static void other_checkpoints_are_refused(void **unused)
     changed[3].lexicon = NULL;
     changed[4].pool = "max";
     changed[5].dropout = 0;
-    for (int i = 0; i < 6; i++) assert_fails(safer_train(output, &changed[i], NULL, &error), SAFER_INPUT, "other options");
+    for (int i = 0; i < 6; i++)
+        assert_fails(safer_train(output, &changed[i], NULL, &error), SAFER_INPUT, "other options");
     assert_int_equal(truncate(checkpoint, 1000), 0);
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_INPUT, "other.checkpoint");
     o.resume = 0; /* a fresh start does not look at it */
@@ -144,7 +145,8 @@ static void it_learns(void **unused)
         o.pool = i == 6 ? "max" : "mean";
         o.epochs = 12;
         assert_ok(safer_train(output, &o, &report, &error));
-        if (!(report.dev_accuracy > (o.freeze ? 0.8 : 0.95) && report.loss < 0.4)) fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
+        if (!(report.dev_accuracy > (o.freeze ? 0.8 : 0.95) && report.loss < 0.4))
+            fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
         assert_true(report.texts == 270 && report.tokens > 1000 && report.parameters > 100 && report.seconds > 0);
         assert_true(report.best_epoch >= 1 && report.best_epoch <= report.epochs && report.tokens_per_second > 0);
         assert_ok(safer_model_open(&model, output, &error));
@@ -191,7 +193,8 @@ static int flushes(void)
     return smallest / 2 == 0;
 }
 
-static safer_status step_flushing(sf_course *c, const uint32_t *texts, size_t count, double rate, double *loss, safer_error *error)
+static safer_status step_flushing(sf_course *c, const uint32_t *texts, size_t count, double rate, double *loss,
+                                  safer_error *error)
 {
     (void)texts, (void)count, (void)rate, (void)loss;
     *(int *)c->context += flushes();
@@ -215,7 +218,13 @@ static void steps_flush_denormals(void **unused)
     float parameter = 1;
     int flushed = 0;
     o.batch = 2;
-    sf_course course = {.options = &o, .texts = 8, .parameters = &parameter, .size = 1, .step = step_flushing, .measure = measure_exactly, .context = &flushed};
+    sf_course course = {.options = &o,
+                        .texts = 8,
+                        .parameters = &parameter,
+                        .size = 1,
+                        .step = step_flushing,
+                        .measure = measure_exactly,
+                        .context = &flushed};
     assert_int_equal(sf_course_run(&course, temporary("flushed"), &error), SAFER_INVALID);
     assert_string_equal(error.message, "step 9");
     assert_int_equal(flushed, 9);
@@ -276,10 +285,10 @@ static void memory_may_run_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_do_not_matter),   cmocka_unit_test(stopped_runs_go_on),
+        cmocka_unit_test(threads_do_not_matter),         cmocka_unit_test(stopped_runs_go_on),
         cmocka_unit_test(other_checkpoints_are_refused), cmocka_unit_test(it_learns),
-        cmocka_unit_test(early_stopping_stops),    cmocka_unit_test(bad_vectors_are_refused),
-        cmocka_unit_test(steps_flush_denormals),   cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(early_stopping_stops),          cmocka_unit_test(bad_vectors_are_refused),
+        cmocka_unit_test(steps_flush_denormals),         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

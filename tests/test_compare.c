@@ -113,9 +113,11 @@ static void test_mcnemar(void **state)
             assert_ok(safer_run_read(&runs[0], certify("first.jsonl", first, data, SAFER_ALL), &error));
             assert_ok(safer_run_read(&runs[1], certify("second.jsonl", second, data, SAFER_ALL), &error));
             assert_ok(safer_compare(&c, (const safer_run *const *)runs, 2, &error));
-            assert_true(c.first == 0 && c.second == 1 && c.both == 4 && c.only_first == a && c.only_second == b && c.neither == TEXTS - 4 - a - b);
+            assert_true(c.first == 0 && c.second == 1 && c.both == 4 && c.only_first == a && c.only_second == b &&
+                        c.neither == TEXTS - 4 - a - b);
             const double p = exhaustive(a, b);
-            if (!(c.p_value >= p && c.p_value <= p * (1 + 1e-9))) fail_msg("%u, %u: %.17g, not %.17g", a, b, c.p_value, p);
+            if (!(c.p_value >= p && c.p_value <= p * (1 + 1e-9)))
+                fail_msg("%u, %u: %.17g, not %.17g", a, b, c.p_value, p);
             assert_true(c.adjusted == c.p_value);
             for (size_t i = 0; i < TEXTS; i++) assert_int_equal(safer_run_held(runs[0], i), first >> i & 1);
             assert_int_equal(safer_run_certified(runs[0])->certified, 4 + a);
@@ -132,7 +134,8 @@ static void test_holm(void **state)
     safer_run *runs[RUNS];
     safer_comparison c[PAIRS];
     (void)state;
-    for (size_t i = 0; i < RUNS; i++) assert_ok(safer_run_read(&runs[i], certify("holm.jsonl", right[i], data, SAFER_ALL), &error));
+    for (size_t i = 0; i < RUNS; i++)
+        assert_ok(safer_run_read(&runs[i], certify("holm.jsonl", right[i], data, SAFER_ALL), &error));
     assert_ok(safer_compare(c, (const safer_run *const *)runs, RUNS, &error));
     size_t at = 0;
     for (size_t i = 0; i < RUNS; i++)
@@ -198,7 +201,8 @@ static void test_refused(void **state)
     assert_fails(safer_run_read(&all, write_temporary("cut.jsonl", bytes, length - 5), &error), SAFER_INPUT, "cut");
     size_t last = length - 1;
     while (bytes[last - 1] != '\n') last--;
-    assert_fails(safer_run_read(&all, write_temporary("short.jsonl", bytes, last), &error), SAFER_INPUT, "holds 23 records of 24");
+    assert_fails(safer_run_read(&all, write_temporary("short.jsonl", bytes, last), &error), SAFER_INPUT,
+                 "holds 23 records of 24");
     char *word = strstr(strchr(bytes, '\n'), "true");
     assert_non_null(word);
     memcpy(word, "null", 4);

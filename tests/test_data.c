@@ -77,11 +77,11 @@ static const member tree[] = {
                      "after a mark"},
     {"neg/2_10.txt", ""},
 };
-#define TREE_ROWS                                                                                                      \
-    {"neg/2_1", "neg", "no\n", 0}, {"neg/2_10", "neg", "", 0}, {"neg/10_2", "neg", "after a mark", 0},                 \
-        {"pos/2_9", "pos", "two < three <b> <br", 0},                                                                  \
-    {                                                                                                                  \
-        "pos/10_7", "pos", "ten line two three", 0                                                                     \
+#define TREE_ROWS \
+    {"neg/2_1", "neg", "no\n", 0}, {"neg/2_10", "neg", "", 0}, {"neg/10_2", "neg", "after a mark", 0}, \
+        {"pos/2_9", "pos", "two < three <b> <br", 0}, \
+    { \
+        "pos/10_7", "pos", "ten line two three", 0 \
     }
 
 static void make_folders(char *path)
@@ -552,8 +552,10 @@ static void test_memory_of_jansson(void **state)
         safer_status status = safer_data_load(&data, path, NULL, &error);
         happened = allocation_failed();
         fail_allocation(-1);
-        if (status == SAFER_OK) check_rows(data, ROWS({"k", "0", "a", 0}, {"2", NULL, "b", 0}));
-        else if (status != SAFER_MEMORY && status != SAFER_INPUT) fail_msg("allocation %ld: %s", n, error.message);
+        if (status == SAFER_OK)
+            check_rows(data, ROWS({"k", "0", "a", 0}, {"2", NULL, "b", 0}));
+        else if (status != SAFER_MEMORY && status != SAFER_INPUT)
+            fail_msg("allocation %ld: %s", n, error.message);
         if (!happened) assert_int_equal(status, SAFER_OK);
         safer_data_free(data);
     }

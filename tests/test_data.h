@@ -56,10 +56,10 @@ static inline void check_file(const char *path, const safer_data_options *option
 #define LABELS(...) (const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__}))
 
 /* A file of this name with a literal's bytes (NULs included) has exactly these rows. */
-#define reads(name, literal, ...)                                                                                      \
+#define reads(name, literal, ...) \
     check_file(write_temporary(name, literal, sizeof(literal) - 1), NULL, ROWS(__VA_ARGS__))
 
-#define reads_with(name, literal, options, ...)                                                                        \
+#define reads_with(name, literal, options, ...) \
     check_file(write_temporary(name, literal, sizeof(literal) - 1), options, ROWS(__VA_ARGS__))
 
 static inline void check_failure(const char *path, const safer_data_options *options, safer_status status,
@@ -73,7 +73,7 @@ static inline void check_failure(const char *path, const safer_data_options *opt
     assert_int_equal(safer_data_load(&data, path, options, NULL), status);
 }
 
-#define refuses(name, literal, words)                                                                                  \
+#define refuses(name, literal, words) \
     check_failure(write_temporary(name, literal, sizeof(literal) - 1), NULL, SAFER_INPUT, words)
 
 #define OPTIONS(...) (&(const safer_data_options){.seed = 1, __VA_ARGS__})

@@ -269,10 +269,11 @@ static void test_round_trip(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         const expected *row = &rows[i];
         size_t length = row->length ? row->length : strlen(row->text);
-        int failed =
-            add_escaped(&tsv, row->id, strlen(row->id), "\\\t\n\r", tsv_to) || sf_buffer_add_byte(&tsv, '\t') ||
-            add_escaped(&tsv, row->label, strlen(row->label), "\\\t\n\r", tsv_to) || sf_buffer_add_byte(&tsv, '\t') ||
-            add_escaped(&tsv, row->text, length, "\\\t\n\r", tsv_to) || sf_buffer_add_byte(&tsv, '\n');
+        int failed = add_escaped(&tsv, row->id, strlen(row->id), "\\\t\n\r", tsv_to) ||
+                     sf_buffer_add_byte(&tsv, '\t') ||
+                     add_escaped(&tsv, row->label, strlen(row->label), "\\\t\n\r", tsv_to) ||
+                     sf_buffer_add_byte(&tsv, '\t') || add_escaped(&tsv, row->text, length, "\\\t\n\r", tsv_to) ||
+                     sf_buffer_add_byte(&tsv, '\n');
         failed |= sf_buffer_add_byte(&csv, '"') || add_escaped(&csv, row->id, strlen(row->id), "\"", csv_to) ||
                   sf_buffer_add_string(&csv, "\",\"") || add_escaped(&csv, row->text, length, "\"", csv_to) ||
                   sf_buffer_add_string(&csv, "\",\"") ||

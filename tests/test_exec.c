@@ -7,7 +7,8 @@
 static void test_answers(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"", "a", "ab", "\xc3\xa4", "quote \" backslash \\ slash /", "tab \t newline \n return \r bell \a del \x7f"};
+    static const char *const texts[] = {
+        "", "a", "ab", "\xc3\xa4", "quote \" backslash \\ slash /", "tab \t newline \n return \r bell \a del \x7f"};
     sf_transport t = open_one(honest());
     int out[6];
     assert_string_equal(t.arch, "exec");
@@ -27,13 +28,14 @@ static void test_answers(void **state)
 static void test_escapes(void **state)
 {
     (void)state;
-    sf_transport t = open_one(python("def check(text):\n"
-                                     "    sum = 0\n"
-                                     "    for byte in text.encode(): sum = (sum * 31 + byte + 1) % 1000003\n"
-                                     "    return sum % 3\n"
-                                     "for line in sys.stdin:\n"
-                                     "    request = json.loads(line)\n"
-                                     "    say({'id': request['id'], 'labels': [check(t) for t in request['texts']]})\n"));
+    sf_transport t = open_one(
+        python("def check(text):\n"
+               "    sum = 0\n"
+               "    for byte in text.encode(): sum = (sum * 31 + byte + 1) % 1000003\n"
+               "    return sum % 3\n"
+               "for line in sys.stdin:\n"
+               "    request = json.loads(line)\n"
+               "    say({'id': request['id'], 'labels': [check(t) for t in request['texts']]})\n"));
     enum { COUNT = 64 };
     char bytes[COUNT][200];
     sf_span spans[COUNT];
@@ -45,7 +47,9 @@ static void test_escapes(void **state)
             for (size_t k = 0; k < length; k++) {
                 random = random * 1103515245u + 12345u;
                 unsigned draw = random >> 16;
-                bytes[i][k] = draw % 32 == 0 ? '"' : draw % 32 == 1 ? '\\' : (char)(draw % 32 < 4 ? (draw >> 5) % 32 : 32 + (draw >> 5) % 96);
+                bytes[i][k] = draw % 32 == 0   ? '"'
+                              : draw % 32 == 1 ? '\\'
+                                               : (char)(draw % 32 < 4 ? (draw >> 5) % 32 : 32 + (draw >> 5) % 96);
             }
             spans[i] = (sf_span){bytes[i], length};
         }
@@ -108,7 +112,8 @@ static void test_mixed_order(void **state)
                                       "        held += [answer(json.loads(line)) for line in lines]\n"
                                       "        if len(held) < 5: continue\n"
                                       "    random.shuffle(held)\n"
-                                      "    while held: say(held.pop())\n"), defaults());
+                                      "    while held: say(held.pop())\n"),
+                               defaults());
     crowd c = {.transport = &t, .each = 60, .batch = 5};
     pthread_t threads[CROWD];
     crowd_start(&c, threads);
@@ -127,7 +132,8 @@ static void test_huge_texts(void **state)
     sf_transport t = open_with(python("for line in sys.stdin:\n"
                                       "    reply = answer(json.loads(line))\n"
                                       "    reply['padding'] = 'x' * 500000\n"
-                                      "    say(reply)\n"), defaults());
+                                      "    say(reply)\n"),
+                               defaults());
     crowd c = {.transport = &t, .each = 20, .batch = 2};
     pthread_t threads[CROWD];
     char *text = sf_alloc(LENGTH, 1);
@@ -274,7 +280,8 @@ static void test_failure_reaches_all(void **state)
 {
     (void)state;
     sf_transport t = open_with(python("for line in sys.stdin:\n"
-                                      "    if json.loads(line)['id'] == 3: say({'id': 3, 'labels': ['unheard-of']})\n"), defaults());
+                                      "    if json.loads(line)['id'] == 3: say({'id': 3, 'labels': ['unheard-of']})\n"),
+                               defaults());
     crowd c = {.transport = &t, .each = 1, .batch = 1};
     pthread_t threads[CROWD];
     double start = sf_seconds();
@@ -310,9 +317,17 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_answers), TEST(test_escapes), TEST(test_kinds_of_answers), TEST(test_mixed_order), TEST(test_huge_texts),
-        TEST(test_talks_before_reading), TEST(test_workers),
-        TEST(test_wrong_answers), TEST(test_answers_twice), TEST(test_endless_line), TEST(test_failure_reaches_all),
+        TEST(test_answers),
+        TEST(test_escapes),
+        TEST(test_kinds_of_answers),
+        TEST(test_mixed_order),
+        TEST(test_huge_texts),
+        TEST(test_talks_before_reading),
+        TEST(test_workers),
+        TEST(test_wrong_answers),
+        TEST(test_answers_twice),
+        TEST(test_endless_line),
+        TEST(test_failure_reaches_all),
         TEST(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

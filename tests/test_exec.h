@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/progress.h"
-#include "model/remote.h"
+#include "remote/remote.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,9 +28,9 @@ static const sf_labels labels = {.names = names, .count = 3};
 /* ------------------------------------------------------------------ children */
 
 /* Answers the number of bytes of a text modulo 3. */
-#define PYTHON                                                                                                        \
-    "import json, os, random, signal, sys, time\n"                                                                    \
-    "def answer(request): return {'id': request['id'], 'labels': [len(t.encode()) % 3 for t in request['texts']]}\n"  \
+#define PYTHON \
+    "import json, os, random, signal, sys, time\n" \
+    "def answer(request): return {'id': request['id'], 'labels': [len(t.encode()) % 3 for t in request['texts']]}\n" \
     "def say(object): print(json.dumps(object), flush=True)\n"
 
 /* The command that runs a Python program, which begins with the above. The system's Python
@@ -43,7 +43,8 @@ static inline const char *python(const char *program)
     char name[32];
     snprintf(name, sizeof name, "child%d.py", number++);
     assert_int_equal(sf_buffer_format(&text, "%s%s", PYTHON, program), 0);
-    snprintf(command, sizeof command, "PATH=/usr/bin:$PATH exec python3 -S -E %s", write_temporary(name, text.bytes, text.length));
+    snprintf(command, sizeof command, "PATH=/usr/bin:$PATH exec python3 -S -E %s",
+             write_temporary(name, text.bytes, text.length));
     sf_buffer_free(&text);
     return command;
 }
@@ -127,11 +128,11 @@ static inline int check_nothing_left(void **state)
 /* A group of threads that ask; every answer is checked. */
 typedef struct crowd {
     sf_transport *transport;
-    size_t each;        /* requests of a thread */
+    size_t each; /* requests of a thread */
     size_t batch;
     atomic_size_t wrong, failed, done;
     int next;
-    safer_error error;  /* of one that failed */
+    safer_error error; /* of one that failed */
     pthread_mutex_t lock;
 } crowd;
 
@@ -147,7 +148,8 @@ static inline void *crowd_member(void *argument)
     for (size_t n = 0; n < c->each; n++) {
         safer_error mine = {0};
         for (size_t i = 0; i < c->batch; i++) {
-            int length = snprintf(texts[i], sizeof texts[i], "thread %d request %zu %.*s", self, n, (int)(n + i) % 7, "abcdefg");
+            int length = snprintf(texts[i], sizeof texts[i], "thread %d request %zu %.*s", self, n, (int)(n + i) % 7,
+                                  "abcdefg");
             spans[i] = (sf_span){texts[i], (size_t)length};
             out[i] = 77;
         }

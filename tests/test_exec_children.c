@@ -10,15 +10,16 @@ static void test_death(void **state)
     (void)state;
     safer_remote_options options = defaults();
     options.retries = 50;
-    sf_transport t = open_with(python("random.seed(os.getpid())\n"
-                                      "left = random.randint(3, 12)\n"
-                                      "for line in sys.stdin:\n"
-                                      "    say(answer(json.loads(line)))\n"
-                                      "    left -= 1\n"
-                                      "    if left == 0:\n"
-                                      "        sys.stdout.write('{\"id\":'); sys.stdout.flush()\n"
-                                      "        os.kill(os.getpid(), random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))\n"),
-                               options);
+    sf_transport t = open_with(
+        python("random.seed(os.getpid())\n"
+               "left = random.randint(3, 12)\n"
+               "for line in sys.stdin:\n"
+               "    say(answer(json.loads(line)))\n"
+               "    left -= 1\n"
+               "    if left == 0:\n"
+               "        sys.stdout.write('{\"id\":'); sys.stdout.flush()\n"
+               "        os.kill(os.getpid(), random.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))\n"),
+        options);
     crowd c = {.transport = &t, .each = 8, .batch = 3};
     pthread_t threads[CROWD];
     crowd_start(&c, threads);
@@ -38,10 +39,11 @@ static void test_kills_from_outside(void **state)
     (void)state;
     char command[1000];
     const char *pids = temporary("pids");
-    snprintf(command, sizeof command,
-             "echo $$ >>%s; while IFS= read -r line; do id=${line#*:}; id=${id%%%%,*}; text=${line#*[}; text=${text%%]*}; "
-             "n=$((${#text} - 2)); echo \"{\\\"id\\\":$id,\\\"labels\\\":[$((n %% 3))]}\"; done",
-             pids);
+    snprintf(
+        command, sizeof command,
+        "echo $$ >>%s; while IFS= read -r line; do id=${line#*:}; id=${id%%%%,*}; text=${line#*[}; text=${text%%]*}; "
+        "n=$((${#text} - 2)); echo \"{\\\"id\\\":$id,\\\"labels\\\":[$((n %% 3))]}\"; done",
+        pids);
     safer_remote_options options = defaults();
     options.retries = 1000;
     sf_transport t = open_with(command, options);
@@ -96,13 +98,15 @@ static void test_retries_are_bounded(void **state)
              "    if request['texts'] == ['poison']:\n"
              "        open('%s', 'a').write('x')\n"
              "        sys.exit('no memory for this\\nreally')\n"
-             "    say(answer(request))\n", log);
+             "    say(answer(request))\n",
+             log);
     safer_remote_options options = defaults();
     options.workers = 1;
     options.retries = 2;
     sf_transport t = open_with(python(program), options);
     assert_ok(ask_one(&t, "harmless"));
-    assert_fails(ask_one(&t, "poison"), SAFER_SYSTEM, "exec: the command ended with status 1, 3 times with the same request: no memory for this | really");
+    assert_fails(ask_one(&t, "poison"), SAFER_SYSTEM,
+                 "exec: the command ended with status 1, 3 times with the same request: no memory for this | really");
     assert_fails(ask_one(&t, "harmless"), SAFER_SYSTEM, "no memory"); /* a failure is for good */
     t.free(t.self);
     FILE *file = fopen(log, "r");
@@ -118,10 +122,12 @@ static void test_command_is_no_good(void **state)
     static const struct {
         const char *command, *words;
     } cases[] = {
-        {"no-such-command-here", "ended with status 127, 5 times in a row before it answered anything: sh: 1: no-such-command-here: not found"},
+        {"no-such-command-here",
+         "ended with status 127, 5 times in a row before it answered anything: sh: 1: no-such-command-here: not found"},
         {"exit 0", "ended with status 0, 5 times in a row"},
         {"exec <&-; exit 3", "ended with status 3"},
-        {"echo first >&2; echo >&2; echo second >&2; kill -9 $$", "was killed by signal 9 (Killed), 5 times in a row before it answered anything: first | second"},
+        {"echo first >&2; echo >&2; echo second >&2; kill -9 $$",
+         "was killed by signal 9 (Killed), 5 times in a row before it answered anything: first | second"},
         {"printf '{\"id\"'; exit 4", "ended with status 4"},
         {"exec >&-; exec sleep 60", "ended with status"},
     };
@@ -164,7 +170,8 @@ static void test_hang(void **state)
     options.retries = 1;
     sf_transport t = open_with("echo thinking >&2; cat >/dev/null", options);
     double start = sf_seconds();
-    assert_fails(ask_one(&t, "text"), SAFER_SYSTEM, "gave no answer within 0.3 seconds (time-out), 2 times with the same request: thinking");
+    assert_fails(ask_one(&t, "text"), SAFER_SYSTEM,
+                 "gave no answer within 0.3 seconds (time-out), 2 times with the same request: thinking");
     assert_true(sf_seconds() - start < 5);
     t.free(t.self);
 }
@@ -196,7 +203,8 @@ static void test_hang_once(void **state)
              "if not os.path.exists('%s'):\n"
              "    open('%s', 'w').close()\n"
              "    os.system('sleep 1000')\n"
-             "for line in sys.stdin: say(answer(json.loads(line)))\n", flag, flag);
+             "for line in sys.stdin: say(answer(json.loads(line)))\n",
+             flag, flag);
     safer_remote_options options = defaults();
     options.timeout = 5;
     options.workers = 1;
@@ -220,7 +228,8 @@ static void test_forgets_one(void **state)
     options.workers = 1;
     sf_transport t = open_with(python("for line in sys.stdin:\n"
                                       "    request = json.loads(line)\n"
-                                      "    if request['id'] != 5: say(answer(request))\n"), options);
+                                      "    if request['id'] != 5: say(answer(request))\n"),
+                               options);
     crowd c = {.transport = &t, .each = 100000000, .batch = 1};
     pthread_t threads[CROWD];
     crowd_start(&c, threads);
@@ -241,7 +250,8 @@ static void test_slow_is_no_hang(void **state)
     options.workers = 1;
     sf_transport t = open_with(python("for line in sys.stdin:\n"
                                       "    time.sleep(0.7)\n"
-                                      "    say(answer(json.loads(line)))\n"), options);
+                                      "    say(answer(json.loads(line)))\n"),
+                               options);
     crowd c = {.transport = &t, .each = 1, .batch = 1};
     pthread_t threads[CROWD];
     crowd_start(&c, threads);
@@ -258,8 +268,10 @@ static void test_stubborn_child(void **state)
     (void)state;
     const char *pids = temporary("stubborn");
     char command[900];
-    snprintf(command, sizeof command,
-             "trap '' TERM HUP; sleep 1000 & echo $! >%s; read -r x; echo '{\"id\":0,\"labels\":[0]}'; while :; do sleep 0.1; done", pids);
+    snprintf(
+        command, sizeof command,
+        "trap '' TERM HUP; sleep 1000 & echo $! >%s; read -r x; echo '{\"id\":0,\"labels\":[0]}'; while :; do sleep 0.1; done",
+        pids);
     sf_transport t = open_one(command);
     assert_ok(ask_one(&t, "text"));
     double start = sf_seconds();
@@ -288,7 +300,8 @@ static void test_gentle_end(void **state)
     (void)state;
     const char *path = temporary("farewell");
     char command[600];
-    snprintf(command, sizeof command, "read -r x; echo '{\"id\":0,\"labels\":[0]}'; cat >/dev/null; sleep 0.3; echo done >%s", path);
+    snprintf(command, sizeof command,
+             "read -r x; echo '{\"id\":0,\"labels\":[0]}'; cat >/dev/null; sleep 0.3; echo done >%s", path);
     sf_transport t = open_one(command);
     assert_ok(ask_one(&t, "text"));
     t.free(t.self);
@@ -323,7 +336,8 @@ static void test_child_is_alone(void **state)
              "blocked = int(status['SigBlk'], 16)\n"
              "if os.getpgid(0) != os.getpid() or set(pipes) - {0, 1, 2, %s} or blocked:\n"
              "    sys.exit(f'{os.getpgid(0)} {os.getpid()} {pipes} {blocked}')\n"
-             "for line in sys.stdin: say(answer(json.loads(line)))\n", known);
+             "for line in sys.stdin: say(answer(json.loads(line)))\n",
+             known);
     sf_transport t = open_with(python(program), options);
     crowd c = {.transport = &t, .each = 5, .batch = 2};
     pthread_t threads[CROWD];
@@ -378,10 +392,22 @@ static void test_closed_streams(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_death), TEST(test_kills_from_outside), TEST(test_death_at_rest), TEST(test_retries_are_bounded),
-        TEST(test_command_is_no_good), TEST(test_long_standard_error),
-        TEST(test_hang), TEST(test_never_reads), TEST(test_hang_once), TEST(test_forgets_one), TEST(test_slow_is_no_hang),
-        TEST(test_stubborn_child), TEST(test_gentle_end), TEST(test_child_is_alone), TEST(test_broken_pipe_signal), TEST(test_closed_streams),
+        TEST(test_death),
+        TEST(test_kills_from_outside),
+        TEST(test_death_at_rest),
+        TEST(test_retries_are_bounded),
+        TEST(test_command_is_no_good),
+        TEST(test_long_standard_error),
+        TEST(test_hang),
+        TEST(test_never_reads),
+        TEST(test_hang_once),
+        TEST(test_forgets_one),
+        TEST(test_slow_is_no_hang),
+        TEST(test_stubborn_child),
+        TEST(test_gentle_end),
+        TEST(test_child_is_alone),
+        TEST(test_broken_pipe_signal),
+        TEST(test_closed_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

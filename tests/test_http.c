@@ -1,8 +1,8 @@
 /* What HTTP services are asked and how their answers are read: no connection is made. */
 #include "support.h"
 
-#include "model/http_address.h"
-#include "model/http_profile.h"
+#include "remote/http_address.h"
+#include "remote/http_profile.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,17 +47,20 @@ static void test_bodies(void **state)
     const sf_span two[] = {{"so \"good\"", 9}, {"a\\b", 3}};
     const sf_span odd[] = {{"\0\x01\n\x7f\xc3\xa9{{text}}", 14}};
     check_body(with(NULL, NULL, NULL, NULL), two, 2, "{\"texts\": [\"so \\\"good\\\"\",\"a\\\\b\"]}");
-    check_body(with("json", "{\"n\":{{count}},\"q\":{{texts}}}", NULL, NULL), two, 2, "{\"n\":2,\"q\":[\"so \\\"good\\\"\",\"a\\\\b\"]}");
+    check_body(with("json", "{\"n\":{{count}},\"q\":{{texts}}}", NULL, NULL), two, 2,
+               "{\"n\":2,\"q\":[\"so \\\"good\\\"\",\"a\\\\b\"]}");
     check_body(with("json", "{{texts}}", NULL, NULL), odd, 1, "[\"\\u0000\\u0001\\n\x7f\xc3\xa9{{text}}\"]");
     check_body(with("json", "{\"t\":{{text}},\"again\":\"<{{text}}>\"}", NULL, NULL), two, 1,
                "{\"t\":\"so \\\"good\\\"\",\"again\":\"<so \\\"good\\\">\"}");
     check_body(with("json", "{\"a\":\"\\\"{{texts}} {{other}}\",\"t\":{{text}}}", NULL, NULL), two + 1, 1,
                "{\"a\":\"\\\"{{texts}} {{other}}\",\"t\":\"a\\\\b\"}");
-    check_body(with("kserve", NULL, NULL, NULL), two, 2,
-               "{\"inputs\":[{\"name\":\"text\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":[\"so \\\"good\\\"\",\"a\\\\b\"]}]}");
+    check_body(
+        with("kserve", NULL, NULL, NULL), two, 2,
+        "{\"inputs\":[{\"name\":\"text\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":[\"so \\\"good\\\"\",\"a\\\\b\"]}]}");
     check_body(with("kserve", NULL, "out", "IN\"0"), two + 1, 1,
                "{\"inputs\":[{\"name\":\"IN\\\"0\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"a\\\\b\"]}]}");
-    check_body(with("tei", NULL, NULL, NULL), two, 2, "{\"inputs\":[[\"so \\\"good\\\"\"],[\"a\\\\b\"]],\"truncate\":true}");
+    check_body(with("tei", NULL, NULL, NULL), two, 2,
+               "{\"inputs\":[[\"so \\\"good\\\"\"],[\"a\\\\b\"]],\"truncate\":true}");
     check_body(with("openai", "One of {{labels}}?\n\"{{text}}\" {{labels}}", NULL, "gpt"), two, 1,
                "{\"model\":\"gpt\",\"temperature\":0,\"max_tokens\":11,\"messages\":[{\"role\":\"user\",\"content\":"
                "\"One of neg, pos?\\n\\\"so \\\"good\\\"\\\" neg, pos\"}]}");
@@ -132,7 +135,8 @@ static result read_answer(const sf_http_profile *profile, const char *body, size
 {
     result r = {0};
     error = (safer_error){0};
-    r.status = sf_http_answer(r.labels, with_scores ? r.scores : NULL, &r.lost, profile, body, strlen(body), count, "http://host", &error);
+    r.status = sf_http_answer(r.labels, with_scores ? r.scores : NULL, &r.lost, profile, body, strlen(body), count,
+                              "http://host", &error);
     return r;
 }
 
@@ -145,7 +149,8 @@ static void answers(sf_http_profile *profile, const char *body, size_t count, co
     assert_int_equal(scored.status, SAFER_OK);
     size_t classes = profile->labels->count;
     for (size_t i = 0; i < count; i++) {
-        if (plain.labels[i] != expected[i]) fail_msg("%s: text %zu has class %d, not %d", body, i, plain.labels[i], expected[i]);
+        if (plain.labels[i] != expected[i])
+            fail_msg("%s: text %zu has class %d, not %d", body, i, plain.labels[i], expected[i]);
         assert_int_equal(scored.labels[i], expected[i]);
         for (size_t k = 0; k < classes && expected[i] >= 0; k++)
             assert_true(scored.scores[i * classes + k] <= scored.scores[i * classes + (size_t)expected[i]]);
@@ -156,15 +161,18 @@ static void wrong(sf_http_profile *profile, const char *body, size_t count, cons
 {
     for (int scores = 0; scores < 2; scores++) {
         result r = read_answer(profile, body, count, scores);
-        if (r.status != SAFER_INPUT || r.lost || !strstr(error.message, words) || strncmp(error.message, "http://host: ", 13) != 0)
-            fail_msg("%s: expected \"%s\", got status %d, lost %d: %s", body, words, (int)r.status, r.lost, error.message);
+        if (r.status != SAFER_INPUT || r.lost || !strstr(error.message, words) ||
+            strncmp(error.message, "http://host: ", 13) != 0)
+            fail_msg("%s: expected \"%s\", got status %d, lost %d: %s", body, words, (int)r.status, r.lost,
+                     error.message);
     }
 }
 
 static void lost(sf_http_profile *profile, const char *body)
 {
     result r = read_answer(profile, body, 1, 0);
-    if (r.status != SAFER_INPUT || !r.lost || !strstr(error.message, "not JSON")) fail_msg("%s: status %d, lost %d", body, (int)r.status, r.lost);
+    if (r.status != SAFER_INPUT || !r.lost || !strstr(error.message, "not JSON"))
+        fail_msg("%s: status %d, lost %d", body, (int)r.status, r.lost);
 }
 
 static const int none_pos[] = {SF_NO_LABEL, 1}, neg_pos[] = {0, 1}, pos[] = {1}, neg[] = {0}, nothing[] = {SF_NO_LABEL};
@@ -184,7 +192,10 @@ static void test_json_answers(void **state)
     answers(&p, "[{\"label\":\"neg\",\"score\":0.7},{\"label\":\"pos\"}]", 2, neg_pos);
     answers(&p, "[null,{\"label\":\"pos\"}]", 2, none_pos);
     answers(&p, "[{\"label\":null},{\"label\":\"pos\"}]", 2, none_pos);
-    answers(&p, "[[{\"label\":\"pos\",\"score\":0.2},{\"label\":\"neg\",\"score\":0.8}],[{\"label\":\"pos\",\"score\":0.8}]]", 2, neg_pos);
+    answers(
+        &p,
+        "[[{\"label\":\"pos\",\"score\":0.2},{\"label\":\"neg\",\"score\":0.8}],[{\"label\":\"pos\",\"score\":0.8}]]",
+        2, neg_pos);
     answers(&p, "[[{\"label\":\"pos\",\"score\":1},{\"label\":\"neg\",\"score\":1}]]", 1, neg);
     lost(&p, "");
     lost(&p, "{\"labels\":[\"neg\"");
@@ -237,9 +248,13 @@ static void test_scores_come_back(void **state)
     sf_http_profile p = opened(&three, with("json", NULL, NULL, NULL));
     result r = read_answer(&p, "{\"scores\":[[0.25,0.5,0.125]]}", 1, 1);
     assert_true(r.labels[0] == 1 && r.scores[0] == 0.25f && r.scores[1] == 0.5f && r.scores[2] == 0.125f);
-    r = read_answer(&p, "[[{\"label\":\"very good\",\"score\":3},{\"label\":\"bad\",\"score\":-1},{\"label\":\"good\",\"score\":2}]]", 1, 1);
+    r = read_answer(
+        &p,
+        "[[{\"label\":\"very good\",\"score\":3},{\"label\":\"bad\",\"score\":-1},{\"label\":\"good\",\"score\":2}]]",
+        1, 1);
     assert_true(r.labels[0] == 2 && r.scores[0] == -1 && r.scores[1] == 2 && r.scores[2] == 3);
-    r = read_answer(&p, "[[{\"label\":\"good\",\"score\":-3},{\"label\":\"bad\",\"score\":-4}]]", 1, 1); /* the two best: one hot */
+    r = read_answer(&p, "[[{\"label\":\"good\",\"score\":-3},{\"label\":\"bad\",\"score\":-4}]]", 1,
+                    1); /* the two best: one hot */
     assert_true(r.labels[0] == 1 && r.scores[0] == 0 && r.scores[1] == 1 && r.scores[2] == 0);
     r = read_answer(&p, "{\"labels\":[\"bad\",null]}", 2, 1);
     assert_true(r.scores[0] == 1 && r.scores[1] == 0 && r.scores[3] == 0 && r.scores[4] == 0 && r.scores[5] == 0);
@@ -297,14 +312,21 @@ static void test_kserve_answers(void **state)
 {
     (void)state;
     sf_http_profile p = opened(&labels, with("kserve", NULL, NULL, NULL));
-    answers(&p, "{\"outputs\":[{\"name\":\"x\",\"datatype\":\"BYTES\",\"shape\":[2,1],\"data\":[\"neg\",\"pos\"]}]}", 2, neg_pos);
+    answers(&p, "{\"outputs\":[{\"name\":\"x\",\"datatype\":\"BYTES\",\"shape\":[2,1],\"data\":[\"neg\",\"pos\"]}]}", 2,
+            neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"STRING\",\"data\":[[\"neg\"],[\"pos\"]]}]}", 2, neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"INT64\",\"data\":[0,1]}]}", 2, neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"UINT8\",\"data\":[[0],[1]]}]}", 2, neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"FP32\",\"data\":[0.9,0.1,0,1]}]}", 2, neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"FP64\",\"data\":[[0.9,0.1],[-3.5,1]]}]}", 2, neg_pos);
-    answers(&p, "{\"outputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"data\":[]},{\"name\":\"Labels\",\"datatype\":\"INT32\",\"data\":[1]}]}", 1, pos);
-    answers(&p, "{\"outputs\":[{\"name\":\"logits\",\"datatype\":\"FP32\",\"data\":[1,0]},{\"name\":\"label\",\"datatype\":\"INT32\",\"data\":[1]}]}", 1, pos);
+    answers(
+        &p,
+        "{\"outputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"data\":[]},{\"name\":\"Labels\",\"datatype\":\"INT32\",\"data\":[1]}]}",
+        1, pos);
+    answers(
+        &p,
+        "{\"outputs\":[{\"name\":\"logits\",\"datatype\":\"FP32\",\"data\":[1,0]},{\"name\":\"label\",\"datatype\":\"INT32\",\"data\":[1]}]}",
+        1, pos);
     lost(&p, "{\"outputs\":[");
     wrong(&p, "{}", 1, "no \"outputs\"");
     wrong(&p, "[]", 1, "no \"outputs\"");
@@ -324,7 +346,10 @@ static void test_kserve_answers(void **state)
     wrong(&p, "{\"outputs\":[{\"datatype\":\"BYTES\",\"data\":[\"maybe\"]}]}", 1, "maybe");
     sf_http_profile_free(&p);
     p = opened(&labels, with("kserve", NULL, "second", NULL));
-    answers(&p, "{\"outputs\":[{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0]},{\"name\":\"second\",\"datatype\":\"INT64\",\"data\":[1]}]}", 1, pos);
+    answers(
+        &p,
+        "{\"outputs\":[{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0]},{\"name\":\"second\",\"datatype\":\"INT64\",\"data\":[1]}]}",
+        1, pos);
     wrong(&p, "{\"outputs\":[{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0]}]}", 1, "no output \"second\"");
     sf_http_profile_free(&p);
 }
@@ -333,7 +358,10 @@ static void test_tei_answers(void **state)
 {
     (void)state;
     sf_http_profile p = opened(&labels, with("tei", NULL, NULL, NULL));
-    answers(&p, "[[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}],[{\"score\":0.6,\"label\":\"pos\"},{\"score\":0.4,\"label\":\"neg\"}]]", 2, neg_pos);
+    answers(
+        &p,
+        "[[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}],[{\"score\":0.6,\"label\":\"pos\"},{\"score\":0.4,\"label\":\"neg\"}]]",
+        2, neg_pos);
     wrong(&p, "[[{\"score\":0.9,\"label\":\"LABEL_0\"}]]", 1, "LABEL_0");
     wrong(&p, "{\"error\":\"x\",\"error_type\":\"y\"}", 1, "no list");
     wrong(&p, "[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}]", 1, "2 answers for 1 texts");
@@ -377,22 +405,57 @@ static void test_labels_in_replies(void **state)
     (void)state;
     static char *numbers[] = {"1", "2", "-1"}, *odd[] = {"C", "C++", "\xc3\x84rger", "non-toxic", "toxic"};
     static const sf_labels digits = {numbers, 3, 1}, strange = {odd, 5, 0};
-    static const struct { const sf_labels *of; const char *reply; int expected; } cases[] = {
-        {&three, "good", 1}, {&three, "  Good.\n", 1}, {&three, "**GOOD**", 1}, {&three, "\"good\"", 1}, {&three, "_good_", 1},
-        {&three, "\xe2\x80\x9cgood\xe2\x80\x9d", 1}, {&three, "The label is: good!", 1}, {&three, "good, good", 1},
-        {&three, "very good", 2}, {&three, "Very Good", 2}, {&three, "very good, not good", SF_NO_LABEL}, {&three, "very bad", 0},
-        {&three, "good or bad", SF_NO_LABEL}, {&three, "goodness", SF_NO_LABEL}, {&three, "nogood", SF_NO_LABEL},
-        {&three, "goods", SF_NO_LABEL}, {&three, "good1", SF_NO_LABEL}, {&three, "no-good", SF_NO_LABEL},
-        {&three, "good-natured", SF_NO_LABEL}, {&three, "- good", 1}, {&three, "good - really", 1}, {&three, "good's", SF_NO_LABEL},
-        {&three, "\xc3\xa9good", SF_NO_LABEL}, {&three, "", SF_NO_LABEL}, {&three, "I cannot help.", SF_NO_LABEL},
-        {&three, "good/bad", SF_NO_LABEL}, {&three, "\xffgood\xff", 1}, {&three, "goo", SF_NO_LABEL},
-        {&digits, "1", 0}, {&digits, "Label 2.", 1}, {&digits, "-1", 2}, {&digits, "-2", SF_NO_LABEL}, {&digits, "12", SF_NO_LABEL},
-        {&digits, "1.5", SF_NO_LABEL}, {&digits, "0.1", SF_NO_LABEL}, {&digits, "1, 2", SF_NO_LABEL}, {&digits, "1.", 0},
-        {&strange, "C", 0}, {&strange, "c++", 1}, {&strange, "C++ it is", 1}, {&strange, "\xc3\xa4RGER", 2}, {&strange, "non-toxic", 3},
-        {&strange, "Toxic", 4}};
+    static const struct {
+        const sf_labels *of;
+        const char *reply;
+        int expected;
+    } cases[] = {{&three, "good", 1},
+                 {&three, "  Good.\n", 1},
+                 {&three, "**GOOD**", 1},
+                 {&three, "\"good\"", 1},
+                 {&three, "_good_", 1},
+                 {&three, "\xe2\x80\x9cgood\xe2\x80\x9d", 1},
+                 {&three, "The label is: good!", 1},
+                 {&three, "good, good", 1},
+                 {&three, "very good", 2},
+                 {&three, "Very Good", 2},
+                 {&three, "very good, not good", SF_NO_LABEL},
+                 {&three, "very bad", 0},
+                 {&three, "good or bad", SF_NO_LABEL},
+                 {&three, "goodness", SF_NO_LABEL},
+                 {&three, "nogood", SF_NO_LABEL},
+                 {&three, "goods", SF_NO_LABEL},
+                 {&three, "good1", SF_NO_LABEL},
+                 {&three, "no-good", SF_NO_LABEL},
+                 {&three, "good-natured", SF_NO_LABEL},
+                 {&three, "- good", 1},
+                 {&three, "good - really", 1},
+                 {&three, "good's", SF_NO_LABEL},
+                 {&three, "\xc3\xa9good", SF_NO_LABEL},
+                 {&three, "", SF_NO_LABEL},
+                 {&three, "I cannot help.", SF_NO_LABEL},
+                 {&three, "good/bad", SF_NO_LABEL},
+                 {&three, "\xffgood\xff", 1},
+                 {&three, "goo", SF_NO_LABEL},
+                 {&digits, "1", 0},
+                 {&digits, "Label 2.", 1},
+                 {&digits, "-1", 2},
+                 {&digits, "-2", SF_NO_LABEL},
+                 {&digits, "12", SF_NO_LABEL},
+                 {&digits, "1.5", SF_NO_LABEL},
+                 {&digits, "0.1", SF_NO_LABEL},
+                 {&digits, "1, 2", SF_NO_LABEL},
+                 {&digits, "1.", 0},
+                 {&strange, "C", 0},
+                 {&strange, "c++", 1},
+                 {&strange, "C++ it is", 1},
+                 {&strange, "\xc3\xa4RGER", 2},
+                 {&strange, "non-toxic", 3},
+                 {&strange, "Toxic", 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int found = sf_http_label_in(cases[i].of, cases[i].reply, strlen(cases[i].reply));
-        if (found != cases[i].expected) fail_msg("\"%s\" is class %d, not %d", cases[i].reply, found, cases[i].expected);
+        if (found != cases[i].expected)
+            fail_msg("\"%s\" is class %d, not %d", cases[i].reply, found, cases[i].expected);
     }
 }
 
@@ -410,7 +473,8 @@ static void test_addresses(void **state)
 {
     (void)state;
     char text[] = "hushhush s3cr%74 s3crt xx hush/hush=1 a tokentoken", longer[600] = "http://h/";
-    static const char *const bad[] = {"", "host", "ftp://h/x", "file:///etc/passwd", "http://", "http://h:99999/", "http://a b/"};
+    static const char *const bad[] = {
+        "", "host", "ftp://h/x", "file:///etc/passwd", "http://", "http://h:99999/", "http://a b/"};
     sf_http_address a = {0};
     shows("http://host:8080/path", "http://host:8080/path");
     shows("https://me:s3cret@host/p?key=hushhush#frag", "https://host/p?...");
@@ -460,19 +524,27 @@ static safer_status open_address(void *context, safer_error *failure)
 static void test_no_memory(void **state)
 {
     (void)state;
-    safer_remote_options options[] = {with("json", NULL, "/x", NULL), with("kserve", NULL, NULL, NULL), with("tei", NULL, NULL, NULL),
-                                      with("openai", NULL, NULL, "m")};
+    safer_remote_options options[] = {with("json", NULL, "/x", NULL), with("kserve", NULL, NULL, NULL),
+                                      with("tei", NULL, NULL, NULL), with("openai", NULL, NULL, "m")};
     for (size_t i = 0; i < 4; i++) check_every_allocation(open_and_body, &options[i]);
-    check_every_allocation(open_address, (void *)(uintptr_t)"http://me:s3cr%74@h/?a=1&key=hushhush&b=hush%2fhush%3d1");
+    check_every_allocation(open_address, (void *)(uintptr_t) "http://me:s3cr%74@h/?a=1&key=hushhush&b=hush%2fhush%3d1");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),         cmocka_unit_test(test_every_text_survives), cmocka_unit_test(test_options),
-        cmocka_unit_test(test_json_answers),   cmocka_unit_test(test_scores_come_back),    cmocka_unit_test(test_json_pointers),
-        cmocka_unit_test(test_one_text),       cmocka_unit_test(test_kserve_answers),      cmocka_unit_test(test_tei_answers),
-        cmocka_unit_test(test_openai_answers), cmocka_unit_test(test_labels_in_replies),   cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_every_text_survives),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_json_answers),
+        cmocka_unit_test(test_scores_come_back),
+        cmocka_unit_test(test_json_pointers),
+        cmocka_unit_test(test_one_text),
+        cmocka_unit_test(test_kserve_answers),
+        cmocka_unit_test(test_tei_answers),
+        cmocka_unit_test(test_openai_answers),
+        cmocka_unit_test(test_labels_in_replies),
+        cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

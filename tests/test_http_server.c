@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "support.h"
 
-#include "model/remote.h"
+#include "remote/remote.h"
 
 #include <curl/curl.h>
 #include <fcntl.h>
@@ -105,7 +105,10 @@ static void clear(void)
 
 /* -------------------------------------------------------------------- asking */
 
-static safer_remote_options quick(void) { return (safer_remote_options){.timeout = 20, .retries = 12, .concurrency = 4}; }
+static safer_remote_options quick(void)
+{
+    return (safer_remote_options){.timeout = 20, .retries = 12, .concurrency = 4};
+}
 
 static sf_transport open_at(int port, const char *path, safer_remote_options options)
 {
@@ -149,8 +152,9 @@ static void *ask_many(void *argument)
         found[i] = -7;
     }
     for (size_t at = 0; at < TEXTS && self->status == SAFER_OK; at += self->batch)
-        self->status = self->transport->ask(self->transport->self, spans + at, TEXTS - at < self->batch ? TEXTS - at : self->batch,
-                                            found + at, self->with_scores ? scores + 2 * at : NULL, &self->error);
+        self->status = self->transport->ask(self->transport->self, spans + at,
+                                            TEXTS - at < self->batch ? TEXTS - at : self->batch, found + at,
+                                            self->with_scores ? scores + 2 * at : NULL, &self->error);
     for (size_t i = 0; i < TEXTS && self->status == SAFER_OK; i++) {
         self->mistakes += found[i] != expected[i];
         if (self->with_scores) self->mistakes += (scores[2 * i + 1] > scores[2 * i]) != expected[i];
@@ -159,7 +163,8 @@ static void *ask_many(void *argument)
 }
 
 /* Several threads ask at once; every one gets the right answers, or all fail. */
-static void ask_at_once(sf_transport *transport, size_t batch, int with_scores, safer_status expected, const char *words)
+static void ask_at_once(sf_transport *transport, size_t batch, int with_scores, safer_status expected,
+                        const char *words)
 {
     asker askers[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
@@ -226,8 +231,9 @@ static void test_profiles(void **state)
 static void test_faults(void **state)
 {
     (void)state;
-    static const char *const faults[] = {"503",       "500",  "429&after=0", "slow",   "reset", "empty",
-                                         "malformed", "half", "chunk",       "header", "html",  "503,reset,half,malformed,slow,empty"};
+    static const char *const faults[] = {"503",   "500",    "429&after=0", "slow",
+                                         "reset", "empty",  "malformed",   "half",
+                                         "chunk", "header", "html",        "503,reset,half,malformed,slow,empty"};
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         char path[100];
         snprintf(path, sizeof path, "/json?share=0.2&fault=%s", faults[i]);
@@ -301,7 +307,8 @@ static void test_others_go_on(void **state)
     failed = 0;
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(askers[i].thread, NULL);
-        assert_true(askers[i].status == SAFER_OK || (askers[i].status == SAFER_SYSTEM && strstr(askers[i].error.message, "404")));
+        assert_true(askers[i].status == SAFER_OK ||
+                    (askers[i].status == SAFER_SYSTEM && strstr(askers[i].error.message, "404")));
         assert_int_equal(askers[i].mistakes, 0);
         failed += askers[i].status != SAFER_OK;
     }
@@ -376,7 +383,8 @@ static void test_time_outs(void **state)
     assert_true(seconds() - begin_time < 2.5);
     transport.free(transport.self);
     options.retries = 8;
-    transport = open_at(plain.port, "/json?fault=slow&delay=3&share=0.1", options); /* a slow answer is asked for again */
+    transport = open_at(plain.port, "/json?fault=slow&delay=3&share=0.1",
+                        options); /* a slow answer is asked for again */
     ask_at_once(&transport, 6, 0, SAFER_OK, "");
     transport.free(transport.self);
 }
@@ -413,7 +421,8 @@ static void test_replies(void **state)
     clear();
     assert_ok(transport.ask(transport.self, texts, 6, found, scores, &error));
     assert_memory_equal(found, expected, sizeof found);
-    assert_true(scores[0] == 0 && scores[1] == 0 && scores[2] == 0 && scores[3] == 1 && scores[4] == 0 && scores[5] == 0);
+    assert_true(scores[0] == 0 && scores[1] == 0 && scores[2] == 0 && scores[3] == 1 && scores[4] == 0 &&
+                scores[5] == 0);
     assert_int_equal(stat_of("requests"), 6); /* what is no label is not asked again */
     transport.free(transport.self);
 }
@@ -432,22 +441,28 @@ static void test_token(void **state)
     transport = open_at(guarded.port, "/json", options);
     assert_ok(ask_one(&transport, "e", &label));
     transport.free(transport.self);
-    transport = open_at(guarded.port, "/json?fault=echo&key=hush-hush-hush", options); /* a server that tells all it knows */
+    transport = open_at(guarded.port, "/json?fault=echo&key=hush-hush-hush",
+                        options); /* a server that tells all it knows */
     assert_fails(ask_one(&transport, "e", &label), SAFER_SYSTEM, "\"Bearer ***\"");
     assert_null(strstr(error.message, token));
     assert_null(strstr(error.message, "hush"));
     transport.free(transport.self);
     options.token = "SAFER_TEST_WRONG";
     transport = open_at(guarded.port, "/json", options);
-    assert_fails(ask_one(&transport, "e", &label), SAFER_SYSTEM, "answered 401: {\"error\": \"bad token: Bearer ***\"}");
+    assert_fails(ask_one(&transport, "e", &label), SAFER_SYSTEM,
+                 "answered 401: {\"error\": \"bad token: Bearer ***\"}");
     assert_null(strstr(error.message, "0987"));
     transport.free(transport.self);
-    static const struct { const char *variable, *address, *words; } cases[] = {
-        {"SAFER_TEST_EMPTY", "http://h/", "\"SAFER_TEST_EMPTY\" is empty"}, {"SAFER_TEST_UNSET", "http://h/", "is not set"},
-        {"SAFER_TEST_LINES", "http://h/", "no token has"}, {"SAFER_TEST_TOKEN", "http://me:word@h/", "names a user"}};
+    static const struct {
+        const char *variable, *address, *words;
+    } cases[] = {{"SAFER_TEST_EMPTY", "http://h/", "\"SAFER_TEST_EMPTY\" is empty"},
+                 {"SAFER_TEST_UNSET", "http://h/", "is not set"},
+                 {"SAFER_TEST_LINES", "http://h/", "no token has"},
+                 {"SAFER_TEST_TOKEN", "http://me:word@h/", "names a user"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         options.token = cases[i].variable;
-        assert_fails(sf_http_open(&transport, cases[i].address, &labels, &options, &error), SAFER_INVALID, cases[i].words);
+        assert_fails(sf_http_open(&transport, cases[i].address, &labels, &options, &error), SAFER_INVALID,
+                     cases[i].words);
         assert_null(strstr(error.message, "tok-"));
         assert_null(strstr(error.message, "word"));
     }
@@ -470,7 +485,8 @@ static void test_certificates(void **state)
     snprintf(command, sizeof command,
              "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1 "
              "-addext subjectAltName=IP:127.0.0.1 "
-             "-keyout %s.key -out %s.crt 2>/dev/null && cat %s.key %s.crt > %s", file, file, file, file, file);
+             "-keyout %s.key -out %s.crt 2>/dev/null && cat %s.key %s.crt > %s",
+             file, file, file, file, file);
     if (system(command) != 0) skip();
     safer_remote_options options = quick();
     sf_transport transport = {0};
@@ -541,10 +557,10 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_profiles),    cmocka_unit_test(test_faults),      cmocka_unit_test(test_lasting_faults),
-        cmocka_unit_test(test_others_go_on), cmocka_unit_test(test_connections), cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_time_outs),   cmocka_unit_test(test_dead_server), cmocka_unit_test(test_replies),
-        cmocka_unit_test(test_token),       cmocka_unit_test(test_certificates), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_profiles),     cmocka_unit_test(test_faults),       cmocka_unit_test(test_lasting_faults),
+        cmocka_unit_test(test_others_go_on), cmocka_unit_test(test_connections),  cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_time_outs),    cmocka_unit_test(test_dead_server),  cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_token),        cmocka_unit_test(test_certificates), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -74,8 +74,8 @@ static void item_interval(double *value, double *low, double *high, const refere
 }
 
 /* low, high (outputs) of W x + b for x within [low, high] (inputs). */
-static void affine(double *out_low, double *out_high, const double *weight, const double *bias, const double *low, const double *high,
-                   size_t inputs, size_t outputs)
+static void affine(double *out_low, double *out_high, const double *weight, const double *bias, const double *low,
+                   const double *high, size_t inputs, size_t outputs)
 {
     for (size_t o = 0; o < outputs; o++) {
         out_low[o] = out_high[o] = bias ? bias[o] : 0;
@@ -88,7 +88,8 @@ static void affine(double *out_low, double *out_high, const double *weight, cons
 }
 
 /* The hidden layer of a text, as an interval: `run` 0: of the text itself, 1: of the box. */
-static void hidden_interval(double *hidden_low, double *hidden_high, const reference *r, const double *p, size_t text, int run)
+static void hidden_interval(double *hidden_low, double *hidden_high, const reference *r, const double *p, size_t text,
+                            int run)
 {
     const sf_ibp_layout *l = &r->l;
     size_t N = offsets[text + 1] - offsets[text], T = l->shape.width, F = l->features, Q = l->hull, H = l->shape.hidden;
@@ -110,13 +111,15 @@ static void hidden_interval(double *hidden_low, double *hidden_high, const refer
             for (size_t f = 0; f < F; f++) window_low[f] += tap_low[f], window_high[f] += tap_high[f];
         }
         for (size_t f = 0; f < F; f++) {
-            double a = l->shape.convolution ? relu(window_low[f]) : window_low[f], b = l->shape.convolution ? relu(window_high[f]) : window_high[f];
+            double a = l->shape.convolution ? relu(window_low[f]) : window_low[f],
+                   b = l->shape.convolution ? relu(window_high[f]) : window_high[f];
             low_pool[f] = !l->shape.max_pool ? low_pool[f] + a / (double)N : i ? fmax(low_pool[f], a) : a;
             high_pool[f] = !l->shape.max_pool ? high_pool[f] + b / (double)N : i ? fmax(high_pool[f], b) : b;
         }
     }
     if (l->pooled_hidden)
-        for (size_t h = 0; h < H; h++) hidden_low[h] = low_pool[h] + p[l->hidden_bias + h], hidden_high[h] = high_pool[h] + p[l->hidden_bias + h];
+        for (size_t h = 0; h < H; h++)
+            hidden_low[h] = low_pool[h] + p[l->hidden_bias + h], hidden_high[h] = high_pool[h] + p[l->hidden_bias + h];
     else
         affine(hidden_low, hidden_high, p + l->hidden_weight, p + l->hidden_bias, low_pool, high_pool, F, H);
     for (size_t h = 0; h < H; h++) hidden_low[h] = relu(hidden_low[h]), hidden_high[h] = relu(hidden_high[h]);
@@ -187,8 +190,17 @@ static sf_ibp_layout make_layout(int c)
 {
     sf_ibp_layout l;
     int convolution = c & 1, wordwise = c >> 1 & 1;
-    sf_ibp_shape s = {.convolution = convolution, .wordwise = wordwise, .max_pool = c % 3 == 1 && (convolution || wordwise), .vocabulary = V, .dim = D, .inner = wordwise ? 6 : 0,
-                      .width = convolution ? 3 : 1, .filters = convolution ? 7 : 0, .hidden = 4, .classes = 3, .max_words = 1000};
+    sf_ibp_shape s = {.convolution = convolution,
+                      .wordwise = wordwise,
+                      .max_pool = c % 3 == 1 && (convolution || wordwise),
+                      .vocabulary = V,
+                      .dim = D,
+                      .inner = wordwise ? 6 : 0,
+                      .width = convolution ? 3 : 1,
+                      .filters = convolution ? 7 : 0,
+                      .hidden = 4,
+                      .classes = 3,
+                      .max_words = 1000};
     sf_ibp_layout_make(&l, &s);
     assert_true(l.size < MOST);
     return l;
@@ -211,7 +223,12 @@ static void gradients_are_right(void **unused)
         float p[MOST], gradient[MOST];
         double exact[MOST], loss;
         sf_ibp_step *step = NULL;
-        sf_ibp_options o = {.rate = 0.001, .freeze = freeze, .triplet = r.triplet, .margin = r.margin, .threads = 1, .seed = (uint64_t)c};
+        sf_ibp_options o = {.rate = 0.001,
+                            .freeze = freeze,
+                            .triplet = r.triplet,
+                            .margin = r.margin,
+                            .threads = 1,
+                            .seed = (uint64_t)c};
         random_parameters(p, &r.l);
         for (size_t i = 0; i < r.l.size; i++) exact[i] = (double)p[i];
         sf_stream stream = sf_stream_of(o.seed, UINT64_C(0x7472697000000000), SF_STAGE_TRAINING);
@@ -220,11 +237,13 @@ static void gradients_are_right(void **unused)
         for (int again = 0; again < 2; again++) /* a second batch finds no traces of the first */
             assert_ok(sf_ibp_step_gradient(&loss, step, p, &batch, r.kappa, r.eps, 5, &error));
         double expected = reference_loss(&r, exact);
-        if (fabs(loss / TEXTS - expected) > 1e-5 * (1 + fabs(expected))) fail_msg("case %d: loss %.7f, not %.7f", c, loss / TEXTS, expected);
+        if (fabs(loss / TEXTS - expected) > 1e-5 * (1 + fabs(expected)))
+            fail_msg("case %d: loss %.7f, not %.7f", c, loss / TEXTS, expected);
         sf_ibp_step_read(gradient, step);
         for (size_t i = 0; i < r.l.size; i++) {
             const double h = 1e-6;
-            double kept = exact[i], (*loss_of)(const reference *, const double *) = i < V * D && freeze ? triplet_loss : reference_loss;
+            double kept = exact[i],
+                   (*loss_of)(const reference *, const double *) = i < V * D && freeze ? triplet_loss : reference_loss;
             double here = loss_of(&r, exact);
             exact[i] = kept + h;
             double up = loss_of(&r, exact);
@@ -303,11 +322,14 @@ static void trained_bounds_hold(void **unused)
             for (size_t b = 0; b < TEXTS; b++) {
                 int answer;
                 size_t y = (size_t)labels[b];
-                for (size_t k = 0; k < 3; k++) assert_true(logits[b * 3 + k] - logits[b * 3 + y] <= worst[b * 3 + k] + 1e-4f);
+                for (size_t k = 0; k < 3; k++)
+                    assert_true(logits[b * 3 + k] - logits[b * 3 + y] <= worst[b * 3 + k] + 1e-4f);
                 if (way % 40) continue;
                 /* The model file's network is the same one, in fixed point. */
-                assert_ok(sf_cnn_classify_ids(&answer, NULL, net, items + offsets[b], offsets[b + 1] - offsets[b], scratch, &error));
-                for (size_t k = 0; k < 3; k++) assert_true(fabsf(sf_cnn_scratch_logits(scratch)[k] - logits[b * 3 + k]) < 2e-2f);
+                assert_ok(sf_cnn_classify_ids(&answer, NULL, net, items + offsets[b], offsets[b + 1] - offsets[b],
+                                              scratch, &error));
+                for (size_t k = 0; k < 3; k++)
+                    assert_true(fabsf(sf_cnn_scratch_logits(scratch)[k] - logits[b * 3 + k]) < 2e-2f);
             }
         }
         memcpy(items, original, sizeof items);
@@ -319,7 +341,8 @@ static void trained_bounds_hold(void **unused)
             for (size_t i = 0; i < N; i++) {
                 uint32_t item = items[offsets[b] + i];
                 if (item < V) ids[count++] = item;
-                for (size_t m = item < V ? 0 : set_offsets[item - V]; item >= V && m < set_offsets[item - V + 1]; m++) ids[count++] = members[m];
+                for (size_t m = item < V ? 0 : set_offsets[item - V]; item >= V && m < set_offsets[item - V + 1]; m++)
+                    ids[count++] = members[m];
                 begin[i + 1] = count;
             }
             sf_ibp_choices text = {ids, begin, N};
@@ -335,7 +358,8 @@ static void trained_bounds_hold(void **unused)
 
 /* ------------------------------------------------------------------- training */
 
-static safer_train_options small_options(const char *defense, const char *arch, const safer_data *data, const safer_lexicon *lexicon)
+static safer_train_options small_options(const char *defense, const char *arch, const safer_data *data,
+                                         const safer_lexicon *lexicon)
 {
     safer_train_options o = safer_train_options_default();
     o.defense = defense;
@@ -429,7 +453,8 @@ static void it_learns(void **unused)
         o.epochs = 24;
         o.dropout = 0;
         assert_ok(safer_train(output, &o, &report, &error));
-        if (!(report.dev_accuracy > (o.vectors ? 0.7 : 0.95))) fail_msg("case %d: dev %.3f, loss %.3f", c, report.dev_accuracy, report.loss);
+        if (!(report.dev_accuracy > (o.vectors ? 0.7 : 0.95)))
+            fail_msg("case %d: dev %.3f, loss %.3f", c, report.dev_accuracy, report.loss);
         assert_ok(safer_model_open(&model, output, &error));
         assert_string_equal(safer_model_arch(model), arches[c >> 1 & 1]);
         assert_non_null(strstr(safer_model_trained_with(model), defenses[c & 1]));
@@ -441,8 +466,10 @@ static void it_learns(void **unused)
         safer_certify_options certify = safer_certify_options_default();
         const char *text = "A GOOD film, the story was fine and great";
         certify.method = SAFER_IBP;
-        assert_ok(safer_certify_text(&certificate, &workspace, model, lexicon, text, strlen(text), -1, &certify, &error));
-        assert_true(certificate.exact && certificate.queries == 0 && certificate.slots == 5 && certificate.prediction == certificate.base);
+        assert_ok(
+            safer_certify_text(&certificate, &workspace, model, lexicon, text, strlen(text), -1, &certify, &error));
+        assert_true(certificate.exact && certificate.queries == 0 && certificate.slots == 5 &&
+                    certificate.prediction == certificate.base);
         assert_true(certificate.radius == (certificate.certified ? SAFER_ALL : 0));
         assert_true(certificate.margins && certificate.margins[certificate.target] == 0);
         if (!o.vectors) assert_true(certificate.certified && certificate.target == 1);
@@ -461,9 +488,9 @@ static void bad_options_are_named(void **unused)
     safer_lexicon *lexicon = make_lexicon("representative");
     const safer_train_options good = small_options("ibp-huang", "cnn", data, lexicon);
     safer_train_options o;
-#define REFUSED(words, change)                                                                 \
-    o = good;                                                                                  \
-    change;                                                                                    \
+#define REFUSED(words, change) \
+    o = good; \
+    change; \
     assert_fails(safer_train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, words)
     REFUSED("defense is \"ibp\"", o.defense = "ibp");
     REFUSED("not ngram", o.arch = "ngram");
@@ -498,14 +525,10 @@ static void memory_may_run_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_right),
-        cmocka_unit_test(no_box_is_the_plain_network),
-        cmocka_unit_test(trained_bounds_hold),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(stopped_runs_go_on),
-        cmocka_unit_test(it_learns),
-        cmocka_unit_test(bad_options_are_named),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(gradients_are_right),   cmocka_unit_test(no_box_is_the_plain_network),
+        cmocka_unit_test(trained_bounds_hold),   cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(stopped_runs_go_on),    cmocka_unit_test(it_learns),
+        cmocka_unit_test(bad_options_are_named), cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,9 +61,20 @@ static void network_close(network *n)
 
 static sf_cnn_shape any_shape(uint32_t c)
 {
-    sf_cnn_shape s = {.convolution = (int)(c % 2), .max_pool = (int)(c / 2 % 2), .dim = 2 + c % 5, .hidden = c / 4 % 2 ? 6 : 0, .classes = 2 + c % 3};
-    if (s.convolution) s = (sf_cnn_shape){.convolution = 1, .max_pool = s.max_pool, .dim = s.dim, .hidden = s.hidden, .classes = s.classes,
-                                          .filters = 5, .width_count = 2, .widths = {3, 2}};
+    sf_cnn_shape s = {.convolution = (int)(c % 2),
+                      .max_pool = (int)(c / 2 % 2),
+                      .dim = 2 + c % 5,
+                      .hidden = c / 4 % 2 ? 6 : 0,
+                      .classes = 2 + c % 3};
+    if (s.convolution)
+        s = (sf_cnn_shape){.convolution = 1,
+                           .max_pool = s.max_pool,
+                           .dim = s.dim,
+                           .hidden = s.hidden,
+                           .classes = s.classes,
+                           .filters = 5,
+                           .width_count = 2,
+                           .widths = {3, 2}};
     return s;
 }
 
@@ -118,8 +129,10 @@ static int check_all(double *margins, double *least, network *n, const sf_ibp_ch
         if (certified && label != (int)target) fail_msg("certified %zu, answered %d", target, label);
         for (size_t k = 0; k < K; k++) {
             const double logit = fabs((double)sf_cnn_scratch_logits(n->scratch)[k]);
-            if (extent < DBL_MAX && !(logit <= extent)) fail_msg("logit %zu is %.9g from 0, bound %.9g", k, logit, extent);
-            if (k != target && margins[k] > -DBL_MAX && !(one[k] >= margins[k])) fail_msg("class %zu leads by %.9g, bound %.9g", k, one[k], margins[k]);
+            if (extent < DBL_MAX && !(logit <= extent))
+                fail_msg("logit %zu is %.9g from 0, bound %.9g", k, logit, extent);
+            if (k != target && margins[k] > -DBL_MAX && !(one[k] >= margins[k]))
+                fail_msg("class %zu leads by %.9g, bound %.9g", k, one[k], margins[k]);
             least[k] = one[k] < least[k] ? one[k] : least[k];
         }
     }
@@ -152,7 +165,8 @@ static int centre, spread;
 static float hostile(void)
 {
     if (below(8) == 0) return 0;
-    return (below(2) ? 1.0f : -1.0f) * ldexpf(1 + (below(2) ? 0 : fabsf(noise())), centre + (int)below((uint32_t)spread + 1));
+    return (below(2) ? 1.0f : -1.0f) *
+           ldexpf(1 + (below(2) ? 0 : fabsf(noise())), centre + (int)below((uint32_t)spread + 1));
 }
 
 /* Makes classes that differ by rounding alone: equal, or neighbours; and hidden units that cancel. */
@@ -168,7 +182,8 @@ static void almost_equal(network *n)
         bias[k] = below(2) ? bias[0] : nextafterf(bias[0], FLT_MAX);
     }
     float *hidden = n->parameters + l->hidden_weight;
-    for (size_t i = 0; l->shape.hidden && i + 1 < l->shape.hidden * l->features; i += 2) hidden[i + 1] = below(4) ? -hidden[i] : hidden[i];
+    for (size_t i = 0; l->shape.hidden && i + 1 < l->shape.hidden * l->features; i += 2)
+        hidden[i + 1] = below(4) ? -hidden[i] : hidden[i];
 }
 
 /* The same with weights that are huge, tiny, denormal or cancel, and with scales of a file that
@@ -193,8 +208,10 @@ static void hostile_weights_violate_no_bound(void **unused)
         const sf_cnn_layout *l = &n.layout;
         if (below(2)) almost_equal(&n);
         if (below(3) == 0) /* the last layer at a size of its own */
-            for (size_t i = l->output_weight; i < l->size; i++) n.parameters[i] = noise() * ldexpf(1, (int)below(40) - 30);
-        if (below(2)) assert_int_equal(sf_cnn_scales(n.scale, l, n.parameters, 1), 0);
+            for (size_t i = l->output_weight; i < l->size; i++)
+                n.parameters[i] = noise() * ldexpf(1, (int)below(40) - 30);
+        if (below(2))
+            assert_int_equal(sf_cnn_scales(n.scale, l, n.parameters, 1), 0);
         else
             for (size_t p = 0; p < l->features; p++) n.scale[p] = below(9) ? ldexpf(1, (int)below(276) - 149) : FLT_MAX;
         sf_cnn_net_free(n.net);
@@ -234,7 +251,8 @@ static void denormals_may_be_flushed(void **unused)
         centre = -20;
         spread = 2;
         network_open(&n, shape, hostile);
-        for (size_t i = n.layout.output_weight; i < n.layout.size; i++) n.parameters[i] = noise() * ldexpf(1, -(int)below(70) - 60);
+        for (size_t i = n.layout.output_weight; i < n.layout.size; i++)
+            n.parameters[i] = noise() * ldexpf(1, -(int)below(70) - 60);
         for (size_t k = 0; k < shape.classes; k++) n.parameters[n.layout.output_bias + k] = 0;
         sf_ibp_choices text = any_text(ids, begin, 1 + c % 4, 2);
         _mm_setcsr(before | flush);
@@ -287,7 +305,8 @@ static void monotone_networks_have_tight_bounds(void **unused)
         size_t dim = shape.dim, I = n.layout.inputs;
         for (size_t w = 1; w < WORDS_KNOWN; w++) /* word w is above word w-1 everywhere */
             for (size_t d = 0; d < dim; d++) n.parameters[w * dim + d] = n.parameters[(w - 1) * dim + d] + positive();
-        for (size_t i = 0; i < I; i++) n.parameters[n.layout.output_weight + i] += n.parameters[n.layout.output_weight + I + i];
+        for (size_t i = 0; i < I; i++)
+            n.parameters[n.layout.output_weight + i] += n.parameters[n.layout.output_weight + I + i];
         assert_int_equal(sf_cnn_scales(n.scale, &n.layout, n.parameters, 1), 0);
         sf_cnn_net_free(n.net);
         n.net = NULL;
@@ -299,7 +318,8 @@ static void monotone_networks_have_tight_bounds(void **unused)
         }
         assert_ok(sf_ibp_bound(margins, NULL, n.net, &text, 0, &n.ibp, &error));
         program_margins(one, &n, lowest, 5, 0);
-        if (!(margins[1] <= one[1] && one[1] - margins[1] < 1e-4 * (1 + fabs(one[1])))) fail_msg("case %u: %.9g, bound %.9g", c, one[1], margins[1]);
+        if (!(margins[1] <= one[1] && one[1] - margins[1] < 1e-4 * (1 + fabs(one[1]))))
+            fail_msg("case %u: %.9g, bound %.9g", c, one[1], margins[1]);
         network_close(&n);
     }
 }
@@ -323,7 +343,8 @@ static void rounding_goes_outward(void **unused)
         network_open(&n, shape, wild);
         const sf_cnn_layout *l = &n.layout;
         float *weight = n.parameters + l->output_weight, *bias = n.parameters + l->output_bias;
-        for (size_t i = 0; i < 20; i++) weight[20 + i] = nextafterf(weight[i], noise() * 1e9f); /* nearly the same class */
+        for (size_t i = 0; i < 20; i++)
+            weight[20 + i] = nextafterf(weight[i], noise() * 1e9f); /* nearly the same class */
         bias[1] = bias[0];
         sf_ibp_choices text = any_text(ids, begin, 3, 1);
         assert_ok(sf_ibp_bound(margins, NULL, n.net, &text, 0, &n.ibp, &error));
@@ -333,7 +354,8 @@ static void rounding_goes_outward(void **unused)
         for (size_t i = 0; i < 3; i++) rows[i] = sf_cnn_row(n.net, ids[i], n.scratch);
         assert_ok(sf_cnn_features(&features, n.net, rows, 3, n.scratch, &error));
         long double real = 0;
-        for (size_t i = 0; i < 20; i++) real += ((long double)weight[i] - (long double)weight[20 + i]) * (long double)features[i];
+        for (size_t i = 0; i < 20; i++)
+            real += ((long double)weight[i] - (long double)weight[20 + i]) * (long double)features[i];
         assert_true(margins[1] <= one[1]);
         assert_true((long double)margins[1] < real);
         naive_fails += real > (long double)one[1];
@@ -371,17 +393,27 @@ static void records_follow_from_margins(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    sf_config config = {.method = SAFER_IBP, .radius = SAFER_ALL, .classes = 3, .labels = json_pack("[sss]", "a", "b", "c")};
+    sf_config config = {
+        .method = SAFER_IBP, .radius = SAFER_ALL, .classes = 3, .labels = json_pack("[sss]", "a", "b", "c")};
     const char *right = "{\"label\":\"b\",\"prediction\":\"b\",\"base\":\"b\",\"target\":\"b\",\"exact\":true,"
                         "\"margins\":{\"a\":0.5,\"c\":1e-9},\"certified\":true,\"radius\":\"all\",\"queries\":0}";
-    const struct { const char *field, *value, *words; } forged[] = {
-        {"margins", "{\"a\":0.5,\"c\":-1e-9}", "radius does not follow"}, {"margins", "{\"a\":0.5,\"c\":0.0}", "radius does not follow"},
-        {"margins", "{\"a\":0.5}", "not a record"},                       {"margins", "{\"a\":0.5,\"b\":1.0}", "not a record"},
-        {"margins", "{\"a\":0.5,\"c\":\"1\"}", "not a record"},         {"radius", "0", "radius does not follow"},
-        {"radius", "5", "radius does not follow"},                        {"certified", "false", "certified does not follow"},
-        {"target", "\"a\"", "not a record"},                              {"label", "\"a\"", "another class"},
-        {"prediction", "\"a\"", "not the model's answer"},                {"queries", "1", "no queries"},
-        {"exact", "false", "no queries"},                                 {"label", "\"x\"", "not a record"},
+    const struct {
+        const char *field, *value, *words;
+    } forged[] = {
+        {"margins", "{\"a\":0.5,\"c\":-1e-9}", "radius does not follow"},
+        {"margins", "{\"a\":0.5,\"c\":0.0}", "radius does not follow"},
+        {"margins", "{\"a\":0.5}", "not a record"},
+        {"margins", "{\"a\":0.5,\"b\":1.0}", "not a record"},
+        {"margins", "{\"a\":0.5,\"c\":\"1\"}", "not a record"},
+        {"radius", "0", "radius does not follow"},
+        {"radius", "5", "radius does not follow"},
+        {"certified", "false", "certified does not follow"},
+        {"target", "\"a\"", "not a record"},
+        {"label", "\"a\"", "another class"},
+        {"prediction", "\"a\"", "not the model's answer"},
+        {"queries", "1", "no queries"},
+        {"exact", "false", "no queries"},
+        {"label", "\"x\"", "not a record"},
     };
     json_t *record = json_loads(right, 0, NULL);
     assert_ok(sf_record_recheck(record, &config, "run", 2, &error));

@@ -143,7 +143,8 @@ static void test_kernels(void **state)
         static random_graph g;
         static random_space s;
         static int r[MAX][MAX], distance[MAX][MAX];
-        sf_direction direction = seed % 5 ? SF_SYMMETRIC : SF_DIRECTED; /* then some words of a component cannot be reached */
+        sf_direction direction = seed % 5 ? SF_SYMMETRIC
+                                          : SF_DIRECTED; /* then some words of a component cannot be reached */
         sf_graph graph;
         make_graph(&g, seed, direction);
         make_space(&s, seed, g.n, seed % 2);
@@ -173,8 +174,10 @@ static void test_kernels(void **state)
                     /* No word outside the set may be before one inside. */
                     for (uint32_t y = 0; size > k && y < g.n; y++) {
                         int inside = 0;
-                        for (uint64_t j = kernel.offsets[row]; j < kernel.offsets[row + 1]; j++) inside |= kernel.ids[j] == y;
-                        if (r[x][y] && !inside && before(distance, space, x, y, z)) fail_msg("seed %u k %u: %u before %u for %u", seed, k, y, z, x);
+                        for (uint64_t j = kernel.offsets[row]; j < kernel.offsets[row + 1]; j++)
+                            inside |= kernel.ids[j] == y;
+                        if (r[x][y] && !inside && before(distance, space, x, y, z))
+                            fail_msg("seed %u k %u: %u before %u for %u", seed, k, y, z, x);
                     }
                 }
                 assert_true(own);
@@ -184,7 +187,8 @@ static void test_kernels(void **state)
         }
         sf_kernel component, representative;
         assert_ok(sf_kernel_build(&component, &graph, counts, NULL, (sf_kernel_spec){SF_COMPONENT, 0}, &error));
-        assert_ok(sf_kernel_build(&representative, &graph, counts, NULL, (sf_kernel_spec){SF_REPRESENTATIVE, 0}, &error));
+        assert_ok(
+            sf_kernel_build(&representative, &graph, counts, NULL, (sf_kernel_spec){SF_REPRESENTATIVE, 0}, &error));
         for (uint32_t x = 0; x < g.n; x++) {
             uint32_t row = component.row_of[x], best = SF_NONE, one = representative.row_of[x];
             uint64_t at = component.offsets[row];
@@ -229,7 +233,9 @@ static void test_overlaps(void **state)
             size_t count = 0;
             total[x] = 0;
             for (uint32_t z = 0; z < g.n; z++) {
-                weight[x][z] = below(seed, 9000 + x * MAX + z, 3) == 0 || z == x ? 1 + below(seed, 20000 + x * MAX + z, scale) : 0;
+                weight[x][z] = below(seed, 9000 + x * MAX + z, 3) == 0 || z == x
+                                   ? 1 + below(seed, 20000 + x * MAX + z, scale)
+                                   : 0;
                 if (!weight[x][z]) continue;
                 ids[count] = z;
                 weights[count++] = weight[x][z];
@@ -285,7 +291,8 @@ static void test_kernel_rows_are_checked(void **state)
     (void)state;
     sf_kernel kernel;
     sf_kernel_spec spec;
-    uint32_t row, ids[2] = {1, 2}, twice[2] = {1, 1}, far[1] = {5}, weights[2] = {1, 1}, zero[2] = {1, 0}, huge[2] = {UINT32_MAX, 1};
+    uint32_t row, ids[2] = {1, 2}, twice[2] = {1, 1}, far[1] = {5}, weights[2] = {1, 1}, zero[2] = {1, 0},
+                  huge[2] = {UINT32_MAX, 1};
     assert_ok(sf_kernel_start(&kernel, 5, &error));
     assert_fails(sf_kernel_add(&kernel, ids, weights, 0, &row, &error), SAFER_INVALID, "without words");
     assert_fails(sf_kernel_add(&kernel, twice, weights, 2, &row, &error), SAFER_INVALID, "distinct");
@@ -390,7 +397,8 @@ static void test_file_damage(void **state)
     size_t accepted = 0;
     for (uint32_t i = 0; i < 20000; i++) {
         memcpy(bytes, made->image.bytes, length);
-        for (uint32_t k = 0; k < 1 + i % 3; k++) bytes[below(i, 2 * k, (uint32_t)length - 8)] = (char)below(i, 2 * k + 1, 256);
+        for (uint32_t k = 0; k < 1 + i % 3; k++)
+            bytes[below(i, 2 * k, (uint32_t)length - 8)] = (char)below(i, 2 * k + 1, 256);
         uint64_t checksum = sf_hash(bytes, length - 8, 0);
         memcpy(bytes + length - 8, &checksum, 8);
         sf_file image = {.bytes = bytes, .length = length};
@@ -412,7 +420,8 @@ static void test_file_damage(void **state)
     free(bytes);
     safer_lexicon_free(made);
     assert_fails(safer_lexicon_open(&read, "/nonexistent.lex", &error), SAFER_SYSTEM, "/nonexistent.lex");
-    assert_fails(safer_lexicon_open(&read, write_temporary("text.lex", "hello", 5), &error), SAFER_INPUT, "does not begin");
+    assert_fails(safer_lexicon_open(&read, write_temporary("text.lex", "hello", 5), &error), SAFER_INPUT,
+                 "does not begin");
 }
 
 /* ------------------------------------------------------------------ tables */
@@ -449,7 +458,8 @@ static void test_tables(void **state)
     assert_fails(parse_table(&t, "ok\tfine\nb\xff\tgreat\n"), SAFER_INPUT, "t.tsv, line 2: not UTF-8");
     assert_fails(parse_table(&t, " \n"), SAFER_INPUT, "is empty");
     t = (sf_table){0};
-    assert_fails(sf_table_parse(&t, "{\"a\\u0000b\": []}", 16, "t", &error), SAFER_INPUT, "t, line 1"); /* NUL in a key */
+    assert_fails(sf_table_parse(&t, "{\"a\\u0000b\": []}", 16, "t", &error), SAFER_INPUT,
+                 "t, line 1"); /* NUL in a key */
     sf_table_free(&t);
 }
 
@@ -457,7 +467,8 @@ static void test_wordnet(void **state)
 {
     (void)state;
     sf_table t = {0};
-    static const char data[] = "  1 a line of the licence\n"
+    static const char data[] =
+        "  1 a line of the licence\n"
         "00001740 29 v 04 breathe 0 take_a_breath 0 respire 0 Suspire 3 021 * 00005041 v 0000 | draw air\n"
         "00002000 00 s 02 asleep(p) 0 sleeping 0 000 | not awake\n";
     assert_ok(sf_wordnet_parse(&t, data, sizeof data - 1, "data.verb", &error));
@@ -466,9 +477,11 @@ static void test_wordnet(void **state)
     assert_int_equal(t.phrases, 1);
     assert_true(sf_words_find(&t.words, "asleep", 6) != SF_NONE);
     sf_table_free(&t);
-    assert_fails(sf_wordnet_parse(&t, "00001740 29 v zz breathe 0\n", 27, "data.verb", &error), SAFER_INPUT, "data.verb, line 1");
+    assert_fails(sf_wordnet_parse(&t, "00001740 29 v zz breathe 0\n", 27, "data.verb", &error), SAFER_INPUT,
+                 "data.verb, line 1");
     sf_table_free(&t);
-    assert_fails(sf_wordnet_parse(&t, "00001740 29 v 04 breathe 0\n", 27, "data.verb", &error), SAFER_INPUT, "data.verb, line 1");
+    assert_fails(sf_wordnet_parse(&t, "00001740 29 v 04 breathe 0\n", 27, "data.verb", &error), SAFER_INPUT,
+                 "data.verb, line 1");
     sf_table_free(&t);
     assert_fails(sf_wordnet_read(&t, "/nonexistent", &error), SAFER_SYSTEM, "/nonexistent/data.noun");
 }
@@ -476,10 +489,10 @@ static void test_wordnet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_graph),          cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_overlaps),       cmocka_unit_test(test_kernel_rows_are_checked),
-        cmocka_unit_test(test_products),       cmocka_unit_test(test_file_round_trip),
-        cmocka_unit_test(test_file_damage),    cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_graph),       cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_overlaps),    cmocka_unit_test(test_kernel_rows_are_checked),
+        cmocka_unit_test(test_products),    cmocka_unit_test(test_file_round_trip),
+        cmocka_unit_test(test_file_damage), cmocka_unit_test(test_tables),
         cmocka_unit_test(test_wordnet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

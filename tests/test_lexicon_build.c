@@ -133,9 +133,9 @@ static void test_parameters(void **state)
     assert_fails(safer_lexicon_build(&l, &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/v.txt");
     o.table = "t";
     assert_fails(safer_lexicon_build(&l, &o, NULL, &error), SAFER_INVALID, "for importing");
-#define BAD(field, value, words)                                                              \
-    o = safer_lexicon_options_default();                                                      \
-    o.field = value;                                                                          \
+#define BAD(field, value, words) \
+    o = safer_lexicon_options_default(); \
+    o.field = value; \
     assert_fails(safer_lexicon_build(&l, &o, NULL, &error), SAFER_INVALID, words)
     BAD(threshold, 0, "threshold");
     BAD(threshold, 1.5, "threshold");
@@ -157,10 +157,12 @@ static const char *write_vectors(size_t count, size_t dim)
     size_t length = 0;
     sf_stream stream = sf_stream_of(5, 0, SF_STAGE_DATA);
     for (uint32_t i = 0; i < count; i++) {
-        length += (size_t)sprintf(text + length, "w%c%c%c", 'a' + (int)(i % 26), 'a' + (int)(i / 26 % 26), 'a' + (int)(i / 676));
+        length += (size_t)sprintf(text + length, "w%c%c%c", 'a' + (int)(i % 26), 'a' + (int)(i / 26 % 26),
+                                  'a' + (int)(i / 676));
         for (uint32_t k = 0; k < dim; k++)
-            length += (size_t)sprintf(text + length, " %.4f", sf_draw_unit(stream, i % 60, k) - 0.5 +
-                                                                  0.3 * (sf_draw_unit(stream, i + 1000, k) - 0.5));
+            length += (size_t)sprintf(text + length, " %.4f",
+                                      sf_draw_unit(stream, i % 60, k) - 0.5 +
+                                          0.3 * (sf_draw_unit(stream, i + 1000, k) - 0.5));
         text[length++] = '\n';
     }
     const char *path = write_temporary("vectors.txt", text, length);
@@ -187,7 +189,8 @@ static void test_build(void **state)
     for (size_t i = 0; i < l->vector_count; i++)
         for (size_t j = 0; j < l->vector_count; j++) {
             double dot = sf_vectors_dot(l->vectors + i * 20, l->vectors + j * 20, 20);
-            const char *a = safer_lexicon_word(l, l->vector_words[i]).word, *b = safer_lexicon_word(l, l->vector_words[j]).word;
+            const char *a = safer_lexicon_word(l, l->vector_words[i]).word,
+                       *b = safer_lexicon_word(l, l->vector_words[j]).word;
             if (i != j) assert_int_equal(are_synonyms(l, a, b), dot >= 0.85);
             checked += dot >= 0.85 && i != j;
         }
@@ -261,10 +264,7 @@ static void test_out_of_memory(void **state)
 
 /* ------------------------------------------------------------------- export */
 
-static int collect(void *context, const char *bytes, size_t length)
-{
-    return sf_buffer_add(context, bytes, length);
-}
+static int collect(void *context, const char *bytes, size_t length) { return sf_buffer_add(context, bytes, length); }
 
 static int refuse(void *context, const char *bytes, size_t length)
 {
@@ -281,7 +281,9 @@ static void test_export(void **state)
     assert_ok(safer_lexicon_import(&l, &o, NULL, &error));
     sf_buffer text = {0};
     assert_ok(safer_lexicon_export(l, SAFER_EXPORT_SYNONYMS, 0, collect, &text, &error));
-    assert_string_equal(text.bytes, "good\tgreat fine\ngreat\tgood grand\nfine\tgood\ngrand\tgreat\nbad\tawful\nawful\tbad\nrock'n'roll\t\n");
+    assert_string_equal(
+        text.bytes,
+        "good\tgreat fine\ngreat\tgood grand\nfine\tgood\ngrand\tgreat\nbad\tawful\nawful\tbad\nrock'n'roll\t\n");
     o.table = write_temporary("again.tsv", text.bytes, text.length); /* what is exported can be imported */
     assert_ok(safer_lexicon_import(&again, &o, NULL, &error));
     assert_int_equal(again->words.count, l->words.count);
@@ -301,7 +303,10 @@ static void test_export(void **state)
         assert_non_null(root);
         assert_int_equal(json_object_size(root), 7);
         if (i == 0) assert_int_equal(json_array_size(json_object_get(root, "good")), 2);
-        if (i == 1) assert_int_equal(json_integer_value(json_object_get(json_object_get(json_object_get(root, "bad"), "weights"), "awful")), 1);
+        if (i == 1)
+            assert_int_equal(json_integer_value(
+                                 json_object_get(json_object_get(json_object_get(root, "bad"), "weights"), "awful")),
+                             1);
         if (i == 2) assert_true(json_real_value(json_object_get(root, "good")) == 0.5);
         json_decref(root);
     }
@@ -320,7 +325,8 @@ static void test_survey(void **state)
     safer_lexicon_options o = table_options("good\tgreat fine\ngreat\tgrand\nbad\tawful\n");
     o.kernel = "topk:2"; /* good {good,great}: with fine {good,fine} 1/2 */
     assert_ok(safer_lexicon_import(&l, &o, NULL, &error));
-    assert_ok(safer_data_load(&data, write_text("s.tsv", "1\t0\tGood good nothing\n2\t1\tbad bad\n3\t1\t...\n"), NULL, &error));
+    assert_ok(safer_data_load(&data, write_text("s.tsv", "1\t0\tGood good nothing\n2\t1\tbad bad\n3\t1\t...\n"), NULL,
+                              &error));
     assert_ok(safer_lexicon_survey(&survey, l, data, 1, NULL, &error));
     assert_int_equal(survey.texts, 3);
     assert_int_equal(survey.tokens, 5);
@@ -357,8 +363,9 @@ static void test_imdb(void **state)
     o.kernel = "topk:250";
     assert_ok(safer_lexicon_build(&l, &o, &r, &error));
     safer_lexicon_info info = safer_lexicon_describe(l);
-    printf("words %zu, pairs %zu, components %zu %zu %zu, SimLex %.3f -> %.3f\n", info.words, info.pairs, info.largest_components[0],
-           info.largest_components[1], info.largest_components[2], r.simlex_before, r.simlex_fitted);
+    printf("words %zu, pairs %zu, components %zu %zu %zu, SimLex %.3f -> %.3f\n", info.words, info.pairs,
+           info.largest_components[0], info.largest_components[1], info.largest_components[2], r.simlex_before,
+           r.simlex_fitted);
     assert_in_range(info.words, 43700, 45500);
     assert_in_range(info.pairs, 27200, 28600);
     assert_in_range(info.largest_components[0], 340, 400);

@@ -23,7 +23,8 @@ static float noise(void) { return (float)((double)below(1u << 24) / (1 << 23) - 
 enum { KNOWN = 9, POSITIONS = 5 };
 
 /* The smallest lead of `target` over `other` among all choices, as the program computes it. */
-static double worst_of_all(const sf_cnn_net *net, sf_cnn_scratch *scratch, const sf_ibp_choices *text, size_t target, size_t other)
+static double worst_of_all(const sf_cnn_net *net, sf_cnn_scratch *scratch, const sf_ibp_choices *text, size_t target,
+                           size_t other)
 {
     safer_error error = {0};
     uint32_t chosen[POSITIONS];
@@ -51,7 +52,12 @@ static void the_bound_is_the_worst_case(void **unused)
     (void)unused;
     for (uint32_t c = 0; c < 200; c++) {
         safer_error error = {0};
-        sf_cnn_shape shape = {.vocabulary = KNOWN, .dim = 1 + c % 6, .filters = 1 + c % 6, .classes = 2 + c % 4, .width_count = 1, .widths = {1},
+        sf_cnn_shape shape = {.vocabulary = KNOWN,
+                              .dim = 1 + c % 6,
+                              .filters = 1 + c % 6,
+                              .classes = 2 + c % 4,
+                              .width_count = 1,
+                              .widths = {1},
                               .max_words = 100};
         sf_cnn_layout layout;
         sf_cnn_net *net = NULL;
@@ -78,7 +84,8 @@ static void the_bound_is_the_worst_case(void **unused)
             for (size_t k = 0; k < shape.classes; k++) {
                 if (k == target) continue;
                 double worst = worst_of_all(net, scratch, &text, target, k);
-                if (margins[k] > worst || margins[k] < worst - 1e-5) fail_msg("bound %.9g, worst case %.9g", margins[k], worst);
+                if (margins[k] > worst || margins[k] < worst - 1e-5)
+                    fail_msg("bound %.9g, worst case %.9g", margins[k], worst);
             }
         }
         sf_ibp_scratch_free(ibp);
@@ -97,7 +104,10 @@ static const sf_ibp_sets sets = {members, set_offsets, 3};
 /* Words that stay, sets, and a word twice. */
 static const uint32_t items[] = {VOCABULARY, 6, VOCABULARY + 1, VOCABULARY + 2, 6, 0};
 
-static double lead(const double *row, size_t D, size_t y, size_t c) { return D == 1 ? (y ? row[0] : -row[0]) : row[y] - row[c]; }
+static double lead(const double *row, size_t D, size_t y, size_t c)
+{
+    return D == 1 ? (y ? row[0] : -row[0]) : row[y] - row[c];
+}
 
 /* The loss, from its definition. */
 static double reference(const double *p, const sf_ibp_layout *l, size_t y, double kappa, double eps)
@@ -111,7 +121,8 @@ static double reference(const double *p, const sf_ibp_layout *l, size_t y, doubl
             uint32_t first = items[i] < VOCABULARY ? items[i] : members[set_offsets[items[i] - VOCABULARY]];
             double low = lead(p + first * D, D, y, c);
             own += low;
-            for (size_t k = items[i] < VOCABULARY ? 0 : set_offsets[items[i] - VOCABULARY]; items[i] >= VOCABULARY && k < set_offsets[items[i] - VOCABULARY + 1]; k++)
+            for (size_t k = items[i] < VOCABULARY ? 0 : set_offsets[items[i] - VOCABULARY];
+                 items[i] >= VOCABULARY && k < set_offsets[items[i] - VOCABULARY + 1]; k++)
                 low = fmin(low, lead(p + members[k] * D, D, y, c));
             least += eps * low + (1 - eps) * lead(p + first * D, D, y, c);
         }
@@ -129,7 +140,8 @@ static void steps_follow_the_gradient(void **unused)
     for (size_t K = 2; K <= 4; K++)
         for (int c = 0; c < 12; c++) {
             safer_error error = {0};
-            sf_ibp_shape shape = {.vocabulary = VOCABULARY, .dim = K == 2 ? 1 : K, .width = 1, .classes = K, .max_words = 100};
+            sf_ibp_shape shape = {
+                .vocabulary = VOCABULARY, .dim = K == 2 ? 1 : K, .width = 1, .classes = K, .max_words = 100};
             sf_ibp_layout layout;
             sf_linear_step *step = NULL;
             float before[64], after[64], squares[64];
@@ -141,8 +153,10 @@ static void steps_follow_the_gradient(void **unused)
             memcpy(after, before, sizeof after);
             for (size_t i = 0; i < 64; i++) squares[i] = 0x1p60f;
             const int label = (int)below((uint32_t)K);
-            assert_ok(sf_linear_step_new(&step, &layout, &sets, &(sf_linear_options){.rate = 0x1p30}, COUNT(items), &error));
-            double loss = sf_linear_step_learn(step, after, squares, &(sf_ibp_batch){items, offsets, &label, 1}, kappa, eps, 1);
+            assert_ok(
+                sf_linear_step_new(&step, &layout, &sets, &(sf_linear_options){.rate = 0x1p30}, COUNT(items), &error));
+            double loss = sf_linear_step_learn(step, after, squares, &(sf_ibp_batch){items, offsets, &label, 1}, kappa,
+                                               eps, 1);
             assert_true(fabs(loss - reference(exact, &layout, (size_t)label, kappa, eps)) < 1e-6);
             for (size_t i = 0; i < layout.size; i++) {
                 double step_size = i >= layout.output_bias ? 1.0 / 64 : 1, keep = exact[i], up, down;
@@ -175,7 +189,8 @@ static void the_worst_case_is_what_is_learned(void **unused)
     const int labels[] = {0, 1};
     sf_ibp_layout_make(&layout, &shape);
     assert_ok(sf_linear_step_new(&step, &layout, &pair, &(sf_linear_options){.rate = 1}, 2, &error));
-    for (uint64_t n = 1; n <= 200; n++) sf_linear_step_learn(step, parameters, squares, &(sf_ibp_batch){texts, offsets, labels, 2}, 1, 1, n);
+    for (uint64_t n = 1; n <= 200; n++)
+        sf_linear_step_learn(step, parameters, squares, &(sf_ibp_batch){texts, offsets, labels, 2}, 1, 1, n);
     assert_true(fabs((double)parameters[1] - (double)parameters[2]) < 0.2);
     assert_true(parameters[3] < -2 && parameters[4] > 2);
     sf_linear_step_free(step);
@@ -183,7 +198,8 @@ static void the_worst_case_is_what_is_learned(void **unused)
 
 /* ------------------------------------------------------------------ training */
 
-static safer_status train(const char *path, const safer_data *data, const safer_lexicon *lexicon, int classes, int resume, stopper *stop, safer_error *error)
+static safer_status train(const char *path, const safer_data *data, const safer_lexicon *lexicon, int classes,
+                          int resume, stopper *stop, safer_error *error)
 {
     safer_train_options o = safer_train_options_default();
     safer_train_report report;
@@ -207,7 +223,9 @@ static safer_data *demo_data(int classes)
     char *text = malloc(60000);
     size_t n = 0;
     const char *const tell[] = {"good", "bad", "odd"};
-    for (int i = 0; i < 300; i++) n += (size_t)sprintf(text + n, "%d\t%d\tthe film is %s number%d\n", i, i % classes, tell[i % classes], (int)below(9));
+    for (int i = 0; i < 300; i++)
+        n += (size_t)sprintf(text + n, "%d\t%d\tthe film is %s number%d\n", i, i % classes, tell[i % classes],
+                             (int)below(9));
     assert_ok(safer_data_load(&data, write_temporary(classes == 2 ? "two.tsv" : "three.tsv", text, n), NULL, &error));
     free(text);
     return data;
@@ -273,8 +291,10 @@ static void bad_options_are_named(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bound_is_the_worst_case),       cmocka_unit_test(steps_follow_the_gradient),
-        cmocka_unit_test(the_worst_case_is_what_is_learned), cmocka_unit_test(training_resumes_and_certifies),
+        cmocka_unit_test(the_bound_is_the_worst_case),
+        cmocka_unit_test(steps_follow_the_gradient),
+        cmocka_unit_test(the_worst_case_is_what_is_learned),
+        cmocka_unit_test(training_resumes_and_certifies),
         cmocka_unit_test(bad_options_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

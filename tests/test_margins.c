@@ -22,7 +22,8 @@ static float size = 1;
 static const char *const pool[] = {"aa", "bb", "cc", "don't", "o'er", "\xc3\xa9t\xc3\xa9", "gg", "hh", "i", "zz"};
 static const char *const upper[] = {"AA", "BB", "CC", "DON'T", "O'ER", "\xc3\x89T\xc3\x89", "GG", "HH", "I", "ZZ"};
 static const char *const title[] = {"Aa", "Bb", "Cc", "Don't", "O'er", "\xc3\x89t\xc3\xa9", "Gg", "Hh", "I", "Zz"};
-static const char *const mixed[] = {"aA", "bB", "cC", "don\xe2\x80\x99t", "o'eR", "\xc3\xa9T\xc3\xa9", "gG", "hH", "i", "zZ"}; /* lower, says the first letter */
+static const char *const mixed[] = {"aA", "bB", "cC", "don\xe2\x80\x99t", "o'eR", "\xc3\xa9T\xc3\xa9", "gG",
+                                    "hH", "i",  "zZ"}; /* lower, says the first letter */
 static const char *const between[] = {" ", ", ", "-", "1", "'' ", "\xe2\x80\x8b", "\xcc\x81 ", ". "};
 enum { POOL = sizeof pool / sizeof pool[0], IN_LEXICON = 8, GAPS = sizeof between / sizeof between[0], SPOKEN = 6 };
 
@@ -61,8 +62,13 @@ static void write_model(const char *path, uint32_t c, size_t classes, size_t max
     safer_error error = {0};
     sf_words words = {0};
     sf_cnn_layout layout;
-    sf_cnn_shape shape = {.convolution = (int)(c % 2), .max_pool = (int)(c / 2 % 2), .dim = 2 + c % 5, .hidden = c / 4 % 2 ? 6 : 0,
-                          .classes = classes, .width_count = 1, .widths = {1}};
+    sf_cnn_shape shape = {.convolution = (int)(c % 2),
+                          .max_pool = (int)(c / 2 % 2),
+                          .dim = 2 + c % 5,
+                          .hidden = c / 4 % 2 ? 6 : 0,
+                          .classes = classes,
+                          .width_count = 1,
+                          .widths = {1}};
     static float parameters[4000], scale[200];
     uint32_t id;
     for (uint32_t w = 0; w < POOL; w++)
@@ -109,7 +115,9 @@ static safer_model *random_sum(uint32_t c, const safer_lexicon *lexicon, double 
         snprintf(name, sizeof name, "member%zu", m);
         write_model(temporary(name), below(1000), 2 + c % 3, below(4) ? 1000 : 1 + below(4));
         assert_int_equal(sf_buffer_format(&text, "%s{\"model\": \"%s\", \"weight\": %.17g%s}", m ? ", " : "", name,
-                                          heavy * pow(10, (double)noise()), canonical ? ", \"canonical\": \"words.lex\"" : ""), 0);
+                                          heavy * pow(10, (double)noise()),
+                                          canonical ? ", \"canonical\": \"words.lex\"" : ""),
+                         0);
     }
     assert_int_equal(sf_buffer_format(&text, "]}"), 0);
     const char *path = write_temporary("sum.json", text.bytes, text.length);
@@ -130,7 +138,11 @@ static size_t write_spoken(char *out, const spoken *s, const uint32_t *words)
     size_t n = 0;
     for (size_t i = 0; i < s->count; i++) {
         const int own = words[i] == s->words[i]; /* what takes a word's place is written in its pattern */
-        const char *const *form = s->cases[i] == 0 ? pool : s->cases[i] == 1 ? title : s->cases[i] == 2 ? upper : own ? mixed : pool;
+        const char *const *form = s->cases[i] == 0   ? pool
+                                  : s->cases[i] == 1 ? title
+                                  : s->cases[i] == 2 ? upper
+                                  : own              ? mixed
+                                                     : pool;
         n += (size_t)sprintf(out + n, "%s%s", form[words[i]], between[s->gaps[i]]);
     }
     return n;
@@ -186,9 +198,11 @@ static size_t ask_all(const safer_model *model, const safer_lexicon *lexicon, co
         int label;
         const sf_span text = {bytes, write_spoken(bytes, s, words)};
         assert_ok(model->class->classify(model, &text, 1, &label, NULL, scratch, &error));
-        if (found->certified && label != found->target) fail_msg("certified %d, but \"%s\" is %d", found->target, bytes, label);
+        if (found->certified && label != found->target)
+            fail_msg("certified %d, but \"%s\" is %d", found->target, bytes, label);
         read_canonical(&canonical, &text, lexicon);
-        if (sum && (canonical.length != first.length || memcmp(canonical.bytes ? canonical.bytes : "", first.bytes ? first.bytes : "", first.length)))
+        if (sum && (canonical.length != first.length ||
+                    memcmp(canonical.bytes ? canonical.bytes : "", first.bytes ? first.bytes : "", first.length)))
             fail_msg("\"%s\" reads as \"%s\", not as \"%s\"", bytes, canonical.bytes, first.bytes);
         for (size_t k = 0; sum && k < model->classes; k++)
             if ((double)lead(model, scratch, (size_t)found->target, k) < ldexp(found->margins[k], SF_SUM_BITS))
@@ -204,8 +218,8 @@ static size_t ask_all(const safer_model *model, const safer_lexicon *lexicon, co
 /* From the bytes of a text to the certificate: cases, unknown words, words outside the model's
  * vocabulary, glued and repeated ones, one-way synonyms, words behind what is read. Adds up the
  * texts certified and those asked. */
-static void check_texts(size_t *certified, size_t *asked, const safer_model *model, const safer_lexicon *lexicon, int linked[POOL][POOL],
-                        uint32_t texts, uint32_t longest, size_t radius)
+static void check_texts(size_t *certified, size_t *asked, const safer_model *model, const safer_lexicon *lexicon,
+                        int linked[POOL][POOL], uint32_t texts, uint32_t longest, size_t radius)
 {
     safer_error error = {0};
     safer_workspace *workspace = NULL;
@@ -218,7 +232,8 @@ static void check_texts(size_t *certified, size_t *asked, const safer_model *mod
         safer_certificate found;
         for (size_t i = 0; i < s.count; i++) s.words[i] = below(POOL), s.cases[i] = below(4), s.gaps[i] = below(GAPS);
         const size_t length = write_spoken(text, &s, s.words);
-        assert_ok(safer_certify_text(&found, &workspace, model, lexicon, text, length, t % 3 ? -1 : 0, &options, &error));
+        assert_ok(
+            safer_certify_text(&found, &workspace, model, lexicon, text, length, t % 3 ? -1 : 0, &options, &error));
         assert_true(found.words == s.count && found.queries == 0 && found.certified == (found.radius == SAFER_ALL));
         assert_true(found.margins[found.target] == 0);
         if (!found.certified && model->class != &sf_sum_class) continue;
@@ -251,9 +266,14 @@ static void no_text_violates_a_certificate(void **unused)
 static void no_text_violates_a_sum(void **unused)
 {
     (void)unused;
-    const struct { double weight; float size; size_t certified; } kinds[] = { /* logits grow with the second to fourth power of `size` */
-        {1, 1, 200}, {0x1p-20, 1, 50}, {0x1p-19, 1, 50}, {0x1p-17, 1, 100}, {1e5, 1, 200}, {1, 1e4f, 50}, {1e5, 1e4f, 5}, {1e-30, 1e12f, 50},
-        {1e-301, 1e12f, 0},
+    const struct {
+        double weight;
+        float size;
+        size_t certified;
+    } kinds[] = {
+        /* logits grow with the second to fourth power of `size` */
+        {1, 1, 200},   {0x1p-20, 1, 50}, {0x1p-19, 1, 50},   {0x1p-17, 1, 100},  {1e5, 1, 200},
+        {1, 1e4f, 50}, {1e5, 1e4f, 5},   {1e-30, 1e12f, 50}, {1e-301, 1e12f, 0},
     };
     for (size_t kind = 0; kind < COUNT(kinds); kind++) {
         size_t certified = 0, asked = 0;
@@ -266,7 +286,8 @@ static void no_text_violates_a_sum(void **unused)
             safer_model_free(model);
             safer_lexicon_free(lexicon);
         }
-        printf("weights of %g, networks of %g: %zu certificates, %zu texts asked\n", kinds[kind].weight, (double)size, certified, asked);
+        printf("weights of %g, networks of %g: %zu certificates, %zu texts asked\n", kinds[kind].weight, (double)size,
+               certified, asked);
         assert_true(asked > 2000 && certified >= kinds[kind].certified);
     }
     size = 1;
@@ -286,19 +307,27 @@ static void vast_errors_certify_nothing(void **unused)
     sf_words words = {0};
     uint32_t id;
     sf_cnn_layout layout;
-    sf_cnn_shape shape = {.convolution = 1, .dim = 1, .classes = 2, .vocabulary = 3, .width_count = 16, .filters = 40000, .max_words = 1000};
+    sf_cnn_shape shape = {.convolution = 1,
+                          .dim = 1,
+                          .classes = 2,
+                          .vocabulary = 3,
+                          .width_count = 16,
+                          .filters = 40000,
+                          .max_words = 1000};
     for (size_t i = 0; i < shape.width_count; i++) shape.widths[i] = 1;
     assert_ok(sf_words_add(&words, "aa", 2, &id, &error));
     assert_ok(sf_words_add(&words, "bb", 2, &id, &error));
     sf_cnn_layout_make(&layout, &shape);
     float *p = calloc(layout.size, sizeof *p), *scale = calloc(layout.features, sizeof *scale);
     p[layout.embedding + 1] = 1, p[layout.embedding + 2] = -1, p[layout.conv_weight] = 1;
-    for (size_t i = 1; i < layout.inputs; i++) p[layout.output_weight + i] = p[layout.output_weight + layout.inputs + i] = FLT_MAX;
+    for (size_t i = 1; i < layout.inputs; i++)
+        p[layout.output_weight + i] = p[layout.output_weight + layout.inputs + i] = FLT_MAX;
     p[layout.output_weight] = 10, p[layout.output_weight + layout.inputs] = -10, p[layout.output_bias + 1] = 5;
     assert_int_equal(sf_cnn_scales(scale, &layout, p, 1), 0);
     assert_ok(sf_cnn_save(temporary("vast"), &layout, p, scale, &words, "[\"0\",\"1\"]", "{}", &error));
     safer_lexicon *lexicon = import_table("aa\tbb\n", "representative");
-    const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"vast\", \"weight\": 1000000}]}", *texts[] = {"aa", "bb"};
+    const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"vast\", \"weight\": 1000000}]}",
+               *texts[] = {"aa", "bb"};
     const size_t lengths[] = {2, 2};
     int labels[2];
     assert_ok(safer_model_open(&model, write_temporary("sum.json", text, sizeof text - 1), &error));
@@ -328,8 +357,9 @@ static void a_sum_says_what_its_members_say(void **unused)
     assert_ok(safer_lexicon_save(lexicon, temporary("words.lex"), &error));
     write_model(temporary("plain"), 5, 3, 1000);
     write_model(temporary("other"), 6, 3, 1000);
-    const char sum_text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"plain\", \"weight\": 0.5}, {\"model\": \"plain\"},"
-                            " {\"canonical\": \"words.lex\", \"model\": \"other\", \"weight\": 3}]}";
+    const char sum_text[] =
+        "{\"arch\": \"sum\", \"members\": [{\"model\": \"plain\", \"weight\": 0.5}, {\"model\": \"plain\"},"
+        " {\"canonical\": \"words.lex\", \"model\": \"other\", \"weight\": 3}]}";
     safer_model *sum = open_model(write_temporary("sum.json", sum_text, sizeof sum_text - 1));
     safer_model *plain = open_model(temporary("plain")), *other = open_model(temporary("other"));
     assert_string_equal(safer_model_arch(sum), "sum");
@@ -348,7 +378,8 @@ static void a_sum_says_what_its_members_say(void **unused)
         for (size_t k = 0; k < 3; k++) {
             assert_int_equal(sf_sum_said(scratch, 0)[k], llrint((double)logits[k] * 0.5 * 0x1p20));
             assert_int_equal(sf_sum_said(scratch, 1)[k], llrint((double)logits[k] * 0x1p20));
-            totals[k] = ldexp((double)(sf_sum_said(scratch, 0)[k] + sf_sum_said(scratch, 1)[k] + sf_sum_said(scratch, 2)[k]), -20);
+            totals[k] = ldexp(
+                (double)(sf_sum_said(scratch, 0)[k] + sf_sum_said(scratch, 1)[k] + sf_sum_said(scratch, 2)[k]), -20);
             odds += exp(totals[k]);
         }
         for (size_t k = 0; k < 3; k++) assert_true(fabs((double)scores[i][k] - exp(totals[k]) / odds) < 1e-6);
@@ -358,12 +389,15 @@ static void a_sum_says_what_its_members_say(void **unused)
         for (int w = 0; w < 16; w++) {
             char read[80];
             const int a = w / 4, b = 4 + w % 4;
-            if (i < 2) snprintf(read, sizeof read, "%s %s, %s %s", pool[a], pool[a], pool[a], pool[a]);
-            else snprintf(read, sizeof read, "%s zz %s", pool[b], pool[b]);
+            if (i < 2)
+                snprintf(read, sizeof read, "%s %s, %s %s", pool[a], pool[a], pool[a], pool[a]);
+            else
+                snprintf(read, sizeof read, "%s zz %s", pool[b], pool[b]);
             const sf_span span = {read, strlen(read)};
             int same = 1;
             assert_ok(other->class->classify(other, &span, 1, &one, NULL, other_scratch, &error));
-            for (size_t k = 0; k < 3; k++) same &= canonical[k] == llrint((double)sf_cnn_scratch_logits(other_scratch)[k] * 3 * 0x1p20);
+            for (size_t k = 0; k < 3; k++)
+                same &= canonical[k] == llrint((double)sf_cnn_scratch_logits(other_scratch)[k] * 3 * 0x1p20);
             n += (size_t)same;
         }
         assert_true(n >= 4 && n < 16);
@@ -412,11 +446,14 @@ static void members_may_be_of_any_kind(void **unused)
     safer_lexicon *lexicon = make_lexicon("representative");
     assert_ok(safer_lexicon_save(lexicon, temporary("words.lex"), &error));
     train_ngram(lexicon);
-    const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"ngram\", \"weight\": 2, \"canonical\": \"words.lex\"}]}";
-    safer_model *sum = open_model(write_temporary("sum.json", text, sizeof text - 1)), *ngram = open_model(temporary("ngram"));
+    const char text[] =
+        "{\"arch\": \"sum\", \"members\": [{\"model\": \"ngram\", \"weight\": 2, \"canonical\": \"words.lex\"}]}";
+    safer_model *sum = open_model(write_temporary("sum.json", text, sizeof text - 1)),
+                *ngram = open_model(temporary("ngram"));
     for (size_t i = 0; i < TEXTS; i++) {
         texts[i] = bytes[i];
-        lengths[i] = (size_t)snprintf(bytes[i], sizeof bytes[i], "%s a %s, and %s", i % 3 ? "good" : "bad", i % 5 ? "movie" : "plot", i % 7 ? "fine" : "poor");
+        lengths[i] = (size_t)snprintf(bytes[i], sizeof bytes[i], "%s a %s, and %s", i % 3 ? "good" : "bad",
+                                      i % 5 ? "movie" : "plot", i % 7 ? "fine" : "poor");
     }
     assert_ok(safer_model_classify(sum, texts, lengths, TEXTS, labels, &scores[0][0], &error));
     for (size_t i = 0; i < TEXTS; i++) {
@@ -429,7 +466,8 @@ static void members_may_be_of_any_kind(void **unused)
     const size_t length = strlen(plain);
     assert_ok(safer_model_classify(sum, &plain, &length, 1, &one, single, &error));
     assert_ok(safer_model_classify(ngram, &plain, &length, 1, &one, member, &error));
-    assert_true(fabs(log((double)single[0] / (double)single[1]) - 2 * log((double)member[0] / (double)member[1])) < 1e-4);
+    assert_true(fabs(log((double)single[0] / (double)single[1]) - 2 * log((double)member[0] / (double)member[1])) <
+                1e-4);
     assert_fails(safer_model_set_precision(sum, "f32", &error), SAFER_INVALID, "all members of this sum have only one");
     safer_model_free(ngram);
     safer_model_free(sum);
@@ -446,14 +484,17 @@ static void what_cannot_be_bounded_is_refused(void **unused)
     safer_certificate found;
     safer_certify_options options = safer_certify_options_default();
     options.method = SAFER_IBP;
-    safer_lexicon *lexicon = random_lexicon(linked, 0, 4, "representative"), *other = random_lexicon(linked, 0, 2, "representative");
+    safer_lexicon *lexicon = random_lexicon(linked, 0, 4, "representative"),
+                  *other = random_lexicon(linked, 0, 2, "representative");
     safer_model *sum = random_sum(3, lexicon, 1); /* its first member is canonical */
-    assert_fails(safer_certify_text(&found, &workspace, sum, other, "aa", 2, 0, &options, &error), SAFER_INVALID, "member 1 of the sum reads");
+    assert_fails(safer_certify_text(&found, &workspace, sum, other, "aa", 2, 0, &options, &error), SAFER_INVALID,
+                 "member 1 of the sum reads");
     safer_model_free(sum);
     train_ngram(NULL);
     const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"ngram\"}]}";
     sum = open_model(write_temporary("sum.json", text, sizeof text - 1));
-    assert_fails(safer_certify_text(&found, &workspace, sum, lexicon, "aa", 2, 0, &options, &error), SAFER_INVALID, "member 1 of the sum: it is ngram");
+    assert_fails(safer_certify_text(&found, &workspace, sum, lexicon, "aa", 2, 0, &options, &error), SAFER_INVALID,
+                 "member 1 of the sum: it is ngram");
     safer_model_free(sum);
     safer_lexicon_free(lexicon);
     safer_lexicon_free(other);
@@ -472,7 +513,9 @@ static void bad_sums_are_refused(void **unused)
     assert_ok(safer_lexicon_save(own, temporary("own.lex"), &error)); /* one draw a word, but each its own */
     write_model(temporary("two"), 0, 2, 1000);
     write_model(temporary("three"), 1, 3, 1000);
-    const struct { const char *text, *words; } bad[] = {
+    const struct {
+        const char *text, *words;
+    } bad[] = {
         {"{", "no JSON, line 1"},
         {" \n{}", "a model in JSON is a sum"},
         {"{\"arch\": \"cnn\"}", "a model in JSON is a sum"},
@@ -489,8 +532,10 @@ static void bad_sums_are_refused(void **unused)
         {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"weight\": \"1\"}]}", "\"weight\" must be"},
         {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"weight\": 1e7}]}", "\"weight\" must be"},
         {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"canonical\": 1}]}", "\"canonical\" must be"},
-        {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"canonical\": \"component.lex\"}]}", "needs a lexicon with the kernel representative"},
-        {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"canonical\": \"own.lex\"}]}", "needs a lexicon with the kernel representative"},
+        {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"canonical\": \"component.lex\"}]}",
+         "needs a lexicon with the kernel representative"},
+        {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"canonical\": \"own.lex\"}]}",
+         "needs a lexicon with the kernel representative"},
         {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\", \"canonical\": \"two\"}]}", "two"},
         {"{\"arch\": \"sum\", \"members\": [{\"model\": \"two\"}, {\"model\": \"three\"}]}", "member 2: its labels"},
         {"{\"arch\": \"sum\", \"members\": [{\"model\": \"sum.json\"}]}", "a sum cannot be"},
@@ -500,7 +545,8 @@ static void bad_sums_are_refused(void **unused)
         assert_fails(safer_model_open(&model, path, &error), SAFER_INPUT, bad[i].words);
     }
     const char absent[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"absent\"}]}";
-    assert_fails(safer_model_open(&model, write_temporary("sum.json", absent, sizeof absent - 1), &error), SAFER_SYSTEM, "/absent");
+    assert_fails(safer_model_open(&model, write_temporary("sum.json", absent, sizeof absent - 1), &error), SAFER_SYSTEM,
+                 "/absent");
     assert_fails(safer_model_open(&model, temporary("none.json"), &error), SAFER_SYSTEM, "none.json");
     safer_lexicon_free(lexicon);
     safer_lexicon_free(own);
@@ -513,13 +559,18 @@ static void hashes_tell_sums_apart(void **unused)
     int linked[POOL][POOL];
     safer_error error = {0};
     uint64_t seen[6];
-    safer_lexicon *four = random_lexicon(linked, 0, 4, "representative"), *two = random_lexicon(linked, 0, 2, "representative");
+    safer_lexicon *four = random_lexicon(linked, 0, 4, "representative"),
+                  *two = random_lexicon(linked, 0, 2, "representative");
     assert_ok(safer_lexicon_save(four, temporary("four.lex"), &error));
     assert_ok(safer_lexicon_save(two, temporary("two.lex"), &error));
     write_model(temporary("a"), 0, 2, 1000);
     write_model(temporary("b"), 1, 2, 1000);
-    const char *members[] = {"{\"model\": \"a\"}", "{\"model\": \"b\"}", "{\"model\": \"a\", \"weight\": 2}", "{\"model\": \"a\", \"canonical\": \"four.lex\"}",
-                             "{\"model\": \"a\", \"canonical\": \"two.lex\"}", "{\"model\": \"a\"}, {\"model\": \"b\"}"};
+    const char *members[] = {"{\"model\": \"a\"}",
+                             "{\"model\": \"b\"}",
+                             "{\"model\": \"a\", \"weight\": 2}",
+                             "{\"model\": \"a\", \"canonical\": \"four.lex\"}",
+                             "{\"model\": \"a\", \"canonical\": \"two.lex\"}",
+                             "{\"model\": \"a\"}, {\"model\": \"b\"}"};
     for (size_t i = 0; i < COUNT(members); i++) {
         char text[200];
         const int length = snprintf(text, sizeof text, "{\"arch\": \"sum\", \"members\": [%s]}", members[i]);
@@ -540,7 +591,8 @@ static safer_status open_and_certify(void *lexicon, safer_error *error)
     safer_certify_options options = safer_certify_options_default();
     options.method = SAFER_IBP;
     safer_status status = safer_model_open(&model, temporary("sum.json"), error);
-    if (status == SAFER_OK) status = safer_certify_text(&found, &workspace, model, lexicon, "aa bb cc", 8, 0, &options, error);
+    if (status == SAFER_OK)
+        status = safer_certify_text(&found, &workspace, model, lexicon, "aa bb cc", 8, 0, &options, error);
     safer_workspace_free(workspace);
     safer_model_free(model);
     return status;
@@ -591,11 +643,15 @@ static void failures_are_forgotten(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_text_violates_a_certificate), cmocka_unit_test(no_text_violates_a_sum),
+        cmocka_unit_test(no_text_violates_a_certificate),
+        cmocka_unit_test(no_text_violates_a_sum),
         cmocka_unit_test(vast_errors_certify_nothing),
-        cmocka_unit_test(a_sum_says_what_its_members_say), cmocka_unit_test(members_may_be_of_any_kind),
-        cmocka_unit_test(what_cannot_be_bounded_is_refused), cmocka_unit_test(bad_sums_are_refused),
-        cmocka_unit_test(hashes_tell_sums_apart), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(a_sum_says_what_its_members_say),
+        cmocka_unit_test(members_may_be_of_any_kind),
+        cmocka_unit_test(what_cannot_be_bounded_is_refused),
+        cmocka_unit_test(bad_sums_are_refused),
+        cmocka_unit_test(hashes_tell_sums_apart),
+        cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(failures_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,9 @@
 #include "base/hash.h"
 #include "base/progress.h"
 #include "base/rng.h"
-#include "certify/sampler.h"
+#include "draw/sampler.h"
 #include "model/ngram.h"
-#include "model/train.h"
+#include "train/train.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,13 +34,16 @@ static size_t features_of(sf_ngram_scratch *scratch, const char *text, int ngram
 static void features(void **unused)
 {
     (void)unused;
-    static const struct { const char *text; size_t tokens[3]; } cases[] = {
+    static const struct {
+        const char *text;
+        size_t tokens[3];
+    } cases[] = {
         {"", {0, 0, 0}},
         {" \t\n", {0, 0, 0}},
         {"one", {1, 1, 1}},
-        {"one two one two", {2, 4, 6}},        /* a b, ab ba, aba bab */
-        {"One, TWO", {3, 5, 6}},               /* the comma is a token */
-        {"10/10 !!", {3, 7, 10}},              /* 10 / !; 10/ /10 10! !!; 10/10 /10! 10!! */
+        {"one two one two", {2, 4, 6}},            /* a b, ab ba, aba bab */
+        {"One, TWO", {3, 5, 6}},                   /* the comma is a token */
+        {"10/10 !!", {3, 7, 10}},                  /* 10 / !; 10/ /10 10! !!; 10/10 /10! 10!! */
         {"x\xe2\x80\x94\xe2\x80\x94y", {3, 5, 6}}, /* two dashes are one run */
         {"don\xe2\x80\x99t don't", {1, 2, 2}},
     };
@@ -112,10 +115,7 @@ static void naive_ratios(double *r, const toy *t, int positive, double alpha, do
     for (int j = 0; j < F; j++) r[j] = seen[j] ? log(p[j] / P) - log(q[j] / Q) : 0;
 }
 
-static double scale_of(const toy *t, int i)
-{
-    return t->examples[i].count ? 16 / sqrt(t->examples[i].count) : 0;
-}
+static double scale_of(const toy *t, int i) { return t->examples[i].count ? 16 / sqrt(t->examples[i].count) : 0; }
 
 /* What is minimised, at v_j = w_j r_j and b. */
 static double objective(const double *v, const double *r, const toy *t, int positive, double cost)
@@ -155,18 +155,26 @@ static void naive_fit(double *values, const toy *t, int positive, double cost, d
 static void agrees_with_the_naive_optimiser(void **unused)
 {
     (void)unused;
-    static const struct { int classes; double cost, alpha, weight; } cases[] = {
-        {2, 1, 1, 1}, {2, 0.05, 1, 1}, {2, 2, 0.5, 0.5}, {3, 1, 1, 1}, {4, 0.3, 2, 1}};
+    static const struct {
+        int classes;
+        double cost, alpha, weight;
+    } cases[] = {{2, 1, 1, 1}, {2, 0.05, 1, 1}, {2, 2, 0.5, 0.5}, {3, 1, 1, 1}, {4, 0.3, 2, 1}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         toy t;
         size_t outputs = sf_ngram_outputs((size_t)cases[c].classes);
         float weights[256 * 4], bias[4];
         safer_error error;
         sf_ngram_fitted fitted;
-        sf_ngram_settings settings = {.cost = cases[c].cost, .alpha = cases[c].alpha, .weight = cases[c].weight,
-                                      .passes = 2000, .tolerance = 1e-6, .seed = 1, .threads = 2};
+        sf_ngram_settings settings = {.cost = cases[c].cost,
+                                      .alpha = cases[c].alpha,
+                                      .weight = cases[c].weight,
+                                      .passes = 2000,
+                                      .tolerance = 1e-6,
+                                      .seed = 1,
+                                      .threads = 2};
         make_toy(&t, cases[c].classes);
-        assert_ok(sf_ngram_fit(weights, bias, t.examples, N, (size_t)cases[c].classes, 8, &settings, NULL, &fitted, &error));
+        assert_ok(
+            sf_ngram_fit(weights, bias, t.examples, N, (size_t)cases[c].classes, 8, &settings, NULL, &fitted, &error));
         assert_true(fitted.passes > 2 && fitted.passes < 2000);
         for (size_t k = 0; k < outputs; k++) {
             double expected[F + 1];
@@ -228,7 +236,9 @@ static safer_data *make_data(size_t rows, int classes, uint64_t seed)
         int label = (int)(i % (size_t)classes);
         length += (size_t)sprintf(text + length, "%zu\tclass %d\t", i, label);
         for (int w = 0; w < 12; w++)
-            length += (size_t)sprintf(text + length, "%s ", below(2) ? fillers[below(8)] : topics[below(6) ? label : (int)below(4)][below(6)]);
+            length += (size_t)sprintf(text + length, "%s ",
+                                      below(2) ? fillers[below(8)]
+                                               : topics[below(6) ? label : (int)below(4)][below(6)]);
         text[length - 1] = '\n';
     }
     options.format = "tsv";
@@ -238,7 +248,8 @@ static safer_data *make_data(size_t rows, int classes, uint64_t seed)
 
 static safer_lexicon *make_lexicon(const char *kernel)
 {
-    static const char table[] = "goal\tteam match\nstock\tmarket\nfilm\tcinema scene camera\nvirus\tcure\nthe\tof\nBig\tlarge\nlarge\thuge\n";
+    static const char table[] =
+        "goal\tteam match\nstock\tmarket\nfilm\tcinema scene camera\nvirus\tcure\nthe\tof\nBig\tlarge\nlarge\thuge\n";
     safer_lexicon_options options = safer_lexicon_options_default();
     safer_lexicon *lexicon = NULL;
     safer_error error;
@@ -305,7 +316,8 @@ static void learns(void **unused)
         const char *texts[3];
         size_t lengths[3];
         int batch[3], single;
-        for (size_t i = 0; i < 3; i++) texts[i] = safer_data_row(test, i).text, lengths[i] = safer_data_row(test, i).text_length;
+        for (size_t i = 0; i < 3; i++)
+            texts[i] = safer_data_row(test, i).text, lengths[i] = safer_data_row(test, i).text_length;
         assert_ok(safer_model_classify(model, texts, lengths, 3, batch, NULL, &error));
         for (size_t i = 0; i < 3; i++) {
             assert_ok(safer_model_classify(model, &texts[i], &lengths[i], 1, &single, NULL, &error));
@@ -393,8 +405,8 @@ static void threads_do_not_matter(void **unused)
 typedef struct parts { /* of a model file; NULL or 0: as it should be */
     const char *arch, *labels, *ngrams, *hashing;
     size_t rows, outputs, biases;
-    int drop;   /* 1: no weights, 2: no bias */
-    float bad;  /* in the middle of the weights */
+    int drop;  /* 1: no weights, 2: no bias */
+    float bad; /* in the middle of the weights */
 } parts;
 
 static const char *write_model(const char *name, parts p)
@@ -405,12 +417,22 @@ static const char *write_model(const char *name, parts p)
     assert_non_null(weights);
     for (size_t i = 0; i < rows * outputs; i++) weights[i] = (float)below(2001) / 1000 - 1;
     if (p.bad != 0) weights[rows * outputs / 2] = p.bad;
-    sf_tensor tensors[] = {
-        {.name = p.drop == 1 ? "w" : "weights", .type = SF_F32, .rank = 2, .shape = {rows, outputs}, .count = rows * outputs, .bytes = weights},
-        {.name = p.drop == 2 ? "b" : "bias", .type = SF_F32, .rank = 1, .shape = {biases}, .count = biases, .bytes = bias}};
+    sf_tensor tensors[] = {{.name = p.drop == 1 ? "w" : "weights",
+                            .type = SF_F32,
+                            .rank = 2,
+                            .shape = {rows, outputs},
+                            .count = rows * outputs,
+                            .bytes = weights},
+                           {.name = p.drop == 2 ? "b" : "bias",
+                            .type = SF_F32,
+                            .rank = 1,
+                            .shape = {biases},
+                            .count = biases,
+                            .bytes = bias}};
     sf_metadata metadata[] = {{p.arch && !*p.arch ? "-" : "arch", p.arch ? p.arch : "ngram"},
                               {p.labels && !*p.labels ? "-" : "labels", p.labels ? p.labels : "[\"no\",\"yes\"]"},
-                              {"ngrams", p.ngrams ? p.ngrams : "3"}, {"hashing", p.hashing ? p.hashing : SF_NGRAM_HASHING}};
+                              {"ngrams", p.ngrams ? p.ngrams : "3"},
+                              {"hashing", p.hashing ? p.hashing : SF_NGRAM_HASHING}};
     const char *path = temporary(name);
     assert_ok(sf_safetensors_write(path, tensors, 2, metadata, 4, &error));
     free(weights);
@@ -420,7 +442,10 @@ static const char *write_model(const char *name, parts p)
 static void bad_files_are_refused(void **unused)
 {
     (void)unused;
-    const struct { parts p; const char *words; } cases[] = {
+    const struct {
+        parts p;
+        const char *words;
+    } cases[] = {
         {{.arch = ""}, "no \"arch\""},
         {{.arch = "gpt"}, "architecture \"gpt\"; ngram, bow, cnn, charcnn and bert can be opened"},
         {{.labels = ""}, "no \"labels\""},
@@ -448,7 +473,8 @@ static void bad_files_are_refused(void **unused)
         assert_fails(safer_model_open(&model, write_model("bad", cases[i].p), &error), SAFER_INPUT, cases[i].words);
     assert_null(model);
     assert_fails(safer_model_open(&model, temporary("none"), &error), SAFER_SYSTEM, "none");
-    assert_fails(safer_model_open(&model, write_temporary("text", "hello, world", 12), &error), SAFER_INPUT, "no safetensors file");
+    assert_fails(safer_model_open(&model, write_temporary("text", "hello, world", 12), &error), SAFER_INPUT,
+                 "no safetensors file");
 }
 
 static void empty_texts_and_ties(void **unused)
@@ -483,7 +509,8 @@ static void empty_texts_and_ties(void **unused)
 /* Words of the lexicon and others, in any case, between all kinds of things. */
 static size_t random_text(char *out)
 {
-    static const char *const words[] = {"goal", "team", "stock", "film", "cinema", "the", "of", "big", "huge", "actor", "I", "don't"};
+    static const char *const words[] = {"goal", "team", "stock", "film",  "cinema", "the",
+                                        "of",   "big",  "huge",  "actor", "I",      "don't"};
     static const char *const gaps[] = {" ", " ", ", ", "! ", " 10/10 ", "7", "\xe2\x80\x94", "-", "\n"};
     size_t length = 0;
     for (uint32_t n = below(40); n-- > 0;) {
@@ -515,7 +542,9 @@ static void draws_equal_rendered_texts(void **unused)
             sf_sampler sampler = {0};
             sf_buffer text = {0};
             size_t differing = 0;
-            assert_ok(safer_model_open(&model, write_model("fast", (parts){.labels = labels[c], .outputs = c ? 3 : 1, .rows = c ? 64 : 4096}), &error));
+            assert_ok(safer_model_open(
+                &model, write_model("fast", (parts){.labels = labels[c], .outputs = c ? 3 : 1, .rows = c ? 64 : 4096}),
+                &error));
             assert_ok(model->class->scratch_new(model, &scratch, &error));
             for (int round = 0; round < 300; round++) {
                 char original[1024];
@@ -528,7 +557,8 @@ static void draws_equal_rendered_texts(void **unused)
                 assert_ok(sf_sampler_prepare(&sampler, &slots, lexicon, &error));
                 sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, DRAWS);
                 assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
-                assert_ok(sf_ngram_sample_scores(model, prepared, draws, DRAWS, fast_labels, &fast[0][0], scratch, &error));
+                assert_ok(
+                    sf_ngram_sample_scores(model, prepared, draws, DRAWS, fast_labels, &fast[0][0], scratch, &error));
                 assert_ok(model->class->sample(model, prepared, draws, DRAWS, again, scratch, &error));
                 assert_ok(safer_model_classify(model, &(const char *){original}, &length, 1, &plain, NULL, &error));
                 for (size_t i = 0; i < DRAWS; i++) {
@@ -573,11 +603,11 @@ static void bad_options_are_named(void **unused)
     safer_error error;
     safer_train_options o;
     const char *path = temporary("never");
-#define REFUSED(change, words)                                                          \
-    do {                                                                                \
-        o = options_for(data);                                                          \
-        change;                                                                         \
-        assert_fails(safer_train(path, &o, NULL, &error), SAFER_INVALID, words);        \
+#define REFUSED(change, words) \
+    do { \
+        o = options_for(data); \
+        change; \
+        assert_fails(safer_train(path, &o, NULL, &error), SAFER_INVALID, words); \
     } while (0)
     REFUSED(o.arch = "svm", "arch is \"svm\"; it must be ngram, bow, cnn, charcnn or bert");
     REFUSED(o.arch = NULL, "arch is");
@@ -625,7 +655,10 @@ static void bad_data_are_named(void **unused)
     safer_data *lonely = load_text("1\tclass 1\tgood\n2\tclass 1\tfine\n", good);
     safer_data *few = load_text("1\ta\tgood\n2\tb\tbad\n", NULL);
     const char *path = temporary("never");
-    const struct { const safer_data *train, *dev; const char *words; } cases[] = {
+    const struct {
+        const safer_data *train, *dev;
+        const char *words;
+    } cases[] = {
         {bare, NULL, "train, row 3 (id seventh) has no label"},
         {few, bare, "dev, row 3 (id seventh) has no label"},
         {lonely, NULL, "all rows of train have the label \"class 1\""},
@@ -747,8 +780,8 @@ static void imdb_in_small(void **unused)
     o.bits = 20;
     o.threads = 2;
     assert_ok(safer_train(temporary("imdb"), &o, &report, &error));
-    printf("2,500 reviews: %.1f%% on the held-out tenth, %.2f s, %.0f tokens/s\n", 100 * report.dev_accuracy, report.seconds,
-           report.tokens_per_second);
+    printf("2,500 reviews: %.1f%% on the held-out tenth, %.2f s, %.0f tokens/s\n", 100 * report.dev_accuracy,
+           report.seconds, report.tokens_per_second);
     assert_true(report.dev_accuracy > 0.8 && report.tokens > 500000);
     safer_data_free(data);
 }

@@ -29,7 +29,8 @@ static const char plain[] =
     "E\n##P\nS\nM\n##A\n##S\n##K\n##E\n";
 
 /* The same with tokens that lie across words, and with such as look at their surroundings. */
-static const char crossing[] = "d-f\tadded only\noo\tadded only\n'\tadded only\nB.B\tadded only\n] [\tadded only left right\n";
+static const char crossing[] =
+    "d-f\tadded only\noo\tadded only\n'\tadded only\nB.B\tadded only\n] [\tadded only left right\n";
 static const char looking[] = "fine\tadded only word\nbad good\tadded only normal\n";
 
 enum { VOCABULARIES = 7 };
@@ -63,8 +64,8 @@ static sf_wordpiece *marked(const char *more, const sf_wordpiece_options *option
 
 static int make_wordpieces(void **unused)
 {
-    const sf_wordpiece_options uncased = {1, 1, 1, 1, 100}, cased = {0, 0, 1, 1, 100}, untidy = {0, 0, 0, 0, 100}, strict = {1,
-        1, 1, 1, 5};
+    const sf_wordpiece_options uncased = {1, 1, 1, 1, 100}, cased = {0, 0, 1, 1, 100}, untidy = {0, 0, 0, 0, 100},
+                               strict = {1, 1, 1, 1, 5};
     (void)unused;
     assert_ok(sf_wordpiece_new(&wordpieces[0], plain, strlen(plain), &uncased, "plain", &error));
     assert_ok(sf_wordpiece_new(&wordpieces[1], plain, strlen(plain), &cased, "plain", &error));
@@ -86,8 +87,8 @@ static int free_wordpieces(void **unused)
 /* --------------------------------------------------------------- lexicons */
 
 enum { CASED = 10, WORDS = 14 };
-static const char *const names[WORDS] = {"good", "fine", "bad", "sep", "mask", "cls", "unaffable", "don't", "été", "ab", "日本",
-    "中", "한", "שלום"};
+static const char *const names[WORDS] = {"good",  "fine", "bad", "sep",  "mask", "cls", "unaffable",
+                                         "don't", "été",  "ab",  "日本", "中",   "한",  "שלום"};
 
 /* Random synonyms and weights, among the first `words` of the cased and the caseless ones. */
 static safer_lexicon *make_lexicon(uint32_t words, int directed)
@@ -104,8 +105,8 @@ static safer_lexicon *make_lexicon(uint32_t words, int directed)
     for (uint32_t i = 0; i < WORDS; i++) assert_ok(sf_words_add(&all, names[i], strlen(names[i]), &id, &error));
     for (uint32_t a = 0; a < WORDS; a++)
         for (uint32_t b = 0; b < WORDS; b++)
-            if (a != b && (a < CASED) == (b < CASED) && (a >= CASED || (a < words && b < words)) &&
-                below(words) < 2) edges[count++] = (sf_pair){a, b, 0};
+            if (a != b && (a < CASED) == (b < CASED) && (a >= CASED || (a < words && b < words)) && below(words) < 2)
+                edges[count++] = (sf_pair){a, b, 0};
     assert_ok(sf_graph_build(&graph, WORDS, edges, count, directed ? SF_DIRECTED : SF_SYMMETRIC, 0, NULL, &error));
     assert_ok(sf_kernel_start(&kernel, WORDS, &error));
     for (uint32_t x = 0; x < WORDS; x++) { /* a word need not draw itself */
@@ -125,9 +126,14 @@ static safer_lexicon *make_lexicon(uint32_t words, int directed)
     }
     sf_kernel_view view = sf_kernel_as_view(&kernel);
     sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &all, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst,
-        .directed = directed,
-                              .kernel_name = "random", .provenance = "{}"};
+    sf_lexicon_parts parts = {.words = &all,
+                              .graph = &graph,
+                              .kernel = &kernel,
+                              .overlap = overlap,
+                              .worst = worst,
+                              .directed = directed,
+                              .kernel_name = "random",
+                              .provenance = "{}"};
     assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
     sf_words_free(&all);
     sf_graph_free(&graph);
@@ -145,10 +151,11 @@ static uint32_t support(const safer_lexicon *l, uint32_t word, const uint32_t **
 /* ------------------------------------------------------------------ texts */
 
 static const char *const gaps[] = {
-    " ", " ", " ", " ", ". ", ", ", "-", "'", "\u2019", " '", "[", "]", "[", "]", "[[", "]]", "] [", " [", "] ", "1", "1", "2 ",
-    "_", "\u200b", "\u200d", "\u00ad", "\u0301", "\u0308 ",
-    "\x01", "\v", "\xff", "\xe2\x80", "\ufffd", "\u00a9", "\u2260", "\u00a0", "\u2028", "\n", "#", "##", "[SEP]", "[MASK",
-    "SK]", "\u302e", "\ue000", "\u0378", "👍", "\u0345", "½", "\u2e43",
+    " ",     " ",        " ",      " ",      ". ",     ", ",     "-",      "'",       "\u2019", " '",
+    "[",     "]",        "[",      "]",      "[[",     "]]",     "] [",    " [",      "] ",     "1",
+    "1",     "2 ",       "_",      "\u200b", "\u200d", "\u00ad", "\u0301", "\u0308 ", "\x01",   "\v",
+    "\xff",  "\xe2\x80", "\ufffd", "\u00a9", "\u2260", "\u00a0", "\u2028", "\n",      "#",      "##",
+    "[SEP]", "[MASK",    "SK]",    "\u302e", "\ue000", "\u0378", "👍",      "\u0345",  "½",      "\u2e43",
 };
 static const char *const strangers[] = {"zebra", "I", "x", "E", "語", "中x", "Ete", "ß", "ﬁ", "SEPx", "ς"};
 
@@ -162,8 +169,10 @@ static void make_text(sf_buffer *out, uint32_t longest, int tidy)
     sf_buffer_clear(out);
     assert_int_equal(sf_buffer_add(out, "", 0), 0);
     for (uint32_t n = below(longest + 1); n > 0; n--) {
-        if (below(8)) add_word(out, names[below(WORDS)]);
-        else assert_int_equal(sf_buffer_add_string(out, strangers[below(tidy ? 4 : COUNT(strangers))]), 0);
+        if (below(8))
+            add_word(out, names[below(WORDS)]);
+        else
+            assert_int_equal(sf_buffer_add_string(out, strangers[below(tidy ? 4 : COUNT(strangers))]), 0);
         for (uint32_t k = 1 + (tidy ? 0 : below(2)); k > 0; k--)
             assert_int_equal(sf_buffer_add_string(out, gaps[below(tidy ? 7 : COUNT(gaps))]), 0);
         if (tidy) assert_int_equal(sf_buffer_add_byte(out, ' '), 0);
@@ -174,7 +183,8 @@ static void make_text(sf_buffer *out, uint32_t longest, int tidy)
 /* ------------------------------------------------------------------ tests */
 
 /* Draws a few times; counts draws that differ from each other. */
-static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_slots *slots, size_t limit, size_t *different)
+static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_slots *slots, size_t limit,
+                        size_t *different)
 {
     sf_pieces *pieces = NULL;
     sf_pieces_scratch scratch = {0};
@@ -197,7 +207,8 @@ static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_
         ids[limit] = 0xdeadbeef;
         size_t n = sf_pieces_draw(ids, pieces, draws, &scratch);
         if (n != expected.count || (n && memcmp(ids, expected.ids, n * sizeof *ids) != 0))
-            fail_msg("\"%s\" drawn as \"%s\" has %zu pieces, not %zu, or others", slots->text, text.bytes, n, expected.count);
+            fail_msg("\"%s\" drawn as \"%s\" has %zu pieces, not %zu, or others", slots->text, text.bytes, n,
+                     expected.count);
         assert_int_equal(ids[limit], 0xdeadbeef);
         uint64_t hash = sf_hash(ids, n * sizeof *ids, n);
         *different += round && hash != last;
@@ -251,8 +262,13 @@ static void test_special_tokens(void **unused)
     for (int i = 0; i < 3; i++) kernel.row_of[i] = row;
     sf_kernel_view view = sf_kernel_as_view(&kernel);
     sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &all, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst,
-        .kernel_name = "x", .provenance = "{}"};
+    sf_lexicon_parts parts = {.words = &all,
+                              .graph = &graph,
+                              .kernel = &kernel,
+                              .overlap = overlap,
+                              .worst = worst,
+                              .kernel_name = "x",
+                              .provenance = "{}"};
     assert_ok(sf_lexicon_assemble(&l, &parts, &error));
 
     static const struct {
@@ -261,12 +277,20 @@ static void test_special_tokens(void **unused)
         size_t count, visible; /* at a limit of 3 */
         uint32_t ids[3];
     } cases[] = {
-        {"[GOOD]", 0, 3, 1, {26, 5, 27}},          {"[GOOD]", 1, 1, 1, {3}},        {"[GOOD]", 2, 1, 1, {4}},
-        {"[SEP]", 0, 3, 1, {26, 5, 27}},           {"[SEP]", 1, 1, 1, {3}},         {"[Sep]", 1, 3, 1, {26, 8, 27}},
-        {"[SEP] x good", 1, 3, 2, {3, 54, 8}},     {"[SEP] x x good", 0, 3, 1, {26, 5, 27}}, /* at least [SEP] x x */
-        {"x [SEP] good", 0, 3, 2, {54, 26, 5}},    {"x [Sep] good", 2, 3, 1, {54, 26, 9}},   /* [Sep] is never special */
-        {"[ SEP ] good", 1, 3, 1, {26, 8, 27}},    {"[SEP good]", 2, 3, 2, {26, 9, 9}},
-        {"good1sep x x good", 0, 3, 2, {5, 23, 17}}, {"good[SEP good", 0, 3, 2, {5, 26, 5}}, /* slots that share a part count 1 */
+        {"[GOOD]", 0, 3, 1, {26, 5, 27}},
+        {"[GOOD]", 1, 1, 1, {3}},
+        {"[GOOD]", 2, 1, 1, {4}},
+        {"[SEP]", 0, 3, 1, {26, 5, 27}},
+        {"[SEP]", 1, 1, 1, {3}},
+        {"[Sep]", 1, 3, 1, {26, 8, 27}},
+        {"[SEP] x good", 1, 3, 2, {3, 54, 8}},
+        {"[SEP] x x good", 0, 3, 1, {26, 5, 27}}, /* at least [SEP] x x */
+        {"x [SEP] good", 0, 3, 2, {54, 26, 5}},
+        {"x [Sep] good", 2, 3, 1, {54, 26, 9}}, /* [Sep] is never special */
+        {"[ SEP ] good", 1, 3, 1, {26, 8, 27}},
+        {"[SEP good]", 2, 3, 2, {26, 9, 9}},
+        {"good1sep x x good", 0, 3, 2, {5, 23, 17}},
+        {"good[SEP good", 0, 3, 2, {5, 26, 5}}, /* slots that share a part count 1 */
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         sf_slots slots = {0};
@@ -275,12 +299,12 @@ static void test_special_tokens(void **unused)
         uint32_t ids[3], draws[4] = {cases[i].draw, cases[i].draw, cases[i].draw, cases[i].draw};
         assert_ok(sf_slots_read(&slots, l, cases[i].text, strlen(cases[i].text), &error));
         assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 3, &error));
-        if (sf_pieces_draw(ids, pieces, draws, &scratch) != cases[i].count || memcmp(ids, cases[i].ids,
-            cases[i].count * sizeof *ids) != 0)
+        if (sf_pieces_draw(ids, pieces, draws, &scratch) != cases[i].count ||
+            memcmp(ids, cases[i].ids, cases[i].count * sizeof *ids) != 0)
             fail_msg("\"%s\" drawn with %u: %u %u %u", cases[i].text, (unsigned)cases[i].draw, (unsigned)ids[0],
-                (unsigned)ids[1], (unsigned)ids[2]);
-        if (sf_pieces_visible(pieces) != cases[i].visible) fail_msg("\"%s\": %zu visible", cases[i].text,
-            sf_pieces_visible(pieces));
+                     (unsigned)ids[1], (unsigned)ids[2]);
+        if (sf_pieces_visible(pieces) != cases[i].visible)
+            fail_msg("\"%s\": %zu visible", cases[i].text, sf_pieces_visible(pieces));
         sf_pieces_free(pieces);
         sf_pieces_scratch_free(&scratch);
         sf_slots_free(&slots);
@@ -321,7 +345,9 @@ static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
             support(v->lexicon, w->word, &choices);
             drawn[s] = choices[draws[w->slot]];
         }
-        prefix[s] = w->begin + shift; /* where the slot begins in the rendered text: all cased words here render to as many bytes */
+        prefix[s] =
+            w->begin +
+            shift; /* where the slot begins in the rendered text: all cased words here render to as many bytes */
         shift += strlen(names[drawn[s]]) - (w->end - w->begin);
     }
     sf_buffer_clear(&text);
@@ -333,8 +359,8 @@ static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
         uint64_t hash = sf_hash(ids.ids ? (const void *)ids.ids : "", ids.count * sizeof *ids.ids, ids.count + 1) | 1;
         for (size_t s = 0; s < v->visible[limit]; s++) place = place * WORDS + drawn[s];
         if (v->seen[limit][place] && v->seen[limit][place] != hash)
-            fail_msg("\"%s\", limit %zu: %zu visible slots, but \"%s\" shows more", v->slots->text, limit, v->visible[limit],
-                text.bytes);
+            fail_msg("\"%s\", limit %zu: %zu visible slots, but \"%s\" shows more", v->slots->text, limit,
+                     v->visible[limit], text.bytes);
         v->seen[limit][place] = hash;
     }
     for (size_t s = 0; s < v->slots->slot_count; s++) {
@@ -415,8 +441,10 @@ static void test_visible(void **unused)
                 assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
             } while (slots.slot_count == 0 || slots.slot_count > SLOTS);
             memset(&v, 0, sizeof v);
-            v = (survey){.wordpiece = wordpieces[below(VOCABULARIES)], .lexicon = l, .slots = &slots, .least = {SIZE_MAX,
-                SIZE_MAX, SIZE_MAX}};
+            v = (survey){.wordpiece = wordpieces[below(VOCABULARIES)],
+                         .lexicon = l,
+                         .slots = &slots,
+                         .least = {SIZE_MAX, SIZE_MAX, SIZE_MAX}};
             if (tidy) v.wordpiece = wordpieces[below(4)];
             for (size_t limit = 0; limit < LIMITS; limit++) {
                 sf_pieces *pieces = NULL;
@@ -433,7 +461,8 @@ static void test_visible(void **unused)
                 size_t expected = 0;
                 while (expected < slots.slot_count && v.least[expected] < limit) expected++;
                 if (v.visible[limit] != expected)
-                    fail_msg("\"%s\", limit %zu: %zu visible slots, not %zu", text.bytes, limit, v.visible[limit], expected);
+                    fail_msg("\"%s\", limit %zu: %zu visible slots, not %zu", text.bytes, limit, v.visible[limit],
+                             expected);
             }
         }
         safer_lexicon_free(l);

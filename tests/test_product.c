@@ -175,8 +175,8 @@ static void compare(const problem *p, const float *before, sf_isa isa)
             if (!(fabs(have - want) <= slack))
                 fail_msg("%s: (%zu, %zu) of %zu x %zu, K %zu, strides %zu %zu, a %d, out %d, activation %d, add %d: "
                          "%.9g, not %.9g (+- %.2g)",
-                         sf_isa_name(isa), i, n, p->M, p->N, p->K, p->a_stride, p->out_stride, (int)p->a_type, (int)p->out_type,
-                         (int)p->activation, p->add, have, want, slack);
+                         sf_isa_name(isa), i, n, p->M, p->N, p->K, p->a_stride, p->out_stride, (int)p->a_type,
+                         (int)p->out_type, (int)p->activation, p->add, have, want, slack);
         }
 }
 
@@ -258,8 +258,17 @@ static void aligned_rows_are_right(void **unused)
     for (int isa = 0; isa <= (int)best(); isa++)
         for (size_t s = 0; s < sizeof strides / sizeof strides[0]; s++)
             for (int shifted = 0; shifted < 2; shifted++) {
-                problem p = {.M = 70, .N = 100, .K = 64, .a_stride = strides[s], .out_stride = 100, .b_stride = 100,
-                             .a_type = SF_BF16, .b_type = SF_F32, .out_type = SF_BF16, .type = SF_BF16, .with_bias = 1};
+                problem p = {.M = 70,
+                             .N = 100,
+                             .K = 64,
+                             .a_stride = strides[s],
+                             .out_stride = 100,
+                             .b_stride = 100,
+                             .a_type = SF_BF16,
+                             .b_type = SF_F32,
+                             .out_type = SF_BF16,
+                             .type = SF_BF16,
+                             .with_bias = 1};
                 sf_packed packed = {0};
                 sf_bf16 *room = must(sf_alloc_aligned(p.M * p.a_stride + 64, sizeof *room));
                 make(&p);
@@ -304,7 +313,8 @@ static void plain_products_are_right(void **unused)
         pack(&packed, &p, SF_PORTABLE);
         if (p.add) fill(p.out.view, p.M, p.N);
         for (size_t i = 0; i < p.M * p.N; i++) before[i] = get(p.out.view, i / p.N, i % p.N);
-        sf_multiply_plain(p.out.view.values, p.a.view.values, packed.values, p.add, p.out_stride, p.a_stride, p.M, p.N, p.K);
+        sf_multiply_plain(p.out.view.values, p.a.view.values, packed.values, p.add, p.out_stride, p.a_stride, p.M, p.N,
+                          p.K);
         compare(&p, before, SF_PORTABLE);
         check_gaps(&p);
         unmake(&p);
@@ -340,8 +350,10 @@ static void rows_are_independent(void **unused)
                 run(&p, &packed);
                 const float *bias = p.with_bias ? p.bias.view.values : NULL;
                 for (int try = 0; try < 10; try++) {
-                    size_t M = 1 + below(70), at = below((uint32_t)M), row = below((uint32_t)p.M), stride = p.K + below(70);
-                    guarded a = guard(M, p.K, stride, below(2) ? SF_F32 : SF_BF16), out = guard(M, p.N, p.N, p.out_type);
+                    size_t M = 1 + below(70), at = below((uint32_t)M), row = below((uint32_t)p.M),
+                           stride = p.K + below(70);
+                    guarded a = guard(M, p.K, stride, below(2) ? SF_F32 : SF_BF16),
+                            out = guard(M, p.N, p.N, p.out_type);
                     if (below(2)) fill(a.view, M, p.K); /* else all NaN */
                     for (size_t k = 0; k < p.K; k++) put(a.view, at, k, get(p.a.view, row, k));
                     sf_product(out.view, a.view, &packed, bias, p.activation, 0, M);
@@ -383,8 +395,15 @@ static void activations_are_those_of_vectors(void **unused)
     for (int isa = 0; isa <= (int)best(); isa++)
         for (int activation = 0; activation <= (int)SF_RELU; activation++)
             for (int half = 0; half < 2; half++) {
-                problem p = {.M = 70, .N = 70, .K = 400, .a_stride = 400, .out_stride = 70, .b_stride = 70, .out_type = SF_F32,
-                             .type = SF_BF16, .with_bias = 1};
+                problem p = {.M = 70,
+                             .N = 70,
+                             .K = 400,
+                             .a_stride = 400,
+                             .out_stride = 70,
+                             .b_stride = 70,
+                             .out_type = SF_F32,
+                             .type = SF_BF16,
+                             .with_bias = 1};
                 sf_packed packed = {0};
                 make(&p);
                 pack(&packed, &p, (sf_isa)isa);
@@ -392,8 +411,10 @@ static void activations_are_those_of_vectors(void **unused)
                 guarded out = guard(p.M, p.N, p.N, half ? SF_BF16 : SF_F32);
                 sf_product(out.view, p.a.view, &packed, p.bias.view.values, (sf_activation)activation, 0, p.M);
                 float *want = must(malloc(p.M * p.N * sizeof *want));
-                if (half) sf_activate_rough(want, p.out.view.values, (sf_activation)activation, p.M * p.N, (sf_isa)isa);
-                else sf_activate(want, p.out.view.values, (sf_activation)activation, p.M * p.N, (sf_isa)isa);
+                if (half)
+                    sf_activate_rough(want, p.out.view.values, (sf_activation)activation, p.M * p.N, (sf_isa)isa);
+                else
+                    sf_activate(want, p.out.view.values, (sf_activation)activation, p.M * p.N, (sf_isa)isa);
                 for (size_t i = 0; i < p.M * p.N; i++) {
                     float have = get(out.view, 0, i), x = half ? widened(rounded(want[i])) : want[i];
                     assert_true(have == x);
@@ -420,8 +441,15 @@ static void specials_stay_in_their_rows(void **unused)
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++)
         for (int type = 0; type < 2; type++) {
-            problem p = {.M = 66, .N = 35, .K = 45, .a_stride = 45, .out_stride = 35, .b_stride = 35, .type = SF_BF16,
-                         .a_type = type ? SF_BF16 : SF_F32, .out_type = type ? SF_BF16 : SF_F32};
+            problem p = {.M = 66,
+                         .N = 35,
+                         .K = 45,
+                         .a_stride = 45,
+                         .out_stride = 35,
+                         .b_stride = 35,
+                         .type = SF_BF16,
+                         .a_type = type ? SF_BF16 : SF_F32,
+                         .out_type = type ? SF_BF16 : SF_F32};
             sf_packed packed = {0};
             make(&p);
             pack(&packed, &p, (sf_isa)isa);
@@ -433,10 +461,14 @@ static void specials_stay_in_their_rows(void **unused)
             for (size_t i = 0; i < p.M; i++)
                 for (size_t n = 0; n < p.N; n++) {
                     float x = get(p.out.view, i, n), b0 = get(p.b.view, 0, n), b7 = get(p.b.view, 7, n);
-                    if (i == 3 || i == 4) assert_true(isnan(x));
-                    else if (i == 40) assert_true(x == (b0 > 0 ? INFINITY : -INFINITY));
-                    else if (i == 65) assert_true(x == (b7 > 0 ? -INFINITY : INFINITY));
-                    else assert_true(isfinite(x));
+                    if (i == 3 || i == 4)
+                        assert_true(isnan(x));
+                    else if (i == 40)
+                        assert_true(x == (b0 > 0 ? INFINITY : -INFINITY));
+                    else if (i == 65)
+                        assert_true(x == (b7 > 0 ? -INFINITY : INFINITY));
+                    else
+                        assert_true(isfinite(x));
                 }
             unmake(&p);
             sf_packed_free(&packed);
@@ -541,7 +573,8 @@ static void packs_are_the_same(void **unused)
             p.b_stride = (p.transposed ? p.K : p.N) + below(5);
             make(&p);
             pack(&want, &p, SF_PORTABLE);
-            size_t rows = p.transposed ? p.N : p.K, columns = p.transposed ? p.K : p.N, panels = sf_packed_panels(&want);
+            size_t rows = p.transposed ? p.N : p.K, columns = p.transposed ? p.K : p.N,
+                   panels = sf_packed_panels(&want);
             guarded other = guard(columns, rows, rows + below(5), p.b_type);
             sf_transpose(other.view, p.b.view, rows, columns, SF_PORTABLE);
             for (int turned = 0; turned < 2; turned++) {
@@ -601,8 +634,10 @@ static void sets_are_chosen_and_checked(void **unused)
         assert_string_equal(sf_isa_name((sf_isa)isa), names[isa]);
         setenv("SAFER_ISA", names[isa], 1);
         assert_int_equal(sf_isa_choose(), isa < (int)top ? isa : (int)top);
-        if (isa <= (int)top) assert_ok(sf_isa_check(&error));
-        else assert_fails(sf_isa_check(&error), SAFER_INVALID, names[isa]);
+        if (isa <= (int)top)
+            assert_ok(sf_isa_check(&error));
+        else
+            assert_fails(sf_isa_check(&error), SAFER_INVALID, names[isa]);
     }
     setenv("SAFER_ISA", "mmx", 1);
     assert_fails(sf_isa_check(&error), SAFER_INVALID, "mmx");
@@ -646,7 +681,8 @@ static void threads_change_nothing(void **unused)
         memset(p.out.view.values, 0, bytes);
         for (size_t i = 0; i < p.M; i++) /* gaps too */
             for (size_t n = p.N; n < p.out_stride && i + 1 < p.M; n++)
-                memset((char *)p.out.view.values + (i * p.out_stride + n) * size_of(p.out_type), 0xff, size_of(p.out_type));
+                memset((char *)p.out.view.values + (i * p.out_stride + n) * size_of(p.out_type), 0xff,
+                       size_of(p.out_type));
         sf_parallel(4, p.M, 37, multiply_some, &(shared){&p, &packed});
         assert_memory_equal(first, p.out.view.values, bytes);
         free(first);

@@ -4,8 +4,8 @@
 #include "support.h"
 
 #include "base/hash.h"
-#include "model/remote.h"
-#include "model/remote_cache.h"
+#include "remote/remote.h"
+#include "remote/cache.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -33,9 +33,15 @@ static safer_lexicon *make_lexicon(const char *kernel)
 }
 
 static const char *const texts[] = {
-    "A good film, if long.",      "A bad film and a long one.", "Good good GOOD movie!",
-    "bad bad bad awful picture.", "Neither one nor the other.", "A fine picture: good, good, great.",
-    "The poor movie was long.",   "",                           "long long long long film film film",
+    "A good film, if long.",
+    "A bad film and a long one.",
+    "Good good GOOD movie!",
+    "bad bad bad awful picture.",
+    "Neither one nor the other.",
+    "A fine picture: good, good, great.",
+    "The poor movie was long.",
+    "",
+    "long long long long film film film",
 };
 static const char *const labels_of[] = {"pos", "neg", "pos", "neg", "neg", "pos", "neg", "neg", "pos"};
 enum { TEXTS = sizeof texts / sizeof texts[0] };
@@ -51,8 +57,8 @@ static safer_data *make_data(void)
 typedef struct function {
     atomic_size_t calls, asked;
     uint32_t classes;
-    uint32_t none;  /* of 1024 texts, by their content, so many get no label */
-    uint32_t noise; /* of 1024 answers, so many are drawn afresh each time */
+    uint32_t none;   /* of 1024 texts, by their content, so many get no label */
+    uint32_t noise;  /* of 1024 answers, so many are drawn afresh each time */
     size_t fails_at; /* call number, from 1 */
     int wrong;       /* answer this class */
 } function;
@@ -114,7 +120,8 @@ static json_t *records_of(const char *path)
     return list;
 }
 
-static safer_summary run(const char *path, const safer_model *model, const safer_lexicon *lexicon, const safer_certify_options *o)
+static safer_summary run(const char *path, const safer_model *model, const safer_lexicon *lexicon,
+                         const safer_certify_options *o)
 {
     safer_summary summary;
     safer_data *data = make_data();
@@ -140,12 +147,32 @@ static int find(const sf_labels *labels, const char *json)
 
 static void test_labels(void **state)
 {
-    static const struct { const sf_labels *labels; const char *json; int label; } cases[] = {
-        {&words, "\"neg\"", 0},   {&words, "\"pos\"", 1},  {&words, "0", 0},      {&words, "1", 1},       {&words, "2", -2},
-        {&words, "-1", -2},       {&words, "null", -1},    {&words, "\"0\"", -2}, {&words, "1.0", -2},    {&words, "true", -2},
-        {&words, "\"Pos\"", -2},  {&words, "\"\"", -2},    {&words, "[]", -2},    {&words, "\"pos\\u0000\"", -2},
-        {&numbers, "1", 0},       {&numbers, "2", 1},      {&numbers, "10", 2},   {&numbers, "0", -2},    {&numbers, "\"10\"", 2},
-        {&numbers, "\"01\"", -2}, {&numbers, "9223372036854775807", -2},
+    static const struct {
+        const sf_labels *labels;
+        const char *json;
+        int label;
+    } cases[] = {
+        {&words, "\"neg\"", 0},
+        {&words, "\"pos\"", 1},
+        {&words, "0", 0},
+        {&words, "1", 1},
+        {&words, "2", -2},
+        {&words, "-1", -2},
+        {&words, "null", -1},
+        {&words, "\"0\"", -2},
+        {&words, "1.0", -2},
+        {&words, "true", -2},
+        {&words, "\"Pos\"", -2},
+        {&words, "\"\"", -2},
+        {&words, "[]", -2},
+        {&words, "\"pos\\u0000\"", -2},
+        {&numbers, "1", 0},
+        {&numbers, "2", 1},
+        {&numbers, "10", 2},
+        {&numbers, "0", -2},
+        {&numbers, "\"10\"", 2},
+        {&numbers, "\"01\"", -2},
+        {&numbers, "9223372036854775807", -2},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -156,7 +183,8 @@ static safer_status read_as(int scores, const char *json, int *out, float *value
 {
     json_t *list = json_loads(json, JSON_DECODE_ANY, NULL);
     assert_non_null(list);
-    safer_status status = scores ? sf_read_scores(out, values, &words, list, 2, "it", &error) : sf_read_labels(out, &words, list, 2, "it", &error);
+    safer_status status = scores ? sf_read_scores(out, values, &words, list, 2, "it", &error)
+                                 : sf_read_labels(out, &words, list, 2, "it", &error);
     json_decref(list);
     return status;
 }
@@ -170,14 +198,16 @@ static void test_answers(void **state)
     assert_true(out[0] == 1 && out[1] == -1);
     assert_fails(read_as(0, "[\"pos\"]", out, NULL), SAFER_INPUT, "1 labels for 2 texts");
     assert_fails(read_as(0, "{}", out, NULL), SAFER_INPUT, "no list");
-    assert_fails(read_as(0, "[\"pos\", \"good\"]", out, NULL), SAFER_INPUT, "\"good\" is none of the labels (neg, pos)");
+    assert_fails(read_as(0, "[\"pos\", \"good\"]", out, NULL), SAFER_INPUT,
+                 "\"good\" is none of the labels (neg, pos)");
     assert_ok(read_as(1, "[[0.25, 0.75], [3, 3]]", out, values));
     assert_true(out[0] == 1 && out[1] == 0 && values[1] == 0.75f && values[2] == 3);
     assert_ok(read_as(1, "[null, [-1, -2]]", out, NULL));
     assert_true(out[0] == -1 && out[1] == 0);
     assert_fails(read_as(1, "[[1, 2], [1, 2, 3]]", out, NULL), SAFER_INPUT, "list of 2 numbers");
     assert_fails(read_as(1, "[[1, 2], 3]", out, NULL), SAFER_INPUT, "list of 2 numbers");
-    assert_fails(read_as(1, "[[1, 2], [1, \"NaN\"]]", out, NULL), SAFER_INPUT, "score of label \"pos\" is no finite number");
+    assert_fails(read_as(1, "[[1, 2], [1, \"NaN\"]]", out, NULL), SAFER_INPUT,
+                 "score of label \"pos\" is no finite number");
     assert_fails(read_as(1, "[[1, 2]]", out, NULL), SAFER_INPUT, "1 lists of scores for 2 texts");
     sf_one_hot(values, (const int[]){1, -1}, 2, 2);
     assert_true(values[0] == 0 && values[1] == 1 && values[2] == 0 && values[3] == 0);
@@ -209,7 +239,8 @@ static void test_cache_of_texts(void **state)
 /* ------------------------------------------------------------------------ runs */
 
 /* The counts of a record are those of the draws, asked here one by one. */
-static uint64_t recount(uint64_t *votes, const safer_lexicon *lexicon, const char *text, safer_stage stage, uint64_t n, const function *f);
+static uint64_t recount(uint64_t *votes, const safer_lexicon *lexicon, const char *text, safer_stage stage, uint64_t n,
+                        const function *f);
 
 typedef struct counting {
     uint64_t *votes;
@@ -225,7 +256,8 @@ static int count_draw(void *context, uint64_t index, const char *text, size_t le
     return 0;
 }
 
-static uint64_t recount(uint64_t *votes, const safer_lexicon *lexicon, const char *text, safer_stage stage, uint64_t n, const function *f)
+static uint64_t recount(uint64_t *votes, const safer_lexicon *lexicon, const char *text, safer_stage stage, uint64_t n,
+                        const function *f)
 {
     counting c = {votes, f};
     memset(votes, 0, 3 * sizeof *votes);
@@ -261,7 +293,10 @@ static void test_counts_are_those_of_the_draws(void **state)
 
 static void test_nothing_changes_the_records(void **state)
 {
-    static const struct { size_t batch; int concurrency, cache, retries; } ways[] = {{0, 1, 0, 5}, {1, 1, 0, 5}, {7, 4, 0, 5}, {3, 3, 1, 5}, {1, 2, 1, 5}};
+    static const struct {
+        size_t batch;
+        int concurrency, cache, retries;
+    } ways[] = {{0, 1, 0, 5}, {1, 1, 0, 5}, {7, 4, 0, 5}, {3, 3, 1, 5}, {1, 2, 1, 5}};
     safer_lexicon *lexicon = make_lexicon("component");
     safer_certify_options o = safer_certify_options_default();
     json_t *first = NULL;
@@ -283,10 +318,13 @@ static void test_nothing_changes_the_records(void **state)
         if (first && !json_equal(first, records)) fail_msg("way %zu differs", i);
         safer_traffic t = safer_model_traffic(model);
         assert_true(t.changed == 0 && t.again > 0 && t.asked + t.again == f.asked);
-        assert_true(ways[i].cache ? t.cached > 0 && t.asked < asked : t.cached == 0 && t.asked >= summary.queries + summary.base_queries);
+        assert_true(ways[i].cache ? t.cached > 0 && t.asked < asked
+                                  : t.cached == 0 && t.asked >= summary.queries + summary.base_queries);
         if (!first) asked = (size_t)t.asked;
-        if (!first) first = records;
-        else json_decref(records);
+        if (!first)
+            first = records;
+        else
+            json_decref(records);
         safer_summary checked;
         safer_data *data = make_data();
         assert_ok(safer_verify(&checked, path, NULL, NULL, NULL, 1, NULL, &error));
@@ -316,7 +354,8 @@ static void test_guard(void **state)
     assert_true(json_is_true(json_object_get(json_object_get(json_array_get(records, 0), "model"), "random")));
     json_decref(records);
     assert_ok(safer_verify(&summary, path, NULL, NULL, NULL, 1, NULL, &error));
-    assert_fails(safer_verify(&summary, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID, "cannot be asked again");
+    assert_fails(safer_verify(&summary, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID,
+                 "cannot be asked again");
     safer_model_free(model);
 
     /* Resumed with a model that seems constant this time, the run stays what it was. */
@@ -361,7 +400,8 @@ static void test_guard_during_a_run(void **state)
         first += status == SAFER_OK && safer_model_is_random(model);
         safer_model_free(model);
     }
-    assert_int_equal(found + first, 20); /* some 200 texts are asked again, and 6% of them change: a miss has a chance of 4e-6 */
+    assert_int_equal(found + first,
+                     20); /* some 200 texts are asked again, and 6% of them change: a miss has a chance of 4e-6 */
     assert_true(found > 0);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -377,13 +417,15 @@ static void test_failures(void **state)
     (void)state;
     function f = {.fails_at = 20};
     safer_model *model = model_of(&f, safer_remote_options_default());
-    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_CALLBACK, "reported failure");
+    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_CALLBACK,
+                 "reported failure");
     f.fails_at = 0;
     assert_ok(safer_certify(&summary, path, 1, model, lexicon, data, &o, &error)); /* nothing was lost */
     assert_true(summary.texts == TEXTS);
     f.wrong = 2;
     unlink(path);
-    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_INPUT, "returned class 2; there are 2");
+    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_INPUT,
+                 "returned class 2; there are 2");
     safer_model_free(model);
 
     safer_remote_options r = safer_remote_options_default();
@@ -409,7 +451,8 @@ static void test_failures(void **state)
 static void test_data_from_texts(void **state)
 {
     safer_data *data = NULL;
-    const char *const ids[] = {"x", NULL, "z"}, *const strings[] = {"one", "two", "a\0b"}, *const labels[] = {"2", "10", NULL};
+    const char *const ids[] = {"x", NULL, "z"}, *const strings[] = {"one", "two", "a\0b"},
+                      *const labels[] = {"2", "10", NULL};
     const size_t lengths[] = {3, 3, 3};
     (void)state;
     assert_ok(safer_data_from_texts(&data, strings, lengths, labels, ids, 3, &error));
@@ -419,7 +462,8 @@ static void test_data_from_texts(void **state)
     assert_int_equal(safer_data_row(data, 2).label, -1);
     assert_int_equal(safer_data_row(data, 2).text_length, 3);
     safer_data_free(data);
-    assert_fails(safer_data_from_texts(&data, (const char *const[]){"\xff"}, NULL, NULL, NULL, 1, &error), SAFER_INPUT, "line 1");
+    assert_fails(safer_data_from_texts(&data, (const char *const[]){"\xff"}, NULL, NULL, NULL, 1, &error), SAFER_INPUT,
+                 "line 1");
     assert_fails(safer_data_from_texts(&data, NULL, NULL, NULL, NULL, 0, &error), SAFER_INPUT, "no rows");
 }
 

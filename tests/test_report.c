@@ -22,12 +22,17 @@ static safer_error error;
 /* What a browser makes of escaped text: names back to characters. */
 static void unescape_html(sf_buffer *out, const char *text)
 {
-    static const struct { const char *name; char byte; } names[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&#39;", '\''}};
+    static const struct {
+        const char *name;
+        char byte;
+    } names[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&#39;", '\''}};
     while (*text) {
         size_t n = 0;
         for (; n < 5 && strncmp(text, names[n].name, strlen(names[n].name)) != 0; n++) {}
-        if (n < 5) assert_int_equal(sf_buffer_add_byte(out, names[n].byte), 0);
-        else assert_int_equal(sf_buffer_add_byte(out, *text), 0);
+        if (n < 5)
+            assert_int_equal(sf_buffer_add_byte(out, names[n].byte), 0);
+        else
+            assert_int_equal(sf_buffer_add_byte(out, *text), 0);
         text += n < 5 ? strlen(names[n].name) : 1;
     }
 }
@@ -36,7 +41,8 @@ static void unescape_html(sf_buffer *out, const char *text)
 static int may_stand(uint32_t code)
 {
     if (code < 0x20) return code == '\t' || code == '\n' || code == '\r';
-    return !(code >= 0x7f && code <= 0x9f) && !(code >= 0xfdd0 && code <= 0xfdef) && (code & 0xffff) != 0xfffe && (code & 0xffff) != 0xffff;
+    return !(code >= 0x7f && code <= 0x9f) && !(code >= 0xfdd0 && code <= 0xfdef) && (code & 0xffff) != 0xfffe &&
+           (code & 0xffff) != 0xffff;
 }
 
 static void test_html_every_character(void **state)
@@ -113,12 +119,14 @@ static void test_json_every_character(void **state)
 
 static void test_json_bad_bytes(void **state)
 {
-    static const char bad[] = "a\x80\xff\"\\</script><!--\xed\xa0\x80"; /* a surrogate is three bytes that are not UTF-8 */
+    static const char bad[] =
+        "a\x80\xff\"\\</script><!--\xed\xa0\x80"; /* a surrogate is three bytes that are not UTF-8 */
     sf_writer out = {0};
     (void)state;
     sf_put_json(&out, bad, sizeof bad - 1);
     json_t *back = json_loadb(out.out.bytes, out.out.length, JSON_DECODE_ANY, NULL);
-    assert_string_equal(json_string_value(back), "a\xef\xbf\xbd\xef\xbf\xbd\"\\</script><!--\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+    assert_string_equal(json_string_value(back),
+                        "a\xef\xbf\xbd\xef\xbf\xbd\"\\</script><!--\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
     assert_int_equal(sf_utf16_length(bad, sizeof bad - 1), 1 + 2 + 2 + 9 + 4 + 3);
     json_decref(back);
     sf_writer_free(&out);
@@ -167,7 +175,8 @@ static void test_csv(void **state)
 /* Style and script stand inside their elements as they are. */
 static void test_assets(void **state)
 {
-    static const char *const assets[] = {sf_asset_plot_css, sf_asset_report_css, sf_asset_report_js, sf_asset_explorer_css, sf_asset_explorer_js};
+    static const char *const assets[] = {sf_asset_plot_css, sf_asset_report_css, sf_asset_report_js,
+                                         sf_asset_explorer_css, sf_asset_explorer_js};
     (void)state;
     for (size_t i = 0; i < 5; i++) {
         assert_true(strlen(assets[i]) > 1000);
@@ -226,7 +235,8 @@ static void check_myriads(double x)
 {
     char digits[1200];
     snprintf(digits, sizeof digits, "%.1080f", x);
-    uint32_t down = (uint32_t)(digits[0] - '0') * 10000 + (uint32_t)atoi((char[]){digits[2], digits[3], digits[4], digits[5], '\0'});
+    uint32_t down = (uint32_t)(digits[0] - '0') * 10000 +
+                    (uint32_t)atoi((char[]){digits[2], digits[3], digits[4], digits[5], '\0'});
     uint32_t up = down + (strspn(digits + 6, "0") < strlen(digits + 6));
     if (sf_myriads_down(x) != down || sf_myriads_up(x) != up)
         fail_msg("%.17g: %u and %u, not %u and %u", x, sf_myriads_down(x), sf_myriads_up(x), down, up);
@@ -278,7 +288,8 @@ static void check_packed(const char *bytes, size_t length)
     for (const char *p = out.out.bytes; *p; p += 4) {
         int padding = (p[2] == '=') + (p[3] == '=');
         unsigned bits = (unsigned)base64_digit(p[0]) << 18 | (unsigned)base64_digit(p[1]) << 12 |
-                        (p[2] == '=' ? 0u : (unsigned)base64_digit(p[2]) << 6) | (p[3] == '=' ? 0u : (unsigned)base64_digit(p[3]));
+                        (p[2] == '=' ? 0u : (unsigned)base64_digit(p[2]) << 6) |
+                        (p[3] == '=' ? 0u : (unsigned)base64_digit(p[3]));
         const char three[] = {(char)(bits >> 16), (char)(bits >> 8), (char)bits};
         assert_int_equal(sf_buffer_add(&packed, three, 3 - (size_t)padding), 0);
     }
@@ -316,17 +327,27 @@ static int classify(void *context, const char *const *texts, const size_t *lengt
     for (size_t i = 0; i < count; i++) {
         int good = 0;
         for (const char *p = texts[i], *end = p + lengths[i]; p < end; p++)
-            good += strncmp(p, "good", 4) == 0 || strncmp(p, "great", 5) == 0 || strncmp(p, "fine", 4) == 0 ? 1 : strncmp(p, "bad", 3) == 0 ? -1 : 0;
+            good += strncmp(p, "good", 4) == 0 || strncmp(p, "great", 5) == 0 || strncmp(p, "fine", 4) == 0 ? 1
+                    : strncmp(p, "bad", 3) == 0                                                             ? -1
+                                                                                                            : 0;
         labels[i] = good > 0;
     }
     return 0;
 }
 
 /* Texts with all that could break a page, and labels and ids that could too. */
-static const char *const texts[] = {"A good film.", "A bad film.", ("good " HOSTILE), "\"great\" 'fine' & <b>bad</b>", "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d good \xe2\x80\xae film",
-                                    "bad\0good", "=1+2 good", "", "film film film film film film film film film good"};
+static const char *const texts[] = {"A good film.",
+                                    "A bad film.",
+                                    ("good " HOSTILE),
+                                    "\"great\" 'fine' & <b>bad</b>",
+                                    "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d good \xe2\x80\xae film",
+                                    "bad\0good",
+                                    "=1+2 good",
+                                    "",
+                                    "film film film film film film film film film good"};
 static const char *const names[] = {"<neg>", "pos\"&", "pos\"&", "<neg>", "pos\"&", "<neg>", "pos\"&", NULL, "pos\"&"};
-static const char *const ids[] = {"1", "</td><td>", "=cmd|' /C calc'!A0", "\xe2\x80\xaertl", "a,b", "@x", "\"q\"", "8", "9"};
+static const char *const ids[] = {"1", "</td><td>", "=cmd|' /C calc'!A0", "\xe2\x80\xaertl", "a,b", "@x", "\"q\"",
+                                  "8", "9"};
 enum { TEXTS = 9 };
 
 typedef struct files {
@@ -412,7 +433,8 @@ static void test_page(void **state)
     assert_memory_equal(&again, &verified, sizeof again);
     assert_int_equal(again.certified, f.summary.certified);
     char *page = read_file(f.page, ""), share[32];
-    snprintf(share, sizeof share, ">%zu.%02zu%%<", again.certified * 100 / TEXTS, again.certified * 10000 / TEXTS % 100);
+    snprintf(share, sizeof share, ">%zu.%02zu%%<", again.certified * 100 / TEXTS,
+             again.certified * 10000 / TEXTS % 100);
     assert_non_null(strstr(page, share));
     assert_null(strstr(page, "<script>alert"));
     assert_null(strstr(page, HOSTILE));
@@ -508,7 +530,8 @@ static void test_csv_files(void **state)
     files f = make_run("csv.jsonl", "topk:2");
     (void)state;
     assert_ok(report(&f, NULL, &error));
-    char *rows = read_file(f.csv, "texts.csv"), *runs = read_file(f.csv, "runs.csv"), *radii = read_file(f.csv, "radii.csv"), line[64];
+    char *rows = read_file(f.csv, "texts.csv"), *runs = read_file(f.csv, "runs.csv"),
+         *radii = read_file(f.csv, "radii.csv"), line[64];
     assert_int_equal(count_of(rows, "\r\n"), TEXTS + 1);
     assert_non_null(strstr(rows, ",3,'=cmd|' /C calc'!A0,\"pos\"\"&\","));
     assert_non_null(strstr(rows, ",6,'@x,<neg>,"));
@@ -532,21 +555,25 @@ static void test_errors(void **state)
     safer_data *data = NULL;
     const safer_lexicon *lexicon = other.lexicon;
     (void)state;
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 0, NULL, &error), SAFER_INVALID, "needs a run");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 0, NULL, &error), SAFER_INVALID,
+                 "needs a run");
     const char *missing = temporary("missing.jsonl");
     assert_fails(safer_report(NULL, f.page, &missing, 1, NULL, &error), SAFER_SYSTEM, "missing.jsonl");
 
     o.lexicons = &lexicon;
     o.lexicon_count = 1;
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INVALID, "lexicon without data");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INVALID,
+                 "lexicon without data");
     o.data = f.data;
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "another lexicon");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "another lexicon");
     const char *both[] = {f.run, other.run};
     assert_ok(safer_report(NULL, f.page, both, 2, &o, &error)); /* it belongs to one of them */
     o.lexicon_count = 0;
     assert_ok(safer_data_from_texts(&data, texts, NULL, names, ids, 3, &error));
     o.data = data;
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "another data set");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "another data set");
     assert_fails(safer_report(NULL, f.page, both, 2, &o, &error), SAFER_INPUT, "none of the 2 runs");
 
     char *run = read_file(f.run, ""), *certified = strstr(run, "\"certified\":true");
@@ -616,8 +643,8 @@ static json_t *attack_config(const files *f, const char *model, const char *data
     json_t *of_run = json_loadb(run, strcspn(run, "\n"), 0, NULL);
     const char *own_model = json_string_value(json_object_get(json_object_get(of_run, "model"), "hash"));
     const char *own_data = json_string_value(json_object_get(json_object_get(of_run, "data"), "hash"));
-    json_t *config = json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "kind", "attack", "method", "</script>fooler", "model", "hash",
-                               model ? model : own_model, "data", "hash", data ? data : own_data);
+    json_t *config = json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "kind", "attack", "method", "</script>fooler", "model",
+                               "hash", model ? model : own_model, "data", "hash", data ? data : own_data);
     json_decref(of_run);
     free(run);
     return config;
@@ -625,7 +652,8 @@ static json_t *attack_config(const files *f, const char *model, const char *data
 
 static json_t *attack_record(int row, const char *outcome, int byte, const char *to)
 {
-    return json_pack("{s:i, s:s, s:s, s:[{s:i, s:s}]}", "row", row, "outcome", outcome, "after", "<neg>", "changes", "byte", byte, "to", to);
+    return json_pack("{s:i, s:s, s:s, s:[{s:i, s:s}]}", "row", row, "outcome", outcome, "after", "<neg>", "changes",
+                     "byte", byte, "to", to);
 }
 
 static void test_attacks(void **state)
@@ -636,25 +664,33 @@ static void test_attacks(void **state)
     (void)state;
     o.attacks = &path;
     o.attack_count = 1;
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INVALID, "attacks without data");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INVALID,
+                 "attacks without data");
     o.data = f.data;
-    write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "succeeded", 2, "<i>great"), attack_record(2, "failed", 2, "x")}, 2);
+    write_attack(path, attack_config(&f, NULL, NULL),
+                 (json_t *[]){attack_record(1, "succeeded", 2, "<i>great"), attack_record(2, "failed", 2, "x")}, 2);
     assert_ok(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error));
     char *page = read_file(f.page, "");
     assert_non_null(strstr(page, "<script type=\"text/plain\" id=\"attacks-0\">"));
     free(page);
     write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "succeeded", 1, "great")}, 1);
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "line 2: a change where there is no word");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "line 2: a change where there is no word");
     write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(2, "failed", 2, "great")}, 1);
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "line 2: the record of row 2");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "line 2: the record of row 2");
     write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "won", 2, "great")}, 1);
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "line 2: not the record of an attack");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "line 2: not the record of an attack");
     write_attack(path, attack_config(&f, "00", NULL), NULL, 0);
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "the model of none of the runs");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "the model of none of the runs");
     write_attack(path, attack_config(&f, NULL, "00"), NULL, 0);
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "attacked another data set");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "attacked another data set");
     o.attacks = (const char *const[]){f.run};
-    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT, "not the configuration of an attack");
+    assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
+                 "not the configuration of an attack");
     free_run(&f);
 }
 
@@ -671,12 +707,24 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_html_every_character), cmocka_unit_test(test_html_bad_bytes), cmocka_unit_test(test_json_every_character),
-        cmocka_unit_test(test_json_bad_bytes),       cmocka_unit_test(test_csv),            cmocka_unit_test(test_assets),
-        cmocka_unit_test(test_numbers),              cmocka_unit_test(test_myriads),        cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_packed),               cmocka_unit_test(test_page),           cmocka_unit_test(test_svg),
-        cmocka_unit_test(test_many_runs),            cmocka_unit_test(test_csv_files),      cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_cancelled),            cmocka_unit_test(test_attacks),        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_html_every_character),
+        cmocka_unit_test(test_html_bad_bytes),
+        cmocka_unit_test(test_json_every_character),
+        cmocka_unit_test(test_json_bad_bytes),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_assets),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_myriads),
+        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_page),
+        cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_many_runs),
+        cmocka_unit_test(test_csv_files),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_attacks),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

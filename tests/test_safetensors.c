@@ -102,8 +102,9 @@ static void empty_files_are_fine(void **state)
 static void python_writes_this(void **state)
 {
     (void)state;
-    static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"F32\",\"shape\":[2],"
-                                 "\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[8,10]}}  ";
+    static const char header[] =
+        "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"dtype\":\"F32\",\"shape\":[2],"
+        "\"data_offsets\":[0,8]},\"a\":{\"dtype\":\"F16\",\"shape\":[1],\"data_offsets\":[8,10]}}  ";
     sf_file image = image_of(header, 10);
     char *data = image.heap + 8 + strlen(header);
     memcpy(data, (float[]){1, 2}, 8);
@@ -165,9 +166,12 @@ static void tensors_are_checked(void **state)
     refused("{" TENSOR("a", "U8", "[2]", "0", "2") "}", 1, "truncated");
     refused("{" TENSOR("a", "U8", "[1]", "9223372036854775806", "9223372036854775807") "}", 1, "outside");
     refused("{" TENSOR("a", "F32", "[2]", "0", "4") "}", 4, "occupies 4 bytes, but 2 values of type F32 are 8");
-    refused("{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "1", "3") "}", 3, "\"a\" and \"b\" overlap");
-    refused("{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "0", "2") "}", 2, "\"a\" and \"b\" overlap");
-    refused("{" TENSOR("a", "U8", "[1]", "0", "1") "," TENSOR("b", "U8", "[1]", "3", "4") "}", 4, "2 bytes before tensor \"b\"");
+    refused("{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "1", "3") "}", 3,
+            "\"a\" and \"b\" overlap");
+    refused("{" TENSOR("a", "U8", "[2]", "0", "2") "," TENSOR("b", "U8", "[2]", "0", "2") "}", 2,
+            "\"a\" and \"b\" overlap");
+    refused("{" TENSOR("a", "U8", "[1]", "0", "1") "," TENSOR("b", "U8", "[1]", "3", "4") "}", 4,
+            "2 bytes before tensor \"b\"");
     refused("{" TENSOR("a", "U8", "[1]", "1", "2") "}", 2, "1 bytes before tensor \"a\"");
     refused("{" TENSOR("a", "U8", "[1]", "0", "1") "}", 2, "1 bytes after the last tensor");
 }
@@ -175,8 +179,12 @@ static void tensors_are_checked(void **state)
 static void lengths_are_checked(void **state)
 {
     (void)state;
-    static const struct { uint64_t length; const char *words; } cases[] = {
-        {3, "header would have 3 bytes"}, {UINT64_C(1) << 63, "9223372036854775808"}, {UINT64_MAX, "truncated"}};
+    static const struct {
+        uint64_t length;
+        const char *words;
+    } cases[] = {{3, "header would have 3 bytes"},
+                 {UINT64_C(1) << 63, "9223372036854775808"},
+                 {UINT64_MAX, "truncated"}};
     safer_error error;
     sf_safetensors *file = NULL;
     for (size_t i = 0; i < 3; i++) {
@@ -185,7 +193,8 @@ static void lengths_are_checked(void **state)
         sf_file image = {.bytes = bytes, .length = 10};
         assert_fails(sf_safetensors_parse(&file, &image, "x", &error), SAFER_INPUT, cases[i].words);
     }
-    assert_fails(sf_safetensors_open(&file, write_temporary("short", "1234567", 7), &error), SAFER_INPUT, "it has 7 bytes");
+    assert_fails(sf_safetensors_open(&file, write_temporary("short", "1234567", 7), &error), SAFER_INPUT,
+                 "it has 7 bytes");
     assert_fails(sf_safetensors_open(&file, write_temporary("void", "", 0), &error), SAFER_INPUT, "it has 0 bytes");
     assert_fails(sf_safetensors_open(&file, temporary("absent"), &error), SAFER_SYSTEM, "absent");
 }
@@ -204,7 +213,8 @@ static void any_truncation_is_refused(void **state)
         assert_non_null(copy);
         memcpy(copy, whole.bytes, length);
         sf_file cut = {.bytes = copy, .length = length};
-        if (sf_safetensors_parse(&file, &cut, "cut", &error) != SAFER_INPUT) fail_msg("%zu bytes were accepted", length);
+        if (sf_safetensors_parse(&file, &cut, "cut", &error) != SAFER_INPUT)
+            fail_msg("%zu bytes were accepted", length);
         free(copy);
     }
     sf_file_free(&whole);
@@ -222,12 +232,14 @@ static void requirements_are_named(void **state)
     assert_ok(sf_safetensors_require(&t, file, "matrix", SF_F32, 2, (size_t[]){2, 3}, &error));
     assert_ok(sf_safetensors_require(&t, file, "matrix", SF_F32, 2, (size_t[]){SIZE_MAX, 3}, &error));
     assert_ok(sf_safetensors_require(&t, file, "scalar", SF_F32, 0, NULL, &error));
-    assert_fails(sf_safetensors_require(&t, file, "none", SF_F32, 0, NULL, &error), SAFER_INPUT, "there is no tensor \"none\"");
+    assert_fails(sf_safetensors_require(&t, file, "none", SF_F32, 0, NULL, &error), SAFER_INPUT,
+                 "there is no tensor \"none\"");
     assert_fails(sf_safetensors_require(&t, file, "matrix", SF_F16, 2, (size_t[]){2, 3}, &error), SAFER_INPUT,
                  "tensor \"matrix\" is F32 [2, 3], not F16 [2, 3]");
     assert_fails(sf_safetensors_require(&t, file, "matrix", SF_F32, 2, (size_t[]){SIZE_MAX, 4}, &error), SAFER_INPUT,
                  "is F32 [2, 3], not F32 [*, 4]");
-    assert_fails(sf_safetensors_require(&t, file, "scalar", SF_F32, 1, (size_t[]){1}, &error), SAFER_INPUT, "F32 [], not F32 [1]");
+    assert_fails(sf_safetensors_require(&t, file, "scalar", SF_F32, 1, (size_t[]){1}, &error), SAFER_INPUT,
+                 "F32 [], not F32 [1]");
     assert_non_null(strstr(error.message, path));
     sf_safetensors_free(file);
 
@@ -281,9 +293,11 @@ static void half_precision_is_exact(void **state)
         if (halves[i] & 0x8000) value = -value;
         assert_true((double)out[i] == value && !signbit(out[i]) == !signbit(value));
     }
-    static const struct { uint16_t bits; float value; } table[] = {
-        {0x0001, 0x1p-24f}, {0x03ff, 0x1.ff8p-15f}, {0x0400, 0x1p-14f}, {0x3c00, 1}, {0x3555, 0.333251953125f},
-        {0x7bff, 65504},    {0xc000, -2}};
+    static const struct {
+        uint16_t bits;
+        float value;
+    } table[] = {{0x0001, 0x1p-24f},        {0x03ff, 0x1.ff8p-15f}, {0x0400, 0x1p-14f}, {0x3c00, 1},
+                 {0x3555, 0.333251953125f}, {0x7bff, 65504},        {0xc000, -2}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         float value;
         assert_ok(convert(&value, SF_F16, &table[i].bits, &error));
@@ -294,8 +308,11 @@ static void half_precision_is_exact(void **state)
 static void other_precisions(void **state)
 {
     (void)state;
-    static const struct { uint16_t bits; float value; } brain[] = {
-        {0x3f80, 1}, {0xc000, -2}, {0x0001, 0x1p-133f}, {0x7f7f, 0x1.fep127f}, {0x8000, -0.0f}, {0x4049, 3.140625f}};
+    static const struct {
+        uint16_t bits;
+        float value;
+    } brain[] = {{0x3f80, 1},           {0xc000, -2},    {0x0001, 0x1p-133f},
+                 {0x7f7f, 0x1.fep127f}, {0x8000, -0.0f}, {0x4049, 3.140625f}};
     static const double wide[] = {0.1, -1e-50, 0x1.fffffefffffffp127};
     safer_error error;
     float value;
@@ -307,7 +324,8 @@ static void other_precisions(void **state)
         assert_ok(convert(&value, SF_F64, &wide[i], &error));
         assert_true(value == (float)wide[i]);
     }
-    assert_fails(convert(&value, SF_F16, &(uint16_t){0x7c00}, &error), SAFER_INPUT, "value 0 of tensor \"t\" is not a finite number");
+    assert_fails(convert(&value, SF_F16, &(uint16_t){0x7c00}, &error), SAFER_INPUT,
+                 "value 0 of tensor \"t\" is not a finite number");
     assert_fails(convert(&value, SF_F16, &(uint16_t){0x7e00}, &error), SAFER_INPUT, "finite");
     assert_fails(convert(&value, SF_BF16, &(uint16_t){0x7fc0}, &error), SAFER_INPUT, "finite");
     assert_fails(convert(&value, SF_F32, &(float){(float)NAN}, &error), SAFER_INPUT, "finite");
@@ -327,7 +345,8 @@ static safer_status write_and_read(void *context, safer_error *error)
     sf_safetensors *file = NULL;
     safer_status status = sf_safetensors_write(path, written, 5, notes, 2, error);
     if (status == SAFER_OK) status = sf_safetensors_open(&file, path, error);
-    if (status == SAFER_OK && sf_safetensors_require(&t, file, "matrix", SF_F16, 1, (size_t[]){1}, error) == SAFER_MEMORY)
+    if (status == SAFER_OK &&
+        sf_safetensors_require(&t, file, "matrix", SF_F16, 1, (size_t[]){1}, error) == SAFER_MEMORY)
         status = SAFER_MEMORY;
     sf_safetensors_free(file);
     return status;
@@ -344,11 +363,16 @@ static void out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comes_back),           cmocka_unit_test(empty_files_are_fine),
-        cmocka_unit_test(python_writes_this),   cmocka_unit_test(headers_are_checked),
-        cmocka_unit_test(tensors_are_checked),  cmocka_unit_test(lengths_are_checked),
-        cmocka_unit_test(any_truncation_is_refused), cmocka_unit_test(requirements_are_named),
-        cmocka_unit_test(half_precision_is_exact), cmocka_unit_test(other_precisions),
+        cmocka_unit_test(comes_back),
+        cmocka_unit_test(empty_files_are_fine),
+        cmocka_unit_test(python_writes_this),
+        cmocka_unit_test(headers_are_checked),
+        cmocka_unit_test(tensors_are_checked),
+        cmocka_unit_test(lengths_are_checked),
+        cmocka_unit_test(any_truncation_is_refused),
+        cmocka_unit_test(requirements_are_named),
+        cmocka_unit_test(half_precision_is_exact),
+        cmocka_unit_test(other_precisions),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,8 @@
 #include "base/hash.h"
 #include "base/progress.h"
 #include "serve/answer.h"
-#include "serve/guests.h"
-#include "serve/room.h"
+#include "serve/connections.h"
+#include "serve/workers.h"
 
 #include <math.h>
 #include <poll.h>
@@ -21,8 +21,8 @@
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held: the model does not answer */
 
 /* Says 0 for nine draws of ten, by a hash of the text. */
-static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                             safer_error *error)
+static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *scratch, safer_error *error)
 {
     (void)model, (void)scores, (void)scratch, (void)error;
     pthread_mutex_lock(&gate);
@@ -88,32 +88,41 @@ static void test_requests(void **state)
 
 static void test_faults(void **state)
 {
-    static const struct { sf_asked asked; const char *body, *code; int status; } cases[] = {
+    static const struct {
+        sf_asked asked;
+        const char *body, *code;
+        int status;
+    } cases[] = {
         {SF_PREDICT, "", "bad_json", 400},
         {SF_PREDICT, "{\"text\": \"\xff\"}", "bad_json", 400},
         {SF_PREDICT, "{\"\xc3\xa9\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80", "bad_json", 400},
         {SF_PREDICT, "[]", "bad_request", 400},
         {SF_PREDICT, "{\"text\": \"a\", \"label\": \"pos\"}", "bad_request", 400},
-        {SF_CERTIFY, "{\"text\": \"a\", \"label\": \"\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
-                     "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
-                     "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\"}", "bad_request", 400},
+        {SF_CERTIFY,
+         "{\"text\": \"a\", \"label\": \"\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
+         "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
+         "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\"}",
+         "bad_request", 400},
         {SF_STREAM, "{\"texts\": [\"a\"]}", "bad_request", 400},
         {SF_WORDS, "{\"text\": \"a\", \"label\": \"pos\"}", "bad_request", 400},
         {SF_PREDICT, "{\"texts\": [\"a\", \"b\", \"c\", \"d\"]}", "too_large", 413},
-        {SF_PREDICT, "{\"text\": \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789+\"}",
+        {SF_PREDICT,
+         "{\"text\": \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789+\"}",
          "too_large", 413},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sf_job *job = NULL;
         sf_fault fault = {0};
-        assert_int_equal(sf_job_read(&job, cases[i].asked, cases[i].body, strlen(cases[i].body), &model, limits, &fault), -1);
+        assert_int_equal(
+            sf_job_read(&job, cases[i].asked, cases[i].body, strlen(cases[i].body), &model, limits, &fault), -1);
         assert_string_equal(fault.code, cases[i].code);
         assert_int_equal(fault.status, cases[i].status);
         char *text = sf_fault_json(&fault);
         assert_non_null(text); /* so the message is UTF-8 */
         json_t *value = json_loads(text, 0, NULL);
-        assert_string_equal(json_string_value(json_object_get(json_object_get(value, "error"), "message")), fault.message);
+        assert_string_equal(json_string_value(json_object_get(json_object_get(value, "error"), "message")),
+                            fault.message);
         json_decref(value);
         free(text);
     }
@@ -268,7 +277,8 @@ static void test_room(void **state)
     safer_error error = {0};
     sf_metrics metrics;
     sf_room *room = NULL;
-    sf_job *jobs[JOBS], *blocking = read_job(SF_PREDICT, "{\"text\": \"good film\"}"), *full = read_job(SF_PREDICT, "{\"text\": \"bad\"}");
+    sf_job *jobs[JOBS], *blocking = read_job(SF_PREDICT, "{\"text\": \"good film\"}"),
+                        *full = read_job(SF_PREDICT, "{\"text\": \"bad\"}");
     sf_gauges gauges;
     int seconds = 0;
     (void)state;
@@ -364,7 +374,11 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
         int claims = sf_certificate_claims(workspace, c, &bound, &radius);
         assert_int_equal(claims, workspace->options.method == SAFER_ADAPTIVE && !c->exact);
         if (claims) { /* exactly what these counts would be worth at the end */
-            sf_evidence e = {.method = SAFER_ADAPTIVE, .delta = workspace->options.delta, .classes = 2, .target = (size_t)c->target, .n = c->n,
+            sf_evidence e = {.method = SAFER_ADAPTIVE,
+                             .delta = workspace->options.delta,
+                             .classes = 2,
+                             .target = (size_t)c->target,
+                             .n = c->n,
                              .votes = c->votes};
             assert_true(bound == sf_evidence_bound(&e));
             for (size_t r = 0; r < SAFER_RADII; r++)
@@ -404,7 +418,8 @@ static void test_watching(void **state)
         for (int moment = SF_TEXT_READ; moment <= SF_BATCH_ASKED; moment++) {
             if (m == 3 && moment == SF_PREDICTION_CHOSEN) continue;
             s = (seen){.stop_at = moment};
-            assert_fails(safer_certify_text(&watched, &workspace, &model, lexicon, text, strlen(text), -1, &options, &error),
+            assert_fails(safer_certify_text(&watched, &workspace, &model, lexicon, text, strlen(text), -1, &options,
+                                            &error),
                          SAFER_CANCELLED, "cancelled");
         }
         workspace->watch = (sf_watch){0}; /* and it can be used again */
@@ -420,15 +435,23 @@ static void test_watching(void **state)
 static void test_looking_is_allowed(void **state)
 {
     enum { N = 400 };
-    static const struct { double p0, delta; } cases[] = {{0.6, 0.05}, {0.8, 0.05}, {0.55, 0.01}, {0.9, 0.1}};
+    static const struct {
+        double p0, delta;
+    } cases[] = {{0.6, 0.05}, {0.8, 0.05}, {0.55, 0.01}, {0.9, 0.1}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         double alive[N + 2] = {1}, claimed = 0, p = cases[i].p0; /* alive[k]: no claim so far, k votes for the target */
         for (uint64_t n = 1; n <= N; n++) {
-            for (size_t k = n + 1; k-- > 0;) alive[k] = (k ? alive[k - 1] * p : 0) + (k <= n - 1 ? alive[k] * (1 - p) : 0);
+            for (size_t k = n + 1; k-- > 0;)
+                alive[k] = (k ? alive[k - 1] * p : 0) + (k <= n - 1 ? alive[k] * (1 - p) : 0);
             for (size_t k = 0; k <= n; k++) {
                 const uint64_t votes[2] = {k, n - k};
-                sf_evidence e = {.method = SAFER_ADAPTIVE, .delta = cases[i].delta, .classes = 2, .target = 0, .n = n, .votes = votes};
+                sf_evidence e = {.method = SAFER_ADAPTIVE,
+                                 .delta = cases[i].delta,
+                                 .classes = 2,
+                                 .target = 0,
+                                 .n = n,
+                                 .votes = votes};
                 if (!sf_evidence_certifies(&e, p - 0.5)) continue;
                 claimed += alive[k];
                 alive[k] = 0;
@@ -453,11 +476,17 @@ static void test_metrics(void **state)
     sf_metrics_request(&metrics, SF_ROUTE_NONE, 418, 0);
     sf_metrics_text(&metrics, 1, 0, 1, 5);
     assert_int_equal(sf_metrics_print(&page, &metrics, &gauges), 0);
-    static const char *const lines[] = {
-        "\nsafer_requests_total{path=\"/v1/predict\",status=\"200\"} 2\n", "\nsafer_requests_total{path=\"other\",status=\"0\"} 1\n",
-        "\nsafer_request_seconds_bucket{le=\"0.0025\"} 0\n", "\nsafer_request_seconds_bucket{le=\"0.005\"} 1\n",
-        "\nsafer_request_seconds_bucket{le=\"30\"} 1\n", "\nsafer_request_seconds_bucket{le=\"+Inf\"} 2\n", "\nsafer_request_seconds_count 2\n",
-        "\nsafer_texts_total 1\n", "\nsafer_queries_total 5\n", "\nsafer_waiting_texts 7\n", "\nsafer_connections 9\n"};
+    static const char *const lines[] = {"\nsafer_requests_total{path=\"/v1/predict\",status=\"200\"} 2\n",
+                                        "\nsafer_requests_total{path=\"other\",status=\"0\"} 1\n",
+                                        "\nsafer_request_seconds_bucket{le=\"0.0025\"} 0\n",
+                                        "\nsafer_request_seconds_bucket{le=\"0.005\"} 1\n",
+                                        "\nsafer_request_seconds_bucket{le=\"30\"} 1\n",
+                                        "\nsafer_request_seconds_bucket{le=\"+Inf\"} 2\n",
+                                        "\nsafer_request_seconds_count 2\n",
+                                        "\nsafer_texts_total 1\n",
+                                        "\nsafer_queries_total 5\n",
+                                        "\nsafer_waiting_texts 7\n",
+                                        "\nsafer_connections 9\n"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (!strstr(page.bytes, lines[i])) fail_msg("no line %s in %s", lines[i], page.bytes);
     assert_int_equal(sf_route_find("/v1/words"), SF_ROUTE_WORDS);
@@ -495,11 +524,11 @@ static void test_options(void **state)
     const safer_serve_options good = safer_serve_options_default();
     safer_serve_options o;
     (void)state;
-#define REFUSED(field, value, words)                                                                    \
-    do {                                                                                                \
-        o = good;                                                                                       \
-        o.field = value;                                                                                \
-        assert_fails(safer_server_start(&server, &model, lexicon, &o, &error), SAFER_INVALID, words);   \
+#define REFUSED(field, value, words) \
+    do { \
+        o = good; \
+        o.field = value; \
+        assert_fails(safer_server_start(&server, &model, lexicon, &o, &error), SAFER_INVALID, words); \
     } while (0)
     REFUSED(host, "0.0.0.0", "token");
     REFUSED(host, "nowhere", "nowhere");
@@ -519,10 +548,10 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests),   cmocka_unit_test(test_faults),       cmocka_unit_test(test_job_ends_once),
-        cmocka_unit_test(test_slow_readers), cmocka_unit_test(test_guests),     cmocka_unit_test(test_room),
-        cmocka_unit_test(test_room_threads), cmocka_unit_test(test_watching),   cmocka_unit_test(test_looking_is_allowed),
-        cmocka_unit_test(test_metrics),    cmocka_unit_test(test_memory),       cmocka_unit_test(test_options),
+        cmocka_unit_test(test_requests),     cmocka_unit_test(test_faults),   cmocka_unit_test(test_job_ends_once),
+        cmocka_unit_test(test_slow_readers), cmocka_unit_test(test_guests),   cmocka_unit_test(test_room),
+        cmocka_unit_test(test_room_threads), cmocka_unit_test(test_watching), cmocka_unit_test(test_looking_is_allowed),
+        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_memory),   cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, make_lexicon, free_lexicon);
 }

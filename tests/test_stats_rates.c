@@ -70,9 +70,12 @@ static void run_two(outcome *out, const sf_eprocess_options *options, const doub
             for (size_t t = 0; t < truths; t++) most = fmax(most, mass[k][t]);
             int tiny = most < 1e-16, stop = tiny || stops(process, counts, n, radii, &claims);
             for (size_t t = 0; t < truths; t++) {
-                if (tiny) out[t].left += mass[k][t];
-                else if (stop) for (size_t r = 0; r < claims; r++) out[t].claimed[r] += mass[k][t];
-                else out[t].samples += mass[k][t];
+                if (tiny)
+                    out[t].left += mass[k][t];
+                else if (stop)
+                    for (size_t r = 0; r < claims; r++) out[t].claimed[r] += mass[k][t];
+                else
+                    out[t].samples += mass[k][t];
                 if (stop) mass[k][t] = 0;
             }
         }
@@ -116,8 +119,10 @@ static void run_three(outcome *out, const sf_eprocess_options *options, double p
                 int stop = stops(process, counts, n, 1, &claims);
                 alive |= !stop;
                 for (size_t t = 0; t < truths; t++) {
-                    if (!stop) out[t].samples += m[t];
-                    else if (claims) out[t].claimed[0] += m[t];
+                    if (!stop)
+                        out[t].samples += m[t];
+                    else if (claims)
+                        out[t].claimed[0] += m[t];
                     if (stop) m[t] = 0;
                 }
             }
@@ -279,8 +284,8 @@ static void test_peeking_rate(void **state)
             if (n == 300) early = rate;
         }
         free(mass);
-        print_message("peeking at Clopper-Pearson, delta .01, p0 = %.2f: %.4f after 300 samples, %.4f after 2000\n",
-                      p0, early, rate);
+        print_message("peeking at Clopper-Pearson, delta .01, p0 = %.2f: %.4f after 300 samples, %.4f after 2000\n", p0,
+                      early, rate);
         assert_true(early > 4 * delta && rate > 9 * delta && rate < 0.15);
     }
 }

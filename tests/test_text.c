@@ -80,7 +80,8 @@ static void test_decode(void **state)
                 if (k == 0x80) check_decode(b, 2);
                 if (j == 0x80) check_decode(b, 1);
             }
-    static const unsigned char edges[] = {0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc2, 0xe2, 0xf0, 0xff};
+    static const unsigned char edges[] = {0x00, 0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f,
+                                          0xa0, 0xbf, 0xc0, 0xc2, 0xe2, 0xf0, 0xff};
     for (unsigned i = 0xe0; i < 256; i++)
         for (unsigned j = 0; j < 256; j++)
             for (size_t k = 0; k < COUNT(edges); k++)
@@ -96,7 +97,8 @@ static void test_decode(void **state)
             memset(exact, 0xa1, length);
             exact[0] = (unsigned char)i;
             uint32_t code;
-            assert_int_equal(sf_utf8_decode((char *)exact, (char *)exact + length, &code), length_by_table(exact, length));
+            assert_int_equal(sf_utf8_decode((char *)exact, (char *)exact + length, &code),
+                             length_by_table(exact, length));
             free(exact);
         }
 }
@@ -109,8 +111,11 @@ static void test_encode(void **state)
         char bytes[5] = {0, 0, 0, 0, 'Z'};
         uint32_t back = 0;
         size_t length = sf_utf8_encode(code, bytes);
-        if (length != (code < 0x80 ? 1u : code < 0x800 ? 2u : code < 0x10000 ? 3u : 4u) || bytes[4] != 'Z' ||
-            length_by_table((unsigned char *)bytes, length) != length ||
+        if (length != (code < 0x80      ? 1u
+                       : code < 0x800   ? 2u
+                       : code < 0x10000 ? 3u
+                                        : 4u) ||
+            bytes[4] != 'Z' || length_by_table((unsigned char *)bytes, length) != length ||
             sf_utf8_decode(bytes, bytes + length, &back) != length || back != code)
             fail_msg("U+%04X", (unsigned)code);
     }
@@ -128,19 +133,27 @@ static void test_valid(void **state)
         {"abc", 3, 3, "abc"},
         {"a\xc3\xa9z", 4, 4, "aéz"},
         {"\xff", 1, 0, "\uFFFD"},
-        {"ab\xff" "cd", 5, 2, "ab\uFFFDcd"},
+        {"ab\xff"
+         "cd",
+         5, 2, "ab\uFFFDcd"},
         {"ab\xc3", 3, 2, "ab\uFFFD"},
-        {"\xe2\x82", 2, 0, "\uFFFD\uFFFD"},             /* one for every byte */
-        {"\xe2\x82" "a", 3, 0, "\uFFFD\uFFFDa"},
+        {"\xe2\x82", 2, 0, "\uFFFD\uFFFD"}, /* one for every byte */
+        {"\xe2\x82"
+         "a",
+         3, 0, "\uFFFD\uFFFDa"},
         {"\xe2\x82\xac\xe2\x82", 5, 3, "€\uFFFD\uFFFD"},
-        {"\xc0\x80", 2, 0, "\uFFFD\uFFFD"},             /* overlong */
+        {"\xc0\x80", 2, 0, "\uFFFD\uFFFD"},               /* overlong */
         {"x\xed\xa0\x80y", 5, 1, "x\uFFFD\uFFFD\uFFFDy"}, /* a surrogate */
         {"\xf4\x90\x80\x80", 4, 0, "\uFFFD\uFFFD\uFFFD\uFFFD"},
         {"\xf4\x8f\xbf\xbf", 4, 4, "\xf4\x8f\xbf\xbf"},
         {"\x80\x80", 2, 0, "\uFFFD\uFFFD"},
         {"\xf0\x9f\x98\xc3\xa9", 5, 0, "\uFFFD\uFFFD\uFFFDé"}, /* the good one after it is kept */
         {"\uFFFD", 3, 3, "\uFFFD"},
-        {"\xef\xbb\xbf" "a", 4, 4, "\xef\xbb\xbf" "a"},
+        {"\xef\xbb\xbf"
+         "a",
+         4, 4,
+         "\xef\xbb\xbf"
+         "a"},
     };
     sf_buffer out = {0};
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -167,8 +180,10 @@ static void test_valid(void **state)
         assert_int_equal(sf_utf8_repair(&out, (char *)bytes, length), 0);
         for (size_t i = 0; i < length;) {
             size_t step = length_by_table(bytes + i, length - i);
-            if (step) assert_memory_equal(out.bytes + at, bytes + i, step);
-            else assert_memory_equal(out.bytes + at, "\xef\xbf\xbd", 3);
+            if (step)
+                assert_memory_equal(out.bytes + at, bytes + i, step);
+            else
+                assert_memory_equal(out.bytes + at, "\xef\xbf\xbd", 3);
             if (!step && first == length) first = i;
             at += step ? step : 3;
             i += step ? step : 1;
@@ -183,12 +198,16 @@ static void test_valid(void **state)
 static void test_letters(void **state)
 {
     (void)state;
-    static const uint32_t letters[] = {'a', 'z', 'A', 'Z', 0xaa, 0xb5, 0xba, 0xc0, 0xe9, 0xdf, 0x130, 0x149, 0x1c5, 0x294, 0x2b0, 0x3c2,
-                                       0x416, 0x5d0, 0x639, 0x904, 0xe01, 0x10d0, 0x1c90, 0x13a0, 0xab70, 0x2071, 0x212a,
-                                       0x3042, 0x30a2, 0x4e2d, 0xac00, 0xfb01, 0xff21, 0x10400, 0x10428, 0x1d400, 0x20000};
-    static const uint32_t others[] = {0, '@', '[', '`', '{', '0', '9', '_', '\'', '-', ' ', 0x7f, 0x80, 0xa0, 0xad, 0xd7, 0xf7, 0x2c2,
-                                      0x301, 0x345, 0x5b0, 0x64e, 0x660, 0x93f, 0x200c, 0x200d, 0x2019, 0x2160, 0x2460, 0x24b6,
-                                      0x3000, 0xd800, 0xe000, 0xfe0f, 0xfeff, 0xfffd, 0x1f600, 0xe0100, 0xf0000, 0x10ffff, 0x378};
+    static const uint32_t letters[] = {'a',    'z',     'A',     'Z',     0xaa,   0xb5,   0xba,   0xc0,
+                                       0xe9,   0xdf,    0x130,   0x149,   0x1c5,  0x294,  0x2b0,  0x3c2,
+                                       0x416,  0x5d0,   0x639,   0x904,   0xe01,  0x10d0, 0x1c90, 0x13a0,
+                                       0xab70, 0x2071,  0x212a,  0x3042,  0x30a2, 0x4e2d, 0xac00, 0xfb01,
+                                       0xff21, 0x10400, 0x10428, 0x1d400, 0x20000};
+    static const uint32_t others[] = {0,       '@',     '[',     '`',      '{',    '0',    '9',    '_',    '\'',
+                                      '-',     ' ',     0x7f,    0x80,     0xa0,   0xad,   0xd7,   0xf7,   0x2c2,
+                                      0x301,   0x345,   0x5b0,   0x64e,    0x660,  0x93f,  0x200c, 0x200d, 0x2019,
+                                      0x2160,  0x2460,  0x24b6,  0x3000,   0xd800, 0xe000, 0xfe0f, 0xfeff, 0xfffd,
+                                      0x1f600, 0xe0100, 0xf0000, 0x10ffff, 0x378};
     for (size_t i = 0; i < COUNT(letters); i++)
         if (!sf_is_letter(letters[i])) fail_msg("U+%04X is a letter", (unsigned)letters[i]);
     for (size_t i = 0; i < COUNT(others); i++)
@@ -197,12 +216,29 @@ static void test_letters(void **state)
     static const struct {
         uint32_t code, lower, upper, title;
     } cases[] = {
-        {'a', 'a', 'A', 'A'},         {'Z', 'z', 'Z', 'Z'},         {'@', '@', '@', '@'},         {'[', '[', '[', '['},
-        {'`', '`', '`', '`'},         {'{', '{', '{', '{'},         {0xe9, 0xe9, 0xc9, 0xc9},     {0x130, 'i', 0x130, 0x130},
-        {0x131, 0x131, 'I', 'I'},     {0x17f, 0x17f, 'S', 'S'},     {0x1c6, 0x1c6, 0x1c4, 0x1c5}, {0x1c5, 0x1c6, 0x1c4, 0x1c5},
-        {0x1c4, 0x1c6, 0x1c4, 0x1c5}, {0x3c2, 0x3c2, 0x3a3, 0x3a3}, {0x3a3, 0x3c3, 0x3a3, 0x3a3}, {0x10d0, 0x10d0, 0x1c90, 0x10d0},
-        {0x1c90, 0x10d0, 0x1c90, 0x1c90}, {0x212a, 'k', 0x212a, 0x212a}, {0x10428, 0x10428, 0x10400, 0x10400},
-        {0x4e2d, 0x4e2d, 0x4e2d, 0x4e2d}, {0x149, 0x149, 0x149, 0x149}, {0xff, 0xff, 0x178, 0x178}, {0xb5, 0xb5, 0x39c, 0x39c},
+        {'a', 'a', 'A', 'A'},
+        {'Z', 'z', 'Z', 'Z'},
+        {'@', '@', '@', '@'},
+        {'[', '[', '[', '['},
+        {'`', '`', '`', '`'},
+        {'{', '{', '{', '{'},
+        {0xe9, 0xe9, 0xc9, 0xc9},
+        {0x130, 'i', 0x130, 0x130},
+        {0x131, 0x131, 'I', 'I'},
+        {0x17f, 0x17f, 'S', 'S'},
+        {0x1c6, 0x1c6, 0x1c4, 0x1c5},
+        {0x1c5, 0x1c6, 0x1c4, 0x1c5},
+        {0x1c4, 0x1c6, 0x1c4, 0x1c5},
+        {0x3c2, 0x3c2, 0x3a3, 0x3a3},
+        {0x3a3, 0x3c3, 0x3a3, 0x3a3},
+        {0x10d0, 0x10d0, 0x1c90, 0x10d0},
+        {0x1c90, 0x10d0, 0x1c90, 0x1c90},
+        {0x212a, 'k', 0x212a, 0x212a},
+        {0x10428, 0x10428, 0x10400, 0x10400},
+        {0x4e2d, 0x4e2d, 0x4e2d, 0x4e2d},
+        {0x149, 0x149, 0x149, 0x149},
+        {0xff, 0xff, 0x178, 0x178},
+        {0xb5, 0xb5, 0x39c, 0x39c},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         if (sf_lower(cases[i].code) != cases[i].lower || sf_upper(cases[i].code) != cases[i].upper ||
@@ -232,13 +268,17 @@ static void describe(sf_buffer *out, sf_word_reader *reader, const char *text, s
     while ((found = sf_word_reader_next(reader, &word)) > 0) {
         assert_int_equal(strlen(word.key), word.key_length); /* terminated, and no NUL inside */
         assert_int_equal(sf_buffer_format(out, "%s%s:%c:%zu-%zu", out->length ? " " : "", word.key, "ltU"[word.pattern],
-                                          word.begin, word.end), 0);
+                                          word.begin, word.end),
+                         0);
     }
     assert_int_equal(found, 0);
     assert_int_equal(sf_word_reader_next(reader, &word), 0); /* and it stays at the end */
 }
 
-#define T(text, words) {text, sizeof(text) - 1, words}
+#define T(text, words) \
+    { \
+        text, sizeof(text) - 1, words \
+    }
 static const struct {
     const char *text;
     size_t length;
@@ -261,7 +301,10 @@ static const struct {
     T("dogs' 'tis 'a'", "dogs:l:0-4 tis:l:7-10 a:l:12-13"),
     T("a''b a'\u2019b \u2019\u2019a", "a:l:0-1 b:l:3-4 a:l:5-6 b:l:10-11 a:l:18-19"),
     T("a'1 1'a a' b", "a:l:0-1 a:l:6-7 a:l:8-9 b:l:11-12"),
-    T("'", ""), T("a'", "a:l:0-1"), T("'a", "a:l:1-2"), T("a'b'c\u2019d", "a'b'c'd:l:0-9"),
+    T("'", ""),
+    T("a'", "a:l:0-1"),
+    T("'a", "a:l:1-2"),
+    T("a'b'c\u2019d", "a'b'c'd:l:0-9"),
     T("a\u2018b a\u02bcb a`b", "a:l:0-1 b:l:4-5 a\u02bcb:l:6-10 a:l:11-12 b:l:13-14"), /* U+02BC is a letter */
     /* accents, composed and not */
     T("naïve NAÏVE Naïve", "naïve:l:0-6 naïve:U:7-13 naïve:t:14-20"),
@@ -290,11 +333,24 @@ static const struct {
     T("<br />it", "br:l:1-3 it:l:6-8"),
     /* bytes */
     T("a\0b\0", "a:l:0-1 b:l:2-3"),
-    T("a\xff" "b", "a:l:0-1 b:l:2-3"),
-    T("\xc3" "a caf\xc3", "a:l:1-2 caf:l:3-6"),
-    T("\xe2\x80" "a b\xe2\x80" "c d\xe2\x80\x99", "a:l:2-3 b:l:4-5 c:l:7-8 d:l:9-10"),
-    T("\xc0\x80" "a\xed\xa0\x80" "b\xf4\x90\x80\x80" "c\x80", "a:l:2-3 b:l:6-7 c:l:11-12"),
-    T("a\xe2\x80\x99\xff" "b'\xc3\xa9'\xc3", "a:l:0-1 b'é:l:5-9"),
+    T("a\xff"
+      "b",
+      "a:l:0-1 b:l:2-3"),
+    T("\xc3"
+      "a caf\xc3",
+      "a:l:1-2 caf:l:3-6"),
+    T("\xe2\x80"
+      "a b\xe2\x80"
+      "c d\xe2\x80\x99",
+      "a:l:2-3 b:l:4-5 c:l:7-8 d:l:9-10"),
+    T("\xc0\x80"
+      "a\xed\xa0\x80"
+      "b\xf4\x90\x80\x80"
+      "c\x80",
+      "a:l:2-3 b:l:6-7 c:l:11-12"),
+    T("a\xe2\x80\x99\xff"
+      "b'\xc3\xa9'\xc3",
+      "a:l:0-1 b'é:l:5-9"),
 };
 
 static void test_words(void **state)
@@ -359,8 +415,9 @@ static size_t read_glyphs(glyph *out, const char *text, size_t length)
         size_t step = length_by_table(b, length - at);
         uint32_t code = step ? code_by_length(b, step) : UINT32_MAX;
         utf8proc_category_t category = step ? utf8proc_category((utf8proc_int32_t)code) : UTF8PROC_CATEGORY_CN;
-        int letter = category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL || category == UTF8PROC_CATEGORY_LT ||
-                     category == UTF8PROC_CATEGORY_LM || category == UTF8PROC_CATEGORY_LO;
+        int letter = category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LL ||
+                     category == UTF8PROC_CATEGORY_LT || category == UTF8PROC_CATEGORY_LM ||
+                     category == UTF8PROC_CATEGORY_LO;
         out[n] = (glyph){at, step ? step : 1, code, letter ? 'L' : code == '\'' || code == 0x2019 ? 'A' : 'x'};
         at += out[n].length;
     }
@@ -388,7 +445,8 @@ static void check_against_definition(sf_word_reader *reader, const char *text, s
             if (i < n && glyphs[i].kind == 'L') {
                 utf8proc_int32_t code = (utf8proc_int32_t)glyphs[i].code, lower = utf8proc_tolower(code);
                 char bytes[4];
-                assert_int_equal(sf_buffer_add(&key, bytes, (size_t)utf8proc_encode_char(lower, (utf8proc_uint8_t *)bytes)), 0);
+                assert_int_equal(
+                    sf_buffer_add(&key, bytes, (size_t)utf8proc_encode_char(lower, (utf8proc_uint8_t *)bytes)), 0);
                 small += code == lower;
                 capitals += code == utf8proc_toupper(lower);
                 capital_rest += i > from && code != lower;
@@ -435,9 +493,13 @@ static void test_random_texts(void **state)
 {
     (void)state;
     static const char *const pieces[] = {
-        "a", "B", "I", "z", "é", "É", "ß", "ẞ", "ǆ", "ǅ", "Ǆ", "ς", "Σ", "İ", "ı", "ſ", "ﬁ", "ŉ", "中", "א", "ა", "Ა", "𐐨", "𐐀",
-        "\u212a", "'", "'", "\u2019", "\u2018", "-", " ", ".", "1", "\u0301", "\u200d", "\u00ad", "👍", "\xff", "\xc3", "\xe2\x80",
-        "\x80", "\xed\xa0\x80", "\n", "\ufeff", "ʻ", "ª", "Ⓐ", "ⅷ", "_",
+        "a",      "B",      "I",    "z",      "é",        "É",      "ß",
+        "ẞ",      "ǆ",      "ǅ",    "Ǆ",      "ς",        "Σ",      "İ",
+        "ı",      "ſ",      "ﬁ",    "ŉ",      "中",       "א",      "ა",
+        "Ა",    "𐐨",      "𐐀",    "\u212a", "'",        "'",      "\u2019",
+        "\u2018", "-",      " ",    ".",      "1",        "\u0301", "\u200d",
+        "\u00ad", "👍",      "\xff", "\xc3",   "\xe2\x80", "\x80",   "\xed\xa0\x80",
+        "\n",     "\ufeff", "ʻ",    "ª",      "Ⓐ",        "ⅷ",      "_",
     };
     sf_word_reader reader = {0};
     for (int round = 0; round < 100000; round++) {
@@ -488,7 +550,14 @@ static void test_render(void **state)
         {"日本", "日本", "日本", "日本"},
         {"თბ", "თბ", "თბ", "ᲗᲑ"},
         {"ⱥb", "ⱥb", "Ⱥb", "ȺB"}, /* of another length in bytes */
-        {"\xff" "ab", "\xff" "ab", "\xff" "ab", "\xff" "ab"}, /* not a key: its bytes, untouched */
+        {"\xff"
+         "ab",
+         "\xff"
+         "ab",
+         "\xff"
+         "ab",
+         "\xff"
+         "ab"}, /* not a key: its bytes, untouched */
         {"ab\xff", "ab\xff", "Ab\xff", "AB\xff"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -508,8 +577,14 @@ static void test_fold(void **state)
     (void)state;
     static const struct {
         const char *text, *folded;
-    } cases[] = {{"", ""},           {"Hello World", "hello world"}, {"DON\u2019T", "don't"}, {"ΟΔΟΣ", "οδοσ"},
-                 {"Éa-1ẞ", "éa-1ß"}, {"\u212a", "k"},              {"İ", "i"},          {"日本", "日本"}};
+    } cases[] = {{"", ""},
+                 {"Hello World", "hello world"},
+                 {"DON\u2019T", "don't"},
+                 {"ΟΔΟΣ", "οδοσ"},
+                 {"Éa-1ẞ", "éa-1ß"},
+                 {"\u212a", "k"},
+                 {"İ", "i"},
+                 {"日本", "日本"}};
     sf_buffer out = {0};
     for (size_t i = 0; i < COUNT(cases); i++) {
         sf_buffer_clear(&out);
@@ -562,15 +637,9 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_encode),
-        cmocka_unit_test(test_valid),
-        cmocka_unit_test(test_letters),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_long_word),
-        cmocka_unit_test(test_random_texts),
-        cmocka_unit_test(test_render),
-        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_decode),       cmocka_unit_test(test_encode), cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_letters),      cmocka_unit_test(test_words),  cmocka_unit_test(test_long_word),
+        cmocka_unit_test(test_random_texts), cmocka_unit_test(test_render), cmocka_unit_test(test_fold),
         cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);

@@ -26,11 +26,11 @@ static unsigned random_below(unsigned bound) /* xorshift64*; has nothing to do w
 /* The 104 letters with a full case folding of their own (status F in CaseFolding.txt): their
  * capital is written with two or three. */
 static const uint32_t expanding[][2] = {
-    {0xdf, 0xdf}, {0x130, 0x130}, {0x149, 0x149}, {0x1f0, 0x1f0}, {0x390, 0x390}, {0x3b0, 0x3b0}, {0x587,
-    0x587}, {0x1e96, 0x1e9a}, {0x1e9e, 0x1e9e}, {0x1f50, 0x1f50}, {0x1f52, 0x1f52}, {0x1f54, 0x1f54}, {0x1f56,
-    0x1f56}, {0x1f80, 0x1faf}, {0x1fb2, 0x1fb4}, {0x1fb6, 0x1fb7}, {0x1fbc, 0x1fbc}, {0x1fc2, 0x1fc4}, {0x1fc6,
-    0x1fc7}, {0x1fcc, 0x1fcc}, {0x1fd2, 0x1fd3}, {0x1fd6, 0x1fd7}, {0x1fe2, 0x1fe4}, {0x1fe6, 0x1fe7}, {0x1ff2,
-    0x1ff4}, {0x1ff6, 0x1ff7}, {0x1ffc, 0x1ffc}, {0xfb00, 0xfb06}, {0xfb13, 0xfb17},
+    {0xdf, 0xdf},     {0x130, 0x130},   {0x149, 0x149},   {0x1f0, 0x1f0},   {0x390, 0x390},   {0x3b0, 0x3b0},
+    {0x587, 0x587},   {0x1e96, 0x1e9a}, {0x1e9e, 0x1e9e}, {0x1f50, 0x1f50}, {0x1f52, 0x1f52}, {0x1f54, 0x1f54},
+    {0x1f56, 0x1f56}, {0x1f80, 0x1faf}, {0x1fb2, 0x1fb4}, {0x1fb6, 0x1fb7}, {0x1fbc, 0x1fbc}, {0x1fc2, 0x1fc4},
+    {0x1fc6, 0x1fc7}, {0x1fcc, 0x1fcc}, {0x1fd2, 0x1fd3}, {0x1fd6, 0x1fd7}, {0x1fe2, 0x1fe4}, {0x1fe6, 0x1fe7},
+    {0x1ff2, 0x1ff4}, {0x1ff6, 0x1ff7}, {0x1ffc, 0x1ffc}, {0xfb00, 0xfb06}, {0xfb13, 0xfb17},
 };
 
 static int expands(uint32_t code)
@@ -111,9 +111,11 @@ static void test_admission_exhaustive(void **state)
 static void test_admission_odd(void **state)
 {
     (void)state;
-    static const uint32_t odd[] = {'a', 'I', '\'', 0x2019, '-', '1', ' ', 0, 0xdf, 0x1e9e, 0x130, 0x131, 0x149, 0x17f, 0x1c4, 0x1c5,
-                                   0x1c6, 0x301, 0x345, 0x3c2, 0x3c3, 0x3a3, 0x5d0, 0x10d0, 0x1c90, 0x1f80, 0x1f88, 0x200d, 0x212a,
-                                   0x2c65, 0x4e2d, 0xfb01, 0x10428, 0x10400, 0x1f600, 0xe9, 0xb5, 0xaa, 0x2b0, 0x13a0, 0xab70};
+    static const uint32_t odd[] = {'a',    'I',    '\'',   0x2019, '-',    '1',     ' ',     0,       0xdf,
+                                   0x1e9e, 0x130,  0x131,  0x149,  0x17f,  0x1c4,   0x1c5,   0x1c6,   0x301,
+                                   0x345,  0x3c2,  0x3c3,  0x3a3,  0x5d0,  0x10d0,  0x1c90,  0x1f80,  0x1f88,
+                                   0x200d, 0x212a, 0x2c65, 0x4e2d, 0xfb01, 0x10428, 0x10400, 0x1f600, 0xe9,
+                                   0xb5,   0xaa,   0x2b0,  0x13a0, 0xab70};
     for (size_t i = 0; i < COUNT(odd); i++)
         for (size_t j = 0; j < COUNT(odd); j++) {
             check_admission((const uint32_t[]){odd[i], odd[j]}, 2);
@@ -122,7 +124,8 @@ static void test_admission_odd(void **state)
     for (int round = 0; round < 50000; round++) {
         uint32_t codes[8];
         size_t count = random_below(COUNT(codes) + 1);
-        for (size_t i = 0; i < count; i++) codes[i] = random_below(2) ? 'a' + random_below(26) : odd[random_below(COUNT(odd))];
+        for (size_t i = 0; i < count; i++)
+            codes[i] = random_below(2) ? 'a' + random_below(26) : odd[random_below(COUNT(odd))];
         check_admission(codes, count);
     }
 }
@@ -134,29 +137,86 @@ static void test_admission_known(void **state)
         const char *key;
         sf_admission expected;
     } cases[] = {
-        {"good", SF_CASED}, {"don't", SF_CASED}, {"o'brien", SF_CASED}, {"rock'n'roll", SF_CASED}, {"naïve", SF_CASED},
-        {"привет", SF_CASED}, {"δρόμο", SF_CASED}, {"𐐼𐐯𐑅", SF_CASED}, {"i'm", SF_CASED}, {"ok", SF_CASED}, {"éa", SF_CASED},
+        {"good", SF_CASED},
+        {"don't", SF_CASED},
+        {"o'brien", SF_CASED},
+        {"rock'n'roll", SF_CASED},
+        {"naïve", SF_CASED},
+        {"привет", SF_CASED},
+        {"δρόμο", SF_CASED},
+        {"𐐼𐐯𐑅", SF_CASED},
+        {"i'm", SF_CASED},
+        {"ok", SF_CASED},
+        {"éa", SF_CASED},
         /* Title and UPPER of ǆ differ, so even alone it can tell them apart. */
-        {"ǆ", SF_CASED}, {"ǆungla", SF_CASED},
+        {"ǆ", SF_CASED},
+        {"ǆungla", SF_CASED},
         /* without case */
-        {"日本語", SF_CASELESS}, {"中", SF_CASELESS}, {"שלום", SF_CASELESS}, {"مرحبا", SF_CASELESS}, {"ไทย", SF_CASELESS},
-        {"ひらがな", SF_CASELESS}, {"한국어", SF_CASELESS}, {"ש'ל", SF_CASELESS},
+        {"日本語", SF_CASELESS},
+        {"中", SF_CASELESS},
+        {"שלום", SF_CASELESS},
+        {"مرحبا", SF_CASELESS},
+        {"ไทย", SF_CASELESS},
+        {"ひらがな", SF_CASELESS},
+        {"한국어", SF_CASELESS},
+        {"ש'ל", SF_CASELESS},
         /* one letter: "A" is both Title and UPPER */
-        {"a", SF_REFUSED}, {"i", SF_REFUSED}, {"é", SF_REFUSED}, {"ß", SF_REFUSED}, {"д", SF_REFUSED},
+        {"a", SF_REFUSED},
+        {"i", SF_REFUSED},
+        {"é", SF_REFUSED},
+        {"ß", SF_REFUSED},
+        {"д", SF_REFUSED},
         /* capitals that are not theirs */
-        {"ſo", SF_REFUSED}, {"οδός", SF_REFUSED}, {"ılık", SF_REFUSED}, {"µm", SF_REFUSED}, {"ϐα", SF_REFUSED},
+        {"ſo", SF_REFUSED},
+        {"οδός", SF_REFUSED},
+        {"ılık", SF_REFUSED},
+        {"µm", SF_REFUSED},
+        {"ϐα", SF_REFUSED},
         /* capitals of two letters */
-        {"straße", SF_REFUSED}, {"ﬁ", SF_REFUSED}, {"ŉ", SF_REFUSED}, {"ǰa", SF_REFUSED}, {"ﬃ", SF_REFUSED}, {"ᾳb", SF_REFUSED},
+        {"straße", SF_REFUSED},
+        {"ﬁ", SF_REFUSED},
+        {"ŉ", SF_REFUSED},
+        {"ǰa", SF_REFUSED},
+        {"ﬃ", SF_REFUSED},
+        {"ᾳb", SF_REFUSED},
         /* no capital to begin with, or none to tell UPPER by */
-        {"ŉa", SF_REFUSED}, {"ﬁsh", SF_REFUSED}, {"თბილისი", SF_REFUSED}, {"日a", SF_REFUSED}, {"a日", SF_REFUSED}, {"ªb", SF_REFUSED},
+        {"ŉa", SF_REFUSED},
+        {"ﬁsh", SF_REFUSED},
+        {"თბილისი", SF_REFUSED},
+        {"日a", SF_REFUSED},
+        {"a日", SF_REFUSED},
+        {"ªb", SF_REFUSED},
         /* not small, or not a key */
-        {"Good", SF_REFUSED}, {"GOOD", SF_REFUSED}, {"don\u2019t", SF_REFUSED}, {"İa", SF_REFUSED}, {"\u212aa", SF_REFUSED},
+        {"Good", SF_REFUSED},
+        {"GOOD", SF_REFUSED},
+        {"don\u2019t", SF_REFUSED},
+        {"İa", SF_REFUSED},
+        {"\u212aa", SF_REFUSED},
         /* not one word */
-        {"", SF_REFUSED}, {"new york", SF_REFUSED}, {"well-known", SF_REFUSED}, {"new_york", SF_REFUSED}, {"mp3", SF_REFUSED},
-        {"3", SF_REFUSED}, {"covid-19", SF_REFUSED}, {"nai\u0308ve", SF_REFUSED}, {"e\u0301", SF_REFUSED}, {"'tis", SF_REFUSED},
-        {"dogs'", SF_REFUSED}, {"a''b", SF_REFUSED}, {" good", SF_REFUSED}, {"good ", SF_REFUSED}, {"good\n", SF_REFUSED},
-        {"'", SF_REFUSED}, {"go\u200dod", SF_REFUSED}, {"👍", SF_REFUSED}, {"u.s.", SF_REFUSED}, {"مَر", SF_REFUSED},
-        {"\xff", SF_REFUSED}, {"a\xff", SF_REFUSED}, {"\xc3", SF_REFUSED}, {"go\xc3", SF_REFUSED},
+        {"", SF_REFUSED},
+        {"new york", SF_REFUSED},
+        {"well-known", SF_REFUSED},
+        {"new_york", SF_REFUSED},
+        {"mp3", SF_REFUSED},
+        {"3", SF_REFUSED},
+        {"covid-19", SF_REFUSED},
+        {"nai\u0308ve", SF_REFUSED},
+        {"e\u0301", SF_REFUSED},
+        {"'tis", SF_REFUSED},
+        {"dogs'", SF_REFUSED},
+        {"a''b", SF_REFUSED},
+        {" good", SF_REFUSED},
+        {"good ", SF_REFUSED},
+        {"good\n", SF_REFUSED},
+        {"'", SF_REFUSED},
+        {"go\u200dod", SF_REFUSED},
+        {"👍", SF_REFUSED},
+        {"u.s.", SF_REFUSED},
+        {"مَر", SF_REFUSED},
+        {"\xff", SF_REFUSED},
+        {"a\xff", SF_REFUSED},
+        {"\xc3", SF_REFUSED},
+        {"go\xc3", SF_REFUSED},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         if (sf_word_admit(cases[i].key, strlen(cases[i].key)) != cases[i].expected)
@@ -168,9 +228,11 @@ static void test_admission_known(void **state)
     static const struct {
         const char *key;
         int one;
-    } ones[] = {{"good", 1}, {"a", 1}, {"don't", 1}, {"日本", 1}, {"οδός", 1}, {"ﬁsh", 1}, {"Good", 0}, {"two words", 0}, {"", 0},
-                {"mp3", 0},  {"'a", 0}, {"a'", 0},    {"nai\u0308ve", 0}, {"\xff", 0}, {"don\u2019t", 0}, {"ẞ", 0}};
-    for (size_t i = 0; i < COUNT(ones); i++) assert_int_equal(sf_word_is_one(ones[i].key, strlen(ones[i].key)), ones[i].one);
+    } ones[] = {{"good", 1},        {"a", 1},         {"don't", 1},      {"日本", 1}, {"οδός", 1}, {"ﬁsh", 1},
+                {"Good", 0},        {"two words", 0}, {"", 0},           {"mp3", 0},  {"'a", 0},   {"a'", 0},
+                {"nai\u0308ve", 0}, {"\xff", 0},      {"don\u2019t", 0}, {"ẞ", 0}};
+    for (size_t i = 0; i < COUNT(ones); i++)
+        assert_int_equal(sf_word_is_one(ones[i].key, strlen(ones[i].key)), ones[i].one);
 }
 
 /* A word of the class without case is written in one way only. If a letter had a small form
@@ -217,18 +279,83 @@ static size_t read_slots(slot *out, const char *text, size_t length)
 
 /* Words to be found in texts. Those that are admitted also take others' places. */
 static const char *const vocabulary[] = {
-    "good", "bad", "fine", "don't", "can't", "o'brien", "rock'n'roll", "l'été", "ok", "go", "it", "i'm", "a", "i", "naïve", "élan",
-    "über", "straße", "ß", "ǆ", "ǆungla", "ﬁsh", "ﬁ", "ŉ", "ſo", "ılık", "istanbul", "привет", "дом", "я", "οδός", "οδοσ", "δρόμο",
-    "თბილისი", "𐐼𐐯𐑅", "ⱥb", "ɐɐ", "ɫa", "日本語", "中", "שלום", "مرحبا", "ไทย", "한국어", "ש'ל", "ªb", "ª", "ʻokina", "µm", "ᾳb", "ﬀ",
-    "donaudampfschifffahrtsgesellschaft", "ĳs", "ﬆ", "ꮳꮃ", "ԅԅ", "ĸ", "ñandú", "k", "s", "ω", "ωμέγα", "æ", "œuvre", "ǳǳ", "ℊa",
+    "good",   "bad",     "fine",        "don't",
+    "can't",  "o'brien", "rock'n'roll", "l'été",
+    "ok",     "go",      "it",          "i'm",
+    "a",      "i",       "naïve",       "élan",
+    "über",   "straße",  "ß",           "ǆ",
+    "ǆungla", "ﬁsh",     "ﬁ",           "ŉ",
+    "ſo",     "ılık",    "istanbul",    "привет",
+    "дом",    "я",       "οδός",        "οδοσ",
+    "δρόμο",  "თბილისი", "𐐼𐐯𐑅",         "ⱥb",
+    "ɐɐ",     "ɫa",      "日本語",      "中",
+    "שלום",   "مرحبا",   "ไทย",         "한국어",
+    "ש'ל",    "ªb",      "ª",           "ʻokina",
+    "µm",     "ᾳb",      "ﬀ",           "donaudampfschifffahrtsgesellschaft",
+    "ĳs",     "ﬆ",       "ꮳꮃ",      "ԅԅ",
+    "ĸ",      "ñandú",   "k",           "s",
+    "ω",      "ωμέγα",   "æ",           "œuvre",
+    "ǳǳ",     "ℊa",
 };
 
 /* What lies between words: among it everything that could join with a word. */
 static const char *const gaps[] = {
-    " ", " ", " ", ", ", ". ", "-", "--", "'", "\u2019", "''", "'\u2019", "\u2019\u2019", "' ", " '", " \u2019", "\u2018", "1", "19", "_", "/",
-    "\n", "\t", "\u0301", "\u0308 ", "\u200d", "\u200c", "\u00ad", "\u200b", "👍", "👩\u200d💻", "\ufe0f", "\ufeff", "Ⓐ", "ⅷ", "\xff", "\xc3",
-    "\xe2", "\xe2\x80", "\xe2\x80\x98", "\x80", "\x99", "\xf0\x9f\x98", "\xed\xa0\x80", "'\xff", "\xff'", "'1", "1'", "'\u0301", "\u0345",
-    "<br />", "&amp;", "\\", "\"", "'-'", "", "",
+    " ",
+    " ",
+    " ",
+    ", ",
+    ". ",
+    "-",
+    "--",
+    "'",
+    "\u2019",
+    "''",
+    "'\u2019",
+    "\u2019\u2019",
+    "' ",
+    " '",
+    " \u2019",
+    "\u2018",
+    "1",
+    "19",
+    "_",
+    "/",
+    "\n",
+    "\t",
+    "\u0301",
+    "\u0308 ",
+    "\u200d",
+    "\u200c",
+    "\u00ad",
+    "\u200b",
+    "👍",
+    "👩\u200d💻",
+    "\ufe0f",
+    "\ufeff",
+    "Ⓐ",
+    "ⅷ",
+    "\xff",
+    "\xc3",
+    "\xe2",
+    "\xe2\x80",
+    "\xe2\x80\x98",
+    "\x80",
+    "\x99",
+    "\xf0\x9f\x98",
+    "\xed\xa0\x80",
+    "'\xff",
+    "\xff'",
+    "'1",
+    "1'",
+    "'\u0301",
+    "\u0345",
+    "<br />",
+    "&amp;",
+    "\\",
+    "\"",
+    "'-'",
+    "",
+    "",
 };
 
 /* Writes the word in some way: a pattern, or any letter large. */
@@ -244,8 +371,10 @@ static void write_somehow(sf_buffer *out, const char *key)
         uint32_t code = 0;
         char bytes[4];
         p += sf_utf8_decode(p, end, &code);
-        if (code == '\'' && how == 4) code = 0x2019;
-        else if (random_below(2)) code = random_below(2) ? sf_upper(code) : sf_title(code);
+        if (code == '\'' && how == 4)
+            code = 0x2019;
+        else if (random_below(2))
+            code = random_below(2) ? sf_upper(code) : sf_title(code);
         assert_int_equal(sf_buffer_add(out, bytes, sf_utf8_encode(code, bytes)), 0);
     }
 }
@@ -259,7 +388,8 @@ static void make_text(sf_buffer *out)
         for (unsigned k = random_below(3); k-- > 0 || i == 0;) {
             const char *gap = gaps[random_below(COUNT(gaps))];
             assert_int_equal(sf_buffer_add_string(out, gap), 0);
-            if (random_below(16) == 0) assert_int_equal(sf_buffer_add_byte(out, (char)random_below(256)), 0); /* NUL too */
+            if (random_below(16) == 0)
+                assert_int_equal(sf_buffer_add_byte(out, (char)random_below(256)), 0); /* NUL too */
             if (i == 0) break;
         }
         if (i < words) write_somehow(out, vocabulary[random_below(COUNT(vocabulary))]);
@@ -289,8 +419,10 @@ static void check_exchange(const char *text, size_t length, const slot *before, 
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(sf_buffer_add(&changed, text + at, before[i].begin - at), 0);
         begins[i] = changed.length;
-        if (y[i]) assert_int_equal(sf_word_render(&changed, y[i], strlen(y[i]), before[i].pattern), 0);
-        else assert_int_equal(sf_buffer_add(&changed, text + before[i].begin, before[i].end - before[i].begin), 0);
+        if (y[i])
+            assert_int_equal(sf_word_render(&changed, y[i], strlen(y[i]), before[i].pattern), 0);
+        else
+            assert_int_equal(sf_buffer_add(&changed, text + before[i].begin, before[i].end - before[i].begin), 0);
         ends[i] = changed.length;
         at = before[i].end;
     }
@@ -303,8 +435,9 @@ static void check_exchange(const char *text, size_t length, const slot *before, 
         size_t key_length = y[i] ? strlen(y[i]) : before[i].key_length;
         if (after[i].begin != begins[i] || after[i].end != ends[i] || after[i].pattern != before[i].pattern ||
             after[i].key_length != key_length || memcmp(after[i].key, key, key_length) != 0)
-            fail_msg("word %zu is \"%.*s\" (%d), not \"%.*s\" (%d): \"%s\" -> \"%s\"", i, (int)after[i].key_length, after[i].key,
-                     (int)after[i].pattern, (int)key_length, key, (int)before[i].pattern, text, changed.bytes);
+            fail_msg("word %zu is \"%.*s\" (%d), not \"%.*s\" (%d): \"%s\" -> \"%s\"", i, (int)after[i].key_length,
+                     after[i].key, (int)after[i].pattern, (int)key_length, key, (int)before[i].pattern, text,
+                     changed.bytes);
     }
     sf_buffer_free(&changed);
 }
@@ -362,11 +495,16 @@ static void test_draws_agree(void **state)
         for (size_t i = 0; i < count; i++) { /* X' = X with synonyms in any of the slots */
             sf_admission class = sf_word_admit(before[i].key, before[i].key_length);
             size_t m = member_count[class];
-            const char *synonym = class != SF_REFUSED && random_below(2) ? vocabulary[members[class][random_below((unsigned)m)]] : NULL;
+            const char *synonym = class != SF_REFUSED && random_below(2)
+                                      ? vocabulary[members[class][random_below((unsigned)m)]]
+                                      : NULL;
             if (class != SF_REFUSED) draw[i] = vocabulary[members[class][random_below((unsigned)m)]];
             assert_int_equal(sf_buffer_add(&other, text.bytes + at, before[i].begin - at), 0);
-            if (synonym) assert_int_equal(sf_word_render(&other, synonym, strlen(synonym), before[i].pattern), 0);
-            else assert_int_equal(sf_buffer_add(&other, text.bytes + before[i].begin, before[i].end - before[i].begin), 0);
+            if (synonym)
+                assert_int_equal(sf_word_render(&other, synonym, strlen(synonym), before[i].pattern), 0);
+            else
+                assert_int_equal(sf_buffer_add(&other, text.bytes + before[i].begin, before[i].end - before[i].begin),
+                                 0);
             at = before[i].end;
         }
         assert_int_equal(sf_buffer_add(&other, text.bytes + at, text.length - at), 0);
@@ -380,7 +518,8 @@ static void test_draws_agree(void **state)
             for (size_t i = 0; i < count; i++) {
                 assert_int_equal(sf_buffer_add(out, from->bytes + at, slots[i].begin - at), 0);
                 const char *key = draw[i] ? draw[i] : slots[i].key;
-                assert_int_equal(sf_word_render(out, key, draw[i] ? strlen(draw[i]) : slots[i].key_length, slots[i].pattern), 0);
+                assert_int_equal(
+                    sf_word_render(out, key, draw[i] ? strlen(draw[i]) : slots[i].key_length, slots[i].pattern), 0);
                 at = slots[i].end;
             }
             assert_int_equal(sf_buffer_add(out, from->bytes + at, from->length - at), 0);

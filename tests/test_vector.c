@@ -49,7 +49,8 @@ static double slope(double x, sf_activation activation)
 
 static void check(double got, double expected, double tolerance, const char *what, sf_isa isa, size_t N)
 {
-    if (!(fabs(got - expected) <= tolerance)) fail_msg("%s, %s, length %zu: %.9g instead of %.9g", what, sf_isa_name(isa), N, got, expected);
+    if (!(fabs(got - expected) <= tolerance))
+        fail_msg("%s, %s, length %zu: %.9g instead of %.9g", what, sf_isa_name(isa), N, got, expected);
 }
 
 static void test_activations(void **state)
@@ -67,13 +68,14 @@ static void test_activations(void **state)
                     assert_true(y[N] == 12345);
                     for (size_t i = 0; i < N; i++) {
                         double size = fmax(1, fabs((double)x[i]));
-                        check((double)y[i], exact((double)x[i], (sf_activation)a), (rough ? 1e-4 : 5e-7) * size, rough ? "rough" : "activation",
-                              isas[k], N);
+                        check((double)y[i], exact((double)x[i], (sf_activation)a), (rough ? 1e-4 : 5e-7) * size,
+                              rough ? "rough" : "activation", isas[k], N);
                     }
                 }
                 sf_activate_backward(back, d, x, (sf_activation)a, N, isas[k]);
                 for (size_t i = 0; i < N; i++)
-                    check((double)back[i], (double)d[i] * slope((double)x[i], (sf_activation)a), a == SF_GELU_TANH ? 2e-4 : 3e-6, "slope", isas[k], N);
+                    check((double)back[i], (double)d[i] * slope((double)x[i], (sf_activation)a),
+                          a == SF_GELU_TANH ? 2e-4 : 3e-6, "slope", isas[k], N);
                 memcpy(y, x, N * sizeof *x); /* in place */
                 sf_activate(y, y, (sf_activation)a, N, isas[k]);
                 memcpy(back, x, N * sizeof *x);
@@ -115,12 +117,15 @@ static void test_views(void **state)
             sf_view out = types & 2 ? (sf_view){half, STRIDE, SF_BF16} : (sf_view){wide, STRIDE, SF_F32};
             sf_view dout = types & 1 ? (sf_view){half_d, STRIDE, SF_BF16} : (sf_view){d, STRIDE, SF_F32};
             for (int back = 0; back < 2; back++) {
-                if (back) sf_activate_rows_backward(out, dout, in, SF_GELU, M, N, isas[k]);
-                else sf_activate_rows(out, in, SF_GELU, M, N, isas[k]);
+                if (back)
+                    sf_activate_rows_backward(out, dout, in, SF_GELU, M, N, isas[k]);
+                else
+                    sf_activate_rows(out, in, SF_GELU, M, N, isas[k]);
                 for (size_t i = 0; i < M; i++)
                     for (size_t j = 0; j < N; j++) {
                         size_t at = i * STRIDE + j;
-                        double expected = back ? (double)d[at] * slope((double)x[at], SF_GELU) : exact((double)x[at], SF_GELU);
+                        double expected = back ? (double)d[at] * slope((double)x[at], SF_GELU)
+                                               : exact((double)x[at], SF_GELU);
                         double got = (double)(types & 2 ? widen(half[at]) : wide[at]);
                         check(got, expected, types & 2 ? 0.004 * fabs(expected) + 5e-4 : 3e-6, "rows", isas[k], N);
                     }
@@ -152,11 +157,15 @@ static void test_softmax(void **state)
                 check(total, 1, 2e-6, "sum of shares", isas[k], N);
                 sf_softmax_row_backward(back, d, y, scale, N, isas[k]);
                 for (size_t i = 0; i < N; i++)
-                    check((double)back[i], (double)scale * (double)y[i] * ((double)d[i] - dot), 1e-6, "slope of softmax", isas[k], N);
+                    check((double)back[i], (double)scale * (double)y[i] * ((double)d[i] - dot), 1e-6,
+                          "slope of softmax", isas[k], N);
                 halves[N] = 4711;
                 memcpy(y, x, N * sizeof *x);
-                check((double)sf_exp_row(halves, y, scale, N, isas[k]), sum, 3e-4 * sum, "sum of exponentials", isas[k], N);
-                for (size_t i = 0; i < N; i++) check((double)widen(halves[i]), expected[i], 0.0042 * expected[i] + 1e-26, "exponential", isas[k], N);
+                check((double)sf_exp_row(halves, y, scale, N, isas[k]), sum, 3e-4 * sum, "sum of exponentials", isas[k],
+                      N);
+                for (size_t i = 0; i < N; i++)
+                    check((double)widen(halves[i]), expected[i], 0.0042 * expected[i] + 1e-26, "exponential", isas[k],
+                          N);
                 assert_int_equal(halves[N], 4711);
             }
 }
@@ -186,7 +195,8 @@ static void test_norms(void **state)
             for (size_t i = 0; i < N; i++) dw[i] = 1, db[i] = 2; /* they are added to */
             sf_norm_row_backward(dx, dw, db, d, x, w, (float)epsilon, N, isas[k]);
             for (size_t i = 0; i < N; i++) {
-                check((double)dx[i], rate * ((double)d[i] * (double)w[i] - s - normal[i] * p), 1e-3 * rate, "slope of norm", isas[k], N);
+                check((double)dx[i], rate * ((double)d[i] * (double)w[i] - s - normal[i] * p), 1e-3 * rate,
+                      "slope of norm", isas[k], N);
                 check((double)dw[i], 1 + (double)d[i] * normal[i], 1e-4, "weight's slope", isas[k], N);
                 check((double)db[i], 2 + (double)d[i], 1e-6, "bias's slope", isas[k], N);
             }
@@ -209,7 +219,7 @@ static void test_odd_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_views), cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_views),       cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_norms),       cmocka_unit_test(test_odd_numbers),
     };
     return cmocka_run_group_tests_name("vector", tests, find_isas, NULL);

@@ -20,10 +20,7 @@ static safer_status parse(sf_vectors *v, const char *text, const sf_words *keep,
     return sf_vectors_parse(v, text, strlen(text), "file.txt", keep, threads, &error);
 }
 
-static double unit(uint32_t i, uint32_t j)
-{
-    return sf_draw_unit(sf_stream_of(7, 0, SF_STAGE_DATA), i, j) * 2 - 1;
-}
+static double unit(uint32_t i, uint32_t j) { return sf_draw_unit(sf_stream_of(7, 0, SF_STAGE_DATA), i, j) * 2 - 1; }
 
 /* Random rows that fall into clusters, so that some pairs are close. */
 static float *random_rows(size_t count, size_t dim, uint32_t salt)
@@ -68,7 +65,8 @@ static void test_set_aside(void **state)
 {
     (void)state;
     sf_vectors v;
-    assert_ok(parse(&v, "The 1 1\nthe 2 2\nTHE 3 3\ncat 0 0\nice cream 1 2\n\xff\xfe 1 2\ndog 5 6\nDog 7 8\n", NULL, 1));
+    assert_ok(
+        parse(&v, "The 1 1\nthe 2 2\nTHE 3 3\ncat 0 0\nice cream 1 2\n\xff\xfe 1 2\ndog 5 6\nDog 7 8\n", NULL, 1));
     assert_int_equal(v.rows, 8);
     assert_int_equal(v.words.count, 2); /* the, dog */
     assert_int_equal(v.duplicates, 3);
@@ -93,7 +91,8 @@ static void test_faults(void **state)
 {
     (void)state;
     sf_vectors v;
-    assert_fails(parse(&v, "the 1 2\ncat 1\n", NULL, 1), SAFER_INPUT, "file.txt, line 2: 1 numbers where 2 are expected");
+    assert_fails(parse(&v, "the 1 2\ncat 1\n", NULL, 1), SAFER_INPUT,
+                 "file.txt, line 2: 1 numbers where 2 are expected");
     assert_fails(parse(&v, "the 1 2\ncat 1 2 3\n", NULL, 1), SAFER_INPUT, "line 2: 3 numbers");
     assert_fails(parse(&v, "the 1 2\n\ncat 1 2\n", NULL, 1), SAFER_INPUT, "line 2");
     assert_fails(parse(&v, "the 1 nan\n", NULL, 1), SAFER_INPUT, "line 1: NaN");
@@ -101,7 +100,8 @@ static void test_faults(void **state)
     assert_fails(parse(&v, "the 1 1e39\n", NULL, 1), SAFER_INPUT, "line 1");
     assert_fails(parse(&v, "the 1 2x\n", NULL, 1), SAFER_INPUT, "line 1: not a number");
     assert_fails(parse(&v, "3 2\nthe 1 2\ncat 1 2\n", NULL, 1), SAFER_INPUT, "promises 3 vectors, it holds 2");
-    assert_fails(parse(&v, "2 5\nthe 1 2\ncat 1 2\n", NULL, 1), SAFER_INPUT, "line 2: 2 numbers where the header says 5");
+    assert_fails(parse(&v, "2 5\nthe 1 2\ncat 1 2\n", NULL, 1), SAFER_INPUT,
+                 "line 2: 2 numbers where the header says 5");
     assert_fails(parse(&v, "2 2\nthe 1 2\ncat 1 x\n", NULL, 1), SAFER_INPUT, "line 3"); /* counted with the header */
     assert_fails(parse(&v, "the 1\n 1 2\n", NULL, 1), SAFER_INPUT, "line 2: no word before the numbers");
     assert_fails(parse(&v, "", NULL, 1), SAFER_INPUT, "no word vectors");
@@ -127,7 +127,8 @@ static void test_binary(void **state)
     assert_memory_equal(v.values, rows, sizeof rows);
     sf_vectors_free(&v);
     for (size_t cut = 10; cut < n; cut++)
-        if (sf_vectors_parse(&v, bytes, cut, "w.bin", NULL, 1, &error) == SAFER_OK) fail_msg("cut at %zu was accepted", cut);
+        if (sf_vectors_parse(&v, bytes, cut, "w.bin", NULL, 1, &error) == SAFER_OK)
+            fail_msg("cut at %zu was accepted", cut);
     memcpy(bytes + n - 12, bad, 12);
     assert_fails(sf_vectors_parse(&v, bytes, n, "w.bin", NULL, 1, &error), SAFER_INPUT, "vector 2: NaN");
     n = (size_t)sprintf(bytes, "99999999999 300\nthe ");
@@ -142,7 +143,8 @@ static void test_parallel_and_locale(void **state)
     size_t count = 40000, length = 0;
     char *text = malloc(count * 100);
     for (size_t i = 0; i < count; i++)
-        length += (size_t)sprintf(text + length, "w%zu %.4f %.6g %g\n", i, unit((uint32_t)i, 0), unit((uint32_t)i, 1), unit((uint32_t)i, 2) * 1e-5);
+        length += (size_t)sprintf(text + length, "w%zu %.4f %.6g %g\n", i, unit((uint32_t)i, 0), unit((uint32_t)i, 1),
+                                  unit((uint32_t)i, 2) * 1e-5);
     assert_true(length > 1u << 20);
     sf_vectors one, many;
     assert_ok(sf_vectors_parse(&one, text, length, "f", NULL, 1, &error));
@@ -192,7 +194,8 @@ static void test_pairs(void **state)
             for (int threads = 1; threads <= 3; threads += 2) {
                 assert_ok(sf_pairs_find(&fast, rows, counts[c], dims[d], 0.8, threads, NULL, "pairs", &error));
                 assert_int_equal(fast.count, naive.count);
-                for (size_t i = 0; i < naive.count; i++) assert_memory_equal(&fast.items[i], &naive.items[i], sizeof(sf_pair));
+                for (size_t i = 0; i < naive.count; i++)
+                    assert_memory_equal(&fast.items[i], &naive.items[i], sizeof(sf_pair));
                 free(fast.items);
             }
             if (counts[c] >= 63 && dims[d] >= 8) assert_true(naive.count > 0);
@@ -278,10 +281,14 @@ static void naive_step(double *v, const double *start, size_t n, size_t dim, con
             int antonym = kind[i * n + j] == 2, synonym = kind[i * n + j] == 1, near = dot0 >= 0.8;
             for (size_t pass = 0; pass < 3; pass++) {
                 double sign;
-                if (pass == 0 && antonym && 1 - dot < 1) sign = 0.1;
-                else if (pass == 1 && synonym && 1 - dot > 0) sign = -0.1;
-                else if (pass == 2 && near && !antonym && dot <= dot0 + 1e-9) sign = -0.1;
-                else continue;
+                if (pass == 0 && antonym && 1 - dot < 1)
+                    sign = 0.1;
+                else if (pass == 1 && synonym && 1 - dot > 0)
+                    sign = -0.1;
+                else if (pass == 2 && near && !antonym && dot <= dot0 + 1e-9)
+                    sign = -0.1;
+                else
+                    continue;
                 active++;
                 for (size_t k = 0; k < dim; k++) update[k] += sign * (dot * v[i * dim + k] - v[j * dim + k]);
             }
@@ -313,13 +320,16 @@ static void test_counterfit(void **state)
         assert_ok(sf_words_add(&words, word, strlen(word), &id, &error));
     }
     for (uint32_t i = 0; i < 40; i++) {
-        uint32_t a = sf_draw_below(sf_stream_of(3, 0, SF_STAGE_DATA), i, 0, N), b = sf_draw_below(sf_stream_of(3, 0, SF_STAGE_DATA), i, 1, N);
+        uint32_t a = sf_draw_below(sf_stream_of(3, 0, SF_STAGE_DATA), i, 0, N),
+                 b = sf_draw_below(sf_stream_of(3, 0, SF_STAGE_DATA), i, 1, N);
         if (a == b) continue;
         char line[32];
         sprintf(line, "w%u W%u\n", a, b); /* case does not matter */
         strcat(i % 2 ? synonyms_text : antonyms_text, line);
-        if (i % 2 == 0) kind[a * N + b] = kind[b * N + a] = 2; /* antonym wins */
-        else if (!kind[a * N + b]) kind[a * N + b] = kind[b * N + a] = 1;
+        if (i % 2 == 0)
+            kind[a * N + b] = kind[b * N + a] = 2; /* antonym wins */
+        else if (!kind[a * N + b])
+            kind[a * N + b] = kind[b * N + a] = 1;
     }
     for (size_t i = 0; i < N * DIM; i++) v[i] = start[i] = (double)rows[i];
     strcat(synonyms_text, "w1 nowhere\n\n");
@@ -340,9 +350,12 @@ static void test_counterfit(void **state)
     assert_true(preserved > 0);
     for (int step = 0; step < options.steps; step++) naive_step(v, start, N, DIM, kind);
     for (size_t i = 0; i < N * DIM; i++)
-        if (fabs(v[i] - (double)rows[i]) > 1e-5) fail_msg("entry %zu: %.9f where %.9f is expected", i, (double)rows[i], v[i]);
-    assert_fails(sf_constraints_parse(&synonyms, "a b\nonly\n", 9, "s.txt", &words, &error), SAFER_INPUT, "s.txt, line 2: 1 words");
-    assert_fails(sf_constraints_parse(&synonyms, "a b c\n", 6, "s.txt", &words, &error), SAFER_INPUT, "line 1: 3 words");
+        if (fabs(v[i] - (double)rows[i]) > 1e-5)
+            fail_msg("entry %zu: %.9f where %.9f is expected", i, (double)rows[i], v[i]);
+    assert_fails(sf_constraints_parse(&synonyms, "a b\nonly\n", 9, "s.txt", &words, &error), SAFER_INPUT,
+                 "s.txt, line 2: 1 words");
+    assert_fails(sf_constraints_parse(&synonyms, "a b c\n", 6, "s.txt", &words, &error), SAFER_INPUT,
+                 "line 1: 3 words");
     sf_constraints_free(&synonyms);
     sf_constraints_free(&antonyms);
     sf_words_free(&words);
@@ -417,7 +430,8 @@ static void test_simlex(void **state)
     const char *names[] = {"a", "b", "c", "d", "e"};
     for (int i = 0; i < 5; i++) assert_ok(sf_words_add(&words, names[i], 1, &id, &error));
     const float rows[] = {1, 0, 1, 0.1f, 1, 0.5f, 1, 1, 0, 1}; /* cosine with a falls from b to e */
-    const char falling[] = "word1\tword2\tPOS\tSimLex999\nA\tb\tN\t9\na\tc\tN\t8\na\td\tN\t8\na\te\tN\t1\na\tzz\tN\t5\n";
+    const char falling[] =
+        "word1\tword2\tPOS\tSimLex999\nA\tb\tN\t9\na\tc\tN\t8\na\td\tN\t8\na\te\tN\t1\na\tzz\tN\t5\n";
     sf_simlex simlex;
     double rho;
     assert_ok(sf_simlex_read(&simlex, write_temporary("simlex.txt", falling, strlen(falling)), &words, &error));
@@ -425,7 +439,8 @@ static void test_simlex(void **state)
     assert_ok(sf_simlex_correlation(&rho, &simlex, rows, 2, &error));
     assert_true(fabs(rho - 0.9486832980505138) < 1e-12); /* ranks 1 2 3 4 against 1 2.5 2.5 4 */
     sf_simlex_free(&simlex);
-    assert_fails(sf_simlex_read(&simlex, write_temporary("bad.txt", "a b\n", 4), &words, &error), SAFER_INPUT, "line 1");
+    assert_fails(sf_simlex_read(&simlex, write_temporary("bad.txt", "a b\n", 4), &words, &error), SAFER_INPUT,
+                 "line 1");
     sf_words_free(&words);
 }
 
@@ -438,13 +453,20 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),        cmocka_unit_test(test_set_aside),
-        cmocka_unit_test(test_faults),      cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_parallel_and_locale), cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_pairs),       cmocka_unit_test(test_threshold_is_exact),
-        cmocka_unit_test(test_pairs_unnormalised), cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_counterfit),  cmocka_unit_test(test_eigen),
-        cmocka_unit_test(test_all_but_the_top), cmocka_unit_test(test_simlex),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_set_aside),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_parallel_and_locale),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_threshold_is_exact),
+        cmocka_unit_test(test_pairs_unnormalised),
+        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_counterfit),
+        cmocka_unit_test(test_eigen),
+        cmocka_unit_test(test_all_but_the_top),
+        cmocka_unit_test(test_simlex),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,14 +31,14 @@ static void test_uncased(void **unused)
         {"\u0301cafe\u0301\u0323 é", "cafe e"},
         {"\u0301", ""},
         {"a \u0301 b", "a b"},
-        {"\u212b\u212a", "a ##k"}, /* the signs of Ångström and Kelvin */
+        {"\u212b\u212a", "a ##k"},      /* the signs of Ångström and Kelvin */
         {"x\u2260y \u2260", "x = y ="}, /* = and a stroke: punctuation once the stroke is gone */
         {"a\u1fefb", "a ` b"},
         /* letters whose small forms are odd */
         {"İstanbul ISTANBUL ıstanbul", "istanbul istanbul [UNK]"},
         {"ß ẞ aß", "ß ß a ##ß"},
         {"ΟΔΟΣ οδος", "ο ##δ ##ο ##σ ο ##δ ##ο ##ς"}, /* no final sigma in lower-casing */
-        {"ﬁ ﬁn", "ﬁ ﬁ ##n"}, /* ligatures stay */
+        {"ﬁ ﬁn", "ﬁ ﬁ ##n"},                          /* ligatures stay */
         {"Ⓐ ½", "ⓐ ½"},
         /* Korean is taken to pieces, Chinese set apart */
         {"한", "ᄒ ##ᅡ ##ᆫ"},
@@ -90,12 +90,17 @@ static void test_cased(void **unused)
         {"\uf900", "[UNK]"},
         {"go\u200bod\xc2\x85", "good"},
     };
-    static const example lowered[] = {{"İ aİ", "i\u0307 a ##i\u0307"}, {"É é", "é é"}, {"THE \u2260", "the \u2260"}, {"NAÏVE",
-        "naïve"}};
+    static const example lowered[] = {
+        {"İ aİ", "i\u0307 a ##i\u0307"}, {"É é", "é é"}, {"THE \u2260", "the \u2260"}, {"NAÏVE", "naïve"}};
     static const example stripped[] = {{"Hellò HELLO", "Hello H ##E ##L ##L ##O"}, {"İ", "I"}};
     static const example untidy[] = {
-        {"go\u200bod", "[UNK]"}, {"a\x01 \x01", "a ##\x01 \x01"}, {"a\vb a\fb a\xc2\x85" "b", "a b a b a b"}, {"a\ufffd \ufffd",
-        "a ##\ufffd \ufffd"}, {"a\xff\xff", "a ##\ufffd ##\ufffd"},
+        {"go\u200bod", "[UNK]"},
+        {"a\x01 \x01", "a ##\x01 \x01"},
+        {"a\vb a\fb a\xc2\x85"
+         "b",
+         "a b a b a b"},
+        {"a\ufffd \ufffd", "a ##\ufffd \ufffd"},
+        {"a\xff\xff", "a ##\ufffd ##\ufffd"},
     };
     static const example glued[] = {{"日", "日"}, {"日本", "[UNK]"}, {"日 本", "日 本"}, {"a日", "[UNK]"}};
     sf_wordpiece_options options = cased;
@@ -145,8 +150,10 @@ static void test_long_words(void **unused)
     sf_wordpiece_options options = cased;
     options.longest = 3;
     w = make(&options);
-    check_examples(w, (const example[]){{"ééé", "é ##é ##é"}, {"éééé", "[UNK]"}, {"good the", "[UNK] the"}, {"日本語日",
-        "日 本 語 日"}}, 4);
+    check_examples(w,
+                   (const example[]){
+                       {"ééé", "é ##é ##é"}, {"éééé", "[UNK]"}, {"good the", "[UNK] the"}, {"日本語日", "日 本 語 日"}},
+                   4);
     sf_wordpiece_free(w);
 
     /* Marks without end, in the wrong order. */
@@ -254,8 +261,9 @@ static void plain_normalize(points *out, const sf_wordpiece_options *o, const ch
             for (size_t k = 0; k < n; k++) add(&b, parts[k]);
         }
         for (size_t i = 1; i < b.count; i++) /* marks sink to their places */
-            for (size_t k = i; k > 0 && sf_bert_combining(b.at[k]) &&
-                sf_bert_combining(b.at[k - 1]) > sf_bert_combining(b.at[k]); k--) {
+            for (size_t k = i;
+                 k > 0 && sf_bert_combining(b.at[k]) && sf_bert_combining(b.at[k - 1]) > sf_bert_combining(b.at[k]);
+                 k--) {
                 uint32_t other = b.at[k];
                 b.at[k] = b.at[k - 1];
                 b.at[k - 1] = other;
@@ -311,12 +319,15 @@ static void plain_encode(sf_ids *out, const sf_wordpiece_options *o, const char 
 }
 
 static const char *const bits[] = {
-    "the ", "Hello", "good", "un", "aff", "able", "naïve", "é", "e\u0301", "\u0301", "\u0323", "\u302e", "\U0001d165", "\u0345",
-    "\u1abf", "日", "本", "\uf900", "한", "국",
-    "ᄒ", "ß", "Σ", "İ", "ﬁ", "ש", "👍", "\u200b", "\u200d", "\u00ad", "\x01", "\v", "\xc2\x85", " ", " ", "\n", "\u00a0",
-    "\u2028", ".", ",", "-", "'", "\u2019", "\u2014", "。", "#", "[", "]",
-    "\u2260", "\u1fef", "1", "2", "A", "z", "\ufffd", "\xff", "\xe2\x80", "\ue000", "½", "\u2e43", "\U000111c9", "\u166d",
-    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    "the ",     "Hello",   "good",   "un",     "aff",        "able",       "naïve",
+    "é",        "e\u0301", "\u0301", "\u0323", "\u302e",     "\U0001d165", "\u0345",
+    "\u1abf",   "日",      "本",     "\uf900", "한",         "국",         "ᄒ",
+    "ß",        "Σ",       "İ",      "ﬁ",      "ש",          "👍",          "\u200b",
+    "\u200d",   "\u00ad",  "\x01",   "\v",     "\xc2\x85",   " ",          " ",
+    "\n",       "\u00a0",  "\u2028", ".",      ",",          "-",          "'",
+    "\u2019",   "\u2014",  "。",     "#",      "[",          "]",          "\u2260",
+    "\u1fef",   "1",       "2",      "A",      "z",          "\ufffd",     "\xff",
+    "\xe2\x80", "\ue000",  "½",      "\u2e43", "\U000111c9", "\u166d",     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 };
 
 static size_t make_text(sf_buffer *out)
@@ -347,8 +358,8 @@ static void test_plain(void **unused)
     size_t known = 0;
     (void)unused;
     for (unsigned set = 0; set < 16; set++) {
-        sf_wordpiece_options o = {(int)(set & 1), (int)(set >> 1 & 1), (int)(set >> 2 & 1), (int)(set >> 3 & 1), set % 3 ? 100
-            : 20};
+        sf_wordpiece_options o = {(int)(set & 1), (int)(set >> 1 & 1), (int)(set >> 2 & 1), (int)(set >> 3 & 1),
+                                  set % 3 ? 100 : 20};
         sf_wordpiece *w = make(&o);
         for (int round = 0; round < 3000; round++) {
             static points p;
@@ -367,7 +378,8 @@ static void test_plain(void **unused)
             if (memmem(text.bytes, length, "[SEP]", 5)) continue;
             assert_int_equal(sf_wordpiece_encode(&got, w, text.bytes, length, SIZE_MAX, &scratch), 0);
             plain_encode(&expected, &o, text.bytes, length);
-            if (got.count != expected.count || (got.count && memcmp(got.ids, expected.ids, got.count * sizeof *got.ids) != 0))
+            if (got.count != expected.count ||
+                (got.count && memcmp(got.ids, expected.ids, got.count * sizeof *got.ids) != 0))
                 fail_msg("options %u: \"%s\" has %zu pieces, not %zu", set, text.bytes, got.count, expected.count);
             for (size_t i = 0; i < got.count; i++) known += got.ids[i] != 1;
         }
@@ -403,18 +415,21 @@ static void test_cuts(void **unused)
         for (int round = 0; round < 1000; round++) {
             make_text(&text);
             if (below(2)) assert_int_equal(sf_buffer_add_string(&text, specials[below(COUNT(specials))]), 0);
-            for (uint32_t n = below(4); n > 0; n--) assert_int_equal(sf_buffer_add_string(&text, bits[below(COUNT(bits))]), 0);
+            for (uint32_t n = below(4); n > 0; n--)
+                assert_int_equal(sf_buffer_add_string(&text, bits[below(COUNT(bits))]), 0);
             size_t begin = 0;
             whole.count = parts.count = 0;
             append(&whole, w, text.bytes, text.length);
             for (size_t at = 0; at < text.length;) {
                 uint32_t code;
-                size_t step = sf_utf8_decode(text.bytes + at, text.bytes + text.length, &code), end = at + (step ? step : 1);
+                size_t step = sf_utf8_decode(text.bytes + at, text.bytes + text.length, &code),
+                       end = at + (step ? step : 1);
                 int cut = step && sf_wordpiece_cuts(w, code);
                 for (int side = 0; cut && side < 2; side++) {
                     size_t here = side ? end : at;
                     if (here == 0 || here == text.length || here <= begin) continue;
-                    if (sf_wordpiece_joins(w, (unsigned char)text.bytes[here - 1], (unsigned char)text.bytes[here])) continue;
+                    if (sf_wordpiece_joins(w, (unsigned char)text.bytes[here - 1], (unsigned char)text.bytes[here]))
+                        continue;
                     append(&parts, w, text.bytes + begin, here - begin);
                     begin = here;
                     cuts++;
@@ -513,8 +528,8 @@ static void test_every_class(void **unused)
         if (!sf_is_letter(c)) continue;
         uint32_t parts[SF_BERT_DECOMPOSED];
         size_t n = sf_bert_decompose(parts, c), left = 0;
-        for (size_t i = 0; i < n; i++) left += !sf_bert_is_mark(parts[i]) && !sf_bert_is_space(parts[i]) &&
-            !sf_bert_is_control(parts[i]);
+        for (size_t i = 0; i < n; i++)
+            left += !sf_bert_is_mark(parts[i]) && !sf_bert_is_space(parts[i]) && !sf_bert_is_control(parts[i]);
         if (!left || sf_bert_is_control(c) || sf_bert_is_space(c)) fail_msg("letter U+%04X vanishes", (unsigned)c);
     }
     assert_int_equal(spaces, 25);
@@ -549,9 +564,10 @@ static void test_golden(void **unused)
             json_decref(row);
             continue;
         }
-        sf_wordpiece_options o = {json_is_true(json_object_get(row, "lower")), json_is_true(json_object_get(row, "accents")),
-                                  json_is_true(json_object_get(row, "ideographs")), json_is_true(json_object_get(row, "clean")),
-                                      100};
+        sf_wordpiece_options o = {json_is_true(json_object_get(row, "lower")),
+                                  json_is_true(json_object_get(row, "accents")),
+                                  json_is_true(json_object_get(row, "ideographs")),
+                                  json_is_true(json_object_get(row, "clean")), 100};
         if (!w || memcmp(&o, &made, sizeof o) != 0) {
             sf_wordpiece_free(w);
             assert_ok(sf_wordpiece_new(&w, text.bytes, text.length, &o, "golden", &error));
@@ -559,7 +575,8 @@ static void test_golden(void **unused)
         }
         const json_t *line = json_object_get(row, "text"), *ids = json_object_get(row, "ids");
         got.count = 0;
-        assert_int_equal(sf_wordpiece_encode(&got, w, json_string_value(line), json_string_length(line), SIZE_MAX, &scratch), 0);
+        assert_int_equal(
+            sf_wordpiece_encode(&got, w, json_string_value(line), json_string_length(line), SIZE_MAX, &scratch), 0);
         int same = got.count == json_array_size(ids);
         for (size_t i = 0; same && i < got.count; i++) same = got.ids[i] == json_integer_value(json_array_get(ids, i));
         if (!same) fail_msg("row %zu: \"%s\"", rows, json_string_value(line));
@@ -578,11 +595,12 @@ static void test_golden(void **unused)
 
 static void test_marks(void **unused)
 {
-    static const char text[] = "[UNK]\tunk added\n[CLS]\tcls added\n[SEP]\tsep added\nnew\nyork\nYork City\tadded only normal\n"
+    static const char text[] =
+        "[UNK]\tunk added\n[CLS]\tcls added\n[SEP]\tsep added\nnew\nyork\nYork City\tadded only normal\n"
         "cat\ns\n<x>\tadded only\n"
-                               "CAT\tadded only word\n[L]\tadded only left right\nund\tadded only normal word\nü\nd\na\n"
-                               "\\n\tadded only\n##s\n[\n]\ne\n##d\n"
-                               "x>s\tadded only\nq \tadded only normal\n z\tadded only normal\n";
+        "CAT\tadded only word\n[L]\tadded only left right\nund\tadded only normal word\nü\nd\na\n"
+        "\\n\tadded only\n##s\n[\n]\ne\n##d\n"
+        "x>s\tadded only\nq \tadded only normal\n z\tadded only normal\n";
     static const example list[] = {
         {"new york city york", "new 5 york"},
         {"York Citys YORK  CITY", "5 s york [UNK]"},
@@ -598,8 +616,9 @@ static void test_marks(void **unused)
         {"q a z", "22 a 23"},
         {"q [L] z", "[UNK] 10 [UNK]"}, /* the white space is gone */
     };
-    static const char *const shown[] = {"[UNK]", "[CLS]", "[SEP]", "new", "york", "5", "cat", "s", "<x>", "9", "10", "11", "ü",
-        "d", "a", "15", "##s", "[", "]", "e", "##d", "21", "22", "23"};
+    static const char *const shown[] = {"[UNK]", "[CLS]", "[SEP]", "new", "york", "5",  "cat", "s",
+                                        "<x>",   "9",     "10",    "11",  "ü",    "d",  "a",   "15",
+                                        "##s",   "[",     "]",     "e",   "##d",  "21", "22",  "23"};
     size_t own_count = name_count;
     sf_wordpiece *w = NULL, *again = NULL;
     sf_buffer copy = {0};
@@ -625,7 +644,7 @@ static void test_prefix(void **unused)
     sf_ids ids = {0};
     (void)unused;
     static const char other[] = "[UNK]\tunk prefix=@@\n[CLS]\tcls\n[SEP]\tsep\na\n@@b\n##b\nb\n",
-        none[] = "[UNK]\tprefix= unk\n[CLS]\tcls\n[SEP]\tsep\na\nb\nab\n";
+                      none[] = "[UNK]\tprefix= unk\n[CLS]\tcls\n[SEP]\tsep\na\nb\nab\n";
     assert_ok(sf_wordpiece_new(&w, other, strlen(other), &uncased, "other", &error));
     append(&ids, w, "abb b a", 7);
     assert_int_equal(ids.count, 5);
@@ -658,11 +677,20 @@ static void test_bare_vocabulary(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_uncased),         cmocka_unit_test(test_cased),           cmocka_unit_test(test_long_words),
-        cmocka_unit_test(test_special_tokens),  cmocka_unit_test(test_limit),           cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_cuts),            cmocka_unit_test(test_every_character), cmocka_unit_test(test_every_class),
-        cmocka_unit_test(test_golden),          cmocka_unit_test(test_marks),           cmocka_unit_test(test_prefix),
-        cmocka_unit_test(test_young_characters), cmocka_unit_test(test_bare_vocabulary),
+        cmocka_unit_test(test_uncased),
+        cmocka_unit_test(test_cased),
+        cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_special_tokens),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_every_character),
+        cmocka_unit_test(test_every_class),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_young_characters),
+        cmocka_unit_test(test_bare_vocabulary),
     };
     return cmocka_run_group_tests_name("wordpiece", tests, make_vocabulary, free_vocabulary);
 }

@@ -31,14 +31,91 @@ static inline uint32_t below(uint32_t bound)
 /* ------------------------------------------------------- a small vocabulary */
 
 static const char *const pieces[] = {
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "want", "un", "runn", "hello", "world", "good", "naive", "cafe", "sep",
-    "The", "Hello", "I",
-    "istanbul", "##ed", "##aff", "##able", "##ing", "##s", "##bul", "##good", ".", ",", "-", "'", "!", "[", "]", "#", "=",
-    "\xe2\x80\x94", "\xe3\x80\x82", "\xe2\x80\x99", "`",
-    "日", "本", "語", "豈", "ß", "##ß", "ο", "##ο", "##δ", "##σ", "##ς", "σ", "δ", "ᄒ", "##ᅡ", "##ᆫ", "ᄀ", "##ᅮ", "##ᆨ", "한", "##국",
-    "ש", "##ל", "##ו", "##ם", "م", "👍",
-    "##👍", "ﬁ", "##ﬁ", "é", "##é", "naïve", "İ", "##i\u0307", "i\u0307", "\xe2\x89\xa0", "##\xe2\x89\xa0", "ⓐ", "½", "\u0301",
-    "##\u0301", "\ufffd", "##\ufffd", "\x01", "##\x01",
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "want",
+    "un",
+    "runn",
+    "hello",
+    "world",
+    "good",
+    "naive",
+    "cafe",
+    "sep",
+    "The",
+    "Hello",
+    "I",
+    "istanbul",
+    "##ed",
+    "##aff",
+    "##able",
+    "##ing",
+    "##s",
+    "##bul",
+    "##good",
+    ".",
+    ",",
+    "-",
+    "'",
+    "!",
+    "[",
+    "]",
+    "#",
+    "=",
+    "\xe2\x80\x94",
+    "\xe3\x80\x82",
+    "\xe2\x80\x99",
+    "`",
+    "日",
+    "本",
+    "語",
+    "豈",
+    "ß",
+    "##ß",
+    "ο",
+    "##ο",
+    "##δ",
+    "##σ",
+    "##ς",
+    "σ",
+    "δ",
+    "ᄒ",
+    "##ᅡ",
+    "##ᆫ",
+    "ᄀ",
+    "##ᅮ",
+    "##ᆨ",
+    "한",
+    "##국",
+    "ש",
+    "##ל",
+    "##ו",
+    "##ם",
+    "م",
+    "👍",
+    "##👍",
+    "ﬁ",
+    "##ﬁ",
+    "é",
+    "##é",
+    "naïve",
+    "İ",
+    "##i\u0307",
+    "i\u0307",
+    "\xe2\x89\xa0",
+    "##\xe2\x89\xa0",
+    "ⓐ",
+    "½",
+    "\u0301",
+    "##\u0301",
+    "\ufffd",
+    "##\ufffd",
+    "\x01",
+    "##\x01",
 };
 
 static sf_buffer vocabulary;
@@ -99,7 +176,8 @@ static inline const char *encode(const sf_wordpiece *w, const char *text, size_t
     assert_int_equal(sf_buffer_add(&out, "", 0), 0);
     for (size_t i = 0; i < ids.count; i++) {
         assert_true(ids.ids[i] < sf_wordpiece_size(w));
-        assert_int_equal(sf_buffer_format(&out, i ? " %s" : "%s", ids.ids[i] < name_count ? names[ids.ids[i]] : "?"), 0);
+        assert_int_equal(sf_buffer_format(&out, i ? " %s" : "%s", ids.ids[i] < name_count ? names[ids.ids[i]] : "?"),
+                         0);
     }
     sf_ids_free(&ids);
     sf_wordpiece_scratch_free(&scratch);
@@ -117,7 +195,8 @@ static inline void check_examples(const sf_wordpiece *w, const example *list, si
 {
     for (size_t i = 0; i < count; i++) {
         const char *got = encode(w, list[i].text, strlen(list[i].text), SIZE_MAX);
-        if (strcmp(got, list[i].expected) != 0) fail_msg("\"%s\": \"%s\", not \"%s\"", list[i].text, got, list[i].expected);
+        if (strcmp(got, list[i].expected) != 0)
+            fail_msg("\"%s\": \"%s\", not \"%s\"", list[i].text, got, list[i].expected);
     }
 }
 

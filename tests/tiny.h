@@ -69,14 +69,22 @@ static inline safer_lexicon *make_lexicon(uint32_t seed, const char *kind, int l
     } else {
         sf_kernel_spec spec;
         assert_ok(sf_kernel_spec_parse(&spec, kind, &error));
-        if (spec.kind == SF_TOPK) assert_ok(sf_nearest_build(&nearest, &graph, NULL, 0, spec.k, spec.k, 1, NULL, &error));
+        if (spec.kind == SF_TOPK)
+            assert_ok(sf_nearest_build(&nearest, &graph, NULL, 0, spec.k, spec.k, 1, NULL, &error));
         assert_ok(sf_kernel_build(&kernel, &graph, counts, &nearest, spec, &error));
     }
     sf_kernel_view view = sf_kernel_as_view(&kernel);
     sf_overlap_all(overlap, worst, &view, &graph, 1);
     for (int i = 0; lying && i < WORDS; i++) overlap[i] = 1;
-    sf_lexicon_parts parts = {.words = &words, .counts = counts, .graph = &graph, .kernel = &kernel, .overlap = overlap, .worst = worst,
-                              .kernel_name = kind, .provenance = "{}", .directed = directed};
+    sf_lexicon_parts parts = {.words = &words,
+                              .counts = counts,
+                              .graph = &graph,
+                              .kernel = &kernel,
+                              .overlap = overlap,
+                              .worst = worst,
+                              .kernel_name = kind,
+                              .provenance = "{}",
+                              .directed = directed};
     assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
     sf_words_free(&words);
     sf_graph_free(&graph);
@@ -101,7 +109,8 @@ static inline safer_data *make_data(uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         n += (size_t)sprintf(text + n, "id%u\t%u\t", i, below(i, 1, 2));
         size_t words = 1 + below(i, 2, 9);
-        for (uint32_t k = 0; k < words; k++) n += (size_t)sprintf(text + n, "%s ", i % 50 == 7 ? "zz" : names[below(i, 10 + k, WORDS)]);
+        for (uint32_t k = 0; k < words; k++)
+            n += (size_t)sprintf(text + n, "%s ", i % 50 == 7 ? "zz" : names[below(i, 10 + k, WORDS)]);
         text[n++] = '\n';
     }
     safer_data *data = NULL;

@@ -29,7 +29,8 @@ static inline safer_data *make_data_with(size_t rows, int rare)
         for (size_t k = 0, words = 3 + below(9); k < words; k++) {
             const char *word = k % 3 ? other[below(10)] : label ? good[below(4)] : bad[below(4)];
             char random[4] = {(char)('a' + below(26)), (char)('a' + below(26)), (char)('a' + below(26)), 0};
-            assert_int_equal(sf_buffer_format(&out, "%s%s", rare && k % 3 == 1 ? random : word, below(5) ? " " : "! "), 0);
+            assert_int_equal(sf_buffer_format(&out, "%s%s", rare && k % 3 == 1 ? random : word, below(5) ? " " : "! "),
+                             0);
         }
         assert_int_equal(sf_buffer_add_byte(&out, '\n'), 0);
     }
@@ -47,7 +48,8 @@ static inline safer_lexicon *make_lexicon(const char *kernel)
 
 static inline const char *make_vectors(void)
 {
-    static const char text[] = "good 1 0 0.5 0.1\nfine 0.9 0.1 0.4 0\nbad -1 0 0.5 0.1\npoor -0.9 0.2 0.5 0\nmovie 0 1 1 0\n";
+    static const char text[] =
+        "good 1 0 0.5 0.1\nfine 0.9 0.1 0.4 0\nbad -1 0 0.5 0.1\npoor -0.9 0.2 0.5 0\nmovie 0 1 1 0\n";
     return write_temporary("vectors.txt", text, sizeof text - 1);
 }
 

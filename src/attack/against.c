@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
-#include "certify/rows.h"
+#include "run/rows.h"
 #include "stats/special.h"
 
 #include <math.h>
@@ -66,8 +66,9 @@ static json_t *violation_json(safer_attacker *a, safer_attack_method method, saf
     const sf_finding *f = &a->search.finding;
     size_t changed = 0;
     if (sf_attacker_write(a, &changed, error) != SAFER_OK) return NULL;
-    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_name(method), "proved", f->exact, "draws", (json_int_t)f->draws,
-                     "p_value", f->p_value, "changed", (json_int_t)changed, "changes", sf_changes_json(a->changes, changed), "text",
+    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_name(method), "proved", f->exact,
+                     "draws", (json_int_t)f->draws, "p_value", f->p_value, "changed", (json_int_t)changed, "changes",
+                     sf_changes_json(a->changes, changed), "text",
                      json_stringn(a->text.bytes ? a->text.bytes : "", a->text.length));
 }
 
@@ -85,7 +86,8 @@ static safer_status try_method(safer_attacker *a, safer_attack_method method, sa
     return status;
 }
 
-static safer_status attack_claim(const safer_row *row, const claim *claimed, safer_attacker *a, json_t *record, safer_error *error)
+static safer_status attack_claim(const safer_row *row, const claim *claimed, safer_attacker *a, json_t *record,
+                                 safer_error *error)
 {
     sf_search *s = &a->search;
     safer_status status;
@@ -102,7 +104,8 @@ static safer_status attack_claim(const safer_row *row, const claim *claimed, saf
     for (int m = 0; m < SAFER_ATTACKS && s->open_count && !s->won; m++) {
         SF_TRY(try_method(a, (safer_attack_method)m, error));
         limited += (size_t)s->stopped;
-        json_object_set_new(margins, safer_attack_name((safer_attack_method)m), s->has_best ? json_real(s->best_answer.margin) : json_null());
+        json_object_set_new(margins, safer_attack_name((safer_attack_method)m),
+                            s->has_best ? json_real(s->best_answer.margin) : json_null());
         if (!s->won) continue;
         json_t *violation = violation_json(a, (safer_attack_method)m, error);
         if (!violation || json_object_set_new(record, "violation", violation)) {
@@ -119,18 +122,20 @@ done:
     return status;
 }
 
-static safer_status check_row(void *context, size_t index, int worker, json_t **record, double *seconds, safer_error *error)
+static safer_status check_row(void *context, size_t index, int worker, json_t **record, double *seconds,
+                              safer_error *error)
 {
     check *c = context;
     const double start = sf_seconds();
     const safer_row row = safer_data_row(c->data, index);
     const claim claimed = claim_of(c, index);
     safer_status status = SAFER_OK;
-    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:O?, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1, "id", row.id, "target",
-                          sf_label_json(c->model, claimed.target), "exact", claimed.exact, "radius",
-                          claimed.radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)claimed.radius), "words",
-                          json_object_get(c->run->records[index], "words"), "violation", "choices", 0,
-                          "flips", 0, "limited", 0, "queries", 0, "checks", 0);
+    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:O?, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1,
+                          "id", row.id, "target", sf_label_json(c->model, claimed.target), "exact", claimed.exact,
+                          "radius",
+                          claimed.radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)claimed.radius),
+                          "words", json_object_get(c->run->records[index], "words"), "violation", "choices", 0, "flips",
+                          0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) return sf_fail_memory(error);
     if (claimed.radius > 0) {
         safer_attacker **a = &c->attackers[worker];
@@ -175,9 +180,9 @@ static safer_status count_record(void *context, const json_t *record, const char
     int exact = 0;
     json_int_t row = 0, choices = 0, flips = 0, limited = 0, queries = 0, checks = 0;
     json_t *radius, *violation;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:I, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "row", &row, "exact", &exact, "radius", &radius,
-                    "violation", &violation, "choices", &choices, "flips", &flips, "limited", &limited, "queries", &queries, "checks",
-                    &checks) != 0)
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:I, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "row", &row, "exact",
+                    &exact, "radius", &radius, "violation", &violation, "choices", &choices, "flips", &flips, "limited",
+                    &limited, "queries", &queries, "checks", &checks) != 0)
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", name, line);
     if (row < 1 || (size_t)row > c->run->count || !is_same_claim(record, c->run->records[row - 1]))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s has no such certificate", name, line, c->run->path);
@@ -218,12 +223,14 @@ static json_t *config_json(const check *c)
 {
     json_t *config = sf_attack_config(c->model, c->lexicon, c->data, &c->options);
     if (config) json_object_set_new(config, "kind", json_string("against"));
-    if (config) json_object_set_new(config, "against", json_sprintf("%016llx", (unsigned long long)c->run->config.check));
+    if (config)
+        json_object_set_new(config, "against", json_sprintf("%016llx", (unsigned long long)c->run->config.check));
     return config;
 }
 
-safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *path, int resume, const safer_model *model,
-                                  const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *options, safer_error *error)
+safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *path, int resume,
+                                  const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                                  const safer_attack_options *options, safer_error *error)
 {
     safer_status status;
     sf_kept_run run = {0};
@@ -245,8 +252,14 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
         status = sf_fail_memory(error);
         goto done;
     }
-    const sf_rows rows = {.count = run.count, .threads = threads, .config = config, .progress = &options->progress, .context = &c,
-                          .work = check_row, .add = count_record, .describe = describe};
+    const sf_rows rows = {.count = run.count,
+                          .threads = threads,
+                          .config = config,
+                          .progress = &options->progress,
+                          .context = &c,
+                          .work = check_row,
+                          .add = count_record,
+                          .describe = describe};
     SF_TRY(sf_rows_run(&rows, path, resume, &c.summary.resumed, error));
     judge(&c, run.config.delta);
     c.summary.seconds = sf_seconds() - start;

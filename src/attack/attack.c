@@ -9,28 +9,41 @@
 
 enum { LOOKS = 3 }; /* of the test of a success, at n, 4n and 16n draws */
 
-static const char *const names[SAFER_ATTACKS] = {
-    [SAFER_TEXTFOOLER] = "textfooler", [SAFER_GENETIC] = "genetic", [SAFER_PWWS] = "pwws", [SAFER_RANDOM] = "random"};
+static const char *const names[SAFER_ATTACKS] =
+    {[SAFER_TEXTFOOLER] = "textfooler", [SAFER_GENETIC] = "genetic", [SAFER_PWWS] = "pwws", [SAFER_RANDOM] = "random"};
 
-const char *safer_attack_name(safer_attack_method method) { return (unsigned)method < SAFER_ATTACKS ? names[method] : NULL; }
+const char *safer_attack_name(safer_attack_method method)
+{
+    return (unsigned)method < SAFER_ATTACKS ? names[method] : NULL;
+}
 
 safer_attack_options safer_attack_options_default(void)
 {
-    return (safer_attack_options){.method = SAFER_TEXTFOOLER, .n = 200, .radius = SAFER_ALL, .population = 60, .iterations = 40,
-                                  .tries = 100, .alpha = 0.001, .seed = 1, .batch = 256};
+    return (safer_attack_options){.method = SAFER_TEXTFOOLER,
+                                  .n = 200,
+                                  .radius = SAFER_ALL,
+                                  .population = 60,
+                                  .iterations = 40,
+                                  .tries = 100,
+                                  .alpha = 0.001,
+                                  .seed = 1,
+                                  .batch = 256};
 }
 
 safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
 {
     enum { MOST = 1 << 20 };
     if ((unsigned)o->method >= SAFER_ATTACKS) return sf_fail(error, SAFER_INVALID, "method: unknown");
-    if (o->n < 1 || o->n > SF_SAMPLES_MAX / 1024) return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 976562)", (unsigned long long)o->n);
+    if (o->n < 1 || o->n > SF_SAMPLES_MAX / 1024)
+        return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 976562)", (unsigned long long)o->n);
     if (o->smoothed && o->max_queries && o->max_queries < o->n) /* then not even the text itself could be asked about */
-        return sf_fail(error, SAFER_INVALID, "max_queries: %llu, but one vote may take n = %llu", (unsigned long long)o->max_queries,
-                       (unsigned long long)o->n);
+        return sf_fail(error, SAFER_INVALID, "max_queries: %llu, but one vote may take n = %llu",
+                       (unsigned long long)o->max_queries, (unsigned long long)o->n);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
-    if (o->population < 2 || o->population > MOST) return sf_fail(error, SAFER_INVALID, "population: %d (2 to 1048576)", o->population);
-    if (o->iterations < 0 || o->iterations > MOST) return sf_fail(error, SAFER_INVALID, "iterations: %d (0 to 1048576)", o->iterations);
+    if (o->population < 2 || o->population > MOST)
+        return sf_fail(error, SAFER_INVALID, "population: %d (2 to 1048576)", o->population);
+    if (o->iterations < 0 || o->iterations > MOST)
+        return sf_fail(error, SAFER_INVALID, "iterations: %d (0 to 1048576)", o->iterations);
     if (o->tries < 1 || o->tries > MOST) return sf_fail(error, SAFER_INVALID, "tries: %d (1 to 1048576)", o->tries);
     if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
@@ -57,11 +70,17 @@ safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, con
     safer_attacker *a = sf_calloc(1, sizeof *a);
     if (!a) return sf_fail_memory(error);
     a->options = *options;
-    const sf_victim_options victim = {.smoothed = options->smoothed, .n = options->n, .max_queries = options->max_queries,
-                                      .seed = options->seed, .batch = options->batch, .ties_lose = ties_lose};
+    const sf_victim_options victim = {.smoothed = options->smoothed,
+                                      .n = options->n,
+                                      .max_queries = options->max_queries,
+                                      .seed = options->seed,
+                                      .batch = options->batch,
+                                      .ties_lose = ties_lose};
     safer_status status = sf_victim_new(&a->victim, model, lexicon, &victim, error);
-    if (status == SAFER_OK) *out = a;
-    else safer_attacker_free(a);
+    if (status == SAFER_OK)
+        *out = a;
+    else
+        safer_attacker_free(a);
     return status;
 }
 
@@ -76,7 +95,8 @@ static int write_change(safer_attacker *a, safer_change *change, size_t slot)
     change->word = v->slots.slots[slot];
     change->begin = w->begin;
     change->from = (const char *)(uintptr_t)a->words.length;
-    if (sf_buffer_add(&a->words, v->slots.text + w->begin, w->end - w->begin) || sf_buffer_add_byte(&a->words, '\0')) return -1;
+    if (sf_buffer_add(&a->words, v->slots.text + w->begin, w->end - w->begin) || sf_buffer_add_byte(&a->words, '\0'))
+        return -1;
     change->to = (const char *)(uintptr_t)a->words.length;
     return sf_word_render(&a->words, l->words.pool + begin, l->words.offsets[word + 1] - begin - 1, w->pattern) ||
            sf_buffer_add_byte(&a->words, '\0');
@@ -90,7 +110,8 @@ safer_status sf_attacker_write(safer_attacker *a, size_t *changed, safer_error *
     if (sf_victim_render(&a->text, a->victim, a->search.best)) return sf_fail_memory(error);
     for (size_t s = 0; s < a->search.slots; s++) {
         if (!a->search.best[s]) continue;
-        if (sf_grow(&a->changes, &a->change_capacity, count + 1, sizeof *a->changes) || write_change(a, &a->changes[count], s))
+        if (sf_grow(&a->changes, &a->change_capacity, count + 1, sizeof *a->changes) ||
+            write_change(a, &a->changes[count], s))
             return sf_fail_memory(error);
         count++;
     }
@@ -151,8 +172,9 @@ done:
     return status;
 }
 
-safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attacker, const safer_model *model, const safer_lexicon *lexicon,
-                               const char *text, size_t length, int label, const safer_attack_options *options, safer_error *error)
+safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attacker, const safer_model *model,
+                               const safer_lexicon *lexicon, const char *text, size_t length, int label,
+                               const safer_attack_options *options, safer_error *error)
 {
     safer_status status;
     const double start = sf_seconds();

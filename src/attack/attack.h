@@ -12,8 +12,8 @@ struct safer_attacker {
     safer_attack_options options;
     sf_victim *victim;
     sf_search search;
-    sf_buffer text;        /* the new text */
-    sf_buffer words;       /* exchanged words, terminated, one behind the other */
+    sf_buffer text;  /* the new text */
+    sf_buffer words; /* exchanged words, terminated, one behind the other */
     safer_change *changes;
     size_t change_capacity;
 };

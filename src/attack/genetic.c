@@ -110,7 +110,8 @@ static safer_status mutate(population *p, size_t first, uint64_t birth, safer_er
 
 static size_t pick_parent(const population *p, uint64_t birth, uint32_t purpose)
 {
-    const double point = sf_draw_unit(p->search->stream, (uint64_t)SAFER_GENETIC << 56 | birth, purpose) * p->sums[p->size - 1];
+    const double point = sf_draw_unit(p->search->stream, (uint64_t)SAFER_GENETIC << 56 | birth, purpose) *
+                         p->sums[p->size - 1];
     size_t i = 0;
     while (i + 1 < p->size && p->sums[i] <= point) i++;
     return i;

@@ -47,7 +47,8 @@ static void softmax(double *x, size_t count)
 }
 
 /* Exchanges one word more in every text, up to the radius. */
-static safer_status walk(sf_search *s, const sf_ranked *order, const uint32_t *best, uint32_t *current, safer_error *error)
+static safer_status walk(sf_search *s, const sf_ranked *order, const uint32_t *best, uint32_t *current,
+                         safer_error *error)
 {
     const size_t steps = s->open_count < s->radius ? s->open_count : s->radius;
     for (size_t i = 0; i < steps && !s->stopped;) {

@@ -11,7 +11,8 @@ static void exchange_some(uint32_t *row, const sf_search *s, uint32_t *shuffled,
     const uint32_t count = 1 + sf_draw_below(s->stream, try, (uint32_t)s->slots, most);
     for (size_t i = 0; i < s->open_count; i++) shuffled[i] = s->open[i];
     for (uint32_t i = 0; i < count; i++) { /* the first steps of Fisher and Yates */
-        const uint32_t other = i + sf_draw_below(s->stream, try, (uint32_t)s->slots + 1 + i, (uint32_t)s->open_count - i);
+        const uint32_t other = i +
+                               sf_draw_below(s->stream, try, (uint32_t)s->slots + 1 + i, (uint32_t)s->open_count - i);
         const uint32_t slot = shuffled[other];
         shuffled[other] = shuffled[i];
         shuffled[i] = slot;

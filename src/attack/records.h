@@ -7,7 +7,8 @@
 #include <jansson.h>
 
 /* The configuration, less what tells the two apart. NULL without memory. */
-json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *options);
+json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                         const safer_attack_options *options);
 
 /* A class by its name; null for none. */
 json_t *sf_label_json(const safer_model *model, int label);

@@ -8,9 +8,10 @@
 
 enum { CONFIRMATIONS = 20 }; /* tests of a text, at most; what is found later does not count */
 
-const sf_attack_function sf_attack_functions[SAFER_ATTACKS] = {
-    [SAFER_TEXTFOOLER] = sf_attack_textfooler, [SAFER_GENETIC] = sf_attack_genetic, [SAFER_PWWS] = sf_attack_pwws,
-    [SAFER_RANDOM] = sf_attack_random};
+const sf_attack_function sf_attack_functions[SAFER_ATTACKS] = {[SAFER_TEXTFOOLER] = sf_attack_textfooler,
+                                                               [SAFER_GENETIC] = sf_attack_genetic,
+                                                               [SAFER_PWWS] = sf_attack_pwws,
+                                                               [SAFER_RANDOM] = sf_attack_random};
 
 void sf_search_free(sf_search *s)
 {
@@ -38,7 +39,8 @@ static safer_status ask_start(sf_search *s, int target, safer_error *error)
     s->victim->target = target;
     safer_status status = sf_victim_ask(&s->start, &answered, s->victim, own, 1, error);
     if (status != SAFER_OK) return status;
-    if (!answered) s->stopped = 1;
+    if (!answered)
+        s->stopped = 1;
     else if (target < 0 && s->start.label >= 0) {
         s->victim->target = s->start.label;
         s->start = sf_victim_start(s->victim);
@@ -56,7 +58,8 @@ static int may_matter(const sf_victim *v, uint32_t slot)
     return 0;
 }
 
-safer_status sf_search_begin(sf_search *s, sf_victim *v, const safer_attack_options *options, int target, safer_error *error)
+safer_status sf_search_begin(sf_search *s, sf_victim *v, const safer_attack_options *options, int target,
+                             safer_error *error)
 {
     s->victim = v;
     s->options = options;
@@ -83,8 +86,10 @@ uint32_t *sf_search_add(sf_search *s, const uint32_t *choices)
         sf_grow(&s->answers, &s->answer_capacity, s->count + 1, sizeof *s->answers))
         return NULL;
     uint32_t *row = s->batch + s->count++ * s->slots;
-    if (choices) memcpy(row, choices, s->slots * sizeof *row);
-    else memset(row, 0, s->slots * sizeof *row);
+    if (choices)
+        memcpy(row, choices, s->slots * sizeof *row);
+    else
+        memset(row, 0, s->slots * sizeof *row);
     return row;
 }
 
@@ -102,7 +107,10 @@ static int has_removed(const sf_search *s, const uint32_t *choices)
     return 0;
 }
 
-static int is_wrong(const sf_search *s, const sf_answer *a) { return a->label >= 0 && a->label != s->victim->target && !a->refuted; }
+static int is_wrong(const sf_search *s, const sf_answer *a)
+{
+    return a->label >= 0 && a->label != s->victim->target && !a->refuted;
+}
 
 /* Whether the batch's i-th text may be handed out: some words changed, none missing. */
 static int is_text(const sf_search *s, size_t i)
@@ -184,7 +192,8 @@ safer_status sf_search_importance(double *importance, int *complete, sf_search *
         if (!may_matter(s->victim, s->open[i])) continue;
         const sf_answer *a = &s->answers[k++];
         importance[i] = s->start.score - a->score;
-        if (with_gain && a->label >= 0 && a->label != before) importance[i] += a->top - sf_victim_start_score(s->victim, a->label);
+        if (with_gain && a->label >= 0 && a->label != before)
+            importance[i] += a->top - sf_victim_start_score(s->victim, a->label);
     }
     return SAFER_OK;
 }

@@ -10,38 +10,39 @@
 typedef struct sf_search {
     sf_victim *victim;
     const safer_attack_options *options;
-    int cross_check;     /* everything that is found goes through the test on fresh draws */
-    double level;        /* of those tests, all of a text together */
-    int looks;           /* of each */
-    unsigned confirmed;  /* how many tests there were */
-    size_t flips;        /* texts on which the votes went wrong */
+    int cross_check;    /* everything that is found goes through the test on fresh draws */
+    double level;       /* of those tests, all of a text together */
+    int looks;          /* of each */
+    unsigned confirmed; /* how many tests there were */
+    size_t flips;       /* texts on which the votes went wrong */
 
     size_t slots, radius;
-    uint32_t *open;      /* the slots that have a choice and may matter */
+    uint32_t *open; /* the slots that have a choice and may matter */
     size_t open_count, open_capacity;
-    int matters;         /* some change can change the answer: else all new texts are the same to the classifier */
-    sf_stream stream;    /* of the method's own choices */
-    sf_answer start;     /* about the text as it is */
+    int matters;      /* some change can change the answer: else all new texts are the same to the classifier */
+    sf_stream stream; /* of the method's own choices */
+    sf_answer start;  /* about the text as it is */
 
-    uint32_t *batch;     /* (count, slots): what to ask about next */
-    sf_answer *answers;  /* (answered) */
+    uint32_t *batch;    /* (count, slots): what to ask about next */
+    sf_answer *answers; /* (answered) */
     size_t count, answered;
     size_t batch_capacity, answer_capacity;
 
-    uint32_t *best;      /* (slots): the changed text with the lowest margin so far, */
+    uint32_t *best; /* (slots): the changed text with the lowest margin so far, */
     sf_answer best_answer;
     int has_best;
     size_t best_capacity;
-    int won;             /* and it is adversarial */
-    sf_finding finding;  /* of the test that said so */
-    int stopped;         /* max_queries were used up */
-} sf_search; /* zero-initialise; reused from text to text */
+    int won;            /* and it is adversarial */
+    sf_finding finding; /* of the test that said so */
+    int stopped;        /* max_queries were used up */
+} sf_search;            /* zero-initialise; reused from text to text */
 
 void sf_search_free(sf_search *search);
 
 /* Begins with the text that the victim has read and the class to keep from winning (-1: the
  * answer, whatever it is). Asks one question, whose answer is `start`; none when stopped. */
-safer_status sf_search_begin(sf_search *search, sf_victim *victim, const safer_attack_options *options, int target, safer_error *error);
+safer_status sf_search_begin(sf_search *search, sf_victim *victim, const safer_attack_options *options, int target,
+                             safer_error *error);
 
 /* Forgets what a method found, so that another can begin at the same text. */
 void sf_search_again(sf_search *search);
@@ -69,7 +70,8 @@ size_t sf_search_changed(const sf_search *search, const uint32_t *choices);
 
 /* How much the target loses when the word of each open slot is taken out (plus what the new
  * class gains, when the answer changes): (open_count). *complete: all could be asked. */
-safer_status sf_search_importance(double *importance, int *complete, sf_search *search, int with_gain, safer_error *error);
+safer_status sf_search_importance(double *importance, int *complete, sf_search *search, int with_gain,
+                                  safer_error *error);
 
 /* A ranking: numbers 0 .. count-1 by falling value, equals by number. */
 typedef struct sf_ranked {

@@ -8,7 +8,7 @@
 #ifndef SF_ATTACK_SHADOW_H
 #define SF_ATTACK_SHADOW_H
 
-#include "lexicon/slots.h"
+#include "draw/slots.h"
 
 typedef struct sf_shadow {
     safer_lexicon lexicon; /* the real one but for its kernel; borrowed */

@@ -66,8 +66,9 @@ static void set_rules(sf_victim *v, const uint32_t *choices)
 {
     static const uint32_t one = 1;
     for (size_t s = 0; s < v->slots.slot_count; s++) /* a removed word draws nothing, in one way */
-        v->sampler.rules[s] = choices[s] == SF_REMOVED ? (sf_draw_rule){.total = 1, .equal = 1, .count = 1, .weights = &one}
-                                                       : v->items[v->first[s] + choices[s]].rule;
+        v->sampler.rules[s] = choices[s] == SF_REMOVED
+                                  ? (sf_draw_rule){.total = 1, .equal = 1, .count = 1, .weights = &one}
+                                  : v->items[v->first[s] + choices[s]].rule;
 }
 
 /* The word taken out, or SIZE_MAX. */
@@ -87,7 +88,8 @@ static safer_status prepare_without(void **out, sf_victim *v, size_t slot, safer
     if (sf_buffer_add(&v->check_text, v->slots.text, w->begin) ||
         sf_buffer_add(&v->check_text, v->slots.text + w->end, v->slots.length - w->end))
         return sf_fail_memory(error);
-    safer_status status = sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "", v->check_text.length, error);
+    safer_status status = sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "",
+                                        v->check_text.length, error);
     if (status != SAFER_OK || v->check_slots.slot_count + 1 != v->slots.slot_count) return status;
     return v->model->class->prepare(v->model, &v->shadow.lexicon, &v->check_slots, out, error);
 }
@@ -110,14 +112,16 @@ static int render_draw(sf_buffer *out, const sf_victim *v, const uint32_t *choic
 }
 
 /* v->labels = the answers for the first `count` of v->draws. */
-static safer_status ask_draws(sf_victim *v, const void *prepared, const uint32_t *choices, size_t count, safer_error *error)
+static safer_status ask_draws(sf_victim *v, const void *prepared, const uint32_t *choices, size_t count,
+                              safer_error *error)
 {
     const size_t slots = v->slots.slot_count;
     if (prepared) {
         uint32_t *mapped = v->mapped;
         for (size_t i = 0; i < count; i++)
             for (size_t s = 0; s < slots; s++)
-                if (choices[s] != SF_REMOVED) *mapped++ = v->items[v->first[s] + choices[s]].map[v->draws[i * slots + s]];
+                if (choices[s] != SF_REMOVED)
+                    *mapped++ = v->items[v->first[s] + choices[s]].map[v->draws[i * slots + s]];
         return v->model->class->sample(v->model, prepared, v->mapped, count, v->labels, v->scratch, error);
     }
     for (size_t i = 0; i < count; i++) {
@@ -128,7 +132,8 @@ static safer_status ask_draws(sf_victim *v, const void *prepared, const uint32_t
     return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
 }
 
-safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cost, sf_victim *v, const uint32_t *choices, safer_error *error)
+safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cost, sf_victim *v,
+                            const uint32_t *choices, safer_error *error)
 {
     safer_status status = SAFER_OK;
     void *without = NULL;
@@ -137,7 +142,8 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
     /* The slots that count are those of the text with all its words: with one less, one more may
      * come into sight. */
     const size_t visible = removed == SIZE_MAX ? v->visible : v->slots.slot_count;
-    const uint64_t all = v->model->random ? 0 : draws_of(&v->sampler, visible, v->options.n), draws = all ? all : v->options.n;
+    const uint64_t all = v->model->random ? 0 : draws_of(&v->sampler, visible, v->options.n),
+                   draws = all ? all : v->options.n;
     *cost = draws;
     if (!scores) return SAFER_OK;
     if (v->prepared && removed != SIZE_MAX) SF_TRY(prepare_without(&without, v, removed, error));
@@ -148,14 +154,17 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
     for (uint64_t done = 0; done < draws;) {
         const size_t count = draws - done < v->options.batch ? (size_t)(draws - done) : v->options.batch;
         if (!all) sf_sampler_draw(v->draws, &v->sampler, stream, done, count);
-        for (size_t i = 0; all && i < count; i++) number_to_draw(v->draws + i * v->sampler.slots, &v->sampler, visible, done + i);
+        for (size_t i = 0; all && i < count; i++)
+            number_to_draw(v->draws + i * v->sampler.slots, &v->sampler, visible, done + i);
         SF_TRY(ask_draws(v, prepared, choices, count, error));
         for (size_t i = 0; i < count; i++)
-            (void)sf_tally_add(&v->tally, v->labels[i], all ? weight_of(&v->sampler, visible, v->draws + i * v->sampler.slots) : 1);
+            (void)sf_tally_add(&v->tally, v->labels[i],
+                               all ? weight_of(&v->sampler, visible, v->draws + i * v->sampler.slots) : 1);
         done += count;
     }
     *label = winner(v, v->tally.votes);
-    for (size_t c = 0; c < v->model->classes; c++) scores[c] = (float)((double)v->tally.votes[c] / (double)v->tally.total);
+    for (size_t c = 0; c < v->model->classes; c++)
+        scores[c] = (float)((double)v->tally.votes[c] / (double)v->tally.total);
 done:
     if (without) v->model->class->release(without);
     return status;
@@ -178,7 +187,8 @@ static safer_status deploy(deployed *d, const uint32_t *choices, safer_error *er
     safer_status status;
     sf_buffer_clear(&v->check_text);
     if (sf_victim_render(&v->check_text, v, choices)) return sf_fail_memory(error);
-    SF_TRY(sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "", v->check_text.length, error));
+    SF_TRY(sf_slots_read(&v->check_slots, v->lexicon, v->check_text.bytes ? v->check_text.bytes : "",
+                         v->check_text.length, error));
     SF_TRY(sf_sampler_prepare(&d->sampler, &v->check_slots, v->lexicon, error));
     const size_t slots = v->check_slots.slot_count;
     if (sf_grow(&v->draws, &v->draw_capacity, v->options.batch * slots + 1, sizeof *v->draws)) {
@@ -200,10 +210,12 @@ static safer_status ask_deployed(deployed *d, size_t count, safer_error *error)
     sf_victim *v = d->victim;
     const size_t slots = v->check_slots.slot_count;
     v->checks += count;
-    if (d->prepared) return v->model->class->sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
+    if (d->prepared)
+        return v->model->class->sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer_clear(&v->texts[i]);
-        if (sf_slots_render(&v->texts[i], &v->check_slots, v->lexicon, v->draws + i * slots)) return sf_fail_memory(error);
+        if (sf_slots_render(&v->texts[i], &v->check_slots, v->lexicon, v->draws + i * slots))
+            return sf_fail_memory(error);
         v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
     }
     return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
@@ -253,7 +265,8 @@ static double sign_p_value(uint64_t a, uint64_t b)
     return fmin(1, exp(tail + sf_log_tail_error(tail)));
 }
 
-safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *choices, int rival, double level, int looks, safer_error *error)
+safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *choices, int rival, double level,
+                               int looks, safer_error *error)
 {
     safer_status status;
     deployed d = {.victim = v};

@@ -91,8 +91,8 @@ void sf_victim_free(sf_victim *v)
     free(v);
 }
 
-safer_status sf_victim_new(sf_victim **out, const safer_model *model, const safer_lexicon *lexicon, const sf_victim_options *options,
-                           safer_error *error)
+safer_status sf_victim_new(sf_victim **out, const safer_model *model, const safer_lexicon *lexicon,
+                           const sf_victim_options *options, safer_error *error)
 {
     safer_status status;
     sf_victim *v = sf_calloc(1, sizeof *v);
@@ -232,7 +232,8 @@ static safer_status flush_texts(sf_victim *v, size_t *waiting, safer_error *erro
 }
 
 /* The model's own answer is wanted: the text waits for a batch to be full. */
-static safer_status ask_model(sf_victim *v, uint32_t number, const uint32_t *choices, size_t *waiting, safer_error *error)
+static safer_status ask_model(sf_victim *v, uint32_t number, const uint32_t *choices, size_t *waiting,
+                              safer_error *error)
 {
     sf_buffer *text = &v->texts[*waiting];
     sf_buffer_clear(text);
@@ -246,14 +247,17 @@ static safer_status ask_model(sf_victim *v, uint32_t number, const uint32_t *cho
 /* Whether the search may ask for so much more. */
 static int may_ask(sf_victim *v, uint64_t cost)
 {
-    if (v->options.max_queries && v->queries + cost > v->options.max_queries) v->exhausted = 1;
-    else v->queries += cost;
+    if (v->options.max_queries && v->queries + cost > v->options.max_queries)
+        v->exhausted = 1;
+    else
+        v->queries += cost;
     return !v->exhausted;
 }
 
 /* The number of the text in the memory; what is new is asked, or waits to be. *refused: the
  * queries do not suffice. */
-static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const uint32_t *choices, size_t *waiting, safer_error *error)
+static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const uint32_t *choices, size_t *waiting,
+                           safer_error *error)
 {
     sf_memory *m = &v->memory;
     uint64_t cost = 1;
@@ -277,7 +281,8 @@ static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const u
     m->table[place] = *number + 1;
     if (!v->options.smoothed) return ask_model(v, *number, choices, waiting, error);
     int exact = 0;
-    safer_status status = sf_victim_vote(m->scores + *number * v->model->classes, &m->labels[*number], &exact, &cost, v, choices, error);
+    safer_status status = sf_victim_vote(m->scores + *number * v->model->classes, &m->labels[*number], &exact, &cost, v,
+                                         choices, error);
     m->flags[*number] = exact ? EXACT : 0;
     return status;
 }
@@ -285,7 +290,10 @@ static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const u
 static sf_answer answer_of(const sf_victim *v, uint32_t number)
 {
     const float *scores = v->memory.scores + number * v->model->classes;
-    sf_answer a = {.label = v->memory.labels[number], .exact = v->memory.flags[number] & EXACT, .refuted = (v->memory.flags[number] & REFUTED) != 0, .rival = -1};
+    sf_answer a = {.label = v->memory.labels[number],
+                   .exact = v->memory.flags[number] & EXACT,
+                   .refuted = (v->memory.flags[number] & REFUTED) != 0,
+                   .rival = -1};
     if (a.label >= 0) a.top = (double)scores[a.label];
     for (int c = 0; c < (int)v->model->classes; c++)
         if (c != v->target && (a.rival < 0 || scores[c] > scores[a.rival])) a.rival = c;
@@ -297,7 +305,8 @@ static sf_answer answer_of(const sf_victim *v, uint32_t number)
     return a;
 }
 
-safer_status sf_victim_ask(sf_answer *answers, size_t *answered, sf_victim *v, const uint32_t *choices, size_t count, safer_error *error)
+safer_status sf_victim_ask(sf_answer *answers, size_t *answered, sf_victim *v, const uint32_t *choices, size_t count,
+                           safer_error *error)
 {
     safer_status status = SAFER_OK;
     size_t waiting = 0, known = 0;

@@ -8,7 +8,7 @@
 #define SF_ATTACK_VICTIM_H
 
 #include "attack/shadow.h"
-#include "certify/sampler.h"
+#include "draw/sampler.h"
 #include "model/model.h"
 #include "stats/exact.h"
 
@@ -20,7 +20,7 @@ typedef struct sf_victim_options {
     uint64_t max_queries; /* 0: any number */
     uint64_t seed;
     size_t batch;
-    int ties_lose;        /* the target must win strictly, as a certificate says it does */
+    int ties_lose; /* the target must win strictly, as a certificate says it does */
 } sf_victim_options;
 
 /* What is said of one text. */
@@ -36,19 +36,19 @@ typedef struct sf_answer {
 
 /* A word that may stand in a slot. */
 typedef struct sf_item {
-    uint32_t word;     /* in the lexicon */
-    uint32_t row;      /* of the kernel: words with the same row are the same to the smoothed classifier */
-    sf_draw_rule rule; /* smoothed only, */
+    uint32_t word;       /* in the lexicon */
+    uint32_t row;        /* of the kernel: words with the same row are the same to the smoothed classifier */
+    sf_draw_rule rule;   /* smoothed only, */
     const uint32_t *map; /* with the shadow's index of each draw */
 } sf_item;
 
 /* What was asked, and the answer. */
 typedef struct sf_memory {
-    uint32_t *keys;   /* (count, slots): choices, or kernel rows when smoothed */
-    int *labels;      /* (count) */
+    uint32_t *keys;       /* (count, slots): choices, or kernel rows when smoothed */
+    int *labels;          /* (count) */
     unsigned char *flags; /* (count): EXACT, REFUTED in victim.c */
-    float *scores;    /* (count, classes) */
-    uint32_t *table;  /* of numbers + 1, 0 for none; a power of two */
+    float *scores;        /* (count, classes) */
+    uint32_t *table;      /* of numbers + 1, 0 for none; a power of two */
     size_t count, slots;
     size_t key_capacity, label_capacity, flag_capacity, score_capacity, table_size;
 } sf_memory;
@@ -70,16 +70,16 @@ typedef struct sf_victim {
     void *prepared;
     sf_sampler sampler;
     sf_tally tally;
-    uint64_t *votes; /* (classes) */
+    uint64_t *votes;          /* (classes) */
     uint32_t *draws, *mapped; /* (batch, slots) */
     size_t draw_capacity, mapped_capacity;
 
     sf_memory memory;
-    sf_buffer *texts; /* (batch) rendered */
-    sf_span *spans;   /* (batch) */
-    int *labels;      /* (batch) */
+    sf_buffer *texts;  /* (batch) rendered */
+    sf_span *spans;    /* (batch) */
+    int *labels;       /* (batch) */
     uint32_t *waiting; /* (batch): memories that these texts answer */
-    float *scores;    /* (batch, classes) */
+    float *scores;     /* (batch, classes) */
     uint32_t *numbers; /* of the texts of a call */
     size_t number_capacity;
     sf_buffer check_text;
@@ -90,19 +90,23 @@ typedef struct sf_victim {
     int exhausted;    /* an answer was refused because max_queries were used up */
 } sf_victim;
 
-safer_status sf_victim_new(sf_victim **out, const safer_model *model, const safer_lexicon *lexicon, const sf_victim_options *options,
-                           safer_error *error);
+safer_status sf_victim_new(sf_victim **out, const safer_model *model, const safer_lexicon *lexicon,
+                           const sf_victim_options *options, safer_error *error);
 void sf_victim_free(sf_victim *victim); /* NULL is fine */
 
 /* The next text, which must outlive it. Nothing is asked yet. */
 safer_status sf_victim_read(sf_victim *victim, const char *text, size_t length, safer_error *error);
 
 /* How many words may stand in a slot, its own included. */
-static inline uint32_t sf_victim_choices(const sf_victim *v, size_t slot) { return v->first[slot + 1] - v->first[slot]; }
+static inline uint32_t sf_victim_choices(const sf_victim *v, size_t slot)
+{
+    return v->first[slot + 1] - v->first[slot];
+}
 
 /* Answers about `count` texts: choices (count, slots), 0 for the text's own word. They come in
  * order; *answered is less than count when max_queries do not suffice. */
-safer_status sf_victim_ask(sf_answer *answers, size_t *answered, sf_victim *victim, const uint32_t *choices, size_t count, safer_error *error);
+safer_status sf_victim_ask(sf_answer *answers, size_t *answered, sf_victim *victim, const uint32_t *choices,
+                           size_t count, safer_error *error);
 
 /* Of the texts of the last call, number i was tested on fresh draws in vain. */
 void sf_victim_refute(sf_victim *victim, size_t i);
@@ -118,20 +122,20 @@ int sf_victim_render(sf_buffer *out, const sf_victim *victim, const uint32_t *ch
 /* Smoothed: what fresh draws say, made as the deployed classifier would make them for the
  * rendered text. */
 typedef struct sf_finding {
-    int beaten;      /* the target does not win */
-    int exact;       /* by enumeration, else a test rejects that it wins */
-    uint64_t draws;  /* looked at */
-    double p_value;  /* of the test, not corrected for the looks; 0 or 1 when exact */
+    int beaten;     /* the target does not win */
+    int exact;      /* by enumeration, else a test rejects that it wins */
+    uint64_t draws; /* looked at */
+    double p_value; /* of the test, not corrected for the looks; 0 or 1 when exact */
 } sf_finding;
 
 /* Tests whether `rival`, chosen beforehand, beats the target. `level` is for all `looks`
  * together, at n, 4n, 16n ... draws. */
-safer_status sf_victim_confirm(sf_finding *out, sf_victim *victim, const uint32_t *choices, int rival, double level, int looks,
-                               safer_error *error);
+safer_status sf_victim_confirm(sf_finding *out, sf_victim *victim, const uint32_t *choices, int rival, double level,
+                               int looks, safer_error *error);
 
 /* The votes of one text in reach of the attack, as float shares; see smoothed.c. *cost is what
  * it takes to know, and nothing is asked when scores is NULL. */
-safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cost, sf_victim *victim, const uint32_t *choices,
-                            safer_error *error);
+safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cost, sf_victim *victim,
+                            const uint32_t *choices, safer_error *error);
 
 #endif

@@ -22,7 +22,10 @@ static safer_status add_file(uint64_t *hash, const char *path, safer_error *erro
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
-static int is_named(const struct dirent *entry) { return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0; }
+static int is_named(const struct dirent *entry)
+{
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
 
 /* A folder: the names and contents of all that is in it, in the order of their bytes. */
 static safer_status add_path(uint64_t *hash, const char *path, int depth, safer_error *error)
@@ -34,7 +37,8 @@ static safer_status add_path(uint64_t *hash, const char *path, int depth, safer_
     if (!S_ISDIR(info.st_mode)) return add_file(hash, path, error);
     int count = depth < MAX_DEPTH ? scandir(path, &entries, is_named, by_bytes) : 0;
     if (count < 0) return sf_fail_errno(error, "read", path);
-    safer_status status = depth < MAX_DEPTH ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s: folders in folders, too deep", path);
+    safer_status status = depth < MAX_DEPTH ? SAFER_OK
+                                            : sf_fail(error, SAFER_INPUT, "%s: folders in folders, too deep", path);
     for (int i = 0; i < count; i++) {
         const char *name = entries[i]->d_name;
         if (status == SAFER_OK && snprintf(inner, sizeof inner, "%s/%s", path, name) >= (int)sizeof inner)

@@ -49,7 +49,4 @@ safer_status sf_fail_errno(safer_error *error, const char *action, const char *n
     return sf_fail(error, SAFER_SYSTEM, "cannot %s %s: %s", action, name, message);
 }
 
-safer_status sf_fail_memory(safer_error *error)
-{
-    return sf_fail(error, SAFER_MEMORY, "out of memory");
-}
+safer_status sf_fail_memory(safer_error *error) { return sf_fail(error, SAFER_MEMORY, "out of memory"); }

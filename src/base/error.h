@@ -16,10 +16,10 @@ safer_status sf_fail_memory(safer_error *error);
 
 /* Evaluates an expression of type safer_status; on failure leaves through `done:`
  * with the status in the local variable `status`. */
-#define SF_TRY(expression)                       \
-    do {                                         \
-        status = (expression);                   \
-        if (status != SAFER_OK) goto done;       \
+#define SF_TRY(expression) \
+    do { \
+        status = (expression); \
+        if (status != SAFER_OK) goto done; \
     } while (0)
 
 #endif

@@ -7,7 +7,8 @@
 int sf_is_gzip(const char *bytes, size_t length) { return length >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0; }
 
 /* One member; *length is what it took. */
-static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *length, const char *name, safer_error *error)
+static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *length, const char *name,
+                                   safer_error *error)
 {
     z_stream stream = {0};
     size_t fed = 0;
@@ -31,11 +32,14 @@ static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *le
         uInt before = stream.avail_out;
         code = inflate(&stream, Z_NO_FLUSH);
         out->length += before - stream.avail_out;
-        if (code == Z_MEM_ERROR) status = sf_fail_memory(error);
-        else if (code == Z_BUF_ERROR || (code == Z_OK && stream.avail_in == 0 && fed == *length && stream.avail_out == before))
+        if (code == Z_MEM_ERROR)
+            status = sf_fail_memory(error);
+        else if (code == Z_BUF_ERROR ||
+                 (code == Z_OK && stream.avail_in == 0 && fed == *length && stream.avail_out == before))
             status = sf_fail(error, SAFER_INPUT, "cannot unpack %s: truncated gzip data", name);
         else if (code != Z_OK && code != Z_STREAM_END)
-            status = sf_fail(error, SAFER_INPUT, "cannot unpack %s: damaged gzip data (%s)", name, stream.msg ? stream.msg : "no reason given");
+            status = sf_fail(error, SAFER_INPUT, "cannot unpack %s: damaged gzip data (%s)", name,
+                             stream.msg ? stream.msg : "no reason given");
         if (status != SAFER_OK) break;
     }
     *length = fed - stream.avail_in;
@@ -49,7 +53,8 @@ safer_status sf_gunzip(sf_buffer *out, const char *bytes, size_t length, const c
         size_t taken = length;
         if (!sf_is_gzip(bytes, length)) {
             for (size_t i = 0; i < length; i++)
-                if (bytes[i]) return sf_fail(error, SAFER_INPUT, "cannot unpack %s: something follows the gzip data", name);
+                if (bytes[i])
+                    return sf_fail(error, SAFER_INPUT, "cannot unpack %s: something follows the gzip data", name);
             break; /* padding, as on tapes */
         }
         safer_status status = inflate_member(out, bytes, &taken, name, error);

@@ -11,10 +11,7 @@ void *sf_alloc(size_t count, size_t size)
     return malloc(bytes ? bytes : 1);
 }
 
-void *sf_calloc(size_t count, size_t size)
-{
-    return calloc(count ? count : 1, size ? size : 1);
-}
+void *sf_calloc(size_t count, size_t size) { return calloc(count ? count : 1, size ? size : 1); }
 
 void *sf_realloc(void *pointer, size_t count, size_t size)
 {
@@ -23,10 +20,7 @@ void *sf_realloc(void *pointer, size_t count, size_t size)
     return realloc(pointer, bytes ? bytes : 1);
 }
 
-char *sf_strdup(const char *string)
-{
-    return string ? sf_strndup(string, strlen(string)) : NULL;
-}
+char *sf_strdup(const char *string) { return string ? sf_strndup(string, strlen(string)) : NULL; }
 
 char *sf_strndup(const char *bytes, size_t length)
 {

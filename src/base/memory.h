@@ -13,8 +13,8 @@
 void *sf_alloc(size_t count, size_t size);
 void *sf_calloc(size_t count, size_t size);
 void *sf_realloc(void *pointer, size_t count, size_t size);
-char *sf_strdup(const char *string);                      /* NULL stays NULL */
-char *sf_strndup(const char *bytes, size_t length);       /* terminated copy */
+char *sf_strdup(const char *string);                /* NULL stays NULL */
+char *sf_strndup(const char *bytes, size_t length); /* terminated copy */
 
 /* 64-byte aligned, for vectors; contents undefined. Release with free. */
 void *sf_alloc_aligned(size_t count, size_t size);

@@ -38,10 +38,7 @@ int sf_meter_add(sf_meter *meter, uint64_t more, int worker)
     return atomic_load_explicit(&meter->cancelled, memory_order_relaxed);
 }
 
-int sf_meter_cancelled(sf_meter *meter)
-{
-    return atomic_load_explicit(&meter->cancelled, memory_order_relaxed);
-}
+int sf_meter_cancelled(sf_meter *meter) { return atomic_load_explicit(&meter->cancelled, memory_order_relaxed); }
 
 safer_status sf_meter_finish(sf_meter *meter, safer_error *error)
 {

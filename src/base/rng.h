@@ -14,9 +14,9 @@ typedef enum sf_stage {
     SF_STAGE_SELECTION = 1,     /* choosing the class to certify */
     SF_STAGE_CERTIFICATION = 2, /* the certificate's own samples */
     SF_STAGE_TRAINING = 3,
-    SF_STAGE_ATTACK = 4, /* the draws that an attack on the smoothed classifier looks at */
-    SF_STAGE_DATA = 5,   /* drawing rows of a data set */
-    SF_STAGE_SEARCH = 6, /* an attack's own choices */
+    SF_STAGE_ATTACK = 4,  /* the draws that an attack on the smoothed classifier looks at */
+    SF_STAGE_DATA = 5,    /* drawing rows of a data set */
+    SF_STAGE_SEARCH = 6,  /* an attack's own choices */
     SF_STAGE_RECHECK = 7, /* fresh draws that confirm or refute what an attack found */
 } sf_stage;
 

@@ -22,14 +22,17 @@ static int starts_with(const char *bytes, size_t length, const char *magic, size
 /* No text begins like this; it may well begin with "BZh" or have "ustar" somewhere. */
 static int is_packed(const char *bytes, size_t length)
 {
-    return starts_with(bytes, length, "\xfd" "7zXZ", 6) ||       /* xz, with its NUL */
-           starts_with(bytes, length, "\x28\xb5\x2f\xfd", 4) ||  /* zstd */
+    return starts_with(bytes, length,
+                       "\xfd"
+                       "7zXZ",
+                       6) ||                                      /* xz, with its NUL */
+           starts_with(bytes, length, "\x28\xb5\x2f\xfd", 4) ||   /* zstd */
            (starts_with(bytes, length, "BZh", 3) && length > 4 && /* bzip2: level, then a block or the end */
             (starts_with(bytes + 4, length - 4, "\x31\x41\x59\x26\x53\x59", 6) ||
              starts_with(bytes + 4, length - 4, "\x17\x72\x45\x38\x50\x90", 6))) ||
-           starts_with(bytes, length, "PK\x03\x04", 4) ||        /* zip */
-           starts_with(bytes, length, "PK\x05\x06", 4) ||        /* zip, empty */
-           (length > 265 && (memcmp(bytes + 257, "ustar", 6) == 0 ||  /* tar, with its NUL */
+           starts_with(bytes, length, "PK\x03\x04", 4) ||              /* zip */
+           starts_with(bytes, length, "PK\x05\x06", 4) ||              /* zip, empty */
+           (length > 265 && (memcmp(bytes + 257, "ustar", 6) == 0 ||   /* tar, with its NUL */
                              memcmp(bytes + 257, "ustar  ", 8) == 0)); /* GNU tar, the same */
 }
 

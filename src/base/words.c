@@ -92,10 +92,7 @@ safer_status sf_words_add(sf_words *words, const char *bytes, size_t length, uin
 
 const char *sf_words_string(const sf_words *words, uint32_t id) { return words->pool + words->offsets[id]; }
 
-size_t sf_words_length(const sf_words *words, uint32_t id)
-{
-    return words->offsets[id + 1] - words->offsets[id] - 1;
-}
+size_t sf_words_length(const sf_words *words, uint32_t id) { return words->offsets[id + 1] - words->offsets[id] - 1; }
 
 void sf_words_free(sf_words *words)
 {

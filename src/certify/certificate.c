@@ -45,16 +45,26 @@ void safer_interval(size_t part, size_t whole, double *low, double *high)
 
 safer_certify_options safer_certify_options_default(void)
 {
-    return (safer_certify_options){.method = SAFER_ADAPTIVE, .n = 5000, .n0 = 100, .delta = 0.01, .alpha = 0.001,
-                                   .radius = SAFER_ALL, .seed = 1, .batch = 256};
+    return (safer_certify_options){.method = SAFER_ADAPTIVE,
+                                   .n = 5000,
+                                   .n0 = 100,
+                                   .delta = 0.01,
+                                   .alpha = 0.001,
+                                   .radius = SAFER_ALL,
+                                   .seed = 1,
+                                   .batch = 256};
 }
 
-safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, const safer_lexicon *lexicon, safer_error *error)
+safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, const safer_lexicon *lexicon,
+                              safer_error *error)
 {
-    if (o->method != SAFER_ADAPTIVE && o->method != SAFER_BINOMIAL && o->method != SAFER_HOEFFDING && o->method != SAFER_IBP)
+    if (o->method != SAFER_ADAPTIVE && o->method != SAFER_BINOMIAL && o->method != SAFER_HOEFFDING &&
+        o->method != SAFER_IBP)
         return sf_fail(error, SAFER_INVALID, "method: unknown");
-    if (o->n < 1 || o->n > SF_SAMPLES_MAX) return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 999999999)", (unsigned long long)o->n);
-    if (o->n0 < 1 || o->n0 > SF_SAMPLES_MAX) return sf_fail(error, SAFER_INVALID, "n0: %llu (1 to 999999999)", (unsigned long long)o->n0);
+    if (o->n < 1 || o->n > SF_SAMPLES_MAX)
+        return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 999999999)", (unsigned long long)o->n);
+    if (o->n0 < 1 || o->n0 > SF_SAMPLES_MAX)
+        return sf_fail(error, SAFER_INVALID, "n0: %llu (1 to 999999999)", (unsigned long long)o->n0);
     if (!(o->delta > 0 && o->delta < 1)) return sf_fail(error, SAFER_INVALID, "delta: %g (above 0, below 1)", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
@@ -88,7 +98,8 @@ int sf_evidence_certifies(const sf_evidence *e, double q)
 {
     if (e->exact) return sf_tally_certifies(e->tally, e->target, q);
     if (e->method == SAFER_HOEFFDING)
-        return sf_hoeffding_certifies(e->votes[e->target], strongest_rival(e->votes, e->classes, e->target), e->n, e->classes, q, e->delta);
+        return sf_hoeffding_certifies(e->votes[e->target], strongest_rival(e->votes, e->classes, e->target), e->n,
+                                      e->classes, q, e->delta);
     if (e->method == SAFER_BINOMIAL) return sf_binomial_certifies(e->votes[e->target], e->n, q, e->delta);
     sf_eprocess_options o = process_options(e->delta, e->classes, e->n);
     double p0 = sf_null_probability(q);
@@ -155,7 +166,8 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
     w->threads = sf_threads(options->threads);
     w->scratch = sf_calloc((size_t)w->threads, sizeof *w->scratch);
     w->margins = sf_calloc(model->classes, sizeof *w->margins);
-    if (!w->margins || !w->votes || !w->selection || !w->shares || !w->answers || !w->texts || !w->spans || !w->scratch) {
+    if (!w->margins || !w->votes || !w->selection || !w->shares || !w->answers || !w->texts || !w->spans ||
+        !w->scratch) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -184,17 +196,20 @@ typedef struct batch {
     pthread_mutex_t lock;
 } batch;
 
-static safer_status ask_piece(safer_workspace *w, const void *prepared, size_t begin, size_t count, int worker, safer_error *error)
+static safer_status ask_piece(safer_workspace *w, const void *prepared, size_t begin, size_t count, int worker,
+                              safer_error *error)
 {
     const uint32_t *draws = w->draws + begin * w->slots.slot_count;
-    if (prepared) return w->model->class->sample(w->model, prepared, draws, count, w->answers + begin, w->scratch[worker], error);
+    if (prepared)
+        return w->model->class->sample(w->model, prepared, draws, count, w->answers + begin, w->scratch[worker], error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer *text = &w->texts[begin + i];
         sf_buffer_clear(text);
         if (sf_slots_render(text, &w->slots, w->lexicon, draws + i * w->slots.slot_count)) return sf_fail_memory(error);
         w->spans[begin + i] = (sf_span){text->bytes, text->length};
     }
-    return w->model->class->classify(w->model, w->spans + begin, count, w->answers + begin, NULL, w->scratch[worker], error);
+    return w->model->class->classify(w->model, w->spans + begin, count, w->answers + begin, NULL, w->scratch[worker],
+                                     error);
 }
 
 static void ask_pieces(void *context, size_t begin, size_t end, int worker)
@@ -231,8 +246,8 @@ static safer_status look(safer_workspace *w, sf_moment moment, const safer_certi
 }
 
 /* `n` answers of a stream, counted. The certificate's own (n and votes of *c) are watched. */
-static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage stage, uint64_t n, uint64_t *votes, safer_certificate *c,
-                                safer_error *error)
+static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage stage, uint64_t n, uint64_t *votes,
+                                safer_certificate *c, safer_error *error)
 {
     sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, stage);
     memset(votes, 0, w->model->classes * sizeof *votes);
@@ -256,8 +271,8 @@ static safer_status count_votes(safer_workspace *w, void *prepared, sf_stage sta
 /* Samples until the process has decided every radius. Answers past that point are
  * discarded, so that batches do not matter; they start small and grow, unless the model
  * gains nothing by large ones. */
-static safer_status sample_until_decided(safer_workspace *w, void *prepared, safer_certificate *c, const double *q, size_t radii,
-                                         safer_error *error)
+static safer_status sample_until_decided(safer_workspace *w, void *prepared, safer_certificate *c, const double *q,
+                                         size_t radii, safer_error *error)
 {
     double p0[SAFER_RADII + 1];
     sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_CERTIFICATION);
@@ -299,8 +314,8 @@ static safer_status ask_with_draw(int *base, safer_workspace *w, const sf_span *
 
 /* Every distinct draw once, with its weight. `known`: the only draw has its answer already. *asked
  * gets how many; 0 when the weights do not fit and the text must be sampled. */
-static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws, int known, uint64_t *asked, const safer_certificate *c,
-                              safer_error *error)
+static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws, int known, uint64_t *asked,
+                              const safer_certificate *c, safer_error *error)
 {
     size_t slots = w->slots.slot_count, filled = 0;
     sf_tally_clear(&w->tally);
@@ -336,7 +351,8 @@ static safer_status enumerate(safer_workspace *w, void *prepared, uint64_t draws
 double sf_q_at(const double *overlaps, size_t slots, size_t radius)
 {
     double product = 1.0;
-    for (size_t i = 0; i < slots && i < radius && overlaps[i] < 1.0; i++) product = sf_multiply_down(product, overlaps[i]);
+    for (size_t i = 0; i < slots && i < radius && overlaps[i] < 1.0; i++)
+        product = sf_multiply_down(product, overlaps[i]);
     return sf_complement_up(product);
 }
 
@@ -360,8 +376,12 @@ static size_t largest_radius(safer_workspace *w, const sf_evidence *evidence)
 int sf_certificate_claims(safer_workspace *w, const safer_certificate *c, double *bound, size_t *radius)
 {
     if (w->options.method != SAFER_ADAPTIVE || c->exact || !c->votes) return 0;
-    sf_evidence evidence = {.method = SAFER_ADAPTIVE, .delta = w->options.delta, .classes = w->model->classes,
-                            .target = (size_t)c->target, .n = c->n, .votes = c->votes};
+    sf_evidence evidence = {.method = SAFER_ADAPTIVE,
+                            .delta = w->options.delta,
+                            .classes = w->model->classes,
+                            .target = (size_t)c->target,
+                            .n = c->n,
+                            .votes = c->votes};
     *bound = sf_evidence_bound(&evidence);
     *radius = largest_radius(w, &evidence);
     return 1;
@@ -473,8 +493,10 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     uint64_t draws = enumerable(w), asked = 0;
     c.target = label >= 0 && !o->unlabelled ? label : SF_NO_LABEL; /* or the prediction, once there is one */
     const int together = draws == 1 && !prepared;
-    if (together) SF_TRY(ask_with_draw(&c.base, w, &whole, error));
-    else SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
+    if (together)
+        SF_TRY(ask_with_draw(&c.base, w, &whole, error));
+    else
+        SF_TRY(model->class->classify(model, &whole, 1, &c.base, NULL, w->scratch[0], error));
     if (draws) SF_TRY(enumerate(w, prepared, draws, together, &asked, &c, error));
     c.exact = asked > 0;
     c.queries = asked;
@@ -504,10 +526,18 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
         }
         c.queries += c.n;
     }
-    sf_evidence evidence = {.method = o->method, .delta = o->delta, .classes = model->classes, .target = (size_t)c.target,
-                            .exact = c.exact, .n = c.n, .votes = w->votes, .tally = &w->tally};
+    sf_evidence evidence = {.method = o->method,
+                            .delta = o->delta,
+                            .classes = model->classes,
+                            .target = (size_t)c.target,
+                            .exact = c.exact,
+                            .n = c.n,
+                            .votes = w->votes,
+                            .tally = &w->tally};
     for (size_t k = 0; k < model->classes; k++)
-        w->shares[k] = c.exact ? (double)w->tally.votes[k] / (double)w->tally.total : c.n ? (double)w->votes[k] / (double)c.n : 0;
+        w->shares[k] = c.exact ? (double)w->tally.votes[k] / (double)w->tally.total
+                       : c.n   ? (double)w->votes[k] / (double)c.n
+                               : 0;
     c.shares = w->shares;
     c.bound = sf_evidence_bound(&evidence);
     c.radius = largest_radius(w, &evidence);

@@ -2,7 +2,7 @@
 #ifndef SF_CERTIFY_CERTIFICATE_H
 #define SF_CERTIFY_CERTIFICATE_H
 
-#include "certify/sampler.h"
+#include "draw/sampler.h"
 #include "ibp/ibp.h"
 #include "model/model.h"
 #include "stats/eprocess.h"
@@ -12,8 +12,8 @@ extern const size_t sf_reported_radii[SAFER_RADII];
 
 /* SAFER_INVALID, with the field's name, when an option is out of range, or when the method
  * cannot certify this model with this lexicon (NULL, both: any). */
-safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model, const safer_lexicon *lexicon,
-                              safer_error *error);
+safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model,
+                              const safer_lexicon *lexicon, safer_error *error);
 
 /* q_X at a radius, rounded up, from the overlaps of the text's slots, rising. */
 double sf_q_at(const double *overlaps, size_t slots, size_t radius);
@@ -25,8 +25,8 @@ typedef struct sf_evidence {
     size_t classes, target;
     int exact;
     uint64_t n;
-    const uint64_t *votes;  /* sampled */
-    const sf_tally *tally;  /* exact */
+    const uint64_t *votes; /* sampled */
+    const sf_tally *tally; /* exact */
 } sf_evidence;
 
 /* Whether the evidence certifies the target at q. */
@@ -77,7 +77,7 @@ struct safer_workspace {
     double q_radius, q_next; /* q at the certified radius and at the next */
     double *margins;         /* classes: ibp */
     sf_margins_scratch *ibp;
-    sf_watch watch;          /* of the text at hand; look may be NULL */
+    sf_watch watch; /* of the text at hand; look may be NULL */
 };
 
 /* What safer_certify_text makes when it is given none. */

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-safer_status sf_lines_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context, safer_error *error)
+safer_status sf_lines_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
+                           safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
@@ -78,7 +79,8 @@ safer_status sf_run_read(safer_summary *out, const char *path, const sf_run_visi
     reading r = {.path = path, .visit = visit};
     safer_status status = sf_lines_read(path, "run", 0, read_line, &r, error);
     if (status == SAFER_OK && r.summary.texts != r.config.texts)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts, r.config.texts);
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
+                         r.config.texts);
     if (status == SAFER_OK) *out = r.summary;
     json_decref(r.config_json);
     return status;
@@ -104,7 +106,8 @@ static safer_status keep_record(void *context, json_t *record, size_t line, safe
 {
     keeping *k = context;
     (void)line;
-    if (sf_grow(&k->run->records, &k->capacity, k->run->count + 1, sizeof *k->run->records)) return sf_fail_memory(error);
+    if (sf_grow(&k->run->records, &k->capacity, k->run->count + 1, sizeof *k->run->records))
+        return sf_fail_memory(error);
     k->run->records[k->run->count++] = json_incref(record);
     return SAFER_OK;
 }
@@ -126,16 +129,22 @@ void sf_run_free(sf_kept_run *run)
     *run = (sf_kept_run){0};
 }
 
-safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data, safer_error *error)
+safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon,
+                            const safer_data *data, safer_error *error)
 {
-    static const struct { const char *member, *name; } parts[] = {
-        {"model", "model"}, {"lexicon", "lexicon"}, {"data", "data set, or to other rows of it"}, {"labels", "list of labels"}};
+    static const struct {
+        const char *member, *name;
+    } parts[] = {{"model", "model"},
+                 {"lexicon", "lexicon"},
+                 {"data", "data set, or to other rows of it"},
+                 {"labels", "list of labels"}};
     const char *other = "version or configuration";
     json_t *expected = sf_config_json(model, lexicon, data, &run->config.options);
     if (!expected) return sf_fail_memory(error);
     int same = json_equal(expected, run->config_json);
     for (size_t i = sizeof parts / sizeof parts[0]; i-- > 0;)
-        if (!json_equal(json_object_get(expected, parts[i].member), json_object_get(run->config_json, parts[i].member))) other = parts[i].name;
+        if (!json_equal(json_object_get(expected, parts[i].member), json_object_get(run->config_json, parts[i].member)))
+            other = parts[i].name;
     json_decref(expected);
     return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another %s", run->path, other);
 }

@@ -10,8 +10,10 @@
 
 enum { FORMAT = 1 };
 
-static const char *const method_names[] = {[SAFER_ADAPTIVE] = "adaptive", [SAFER_BINOMIAL] = "binomial",
-                                           [SAFER_HOEFFDING] = "hoeffding", [SAFER_IBP] = "ibp"};
+static const char *const method_names[] = {[SAFER_ADAPTIVE] = "adaptive",
+                                           [SAFER_BINOMIAL] = "binomial",
+                                           [SAFER_HOEFFDING] = "hoeffding",
+                                           [SAFER_IBP] = "ibp"};
 enum { METHODS = sizeof method_names / sizeof method_names[0] };
 
 const char *sf_method_name(safer_method method) { return method_names[method]; }
@@ -23,9 +25,12 @@ json_t *sf_radius_json(size_t radius)
 
 static int read_radius(const json_t *value, size_t *out)
 {
-    if (json_is_string(value) && strcmp(json_string_value(value), "all") == 0) *out = SAFER_ALL;
-    else if (json_is_integer(value) && json_integer_value(value) >= 0) *out = (size_t)json_integer_value(value);
-    else return -1;
+    if (json_is_string(value) && strcmp(json_string_value(value), "all") == 0)
+        *out = SAFER_ALL;
+    else if (json_is_integer(value) && json_integer_value(value) >= 0)
+        *out = (size_t)json_integer_value(value);
+    else
+        return -1;
     return 0;
 }
 
@@ -66,12 +71,14 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
     size_t texts = safer_data_size(data);
     double delta = o->family_wise && texts ? o->delta / (double)texts : o->delta;
-    json_t *config = json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
-                     "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", sf_hex_json(model->hash), "arithmetic", model->arithmetic,
-                     "lexicon", "hash", sf_hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash", sf_hex_json(safer_data_hash(data)),
-                     "texts", (json_int_t)texts, "labels", labels, "method", method_names[o->method], "n", (json_int_t)o->n, "n0",
-                     (json_int_t)o->n0, "delta", o->delta, "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha,
-                     "radius", sf_radius_json(o->radius), "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
+    json_t *config = json_pack(
+        "{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I, s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
+        "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash", sf_hex_json(model->hash),
+        "arithmetic", model->arithmetic, "lexicon", "hash", sf_hex_json(sf_lexicon_hash(lexicon)), "kernel",
+        lexicon->kernel_name, "data", "hash", sf_hex_json(safer_data_hash(data)), "texts", (json_int_t)texts, "labels",
+        labels, "method", method_names[o->method], "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta,
+        "delta_text", delta, "family_wise", o->family_wise != 0, "alpha", o->alpha, "radius", sf_radius_json(o->radius),
+        "radii", radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
     if (model->random) json_object_set_new(json_object_get(config, "model"), "random", json_true());
     /* Nothing is drawn: what speaks of draws would only mislead. */
     for (size_t i = 0; o->method == SAFER_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
@@ -83,8 +90,9 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
 static int read_sampling(safer_certify_options *o, double *delta_text, json_t *config)
 {
     json_int_t n = 0, n0 = 0, seed = 0;
-    if (json_unpack(config, "{s:I, s:I, s:F, s:F, s:b, s:F, s:I}", "n", &n, "n0", &n0, "delta", &o->delta, "delta_text", delta_text,
-                    "family_wise", &o->family_wise, "alpha", &o->alpha, "seed", &seed) != 0 || n < 1 || n0 < 1)
+    if (json_unpack(config, "{s:I, s:I, s:F, s:F, s:b, s:F, s:I}", "n", &n, "n0", &n0, "delta", &o->delta, "delta_text",
+                    delta_text, "family_wise", &o->family_wise, "alpha", &o->alpha, "seed", &seed) != 0 ||
+        n < 1 || n0 < 1)
         return -1;
     o->n = (uint64_t)n;
     o->n0 = (uint64_t)n0;
@@ -100,13 +108,14 @@ safer_status sf_config_read(sf_config *out, json_t *config, const char *name, sa
     json_t *labels = NULL, *radius = NULL;
     *out = (sf_config){.options = safer_certify_options_default()};
     safer_certify_options *o = &out->options;
-    if (json_unpack(config, "{s:i, s:{s:I}, s:o, s:s, s:o, s:b}", "format", &format, "data", "texts", &texts, "labels", &labels, "method",
-                    &method, "radius", &radius, "unlabelled", &unlabelled) != 0)
+    if (json_unpack(config, "{s:i, s:{s:I}, s:o, s:s, s:o, s:b}", "format", &format, "data", "texts", &texts, "labels",
+                    &labels, "method", &method, "radius", &radius, "unlabelled", &unlabelled) != 0)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of a run", name);
     const char *arch = json_string_value(json_object_get(json_object_get(config, "model"), "arch"));
     out->remote = arch && (strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0 || strcmp(arch, "callback") == 0);
     out->random = json_is_true(json_object_get(json_object_get(config, "model"), "random"));
-    if (format != FORMAT) return sf_fail(error, SAFER_INPUT, "%s, line 1: format %d, this program reads %d", name, format, FORMAT);
+    if (format != FORMAT)
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: format %d, this program reads %d", name, format, FORMAT);
     if (read_radius(radius, &o->radius)) return sf_fail(error, SAFER_INPUT, "%s, line 1: a radius that is none", name);
     while (m < METHODS && strcmp(method, method_names[m]) != 0) m++;
     o->method = (safer_method)m;
@@ -114,7 +123,8 @@ safer_status sf_config_read(sf_config *out, json_t *config, const char *name, sa
     out->delta = o->delta;
     out->labels = labels;
     out->classes = json_array_size(labels);
-    if (m == METHODS || out->classes < 2 || texts < 0 || (o->method != SAFER_IBP && read_sampling(o, &out->delta, config)))
+    if (m == METHODS || out->classes < 2 || texts < 0 ||
+        (o->method != SAFER_IBP && read_sampling(o, &out->delta, config)))
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of a run", name);
     out->method = o->method;
     out->n = o->n;
@@ -125,10 +135,12 @@ safer_status sf_config_read(sf_config *out, json_t *config, const char *name, sa
     safer_error inner = {0};
     safer_certify_options text_options = *o;
     text_options.delta = out->delta;
-    if (sf_certify_check(o, NULL, NULL, &inner) != SAFER_OK || sf_certify_check(&text_options, NULL, NULL, &inner) != SAFER_OK)
+    if (sf_certify_check(o, NULL, NULL, &inner) != SAFER_OK ||
+        sf_certify_check(&text_options, NULL, NULL, &inner) != SAFER_OK)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: %s", name, inner.message);
     double expected = o->family_wise && texts ? o->delta / (double)texts : o->delta;
-    if (out->delta != expected) return sf_fail(error, SAFER_INPUT, "%s, line 1: delta_text does not follow from delta", name);
+    if (out->delta != expected)
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: delta_text does not follow from delta", name);
     return SAFER_OK;
 }
 
@@ -145,7 +157,8 @@ static void add_counts(json_t *record, const safer_certificate *c, const safer_w
     const safer_model *model = w->model;
     json_t *counts = json_object(), *q_at = json_array();
     for (size_t k = 0; k < model->classes; k++)
-        json_object_set_new(counts, model->labels[k], c->exact ? weight_json(w->tally.votes[k]) : json_integer((json_int_t)c->votes[k]));
+        json_object_set_new(counts, model->labels[k],
+                            c->exact ? weight_json(w->tally.votes[k]) : json_integer((json_int_t)c->votes[k]));
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(q_at, json_real(c->q[r]));
     json_object_set_new(record, "n", json_integer((json_int_t)c->n));
     json_object_set_new(record, "counts", counts);
@@ -181,8 +194,10 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     json_object_set_new(record, "slots", json_integer((json_int_t)c->slots));
     json_object_set_new(record, "visible", json_integer((json_int_t)c->visible));
     json_object_set_new(record, "exact", json_boolean(c->exact));
-    if (c->margins) add_margins(record, c, model);
-    else add_counts(record, c, w);
+    if (c->margins)
+        add_margins(record, c, model);
+    else
+        add_counts(record, c, w);
     json_object_set_new(record, "certified", json_boolean(c->certified));
     json_object_set_new(record, "radius", sf_radius_json(c->radius));
     json_object_set_new(record, "queries", json_integer((json_int_t)c->queries));
@@ -250,7 +265,8 @@ static int label_index(const sf_config *config, const json_t *value, int *out)
     *out = -1;
     if (json_is_null(value)) return 0;
     for (size_t k = 0; k < config->classes; k++)
-        if (json_is_string(value) && strcmp(json_string_value(value), json_string_value(json_array_get(config->labels, k))) == 0)
+        if (json_is_string(value) &&
+            strcmp(json_string_value(value), json_string_value(json_array_get(config->labels, k))) == 0)
             *out = (int)k;
     return *out < 0 ? -1 : 0;
 }
@@ -266,10 +282,11 @@ typedef struct parsed {
 static int parse_record(parsed *p, const json_t *record, const sf_config *config)
 {
     json_t *label, *prediction, *target, *radius, *q_at;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:o, s:o, s:o, s:b, s:I, s:F, s:F, s:o, s:F, s:F, s:b, s:o, s:I, s:I}", "label", &label,
-                    "prediction", &prediction, "target", &target, "exact", &p->exact, "n", &p->n, "bound", &p->bound, "q", &p->q, "q_at",
-                    &q_at, "q_radius", &p->q_radius, "q_next", &p->q_next, "certified", &p->certified, "radius", &radius, "queries",
-                    &p->queries, "slots", &p->slots) != 0)
+    if (json_unpack((json_t *)(uintptr_t)record,
+                    "{s:o, s:o, s:o, s:b, s:I, s:F, s:F, s:o, s:F, s:F, s:b, s:o, s:I, s:I}", "label", &label,
+                    "prediction", &prediction, "target", &target, "exact", &p->exact, "n", &p->n, "bound", &p->bound,
+                    "q", &p->q, "q_at", &q_at, "q_radius", &p->q_radius, "q_next", &p->q_next, "certified",
+                    &p->certified, "radius", &radius, "queries", &p->queries, "slots", &p->slots) != 0)
         return -1;
     if (label_index(config, label, &p->label) || label_index(config, prediction, &p->prediction) ||
         label_index(config, target, &p->target) || p->target < 0 || read_radius(radius, &p->radius) ||
@@ -285,7 +302,8 @@ static int parse_record(parsed *p, const json_t *record, const sf_config *config
 }
 
 /* The counts of a record, as votes or as exact weights. */
-static int parse_counts(uint64_t *votes, sf_tally *tally, const parsed *p, const json_t *record, const sf_config *config)
+static int parse_counts(uint64_t *votes, sf_tally *tally, const parsed *p, const json_t *record,
+                        const sf_config *config)
 {
     json_t *counts = json_object_get(record, "counts");
     sf_weight total = 0;
@@ -314,8 +332,9 @@ safer_status sf_record_in_place(const json_t *record, const char *name, size_t l
     const json_t *row = json_object_get(record, "row");
     if (!json_is_integer(row)) return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", name, line);
     if (json_integer_value(row) == (json_int_t)line - 1) return SAFER_OK;
-    return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record of row %lld stands here: lines were moved, repeated or removed", name, line,
-                   (long long)json_integer_value(row));
+    return sf_fail(error, SAFER_INPUT,
+                   "%s, line %zu: the record of row %lld stands here: lines were moved, repeated or removed", name,
+                   line, (long long)json_integer_value(row));
 }
 
 /* The same for a record of bounds: NULL when it holds. */
@@ -325,12 +344,12 @@ static const char *fault_of_margins(const json_t *record, const sf_config *confi
     json_int_t queries;
     size_t radius;
     json_t *labels[4], *margins, *radius_json_value;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:o, s:o, s:o, s:o, s:b, s:o, s:b, s:o, s:I}", "label", &labels[0], "prediction",
-                    &labels[1], "base", &labels[2], "target", &labels[3], "exact", &exact, "margins", &margins, "certified", &certified,
-                    "radius", &radius_json_value, "queries", &queries) != 0 ||
-        label_index(config, labels[0], &label) || label_index(config, labels[1], &prediction) || label_index(config, labels[2], &base) ||
-        label_index(config, labels[3], &target) || target < 0 || read_radius(radius_json_value, &radius) ||
-        json_object_size(margins) != config->classes - 1)
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:o, s:o, s:o, s:o, s:b, s:o, s:b, s:o, s:I}", "label", &labels[0],
+                    "prediction", &labels[1], "base", &labels[2], "target", &labels[3], "exact", &exact, "margins",
+                    &margins, "certified", &certified, "radius", &radius_json_value, "queries", &queries) != 0 ||
+        label_index(config, labels[0], &label) || label_index(config, labels[1], &prediction) ||
+        label_index(config, labels[2], &base) || label_index(config, labels[3], &target) || target < 0 ||
+        read_radius(radius_json_value, &radius) || json_object_size(margins) != config->classes - 1)
         return "not a record";
     for (size_t k = 0; k < config->classes; k++) {
         const json_t *margin = json_object_get(margins, json_string_value(json_array_get(config->labels, k)));
@@ -338,7 +357,8 @@ static const char *fault_of_margins(const json_t *record, const sf_config *confi
         leads &= (int)k == target || json_real_value(margin) > 0;
     }
     if (prediction != base) return "the prediction is not the model's answer";
-    if (target != (label >= 0 && !config->unlabelled ? label : prediction)) return "the certificate speaks of another class";
+    if (target != (label >= 0 && !config->unlabelled ? label : prediction))
+        return "the certificate speaks of another class";
     if (radius != (leads ? SAFER_ALL : 0)) return "the radius does not follow from the margins";
     if (leads && base != target) return "the margins contradict the model's answer";
     if (certified != leads) return "certified does not follow from the radius";
@@ -361,25 +381,45 @@ safer_status sf_record_recheck(const json_t *record, const sf_config *config, co
     votes = sf_calloc(config->classes, sizeof *votes);
     if (!votes) return sf_fail_memory(error);
     SF_TRY(sf_tally_new(&tally, config->classes, error));
-    sf_evidence e = {.method = config->method, .delta = config->delta, .classes = config->classes, .target = (size_t)p.target,
-                     .exact = p.exact, .n = (uint64_t)p.n, .votes = votes, .tally = &tally};
+    sf_evidence e = {.method = config->method,
+                     .delta = config->delta,
+                     .classes = config->classes,
+                     .target = (size_t)p.target,
+                     .exact = p.exact,
+                     .n = (uint64_t)p.n,
+                     .votes = votes,
+                     .tally = &tally};
     int all = p.radius == SAFER_ALL;
-    if (parse_counts(votes, &tally, &p, record, config)) fault = "the counts do not add up";
-    else if (p.exact && config->method != SAFER_ADAPTIVE) fault = "this method never enumerates";
-    else if (p.exact && config->random) fault = "a model that answers at random has no exact certificate";
-    else if (p.exact ? p.n != 0 : (uint64_t)p.n > config->n || (config->method != SAFER_ADAPTIVE && (uint64_t)p.n != config->n))
+    if (parse_counts(votes, &tally, &p, record, config))
+        fault = "the counts do not add up";
+    else if (p.exact && config->method != SAFER_ADAPTIVE)
+        fault = "this method never enumerates";
+    else if (p.exact && config->random)
+        fault = "a model that answers at random has no exact certificate";
+    else if (p.exact ? p.n != 0
+                     : (uint64_t)p.n > config->n || (config->method != SAFER_ADAPTIVE && (uint64_t)p.n != config->n))
         fault = "n does not fit the configuration";
-    else if (p.target != (p.label >= 0 && !config->unlabelled ? p.label : p.prediction)) fault = "the certificate speaks of another class";
-    else if (sf_evidence_bound(&e) != p.bound) fault = "the bound does not follow from the counts";
-    else if (p.q != p.q_at[SAFER_RADII - 1]) fault = "q is not that of all words";
-    else if (!all && p.radius > 0 && p.radius >= (size_t)p.slots) fault = "a radius beyond the number of slots";
-    else if (all && p.q_radius != p.q_at[SAFER_RADII - 1]) fault = "q_radius is not that of all words";
-    else if ((all || p.radius > 0) && !sf_evidence_certifies(&e, p.q_radius)) fault = "the radius is not certified by the counts";
-    else if (!all && sf_evidence_certifies(&e, p.q_next)) fault = "the counts certify a larger radius";
-    else if (p.certified != (p.radius >= config->radius)) fault = "certified does not follow from the radius";
-    else if (!p.exact && (uint64_t)p.queries != (uint64_t)p.n + config->n0) fault = "queries are not n + n0";
+    else if (p.target != (p.label >= 0 && !config->unlabelled ? p.label : p.prediction))
+        fault = "the certificate speaks of another class";
+    else if (sf_evidence_bound(&e) != p.bound)
+        fault = "the bound does not follow from the counts";
+    else if (p.q != p.q_at[SAFER_RADII - 1])
+        fault = "q is not that of all words";
+    else if (!all && p.radius > 0 && p.radius >= (size_t)p.slots)
+        fault = "a radius beyond the number of slots";
+    else if (all && p.q_radius != p.q_at[SAFER_RADII - 1])
+        fault = "q_radius is not that of all words";
+    else if ((all || p.radius > 0) && !sf_evidence_certifies(&e, p.q_radius))
+        fault = "the radius is not certified by the counts";
+    else if (!all && sf_evidence_certifies(&e, p.q_next))
+        fault = "the counts certify a larger radius";
+    else if (p.certified != (p.radius >= config->radius))
+        fault = "certified does not follow from the radius";
+    else if (!p.exact && (uint64_t)p.queries != (uint64_t)p.n + config->n0)
+        fault = "queries are not n + n0";
     for (size_t r = 0; r < SAFER_RADII && !fault; r++)
-        if (sf_evidence_certifies(&e, p.q_at[r]) != (p.radius >= sf_reported_radii[r])) fault = "the radius does not agree with q_at";
+        if (sf_evidence_certifies(&e, p.q_at[r]) != (p.radius >= sf_reported_radii[r]))
+            fault = "the radius does not agree with q_at";
     if (fault) status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", name, line, fault);
 done:
     free(votes);
@@ -393,9 +433,9 @@ safer_status sf_summary_add(safer_summary *s, const json_t *record, const char *
     json_int_t slots, queries;
     json_t *label, *prediction, *base, *radius_value;
     size_t radius;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:o, s:o, s:o, s:b, s:b, s:b, s:I, s:I, s:o}", "label", &label, "prediction", &prediction,
-                    "base", &base, "abstained", &abstained, "exact", &exact, "certified", &certified, "slots", &slots, "queries",
-                    &queries, "radius", &radius_value) != 0 ||
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:o, s:o, s:o, s:b, s:b, s:b, s:I, s:I, s:o}", "label", &label,
+                    "prediction", &prediction, "base", &base, "abstained", &abstained, "exact", &exact, "certified",
+                    &certified, "slots", &slots, "queries", &queries, "radius", &radius_value) != 0 ||
         read_radius(radius_value, &radius))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", name, line);
     s->texts++;

@@ -69,7 +69,8 @@ safer_status sf_summary_add(safer_summary *summary, const json_t *record, const 
  * and hands over each, without "seconds" and "check"; the first is the configuration. `flags`
  * are jansson's. */
 typedef safer_status (*sf_line_visit)(void *context, json_t *object, uint64_t check, size_t line, safer_error *error);
-safer_status sf_lines_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context, safer_error *error);
+safer_status sf_lines_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
+                           safer_error *error);
 
 /* Reads a finished run and checks it on the way: every seal and decision, and that no record
  * is missing, repeated or out of place. `config` is called once, then `record` for every
@@ -98,7 +99,7 @@ safer_status sf_run_load(sf_kept_run *out, const char *path, safer_error *error)
 void sf_run_free(sf_kept_run *run); /* an all-zero run is fine */
 
 /* Whether the run was made with this model, lexicon and data. */
-safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
-                            safer_error *error);
+safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon,
+                            const safer_data *data, safer_error *error);
 
 #endif

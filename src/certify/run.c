@@ -1,5 +1,5 @@
 /* Certifying a data set. */
-#include "certify/rows.h"
+#include "run/rows.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -17,14 +17,15 @@ typedef struct run {
     safer_summary summary;
 } run;
 
-static safer_status certify_row(void *context, size_t index, int worker, json_t **record, double *seconds, safer_error *error)
+static safer_status certify_row(void *context, size_t index, int worker, json_t **record, double *seconds,
+                                safer_error *error)
 {
     run *r = context;
     safer_certificate c;
     safer_row row = safer_data_row(r->data, index);
     int label = row.label >= 0 ? r->classes[row.label] : -1;
-    safer_status status = safer_certify_text(&c, &r->workspaces[worker], r->model, r->lexicon, row.text, row.text_length,
-                                             label, &r->options, error);
+    safer_status status = safer_certify_text(&c, &r->workspaces[worker], r->model, r->lexicon, row.text,
+                                             row.text_length, label, &r->options, error);
     if (status != SAFER_OK) return status;
     c.id = row.id;
     *record = sf_record_json(&c, index + 1, r->workspaces[worker]);
@@ -40,8 +41,10 @@ static safer_status count_record(void *context, const json_t *record, const char
 static void describe(void *context, char *stage, size_t size)
 {
     const safer_summary *s = &((const run *)context)->summary;
-    if (!s->texts) snprintf(stage, size, "certifying");
-    else snprintf(stage, size, "certifying, %.1f%% certified so far", 100.0 * (double)s->certified / (double)s->texts);
+    if (!s->texts)
+        snprintf(stage, size, "certifying");
+    else
+        snprintf(stage, size, "certifying, %.1f%% certified so far", 100.0 * (double)s->certified / (double)s->texts);
 }
 
 safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error)
@@ -70,7 +73,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     SF_TRY(sf_certify_check(options, model, lexicon, error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path)) ((safer_model *)(uintptr_t)model)->random = 1;
+    if (model->class->probe && resume && path && sf_rows_were_random(path))
+        ((safer_model *)(uintptr_t)model)->random = 1;
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     /* A thread a text; with fewer texts than threads, several threads share a batch. */
@@ -81,8 +85,14 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         status = sf_fail_memory(error);
         goto done;
     }
-    sf_rows rows = {.count = texts, .threads = threads, .config = config, .progress = &options->progress, .context = &r,
-                    .work = certify_row, .add = count_record, .describe = describe};
+    sf_rows rows = {.count = texts,
+                    .threads = threads,
+                    .config = config,
+                    .progress = &options->progress,
+                    .context = &r,
+                    .work = certify_row,
+                    .add = count_record,
+                    .describe = describe};
     SF_TRY(sf_rows_run(&rows, path, resume, &r.summary.resumed, error));
     r.summary.seconds = sf_seconds() - start;
     *out = r.summary;

@@ -34,15 +34,17 @@ static safer_status replay_record(replay *r, size_t i, int worker, safer_error *
 {
     safer_certificate c;
     safer_row row = safer_data_row(r->data, i);
-    safer_status status = safer_certify_text(&c, &r->workspaces[worker], r->model, r->lexicon, row.text, row.text_length,
-                                             class_of(r->model, r->data, row.label), &r->options, error);
+    safer_status status = safer_certify_text(&c, &r->workspaces[worker], r->model, r->lexicon, row.text,
+                                             row.text_length, class_of(r->model, r->data, row.label), &r->options,
+                                             error);
     if (status != SAFER_OK) return status;
     c.id = row.id;
     json_t *again = sf_record_json(&c, i + 1, r->workspaces[worker]);
     if (!again) return sf_fail_memory(error);
     int same = json_equal(again, r->records[i]);
     json_decref(again);
-    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s, line %zu: the model gives another record", r->path, i + 2);
+    return same ? SAFER_OK
+                : sf_fail(error, SAFER_INPUT, "%s, line %zu: the model gives another record", r->path, i + 2);
 }
 
 static void replay_records(void *context, size_t begin, size_t end, int worker)
@@ -103,12 +105,19 @@ safer_status safer_verify(safer_summary *out, const char *path, const safer_mode
     SF_TRY(sf_run_load(&run, path, error));
     if (model) {
         if (run.config.random) {
-            status = sf_fail(error, SAFER_INVALID, "%s: the model answered at random; its counts cannot be asked again, only rechecked", path);
+            status = sf_fail(error, SAFER_INVALID,
+                             "%s: the model answered at random; its counts cannot be asked again, only rechecked",
+                             path);
             goto done;
         }
         SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
-        replay r = {.model = model, .lexicon = lexicon, .data = data, .records = run.records, .count = run.count,
-                    .options = run.config.options, .path = path};
+        replay r = {.model = model,
+                    .lexicon = lexicon,
+                    .data = data,
+                    .records = run.records,
+                    .count = run.count,
+                    .options = run.config.options,
+                    .path = path};
         r.options.delta = run.config.delta;
         r.options.threads = 1; /* a thread a text */
         SF_TRY(sf_certify_probe(model, data, error));

@@ -63,8 +63,7 @@ typedef enum sf_format {
 safer_status sf_format_parse(sf_format *out, const char *name, safer_error *error);
 
 /* Which format a file called NAME with these contents has. Never a folder. */
-safer_status sf_format_detect(sf_format *out, const char *name, const char *bytes, size_t length,
-                              safer_error *error);
+safer_status sf_format_detect(sf_format *out, const char *name, const char *bytes, size_t length, safer_error *error);
 
 /* safer_data_load for a file already in memory; `name` is what messages call it.
  * The options' format is not looked at. */

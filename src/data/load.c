@@ -54,14 +54,12 @@ static sf_format format_by_name(const char *name, int *is_text)
     *is_text = has_ending(name, length, ".txt") || has_ending(name, length, ".ft");
     if (has_ending(name, length, ".tsv")) return SF_FORMAT_TSV;
     if (has_ending(name, length, ".csv")) return SF_FORMAT_CSV;
-    if (has_ending(name, length, ".jsonl") || has_ending(name, length, ".ndjson") ||
-        has_ending(name, length, ".json"))
+    if (has_ending(name, length, ".jsonl") || has_ending(name, length, ".ndjson") || has_ending(name, length, ".json"))
         return SF_FORMAT_JSONL;
     return SF_FORMAT_UNKNOWN;
 }
 
-safer_status sf_format_detect(sf_format *out, const char *name, const char *bytes, size_t length,
-                              safer_error *error)
+safer_status sf_format_detect(sf_format *out, const char *name, const char *bytes, size_t length, safer_error *error)
 {
     int is_text;
     sf_format format = format_by_name(name, &is_text);
@@ -70,9 +68,12 @@ safer_status sf_format_detect(sf_format *out, const char *name, const char *byte
         const char *p = bytes + mark, *end = bytes + length;
         while (p < end && (*p == ' ' || *p == '\n' || *p == '\r')) p++;
         for (const char *c = p; c < end && *c != '\n'; c++) tabs += *c == '\t';
-        if (end - p >= 9 && memcmp(p, "__label__", 9) == 0) format = SF_FORMAT_FASTTEXT;
-        else if (!is_text && p < end && *p == '{') format = SF_FORMAT_JSONL;
-        else if (!is_text && tabs == 2) format = SF_FORMAT_TSV;
+        if (end - p >= 9 && memcmp(p, "__label__", 9) == 0)
+            format = SF_FORMAT_FASTTEXT;
+        else if (!is_text && p < end && *p == '{')
+            format = SF_FORMAT_JSONL;
+        else if (!is_text && tabs == 2)
+            format = SF_FORMAT_TSV;
     }
     if (format == SF_FORMAT_UNKNOWN)
         return sf_fail(error, SAFER_INPUT,
@@ -134,8 +135,7 @@ static safer_status try_folder(sf_loader *loader, const char *path, int sure, in
     }
     char *archive = sf_strndup(path, split ? split : strlen(path));
     if (!archive) return sf_fail_memory(error);
-    safer_status status =
-        sf_read_archive_folder(loader, archive, split ? path + split + 1 : NULL, &files, error);
+    safer_status status = sf_read_archive_folder(loader, archive, split ? path + split + 1 : NULL, &files, error);
     free(archive);
     *taken = sure || files > 0;
     return status;
@@ -154,8 +154,7 @@ done:
     return status;
 }
 
-safer_status safer_data_load(safer_data **out, const char *path, const safer_data_options *options,
-                             safer_error *error)
+safer_status safer_data_load(safer_data **out, const char *path, const safer_data_options *options, safer_error *error)
 {
     safer_status status;
     safer_data_options defaults = safer_data_options_default();
@@ -181,15 +180,16 @@ static sf_span span_of(const char *const *list, size_t i)
     return list && list[i] ? (sf_span){list[i], strlen(list[i])} : (sf_span){"", 0};
 }
 
-safer_status safer_data_from_texts(safer_data **out, const char *const *texts, const size_t *lengths, const char *const *labels,
-                                   const char *const *ids, size_t count, safer_error *error)
+safer_status safer_data_from_texts(safer_data **out, const char *const *texts, const size_t *lengths,
+                                   const char *const *labels, const char *const *ids, size_t count, safer_error *error)
 {
     safer_status status;
     sf_loader loader = {0};
     const safer_data_options options = safer_data_options_default();
     SF_TRY(sf_loader_start(&loader, "the texts", &options, error));
     for (size_t i = 0; i < count; i++) {
-        sf_span text = {texts[i], lengths ? lengths[i] : strlen(texts[i])}, label = span_of(labels, i), id = span_of(ids, i);
+        sf_span text = {texts[i], lengths ? lengths[i] : strlen(texts[i])}, label = span_of(labels, i),
+                id = span_of(ids, i);
         SF_TRY(sf_loader_check(&loader, &text, i + 1, error));
         SF_TRY(sf_loader_check(&loader, &label, i + 1, error));
         SF_TRY(sf_loader_check(&loader, &id, i + 1, error));

@@ -11,8 +11,7 @@
 /* The largest text: lengths up to here fit the 32-bit offsets of the rooms after us. */
 static const size_t longest_text = (size_t)1 << 31;
 
-safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_data_options *options,
-                             safer_error *error)
+safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_data_options *options, safer_error *error)
 {
     loader->name = name;
     loader->seed = options->seed;
@@ -147,8 +146,7 @@ static safer_status label_number(sf_loader *loader, sf_span label, size_t line, 
     return *number == SF_NONE ? fail_label(loader, label, line, error) : SAFER_OK;
 }
 
-safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line,
-                           safer_error *error)
+safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line, safer_error *error)
 {
     safer_data *data = loader->data;
     sf_buffer *arena = &data->arena;
@@ -171,8 +169,10 @@ safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span
     (void)sf_buffer_add(arena, id.bytes, id.length); /* cannot fail: reserved */
     (void)sf_buffer_add_byte(arena, '\0');
     row.text = arena->length;
-    if (loader->strip_breaks) add_without_breaks(arena, text);
-    else (void)sf_buffer_add(arena, text.bytes, text.length);
+    if (loader->strip_breaks)
+        add_without_breaks(arena, text);
+    else
+        (void)sf_buffer_add(arena, text.bytes, text.length);
     row.text_length = arena->length - row.text;
     (void)sf_buffer_add_byte(arena, '\0');
     data->rows[data->count++] = row;

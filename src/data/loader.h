@@ -13,7 +13,7 @@ typedef struct sf_loader {
     int repair, strip_breaks;
     int labels_fixed;   /* a label that is not there yet is an error */
     sf_buffer repaired; /* the row at hand, when it had to be */
-} sf_loader; /* zero-initialise */
+} sf_loader;            /* zero-initialise */
 
 /* Checks the options and makes an empty set; `name` must outlive the loader. */
 safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_data_options *options,
@@ -36,8 +36,7 @@ safer_status sf_loader_check(sf_loader *loader, sf_span *row, size_t line, safer
 
 /* Adds a row of valid UTF-8. An empty id stands for the row's number, an empty label
  * for none. */
-safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line,
-                           safer_error *error);
+safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line, safer_error *error);
 
 /* ----------------------------------------------------------------- lines */
 

@@ -34,8 +34,8 @@ typedef struct reader {
     sf_loader *loader;
     field *fields; /* of the record at hand */
     size_t count, capacity;
-    size_t columns;   /* of every record */
-    size_t head_line; /* where the first record is */
+    size_t columns;             /* of every record */
+    size_t head_line;           /* where the first record is */
     int id, label, title, text; /* their columns */
     int zhang;
     sf_buffer scratch; /* decoded fields */
@@ -65,8 +65,7 @@ static const char *closing_quote(const char *p, const char *end)
 
 /* Splits the record that begins at p; *stop is where it ends, before its line end.
  * `line` is the record's, for messages. */
-static safer_status split(reader *r, const char *p, const char *end, size_t line, const char **stop,
-                          safer_error *error)
+static safer_status split(reader *r, const char *p, const char *end, size_t line, const char **stop, safer_error *error)
 {
     safer_status status = SAFER_OK;
     r->count = 0;
@@ -138,8 +137,7 @@ static int is_number(const field *f)
 }
 
 /* The column with the first of these names that is there. Twice the same name is an error. */
-static safer_status find_column(const reader *r, const char *const *names, int *column, size_t line,
-                                safer_error *error)
+static safer_status find_column(const reader *r, const char *const *names, int *column, size_t line, safer_error *error)
 {
     *column = NO_COLUMN;
     for (; *names && *column == NO_COLUMN; names++) {

@@ -117,8 +117,7 @@ static safer_status list_add(list *all, const char *class, const char *name, siz
 {
     size_t begin = all->names.length;
     if (sf_grow(&all->begins, &all->capacity, all->count + 1, sizeof *all->begins) ||
-        sf_buffer_format(&all->names, "%s/%.*s", class, (int)length, name) ||
-        sf_buffer_add_byte(&all->names, '\0'))
+        sf_buffer_format(&all->names, "%s/%.*s", class, (int)length, name) || sf_buffer_add_byte(&all->names, '\0'))
         return sf_fail_memory(error);
     all->begins[all->count++] = begin;
     return SAFER_OK;
@@ -133,8 +132,7 @@ static safer_status open_folder(DIR **out, const char *path, safer_error *error)
 
 /* The next entry and its kind (S_IFDIR, S_IFREG, ...), with *entry NULL at the end. A
  * link counts as what it points to; one that points nowhere is passed over. */
-static safer_status next_entry(DIR *folder, const char *path, struct dirent **entry, mode_t *kind,
-                               safer_error *error)
+static safer_status next_entry(DIR *folder, const char *path, struct dirent **entry, mode_t *kind, safer_error *error)
 {
     struct stat info;
     for (;;) {
@@ -294,8 +292,7 @@ static safer_status sort_rows(safer_data *data, int repair, safer_error *error)
 {
     keyed *sorted = sf_alloc(data->count, sizeof *sorted);
     if (!sorted) return sf_fail_memory(error);
-    for (size_t i = 0; i < data->count; i++)
-        sorted[i] = (keyed){data->arena.bytes + data->rows[i].id, data->rows[i]};
+    for (size_t i = 0; i < data->count; i++) sorted[i] = (keyed){data->arena.bytes + data->rows[i].id, data->rows[i]};
     qsort(sorted, data->count, sizeof *sorted, keyed_compare);
     size_t kept = 0;
     for (size_t i = 0; i < data->count; i++) {

@@ -63,8 +63,7 @@ static safer_status read_row(sf_loader *loader, const json_t *object, size_t lin
         return sf_loader_fail(loader, line, error, "\"text\" is %s; it must be a string", type_name(text));
     SF_TRY(get_name(loader, object, "label", 1, label_digits, &label, line, error));
     SF_TRY(get_name(loader, object, "id", 0, id_digits, &id, line, error));
-    SF_TRY(sf_loader_add(loader, id, label, (sf_span){json_string_value(text), json_string_length(text)}, line,
-                         error));
+    SF_TRY(sf_loader_add(loader, id, label, (sf_span){json_string_value(text), json_string_length(text)}, line, error));
 done:
     return status;
 }
@@ -86,8 +85,7 @@ safer_status sf_read_jsonl(sf_loader *loader, const char *bytes, size_t length, 
         if (is_blank(row)) continue;
         SF_TRY(sf_loader_check(loader, &row, lines.number, error));
         json_error_t problem;
-        object = json_loadb(row.bytes, row.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
-                            &problem);
+        object = json_loadb(row.bytes, row.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
         /* Out of memory, jansson often gives no reason at all. */
         if (!object && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory)) {
             status = sf_fail_memory(error);

@@ -58,8 +58,7 @@ static int ticket_compare(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static safer_status keep_random(const safer_data *data, uint64_t count, uint64_t seed, char *keep,
-                                safer_error *error)
+static safer_status keep_random(const safer_data *data, uint64_t count, uint64_t seed, char *keep, safer_error *error)
 {
     sf_stream stream = sf_stream_of(seed, 0, SF_STAGE_DATA);
     ticket *tickets = sf_alloc(data->count, sizeof *tickets);

@@ -40,10 +40,10 @@
 
 struct sf_ibp_scratch {
     sf_cnn_scratch *cnn;
-    int16_t *boxes;                          /* (positions, 2, row length): low, high; aligned as rows are */
-    const int16_t **low_rows, **high_rows;   /* (positions) */
-    float *low_features, *high_features;     /* (features) */
-    float *low_hidden, *high_hidden;         /* (hidden) */
+    int16_t *boxes;                        /* (positions, 2, row length): low, high; aligned as rows are */
+    const int16_t **low_rows, **high_rows; /* (positions) */
+    float *low_features, *high_features;   /* (features) */
+    float *low_hidden, *high_hidden;       /* (hidden) */
     size_t box_capacity, low_row_capacity, high_row_capacity;
 };
 
@@ -105,7 +105,8 @@ static int make_boxes(sf_ibp_scratch *s, size_t count, size_t R)
 }
 
 /* Steps 1 and 2. */
-static safer_status bound_features(sf_ibp_scratch *s, const sf_cnn_net *net, const sf_ibp_choices *text, size_t count, safer_error *error)
+static safer_status bound_features(sf_ibp_scratch *s, const sf_cnn_net *net, const sf_ibp_choices *text, size_t count,
+                                   safer_error *error)
 {
     size_t R = sf_cnn_row_length(net), F = sf_cnn_net_layout(net)->features;
     const float *features;
@@ -134,7 +135,8 @@ static safer_status bound_features(sf_ibp_scratch *s, const sf_cnn_net *net, con
 /* -------------------------------------------------------------------- layers */
 
 /* Step 3: the ends of one hidden unit. */
-static void bound_unit(float *low, float *high, const float *low_inputs, const float *high_inputs, const float *weight, float bias, size_t C)
+static void bound_unit(float *low, float *high, const float *low_inputs, const float *high_inputs, const float *weight,
+                       float bias, size_t C)
 {
     float least = bias, most = bias;
     for (size_t c = 0; c < C; c++) {
@@ -149,7 +151,8 @@ static void bound_unit(float *low, float *high, const float *low_inputs, const f
 static double gamma_of(double k, double unit) { return k * unit / (1 - k * unit); }
 
 /* Step 5: what all words give class y over class c at least, their mean. */
-static double bound_words(const sf_cnn_net *net, sf_ibp_scratch *s, const sf_ibp_choices *text, size_t count, const float *own, const float *other)
+static double bound_words(const sf_cnn_net *net, sf_ibp_scratch *s, const sf_ibp_choices *text, size_t count,
+                          const float *own, const float *other)
 {
     size_t D = sf_cnn_net_layout(net)->features;
     const double *unit = sf_cnn_units(net);
@@ -175,10 +178,11 @@ static double bound_words(const sf_cnn_net *net, sf_ibp_scratch *s, const sf_ibp
 
 /* Step 4: the lead of class y over class c; `words` is a lower bound of what the inputs
  * contribute to it besides, or -DBL_MAX. *extent grows to what neither logit exceeds. */
-static double bound_margin(double *extent, const sf_cnn_layout *l, const float *parameters, size_t y, size_t c, const float *low,
-                           const float *high, double words)
+static double bound_margin(double *extent, const sf_cnn_layout *l, const float *parameters, size_t y, size_t c,
+                           const float *low, const float *high, double words)
 {
-    const float *own = parameters + l->output_weight + y * l->inputs, *other = parameters + l->output_weight + c * l->inputs;
+    const float *own = parameters + l->output_weight + y * l->inputs,
+                *other = parameters + l->output_weight + c * l->inputs;
     double own_bias = (double)parameters[l->output_bias + y], other_bias = (double)parameters[l->output_bias + c];
     double k = (double)l->inputs + 12, underflow = 0, sum = 0, size = fabs(own_bias) + fabs(other_bias);
     for (size_t i = 0; i < l->inputs; i++) {
@@ -191,12 +195,13 @@ static double bound_margin(double *extent, const sf_cnn_layout *l, const float *
     /* `size` itself was rounded, by less than a part in 2^30: so is the factor in front. */
     double error = (gamma_of(k, 0x1p-24) + gamma_of(k, 0x1p-53)) * size * (1 + 0x1p-30) + k * 0x1p-123 + underflow;
     double margin = own_bias - other_bias + (words > sum ? words : sum) - error;
-    if (!(2 * size <= *extent)) *extent = size < 1e38 ? 2 * size : DBL_MAX; /* twice: for the logits' own errors, and that of `size` */
+    if (!(2 * size <= *extent))
+        *extent = size < 1e38 ? 2 * size : DBL_MAX; /* twice: for the logits' own errors, and that of `size` */
     return size < 1e38 ? nextafter(margin, -DBL_MAX) : -DBL_MAX; /* beyond, or NaN: floats may overflow */
 }
 
-safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target,
-                          sf_ibp_scratch **scratch, safer_error *error)
+safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text,
+                          size_t target, sf_ibp_scratch **scratch, safer_error *error)
 {
     safer_status status = SAFER_OK;
     double largest = 0x1p-100; /* what underflows is smaller */
@@ -208,14 +213,16 @@ safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net
     sf_ibp_scratch *s = *scratch;
     SF_TRY(bound_features(s, net, text, count, error));
     for (size_t h = 0; h < H; h++)
-        bound_unit(&s->low_hidden[h], &s->high_hidden[h], s->low_features, s->high_features, parameters + l->hidden_weight + h * P,
-                   parameters[l->hidden_bias + h], P);
+        bound_unit(&s->low_hidden[h], &s->high_hidden[h], s->low_features, s->high_features,
+                   parameters + l->hidden_weight + h * P, parameters[l->hidden_bias + h], P);
     int linear = !H && !l->shape.convolution && !l->shape.max_pool;
     for (size_t c = 0; c < l->shape.classes; c++) {
         const float *weights = parameters + l->output_weight;
-        double words = linear && c != target ? bound_words(net, s, text, count, weights + target * P, weights + c * P) : -DBL_MAX;
-        margins[c] = c == target ? 0 : bound_margin(&largest, l, parameters, target, c, H ? s->low_hidden : s->low_features,
-                                                    H ? s->high_hidden : s->high_features, words);
+        double words = linear && c != target ? bound_words(net, s, text, count, weights + target * P, weights + c * P)
+                                             : -DBL_MAX;
+        margins[c] = c == target ? 0
+                                 : bound_margin(&largest, l, parameters, target, c, H ? s->low_hidden : s->low_features,
+                                                H ? s->high_hidden : s->high_features, words);
     }
     if (extent) *extent = largest;
 done:

@@ -44,8 +44,8 @@ void sf_ibp_scratch_free(sf_ibp_scratch *scratch);
 /* margins[c] (classes) is at most logit[target] - logit[c], as the program computes them,
  * for every way to choose; 0 for the target itself. Whatever cannot be bounded is -DBL_MAX.
  * No logit is further from 0 than *extent (may be NULL), which is DBL_MAX when it is not known. */
-safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text, size_t target,
-                          sf_ibp_scratch **scratch, safer_error *error);
+safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text,
+                          size_t target, sf_ibp_scratch **scratch, safer_error *error);
 
 /* Whether margins of this kind certify the target: every other class is behind. */
 int sf_ibp_certifies(const double *margins, size_t classes, size_t target);
@@ -63,8 +63,9 @@ void sf_margins_scratch_free(sf_margins_scratch *scratch);
 /* Bounds as above for a text and everything that the lexicon's synonyms can make of it; those of
  * a sum are of its sums, in units of 1. The model must pass sf_ibp_check; `answered` is its own
  * scratch after it has answered this very text. */
-safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
-                            size_t target, const void *answered, sf_margins_scratch **scratch, safer_error *error);
+safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
+                            const sf_slots *slots, size_t target, const void *answered, sf_margins_scratch **scratch,
+                            safer_error *error);
 
 /* How many of the slots the model can see. */
 size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots);
@@ -94,10 +95,10 @@ typedef struct sf_ibp_layout {
     size_t hidden_weight, hidden_bias; /* (hidden, features or dim), (hidden) */
     size_t output_weight, output_bias; /* (classes, hidden), (classes); linear: none, (dim) */
     size_t size;
-    size_t first;    /* the matrix that word vectors are multiplied by: (hull, dim) */
-    size_t hull;     /* Q: numbers of a word that the interval is taken of */
-    size_t row;      /* R: what a word contributes to the windows: width * features */
-    size_t features; /* F: of a text, after the mean */
+    size_t first;      /* the matrix that word vectors are multiplied by: (hull, dim) */
+    size_t hull;       /* Q: numbers of a word that the interval is taken of */
+    size_t row;        /* R: what a word contributes to the windows: width * features */
+    size_t features;   /* F: of a text, after the mean */
     int linear;        /* no hidden layer: the word vectors are the logits */
     int pooled_hidden; /* bow after Huang: the features are the hidden layer, before its bias */
 } sf_ibp_layout;
@@ -131,23 +132,23 @@ typedef struct sf_ibp_batch {
 typedef struct sf_ibp_options {
     double rate, decay, clip; /* Adam; decay is added to the gradient; clip 0: any length */
     float dropout;
-    int freeze;               /* how texts are classified does not move the word vectors; triplets do */
-    double triplet, margin;   /* weight of the triplet loss, 0: none; how far apart other words should be */
+    int freeze;             /* how texts are classified does not move the word vectors; triplets do */
+    double triplet, margin; /* weight of the triplet loss, 0: none; how far apart other words should be */
     int threads;
-    uint64_t seed;            /* of dropout masks and of the triplets' other words */
+    uint64_t seed; /* of dropout masks and of the triplets' other words */
 } sf_ibp_options;
 
 typedef struct sf_ibp_step sf_ibp_step;
 
 /* For batches of up to so many words in all; the sets are borrowed. */
-safer_status sf_ibp_step_new(sf_ibp_step **out, const sf_ibp_layout *layout, const sf_ibp_sets *sets, const sf_ibp_options *options,
-                             size_t words, safer_error *error);
+safer_status sf_ibp_step_new(sf_ibp_step **out, const sf_ibp_layout *layout, const sf_ibp_sets *sets,
+                             const sf_ibp_options *options, size_t words, safer_error *error);
 void sf_ibp_step_free(sf_ibp_step *step);
 
 /* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1 and
  * chooses the dropout masks. Bits do not depend on threads. */
-safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *step, const float *parameters, const sf_ibp_batch *batch, double kappa,
-                                  double eps, uint64_t number, safer_error *error);
+safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *step, const float *parameters, const sf_ibp_batch *batch,
+                                  double kappa, double eps, uint64_t number, safer_error *error);
 
 /* Applies it. The moments are those of all parameters or, when the word vectors are frozen,
  * of those behind them. Of the word vectors only those of the batch move. */
@@ -177,7 +178,7 @@ void sf_linear_step_free(sf_linear_step *step);
 
 /* Learns from the texts one after the other, and returns their summed loss, each before its
  * update. `squares`, as many as parameters, are AdaGrad's; `number` counts steps. */
-double sf_linear_step_learn(sf_linear_step *step, float *parameters, float *squares, const sf_ibp_batch *batch, double kappa,
-                            double eps, uint64_t number);
+double sf_linear_step_learn(sf_linear_step *step, float *parameters, float *squares, const sf_ibp_batch *batch,
+                            double kappa, double eps, uint64_t number);
 
 #endif

@@ -26,9 +26,9 @@
 struct sf_margins_scratch {
     sf_ibp_scratch **nets; /* (count): of the members, or of the one model */
     size_t count;
-    double *margins;       /* (classes): of one member */
-    int64_t *totals;       /* (classes) */
-    uint32_t *ids;         /* of a text's choices */
+    double *margins; /* (classes): of one member */
+    int64_t *totals; /* (classes) */
+    uint32_t *ids;   /* of a text's choices */
     size_t *begin;
     size_t id_capacity, begin_capacity;
 };
@@ -78,15 +78,18 @@ safer_status sf_ibp_check(const safer_model *model, const safer_lexicon *lexicon
 {
     const sf_sum_model *sum = as_sum(model);
     if (!sum && !sf_cnn_is(model))
-        return sf_fail(error, SAFER_INVALID, "method ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
+        return sf_fail(error, SAFER_INVALID,
+                       "method ibp looks into the model, which must be bow or cnn, or a sum; this one is %s",
                        model->class->arch);
     for (size_t m = 0; sum && m < sum->count; m++) {
         const sf_sum_member *member = &sum->members[m];
         if (!member->canonical && !sf_cnn_is(member->model))
-            return sf_fail(error, SAFER_INVALID, "method ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
+            return sf_fail(error, SAFER_INVALID,
+                           "method ibp cannot look into member %zu of the sum: it is %s, and reads the text as it is",
                            m + 1, member->model->class->arch);
         if (member->canonical && !same_lexicon(member->canonical, lexicon))
-            return sf_fail(error, SAFER_INVALID, "member %zu of the sum reads texts in the canonical form of another lexicon", m + 1);
+            return sf_fail(error, SAFER_INVALID,
+                           "member %zu of the sum reads texts in the canonical form of another lexicon", m + 1);
     }
     return SAFER_OK;
 }
@@ -119,8 +122,9 @@ size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots)
 }
 
 /* The margins of one network. */
-static safer_status bound_net(double *margins, double *extent, const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots,
-                              size_t target, sf_margins_scratch *s, sf_ibp_scratch **net, safer_error *error)
+static safer_status bound_net(double *margins, double *extent, const safer_model *base, const safer_lexicon *lexicon,
+                              const sf_slots *slots, size_t target, sf_margins_scratch *s, sf_ibp_scratch **net,
+                              safer_error *error)
 {
     const sf_cnn_model *model = (const sf_cnn_model *)base;
     size_t words = words_read(base, slots), count = 0;
@@ -129,11 +133,13 @@ static safer_status bound_net(double *margins, double *extent, const safer_model
         const sf_text_word *w = &slots->words[i];
         uint64_t first = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word];
         uint64_t end = w->word == SF_NONE ? 0 : lexicon->synonym_offsets[w->word + 1];
-        if (sf_grow(&s->ids, &s->id_capacity, count + 1 + (size_t)(end - first), sizeof *s->ids)) return sf_fail_memory(error);
+        if (sf_grow(&s->ids, &s->id_capacity, count + 1 + (size_t)(end - first), sizeof *s->ids))
+            return sf_fail_memory(error);
         s->begin[i] = count;
         s->ids[count++] = sf_cnn_number(model, slots->keys.bytes + w->key, w->key_length);
         for (; first < end; first++) { /* a synonym that the model does not know is read as the unknown word */
-            uint32_t at = lexicon->words.offsets[lexicon->synonyms[first]], stop = lexicon->words.offsets[lexicon->synonyms[first] + 1];
+            uint32_t at = lexicon->words.offsets[lexicon->synonyms[first]],
+                     stop = lexicon->words.offsets[lexicon->synonyms[first] + 1];
             s->ids[count++] = sf_cnn_number(model, lexicon->words.pool + at, stop - at - 1);
         }
     }
@@ -147,13 +153,15 @@ static safer_status bound_net(double *margins, double *extent, const safer_model
 static int64_t least_lead(double weight, double margin, double extent)
 {
     const double unit = 1 << SF_SUM_BITS;
-    const double lead = floor(weight * margin * unit) - 1; /* margins have no floor of their own: the errors taken off may be vast */
+    const double lead = floor(weight * margin * unit) -
+                        1; /* margins have no floor of their own: the errors taken off may be vast */
     const int clips = extent == DBL_MAX || weight * extent * unit > (double)(SF_SUM_MOST / 4);
     return clips || !(lead > -2 * (double)SF_SUM_MOST) ? -2 * SF_SUM_MOST : (int64_t)lead;
 }
 
-safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, size_t target,
-                            const void *answered, sf_margins_scratch **scratch, safer_error *error)
+safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
+                            const sf_slots *slots, size_t target, const void *answered, sf_margins_scratch **scratch,
+                            safer_error *error)
 {
     safer_status status = SAFER_OK;
     const sf_sum_model *sum = as_sum(model);
@@ -168,9 +176,12 @@ safer_status sf_ibp_margins(double *margins, const safer_model *model, const saf
         if (!member->canonical)
             SF_TRY(bound_net(s->margins, &extent, member->model, lexicon, slots, target, s, &s->nets[m], error));
         for (size_t k = 0; k < model->classes; k++)
-            if (k != target) s->totals[k] += member->canonical ? said[target] - said[k] : least_lead(member->weight, s->margins[k], extent);
+            if (k != target)
+                s->totals[k] += member->canonical ? said[target] - said[k]
+                                                  : least_lead(member->weight, s->margins[k], extent);
     }
-    for (size_t k = 0; k < model->classes; k++) margins[k] = ldexp((double)s->totals[k], -SF_SUM_BITS); /* keeps its sign */
+    for (size_t k = 0; k < model->classes; k++)
+        margins[k] = ldexp((double)s->totals[k], -SF_SUM_BITS); /* keeps its sign */
 done:
     return status;
 }

@@ -165,8 +165,14 @@ safer_status sf_all_but_the_top(float *values, size_t count, size_t dim, size_t 
         status = sf_fail_memory(error);
         goto done;
     }
-    moments job = {.values = values, .count = count, .dim = dim, .components = components, .mean = mean,
-                   .directions = vectors, .scratch = scratch, .partial = partial};
+    moments job = {.values = values,
+                   .count = count,
+                   .dim = dim,
+                   .components = components,
+                   .mean = mean,
+                   .directions = vectors,
+                   .scratch = scratch,
+                   .partial = partial};
     sf_parallel(threads, blocks, 1, sum_blocks, &job);
     for (size_t b = 0; b < blocks; b++)
         for (size_t k = 0; k < dim; k++) mean[k] += partial[b * dim + k];
@@ -176,7 +182,8 @@ safer_status sf_all_but_the_top(float *values, size_t count, size_t dim, size_t 
     sf_parallel(threads, blocks, 1, covariance_blocks, &job);
     for (size_t b = 0; b < blocks; b++)
         for (size_t j = 0; j < dim; j++)
-            for (size_t k = j; k < dim; k++) covariance[j * dim + k] += partial[(b * dim + j) * dim + k] / (double)count;
+            for (size_t k = j; k < dim; k++)
+                covariance[j * dim + k] += partial[(b * dim + j) * dim + k] / (double)count;
     for (size_t j = 0; j < dim; j++)
         for (size_t k = 0; k < j; k++) covariance[j * dim + k] = covariance[k * dim + j];
     SF_TRY(sf_eigen_symmetric(covariance, eigen, vectors, dim, error));

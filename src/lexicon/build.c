@@ -31,8 +31,10 @@ static safer_status fit(sf_vectors *v, const safer_lexicon_options *o, safer_lex
 {
     safer_status status = SAFER_OK;
     sf_constraints synonyms = {0}, antonyms = {0};
-    for (size_t i = 0; i < o->synonyms_count; i++) SF_TRY(sf_constraints_read(&synonyms, o->synonyms[i], &v->words, error));
-    for (size_t i = 0; i < o->antonyms_count; i++) SF_TRY(sf_constraints_read(&antonyms, o->antonyms[i], &v->words, error));
+    for (size_t i = 0; i < o->synonyms_count; i++)
+        SF_TRY(sf_constraints_read(&synonyms, o->synonyms[i], &v->words, error));
+    for (size_t i = 0; i < o->antonyms_count; i++)
+        SF_TRY(sf_constraints_read(&antonyms, o->antonyms[i], &v->words, error));
     sf_constraints_sort(&synonyms);
     sf_constraints_sort(&antonyms);
     report->attract = synonyms.count / 2;
@@ -40,8 +42,8 @@ static safer_status fit(sf_vectors *v, const safer_lexicon_options *o, safer_lex
     if (o->counterfit && (synonyms.count || antonyms.count)) {
         sf_counterfit_options fitting = sf_counterfit_options_default();
         fitting.steps = o->counterfit;
-        SF_TRY(sf_counterfit(v->values, v->words.count, v->dim, &synonyms, &antonyms, &fitting, o->threads, &o->progress,
-                             &report->preserved, error));
+        SF_TRY(sf_counterfit(v->values, v->words.count, v->dim, &synonyms, &antonyms, &fitting, o->threads,
+                             &o->progress, &report->preserved, error));
     }
 done:
     sf_constraints_free(&synonyms);

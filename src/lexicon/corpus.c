@@ -118,8 +118,10 @@ safer_status sf_corpus_of(sf_corpus *out, const safer_data *const *sets, size_t 
     if (!corpus.counts || !corpus.offsets) status = sf_fail_memory(error);
     for (size_t i = 0; i < count && status == SAFER_OK; i++)
         status = read_data(&corpus, sets[i], words, threads, progress, error);
-    if (status == SAFER_OK) *out = corpus;
-    else sf_corpus_free(&corpus);
+    if (status == SAFER_OK)
+        *out = corpus;
+    else
+        sf_corpus_free(&corpus);
     return status;
 }
 
@@ -147,7 +149,8 @@ size_t sf_corpus_longest(const sf_corpus *corpus)
 {
     uint64_t longest = 0;
     for (size_t t = 0; t < corpus->texts; t++)
-        if (corpus->offsets[t + 1] - corpus->offsets[t] > longest) longest = corpus->offsets[t + 1] - corpus->offsets[t];
+        if (corpus->offsets[t + 1] - corpus->offsets[t] > longest)
+            longest = corpus->offsets[t + 1] - corpus->offsets[t];
     return (size_t)longest;
 }
 

@@ -68,7 +68,8 @@ safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes
         p = newline ? newline + 1 : end;
         if (fields == 0) continue;
         if (fields != 2) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu words where a pair is expected", name, line, fields);
+            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %zu words where a pair is expected", name, line,
+                             fields);
             goto done;
         }
         uint32_t a = SF_NONE, b = SF_NONE;
@@ -158,7 +159,7 @@ static void fit_words(void *context, size_t begin, size_t end, int worker)
     double *update = job->scratch + (size_t)worker * dim;
     for (size_t i = begin; i < end; i++) {
         const float *v = job->old + i * dim;
-        float *moved = job->new + i * dim;
+        float *moved = job->new + i *dim;
         size_t active = 0;
         double own = 0; /* the update's multiple of v itself */
         memset(update, 0, dim * sizeof *update);
@@ -197,8 +198,13 @@ static void fit_words(void *context, size_t begin, size_t end, int worker)
 
 sf_counterfit_options sf_counterfit_options_default(void)
 {
-    return (sf_counterfit_options){.repel = 0.1, .attract = 0.1, .preserve = 0.1, .antonym_distance = 1.0,
-                                   .synonym_distance = 0.0, .radius = 0.2, .steps = 20};
+    return (sf_counterfit_options){.repel = 0.1,
+                                   .attract = 0.1,
+                                   .preserve = 0.1,
+                                   .antonym_distance = 1.0,
+                                   .synonym_distance = 0.0,
+                                   .radius = 0.2,
+                                   .steps = 20};
 }
 
 /* Gathers all constraints word by word: antonyms, synonyms that are no antonyms,

@@ -50,8 +50,8 @@ safer_status sf_draft_count(sf_draft *draft, const sf_inputs *inputs, const sf_w
 {
     sf_words_view view = sf_words_as_view(words);
     if (!inputs->set_count) return SAFER_OK;
-    safer_status status = sf_corpus_of(&draft->corpus, (const safer_data *const *)inputs->sets, inputs->set_count, &view,
-                                       options->threads, &options->progress, error);
+    safer_status status = sf_corpus_of(&draft->corpus, (const safer_data *const *)inputs->sets, inputs->set_count,
+                                       &view, options->threads, &options->progress, error);
     report->texts = draft->corpus.texts;
     report->tokens = draft->corpus.tokens;
     return status;
@@ -59,8 +59,12 @@ safer_status sf_draft_count(sf_draft *draft, const sf_inputs *inputs, const sf_w
 
 safer_lexicon_options safer_lexicon_options_default(void)
 {
-    return (safer_lexicon_options){.min_count = 2, .counterfit = 20, .all_but_the_top = 8, .threshold = 0.8,
-                                   .metric = SAFER_COSINE, .kernel = "topk:100"};
+    return (safer_lexicon_options){.min_count = 2,
+                                   .counterfit = 20,
+                                   .all_but_the_top = 8,
+                                   .threshold = 0.8,
+                                   .metric = SAFER_COSINE,
+                                   .kernel = "topk:100"};
 }
 
 safer_status sf_draft_check(const safer_lexicon_options *o, safer_error *error)
@@ -68,7 +72,8 @@ safer_status sf_draft_check(const safer_lexicon_options *o, safer_error *error)
     sf_kernel_spec spec;
     if (o->counterfit < 0 || o->counterfit > 100000)
         return sf_fail(error, SAFER_INVALID, "counterfit: %d steps (0 to 100000)", o->counterfit);
-    if (o->all_but_the_top < 0) return sf_fail(error, SAFER_INVALID, "all_but_the_top: %d directions", o->all_but_the_top);
+    if (o->all_but_the_top < 0)
+        return sf_fail(error, SAFER_INVALID, "all_but_the_top: %d directions", o->all_but_the_top);
     if (!isfinite(o->threshold) || (o->metric == SAFER_COSINE && (o->threshold <= 0 || o->threshold > 1)))
         return sf_fail(error, SAFER_INVALID, "threshold: %g (above 0, at most 1)", o->threshold);
     if (o->metric != SAFER_COSINE && o->metric != SAFER_DOT) return sf_fail(error, SAFER_INVALID, "metric: unknown");
@@ -111,7 +116,8 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, const safer_le
     add_file(files, "protect", o->protect);
     draft->provenance = json_pack("{s:s, s:s, s:o}", "safer", SAFER_VERSION, "made", made, "files", files);
     if (!draft->provenance) return sf_fail_memory(error);
-    if (o->vocab_from_count) json_object_set_new(draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
+    if (o->vocab_from_count)
+        json_object_set_new(draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
     if (strcmp(made, "build") == 0) {
         int fitted = o->synonyms_count || o->antonyms_count;
         json_object_set_new(draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
@@ -150,7 +156,8 @@ static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer
         const uint32_t ends[2] = {e.a, e.b};
         for (int k = 0; k < 2; k++) {
             if (admission[ends[k]] != UNSEEN) continue;
-            sf_admission a = sf_word_admit(sf_words_string(&draft->words, ends[k]), sf_words_length(&draft->words, ends[k]));
+            sf_admission a = sf_word_admit(sf_words_string(&draft->words, ends[k]),
+                                           sf_words_length(&draft->words, ends[k]));
             if (a == SF_ADMISSION_NO_MEMORY) {
                 status = sf_fail_memory(error);
                 goto done;
@@ -160,11 +167,14 @@ static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer
         }
         /* With one-way synonyms a protected word may still replace others. */
         int guarded = o->protect && (protect.single[e.a] || (!o->directed && protect.single[e.b]));
-        if (admission[e.a] == SF_REFUSED || admission[e.a] != admission[e.b]) report->refused_pairs++;
-        else if (o->exclude && (exclude.single[e.a] || exclude.single[e.b] ||
-                                (exclude.count && bsearch(&e, exclude.pairs, exclude.count, sizeof e, sf_pair_compare))))
+        if (admission[e.a] == SF_REFUSED || admission[e.a] != admission[e.b])
+            report->refused_pairs++;
+        else if (o->exclude &&
+                 (exclude.single[e.a] || exclude.single[e.b] ||
+                  (exclude.count && bsearch(&e, exclude.pairs, exclude.count, sizeof e, sf_pair_compare))))
             report->excluded_pairs++;
-        else if (!guarded) draft->edges[kept++] = e;
+        else if (!guarded)
+            draft->edges[kept++] = e;
     }
     report->unknown_edits = exclude.unknown + protect.unknown;
     for (uint32_t x = 0; o->protect && x < n; x++) report->protected_words += protect.single[x];
@@ -255,9 +265,17 @@ static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_grap
         status = sf_fail_memory(error);
         goto done;
     }
-    sf_lexicon_parts parts = {.words = &draft->words, .counts = draft->counts, .graph = graph, .kernel = &kernel,
-                              .overlap = overlap, .worst = worst, .rows = draft->rows, .dim = draft->dim,
-                              .directed = directed, .kernel_name = kernel_name, .provenance = provenance};
+    sf_lexicon_parts parts = {.words = &draft->words,
+                              .counts = draft->counts,
+                              .graph = graph,
+                              .kernel = &kernel,
+                              .overlap = overlap,
+                              .worst = worst,
+                              .rows = draft->rows,
+                              .dim = draft->dim,
+                              .directed = directed,
+                              .kernel_name = kernel_name,
+                              .provenance = provenance};
     SF_TRY(sf_lexicon_assemble(out, &parts, error));
     sf_draft_time(report, "kernel and overlaps", &clock);
 done:

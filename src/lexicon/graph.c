@@ -39,8 +39,10 @@ static safer_status find_components(sf_graph *g, safer_error *error)
     for (uint32_t x = 0; x < n; x++) {
         for (uint64_t e = g->offsets[x]; e < g->offsets[x + 1]; e++) {
             uint32_t a = root_of(parent, x), b = root_of(parent, g->ids[e]);
-            if (a < b) parent[b] = a; /* the smallest member is the root */
-            else parent[a] = b;
+            if (a < b)
+                parent[b] = a; /* the smallest member is the root */
+            else
+                parent[a] = b;
         }
     }
     for (uint32_t x = 0; x < n; x++) {
@@ -64,8 +66,8 @@ no_memory:
     return sf_fail_memory(error);
 }
 
-safer_status sf_graph_build(sf_graph *out, uint32_t words, const sf_pair *edges, size_t count,
-                            sf_direction direction, int with_similarity, size_t *added, safer_error *error)
+safer_status sf_graph_build(sf_graph *out, uint32_t words, const sf_pair *edges, size_t count, sf_direction direction,
+                            int with_similarity, size_t *added, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_graph g = {.words = words};

@@ -28,8 +28,8 @@ typedef enum sf_direction {
 /* Takes edges a -> b in any order, with repeats and loops (which are dropped; of repeats
  * the first in (a,b) order counts). *added gets the number of edges that symmetry added.
  * `with_similarity` keeps the edges' numbers. */
-safer_status sf_graph_build(sf_graph *out, uint32_t words, const sf_pair *edges, size_t count,
-                            sf_direction direction, int with_similarity, size_t *added, safer_error *error);
+safer_status sf_graph_build(sf_graph *out, uint32_t words, const sf_pair *edges, size_t count, sf_direction direction,
+                            int with_similarity, size_t *added, safer_error *error);
 void sf_graph_free(sf_graph *graph);
 
 size_t sf_graph_component_size(const sf_graph *graph, uint32_t component);

@@ -70,8 +70,10 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     SF_TRY(sf_draft_describe(&draft, "import", options, error));
 
     if (options->vocab) SF_TRY(sf_word_list_read(&vocab, options->vocab, error));
-    if (options->table) SF_TRY(sf_table_read(&table, options->table, error));
-    else SF_TRY(sf_wordnet_read(&table, options->wordnet, error));
+    if (options->table)
+        SF_TRY(sf_table_read(&table, options->table, error));
+    else
+        SF_TRY(sf_wordnet_read(&table, options->wordnet, error));
     report->table_phrases = table.phrases;
     SF_TRY(sf_inputs_load(&inputs, options, error));
     sf_draft_time(report, "load files", &clock);
@@ -92,7 +94,8 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
             goto done;
         }
         for (uint32_t i = 0; i < vectors.words.count; i++) {
-            uint32_t x = sf_words_find(&draft.words, sf_words_string(&vectors.words, i), sf_words_length(&vectors.words, i));
+            uint32_t x = sf_words_find(&draft.words, sf_words_string(&vectors.words, i),
+                                       sf_words_length(&vectors.words, i));
             draft.rows[x] = vectors.values + i * vectors.dim;
         }
         sf_draft_time(report, "parse vectors", &clock);

@@ -21,7 +21,8 @@ static void load_files(void *context, size_t begin, size_t end, int worker)
     reading.repair = o->repair;
     for (size_t i = begin; i < end; i++) {
         if (i > 0)
-            job->statuses[i] = safer_data_load(&job->inputs->sets[i - 1], o->vocab_from[i - 1], &reading, &job->errors[i]);
+            job->statuses[i] = safer_data_load(&job->inputs->sets[i - 1], o->vocab_from[i - 1], &reading,
+                                               &job->errors[i]);
         else if (o->vectors)
             job->statuses[i] = sf_file_read(&job->inputs->vectors, o->vectors, &job->errors[i]);
     }
@@ -47,8 +48,10 @@ safer_status sf_inputs_load(sf_inputs *out, const safer_lexicon_options *options
     }
     free(job.statuses);
     free(job.errors);
-    if (status == SAFER_OK) *out = inputs;
-    else sf_inputs_free(&inputs);
+    if (status == SAFER_OK)
+        *out = inputs;
+    else
+        sf_inputs_free(&inputs);
     return status;
 }
 

@@ -19,14 +19,15 @@ safer_status sf_kernel_start(sf_kernel *kernel, uint32_t words, safer_error *err
     return SAFER_OK;
 }
 
-safer_status sf_kernel_add(sf_kernel *kernel, const uint32_t *ids, const uint32_t *weights, size_t count,
-                           uint32_t *row, safer_error *error)
+safer_status sf_kernel_add(sf_kernel *kernel, const uint32_t *ids, const uint32_t *weights, size_t count, uint32_t *row,
+                           safer_error *error)
 {
     uint64_t total = 0;
     if (count == 0) return sf_fail(error, SAFER_INVALID, "a kernel row without words");
     for (size_t i = 0; i < count; i++) {
         if (ids[i] >= kernel->words || (i && ids[i] <= ids[i - 1]))
-            return sf_fail(error, SAFER_INVALID, "the words of a kernel row must be distinct, in order and in the lexicon");
+            return sf_fail(error, SAFER_INVALID,
+                           "the words of a kernel row must be distinct, in order and in the lexicon");
         if (weights[i] == 0) return sf_fail(error, SAFER_INVALID, "a kernel weight of 0");
         total += weights[i];
     }
@@ -47,8 +48,8 @@ safer_status sf_kernel_add(sf_kernel *kernel, const uint32_t *ids, const uint32_
 
 sf_kernel_view sf_kernel_as_view(const sf_kernel *kernel)
 {
-    return (sf_kernel_view){kernel->words,   kernel->rows, kernel->row_of, kernel->offsets, kernel->ids,
-                            kernel->weights, kernel->totals};
+    return (sf_kernel_view){kernel->words, kernel->rows,    kernel->row_of, kernel->offsets,
+                            kernel->ids,   kernel->weights, kernel->totals};
 }
 
 void sf_kernel_free(sf_kernel *kernel)
@@ -73,7 +74,8 @@ safer_status sf_kernel_spec_parse(sf_kernel_spec *out, const char *text, safer_e
     } else if (strncmp(text, "topk:", 5) == 0 && sf_to_uint64(text + 5, &k) == 0 && k >= 1 && k < UINT32_MAX) {
         *out = (sf_kernel_spec){.kind = SF_TOPK, .k = (uint32_t)k};
     } else {
-        return sf_fail(error, SAFER_INVALID, "kernel \"%s\": expected topk:K (K at least 1), component or representative", text);
+        return sf_fail(error, SAFER_INVALID,
+                       "kernel \"%s\": expected topk:K (K at least 1), component or representative", text);
     }
     return SAFER_OK;
 }
@@ -94,8 +96,8 @@ static uint32_t most_frequent(const uint32_t *members, size_t size, const uint64
     return best;
 }
 
-safer_status sf_kernel_build(sf_kernel *out, const sf_graph *graph, const uint64_t *counts,
-                             const sf_nearest *nearest, sf_kernel_spec spec, safer_error *error)
+safer_status sf_kernel_build(sf_kernel *out, const sf_graph *graph, const uint64_t *counts, const sf_nearest *nearest,
+                             sf_kernel_spec spec, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_kernel kernel = {0};
@@ -124,8 +126,10 @@ safer_status sf_kernel_build(sf_kernel *out, const sf_graph *graph, const uint64
             }
         } else { /* all members share one */
             uint32_t chosen = most_frequent(members, size, counts);
-            if (spec.kind == SF_REPRESENTATIVE) SF_TRY(sf_kernel_add(&kernel, &chosen, ones, 1, &row, error));
-            else SF_TRY(sf_kernel_add(&kernel, members, ones, size, &row, error));
+            if (spec.kind == SF_REPRESENTATIVE)
+                SF_TRY(sf_kernel_add(&kernel, &chosen, ones, 1, &row, error));
+            else
+                SF_TRY(sf_kernel_add(&kernel, members, ones, size, &row, error));
             for (size_t m = 0; m < size; m++) kernel.row_of[members[m]] = row;
         }
     }

@@ -12,11 +12,11 @@
 /* Read-only form, also what a lexicon file maps. */
 typedef struct sf_kernel_view {
     uint32_t words, rows;
-    const uint32_t *row_of;   /* words */
-    const uint64_t *offsets;  /* rows+1 */
-    const uint32_t *ids;      /* ascending within a row */
-    const uint32_t *weights;  /* at least 1 */
-    const uint32_t *totals;   /* rows: the sum of the weights, below 2^32 */
+    const uint32_t *row_of;  /* words */
+    const uint64_t *offsets; /* rows+1 */
+    const uint32_t *ids;     /* ascending within a row */
+    const uint32_t *weights; /* at least 1 */
+    const uint32_t *totals;  /* rows: the sum of the weights, below 2^32 */
 } sf_kernel_view;
 
 typedef struct sf_kernel {
@@ -32,8 +32,8 @@ safer_status sf_kernel_start(sf_kernel *kernel, uint32_t words, safer_error *err
 
 /* Adds any distribution: count >= 1 distinct ids below `words`, ascending; weights >= 1,
  * summing to less than 2^32. *row gets its number. */
-safer_status sf_kernel_add(sf_kernel *kernel, const uint32_t *ids, const uint32_t *weights, size_t count,
-                           uint32_t *row, safer_error *error);
+safer_status sf_kernel_add(sf_kernel *kernel, const uint32_t *ids, const uint32_t *weights, size_t count, uint32_t *row,
+                           safer_error *error);
 
 sf_kernel_view sf_kernel_as_view(const sf_kernel *kernel);
 void sf_kernel_free(sf_kernel *kernel);
@@ -52,7 +52,7 @@ safer_status sf_kernel_spec_parse(sf_kernel_spec *out, const char *text, safer_e
  * larger). component: uniform on the component. representative: the component's most
  * frequent word, ties to the smaller id. `nearest` is needed for topk only, with a
  * floor of at most k and a limit of at least k. */
-safer_status sf_kernel_build(sf_kernel *out, const sf_graph *graph, const uint64_t *counts,
-                             const sf_nearest *nearest, sf_kernel_spec spec, safer_error *error);
+safer_status sf_kernel_build(sf_kernel *out, const sf_graph *graph, const uint64_t *counts, const sf_nearest *nearest,
+                             sf_kernel_spec spec, safer_error *error);
 
 #endif

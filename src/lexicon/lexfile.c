@@ -77,8 +77,13 @@ safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *pa
     uint32_t *vector_words = sf_alloc(n, sizeof *vector_words);
     float *vectors = NULL;
     sf_file image = {0};
-    header head = {.magic = "SAFERLEX", .version = VERSION, .order = ORDER, .words = w->count, .rows = k->rows,
-                   .directed = (uint32_t)parts->directed, .sections = SECTIONS};
+    header head = {.magic = "SAFERLEX",
+                   .version = VERSION,
+                   .order = ORDER,
+                   .words = w->count,
+                   .rows = k->rows,
+                   .directed = (uint32_t)parts->directed,
+                   .sections = SECTIONS};
     if (!vector_words || (!parts->counts && !(zeros = sf_calloc(n, sizeof *zeros)))) goto no_memory;
     for (uint32_t x = 0; parts->rows && x < n; x++) /* only words with synonyms are ever ranked */
         if (parts->rows[x] && g->offsets[x + 1] > g->offsets[x]) vector_words[head.vector_count++] = x;
@@ -223,19 +228,22 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     size_t end = image->length - sizeof checksum;
     if (head.sections != SECTIONS || head.words > UINT32_MAX / 2) return refuse(error, name, "unknown layout");
     for (int i = 0; i < SECTIONS; i++)
-        if (head.section[i].offset % ALIGN || head.section[i].offset > end || head.section[i].length > end - head.section[i].offset)
+        if (head.section[i].offset % ALIGN || head.section[i].offset > end ||
+            head.section[i].length > end - head.section[i].offset)
             return refuse(error, name, "a section lies outside the file");
     size_t n = head.words;
 #define LENGTH(s) ((size_t)head.section[s].length)
 #define AT(s, type) ((const type *)(const void *)(base + head.section[s].offset))
     size_t slots = LENGTH(WORD_TABLE) / sizeof(uint32_t);
-    if (n == 0 || LENGTH(WORD_OFFSETS) != (n + 1) * 4 || LENGTH(COUNTS) != n * 8 || LENGTH(SYNONYM_OFFSETS) != (n + 1) * 8 ||
-        LENGTH(COMPONENT) != n * 4 || LENGTH(KERNEL_ROW) != n * 4 || LENGTH(OVERLAP) != n * 8 || LENGTH(WORST) != n * 4 ||
-        LENGTH(KERNEL_OFFSETS) != ((size_t)head.rows + 1) * 8 || LENGTH(KERNEL_TOTALS) != (size_t)head.rows * 4 ||
-        LENGTH(SYNONYMS) % 4 || (LENGTH(SIMILARITY) && LENGTH(SIMILARITY) != LENGTH(SYNONYMS)) ||
-        LENGTH(KERNEL_IDS) % 4 || LENGTH(KERNEL_WEIGHTS) != LENGTH(KERNEL_IDS) || LENGTH(WORD_TABLE) % 4 ||
-        slots <= n || (slots & (slots - 1)) || LENGTH(VECTOR_WORDS) != (size_t)head.vector_count * 4 ||
-        LENGTH(VECTORS) != (size_t)head.vector_count * head.vector_dim * 4 || LENGTH(KERNEL_NAME) == 0 || LENGTH(PROVENANCE) == 0)
+    if (n == 0 || LENGTH(WORD_OFFSETS) != (n + 1) * 4 || LENGTH(COUNTS) != n * 8 ||
+        LENGTH(SYNONYM_OFFSETS) != (n + 1) * 8 || LENGTH(COMPONENT) != n * 4 || LENGTH(KERNEL_ROW) != n * 4 ||
+        LENGTH(OVERLAP) != n * 8 || LENGTH(WORST) != n * 4 || LENGTH(KERNEL_OFFSETS) != ((size_t)head.rows + 1) * 8 ||
+        LENGTH(KERNEL_TOTALS) != (size_t)head.rows * 4 || LENGTH(SYNONYMS) % 4 ||
+        (LENGTH(SIMILARITY) && LENGTH(SIMILARITY) != LENGTH(SYNONYMS)) || LENGTH(KERNEL_IDS) % 4 ||
+        LENGTH(KERNEL_WEIGHTS) != LENGTH(KERNEL_IDS) || LENGTH(WORD_TABLE) % 4 || slots <= n || (slots & (slots - 1)) ||
+        LENGTH(VECTOR_WORDS) != (size_t)head.vector_count * 4 ||
+        LENGTH(VECTORS) != (size_t)head.vector_count * head.vector_dim * 4 || LENGTH(KERNEL_NAME) == 0 ||
+        LENGTH(PROVENANCE) == 0)
         return refuse(error, name, "a section has the wrong length");
 
     safer_lexicon *l = sf_calloc(1, sizeof *l);
@@ -247,8 +255,13 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     l->synonyms = AT(SYNONYMS, uint32_t);
     l->similarity = LENGTH(SIMILARITY) ? AT(SIMILARITY, float) : NULL;
     l->component = AT(COMPONENT, uint32_t);
-    l->kernel = (sf_kernel_view){head.words, head.rows, AT(KERNEL_ROW, uint32_t), AT(KERNEL_OFFSETS, uint64_t),
-                                 AT(KERNEL_IDS, uint32_t), AT(KERNEL_WEIGHTS, uint32_t), AT(KERNEL_TOTALS, uint32_t)};
+    l->kernel = (sf_kernel_view){head.words,
+                                 head.rows,
+                                 AT(KERNEL_ROW, uint32_t),
+                                 AT(KERNEL_OFFSETS, uint64_t),
+                                 AT(KERNEL_IDS, uint32_t),
+                                 AT(KERNEL_WEIGHTS, uint32_t),
+                                 AT(KERNEL_TOTALS, uint32_t)};
     l->overlap = AT(OVERLAP, double);
     l->worst = AT(WORST, uint32_t);
     l->vector_words = AT(VECTOR_WORDS, uint32_t);
@@ -260,18 +273,27 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     l->provenance = AT(PROVENANCE, char);
 
     const char *fault = NULL;
-    if (!words_are_terminated(&l->words, LENGTH(WORD_POOL))) fault = "its words are not in order";
-    else if (!all_below(l->words.table, slots, head.words, 1)) fault = "its word table is wrong";
-    else if (!offsets_rise(l->synonym_offsets, n, LENGTH(SYNONYMS) / 4) || !all_below(l->synonyms, LENGTH(SYNONYMS) / 4, head.words, 0) ||
-             !ranges_ascend(l->synonym_offsets, n, l->synonyms)) fault = "its synonyms are not in order";
-    else if (!all_below(l->component, n, head.words, 0)) fault = "its components are wrong";
+    if (!words_are_terminated(&l->words, LENGTH(WORD_POOL)))
+        fault = "its words are not in order";
+    else if (!all_below(l->words.table, slots, head.words, 1))
+        fault = "its word table is wrong";
+    else if (!offsets_rise(l->synonym_offsets, n, LENGTH(SYNONYMS) / 4) ||
+             !all_below(l->synonyms, LENGTH(SYNONYMS) / 4, head.words, 0) ||
+             !ranges_ascend(l->synonym_offsets, n, l->synonyms))
+        fault = "its synonyms are not in order";
+    else if (!all_below(l->component, n, head.words, 0))
+        fault = "its components are wrong";
     else if (head.rows == 0 || !all_below(l->kernel.row_of, n, head.rows, 0) ||
              !offsets_rise(l->kernel.offsets, head.rows, LENGTH(KERNEL_IDS) / 4) ||
              !all_below(l->kernel.ids, LENGTH(KERNEL_IDS) / 4, head.words, 0) ||
-             !ranges_ascend(l->kernel.offsets, head.rows, l->kernel.ids) || !kernel_is_right(&l->kernel)) fault = "its kernel is wrong";
-    else if (!overlaps_are_shares(l->overlap, n) || !all_below(l->worst, n, head.words, 1)) fault = "its overlaps are wrong";
-    else if (!all_below(l->vector_words, head.vector_count, head.words, 0)) fault = "its vectors are wrong";
-    else if (l->kernel_name[LENGTH(KERNEL_NAME) - 1] || l->provenance[LENGTH(PROVENANCE) - 1]) fault = "its description is cut";
+             !ranges_ascend(l->kernel.offsets, head.rows, l->kernel.ids) || !kernel_is_right(&l->kernel))
+        fault = "its kernel is wrong";
+    else if (!overlaps_are_shares(l->overlap, n) || !all_below(l->worst, n, head.words, 1))
+        fault = "its overlaps are wrong";
+    else if (!all_below(l->vector_words, head.vector_count, head.words, 0))
+        fault = "its vectors are wrong";
+    else if (l->kernel_name[LENGTH(KERNEL_NAME) - 1] || l->provenance[LENGTH(PROVENANCE) - 1])
+        fault = "its description is cut";
 #undef LENGTH
 #undef AT
     if (fault) {

@@ -16,10 +16,10 @@ struct safer_lexicon {
     const float *similarity;         /* parallel to synonyms, or NULL */
     const uint32_t *component;       /* words */
     sf_kernel_view kernel;
-    const double *overlap;           /* words, rounded down */
-    const uint32_t *worst;           /* words */
-    const uint32_t *vector_words;    /* ascending: the words that have a vector */
-    const float *vectors;            /* (vector_count, vector_dim) */
+    const double *overlap;        /* words, rounded down */
+    const uint32_t *worst;        /* words */
+    const uint32_t *vector_words; /* ascending: the words that have a vector */
+    const float *vectors;         /* (vector_count, vector_dim) */
     uint32_t vector_count, vector_dim;
     int directed;
     const char *kernel_name; /* "topk:100" */

@@ -71,8 +71,7 @@ static void overlap_words(void *context, size_t begin, size_t end, int worker)
     }
 }
 
-void sf_overlap_all(double *overlap, uint32_t *worst, const sf_kernel_view *kernel, const sf_graph *graph,
-                    int threads)
+void sf_overlap_all(double *overlap, uint32_t *worst, const sf_kernel_view *kernel, const sf_graph *graph, int threads)
 {
     job j = {overlap, worst, kernel, graph};
     sf_parallel(threads, graph->words, 256, overlap_words, &j);

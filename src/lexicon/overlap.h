@@ -13,8 +13,7 @@ double sf_overlap(const sf_kernel_view *kernel, uint32_t x, uint32_t other);
 
 /* s_x = min over S_x of s(x,x'), 1 where x has no synonym; worst[x] is the synonym that
  * attains it (the first in id order), or SF_NONE. */
-void sf_overlap_all(double *overlap, uint32_t *worst, const sf_kernel_view *kernel, const sf_graph *graph,
-                    int threads);
+void sf_overlap_all(double *overlap, uint32_t *worst, const sf_kernel_view *kernel, const sf_graph *graph, int threads);
 
 /* prod[r] = product of the radii[r] smallest of the `count` overlaps, rounded down, for
  * rising radii; a radius above count takes them all. Sorts `overlaps`. */

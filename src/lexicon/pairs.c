@@ -107,8 +107,8 @@ static double longest_row(const float *values, size_t count, size_t dim)
     return sqrt(longest);
 }
 
-safer_status sf_pairs_find(sf_pairs *out, const float *values, size_t count, size_t dim, double threshold,
-                           int threads, const safer_progress *progress, const char *stage, safer_error *error)
+safer_status sf_pairs_find(sf_pairs *out, const float *values, size_t count, size_t dim, double threshold, int threads,
+                           const safer_progress *progress, const char *stage, safer_error *error)
 {
     safer_status status = SAFER_OK;
     *out = (sf_pairs){0};

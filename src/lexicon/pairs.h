@@ -22,8 +22,8 @@ typedef struct sf_pairs {
 
 /* The rows of `values` (count, dim) taken two at a time. A pair is in exactly when its
  * inner product, summed in double in a fixed order, is at least `threshold`. */
-safer_status sf_pairs_find(sf_pairs *out, const float *values, size_t count, size_t dim, double threshold,
-                           int threads, const safer_progress *progress, const char *stage, safer_error *error);
+safer_status sf_pairs_find(sf_pairs *out, const float *values, size_t count, size_t dim, double threshold, int threads,
+                           const safer_progress *progress, const char *stage, safer_error *error);
 
 /* The same by the definition, one pair after the other: the reference for tests. */
 safer_status sf_pairs_find_naive(sf_pairs *out, const float *values, size_t count, size_t dim, double threshold,

@@ -17,7 +17,8 @@ uint32_t safer_lexicon_find(const safer_lexicon *l, const char *word, size_t len
 {
     sf_buffer key = {0};
     uint32_t id = SF_NONE;
-    if (sf_word_fold(&key, word, length) == 0) id = sf_words_view_find(&l->words, key.bytes ? key.bytes : "", key.length);
+    if (sf_word_fold(&key, word, length) == 0)
+        id = sf_words_view_find(&l->words, key.bytes ? key.bytes : "", key.length);
     sf_buffer_free(&key);
     return id;
 }
@@ -52,8 +53,12 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
 {
     enum { SHOWN = sizeof((safer_lexicon_info *)0)->largest_components / sizeof(size_t) };
     uint32_t n = l->words.count;
-    safer_lexicon_info info = {.words = n, .kernel = l->kernel_name, .provenance = l->provenance, .bytes = l->image.length,
-                               .kernel_rows = l->kernel.rows, .kernel_entries = (size_t)l->kernel.offsets[l->kernel.rows]};
+    safer_lexicon_info info = {.words = n,
+                               .kernel = l->kernel_name,
+                               .provenance = l->provenance,
+                               .bytes = l->image.length,
+                               .kernel_rows = l->kernel.rows,
+                               .kernel_entries = (size_t)l->kernel.offsets[l->kernel.rows]};
     info.pairs = (size_t)l->synonym_offsets[n] / (l->directed ? 1 : 2);
     for (uint32_t x = 0; x < n; x++) info.words_with_synonyms += l->synonym_offsets[x + 1] > l->synonym_offsets[x];
     if (info.words_with_synonyms) info.mean_synonyms = (double)l->synonym_offsets[n] / (double)info.words_with_synonyms;
@@ -69,7 +74,8 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
         info.components++;
         for (int i = 0; i < SHOWN; i++) { /* insert into the falling list */
             if (size <= info.largest_components[i]) continue;
-            memmove(info.largest_components + i + 1, info.largest_components + i, (size_t)(SHOWN - 1 - i) * sizeof size);
+            memmove(info.largest_components + i + 1, info.largest_components + i,
+                    (size_t)(SHOWN - 1 - i) * sizeof size);
             info.largest_components[i] = size;
             break;
         }
@@ -118,7 +124,8 @@ safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *l, con
         for (size_t t = 0; t < corpus.texts; t++) above += p[t] > 0.5;
         survey.products[r].above_half = (double)above / (double)corpus.texts;
         qsort(p, corpus.texts, sizeof *p, sf_compare_doubles);
-        for (int i = 0; i < 7; i++) survey.products[r].quantiles[i] = p[(size_t)(levels[i] * (double)(corpus.texts - 1))];
+        for (int i = 0; i < 7; i++)
+            survey.products[r].quantiles[i] = p[(size_t)(levels[i] * (double)(corpus.texts - 1))];
     }
     *out = survey;
 done:
@@ -186,9 +193,11 @@ safer_status safer_lexicon_export(const safer_lexicon *l, safer_export what, int
         int failed = json ? add_member(&line, l, x, what) : add_line(&line, l, x, what);
         int last = x + 1 == l->words.count;
         if (json && last) failed |= sf_buffer_add_string(&line, "\n}\n");
-        if (failed) status = sf_fail_memory(error);
+        if (failed)
+            status = sf_fail_memory(error);
         else if (line.length > 1 << 16 || last) {
-            if (write(context, line.bytes, line.length)) status = sf_fail(error, SAFER_SYSTEM, "writing the export failed");
+            if (write(context, line.bytes, line.length))
+                status = sf_fail(error, SAFER_SYSTEM, "writing the export failed");
             sf_buffer_clear(&line);
         }
     }

@@ -82,8 +82,9 @@ safer_status sf_simlex_parse(sf_simlex *out, const char *bytes, size_t length, c
                 }
             if (header) continue;
         }
-        if (count <= column || sf_parse_double(fields[column].bytes, fields[column].bytes + fields[column].length, &score) !=
-                                   fields[column].bytes + fields[column].length ||
+        if (count <= column ||
+            sf_parse_double(fields[column].bytes, fields[column].bytes + fields[column].length, &score) !=
+                fields[column].bytes + fields[column].length ||
             !isfinite(score)) {
             status = sf_fail(error, SAFER_INPUT, "%s, line %zu: no score in column %zu", path, line, column + 1);
             goto done;

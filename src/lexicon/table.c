@@ -53,16 +53,19 @@ static safer_status parse_json(sf_table *table, const char *bytes, size_t length
     if (!root) {
         int memory = json_error_code(&where) == json_error_out_of_memory;
         return memory ? sf_fail_memory(error)
-                      : sf_fail(error, SAFER_INPUT, "%s, line %d, column %d: %s", name, where.line, where.column, where.text);
+                      : sf_fail(error, SAFER_INPUT, "%s, line %d, column %d: %s", name, where.line, where.column,
+                                where.text);
     }
-    json_object_foreach(root, word, list) {
+    json_object_foreach(root, word, list)
+    {
         uint32_t head, synonym;
         SF_TRY(add_word(table, &key, word, strlen(word), &head, error));
         if (!json_is_array(list)) {
             status = sf_fail(error, SAFER_INPUT, "%s: the value of \"%s\" is not a list of words", name, word);
             goto done;
         }
-        json_array_foreach(list, index, entry) {
+        json_array_foreach(list, index, entry)
+        {
             if (!json_is_string(entry)) {
                 status = sf_fail(error, SAFER_INPUT, "%s: item %zu of \"%s\" is not a word", name, index + 1, word);
                 goto done;
@@ -176,8 +179,9 @@ static safer_status wordnet_line(void *context, const char *begin, const char *e
         if (!next_field(&p, end, &field, &length)) goto malformed;
     if (length != 2) goto malformed;
     for (size_t i = 0; i < length; i++) {
-        int digit = field[i] >= '0' && field[i] <= '9' ? field[i] - '0'
-                  : field[i] >= 'a' && field[i] <= 'f' ? field[i] - 'a' + 10 : -1;
+        int digit = field[i] >= '0' && field[i] <= '9'   ? field[i] - '0'
+                    : field[i] >= 'a' && field[i] <= 'f' ? field[i] - 'a' + 10
+                                                         : -1;
         if (digit < 0) goto malformed;
         count = count * 16 + (size_t)digit;
     }
@@ -312,8 +316,10 @@ safer_status sf_edits_parse(sf_edits *out, const char *bytes, size_t length, con
     edits.single = sf_calloc(words->count, 1);
     safer_status status = edits.single ? each_line(bytes, length, edits_line, &job, error) : sf_fail_memory(error);
     sf_buffer_free(&job.key);
-    if (status == SAFER_OK) *out = edits;
-    else sf_edits_free(&edits);
+    if (status == SAFER_OK)
+        *out = edits;
+    else
+        sf_edits_free(&edits);
     return status;
 }
 

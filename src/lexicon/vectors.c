@@ -89,16 +89,20 @@ static void count_lines(void *context, size_t begin, size_t end, int worker)
  * power of ten are doubles, so one division rounds correctly. NULL for anything else. */
 static const char *parse_plain(const char *p, const char *end, double *out)
 {
-    static const double power[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    static const double power[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
     int negative = p < end && *p == '-';
     uint64_t mantissa = 0;
     p += negative;
     const char *first = p, *point = NULL;
     for (; p < end; p++) {
         unsigned digit = (unsigned)*p - '0';
-        if (digit < 10) mantissa = mantissa * 10 + digit;
-        else if (*p == '.' && !point) point = p;
-        else break;
+        if (digit < 10)
+            mantissa = mantissa * 10 + digit;
+        else if (*p == '.' && !point)
+            point = p;
+        else
+            break;
     }
     ptrdiff_t digits = p - first - (point != NULL);
     if (digits < 1 || digits > 15 || (p < end && !is_blank(*p))) return NULL;
@@ -153,7 +157,8 @@ static void parse_line(parse *job, size_t line, const char *p, const char *end, 
             bad->line = line + 1;
             return;
         }
-        for (size_t extra = fields - job->dim - 1; extra; extra--) word_end = skip_field(skip_blanks(word_end, end), end);
+        for (size_t extra = fields - job->dim - 1; extra; extra--)
+            word_end = skip_field(skip_blanks(word_end, end), end);
         *bad = (fault){0};
         rest = parse_numbers(word_end, end, row, job->dim, bad);
         if (!rest || rest < end) {
@@ -202,7 +207,8 @@ static safer_status parse_text(parse *job, size_t skip, const char *name, int th
     for (size_t i = 0; i < job->pieces; i++) job->first[i + 1] += job->first[i];
     job->rows = job->first[job->pieces];
     job->values = job->dim <= SIZE_MAX / sizeof(float) / (job->rows + 1)
-                      ? sf_alloc_aligned(job->rows * job->dim, sizeof *job->values) : NULL;
+                      ? sf_alloc_aligned(job->rows * job->dim, sizeof *job->values)
+                      : NULL;
     job->spans = sf_alloc(job->rows, sizeof *job->spans);
     if (!job->values || !job->spans) return sf_fail_memory(error);
     sf_parallel(threads, job->pieces, 1, parse_pieces, job);
@@ -256,7 +262,8 @@ static size_t parse_header(const char *bytes, size_t length, size_t *count, size
     for (int i = 0; i < 2; i++) {
         const char *start = p;
         size_t value = 0;
-        for (; p < end && *p >= '0' && *p <= '9' && value < SIZE_MAX / 100; p++) value = value * 10 + (size_t)(*p - '0');
+        for (; p < end && *p >= '0' && *p <= '9' && value < SIZE_MAX / 100; p++)
+            value = value * 10 + (size_t)(*p - '0');
         if (p == start) return 0;
         numbers[i] = value;
         const char *gap = p;
@@ -309,7 +316,8 @@ static safer_status choose(sf_vectors *out, parse *job, const sf_words *keep, sa
         sf_buffer_clear(&key);
         int code = sf_word_fold(&key, word, length);
         if (code == -1) goto no_memory;
-        if (code == -2 || length == 0 || memchr(word, ' ', length) || memchr(word, '\t', length) || memchr(word, '\0', length)) {
+        if (code == -2 || length == 0 || memchr(word, ' ', length) || memchr(word, '\t', length) ||
+            memchr(word, '\0', length)) {
             out->unusable++;
             continue;
         }
@@ -338,8 +346,8 @@ done:
     return status;
 }
 
-safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length, const char *name,
-                              const sf_words *keep, int threads, safer_error *error)
+safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length, const char *name, const sf_words *keep,
+                              int threads, safer_error *error)
 {
     safer_status status = SAFER_OK;
     parse job = {.bytes = bytes, .length = length};
@@ -366,7 +374,8 @@ safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length,
             }
         }
         if (fields < 2) {
-            status = sf_fail(error, SAFER_INPUT, "%s holds no word vectors: expected a word and its numbers on each line", name);
+            status = sf_fail(error, SAFER_INPUT,
+                             "%s holds no word vectors: expected a word and its numbers on each line", name);
             goto done;
         }
         job.dim = fields - 1;

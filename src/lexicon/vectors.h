@@ -21,8 +21,8 @@ typedef struct sf_vectors {
  * line, with or without a "count dim" header. Binary: word2vec's. With `keep` only words
  * of that set are kept (the counts above speak of the whole file). Ragged rows and
  * numbers that are not finite are errors that name the line. */
-safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length, const char *name,
-                              const sf_words *keep, int threads, safer_error *error);
+safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length, const char *name, const sf_words *keep,
+                              int threads, safer_error *error);
 
 void sf_vectors_free(sf_vectors *vectors);
 

@@ -9,16 +9,19 @@
 #include <string.h>
 
 /* Whether the parameters of both mean the same things; if not, what differs. */
-static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpoint *b, safer_status *status, safer_error *error)
+static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpoint *b, safer_status *status,
+                              safer_error *error)
 {
     const sf_bert_shape *s = &a->layout.shape, *t = &b->layout.shape;
     const char *what = NULL;
     sf_buffer ours = {0}, theirs = {0};
-    if (s->vocabulary != t->vocabulary || s->positions != t->positions || s->types != t->types || s->layers != t->layers ||
-        s->hidden != t->hidden || s->heads != t->heads || s->inner != t->inner || s->classes != t->classes ||
-        s->activation != t->activation || s->pool != t->pool || s->pooler_relu != t->pooler_relu || s->epsilon != t->epsilon)
+    if (s->vocabulary != t->vocabulary || s->positions != t->positions || s->types != t->types ||
+        s->layers != t->layers || s->hidden != t->hidden || s->heads != t->heads || s->inner != t->inner ||
+        s->classes != t->classes || s->activation != t->activation || s->pool != t->pool ||
+        s->pooler_relu != t->pooler_relu || s->epsilon != t->epsilon)
         what = "shape";
-    else if (s->tokens != t->tokens) what = "number of tokens";
+    else if (s->tokens != t->tokens)
+        what = "number of tokens";
     for (size_t k = 0; !what && k < s->classes; k++)
         if (strcmp(a->labels[k], b->labels[k]) != 0) what = "labels";
     if (!what && (sf_wordpiece_vocabulary(&ours, a->wordpiece) || sf_wordpiece_vocabulary(&theirs, b->wordpiece)))
@@ -46,7 +49,9 @@ safer_status safer_model_average(const char *output, const char *const *inputs, 
     for (size_t i = 1; i < count; i++) {
         SF_TRY(sf_bert_checkpoint_open(&next, inputs[i], error));
         const char *what = difference(&mean, &next, &status, error);
-        if (what) status = sf_fail(error, SAFER_INPUT, "%s and %s differ in their %s: their mean means nothing", inputs[0], inputs[i], what);
+        if (what)
+            status = sf_fail(error, SAFER_INPUT, "%s and %s differ in their %s: their mean means nothing", inputs[0],
+                             inputs[i], what);
         if (status != SAFER_OK) goto done;
         for (size_t j = 0; j < mean.layout.size; j++) sums[j] += (double)next.parameters[j];
         if (mean.trained_with && (!next.trained_with || strcmp(mean.trained_with, next.trained_with) != 0)) {

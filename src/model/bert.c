@@ -20,9 +20,9 @@ typedef struct bert {
 /* Working memory of one thread. */
 typedef struct scratch {
     sf_bert_scratch *net;
-    uint32_t *ids;               /* (GROUP * tokens) */
+    uint32_t *ids; /* (GROUP * tokens) */
     size_t offsets[GROUP + 1];
-    float *features, *logits;    /* of a group */
+    float *features, *logits; /* of a group */
     sf_ids encoded;
     sf_wordpiece_scratch wordpiece;
     sf_pieces_scratch pieces;
@@ -94,8 +94,8 @@ static void end_text(const bert *m, scratch *s, size_t i, size_t count)
     s->offsets[i + 1] = s->offsets[i] + count + 2;
 }
 
-static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores, void *pointer,
-                             safer_error *error)
+static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *pointer, safer_error *error)
 {
     const bert *m = (const bert *)model;
     scratch *s = pointer;
@@ -104,7 +104,8 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
         size_t group = count - first < GROUP ? count - first : GROUP;
         for (size_t i = 0; i < group; i++) {
             s->encoded.count = 0;
-            if (sf_wordpiece_encode(&s->encoded, m->checkpoint.wordpiece, texts[first + i].bytes, texts[first + i].length, limit, &s->wordpiece))
+            if (sf_wordpiece_encode(&s->encoded, m->checkpoint.wordpiece, texts[first + i].bytes,
+                                    texts[first + i].length, limit, &s->wordpiece))
                 return sf_fail_memory(error);
             uint32_t *ids = begin_text(m, s, i);
             if (s->encoded.count) memcpy(ids, s->encoded.ids, s->encoded.count * sizeof *ids);
@@ -129,20 +130,24 @@ static void release(void *pointer)
     free(p);
 }
 
-static safer_status prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **out, safer_error *error)
+static safer_status prepare(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **out,
+                            safer_error *error)
 {
     const bert *m = (const bert *)model;
     prepared *p = sf_calloc(1, sizeof *p);
     if (!p) return sf_fail_memory(error);
     p->slots = slots->slot_count;
-    safer_status status = sf_pieces_new(&p->pieces, m->checkpoint.wordpiece, lexicon, slots, m->checkpoint.layout.shape.tokens - 2, error);
-    if (status == SAFER_OK) *out = p;
-    else release(p);
+    safer_status status = sf_pieces_new(&p->pieces, m->checkpoint.wordpiece, lexicon, slots,
+                                        m->checkpoint.layout.shape.tokens - 2, error);
+    if (status == SAFER_OK)
+        *out = p;
+    else
+        release(p);
     return status;
 }
 
-static safer_status sample(const safer_model *model, const void *pointer, const uint32_t *draws, size_t count, int *labels,
-                           void *scratch_pointer, safer_error *error)
+static safer_status sample(const safer_model *model, const void *pointer, const uint32_t *draws, size_t count,
+                           int *labels, void *scratch_pointer, safer_error *error)
 {
     const bert *m = (const bert *)model;
     const prepared *p = pointer;
@@ -186,8 +191,17 @@ static safer_status set_precision(safer_model *model, sf_dtype type, safer_error
 }
 
 static const sf_model_class bert_class = {
-    .arch = "bert", .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = visible,
-    .scratch_new = scratch_new, .scratch_free = scratch_free, .free = model_free, .set_precision = set_precision, .group = GROUP,
+    .arch = "bert",
+    .classify = classify,
+    .prepare = prepare,
+    .sample = sample,
+    .release = release,
+    .visible = visible,
+    .scratch_new = scratch_new,
+    .scratch_free = scratch_free,
+    .free = model_free,
+    .set_precision = set_precision,
+    .group = GROUP,
 };
 
 safer_status sf_bert_open(safer_model **out, const char *path, safer_error *error)
@@ -199,7 +213,9 @@ safer_status sf_bert_open(safer_model **out, const char *path, safer_error *erro
     SF_TRY(sf_isa_check(error));
     SF_TRY(sf_bert_checkpoint_open(&m->checkpoint, path, error));
     if (m->checkpoint.layout.shape.classes < 2) {
-        status = sf_fail(error, SAFER_INPUT, "%s is an encoder without a classifier; train one with safer train --arch bert --encoder", path);
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s is an encoder without a classifier; train one with safer train --arch bert --encoder",
+                         path);
         goto done;
     }
     m->base.labels = m->checkpoint.labels; /* taken over */

@@ -20,9 +20,9 @@ typedef enum sf_bert_pool { SF_POOL_CLS, SF_POOL_POOLER, SF_POOL_MEAN } sf_bert_
 
 typedef struct sf_bert_shape {
     size_t vocabulary, positions;
-    size_t types;   /* of token types; 0: no such embedding (DistilBERT) */
+    size_t types; /* of token types; 0: no such embedding (DistilBERT) */
     size_t layers, hidden, heads, inner;
-    size_t classes; /* 0: an encoder without a classifier */
+    size_t classes;           /* 0: an encoder without a classifier */
     sf_activation activation; /* SF_GELU, SF_GELU_TANH or SF_RELU */
     sf_bert_pool pool;
     int pooler_relu; /* pool pooler: relu, not tanh */
@@ -32,11 +32,11 @@ typedef struct sf_bert_shape {
 
 /* Parameters of a layer, offsets into the array of parameters. Matrices are (outputs, inputs). */
 typedef struct sf_bert_layer {
-    size_t qkv_weight, qkv_bias;       /* (3*hidden, hidden): query, key, value */
+    size_t qkv_weight, qkv_bias;             /* (3*hidden, hidden): query, key, value */
     size_t attention_weight, attention_bias; /* (hidden, hidden) */
-    size_t norm1_weight, norm1_bias;   /* after attention */
-    size_t inner_weight, inner_bias;   /* (inner, hidden) */
-    size_t outer_weight, outer_bias;   /* (hidden, inner) */
+    size_t norm1_weight, norm1_bias;         /* after attention */
+    size_t inner_weight, inner_bias;         /* (inner, hidden) */
+    size_t outer_weight, outer_bias;         /* (hidden, inner) */
     size_t norm2_weight, norm2_bias;
 } sf_bert_layer;
 
@@ -47,13 +47,13 @@ typedef struct sf_bert_tensor {
 
 typedef struct sf_bert_layout {
     sf_bert_shape shape;
-    size_t words, positions, types;    /* embeddings; types: SIZE_MAX without */
+    size_t words, positions, types; /* embeddings; types: SIZE_MAX without */
     size_t norm_weight, norm_bias;
-    sf_bert_layer *layers;             /* owned */
-    size_t pooler_weight, pooler_bias; /* SIZE_MAX but for pool pooler */
+    sf_bert_layer *layers;                     /* owned */
+    size_t pooler_weight, pooler_bias;         /* SIZE_MAX but for pool pooler */
     size_t classifier_weight, classifier_bias; /* SIZE_MAX without classes */
-    size_t size;                       /* of all parameters, floats */
-    sf_bert_tensor *tensors;           /* owned, in the order of their offsets */
+    size_t size;                               /* of all parameters, floats */
+    sf_bert_tensor *tensors;                   /* owned, in the order of their offsets */
     size_t tensor_count;
 } sf_bert_layout;
 
@@ -68,8 +68,8 @@ typedef struct sf_bert_checkpoint {
     sf_bert_layout layout;
     float *parameters; /* (layout.size), 64-byte aligned; owned */
     sf_wordpiece *wordpiece;
-    char **labels; /* layout.shape.classes of them; owned */
-    uint64_t hash; /* of everything that decides an answer */
+    char **labels;      /* layout.shape.classes of them; owned */
+    uint64_t hash;      /* of everything that decides an answer */
     char *trained_with; /* or NULL */
 } sf_bert_checkpoint;
 
@@ -78,8 +78,9 @@ safer_status sf_bert_checkpoint_open(sf_bert_checkpoint *out, const char *path, 
 void sf_bert_checkpoint_free(sf_bert_checkpoint *checkpoint);
 
 /* The one-file form. labels: JSON, NULL without classes; trained_with may be NULL. */
-safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters, const sf_wordpiece *wordpiece,
-                          const char *labels, const char *trained_with, safer_error *error);
+safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
+                          const sf_wordpiece *wordpiece, const char *labels, const char *trained_with,
+                          safer_error *error);
 
 /* ------------------------------------------------------------------- the net */
 
@@ -97,8 +98,8 @@ typedef struct sf_bert_net {
     sf_bert_matrices *layers;
 } sf_bert_net;
 
-safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters, sf_dtype type, int threads,
-                             safer_error *error);
+safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters, sf_dtype type,
+                             int threads, safer_error *error);
 /* Packs the matrices of layers first.. again after parameters changed. */
 void sf_bert_net_update(sf_bert_net *net, size_t first, int threads);
 void sf_bert_net_free(sf_bert_net *net);
@@ -170,21 +171,21 @@ void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_
 /* ------------------------------------------------------------------ one step */
 
 typedef struct sf_bert_options {
-    size_t layers;  /* trained, from the top; SIZE_MAX: all, and the embeddings */
-    double decay;   /* of weights, not of biases and norms */
-    double clip;    /* of the gradient's length; 0: none */
-    float dropout;  /* of the features */
-    sf_dtype type;  /* of products */
+    size_t layers; /* trained, from the top; SIZE_MAX: all, and the embeddings */
+    double decay;  /* of weights, not of biases and norms */
+    double clip;   /* of the gradient's length; 0: none */
+    float dropout; /* of the features */
+    sf_dtype type; /* of products */
     int threads;
-    uint64_t seed;  /* of the dropout masks */
+    uint64_t seed; /* of the dropout masks */
 } sf_bert_options;
 
 typedef struct sf_bert_step sf_bert_step;
 
 /* Working memory for batches of up to so many texts and pieces. Parameters are borrowed
  * and changed by updates. */
-safer_status sf_bert_step_new(sf_bert_step **out, const sf_bert_layout *layout, float *parameters, const sf_bert_options *options,
-                              size_t texts, size_t pieces, safer_error *error);
+safer_status sf_bert_step_new(sf_bert_step **out, const sf_bert_layout *layout, float *parameters,
+                              const sf_bert_options *options, size_t texts, size_t pieces, safer_error *error);
 void sf_bert_step_free(sf_bert_step *step);
 
 /* The net of the present parameters. */

@@ -87,7 +87,8 @@ static safer_status read_json(json_t **out, const char *path, safer_error *error
     safer_status status = sf_file_map(&file, path, error);
     if (status == SAFER_OK) status = sf_model_json(out, file.bytes, file.length, 0, path, error);
     sf_file_free(&file);
-    if (status == SAFER_OK && !json_is_object(*out)) status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
+    if (status == SAFER_OK && !json_is_object(*out))
+        status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
     return status;
 }
 
@@ -98,10 +99,13 @@ static safer_status check_type(reader *r, const char *path, safer_error *error)
     const char *type = json_string_value(json_object_get(r->config, "model_type"));
     const char *positions = json_string_value(json_object_get(r->config, "position_embedding_type"));
     if (!type || (strcmp(type, "bert") != 0 && strcmp(type, "distilbert") != 0))
-        return type ? sf_fail(error, SAFER_INPUT, "%s: the model is of type \"%.60s\"; bert and distilbert are supported", path, type)
-                    : sf_fail(error, SAFER_INPUT, "%s: there is no \"model_type\"; bert and distilbert are supported", path);
+        return type ? sf_fail(error, SAFER_INPUT,
+                              "%s: the model is of type \"%.60s\"; bert and distilbert are supported", path, type)
+                    : sf_fail(error, SAFER_INPUT, "%s: there is no \"model_type\"; bert and distilbert are supported",
+                              path);
     if (positions && strcmp(positions, "absolute") != 0)
-        return sf_fail(error, SAFER_INPUT, "%s: \"position_embedding_type\" is \"%.60s\"; absolute is supported", path, positions);
+        return sf_fail(error, SAFER_INPUT, "%s: \"position_embedding_type\" is \"%.60s\"; absolute is supported", path,
+                       positions);
     if (json_is_true(json_object_get(r->config, "is_decoder")))
         return sf_fail(error, SAFER_INPUT, "%s: the model is a decoder; encoders are supported", path);
     r->distil = r->source.distil = strcmp(type, "distilbert") == 0;
@@ -127,7 +131,8 @@ static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
     s->types = 0;
     s->epsilon = 1e-12f;
     if (!d) SF_TRY(sf_bert_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
-    if (!d && json_object_get(r->config, "layer_norm_eps")) SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "layer_norm_eps", error));
+    if (!d && json_object_get(r->config, "layer_norm_eps"))
+        SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "layer_norm_eps", error));
     SF_TRY(sf_bert_config_check(s, c, error));
 done:
     return status;
@@ -178,10 +183,12 @@ static safer_status add_shards(reader *r, const char *index, safer_error *error)
         status = sf_fail(error, SAFER_INPUT, "%s: there is no \"weight_map\" (an object)", index);
         goto done;
     }
-    json_object_foreach(map, tensor, value) {
+    json_object_foreach(map, tensor, value)
+    {
         const char *name = json_string_value(value);
         if (!name || strchr(name, '/') || !ends_with(name, ".safetensors")) {
-            status = sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" is not in a safetensors file of the same folder", index, tensor);
+            status = sf_fail(error, SAFER_INPUT,
+                             "%s: tensor \"%.200s\" is not in a safetensors file of the same folder", index, tensor);
             goto done;
         }
         if (json_object_get(seen, name)) continue;
@@ -219,12 +226,16 @@ static safer_status fail_weights(const reader *r, int safetensors, int onnx, saf
     sf_buffer_free(&path);
     if (status != SAFER_OK) return status;
     if (safetensors > 1)
-        return sf_fail(error, SAFER_INPUT, "%s: %d safetensors files, none of them model.safetensors", r->folder, safetensors);
+        return sf_fail(error, SAFER_INPUT, "%s: %d safetensors files, none of them model.safetensors", r->folder,
+                       safetensors);
     if (onnx > 1)
-        return sf_fail(error, SAFER_INPUT, "%s: %d ONNX files, none of them model.onnx; name one of them", r->folder, onnx);
+        return sf_fail(error, SAFER_INPUT, "%s: %d ONNX files, none of them model.onnx; name one of them", r->folder,
+                       onnx);
     if (torch)
-        return sf_fail(error, SAFER_INPUT, "%s: pytorch_model.bin is not read; write the model again with save_pretrained(..., "
-                       "safe_serialization=True)", r->folder);
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: pytorch_model.bin is not read; write the model again with save_pretrained(..., "
+                       "safe_serialization=True)",
+                       r->folder);
     return sf_fail(error, SAFER_INPUT, "%s: there is no model.safetensors and no ONNX file", r->folder);
 }
 
@@ -279,18 +290,27 @@ static safer_status read_pooling(sf_bert_shape *s, const reader *r, safer_error 
     SF_TRY(locate(&path, &found, r->folder, "1_Pooling/config.json", error));
     if (!found) goto done;
     SF_TRY(read_json(&json, path.bytes, error));
-    json_object_foreach(json, key, value)
-        if (strncmp(key, "pooling_mode", 12) == 0) {
-            if (json_is_string(value)) mode = json_string_value(value);
-            else if (json_is_true(value)) mode = key;
-            else continue;
-            modes++;
-        }
-    if (modes == 1 && (strcmp(mode, "mean") == 0 || strcmp(mode, "pooling_mode_mean_tokens") == 0)) s->pool = SF_POOL_MEAN;
-    else if (modes == 1 && (strcmp(mode, "cls") == 0 || strcmp(mode, "pooling_mode_cls_token") == 0)) s->pool = SF_POOL_CLS;
+    json_object_foreach(json, key, value) if (strncmp(key, "pooling_mode", 12) == 0)
+    {
+        if (json_is_string(value))
+            mode = json_string_value(value);
+        else if (json_is_true(value))
+            mode = key;
+        else
+            continue;
+        modes++;
+    }
+    if (modes == 1 && (strcmp(mode, "mean") == 0 || strcmp(mode, "pooling_mode_mean_tokens") == 0))
+        s->pool = SF_POOL_MEAN;
+    else if (modes == 1 && (strcmp(mode, "cls") == 0 || strcmp(mode, "pooling_mode_cls_token") == 0))
+        s->pool = SF_POOL_CLS;
     else
-        status = sf_fail(error, SAFER_INPUT, "%s: pooling by %s%.80s%s; the mean over all pieces or the vector of [CLS] is supported",
-                         path.bytes, modes == 1 ? "\"" : "", modes == 1 ? mode : modes ? "several modes" : "none",
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: pooling by %s%.80s%s; the mean over all pieces or the vector of [CLS] is supported",
+                         path.bytes, modes == 1 ? "\"" : "",
+                         modes == 1 ? mode
+                         : modes    ? "several modes"
+                                    : "none",
                          modes == 1 ? "\"" : "");
 done:
     json_decref(json);
@@ -308,13 +328,15 @@ static safer_status read_head(sf_bert_shape *s, const reader *r, safer_error *er
     if (!classifier) return read_pooling(s, r, error);
     size_t classes = classifier->tensor.rank == 2 ? classifier->tensor.shape[classifier->transposed] : 0;
     if (architecture && !strstr(architecture, "ForSequenceClassification"))
-        return sf_fail(error, SAFER_INPUT, "%s: the architecture \"%.80s\" does not classify texts (ForSequenceClassification does)",
-                       file, architecture);
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: the architecture \"%.80s\" does not classify texts (ForSequenceClassification does)", file,
+                       architecture);
     if (problem && strcmp(problem, "single_label_classification") != 0)
-        return sf_fail(error, SAFER_INPUT, "%s: \"problem_type\" is \"%.60s\"; single_label_classification is supported", file, problem);
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: \"problem_type\" is \"%.60s\"; single_label_classification is supported", file, problem);
     if (classes < 2 || classes > SF_BERT_CLASSES)
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one a class", classifier->file,
-                       classifier->tensor.name, SF_BERT_CLASSES);
+        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one a class",
+                       classifier->file, classifier->tensor.name, SF_BERT_CLASSES);
     s->classes = classes;
     s->pool = SF_POOL_POOLER;
     s->pooler_relu = r->distil;
@@ -339,14 +361,15 @@ static safer_status read_labels(sf_bert_checkpoint *c, const reader *r, safer_er
     safer_status status = SAFER_OK;
     if (json_is_null(names)) names = NULL;
     if (names && json_object_size(names) != classes)
-        return sf_fail(error, SAFER_INPUT, "%s: \"id2label\" names %zu labels, but the classifier has %zu classes", file,
-                       json_object_size(names), classes);
+        return sf_fail(error, SAFER_INPUT, "%s: \"id2label\" names %zu labels, but the classifier has %zu classes",
+                       file, json_object_size(names), classes);
     if (!(c->labels = sf_calloc(classes, sizeof *c->labels))) return sf_fail_memory(error);
     for (size_t i = 0; i < classes; i++) {
         SF_TRY(read_label(&c->labels[i], names, i, file, error));
         for (size_t j = 0; j < i; j++)
             if (strcmp(c->labels[i], c->labels[j]) == 0)
-                return sf_fail(error, SAFER_INPUT, "%s: the label \"%.200s\" occurs twice in \"id2label\"", file, c->labels[i]);
+                return sf_fail(error, SAFER_INPUT, "%s: the label \"%.200s\" occurs twice in \"id2label\"", file,
+                               c->labels[i]);
     }
 done:
     return status;
@@ -368,7 +391,8 @@ static safer_status hash(sf_bert_checkpoint *c, const char *path, safer_error *e
     }
     c->hash = sf_hash(c->parameters, c->layout.size * sizeof *c->parameters, 0);
     const sf_buffer *texts[] = {&text.config, &text.vocabulary, &text.tokenizer, &labels};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) c->hash = sf_hash(texts[i]->bytes, texts[i]->length, c->hash);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        c->hash = sf_hash(texts[i]->bytes, texts[i]->length, c->hash);
 done:
     sf_bert_description_free(&text);
     sf_buffer_free(&labels);
@@ -395,7 +419,8 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     if (shape.classes) SF_TRY(read_labels(&c, &r, error));
     SF_TRY(sf_wordpiece_open(&c.wordpiece, folder, error));
     if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
-        status = sf_fail(error, SAFER_INPUT, "%s: the vocabulary has %zu word pieces, but the model's embedding only %zu rows", folder,
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: the vocabulary has %zu word pieces, but the model's embedding only %zu rows", folder,
                          sf_wordpiece_size(c.wordpiece), shape.vocabulary);
         goto done;
     }

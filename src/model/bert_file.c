@@ -29,14 +29,15 @@ static const struct {
     const char *name;
     sf_activation activation;
 } activations[] = {
-    {"gelu", SF_GELU},         {"gelu_new", SF_GELU_TANH},  {"relu", SF_RELU}, /* these are written */
+    {"gelu", SF_GELU},        {"gelu_new", SF_GELU_TANH},  {"relu", SF_RELU}, /* these are written */
     {"gelu_python", SF_GELU}, {"gelu_fast", SF_GELU_TANH}, {"gelu_pytorch_tanh", SF_GELU_TANH},
 };
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
 /* ------------------------------------------------------------ configurations */
 
-safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high, safer_error *error)
+safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high,
+                                   safer_error *error)
 {
     const json_t *value = json_object_get(config.json, key);
     double x = json_real_value(value);
@@ -52,7 +53,8 @@ safer_status sf_bert_config_epsilon(float *out, sf_bert_config config, const cha
     const json_t *value = json_object_get(config.json, key);
     double x = json_real_value(value);
     if (!json_is_real(value) || !(x >= 1e-30 && x <= 1))
-        return sf_fail(error, SAFER_INPUT, "%s: \"%s\"%s must be a number from 1e-30 to 1", config.file, key, config.place);
+        return sf_fail(error, SAFER_INPUT, "%s: \"%s\"%s must be a number from 1e-30 to 1", config.file, key,
+                       config.place);
     *out = (float)x;
     return SAFER_OK;
 }
@@ -65,15 +67,16 @@ safer_status sf_bert_config_activation(sf_activation *out, sf_bert_config config
             *out = activations[i].activation;
             return SAFER_OK;
         }
-    return sf_fail(error, SAFER_INPUT, "%s: \"%s\"%s is %s%.60s%s; gelu, gelu_new, gelu_pytorch_tanh and relu are supported",
-                   config.file, key, config.place, name ? "\"" : "", name ? name : "missing", name ? "\"" : "");
+    return sf_fail(error, SAFER_INPUT,
+                   "%s: \"%s\"%s is %s%.60s%s; gelu, gelu_new, gelu_pytorch_tanh and relu are supported", config.file,
+                   key, config.place, name ? "\"" : "", name ? name : "missing", name ? "\"" : "");
 }
 
 safer_status sf_bert_config_check(const sf_bert_shape *s, sf_bert_config config, safer_error *error)
 {
     if (s->hidden % s->heads)
-        return sf_fail(error, SAFER_INPUT, "%s: a hidden size of %zu%s cannot be divided among %zu heads", config.file, s->hidden,
-                       config.place, s->heads);
+        return sf_fail(error, SAFER_INPUT, "%s: a hidden size of %zu%s cannot be divided among %zu heads", config.file,
+                       s->hidden, config.place, s->heads);
     return SAFER_OK;
 }
 
@@ -108,12 +111,14 @@ static int write_config(sf_buffer *out, const sf_bert_shape *s)
     for (int i = ACTIVATIONS; i-- > 0;)
         if (activations[i].activation == s->activation) activation = activations[i].name;
     json_t *epsilon = json_real((double)s->epsilon);
-    int failed = sf_buffer_format(out,
-                                  "{\"vocabulary\":%zu,\"positions\":%zu,\"types\":%zu,\"layers\":%zu,\"hidden\":%zu,\"heads\":%zu,"
-                                  "\"inner\":%zu,\"activation\":\"%s\",\"pool\":\"%s\",\"pooler\":\"%s\",\"tokens\":%zu,\"epsilon\":",
-                                  s->vocabulary, s->positions, s->types, s->layers, s->hidden, s->heads, s->inner, activation,
-                                  pools[s->pool], s->pooler_relu ? "relu" : "tanh", s->tokens) ||
-                 add_json(out, epsilon) || sf_buffer_add_byte(out, '}');
+    int failed =
+        sf_buffer_format(
+            out,
+            "{\"vocabulary\":%zu,\"positions\":%zu,\"types\":%zu,\"layers\":%zu,\"hidden\":%zu,\"heads\":%zu,"
+            "\"inner\":%zu,\"activation\":\"%s\",\"pool\":\"%s\",\"pooler\":\"%s\",\"tokens\":%zu,\"epsilon\":",
+            s->vocabulary, s->positions, s->types, s->layers, s->hidden, s->heads, s->inner, activation, pools[s->pool],
+            s->pooler_relu ? "relu" : "tanh", s->tokens) ||
+        add_json(out, epsilon) || sf_buffer_add_byte(out, '}');
     json_decref(epsilon);
     return failed;
 }
@@ -121,18 +126,20 @@ static int write_config(sf_buffer *out, const sf_bert_shape *s)
 static int write_tokenizer(sf_buffer *out, const sf_wordpiece_options *o)
 {
     return sf_buffer_format(out, "{\"lower\":%s,\"accents\":%s,\"ideographs\":%s,\"clean\":%s,\"longest\":%zu}",
-                            o->lower ? "true" : "false", o->accents ? "true" : "false", o->ideographs ? "true" : "false", o->clean ? "true" : "false", o->longest);
+                            o->lower ? "true" : "false", o->accents ? "true" : "false",
+                            o->ideographs ? "true" : "false", o->clean ? "true" : "false", o->longest);
 }
 
-safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece, const char *path,
-                              safer_error *error)
+safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece,
+                              const char *path, safer_error *error)
 {
     if (write_config(&out->config, shape) || sf_wordpiece_vocabulary(&out->vocabulary, wordpiece) ||
         write_tokenizer(&out->tokenizer, sf_wordpiece_get_options(wordpiece)))
         return sf_fail_memory(error);
     const sf_buffer *v = &out->vocabulary; /* will be a string in JSON */
     if (v->length == 0 || memchr(v->bytes, '\0', v->length) || sf_utf8_valid(v->bytes, v->length) != v->length)
-        return sf_fail(error, SAFER_INPUT, "%s: a word piece of the vocabulary is not UTF-8 or holds a zero byte", path);
+        return sf_fail(error, SAFER_INPUT, "%s: a word piece of the vocabulary is not UTF-8 or holds a zero byte",
+                       path);
     return SAFER_OK;
 }
 
@@ -143,8 +150,9 @@ void sf_bert_description_free(sf_bert_description *description)
     sf_buffer_free(&description->tokenizer);
 }
 
-safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters, const sf_wordpiece *wordpiece,
-                          const char *labels, const char *trained_with, safer_error *error)
+safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
+                          const sf_wordpiece *wordpiece, const char *labels, const char *trained_with,
+                          safer_error *error)
 {
     safer_status status;
     sf_bert_description text = {0};
@@ -156,10 +164,13 @@ safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const 
     SF_TRY(sf_bert_describe(&text, &layout->shape, wordpiece, path, error));
     for (size_t i = 0; i < layout->tensor_count; i++) {
         const sf_bert_tensor *t = &layout->tensors[i];
-        tensors[i] = (sf_tensor){.name = t->name, .type = SF_F32, .rank = t->rank, .count = t->count, .bytes = parameters + t->offset};
+        tensors[i] = (sf_tensor){
+            .name = t->name, .type = SF_F32, .rank = t->rank, .count = t->count, .bytes = parameters + t->offset};
         memcpy(tensors[i].shape, t->shape, sizeof t->shape);
     }
-    sf_metadata metadata[6] = {{"arch", "bert"}, {"config", text.config.bytes}, {"vocabulary", text.vocabulary.bytes},
+    sf_metadata metadata[6] = {{"arch", "bert"},
+                               {"config", text.config.bytes},
+                               {"vocabulary", text.vocabulary.bytes},
                                {"tokenizer", text.tokenizer.bytes}};
     size_t count = 4;
     if (labels) metadata[count++] = (sf_metadata){"labels", labels};
@@ -181,11 +192,14 @@ static safer_status metadata_object(json_t **out, const sf_safetensors *file, co
         safer_status status = sf_model_json(out, text, strlen(text), 0, name, error);
         if (status == SAFER_MEMORY) return status;
     }
-    return json_is_object(*out) ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"%s\" (a JSON object)", name, key);
+    return json_is_object(*out)
+               ? SAFER_OK
+               : sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"%s\" (a JSON object)", name, key);
 }
 
 /* One of two names: which. */
-static safer_status config_choice(int *out, sf_bert_config c, const char *key, const char *no, const char *yes, safer_error *error)
+static safer_status config_choice(int *out, sf_bert_config c, const char *key, const char *no, const char *yes,
+                                  safer_error *error)
 {
     const char *value = json_string_value(json_object_get(c.json, key));
     if (!value || (strcmp(value, no) != 0 && strcmp(value, yes) != 0))
@@ -235,21 +249,26 @@ static safer_status read_wordpiece(sf_wordpiece **out, const sf_safetensors *fil
     const struct {
         const char *key;
         int *out;
-    } flags[] = {{"lower", &options.lower}, {"accents", &options.accents}, {"ideographs", &options.ideographs},
+    } flags[] = {{"lower", &options.lower},
+                 {"accents", &options.accents},
+                 {"ideographs", &options.ideographs},
                  {"clean", &options.clean}};
     SF_TRY(metadata_object(&json, file, "tokenizer", error));
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         const json_t *flag = json_object_get(json, flags[i].key);
         if (!json_is_boolean(flag)) {
-            status = sf_fail(error, SAFER_INPUT, "%s: \"%s\" in the metadata \"tokenizer\" must be true or false", name, flags[i].key);
+            status = sf_fail(error, SAFER_INPUT, "%s: \"%s\" in the metadata \"tokenizer\" must be true or false", name,
+                             flags[i].key);
             goto done;
         }
         *flags[i].out = json_is_true(flag);
     }
     sf_bert_config config = {json, name, " in the metadata \"tokenizer\""};
     SF_TRY(sf_bert_config_number(&options.longest, config, "longest", 1, (size_t)1 << 53, error));
-    if (vocabulary) SF_TRY(sf_wordpiece_new(out, vocabulary, strlen(vocabulary), &options, name, error));
-    else status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"vocabulary\"", name);
+    if (vocabulary)
+        SF_TRY(sf_wordpiece_new(out, vocabulary, strlen(vocabulary), &options, name, error));
+    else
+        status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"vocabulary\"", name);
 done:
     json_decref(json);
     return status;
@@ -266,8 +285,10 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
     safer_model common = {0};
     if (!arch || strcmp(arch, "bert") != 0)
         return arch ? sf_fail(error, SAFER_INPUT, "%s: a model of architecture \"%.40s\", not bert", name, arch)
-                    : sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"arch\": it was not written by safer. To read the "
-                              "weights of a HuggingFace model, give its folder", name);
+                    : sf_fail(error, SAFER_INPUT,
+                              "%s: the metadata have no \"arch\": it was not written by safer. To read the "
+                              "weights of a HuggingFace model, give its folder",
+                              name);
     SF_TRY(read_config(&shape, file, error));
     if (sf_safetensors_metadata(file, "labels")) {
         SF_TRY(sf_model_read_common(&common, file, error));
@@ -281,7 +302,8 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
     }
     SF_TRY(read_wordpiece(&c.wordpiece, file, error));
     if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
-        status = sf_fail(error, SAFER_INPUT, "%s: %zu word pieces, but \"vocabulary\" in the metadata \"config\" is %zu", name,
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: %zu word pieces, but \"vocabulary\" in the metadata \"config\" is %zu", name,
                          sf_wordpiece_size(c.wordpiece), shape.vocabulary);
         goto done;
     }

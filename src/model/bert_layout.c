@@ -8,7 +8,8 @@
 static size_t place(sf_bert_layout *l, size_t rows, size_t columns, const char *name)
 {
     sf_bert_tensor *t = &l->tensors[l->tensor_count++];
-    *t = (sf_bert_tensor){.rank = columns ? 2 : 1, .shape = {rows, columns}, .count = rows * (columns ? columns : 1), .offset = l->size};
+    *t = (sf_bert_tensor){
+        .rank = columns ? 2 : 1, .shape = {rows, columns}, .count = rows * (columns ? columns : 1), .offset = l->size};
     snprintf(t->name, sizeof t->name, "%s", name);
     l->size += t->count;
     return t->offset;
@@ -46,8 +47,12 @@ static void place_layer(sf_bert_layout *l, size_t i)
 int sf_bert_layout_make(sf_bert_layout *out, const sf_bert_shape *shape)
 {
     size_t H = shape->hidden;
-    sf_bert_layout l = {.shape = *shape, .types = SIZE_MAX, .pooler_weight = SIZE_MAX, .pooler_bias = SIZE_MAX,
-                        .classifier_weight = SIZE_MAX, .classifier_bias = SIZE_MAX};
+    sf_bert_layout l = {.shape = *shape,
+                        .types = SIZE_MAX,
+                        .pooler_weight = SIZE_MAX,
+                        .pooler_bias = SIZE_MAX,
+                        .classifier_weight = SIZE_MAX,
+                        .classifier_bias = SIZE_MAX};
     l.layers = sf_calloc(shape->layers, sizeof *l.layers);
     l.tensors = sf_calloc(9 + 16 * shape->layers, sizeof *l.tensors);
     if (!l.layers || !l.tensors) {

@@ -13,10 +13,14 @@ static const char *const prefixes[] = {"module.", "model.", "0.auto_model.", "be
 static const struct {
     const char *distil, *bert;
 } parts[] = {
-    {"attention.q_lin.", "attention.self.query."},       {"attention.k_lin.", "attention.self.key."},
-    {"attention.v_lin.", "attention.self.value."},       {"attention.out_lin.", "attention.output.dense."},
-    {"sa_layer_norm.", "attention.output.LayerNorm."},   {"ffn.lin1.", "intermediate.dense."},
-    {"ffn.lin2.", "output.dense."},                      {"output_layer_norm.", "output.LayerNorm."},
+    {"attention.q_lin.", "attention.self.query."},
+    {"attention.k_lin.", "attention.self.key."},
+    {"attention.v_lin.", "attention.self.value."},
+    {"attention.out_lin.", "attention.output.dense."},
+    {"sa_layer_norm.", "attention.output.LayerNorm."},
+    {"ffn.lin1.", "intermediate.dense."},
+    {"ffn.lin2.", "output.dense."},
+    {"output_layer_norm.", "output.LayerNorm."},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
@@ -73,7 +77,8 @@ static void to_distil(char out[160], const char *name)
 static void replace_end(char *name, const char *old, const char *new)
 {
     size_t length = strlen(name), cut = strlen(old);
-    if (length >= cut && strcmp(name + length - cut, old) == 0) snprintf(name + length - cut, 96 - (length - cut), "%s", new);
+    if (length >= cut && strcmp(name + length - cut, old) == 0)
+        snprintf(name + length - cut, 96 - (length - cut), "%s", new);
 }
 
 int sf_bert_canonical(char out[96], const char *name)
@@ -88,15 +93,16 @@ int sf_bert_canonical(char out[96], const char *name)
 
 /* -------------------------------------------------------------------- source */
 
-safer_status sf_bert_source_add(sf_bert_source *source, const sf_tensor *tensor, const char *name, const char *file, int transposed,
-                                safer_error *error)
+safer_status sf_bert_source_add(sf_bert_source *source, const sf_tensor *tensor, const char *name, const char *file,
+                                int transposed, safer_error *error)
 {
     sf_bert_found found = {.tensor = *tensor, .file = file, .transposed = transposed};
     if (sf_bert_canonical(found.name, name)) return SAFER_OK;
     if (!after(found.name, "embeddings.") && !after(found.name, bert_layer) && !after(found.name, bert_pooler) &&
         !after(found.name, "classifier."))
         return SAFER_OK;
-    if (sf_grow(&source->found, &source->capacity, source->count + 1, sizeof *source->found)) return sf_fail_memory(error);
+    if (sf_grow(&source->found, &source->capacity, source->count + 1, sizeof *source->found))
+        return sf_fail_memory(error);
     source->found[source->count++] = found;
     return SAFER_OK;
 }
@@ -123,8 +129,8 @@ safer_status sf_bert_source_sort(sf_bert_source *source, safer_error *error)
     for (size_t i = 1; i < source->count; i++) {
         const sf_bert_found *a = &source->found[i - 1], *b = &source->found[i];
         if (strcmp(a->name, b->name) == 0)
-            return sf_fail(error, SAFER_INPUT, "%s: tensors \"%.200s\" and \"%.200s\" are both the model's \"%s\"", source->name,
-                           a->tensor.name, b->tensor.name, a->name);
+            return sf_fail(error, SAFER_INPUT, "%s: tensors \"%.200s\" and \"%.200s\" are both the model's \"%s\"",
+                           source->name, a->tensor.name, b->tensor.name, a->name);
     }
     return SAFER_OK;
 }
@@ -136,8 +142,10 @@ const sf_bert_found *sf_bert_source_find(const sf_bert_source *source, const cha
         size_t middle = low + (high - low) / 2;
         int order = strcmp(source->found[middle].name, name);
         if (order == 0) return &source->found[middle];
-        if (order < 0) low = middle + 1;
-        else high = middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return NULL;
 }
@@ -152,7 +160,8 @@ void sf_bert_source_free(sf_bert_source *source)
 static void describe(char *out, size_t size, size_t rank, const size_t *shape)
 {
     size_t length = (size_t)snprintf(out, size, "[");
-    for (size_t i = 0; i < rank; i++) length += (size_t)snprintf(out + length, size - length, "%s%zu", i ? ", " : "", shape[i]);
+    for (size_t i = 0; i < rank; i++)
+        length += (size_t)snprintf(out + length, size - length, "%s%zu", i ? ", " : "", shape[i]);
     snprintf(out + length, size - length, "]");
 }
 
@@ -162,18 +171,21 @@ static safer_status check(const sf_bert_source *source, const sf_bert_tensor *wa
     if (!found) {
         char name[160];
         to_distil(name, wanted->name);
-        return sf_fail(error, SAFER_INPUT, "%s: there is no tensor \"%s\"", source->name, source->distil ? name : wanted->name);
+        return sf_fail(error, SAFER_INPUT, "%s: there is no tensor \"%s\"", source->name,
+                       source->distil ? name : wanted->name);
     }
     const sf_tensor *t = &found->tensor;
     size_t shape[2] = {wanted->shape[found->transposed], wanted->shape[!found->transposed]};
     if (t->rank != wanted->rank || t->shape[0] != shape[0] || (t->rank == 2 && t->shape[1] != shape[1])) {
-        char is[200], not[200];
+        char is[200], not [200];
         describe(is, sizeof is, t->rank, t->shape);
         describe(not, sizeof not, wanted->rank, shape);
-        return sf_fail(error, SAFER_INPUT, "%s: the shape of tensor \"%.200s\" is %s, not %s", found->file, t->name, is, not);
+        return sf_fail(error, SAFER_INPUT, "%s: the shape of tensor \"%.200s\" is %s, not %s", found->file, t->name, is,
+                       not );
     }
     if (t->type != SF_F32 && t->type != SF_F16 && t->type != SF_BF16 && t->type != SF_F64)
-        return sf_fail(error, SAFER_INPUT, "%s: the values of tensor \"%.200s\" are whole numbers; F32, F16, BF16 or F64 are needed",
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: the values of tensor \"%.200s\" are whole numbers; F32, F16, BF16 or F64 are needed",
                        found->file, t->name);
     return SAFER_OK;
 }
@@ -181,7 +193,8 @@ static safer_status check(const sf_bert_source *source, const sf_bert_tensor *wa
 safer_status sf_bert_source_check(const sf_bert_source *source, const sf_bert_layout *layout, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    for (size_t i = 0; i < layout->tensor_count && status == SAFER_OK; i++) status = check(source, &layout->tensors[i], error);
+    for (size_t i = 0; i < layout->tensor_count && status == SAFER_OK; i++)
+        status = check(source, &layout->tensors[i], error);
     return status;
 }
 
@@ -203,7 +216,8 @@ static safer_status load(float *out, const sf_bert_found *found, float *scratch,
     return status;
 }
 
-safer_status sf_bert_source_load(float **parameters, const sf_bert_source *source, const sf_bert_layout *layout, safer_error *error)
+safer_status sf_bert_source_load(float **parameters, const sf_bert_source *source, const sf_bert_layout *layout,
+                                 safer_error *error)
 {
     safer_status status;
     float *values = NULL, *scratch = NULL;
@@ -221,7 +235,8 @@ safer_status sf_bert_source_load(float **parameters, const sf_bert_source *sourc
         goto done;
     }
     for (size_t i = 0; i < layout->tensor_count; i++)
-        SF_TRY(load(values + layout->tensors[i].offset, sf_bert_source_find(source, layout->tensors[i].name), scratch, error));
+        SF_TRY(load(values + layout->tensors[i].offset, sf_bert_source_find(source, layout->tensors[i].name), scratch,
+                    error));
     *parameters = values;
     values = NULL;
 done:

@@ -41,8 +41,8 @@ typedef struct sf_bert_source {
 int sf_bert_canonical(char out[96], const char *name);
 
 /* `name` is the tensor's, or the one it is known by when its file gives it none. */
-safer_status sf_bert_source_add(sf_bert_source *source, const sf_tensor *tensor, const char *name, const char *file, int transposed,
-                                safer_error *error);
+safer_status sf_bert_source_add(sf_bert_source *source, const sf_tensor *tensor, const char *name, const char *file,
+                                int transposed, safer_error *error);
 safer_status sf_bert_source_add_file(sf_bert_source *source, const sf_safetensors *file, safer_error *error);
 /* Call when all are added, before the functions below. Two tensors of one name are an error. */
 safer_status sf_bert_source_sort(sf_bert_source *source, safer_error *error);
@@ -52,7 +52,8 @@ void sf_bert_source_free(sf_bert_source *source);
 /* All tensors of the layout are there, with its shapes and of a floating type. */
 safer_status sf_bert_source_check(const sf_bert_source *source, const sf_bert_layout *layout, safer_error *error);
 /* The same, and their values are finite: into parameters (layout->size), allocated here. */
-safer_status sf_bert_source_load(float **parameters, const sf_bert_source *source, const sf_bert_layout *layout, safer_error *error);
+safer_status sf_bert_source_load(float **parameters, const sf_bert_source *source, const sf_bert_layout *layout,
+                                 safer_error *error);
 
 /* ------------------------------------------------------------ configurations */
 
@@ -62,7 +63,8 @@ typedef struct sf_bert_config {
     const char *file, *place;
 } sf_bert_config;
 
-safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high, safer_error *error);
+safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high,
+                                   safer_error *error);
 safer_status sf_bert_config_epsilon(float *out, sf_bert_config config, const char *key, safer_error *error);
 safer_status sf_bert_config_activation(sf_activation *out, sf_bert_config config, const char *key, safer_error *error);
 /* What the numbers must be to each other. */
@@ -72,8 +74,8 @@ safer_status sf_bert_config_check(const sf_bert_shape *shape, sf_bert_config con
 typedef struct sf_bert_description {
     sf_buffer config, vocabulary, tokenizer;
 } sf_bert_description;
-safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece, const char *path,
-                              safer_error *error);
+safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece,
+                              const char *path, safer_error *error);
 void sf_bert_description_free(sf_bert_description *description);
 int sf_bert_labels_json(sf_buffer *out, char *const *labels, size_t count); /* -1 without memory */
 

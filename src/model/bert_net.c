@@ -38,7 +38,8 @@ static void pack_layers(void *context, size_t begin, size_t end, int worker)
         sf_bert_matrices *m = &p->net->layers[p->first + i / 4];
         const sf_bert_layer *o = &l->layers[p->first + i / 4];
         sf_packed *packed[] = {&m->qkv, &m->attention, &m->inner, &m->outer};
-        const size_t weights[] = {o->qkv_weight, o->attention_weight, o->inner_weight, o->outer_weight}, strides[] = {H, H, H, F};
+        const size_t weights[] = {o->qkv_weight, o->attention_weight, o->inner_weight, o->outer_weight},
+                     strides[] = {H, H, H, F};
         sf_view source = {(float *)p->net->parameters + weights[i % 4], strides[i % 4], SF_F32}; /* read only */
         sf_pack(packed[i % 4], source, 1, 0, sf_packed_panels(packed[i % 4]));
     }
@@ -50,19 +51,21 @@ void sf_bert_net_update(sf_bert_net *net, size_t first, int threads)
     sf_parallel(threads, 4 * (net->layout->shape.layers - first), 1, pack_layers, &p);
 }
 
-safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters, sf_dtype type, int threads,
-                             safer_error *error)
+safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters, sf_dtype type,
+                             int threads, safer_error *error)
 {
     size_t H = layout->shape.hidden, F = layout->shape.inner;
     sf_bert_net *net = sf_calloc(1, sizeof *net);
     int failed = !net;
     if (net) {
-        *net = (sf_bert_net){layout, parameters, type, sf_isa_choose(), sf_calloc(layout->shape.layers, sizeof *net->layers)};
+        *net = (sf_bert_net){layout, parameters, type, sf_isa_choose(),
+                             sf_calloc(layout->shape.layers, sizeof *net->layers)};
         failed = !net->layers;
     }
     for (size_t i = 0; !failed && i < layout->shape.layers; i++) {
         sf_bert_matrices *m = &net->layers[i];
-        failed = sf_packed_shape(&m->qkv, H, 3 * H, type, net->isa) || sf_packed_shape(&m->attention, H, H, type, net->isa) ||
+        failed = sf_packed_shape(&m->qkv, H, 3 * H, type, net->isa) ||
+                 sf_packed_shape(&m->attention, H, H, type, net->isa) ||
                  sf_packed_shape(&m->inner, H, F, type, net->isa) || sf_packed_shape(&m->outer, F, H, type, net->isa);
     }
     if (failed) {
@@ -101,8 +104,10 @@ float *sf_view_row(sf_view view, size_t row) { return (float *)view.values + row
 
 void sf_view_keep(sf_view out, size_t row, const float *x, size_t N, sf_isa isa)
 {
-    if (out.type == SF_BF16) sf_to_bf16((sf_bf16 *)out.values + row * out.stride, x, N, isa);
-    else if (sf_view_row(out, row) != x) memcpy(sf_view_row(out, row), x, N * sizeof *x);
+    if (out.type == SF_BF16)
+        sf_to_bf16((sf_bf16 *)out.values + row * out.stride, x, N, isa);
+    else if (sf_view_row(out, row) != x)
+        memcpy(sf_view_row(out, row), x, N * sizeof *x);
 }
 
 void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint32_t *ids, size_t N)
@@ -122,12 +127,13 @@ void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint3
 }
 
 /* x = norm(x + a * packed + bias), kept in `out` too; `sum`, when there, gets what is normed. */
-static void join(sf_view x, sf_view out, sf_view sum, sf_view a, const sf_packed *packed, const float *bias, const float *weight,
-                 const float *shift, const sf_bert_net *net, size_t N)
+static void join(sf_view x, sf_view out, sf_view sum, sf_view a, const sf_packed *packed, const float *bias,
+                 const float *weight, const float *shift, const sf_bert_net *net, size_t N)
 {
     size_t H = net->layout->shape.hidden;
     if (!sum.values) sum = x;
-    for (size_t i = 0; sum.values != x.values && i < N; i++) memcpy(sf_view_row(sum, i), sf_view_row(x, i), H * sizeof(float));
+    for (size_t i = 0; sum.values != x.values && i < N; i++)
+        memcpy(sf_view_row(sum, i), sf_view_row(x, i), H * sizeof(float));
     sf_product(sum, a, packed, bias, SF_LINEAR, 1, N);
     for (size_t i = 0; i < N; i++) {
         sf_norm_row(sf_view_row(x, i), sf_view_row(sum, i), weight, shift, net->layout->shape.epsilon, H, net->isa);
@@ -141,7 +147,8 @@ void sf_bert_transform(const sf_bert_rows *r, sf_view next, const sf_bert_net *n
     const sf_bert_matrices *m = &net->layers[layer];
     const float *p = net->parameters;
     sf_activation activation = net->layout->shape.activation;
-    join(r->x, r->middle, r->sum1, r->context, &m->attention, p + l->attention_bias, p + l->norm1_weight, p + l->norm1_bias, net, N);
+    join(r->x, r->middle, r->sum1, r->context, &m->attention, p + l->attention_bias, p + l->norm1_weight,
+         p + l->norm1_bias, net, N);
     if (r->raw.values) {
         sf_product(r->raw, r->middle, &m->inner, p + l->inner_bias, SF_LINEAR, 0, N);
         sf_activate_rows(r->inner, r->raw, activation, N, net->layout->shape.inner, net->isa);
@@ -155,10 +162,13 @@ void sf_bert_transform(const sf_bert_rows *r, sf_view next, const sf_bert_net *n
 
 int sf_bert_attention_new(sf_bert_attention *out, const sf_bert_net *net)
 {
-    size_t T = net->layout->shape.tokens, d = net->layout->shape.hidden / net->layout->shape.heads, stride = (T + 31) / 32 * 32;
+    size_t T = net->layout->shape.tokens, d = net->layout->shape.hidden / net->layout->shape.heads,
+           stride = (T + 31) / 32 * 32;
     *out = (sf_bert_attention){0};
-    if (sf_packed_shape(&out->keys, d, T, net->type, net->isa) || sf_packed_shape(&out->values, T, d, net->type, net->isa) ||
-        sf_view_new(&out->scores, SF_BERT_QUERIES, stride, SF_F32) || sf_view_new(&out->mixed, SF_BERT_QUERIES, d, SF_F32) ||
+    if (sf_packed_shape(&out->keys, d, T, net->type, net->isa) ||
+        sf_packed_shape(&out->values, T, d, net->type, net->isa) ||
+        sf_view_new(&out->scores, SF_BERT_QUERIES, stride, SF_F32) ||
+        sf_view_new(&out->mixed, SF_BERT_QUERIES, d, SF_F32) ||
         (net->type == SF_BF16 && sf_view_new(&out->shares, SF_BERT_QUERIES, stride, SF_BF16))) {
         sf_bert_attention_free(out);
         return -1;
@@ -198,7 +208,8 @@ void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t
             }
             float sums[SF_BERT_QUERIES]; /* in bf16 the division comes last: it is then one of d numbers, not of T */
             for (size_t i = 0; i < count; i++)
-                sums[i] = sf_exp_row((sf_bf16 *)a->shares.values + i * a->shares.stride, sf_view_row(a->scores, i), scale, T, net->isa);
+                sums[i] = sf_exp_row((sf_bf16 *)a->shares.values + i * a->shares.stride, sf_view_row(a->scores, i),
+                                     scale, T, net->isa);
             sf_product(a->mixed, a->shares, &a->values, NULL, SF_LINEAR, 0, count);
             for (size_t i = 0; i < count; i++) {
                 sf_scale(sf_view_row(a->mixed, i), 1.0f / sums[i], d, net->isa);
@@ -241,13 +252,16 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     s->block = net->type == SF_F32 ? T : BLOCK_ROWS;
     sf_bert_rows *r = &s->rows;
     int failed = sf_bert_attention_new(&s->attention, net) || sf_view_new(&r->x, s->capacity, H, SF_F32) ||
-                 sf_view_new(&r->qkv, s->capacity, 3 * H, net->type) || sf_view_new(&r->context, s->capacity, H, net->type) ||
+                 sf_view_new(&r->qkv, s->capacity, 3 * H, net->type) ||
+                 sf_view_new(&r->context, s->capacity, H, net->type) ||
                  sf_view_new(&r->inner, s->block, shape->inner, net->type);
     r->input = r->middle = r->x;
     if (net->type == SF_BF16) {
         failed = failed || sf_view_new(&r->input, s->capacity, H, SF_BF16);
-        if (!failed) failed = sf_view_new(&r->middle, s->block, H, SF_BF16);
-        else r->middle = r->x;
+        if (!failed)
+            failed = sf_view_new(&r->middle, s->block, H, SF_BF16);
+        else
+            r->middle = r->x;
     }
     if (failed) {
         sf_bert_scratch_free(s);
@@ -314,8 +328,8 @@ static void encode_group(float *features, const sf_bert_net *net, const sf_bert_
             sf_bert_rows r = rows_at(s, row);
             if (layer) sf_bert_transform(&r, r.input, net, layer - 1, count);
             if (layer < shape->layers)
-                sf_product(r.qkv, r.input, &net->layers[layer].qkv, net->parameters + net->layout->layers[layer].qkv_bias, SF_LINEAR, 0,
-                           count);
+                sf_product(r.qkv, r.input, &net->layers[layer].qkv,
+                           net->parameters + net->layout->layers[layer].qkv_bias, SF_LINEAR, 0, count);
         }
         for (size_t t = first; layer < shape->layers && t < last; t++) {
             sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
@@ -324,14 +338,15 @@ static void encode_group(float *features, const sf_bert_net *net, const sf_bert_
     }
     for (size_t t = first; t < last; t++)
         sf_bert_pool_text(features + t * shape->hidden, net, sf_view_at(s->rows.x, batch->offsets[t] - start, 0),
-                     batch->offsets[t + 1] - batch->offsets[t]);
+                          batch->offsets[t + 1] - batch->offsets[t]);
 }
 
 void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_batch *batch, sf_bert_scratch *scratch)
 {
     for (size_t first = 0; first < batch->count;) {
         size_t last = first + 1, start = batch->offsets[first];
-        while (net->type == SF_BF16 && last < batch->count && batch->offsets[last + 1] - start <= scratch->capacity) last++;
+        while (net->type == SF_BF16 && last < batch->count && batch->offsets[last + 1] - start <= scratch->capacity)
+            last++;
         encode_group(features, net, batch, first, last, scratch);
         first = last;
     }

@@ -19,8 +19,8 @@ static size_t size_of(sf_dtype type) { return type == SF_F32 ? sizeof(float) : s
 
 size_t sf_charcnn_width(size_t convolution) { return convolution < 2 ? SF_CHARCNN_WIDE : SF_CHARCNN_NARROW; }
 
-static size_t add_tensor(sf_charcnn_layout *l, const char *name, size_t index, const char *what, size_t rank, size_t a, size_t b,
-                         size_t c)
+static size_t add_tensor(sf_charcnn_layout *l, const char *name, size_t index, const char *what, size_t rank, size_t a,
+                         size_t b, size_t c)
 {
     size_t i = l->tensor_count++, at = l->size;
     assert(i < SF_CHARCNN_TENSORS);
@@ -74,13 +74,14 @@ void sf_charcnn_layout_make(sf_charcnn_layout *out, const sf_charcnn_shape *shap
 
 /* In the paper's order. */
 static const uint8_t alphabet[128] = {
-    ['a'] = 1,  ['b'] = 2,  ['c'] = 3,  ['d'] = 4,  ['e'] = 5,  ['f'] = 6,  ['g'] = 7,  ['h'] = 8,  ['i'] = 9,   ['j'] = 10,
-    ['k'] = 11, ['l'] = 12, ['m'] = 13, ['n'] = 14, ['o'] = 15, ['p'] = 16, ['q'] = 17, ['r'] = 18, ['s'] = 19,  ['t'] = 20,
-    ['u'] = 21, ['v'] = 22, ['w'] = 23, ['x'] = 24, ['y'] = 25, ['z'] = 26, ['0'] = 27, ['1'] = 28, ['2'] = 29,  ['3'] = 30,
-    ['4'] = 31, ['5'] = 32, ['6'] = 33, ['7'] = 34, ['8'] = 35, ['9'] = 36, ['-'] = 37, [','] = 38, [';'] = 39,  ['.'] = 40,
-    ['!'] = 41, ['?'] = 42, [':'] = 43, ['\''] = 44, ['"'] = 45, ['/'] = 46, ['\\'] = 47, ['|'] = 48, ['_'] = 49, ['@'] = 50,
-    ['#'] = 51, ['$'] = 52, ['%'] = 53, ['^'] = 54, ['&'] = 55, ['*'] = 56, ['~'] = 57, ['`'] = 58, ['+'] = 59,  ['='] = 60,
-    ['<'] = 61, ['>'] = 62, ['('] = 63, [')'] = 64, ['['] = 65, [']'] = 66, ['{'] = 67, ['}'] = 68, ['\n'] = 69,
+    ['a'] = 1,  ['b'] = 2,   ['c'] = 3,  ['d'] = 4,  ['e'] = 5,  ['f'] = 6,   ['g'] = 7,  ['h'] = 8,   ['i'] = 9,
+    ['j'] = 10, ['k'] = 11,  ['l'] = 12, ['m'] = 13, ['n'] = 14, ['o'] = 15,  ['p'] = 16, ['q'] = 17,  ['r'] = 18,
+    ['s'] = 19, ['t'] = 20,  ['u'] = 21, ['v'] = 22, ['w'] = 23, ['x'] = 24,  ['y'] = 25, ['z'] = 26,  ['0'] = 27,
+    ['1'] = 28, ['2'] = 29,  ['3'] = 30, ['4'] = 31, ['5'] = 32, ['6'] = 33,  ['7'] = 34, ['8'] = 35,  ['9'] = 36,
+    ['-'] = 37, [','] = 38,  [';'] = 39, ['.'] = 40, ['!'] = 41, ['?'] = 42,  [':'] = 43, ['\''] = 44, ['"'] = 45,
+    ['/'] = 46, ['\\'] = 47, ['|'] = 48, ['_'] = 49, ['@'] = 50, ['#'] = 51,  ['$'] = 52, ['%'] = 53,  ['^'] = 54,
+    ['&'] = 55, ['*'] = 56,  ['~'] = 57, ['`'] = 58, ['+'] = 59, ['='] = 60,  ['<'] = 61, ['>'] = 62,  ['('] = 63,
+    [')'] = 64, ['['] = 65,  [']'] = 66, ['{'] = 67, ['}'] = 68, ['\n'] = 69,
 };
 
 uint8_t sf_charcnn_code(uint32_t character)
@@ -150,14 +151,16 @@ static int shape_weights(sf_charcnn_net *net)
         if (!(net->hidden[i] = sf_calloc(net->slices[i] * net->pieces, sizeof *net->hidden[i]))) return -1;
         for (size_t k = 0; k < net->slices[i]; k++)
             for (size_t p = 0; p < net->pieces; p++)
-                if (sf_packed_shape(&net->hidden[i][k * net->pieces + p], smaller(SF_CHARCNN_SLICE, inputs - k * SF_CHARCNN_SLICE),
+                if (sf_packed_shape(&net->hidden[i][k * net->pieces + p],
+                                    smaller(SF_CHARCNN_SLICE, inputs - k * SF_CHARCNN_SLICE),
                                     smaller(SF_CHARCNN_PIECE, H - p * SF_CHARCNN_PIECE), net->type, net->isa))
                     return -1;
     }
     return 0;
 }
 
-safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_dtype type, safer_error *error)
+safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_dtype type,
+                                safer_error *error)
 {
     safer_status status;
     const size_t F = layout->shape.features, H = layout->shape.hidden, K = layout->shape.classes;
@@ -173,8 +176,8 @@ safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *l
     net->output_bias = sf_alloc(K, sizeof *net->output_bias);
     net->blank_codes = sf_calloc(layout->shape.characters, 1);
     net->blank_out = sf_alloc_aligned(layout->inputs, size_of(type));
-    int failed = !net->table || !net->bias || !net->hidden_bias || !net->output_weight || !net->output_bias || !net->blank_codes ||
-                 !net->blank_out || shape_weights(net);
+    int failed = !net->table || !net->bias || !net->hidden_bias || !net->output_weight || !net->output_bias ||
+                 !net->blank_codes || !net->blank_out || shape_weights(net);
     for (size_t i = 0; i < SF_CHARCNN_STAGES; i++)
         if (!(net->blank[i] = sf_alloc_aligned(F, size_of(type)))) failed = 1;
     if (failed) {
@@ -211,7 +214,8 @@ static sf_packed *matrix_at(sf_view *source, const loading *job, size_t index)
         index -= convs + (layer ? first : 0);
         if (layer && index >= net->slices[1] * net->pieces) return NULL;
         packed = &net->hidden[layer][index];
-        offset = l->hidden_weight[layer] + index / net->pieces * SF_CHARCNN_SLICE * H + index % net->pieces * SF_CHARCNN_PIECE;
+        offset = l->hidden_weight[layer] + index / net->pieces * SF_CHARCNN_SLICE * H +
+                 index % net->pieces * SF_CHARCNN_PIECE;
         stride = H;
     }
     *source = (sf_view){(void *)(uintptr_t)(job->parameters + offset), stride, SF_F32};
@@ -227,7 +231,8 @@ static void load_panels(void *context, size_t begin, size_t end, int worker)
     size_t first = 0;
     (void)worker;
     for (size_t i = 0; first < end && (packed = matrix_at(&source, job, i)); i++) {
-        size_t panels = sf_packed_panels(packed), from = begin > first ? begin - first : 0, to = smaller(panels, end - first);
+        size_t panels = sf_packed_panels(packed), from = begin > first ? begin - first : 0,
+               to = smaller(panels, end - first);
         if (from < to) sf_pack(packed, source, 0, from, to - from);
         first += panels;
     }
@@ -241,12 +246,13 @@ static void load_table(sf_charcnn_net *net, const float *parameters)
         float *table = net->table + block * SF_CHARCNN_CODES * row;
         memset(table, 0, row * sizeof *table); /* blank */
         for (size_t i = 0; i < SF_CHARCNN_ALPHABET * SF_CHARCNN_WIDE; i++)
-            memcpy(table + row + i * SF_CHARCNN_LANES, weight + i * F + block * SF_CHARCNN_LANES, SF_CHARCNN_LANES * sizeof *table);
+            memcpy(table + row + i * SF_CHARCNN_LANES, weight + i * F + block * SF_CHARCNN_LANES,
+                   SF_CHARCNN_LANES * sizeof *table);
     }
 }
 
-static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths,
-                     size_t count, int define);
+static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes,
+                     const size_t *lengths, size_t count, int define);
 
 void sf_charcnn_net_load(sf_charcnn_net *net, const float *parameters, int threads)
 {
@@ -259,8 +265,10 @@ void sf_charcnn_net_load(sf_charcnn_net *net, const float *parameters, int threa
     for (size_t i = 0; (packed = matrix_at(&source, &job, i)); i++) panels += sf_packed_panels(packed);
     sf_parallel(threads, panels, 1, load_panels, &job);
     load_table(net, parameters);
-    for (size_t i = 0; i < SF_CHARCNN_CONVS; i++) memcpy(net->bias + i * F, parameters + l->conv_bias[i], F * sizeof *net->bias);
-    for (size_t i = 0; i < 2; i++) memcpy(net->hidden_bias + i * H, parameters + l->hidden_bias[i], H * sizeof *net->hidden_bias);
+    for (size_t i = 0; i < SF_CHARCNN_CONVS; i++)
+        memcpy(net->bias + i * F, parameters + l->conv_bias[i], F * sizeof *net->bias);
+    for (size_t i = 0; i < 2; i++)
+        memcpy(net->hidden_bias + i * H, parameters + l->hidden_bias[i], H * sizeof *net->hidden_bias);
     memcpy(net->output_weight, parameters + l->output_weight, K * H * sizeof *net->output_weight);
     memcpy(net->output_bias, parameters + l->output_bias, K * sizeof *net->output_bias);
     /* A text of one character, and that a blank: its frames are all alike. */
@@ -293,7 +301,8 @@ static void *new_rows(int *failed, size_t texts, size_t frames, size_t row)
     return rows;
 }
 
-safer_status sf_charcnn_pass_new(sf_charcnn_pass **out, const sf_charcnn_net *net, size_t texts, int keep, safer_error *error)
+safer_status sf_charcnn_pass_new(sf_charcnn_pass **out, const sf_charcnn_net *net, size_t texts, int keep,
+                                 safer_error *error)
 {
     const size_t *frames = net->layout.frames, F = net->layout.shape.features, row = F * size_of(net->type);
     int failed = 0;
@@ -346,7 +355,8 @@ static void close_stage(sf_charcnn_pass *pass, const sf_charcnn_net *net, size_t
     if (define) memcpy(net->blank[stage], pass->frames[stage], size);
     for (size_t b = 0; b < pass->count; b++) {
         const sf_charcnn_extent *e = &pass->extents[b];
-        fill_blank(pass->frames[stage], net->blank[stage], e->first[stage] + e->used[stage], e->first[stage] + e->rows[stage], size);
+        fill_blank(pass->frames[stage], net->blank[stage], e->first[stage] + e->used[stage],
+                   e->first[stage] + e->rows[stage], size);
     }
 }
 
@@ -357,8 +367,8 @@ static void convolve(const sf_charcnn_net *net, void *out, const void *in, size_
     sf_product(to, from, &net->conv[convolution], net->bias + convolution * F, SF_RELU, 0, rows);
 }
 
-static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths,
-                     size_t count, int define)
+static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes,
+                     const size_t *lengths, size_t count, int define)
 {
     const sf_charcnn_layout *l = &net->layout;
     const size_t F = l->shape.features, size = size_of(net->type), inputs = l->inputs;
@@ -371,7 +381,8 @@ static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net
     for (size_t block = 0; block < F / SF_CHARCNN_LANES; block++) /* its table stays in the first-level cache */
         for (size_t i = 0; i < count; i++) {
             const sf_charcnn_extent *e = &pass->extents[i];
-            sf_charcnn_first(sf_view_at(a, e->first[SF_CHARCNN_A], 0), which[0] ? which[0] + e->first[SF_CHARCNN_A] * F : NULL,
+            sf_charcnn_first(sf_view_at(a, e->first[SF_CHARCNN_A], 0),
+                             which[0] ? which[0] + e->first[SF_CHARCNN_A] * F : NULL,
                              net->table + block * SF_CHARCNN_CODES * SF_CHARCNN_WIDE * SF_CHARCNN_LANES, net->bias,
                              codes + i * l->shape.characters, e->used[SF_CHARCNN_A], block, net->isa);
         }
@@ -380,25 +391,28 @@ static void run_pass(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net
         convolve(net, pass->raw, pass->frames[SF_CHARCNN_A], 1, pass->total[SF_CHARCNN_A] - (SF_CHARCNN_WIDE - 1));
     for (size_t i = 0; i < count; i++) {
         const sf_charcnn_extent *e = &pass->extents[i];
-        sf_charcnn_pool(sf_view_at(b, e->first[SF_CHARCNN_B], 0), which[1] ? which[1] + e->first[SF_CHARCNN_B] * F : NULL,
+        sf_charcnn_pool(sf_view_at(b, e->first[SF_CHARCNN_B], 0),
+                        which[1] ? which[1] + e->first[SF_CHARCNN_B] * F : NULL,
                         sf_view_at(raw, e->first[SF_CHARCNN_A], 0), e->used[SF_CHARCNN_B], F, net->isa);
     }
     close_stage(pass, net, SF_CHARCNN_B, define);
     for (size_t i = 2; pass->total[SF_CHARCNN_B] && i < SF_CHARCNN_CONVS; i++)
-        convolve(net, i < 5 ? pass->between[i - 2] : pass->raw, i > 2 ? pass->between[i - 3] : pass->frames[SF_CHARCNN_B], i,
+        convolve(net, i < 5 ? pass->between[i - 2] : pass->raw,
+                 i > 2 ? pass->between[i - 3] : pass->frames[SF_CHARCNN_B], i,
                  pass->total[SF_CHARCNN_B] - (i - 1) * (SF_CHARCNN_NARROW - 1));
     for (size_t i = 0; i < count; i++) {
         const sf_charcnn_extent *e = &pass->extents[i];
         const size_t row = i * frames[SF_CHARCNN_C];
-        sf_charcnn_pool(sf_view_at(c, row, 0), which[2] ? which[2] + row * F : NULL, sf_view_at(raw, e->first[SF_CHARCNN_B], 0),
-                        e->used[SF_CHARCNN_C], F, net->isa);
+        sf_charcnn_pool(sf_view_at(c, row, 0), which[2] ? which[2] + row * F : NULL,
+                        sf_view_at(raw, e->first[SF_CHARCNN_B], 0), e->used[SF_CHARCNN_C], F, net->isa);
         if (define) memcpy(net->blank[SF_CHARCNN_C], out, F * size);
-        fill_blank((char *)out + i * inputs * size, net->blank[SF_CHARCNN_C], e->used[SF_CHARCNN_C], frames[SF_CHARCNN_C], F * size);
+        fill_blank((char *)out + i * inputs * size, net->blank[SF_CHARCNN_C], e->used[SF_CHARCNN_C],
+                   frames[SF_CHARCNN_C], F * size);
     }
 }
 
-void sf_charcnn_pass_run(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths,
-                         size_t count)
+void sf_charcnn_pass_run(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes,
+                         const size_t *lengths, size_t count)
 {
     run_pass(pass, out, net, codes, lengths, count, 0);
 }
@@ -461,29 +475,31 @@ const float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch) { retu
 
 /* ----------------------------------------------------------------- answers */
 
-void sf_charcnn_dense(float *out, sf_view in, const sf_charcnn_net *net, size_t layer, size_t first, size_t last, size_t count)
+void sf_charcnn_dense(float *out, sf_view in, const sf_charcnn_net *net, size_t layer, size_t first, size_t last,
+                      size_t count)
 {
     const size_t H = net->layout.shape.hidden;
     for (size_t p = first; p < last; p++) {
         const size_t at = p * SF_CHARCNN_PIECE, width = smaller(SF_CHARCNN_PIECE, H - at);
         for (size_t k = 0; k < net->slices[layer]; k++)
-            sf_product((sf_view){out + at, H, SF_F32}, sf_view_at(in, 0, k * SF_CHARCNN_SLICE), &net->hidden[layer][k * net->pieces + p],
-                       k ? NULL : net->hidden_bias + layer * H + at, SF_LINEAR, k > 0, count);
+            sf_product((sf_view){out + at, H, SF_F32}, sf_view_at(in, 0, k * SF_CHARCNN_SLICE),
+                       &net->hidden[layer][k * net->pieces + p], k ? NULL : net->hidden_bias + layer * H + at,
+                       SF_LINEAR, k > 0, count);
         for (size_t i = 0; i < count; i++) sf_activate(out + i * H + at, out + i * H + at, SF_RELU, width, net->isa);
     }
 }
 
 /* An f32 product may depend on how many rows it has: then every text goes alone. */
-static void answer(int *labels, float *probabilities, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths,
-                   size_t count, sf_charcnn_scratch *s)
+static void answer(int *labels, float *probabilities, const sf_charcnn_net *net, const uint8_t *codes,
+                   const size_t *lengths, size_t count, sf_charcnn_scratch *s)
 {
     const sf_charcnn_layout *l = &net->layout;
     const size_t H = l->shape.hidden, K = l->shape.classes, size = size_of(net->type);
     const sf_view features = {s->features, l->inputs, net->type}, rounded = {s->rounded, H, net->type};
     const size_t together = net->type == SF_F32 ? 1 : count, pass = smaller(PASS, together);
     for (size_t i = 0; i < count; i += pass)
-        sf_charcnn_pass_run(s->pass, (char *)s->features + i * l->inputs * size, net, codes + i * l->shape.characters, lengths + i,
-                            smaller(pass, count - i));
+        sf_charcnn_pass_run(s->pass, (char *)s->features + i * l->inputs * size, net, codes + i * l->shape.characters,
+                            lengths + i, smaller(pass, count - i));
     for (size_t i = 0; i < count; i += together) {
         float *out = s->hidden + i * H;
         sf_charcnn_dense(out, sf_view_at(features, i, 0), net, 0, 0, net->pieces, together);
@@ -503,22 +519,22 @@ static void answer(int *labels, float *probabilities, const sf_charcnn_net *net,
     }
 }
 
-void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits, const sf_charcnn_net *net, const uint8_t *codes,
-                               const size_t *lengths, size_t count, sf_charcnn_scratch *scratch)
+void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits, const sf_charcnn_net *net,
+                               const uint8_t *codes, const size_t *lengths, size_t count, sf_charcnn_scratch *scratch)
 {
     const size_t K = net->layout.shape.classes;
     for (size_t i = 0; i < count; i += HEAD) {
         size_t n = smaller(HEAD, count - i);
-        answer(labels + i, probabilities ? probabilities + i * K : NULL, net, codes + i * net->layout.shape.characters, lengths + i, n,
-               scratch);
+        answer(labels + i, probabilities ? probabilities + i * K : NULL, net, codes + i * net->layout.shape.characters,
+               lengths + i, n, scratch);
         if (logits) memcpy(logits + i * K, scratch->logits, n * K * sizeof *logits);
     }
 }
 
 /* --------------------------------------------------------------- the model */
 
-static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                             safer_error *error)
+static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *scratch, safer_error *error)
 {
     const sf_charcnn_net *net = ((const sf_charcnn_model *)base)->net;
     const size_t L = net->layout.shape.characters;
@@ -531,7 +547,8 @@ static safer_status classify(const safer_model *base, const sf_span *texts, size
             s->lengths[b] = sf_charcnn_encode(codes, texts[i + b].bytes, texts[i + b].length, L);
             memset(codes + s->lengths[b], 0, L - s->lengths[b]);
         }
-        sf_charcnn_classify_codes(labels + i, scores ? scores + i * base->classes : NULL, NULL, net, s->codes, s->lengths, n, s);
+        sf_charcnn_classify_codes(labels + i, scores ? scores + i * base->classes : NULL, NULL, net, s->codes,
+                                  s->lengths, n, s);
     }
     return SAFER_OK;
 }
@@ -554,10 +571,10 @@ typedef struct prepared {
     size_t visible; /* of them can be seen */
     uint8_t *fixed; /* codes of everything between the slots, at most L */
     size_t fixed_count;
-    size_t *before;   /* (visible): fixed codes before each slot */
-    uint32_t *first;  /* (visible): where a slot's support begins among the choices */
-    uint8_t *codes;   /* of the choices, one after the other */
-    uint32_t *begin;  /* (choices+1): where each begins there */
+    size_t *before;  /* (visible): fixed codes before each slot */
+    uint32_t *first; /* (visible): where a slot's support begins among the choices */
+    uint8_t *codes;  /* of the choices, one after the other */
+    uint32_t *begin; /* (choices+1): where each begins there */
 } prepared;
 
 static void release(void *pointer)
@@ -601,7 +618,8 @@ static size_t shortest_of_word(uint32_t *shortest, const safer_lexicon *lexicon,
 }
 
 /* Counts the slots that can be seen and lists the codes of what stays between them. */
-static safer_status place_slots(prepared *p, const safer_lexicon *lexicon, const sf_slots *slots, size_t L, safer_error *error)
+static safer_status place_slots(prepared *p, const safer_lexicon *lexicon, const sf_slots *slots, size_t L,
+                                safer_error *error)
 {
     size_t at = 0, earliest = 0; /* the least characters before `at`, over all draws and exchanges */
     uint32_t *shortest = sf_calloc(lexicon->kernel.rows, sizeof *shortest);
@@ -629,8 +647,8 @@ static safer_status place_slots(prepared *p, const safer_lexicon *lexicon, const
 }
 
 /* Encodes the support of a kernel row, written in a pattern. */
-static int encode_support(prepared *p, size_t *choices, size_t *begin_capacity, size_t *code_capacity, const safer_lexicon *lexicon,
-                          uint32_t row, sf_case pattern, sf_buffer *surface)
+static int encode_support(prepared *p, size_t *choices, size_t *begin_capacity, size_t *code_capacity,
+                          const safer_lexicon *lexicon, uint32_t row, sf_case pattern, sf_buffer *surface)
 {
     const sf_kernel_view *kernel = &lexicon->kernel;
     for (uint64_t k = kernel->offsets[row]; k < kernel->offsets[row + 1]; k++) {
@@ -641,7 +659,8 @@ static int encode_support(prepared *p, size_t *choices, size_t *begin_capacity, 
             sf_grow(&p->codes, code_capacity, from + surface->length, 1) ||
             sf_grow(&p->begin, begin_capacity, *choices + 2, sizeof *p->begin))
             return -1;
-        p->begin[++*choices] = (uint32_t)(from + sf_charcnn_encode(p->codes + from, surface->bytes, surface->length, SIZE_MAX));
+        p->begin[++*choices] = (uint32_t)(from + sf_charcnn_encode(p->codes + from, surface->bytes, surface->length,
+                                                                   SIZE_MAX));
     }
     return 0;
 }
@@ -678,7 +697,8 @@ done:
     return status;
 }
 
-static safer_status prepare(const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots, void **out, safer_error *error)
+static safer_status prepare(const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots, void **out,
+                            safer_error *error)
 {
     safer_status status;
     prepared *p = sf_calloc(1, sizeof *p);
@@ -714,8 +734,8 @@ static size_t assemble(uint8_t *codes, const prepared *p, const uint32_t *draw, 
     return count;
 }
 
-static safer_status sample(const safer_model *base, const void *pointer, const uint32_t *draws, size_t count, int *labels, void *scratch,
-                           safer_error *error)
+static safer_status sample(const safer_model *base, const void *pointer, const uint32_t *draws, size_t count,
+                           int *labels, void *scratch, safer_error *error)
 {
     const sf_charcnn_net *net = ((const sf_charcnn_model *)base)->net;
     const size_t L = net->layout.shape.characters;
@@ -744,6 +764,14 @@ void sf_charcnn_model_free(sf_charcnn_model *model)
 static void model_free(safer_model *model) { sf_charcnn_model_free((sf_charcnn_model *)model); }
 
 const sf_model_class sf_charcnn_class = {
-    .arch = "charcnn", .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = sf_charcnn_visible,
-    .scratch_new = scratch_new, .scratch_free = scratch_free, .free = model_free, .set_precision = sf_charcnn_set_precision,
+    .arch = "charcnn",
+    .classify = classify,
+    .prepare = prepare,
+    .sample = sample,
+    .release = release,
+    .visible = sf_charcnn_visible,
+    .scratch_new = scratch_new,
+    .scratch_free = scratch_free,
+    .free = model_free,
+    .set_precision = sf_charcnn_set_precision,
 };

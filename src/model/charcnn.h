@@ -30,17 +30,17 @@
 #define SF_MODEL_CHARCNN_H
 
 #include "model/model.h"
-#include "model/train.h"
+#include "train/train.h"
 #include "nn/product.h"
 
 enum {
     SF_CHARCNN_ALPHABET = 69,
     SF_CHARCNN_CODES = SF_CHARCNN_ALPHABET + 1, /* 0 is blank */
     SF_CHARCNN_CONVS = 6,
-    SF_CHARCNN_WIDE = 7,     /* width of the first two convolutions */
-    SF_CHARCNN_NARROW = 3,   /* of the others */
+    SF_CHARCNN_WIDE = 7,   /* width of the first two convolutions */
+    SF_CHARCNN_NARROW = 3, /* of the others */
     SF_CHARCNN_POOL = 3,
-    SF_CHARCNN_LANES = 16,   /* features are a multiple of this */
+    SF_CHARCNN_LANES = 16,     /* features are a multiple of this */
     SF_CHARCNN_SHORTEST = 123, /* the fewest characters that leave a frame */
     SF_CHARCNN_LONGEST = 1 << 16,
     SF_CHARCNN_TENSORS = 2 * (SF_CHARCNN_CONVS + 3),
@@ -72,9 +72,9 @@ typedef struct sf_charcnn_layout {
     size_t conv_weight[SF_CHARCNN_CONVS]; /* (69, 7, F), then (width, F, F): tap, input, output */
     size_t conv_bias[SF_CHARCNN_CONVS];   /* (F) */
     size_t convolutions;
-    size_t hidden_weight[2];              /* (inputs, H), (H, H): input, output */
-    size_t hidden_bias[2];                /* (H) */
-    size_t output_weight, output_bias;    /* (classes, H), (classes) */
+    size_t hidden_weight[2];           /* (inputs, H), (H, H): input, output */
+    size_t hidden_bias[2];             /* (H) */
+    size_t output_weight, output_bias; /* (classes, H), (classes) */
     /* Training has a gain for every output of the matrices, behind the parameters. */
     size_t gains[SF_CHARCNN_MATRICES];
     size_t trained; /* all parameters and gains */
@@ -103,8 +103,8 @@ size_t sf_charcnn_encode(uint8_t *codes, const char *text, size_t length, size_t
 /* Frames of stage A: frame p of `count` is the largest of the first convolution's frames
  * 3p..3p+2, rectified. Only features block*16 .. block*16+15 are made. table: (codes, 7,
  * 16) of this block. which: where the largest was, may be NULL. */
-void sf_charcnn_first(sf_view out, uint8_t *which, const float *table, const float *bias, const uint8_t *codes, size_t count,
-                      size_t block, sf_isa isa);
+void sf_charcnn_first(sf_view out, uint8_t *which, const float *table, const float *bias, const uint8_t *codes,
+                      size_t count, size_t block, sf_isa isa);
 
 /* Where each code occurs among the first `count`: places (count), code after code, those of
  * code c from begin[c] to begin[c+1]. begin: (codes + 1). */
@@ -113,19 +113,21 @@ void sf_charcnn_places(uint32_t *places, uint32_t *begin, const uint8_t *codes, 
 /* Adds the gradients of the block: of the table (codes, 7, 16; nothing for blanks) and the
  * bias (16), from that of stage A's frames. places: of the 3 * count + 6 characters that
  * were read. spread: (3 * count + 12, 16) to work in. */
-void sf_charcnn_first_backward(float *dtable, float *dbias, float *spread, const float *dout, sf_view out, const uint8_t *which,
-                               const uint32_t *places, const uint32_t *begin, size_t count, size_t block, sf_isa isa);
+void sf_charcnn_first_backward(float *dtable, float *dbias, float *spread, const float *dout, sf_view out,
+                               const uint8_t *which, const uint32_t *places, const uint32_t *begin, size_t count,
+                               size_t block, sf_isa isa);
 
 /* Row p of out is the largest of rows 3p..3p+2, which are rectified already. */
 void sf_charcnn_pool(sf_view out, uint8_t *which, sf_view in, size_t count, size_t F, sf_isa isa);
 
 /* din rows 3p..3p+2 =: the gradient goes to the largest where it was above 0. dbias (F)
  * gets its sums over rows. */
-void sf_charcnn_pool_backward(sf_view din, float *dbias, const float *dout, sf_view out, const uint8_t *which, size_t count,
-                              size_t F, sf_isa isa);
+void sf_charcnn_pool_backward(sf_view din, float *dbias, const float *dout, sf_view out, const uint8_t *which,
+                              size_t count, size_t F, sf_isa isa);
 
 /* din = dout where out is above 0, else 0; dbias (F) gets its sums over rows. */
-void sf_charcnn_relu_backward(sf_view din, float *dbias, const float *dout, sf_view out, size_t rows, size_t F, sf_isa isa);
+void sf_charcnn_relu_backward(sf_view din, float *dbias, const float *dout, sf_view out, size_t rows, size_t F,
+                              sf_isa isa);
 
 /* ------------------------------------------------------------------- the net */
 
@@ -134,31 +136,33 @@ typedef struct sf_charcnn_net {
     sf_charcnn_layout layout;
     sf_dtype type; /* of products and frames: BF16, or F32 for checks */
     sf_isa isa;
-    float *table;                      /* (F/16, codes, 7, 16): the first convolution */
-    float *bias;                       /* (6, F) */
-    sf_packed conv[SF_CHARCNN_CONVS];  /* the first is not used */
-    sf_packed *hidden[2];              /* (slices, pieces): SF_CHARCNN_SLICE inputs, SF_CHARCNN_PIECE outputs each */
+    float *table;                     /* (F/16, codes, 7, 16): the first convolution */
+    float *bias;                      /* (6, F) */
+    sf_packed conv[SF_CHARCNN_CONVS]; /* the first is not used */
+    sf_packed *hidden[2];             /* (slices, pieces): SF_CHARCNN_SLICE inputs, SF_CHARCNN_PIECE outputs each */
     size_t slices[2], pieces;
-    float *hidden_bias;                /* (2, H) */
+    float *hidden_bias; /* (2, H) */
     float *output_weight, *output_bias;
-    void *blank[SF_CHARCNN_STAGES];    /* (F): the frame that sees only blanks */
+    void *blank[SF_CHARCNN_STAGES];     /* (F): the frame that sees only blanks */
     struct sf_charcnn_pass *blank_pass; /* of one text, all blank: how they were computed */
-    uint8_t *blank_codes;              /* (L) */
-    void *blank_out;                   /* (inputs) */
+    uint8_t *blank_codes;               /* (L) */
+    void *blank_out;                    /* (inputs) */
 } sf_charcnn_net;
 
 /* Of dense weights, which no cache holds: a part that the second-level cache does. */
 enum { SF_CHARCNN_SLICE = 1024, SF_CHARCNN_PIECE = 128 };
 
 /* Memory for the weights; they are undefined until loaded. */
-safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_dtype type, safer_error *error);
+safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_dtype type,
+                                safer_error *error);
 void sf_charcnn_net_free(sf_charcnn_net *net);
 
 /* Copies what it needs of the parameters. */
 void sf_charcnn_net_load(sf_charcnn_net *net, const float *parameters, int threads);
 
 /* Pieces first..last-1 of a dense layer with ReLU: out (count, H). */
-void sf_charcnn_dense(float *out, sf_view in, const sf_charcnn_net *net, size_t layer, size_t first, size_t last, size_t count);
+void sf_charcnn_dense(float *out, sf_view in, const sf_charcnn_net *net, size_t layer, size_t first, size_t last,
+                      size_t count);
 
 /* Some texts on their way through the convolutions. Their rows lie one after the other;
  * at stages A and B a text has `rows` rows, of which the first `used` depend on its
@@ -181,13 +185,14 @@ typedef struct sf_charcnn_pass {
     uint8_t *which[SF_CHARCNN_STAGES];
 } sf_charcnn_pass;
 
-safer_status sf_charcnn_pass_new(sf_charcnn_pass **out, const sf_charcnn_net *net, size_t texts, int keep, safer_error *error);
+safer_status sf_charcnn_pass_new(sf_charcnn_pass **out, const sf_charcnn_net *net, size_t texts, int keep,
+                                 safer_error *error);
 void sf_charcnn_pass_free(sf_charcnn_pass *pass);
 
 /* Sends `count` texts through: codes (count, L), blank where a text has ended; lengths
  * (count), at most L each. out (count, inputs) of the net's type. */
-void sf_charcnn_pass_run(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes, const size_t *lengths,
-                         size_t count);
+void sf_charcnn_pass_run(sf_charcnn_pass *pass, void *out, const sf_charcnn_net *net, const uint8_t *codes,
+                         const size_t *lengths, size_t count);
 
 /* ------------------------------------------------------ the model, its file */
 
@@ -208,8 +213,8 @@ safer_status sf_charcnn_open(safer_model **out, sf_safetensors *file, safer_erro
 /* ... until another precision, SF_F32 or SF_BF16, is asked for. */
 safer_status sf_charcnn_set_precision(safer_model *model, sf_dtype type, safer_error *error);
 
-safer_status sf_charcnn_save(const char *path, const sf_charcnn_layout *layout, const float *parameters, const char *labels,
-                             const char *trained_with, safer_error *error);
+safer_status sf_charcnn_save(const char *path, const sf_charcnn_layout *layout, const float *parameters,
+                             const char *labels, const char *trained_with, safer_error *error);
 
 /* How many leading slots can be seen: the others begin behind the last character that is
  * read, in every draw of this text and of every text with words exchanged for synonyms. */
@@ -224,8 +229,8 @@ const float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch);
 
 /* The classes of texts given as codes (count, L) and lengths; probabilities (count,
  * classes) and logits (count, classes) may be NULL. */
-void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits, const sf_charcnn_net *net, const uint8_t *codes,
-                               const size_t *lengths, size_t count, sf_charcnn_scratch *scratch);
+void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits, const sf_charcnn_net *net,
+                               const uint8_t *codes, const size_t *lengths, size_t count, sf_charcnn_scratch *scratch);
 
 /* ------------------------------------------------------------------- scaling */
 
@@ -242,7 +247,8 @@ void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits,
  * file holds W: the answering network is the paper's. */
 typedef struct sf_charcnn_scaling sf_charcnn_scaling;
 
-safer_status sf_charcnn_scaling_new(sf_charcnn_scaling **out, const sf_charcnn_layout *layout, int threads, safer_error *error);
+safer_status sf_charcnn_scaling_new(sf_charcnn_scaling **out, const sf_charcnn_layout *layout, int threads,
+                                    safer_error *error);
 void sf_charcnn_scaling_free(sf_charcnn_scaling *scaling);
 
 /* parameters (size) = what trained (layout->trained) stands for. */
@@ -262,30 +268,31 @@ typedef struct sf_charcnn_batch {
 } sf_charcnn_batch;
 
 typedef struct sf_charcnn_options {
-    sf_dtype type;   /* of the products */
+    sf_dtype type; /* of the products */
     float dropout;
     float smoothing; /* of the labels: this share is spread over all classes */
     double clip;     /* the gradient's norm is cut to this; 0: never */
     double decay;
     int threads;
-    uint64_t seed;   /* of the dropout masks */
+    uint64_t seed; /* of the dropout masks */
 } sf_charcnn_options;
 
 typedef struct sf_charcnn_step sf_charcnn_step;
 
 /* Working memory for batches of up to so many texts. */
-safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout *layout, const sf_charcnn_options *options,
-                                 size_t texts, safer_error *error);
+safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout *layout,
+                                 const sf_charcnn_options *options, size_t texts, safer_error *error);
 void sf_charcnn_step_free(sf_charcnn_step *step);
 
 /* The summed loss of a batch and the gradient of its mean, clipped; `number` counts steps
  * from 1 and chooses the dropout masks. Bits do not depend on threads. trained: (trained).
  * Returns (trained), valid until the next call. */
-const float *sf_charcnn_step_gradient(double *loss, sf_charcnn_step *step, const float *trained, const sf_charcnn_batch *batch,
-                                      uint64_t number);
+const float *sf_charcnn_step_gradient(double *loss, sf_charcnn_step *step, const float *trained,
+                                      const sf_charcnn_batch *batch, uint64_t number);
 
 /* Applies it: Adam with decoupled decay. */
-void sf_charcnn_step_update(sf_charcnn_step *step, float *trained, float *means, float *variances, double rate, uint64_t number);
+void sf_charcnn_step_update(sf_charcnn_step *step, float *trained, float *means, float *variances, double rate,
+                            uint64_t number);
 
 /* ---------------------------------------------------------------- training */
 
@@ -294,9 +301,9 @@ typedef struct sf_charcnn_plan {
     size_t features, hidden; /* small: 256, 1024; large: 1024, 2048 */
     double smoothing;        /* of the labels */
     /* How a training text is changed beside the draws of its slots: */
-    double blanked;          /* share of its runs between blanks that are blanked */
-    double moved;            /* probability to begin anywhere, so that its end may be read */
-    int shift;               /* fewer than so many of its first characters are left out */
+    double blanked; /* share of its runs between blanks that are blanked */
+    double moved;   /* probability to begin anywhere, so that its end may be read */
+    int shift;      /* fewer than so many of its first characters are left out */
 } sf_charcnn_plan;
 
 sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options);

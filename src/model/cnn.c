@@ -20,7 +20,8 @@ static size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * s
 
 /* ------------------------------------------------------------------ layout */
 
-static void add_tensor(sf_cnn_layout *l, size_t *where, const char *name, size_t index, size_t rank, size_t a, size_t b, size_t c)
+static void add_tensor(sf_cnn_layout *l, size_t *where, const char *name, size_t index, size_t rank, size_t a, size_t b,
+                       size_t c)
 {
     size_t i = l->tensor_count++;
     assert(i < SF_CNN_TENSORS);
@@ -49,7 +50,8 @@ void sf_cnn_layout_make(sf_cnn_layout *out, const sf_cnn_shape *shape)
     if (shape->convolution) {
         for (size_t g = 0; g < shape->width_count; g++)
             add_tensor(&l, g ? NULL : &l.conv_weight, "weight", g, 3, shape->widths[g], shape->filters, shape->dim);
-        for (size_t g = 0; g < shape->width_count; g++) add_tensor(&l, g ? NULL : &l.conv_bias, "bias", g, 1, shape->filters, 0, 0);
+        for (size_t g = 0; g < shape->width_count; g++)
+            add_tensor(&l, g ? NULL : &l.conv_bias, "bias", g, 1, shape->filters, 0, 0);
     }
     if (H) {
         add_tensor(&l, &l.hidden_weight, "hidden.weight", SIZE_MAX, 2, H, l.features, 0);
@@ -74,17 +76,17 @@ struct sf_cnn_net {
     sf_cnn_layout layout;
     sf_isa isa;
     group groups[SF_CNN_WIDTHS];
-    size_t F;               /* filters of a width, padded */
-    size_t R;               /* a word's row, padded: the sum of widths * F */
-    size_t H;               /* hidden units, padded */
+    size_t F; /* filters of a width, padded */
+    size_t R; /* a word's row, padded: the sum of widths * F */
+    size_t H; /* hidden units, padded */
     const float *parameters;
-    float *project;         /* (dim, R): convolution weights, transposed. NULL: bow */
-    float *row_scale;       /* (R) */
-    double *unit;           /* (features): the worth of one quantum */
-    int16_t *bias;          /* (groups, F) */
-    float *hidden;          /* (features, H): transposed */
-    float *hidden_bias;     /* (H) */
-    int16_t *rows;          /* (vocabulary, R) */
+    float *project;               /* (dim, R): convolution weights, transposed. NULL: bow */
+    float *row_scale;             /* (R) */
+    double *unit;                 /* (features): the worth of one quantum */
+    int16_t *bias;                /* (groups, F) */
+    float *hidden;                /* (features, H): transposed */
+    float *hidden_bias;           /* (H) */
+    int16_t *rows;                /* (vocabulary, R) */
     _Atomic unsigned char *state; /* (vocabulary) of the rows */
 };
 
@@ -177,8 +179,8 @@ safer_status sf_cnn_net_new(sf_cnn_net **out, const sf_cnn_layout *layout, const
         for (size_t t = 0; t < s->widths[g]; t++)
             memcpy(net->row_scale + net->groups[g].offset + t * F, scale + g * s->filters, s->filters * sizeof *scale);
         if (s->convolution)
-            sf_lookup_quantise(net->bias + g * F, parameters + layout->conv_bias + g * s->filters, scale + g * s->filters,
-                               net->groups[g].limit, s->filters);
+            sf_lookup_quantise(net->bias + g * F, parameters + layout->conv_bias + g * s->filters,
+                               scale + g * s->filters, net->groups[g].limit, s->filters);
         else
             for (size_t f = 0; f < F; f++) net->bias[f] = BOW_BIAS;
     }
@@ -339,7 +341,8 @@ static float dot16(const float *a, const float *b, size_t N)
 }
 
 /* scratch->features from the pooled whole numbers of `count` windows. sums, tops: (groups, F). */
-static void make_features(const sf_cnn_net *net, sf_cnn_scratch *scratch, const uint32_t *sums, const int16_t *tops, size_t count)
+static void make_features(const sf_cnn_net *net, sf_cnn_scratch *scratch, const uint32_t *sums, const int16_t *tops,
+                          size_t count)
 {
     const sf_cnn_shape *s = &net->layout.shape;
     const int64_t bias = s->convolution ? 0 : BOW_BIAS;
@@ -372,7 +375,8 @@ static int answer(const sf_cnn_net *net, sf_cnn_scratch *scratch)
 }
 
 /* Pools into those of sample b and group g. */
-static void pool(const sf_cnn_net *net, sf_cnn_scratch *scratch, size_t b, size_t g, const sf_windows *windows, const int16_t *const *rows)
+static void pool(const sf_cnn_net *net, sf_cnn_scratch *scratch, size_t b, size_t g, const sf_windows *windows,
+                 const int16_t *const *rows)
 {
     size_t at = (b * net->layout.shape.width_count + g) * net->F;
     if (net->layout.shape.max_pool)
@@ -383,8 +387,8 @@ static void pool(const sf_cnn_net *net, sf_cnn_scratch *scratch, size_t b, size_
 
 /* Pools the windows begin..end-1 of a text, which all have the taps first..first+taps-1
  * inside it. */
-static void pool_range(const sf_cnn_net *net, sf_cnn_scratch *scratch, const int16_t *const *rows, size_t g, size_t begin, size_t end,
-                       size_t first, size_t taps)
+static void pool_range(const sf_cnn_net *net, sf_cnn_scratch *scratch, const int16_t *const *rows, size_t g,
+                       size_t begin, size_t end, size_t first, size_t taps)
 {
     sf_term *term = scratch->terms;
     const group *at = &net->groups[g];
@@ -401,7 +405,8 @@ safer_status sf_cnn_features(const float **features, const sf_cnn_net *net, cons
     const sf_cnn_shape *s = &net->layout.shape;
     size_t widest = 0;
     for (size_t g = 0; g < s->width_count; g++) widest = s->widths[g] > widest ? s->widths[g] : widest;
-    if (sf_grow(&scratch->terms, &scratch->term_capacity, count * widest, sizeof *scratch->terms)) return sf_fail_memory(error);
+    if (sf_grow(&scratch->terms, &scratch->term_capacity, count * widest, sizeof *scratch->terms))
+        return sf_fail_memory(error);
     memset(scratch->sums, 0, s->width_count * net->F * sizeof *scratch->sums);
     memset(scratch->tops, 0, s->width_count * net->F * sizeof *scratch->tops);
     for (size_t g = 0; g < s->width_count; g++) {
@@ -419,8 +424,8 @@ safer_status sf_cnn_features(const float **features, const sf_cnn_net *net, cons
     return SAFER_OK;
 }
 
-safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids, size_t count,
-                                 sf_cnn_scratch *scratch, safer_error *error)
+safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids,
+                                 size_t count, sf_cnn_scratch *scratch, safer_error *error)
 {
     const sf_cnn_shape *s = &net->layout.shape;
     const float *features;
@@ -441,8 +446,8 @@ uint32_t sf_cnn_number(const sf_cnn_model *model, const char *key, size_t length
     return sf_words_find(&model->words, key, length) + 1; /* SF_NONE + 1 is 0 */
 }
 
-static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                             safer_error *error)
+static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *scratch, safer_error *error)
 {
     const sf_cnn_model *model = (const sf_cnn_model *)base;
     sf_cnn_scratch *s = scratch;
@@ -457,7 +462,8 @@ static safer_status classify(const safer_model *base, const sf_span *texts, size
             s->ids[words++] = sf_cnn_number(model, word.key, word.key_length);
         }
         if (more < 0) return sf_fail_memory(error);
-        safer_status status = sf_cnn_classify_ids(&labels[i], scores ? scores + i * base->classes : NULL, model->net, s->ids, words, s, error);
+        safer_status status = sf_cnn_classify_ids(&labels[i], scores ? scores + i * base->classes : NULL, model->net,
+                                                  s->ids, words, s, error);
         if (status != SAFER_OK) return status;
     }
     return SAFER_OK;
@@ -478,17 +484,17 @@ static void scratch_free(void *scratch) { sf_cnn_scratch_free(scratch); }
 /* A text made ready for draws. Windows without a slot are pooled already; the others
  * have their fixed words summed and are sorted by the number of slots they hold. */
 typedef struct prepared {
-    size_t words;           /* windows of each width */
-    size_t slots;           /* of the text: the length of a draw */
-    size_t used;            /* of them within the words that are read */
-    int16_t *table;         /* (candidates, R): rows of the words that can be drawn */
-    uint32_t *choices;      /* rows in the table, support after support */
-    uint32_t *first;        /* (used): where a slot's support begins in the choices */
-    sf_windows *windows;    /* those with t drawn words of group g at g * (widest+1) + t */
+    size_t words;        /* windows of each width */
+    size_t slots;        /* of the text: the length of a draw */
+    size_t used;         /* of them within the words that are read */
+    int16_t *table;      /* (candidates, R): rows of the words that can be drawn */
+    uint32_t *choices;   /* rows in the table, support after support */
+    uint32_t *first;     /* (used): where a slot's support begins in the choices */
+    sf_windows *windows; /* those with t drawn words of group g at g * (widest+1) + t */
     size_t widest;
-    int16_t *fixed;         /* what the windows point to */
+    int16_t *fixed; /* what the windows point to */
     sf_term *terms;
-    uint32_t *sums;         /* (groups, F) of the windows without slots */
+    uint32_t *sums; /* (groups, F) of the windows without slots */
     int16_t *tops;
 } prepared;
 
@@ -508,17 +514,17 @@ static void release(void *pointer)
 }
 
 /* Numbers the words that can be drawn and gathers their rows. */
-static safer_status gather_choices(prepared *p, const sf_cnn_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
-                                   sf_cnn_scratch *scratch, safer_error *error)
+static safer_status gather_choices(prepared *p, const sf_cnn_model *model, const safer_lexicon *lexicon,
+                                   const sf_slots *slots, sf_cnn_scratch *scratch, safer_error *error)
 {
     safer_status status = SAFER_OK;
     const sf_kernel_view *kernel = &lexicon->kernel;
     const sf_cnn_net *net = model->net;
     size_t vocabulary = net->layout.shape.vocabulary, R = net->R;
     size_t choices = 0, choice_capacity = 0, rows = 0, row_capacity = 0;
-    uint32_t *place = sf_alloc(vocabulary, sizeof *place);     /* of a vocabulary word in the table */
-    uint32_t *begin = sf_alloc(kernel->rows, sizeof *begin);   /* of a kernel row in the choices */
-    uint32_t *members = NULL;                                  /* the table's words */
+    uint32_t *place = sf_alloc(vocabulary, sizeof *place);   /* of a vocabulary word in the table */
+    uint32_t *begin = sf_alloc(kernel->rows, sizeof *begin); /* of a kernel row in the choices */
+    uint32_t *members = NULL;                                /* the table's words */
     p->first = sf_alloc(p->used, sizeof *p->first);
     if (!place || !begin || !p->first) goto no_memory;
     memset(place, 0xff, vocabulary * sizeof *place);
@@ -533,7 +539,8 @@ static safer_status gather_choices(prepared *p, const sf_cnn_model *model, const
                 goto no_memory;
             for (size_t i = 0; i < count; i++) {
                 uint32_t drawn = kernel->ids[kernel->offsets[row] + i], at = lexicon->words.offsets[drawn];
-                uint32_t word = sf_cnn_number(model, lexicon->words.pool + at, lexicon->words.offsets[drawn + 1] - at - 1);
+                uint32_t word = sf_cnn_number(model, lexicon->words.pool + at,
+                                              lexicon->words.offsets[drawn + 1] - at - 1);
                 if (place[word] == SF_NONE) {
                     place[word] = (uint32_t)rows;
                     members[rows++] = word;
@@ -544,7 +551,8 @@ static safer_status gather_choices(prepared *p, const sf_cnn_model *model, const
         p->first[s] = begin[row];
     }
     if (!(p->table = sf_alloc_aligned(rows * R, sizeof *p->table))) goto no_memory;
-    for (size_t i = 0; i < rows; i++) memcpy(p->table + i * R, sf_cnn_row(net, members[i], scratch), R * sizeof *p->table);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(p->table + i * R, sf_cnn_row(net, members[i], scratch), R * sizeof *p->table);
     goto done;
 no_memory:
     status = sf_fail_memory(error);
@@ -567,8 +575,8 @@ static size_t drawn_words(const sf_slots *slots, size_t i, size_t T, size_t N)
 }
 
 /* Writes window i: its fixed part and its drawn terms. */
-static void write_window(int16_t *fixed, sf_term *terms, const sf_cnn_net *net, const sf_slots *slots, const int16_t *const *rows,
-                         size_t g, size_t i, size_t N)
+static void write_window(int16_t *fixed, sf_term *terms, const sf_cnn_net *net, const sf_slots *slots,
+                         const int16_t *const *rows, size_t g, size_t i, size_t N)
 {
     const group *at = &net->groups[g];
     memcpy(fixed, net->bias + g * net->F, net->F * sizeof *fixed);
@@ -586,7 +594,8 @@ static void write_window(int16_t *fixed, sf_term *terms, const sf_cnn_net *net, 
 }
 
 /* Sorts the windows by their number of drawn words and pools those that have none. */
-static safer_status sort_windows(prepared *p, const sf_cnn_net *net, const sf_slots *slots, sf_cnn_scratch *scratch, safer_error *error)
+static safer_status sort_windows(prepared *p, const sf_cnn_net *net, const sf_slots *slots, sf_cnn_scratch *scratch,
+                                 safer_error *error)
 {
     const sf_cnn_shape *s = &net->layout.shape;
     size_t G = s->width_count, F = net->F, N = p->words, terms = 0, lists;
@@ -617,8 +626,8 @@ static safer_status sort_windows(prepared *p, const sf_cnn_net *net, const sf_sl
         for (size_t i = 0; i < N; i++) {
             size_t drawn = drawn_words(slots, i, s->widths[g], N), k = written[drawn]++;
             const sf_windows *w = &p->windows[g * lists + drawn];
-            write_window(p->fixed + (w->fixed - p->fixed) + k * F, p->terms + (w->terms - p->terms) + k * drawn, net, slots,
-                         scratch->rows, g, i, N);
+            write_window(p->fixed + (w->fixed - p->fixed) + k * F, p->terms + (w->terms - p->terms) + k * drawn, net,
+                         slots, scratch->rows, g, i, N);
         }
         sf_lookup_sum(p->sums + g * F, &p->windows[g * lists], NULL, F, net->isa);
         sf_lookup_max(p->tops + g * F, &p->windows[g * lists], NULL, F, net->isa);
@@ -626,7 +635,8 @@ static safer_status sort_windows(prepared *p, const sf_cnn_net *net, const sf_sl
     return SAFER_OK;
 }
 
-static safer_status prepare(const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots, void **out, safer_error *error)
+static safer_status prepare(const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots, void **out,
+                            safer_error *error)
 {
     safer_status status;
     const sf_cnn_model *model = (const sf_cnn_model *)base;
@@ -644,7 +654,10 @@ static safer_status prepare(const safer_model *base, const safer_lexicon *lexico
     }
     for (size_t i = 0; i < p->words; i++) {
         const sf_text_word *w = &slots->words[i];
-        scratch->rows[i] = w->slot == SF_NONE ? sf_cnn_row(net, sf_cnn_number(model, slots->keys.bytes + w->key, w->key_length), scratch) : NULL;
+        scratch->rows[i] = w->slot == SF_NONE
+                               ? sf_cnn_row(net, sf_cnn_number(model, slots->keys.bytes + w->key, w->key_length),
+                                            scratch)
+                               : NULL;
     }
     SF_TRY(gather_choices(p, model, lexicon, slots, scratch, error));
     SF_TRY(sort_windows(p, net, slots, scratch, error));
@@ -670,19 +683,21 @@ static void pool_batch(const prepared *p, const sf_cnn_net *net, sf_cnn_scratch 
         }
 }
 
-static safer_status sample(const safer_model *base, const void *pointer, const uint32_t *draws, size_t count, int *labels,
-                           void *scratch_pointer, safer_error *error)
+static safer_status sample(const safer_model *base, const void *pointer, const uint32_t *draws, size_t count,
+                           int *labels, void *scratch_pointer, safer_error *error)
 {
     const sf_cnn_net *net = ((const sf_cnn_model *)base)->net;
     const prepared *p = pointer;
     sf_cnn_scratch *scratch = scratch_pointer;
     size_t GF = net->layout.shape.width_count * net->F, R = net->R;
-    if (sf_grow(&scratch->rows, &scratch->row_capacity, BATCH * p->used, sizeof *scratch->rows)) return sf_fail_memory(error);
+    if (sf_grow(&scratch->rows, &scratch->row_capacity, BATCH * p->used, sizeof *scratch->rows))
+        return sf_fail_memory(error);
     for (size_t i = 0; i < count; i += BATCH) {
         size_t samples = count - i < BATCH ? count - i : BATCH;
         for (size_t b = 0; b < samples; b++) {
             const uint32_t *draw = draws + (i + b) * p->slots;
-            for (size_t s = 0; s < p->used; s++) scratch->rows[b * p->used + s] = p->table + p->choices[p->first[s] + draw[s]] * R;
+            for (size_t s = 0; s < p->used; s++)
+                scratch->rows[b * p->used + s] = p->table + p->choices[p->first[s] + draw[s]] * R;
             memcpy(scratch->sums + b * GF, p->sums, GF * sizeof *p->sums);
             memcpy(scratch->tops + b * GF, p->tops, GF * sizeof *p->tops);
         }
@@ -711,7 +726,7 @@ static void model_free(safer_model *model) { sf_cnn_model_free((sf_cnn_model *)m
 
 static size_t visible(const void *pointer) { return ((const prepared *)pointer)->used; }
 
-#define FUNCTIONS                                                                                            \
-    .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = visible,      \
+#define FUNCTIONS \
+    .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = visible, \
     .scratch_new = scratch_new, .scratch_free = scratch_free, .free = model_free
 const sf_model_class sf_bow_class = {.arch = "bow", FUNCTIONS}, sf_cnn_class = {.arch = "cnn", FUNCTIONS};

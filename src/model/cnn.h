@@ -21,15 +21,15 @@
 enum { SF_CNN_WIDTHS = 16, SF_CNN_WIDEST = 100, SF_CNN_TENSORS = 1 + 2 * SF_CNN_WIDTHS + 4 };
 
 typedef struct sf_cnn_shape {
-    int convolution;    /* 1: cnn; 0: bow, with one width of 1 and dim filters */
+    int convolution; /* 1: cnn; 0: bow, with one width of 1 and dim filters */
     int max_pool;
-    size_t vocabulary;  /* with the unknown word */
+    size_t vocabulary; /* with the unknown word */
     size_t dim;
     size_t widths[SF_CNN_WIDTHS], width_count;
-    size_t filters;     /* per width */
-    size_t hidden;      /* 0: no hidden layer */
+    size_t filters; /* per width */
+    size_t hidden;  /* 0: no hidden layer */
     size_t classes;
-    size_t max_words;   /* words read; at most SF_LOOKUP_POSITIONS */
+    size_t max_words; /* words read; at most SF_LOOKUP_POSITIONS */
 } sf_cnn_shape;
 
 /* Where each tensor lies in the one array of parameters. */
@@ -72,8 +72,8 @@ const float *sf_cnn_scratch_logits(const sf_cnn_scratch *scratch);
 
 /* The class of a text given as word numbers; probabilities (classes) may be NULL. Words
  * after max_words are not looked at. */
-safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids, size_t count,
-                                 sf_cnn_scratch *scratch, safer_error *error);
+safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids,
+                                 size_t count, sf_cnn_scratch *scratch, safer_error *error);
 
 /* The parts of an answer, for whoever wants to bound it. A word's row holds all its taps as
  * whole numbers; the features (features) are those of a text whose `count` words (at most
@@ -97,7 +97,10 @@ typedef struct sf_cnn_model {
 } sf_cnn_model;
 
 extern const sf_model_class sf_bow_class, sf_cnn_class;
-static inline int sf_cnn_is(const safer_model *model) { return model->class == &sf_bow_class || model->class == &sf_cnn_class; }
+static inline int sf_cnn_is(const safer_model *model)
+{
+    return model->class == &sf_bow_class || model->class == &sf_cnn_class;
+}
 void sf_cnn_model_free(sf_cnn_model *model);
 
 /* The number of a word (its key) in the model's vocabulary: 0 when it is unknown. */
@@ -122,7 +125,7 @@ typedef struct sf_cnn_batch {
 typedef struct sf_cnn_options {
     double rate, decay;
     float dropout;
-    int freeze;    /* word vectors stay as they are */
+    int freeze; /* word vectors stay as they are */
     int threads;
     uint64_t seed; /* of the dropout masks */
 } sf_cnn_options;
@@ -130,8 +133,8 @@ typedef struct sf_cnn_options {
 typedef struct sf_cnn_step sf_cnn_step;
 
 /* Working memory for batches of up to so many texts and words in all. */
-safer_status sf_cnn_step_new(sf_cnn_step **out, const sf_cnn_layout *layout, const sf_cnn_options *options, size_t texts,
-                             size_t words, safer_error *error);
+safer_status sf_cnn_step_new(sf_cnn_step **out, const sf_cnn_layout *layout, const sf_cnn_options *options,
+                             size_t texts, size_t words, safer_error *error);
 void sf_cnn_step_free(sf_cnn_step *step);
 
 /* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1

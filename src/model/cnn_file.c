@@ -23,7 +23,8 @@
 int sf_cnn_words_pack(sf_buffer *out, const sf_words *words)
 {
     for (uint32_t i = 0; i < words->count; i++)
-        if (sf_buffer_add(out, sf_words_string(words, i), sf_words_length(words, i)) || sf_buffer_add_byte(out, '\n')) return -1;
+        if (sf_buffer_add(out, sf_words_string(words, i), sf_words_length(words, i)) || sf_buffer_add_byte(out, '\n'))
+            return -1;
     return 0;
 }
 
@@ -33,8 +34,8 @@ static int write_config(sf_buffer *out, const sf_cnn_shape *s)
     for (size_t g = 0; s->convolution && g < s->width_count; g++)
         failed |= sf_buffer_format(out, "%s%zu", g ? "," : "\"widths\":[", s->widths[g]);
     if (s->convolution) failed |= sf_buffer_format(out, "],\"filters\":%zu,", s->filters);
-    failed |= sf_buffer_format(out, "\"pool\":\"%s\",\"hidden\":%zu,\"max_words\":%zu}", s->max_pool ? "max" : "mean", s->hidden,
-                               s->max_words == SF_LOOKUP_POSITIONS ? 0 : s->max_words);
+    failed |= sf_buffer_format(out, "\"pool\":\"%s\",\"hidden\":%zu,\"max_words\":%zu}", s->max_pool ? "max" : "mean",
+                               s->hidden, s->max_words == SF_LOOKUP_POSITIONS ? 0 : s->max_words);
     return failed;
 }
 
@@ -49,17 +50,30 @@ safer_status sf_cnn_save(const char *path, const sf_cnn_layout *l, const float *
         status = sf_fail_memory(error);
         goto done;
     }
-    tensors[count++] = (sf_tensor){.name = "vocabulary", .type = SF_U8, .rank = 1, .shape = {packed.length}, .count = packed.length,
+    tensors[count++] = (sf_tensor){.name = "vocabulary",
+                                   .type = SF_U8,
+                                   .rank = 1,
+                                   .shape = {packed.length},
+                                   .count = packed.length,
                                    .bytes = packed.bytes};
     for (size_t i = 0; i < l->tensor_count; i++) {
-        sf_tensor t = {.name = l->tensors[i].name, .type = SF_F32, .rank = l->tensors[i].rank, .count = l->tensors[i].count,
+        sf_tensor t = {.name = l->tensors[i].name,
+                       .type = SF_F32,
+                       .rank = l->tensors[i].rank,
+                       .count = l->tensors[i].count,
                        .bytes = parameters + l->tensors[i].offset};
         memcpy(t.shape, l->tensors[i].shape, sizeof l->tensors[i].shape);
         tensors[count++] = t;
     }
-    tensors[count++] = (sf_tensor){.name = "lookup.scale", .type = SF_F32, .rank = 1, .shape = {l->features}, .count = l->features,
+    tensors[count++] = (sf_tensor){.name = "lookup.scale",
+                                   .type = SF_F32,
+                                   .rank = 1,
+                                   .shape = {l->features},
+                                   .count = l->features,
                                    .bytes = scale};
-    const sf_metadata metadata[] = {{"arch", l->shape.convolution ? "cnn" : "bow"}, {"config", config.bytes}, {"labels", labels},
+    const sf_metadata metadata[] = {{"arch", l->shape.convolution ? "cnn" : "bow"},
+                                    {"config", config.bytes},
+                                    {"labels", labels},
                                     {"trained_with", trained_with}};
     status = sf_safetensors_write(path, tensors, count, metadata, sizeof metadata / sizeof metadata[0], error);
 done:
@@ -70,14 +84,15 @@ done:
 
 /* ----------------------------------------------------------------- reading */
 
-static safer_status config_number(size_t *out, const json_t *config, const char *key, size_t low, size_t high, const char *file,
-                                  safer_error *error)
+static safer_status config_number(size_t *out, const json_t *config, const char *key, size_t low, size_t high,
+                                  const char *file, safer_error *error)
 {
     const json_t *value = json_object_get(config, key);
     json_int_t x = json_integer_value(value);
     if (!json_is_integer(value) || x < (json_int_t)low || x > (json_int_t)high)
-        return sf_fail(error, SAFER_INPUT, "%s: \"%s\" in the metadata \"config\" must be a whole number from %zu to %zu", file, key,
-                       low, high);
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: \"%s\" in the metadata \"config\" must be a whole number from %zu to %zu", file, key, low,
+                       high);
     *out = (size_t)x;
     return SAFER_OK;
 }
@@ -93,8 +108,10 @@ static safer_status config_widths(sf_cnn_shape *s, const json_t *config, const c
         s->widths[g] = good ? (size_t)x : 0;
     }
     return good ? SAFER_OK
-                : sf_fail(error, SAFER_INPUT, "%s: \"widths\" in the metadata \"config\" must be a list of 1 to %d whole numbers from 1 to %d",
-                          file, SF_CNN_WIDTHS, SF_CNN_WIDEST);
+                : sf_fail(
+                      error, SAFER_INPUT,
+                      "%s: \"widths\" in the metadata \"config\" must be a list of 1 to %d whole numbers from 1 to %d",
+                      file, SF_CNN_WIDTHS, SF_CNN_WIDEST);
 }
 
 static safer_status read_config(sf_cnn_shape *s, const sf_safetensors *file, safer_error *error)
@@ -125,7 +142,8 @@ static safer_status read_config(sf_cnn_shape *s, const sf_safetensors *file, saf
     pool = json_string_value(json_object_get(config, "pool"));
     s->max_pool = pool && strcmp(pool, "max") == 0;
     if (!s->max_pool && (!pool || strcmp(pool, "mean") != 0))
-        status = sf_fail(error, SAFER_INPUT, "%s: \"pool\" in the metadata \"config\" must be \"mean\" or \"max\"", name);
+        status = sf_fail(error, SAFER_INPUT, "%s: \"pool\" in the metadata \"config\" must be \"mean\" or \"max\"",
+                         name);
 done:
     json_decref(config);
     return status;
@@ -142,7 +160,8 @@ static safer_status read_words(sf_words *words, const sf_safetensors *file, safe
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         uint32_t id, before = words->count;
         if (!stop || stop == at || memchr(at, '\0', (size_t)(stop - at)))
-            return sf_fail(error, SAFER_INPUT, "%s: tensor \"vocabulary\": word %" PRIu32 " is empty, holds a zero byte or does not end",
+            return sf_fail(error, SAFER_INPUT,
+                           "%s: tensor \"vocabulary\": word %" PRIu32 " is empty, holds a zero byte or does not end",
                            sf_safetensors_name(file), before + 1);
         status = sf_words_add(words, at, (size_t)(stop - at), &id, error);
         if (status != SAFER_OK) return status;
@@ -155,12 +174,13 @@ static safer_status read_words(sf_words *words, const sf_safetensors *file, safe
 }
 
 /* A tensor of this shape, of any of the types that become floats. */
-static safer_status read_tensor(float *out, const sf_safetensors *file, const char *name, size_t rank, const size_t *shape,
-                                safer_error *error)
+static safer_status read_tensor(float *out, const sf_safetensors *file, const char *name, size_t rank,
+                                const size_t *shape, safer_error *error)
 {
     const sf_tensor *tensor = sf_safetensors_find(file, name);
     int is_float = tensor && (tensor->type == SF_F16 || tensor->type == SF_BF16 || tensor->type == SF_F64);
-    safer_status status = sf_safetensors_require(&tensor, file, name, is_float ? tensor->type : SF_F32, rank, shape, error);
+    safer_status status = sf_safetensors_require(&tensor, file, name, is_float ? tensor->type : SF_F32, rank, shape,
+                                                 error);
     return status == SAFER_OK ? sf_tensor_to_f32(out, tensor, file, error) : status;
 }
 
@@ -182,8 +202,8 @@ safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *e
     /* Shapes before memory: a configuration that no tensor bears out allocates nothing. */
     for (size_t i = 0; i < layout.tensor_count; i++) {
         const sf_tensor *tensor = sf_safetensors_find(file, layout.tensors[i].name);
-        SF_TRY(sf_safetensors_require(&tensor, file, layout.tensors[i].name, tensor ? tensor->type : SF_F32, layout.tensors[i].rank,
-                                      layout.tensors[i].shape, error));
+        SF_TRY(sf_safetensors_require(&tensor, file, layout.tensors[i].name, tensor ? tensor->type : SF_F32,
+                                      layout.tensors[i].rank, layout.tensors[i].shape, error));
     }
     model->parameters = sf_alloc_aligned(layout.size, sizeof *model->parameters);
     scale = sf_alloc(layout.features, sizeof *scale);
@@ -192,8 +212,8 @@ safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *e
         goto done;
     }
     for (size_t i = 0; i < layout.tensor_count; i++)
-        SF_TRY(read_tensor(model->parameters + layout.tensors[i].offset, file, layout.tensors[i].name, layout.tensors[i].rank,
-                           layout.tensors[i].shape, error));
+        SF_TRY(read_tensor(model->parameters + layout.tensors[i].offset, file, layout.tensors[i].name,
+                           layout.tensors[i].rank, layout.tensors[i].shape, error));
     SF_TRY(read_tensor(scale, file, "lookup.scale", 1, &layout.features, error));
     for (size_t p = 0; p < layout.features; p++)
         if (!(scale[p] > 0)) {

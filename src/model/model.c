@@ -18,7 +18,8 @@ void sf_model_clear(safer_model *model)
     model->classes = 0;
 }
 
-safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_t flags, const char *name, safer_error *error)
+safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_t flags, const char *name,
+                           safer_error *error)
 {
     json_error_t problem = {0};
     if (length == 0) return sf_fail(error, SAFER_INPUT, "%s: JSON was expected, but nothing is there", name);
@@ -32,12 +33,14 @@ static safer_status read_labels(safer_model *model, const json_t *list, const ch
 {
     size_t count = json_array_size(list);
     if (count < 2)
-        return sf_fail(error, SAFER_INPUT, "%s: the metadata \"labels\" must be a JSON list of at least two names", file);
+        return sf_fail(error, SAFER_INPUT, "%s: the metadata \"labels\" must be a JSON list of at least two names",
+                       file);
     model->labels = sf_calloc(count, sizeof *model->labels);
     if (!model->labels) return sf_fail_memory(error);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(list, i));
-        if (!name) return sf_fail(error, SAFER_INPUT, "%s: item %zu of the metadata \"labels\" is not a string", file, i + 1);
+        if (!name)
+            return sf_fail(error, SAFER_INPUT, "%s: item %zu of the metadata \"labels\" is not a string", file, i + 1);
         for (size_t j = 0; j < i; j++)
             if (strcmp(model->labels[j], name) == 0)
                 return sf_fail(error, SAFER_INPUT, "%s: the label \"%s\" occurs twice in the metadata", file, name);
@@ -54,7 +57,8 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
     json_error_t problem;
     if (!labels) return sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"labels\"", name);
     json_t *list = json_loads(labels, 0, &problem);
-    if (!list && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory)) return sf_fail_memory(error);
+    if (!list && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory))
+        return sf_fail_memory(error);
     safer_status status = read_labels(model, list, name, error); /* no JSON is no list either */
     json_decref(list);
     if (status != SAFER_OK) return status;
@@ -73,7 +77,8 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     if (status != SAFER_OK) return status;
     const char *arch = sf_safetensors_metadata(file, "arch");
     if (!arch) {
-        status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"arch\": it is no model written by safer train", path);
+        status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"arch\": it is no model written by safer train",
+                         path);
     } else if (strcmp(arch, "ngram") == 0) {
         status = sf_ngram_open(out, file, error);
     } else if (strcmp(arch, "bow") == 0 || strcmp(arch, "cnn") == 0) {
@@ -85,7 +90,8 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     } else if (strcmp(arch, "bert") == 0) {
         status = sf_bert_open(out, path, error);
     } else {
-        status = sf_fail(error, SAFER_INPUT, "%s: a model of architecture \"%.40s\"; ngram, bow, cnn, charcnn and bert can be opened", path,
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: a model of architecture \"%.40s\"; ngram, bow, cnn, charcnn and bert can be opened", path,
                          arch);
     }
     sf_safetensors_free(file);
@@ -95,7 +101,8 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
 safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error)
 {
     int f32 = strcmp(precision, "f32") == 0;
-    if (!f32 && strcmp(precision, "bf16") != 0) return sf_fail(error, SAFER_INVALID, "precision is \"%s\"; it must be bf16 or f32", precision);
+    if (!f32 && strcmp(precision, "bf16") != 0)
+        return sf_fail(error, SAFER_INVALID, "precision is \"%s\"; it must be bf16 or f32", precision);
     if (!model->class->set_precision)
         return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s has only one", model->class->arch);
     return model->class->set_precision(model, f32 ? SF_F32 : SF_BF16, error);
@@ -112,8 +119,8 @@ size_t safer_model_class_count(const safer_model *model) { return model->classes
 const char *safer_model_label(const safer_model *model, size_t label) { return model->labels[label]; }
 const char *safer_model_trained_with(const safer_model *model) { return model->trained_with; }
 
-safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths, size_t count,
-                                  int *labels, float *scores, safer_error *error)
+safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths,
+                                  size_t count, int *labels, float *scores, safer_error *error)
 {
     safer_status status = SAFER_OK;
     void *scratch = NULL;

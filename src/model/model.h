@@ -6,7 +6,7 @@
 #ifndef SF_MODEL_MODEL_H
 #define SF_MODEL_MODEL_H
 
-#include "lexicon/slots.h"
+#include "draw/slots.h"
 #include "nn/safetensors.h"
 
 #include <jansson.h>
@@ -23,10 +23,10 @@ typedef struct sf_model_class {
 
     /* The fast path, all three or none. prepare: once a text; the result may be used by
      * several threads at once. sample: draws (count, slots) as in sf_slots_render. */
-    safer_status (*prepare)(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots, void **prepared,
-                            safer_error *error);
-    safer_status (*sample)(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count, int *labels,
-                           void *scratch, safer_error *error);
+    safer_status (*prepare)(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
+                            void **prepared, safer_error *error);
+    safer_status (*sample)(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count,
+                           int *labels, void *scratch, safer_error *error);
     void (*release)(void *prepared);
     /* How many slots, from the first on, an answer can depend on, over all draws of the text
      * and of every text with words exchanged for synonyms; NULL: all. */
@@ -52,12 +52,12 @@ typedef struct sf_model_class {
 struct safer_model {
     const sf_model_class *class;
     size_t classes;
-    char **labels;   /* names, in the order of the class numbers; owned */
-    uint64_t hash;   /* of the model file */
+    char **labels;          /* names, in the order of the class numbers; owned */
+    uint64_t hash;          /* of the model file */
     const char *arithmetic; /* where answers depend on it: precision and instruction set; else NULL */
-    int random, probed;  /* answers the same text differently: no exact claim; and whether that was looked into */
-    int concurrency;     /* threads that it gains by being asked from; 0: as many as there are cores */
-    char *trained_with; /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
+    int random, probed;     /* answers the same text differently: no exact claim; and whether that was looked into */
+    int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
+    char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
 };
 
 /* Frees the common part. */
@@ -70,12 +70,15 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
 
 /* JSON with numbers as reals, so that whole ones may be of any size; `flags` are jansson's, besides.
  * The error names file and line. */
-safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_t flags, const char *name, safer_error *error);
+safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_t flags, const char *name,
+                           safer_error *error);
 
 /* Loaders, by the metadata "arch". */
 safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_error *error);
-safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* bow and cnn; takes the file over on success only */
+safer_status sf_cnn_open(safer_model **out, sf_safetensors *file,
+                         safer_error *error); /* bow and cnn; takes the file over on success only */
 safer_status sf_charcnn_open(safer_model **out, sf_safetensors *file, safer_error *error); /* likewise */
-safer_status sf_bert_open(safer_model **out, const char *path, safer_error *error); /* a file or a HuggingFace directory */
+safer_status sf_bert_open(safer_model **out, const char *path,
+                          safer_error *error); /* a file or a HuggingFace directory */
 
 #endif

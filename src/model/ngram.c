@@ -289,8 +289,8 @@ safer_status sf_ngram_sample_scores(const safer_model *model, const void *pointe
     return SAFER_OK;
 }
 
-static safer_status sample(const safer_model *model, const void *pointer, const uint32_t *draws, size_t count, int *labels,
-                           void *scratch, safer_error *error)
+static safer_status sample(const safer_model *model, const void *pointer, const uint32_t *draws, size_t count,
+                           int *labels, void *scratch, safer_error *error)
 {
     return sf_ngram_sample_scores(model, pointer, draws, count, labels, NULL, scratch, error);
 }
@@ -325,8 +325,14 @@ static void free_model(safer_model *model)
 }
 
 static const sf_model_class ngram_class = {
-    .arch = "ngram", .classify = classify, .prepare = prepare, .sample = sample, .release = release,
-    .scratch_new = scratch_new, .scratch_free = scratch_free, .free = free_model,
+    .arch = "ngram",
+    .classify = classify,
+    .prepare = prepare,
+    .sample = sample,
+    .release = release,
+    .scratch_new = scratch_new,
+    .scratch_free = scratch_free,
+    .free = free_model,
 };
 
 safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_error *error)
@@ -345,7 +351,8 @@ safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_
         goto done;
     }
     if (!hashing || strcmp(hashing, SF_NGRAM_HASHING) != 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s: its n-grams are hashed in another way than this version does; train it anew", name);
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: its n-grams are hashed in another way than this version does; train it anew", name);
         goto done;
     }
     m->ngrams = (int)longest;
@@ -355,7 +362,8 @@ safer_status sf_ngram_open(safer_model **out, const sf_safetensors *file, safer_
     size_t buckets = weights->shape[0];
     while (m->bits < 32 && (size_t)1 << m->bits < buckets) m->bits++;
     if (m->bits < 1 || (size_t)1 << m->bits != buckets || m->bits == 32) {
-        status = sf_fail(error, SAFER_INPUT, "%s: tensor \"weights\" has %zu rows; it must be a power of two from 2 to 2^31", name,
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: tensor \"weights\" has %zu rows; it must be a power of two from 2 to 2^31", name,
                          buckets);
         goto done;
     }

@@ -28,11 +28,13 @@
 
 /* The buckets of one text at a time. Zero-initialise; reused from text to text. */
 typedef struct sf_ngram_scratch {
-    uint64_t *hashes; /* of the tokens */
-    uint64_t *states; /* of the n-grams that begin at each token */
-    uint32_t *places; /* of each slot: which token it is */
+    uint64_t *hashes;  /* of the tokens */
+    uint64_t *states;  /* of the n-grams that begin at each token */
+    uint32_t *places;  /* of each slot: which token it is */
     uint32_t *buckets; /* the result: distinct */
-    struct { uint32_t bucket, stamp; } *seen; /* a hash set, emptied by a new stamp */
+    struct {
+        uint32_t bucket, stamp;
+    } * seen; /* a hash set, emptied by a new stamp */
     double *sums;
     size_t hash_capacity, state_capacity, place_capacity, bucket_capacity, seen_capacity, sum_capacity;
     uint32_t stamp;
@@ -100,7 +102,7 @@ typedef struct sf_ngram_settings {
     double tolerance; /* stop when no probability is off by more */
     uint64_t seed;    /* of the order in which examples are visited */
     int threads;
-    int worker;       /* the calling thread's index, for the meter */
+    int worker; /* the calling thread's index, for the meter */
 } sf_ngram_settings;
 
 typedef struct sf_ngram_fitted {

@@ -29,7 +29,7 @@ typedef struct node {
     operation operation;
     uint32_t inputs[INPUTS]; /* SF_NONE beyond input_count */
     size_t input_count;
-    uint32_t output; /* the first */
+    uint32_t output;             /* the first */
     int transposed_right, plain; /* Gemm: transB; nothing else is out of the ordinary */
 } node;
 
@@ -47,8 +47,8 @@ struct sf_onnx {
     initialiser *initialisers;
     sf_onnx_weight *weights;
     void **gathered; /* values that did not lie together in the file */
-    size_t node_count, node_capacity, initialiser_count, initialiser_capacity, weight_count, weight_capacity, gathered_count,
-        gathered_capacity;
+    size_t node_count, node_capacity, initialiser_count, initialiser_capacity, weight_count, weight_capacity,
+        gathered_count, gathered_capacity;
 };
 
 /* ------------------------------------------------------------------ protobuf */
@@ -117,9 +117,10 @@ static safer_status fail_damaged(const sf_onnx *onnx, message m, safer_error *er
 }
 
 /* Runs the statement for every field f of the message m, which it consumes. */
-#define FOR_FIELDS(f, m)                                          \
-    for (int got_; (got_ = read_field(&(f), &(m))) != 0;)         \
-        if (got_ < 0) return fail_damaged(onnx, (m), error);      \
+#define FOR_FIELDS(f, m) \
+    for (int got_; (got_ = read_field(&(f), &(m))) != 0;) \
+        if (got_ < 0) \
+            return fail_damaged(onnx, (m), error); \
         else
 
 static safer_status number_value(uint32_t *out, sf_onnx *onnx, message name, safer_error *error)
@@ -158,10 +159,12 @@ static operation find_operation(message type)
 /* Quantised weights are another function: rounding them back would not restore it. */
 static safer_status check_operation(const sf_onnx *onnx, message type, safer_error *error)
 {
-    static const char *const names[] = {"DynamicQuantizeLinear", "DequantizeLinear", "MatMulInteger", "QLinearMatMul", "MatMulNBits"};
+    static const char *const names[] = {"DynamicQuantizeLinear", "DequantizeLinear", "MatMulInteger", "QLinearMatMul",
+                                        "MatMulNBits"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (is_text(type, names[i]))
-            return sf_fail(error, SAFER_INPUT, "%s: the model is quantised (it has the operation %s); export it in floating point",
+            return sf_fail(error, SAFER_INPUT,
+                           "%s: the model is quantised (it has the operation %s); export it in floating point",
                            onnx->name, names[i]);
     return SAFER_OK;
 }
@@ -187,7 +190,8 @@ static safer_status read_node(sf_onnx *onnx, message m, safer_error *error)
     if (n.operation == OTHER || outputs == 0 || !(is_text(domain, "") || is_text(domain, "ai.onnx"))) return SAFER_OK;
     for (size_t i = 0; i < n.input_count && i < INPUTS; i++) SF_TRY(number_value(&n.inputs[i], onnx, inputs[i], error));
     SF_TRY(number_value(&n.output, onnx, output, error));
-    if (sf_grow(&onnx->nodes, &onnx->node_capacity, onnx->node_count + 1, sizeof *onnx->nodes)) return sf_fail_memory(error);
+    if (sf_grow(&onnx->nodes, &onnx->node_capacity, onnx->node_count + 1, sizeof *onnx->nodes))
+        return sf_fail_memory(error);
     onnx->nodes[onnx->node_count++] = n;
 done:
     return status;
@@ -214,7 +218,8 @@ typedef struct draft {
 static safer_status add_dimension(draft *d, const sf_onnx *onnx, uint64_t size, safer_error *error)
 {
     if (d->rank == MAX_RANK || size > INT64_MAX)
-        return sf_fail(error, SAFER_INPUT, "%s: an initialiser has more than %d dimensions, or a negative one", onnx->name, MAX_RANK);
+        return sf_fail(error, SAFER_INPUT, "%s: an initialiser has more than %d dimensions, or a negative one",
+                       onnx->name, MAX_RANK);
     d->shape[d->rank++] = (size_t)size;
     return SAFER_OK;
 }
@@ -288,19 +293,22 @@ static safer_status add_initialiser(sf_onnx *onnx, const draft *d, size_t kind, 
     SF_TRY(number_value(&new.value, onnx, d->name, error));
     const char *name = sf_words_string(&onnx->values, new.value);
     if (d->location != 0)
-        return sf_fail(error, SAFER_INPUT, "%s: the values of initialiser \"%.200s\" are in another file; export the model as one file",
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: the values of initialiser \"%.200s\" are in another file; export the model as one file",
                        onnx->name, name);
     if (!d->has_raw) SF_TRY(gather(&values, onnx, d->fields, types[kind].field, error));
     for (size_t i = 0; i < d->rank; i++) {
         t->shape[i] = d->shape[i];
         if (__builtin_mul_overflow(t->count, t->shape[i], &t->count))
-            return sf_fail(error, SAFER_INPUT, "%s: the shape of initialiser \"%.200s\" is too large", onnx->name, name);
+            return sf_fail(error, SAFER_INPUT, "%s: the shape of initialiser \"%.200s\" is too large", onnx->name,
+                           name);
     }
     if (__builtin_mul_overflow(t->count, types[kind].size, &bytes) || bytes != size_of(values))
-        return sf_fail(error, SAFER_INPUT, "%s: initialiser \"%.200s\" has %zu bytes, but %zu values", onnx->name, name, size_of(values),
-                       t->count);
+        return sf_fail(error, SAFER_INPUT, "%s: initialiser \"%.200s\" has %zu bytes, but %zu values", onnx->name, name,
+                       size_of(values), t->count);
     t->bytes = values.at;
-    if (sf_grow(&onnx->initialisers, &onnx->initialiser_capacity, onnx->initialiser_count + 1, sizeof *onnx->initialisers))
+    if (sf_grow(&onnx->initialisers, &onnx->initialiser_capacity, onnx->initialiser_count + 1,
+                sizeof *onnx->initialisers))
         return sf_fail_memory(error);
     onnx->initialisers[onnx->initialiser_count++] = new;
 done:
@@ -318,9 +326,11 @@ static safer_status read_initialiser(sf_onnx *onnx, message m, safer_error *erro
 
 /* ------------------------------------------------------------------- weights */
 
-static safer_status add_weight(sf_onnx *onnx, const initialiser *i, const char *name, int transposed, safer_error *error)
+static safer_status add_weight(sf_onnx *onnx, const initialiser *i, const char *name, int transposed,
+                               safer_error *error)
 {
-    if (sf_grow(&onnx->weights, &onnx->weight_capacity, onnx->weight_count + 1, sizeof *onnx->weights)) return sf_fail_memory(error);
+    if (sf_grow(&onnx->weights, &onnx->weight_capacity, onnx->weight_count + 1, sizeof *onnx->weights))
+        return sf_fail_memory(error);
     onnx->weights[onnx->weight_count++] = (sf_onnx_weight){i->tensor, name, transposed};
     return SAFER_OK;
 }
@@ -380,7 +390,9 @@ static safer_status name_all(sf_onnx *onnx, graph *g, safer_error *error)
     /* Exporters store equal tensors once and hand them on by name. */
     for (size_t i = 0; i < onnx->node_count; i++) {
         const node *n = &onnx->nodes[i];
-        const initialiser *same = n->operation == IDENTITY && n->input_count == 1 ? initialiser_of(onnx, g, n->inputs[0]) : NULL;
+        const initialiser *same = n->operation == IDENTITY && n->input_count == 1
+                                      ? initialiser_of(onnx, g, n->inputs[0])
+                                      : NULL;
         if (same) SF_TRY(add_weight(onnx, same, sf_words_string(&onnx->values, n->output), 0, error));
     }
     for (size_t i = 0; i < onnx->initialiser_count; i++) {
@@ -439,7 +451,8 @@ static safer_status find_weights(sf_onnx *onnx, safer_error *error)
         initialiser *own = &onnx->initialisers[i];
         own->tensor.name = sf_words_string(&onnx->values, own->value);
         if (g.initialiser[own->value] != SF_NONE) {
-            status = sf_fail(error, SAFER_INPUT, "%s: two initialisers are called \"%.200s\"", onnx->name, own->tensor.name);
+            status = sf_fail(error, SAFER_INPUT, "%s: two initialisers are called \"%.200s\"", onnx->name,
+                             own->tensor.name);
             goto done;
         }
         g.initialiser[own->value] = (uint32_t)i;

@@ -208,8 +208,10 @@ static int lower_by_synonyms(uint32_t *least, making *m, uint32_t word, const fr
         int fresh = 1;
         run *known = NULL;
         if (!glued && !(known = memo_get(&m->leasts, key_of(row, f->pattern), &fresh))) return -1;
-        if (!fresh) count = known->count;
-        else if (least_of_row(&count, m, row, f)) return -1;
+        if (!fresh)
+            count = known->count;
+        else if (least_of_row(&count, m, row, f))
+            return -1;
         if (known) known->count = count;
         *least = least_of(*least, count);
     }
@@ -247,7 +249,8 @@ static int add_drawn(making *m, size_t slot, size_t begin, size_t end, size_t *l
     uint32_t row = p->lexicon->kernel.row_of[w->word];
     int fresh = 1;
     run own, *table = &own;
-    if (!f.before.length && !f.after.length && !(table = memo_get(&m->tables, key_of(row, f.pattern), &fresh))) return -1;
+    if (!f.before.length && !f.after.length && !(table = memo_get(&m->tables, key_of(row, f.pattern), &fresh)))
+        return -1;
     if (fresh && add_table(table, m, row, &f)) return -1;
     uint32_t count = table->count;
     if (lower_by_synonyms(&count, m, w->word, &f)) return -1;
@@ -268,7 +271,8 @@ static void note_cut(gap *g, const sf_pieces *p, size_t at)
     const char *text = p->slots->text;
     size_t length = p->slots->length;
     if (at > 0 && at < length) { /* a slot's own bytes are not known */
-        int before = at > g->begin ? (unsigned char)text[at - 1] : -1, after = at < g->end ? (unsigned char)text[at] : -1;
+        int before = at > g->begin ? (unsigned char)text[at - 1] : -1,
+            after = at < g->end ? (unsigned char)text[at] : -1;
         if (sf_wordpiece_joins(p->wordpiece, before, after)) return;
     }
     if (g->first == SIZE_MAX) g->first = at;
@@ -300,7 +304,8 @@ static int make(making *m)
     sf_pieces *p = m->pieces;
     const size_t slots = p->slots->slot_count;
     size_t at = 0, least = 0, slot = 0;
-    if (sf_grow(&p->pool.ids, &p->pool.capacity, 1, sizeof *p->pool.ids)) return -1; /* so that empty runs lie somewhere */
+    if (sf_grow(&p->pool.ids, &p->pool.capacity, 1, sizeof *p->pool.ids))
+        return -1; /* so that empty runs lie somewhere */
     gap left = find_gap(p, 0);
     while (slot < slots && least < p->limit) {
         size_t first = slot;
@@ -322,8 +327,8 @@ static int make(making *m)
     return least < p->limit ? add_fixed(m, at, p->slots->length, &least) : 0;
 }
 
-safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon, const sf_slots *slots,
-                           size_t limit, safer_error *error)
+safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon,
+                           const sf_slots *slots, size_t limit, safer_error *error)
 {
     making m = {.pieces = sf_calloc(1, sizeof *m.pieces)};
     if (!m.pieces) return sf_fail_memory(error);
@@ -344,7 +349,8 @@ safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const
 /* ---------------------------------------------------------------- drawing */
 
 /* Slots that share a part are rendered and encoded again. */
-static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const part *x, const uint32_t *draws, size_t limit)
+static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const part *x, const uint32_t *draws,
+                        size_t limit)
 {
     const sf_slots *s = p->slots;
     const safer_lexicon *l = p->lexicon;
@@ -353,14 +359,16 @@ static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const pa
     scratch->ids.count = 0;
     for (size_t i = x->slot; i < (size_t)x->slot + x->slots; i++) {
         const sf_text_word *w = &s->words[s->slots[i]];
-        uint32_t drawn = l->kernel.ids[l->kernel.offsets[l->kernel.row_of[w->word]] + draws[i]], begin = l->words.offsets[drawn];
+        uint32_t drawn = l->kernel.ids[l->kernel.offsets[l->kernel.row_of[w->word]] + draws[i]],
+                 begin = l->words.offsets[drawn];
         if (sf_buffer_add(&scratch->text, s->text + at, w->begin - at) ||
             sf_word_render(&scratch->text, l->words.pool + begin, l->words.offsets[drawn + 1] - begin - 1, w->pattern))
             return -1;
         at = w->end;
     }
     if (sf_buffer_add(&scratch->text, s->text + at, x->end - at)) return -1;
-    return sf_wordpiece_encode(&scratch->ids, p->wordpiece, scratch->text.bytes, scratch->text.length, limit, &scratch->wordpiece);
+    return sf_wordpiece_encode(&scratch->ids, p->wordpiece, scratch->text.bytes, scratch->text.length, limit,
+                               &scratch->wordpiece);
 }
 
 size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *pieces, const uint32_t *draws, sf_pieces_scratch *scratch)

@@ -8,14 +8,14 @@
 #ifndef SF_MODEL_PIECES_H
 #define SF_MODEL_PIECES_H
 
-#include "lexicon/slots.h"
+#include "draw/slots.h"
 #include "text/wordpiece.h"
 
 typedef struct sf_pieces sf_pieces;
 
 /* Prepares a text for texts of at most `limit` pieces. Slots and lexicon must outlive it. */
-safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon, const sf_slots *slots,
-                           size_t limit, safer_error *error);
+safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon,
+                           const sf_slots *slots, size_t limit, safer_error *error);
 void sf_pieces_free(sf_pieces *pieces);
 
 /* Working memory of one thread. Zero-initialise. */

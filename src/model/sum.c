@@ -20,17 +20,17 @@ enum { GROUP = 64 }; /* texts worked on together */
 
 typedef struct sum_scratch {
     const sf_sum_model *sum;
-    void **members;    /* (members): each one's own */
-    int64_t *said;     /* (members, classes) of the last text */
-    int64_t *totals;   /* (GROUP, classes) */
-    float *scores;     /* (GROUP, classes) of one member */
+    void **members;  /* (members): each one's own */
+    int64_t *said;   /* (members, classes) of the last text */
+    int64_t *totals; /* (GROUP, classes) */
+    float *scores;   /* (GROUP, classes) of one member */
     /* Texts as a canonical member reads them. Draws and attacks ask about one text in many forms, all
      * of which it reads as the same: `said` stays as long as `last` does. */
-    sf_buffer *last;   /* (members) */
-    int *known;        /* (members): whether there is one */
+    sf_buffer *last; /* (members) */
+    int *known;      /* (members): whether there is one */
     sf_slots slots;
     sf_buffer rendered;
-    uint32_t *draws;   /* zeros: every slot has one word to draw */
+    uint32_t *draws; /* zeros: every slot has one word to draw */
     size_t draw_capacity;
 } sum_scratch;
 
@@ -47,15 +47,16 @@ static int64_t whole(double x)
     return scaled < (double)SF_SUM_MOST ? llrint(scaled) : SF_SUM_MOST;
 }
 
-static safer_status read_canonical(sf_span *out, const sf_span *texts, size_t count, const safer_lexicon *lexicon, sum_scratch *s,
-                                   safer_error *error)
+static safer_status read_canonical(sf_span *out, const sf_span *texts, size_t count, const safer_lexicon *lexicon,
+                                   sum_scratch *s, safer_error *error)
 {
     size_t ends[GROUP], begin = 0;
     sf_buffer_clear(&s->rendered);
     for (size_t i = 0; i < count; i++) {
         safer_status status = sf_slots_read(&s->slots, lexicon, texts[i].bytes, texts[i].length, error);
         if (status != SAFER_OK) return status;
-        if (sf_grow(&s->draws, &s->draw_capacity, s->slots.slot_count + 1, sizeof *s->draws)) return sf_fail_memory(error);
+        if (sf_grow(&s->draws, &s->draw_capacity, s->slots.slot_count + 1, sizeof *s->draws))
+            return sf_fail_memory(error);
         memset(s->draws, 0, s->slots.slot_count * sizeof *s->draws);
         if (sf_slots_render(&s->rendered, &s->slots, lexicon, s->draws)) return sf_fail_memory(error);
         ends[i] = s->rendered.length;
@@ -68,7 +69,8 @@ static safer_status read_canonical(sf_span *out, const sf_span *texts, size_t co
 static int same_text(sf_span a, sf_span b) { return a.length == b.length && memcmp(a.bytes, b.bytes, a.length) == 0; }
 
 /* Reads texts as canonical member m does, and marks those that differ from the one before. */
-static safer_status find_new(sf_span *out, int *is_new, sum_scratch *s, size_t m, const sf_span *texts, size_t count, safer_error *error)
+static safer_status find_new(sf_span *out, int *is_new, sum_scratch *s, size_t m, const sf_span *texts, size_t count,
+                             safer_error *error)
 {
     safer_status status = read_canonical(out, texts, count, s->sum->members[m].canonical, s, error);
     sf_span before = {s->last[m].bytes ? s->last[m].bytes : "", s->last[m].length};
@@ -124,13 +126,14 @@ static int answer(float *scores, const int64_t *totals, size_t K)
         if (totals[k] > totals[best]) best = k;
     if (scores) {
         for (size_t k = 0; k < K; k++) sum += exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS));
-        for (size_t k = 0; k < K; k++) scores[k] = (float)(exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
+        for (size_t k = 0; k < K; k++)
+            scores[k] = (float)(exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
     }
     return (int)best;
 }
 
-static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores, void *scratch,
-                             safer_error *error)
+static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *scratch, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sum_scratch *s = scratch;
@@ -222,8 +225,13 @@ static safer_status set_precision(safer_model *model, sf_dtype type, safer_error
     return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum have only one");
 }
 
-const sf_model_class sf_sum_class = {.arch = "sum", .classify = classify, .scratch_new = scratch_new, .scratch_free = scratch_free,
-                                     .free = model_free, .set_precision = set_precision, .group = GROUP};
+const sf_model_class sf_sum_class = {.arch = "sum",
+                                     .classify = classify,
+                                     .scratch_new = scratch_new,
+                                     .scratch_free = scratch_free,
+                                     .free = model_free,
+                                     .set_precision = set_precision,
+                                     .group = GROUP};
 
 /* ------------------------------------------------------------------ opening */
 
@@ -261,10 +269,13 @@ static safer_status check_keys(const json_t *object, const char *const *known, c
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
         size_t i = 0;
         while (known[i] && strcmp(known[i], key) != 0) i++;
-        if (!known[i]) return sf_fail(error, SAFER_INPUT, "%s: there is no \"%.*s\" here", place, sf_clip(key, strlen(key), 40), key);
+        if (!known[i])
+            return sf_fail(error, SAFER_INPUT, "%s: there is no \"%.*s\" here", place, sf_clip(key, strlen(key), 40),
+                           key);
     }
     return SAFER_OK;
 }
@@ -273,13 +284,15 @@ static safer_status open_canonical(sf_sum_member *member, const char *path, cons
 {
     safer_status status = safer_lexicon_open(&member->canonical, path, error);
     if (status == SAFER_OK && !is_canonical(member->canonical))
-        status = sf_fail(error, SAFER_INPUT, "%s: \"canonical\" needs a lexicon with the kernel representative; %s has %s", place, path,
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: \"canonical\" needs a lexicon with the kernel representative; %s has %s", place, path,
                          member->canonical->kernel_name);
     return status;
 }
 
 /* Members say the same labels, in the same order. */
-static safer_status check_labels(const sf_sum_model *sum, const safer_model *model, const char *place, safer_error *error)
+static safer_status check_labels(const sf_sum_model *sum, const safer_model *model, const char *place,
+                                 safer_error *error)
 {
     int same = model->classes == sum->base.classes;
     for (size_t k = 0; same && k < model->classes; k++) same = strcmp(model->labels[k], sum->base.labels[k]) == 0;
@@ -308,9 +321,11 @@ static safer_status open_member(sf_sum_model *sum, size_t m, const json_t *entry
     status = check_keys(entry, keys, place, error);
     if (status != SAFER_OK) return status;
     if (!name) return sf_fail(error, SAFER_INPUT, "%s: \"model\" must be the name of a file", place);
-    if (canonical && !json_is_string(canonical)) return sf_fail(error, SAFER_INPUT, "%s: \"canonical\" must be the name of a lexicon", place);
+    if (canonical && !json_is_string(canonical))
+        return sf_fail(error, SAFER_INPUT, "%s: \"canonical\" must be the name of a lexicon", place);
     member->weight = weight ? json_real_value(weight) : 1;
-    if (!(member->weight > 0 && member->weight <= 1e6)) return sf_fail(error, SAFER_INPUT, "%s: \"weight\" must be above 0, at most 1e6", place);
+    if (!(member->weight > 0 && member->weight <= 1e6))
+        return sf_fail(error, SAFER_INPUT, "%s: \"weight\" must be above 0, at most 1e6", place);
     if (!(file = resolve(path, name)) || (canonical && !(lexicon = resolve(path, json_string_value(canonical))))) {
         status = sf_fail_memory(error);
         goto done;
@@ -322,7 +337,8 @@ static safer_status open_member(sf_sum_model *sum, size_t m, const json_t *entry
     SF_TRY(safer_model_open(&member->model, file, error));
     if (lexicon) SF_TRY(open_canonical(member, lexicon, place, error));
     SF_TRY(m == 0 ? take_labels(&sum->base, member->model, error) : check_labels(sum, member->model, place, error));
-    uint64_t parts[] = {sum->base.hash, member->model->hash, 0, member->canonical ? sf_lexicon_hash(member->canonical) : 0};
+    uint64_t parts[] = {sum->base.hash, member->model->hash, 0,
+                        member->canonical ? sf_lexicon_hash(member->canonical) : 0};
     memcpy(&parts[2], &member->weight, sizeof parts[2]);
     sum->base.hash = sf_hash(parts, sizeof parts, 0);
     if (member->model->arithmetic) sum->base.arithmetic = member->model->arithmetic;
@@ -365,7 +381,8 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     const json_t *members = json_object_get(root, "members");
     size_t count = json_array_size(members);
     if (!arch || strcmp(arch, "sum") != 0) {
-        status = sf_fail(error, SAFER_INPUT, "%s: a model in JSON is a sum of models: {\"arch\": \"sum\", \"members\": [...]}", path);
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: a model in JSON is a sum of models: {\"arch\": \"sum\", \"members\": [...]}", path);
         goto done;
     }
     SF_TRY(check_keys(root, keys, path, error));

@@ -46,8 +46,8 @@ static sf_isa look(void)
 {
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return SF_PORTABLE;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq") ||
-        !__builtin_cpu_supports("avx512vl"))
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl"))
         return SF_AVX2;
     if (!__builtin_cpu_supports("avx512bf16")) return SF_AVX512;
     return has_amx() ? SF_AMX : SF_AVX512_BF16;
@@ -90,7 +90,8 @@ safer_status sf_isa_check(safer_error *error)
     if (!wish) return SAFER_OK;
     int isa = find(wish);
     if (isa == UNKNOWN)
-        return sf_fail(error, SAFER_INVALID, "SAFER_ISA is \"%s\"; it may be portable, avx2, avx512, avx512-bf16 or amx", wish);
+        return sf_fail(error, SAFER_INVALID,
+                       "SAFER_ISA is \"%s\"; it may be portable, avx2, avx512, avx512-bf16 or amx", wish);
     if (isa > (int)best())
         return sf_fail(error, SAFER_INVALID, "SAFER_ISA is %s, but this processor has %s at best", wish, names[best()]);
     return SAFER_OK;

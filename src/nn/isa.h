@@ -22,8 +22,8 @@ safer_status sf_isa_check(safer_error *error);
 /* Before a function: it is compiled for several sets, and the loader takes the best. For loops
  * that compute element by element, where every set gives the same bits: nothing is fused
  * (-ffp-contract=off) and sums keep their order. (Sanitizers are not ready when the loader asks.) */
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SF_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define SF_WIDE

@@ -27,14 +27,15 @@ static void add(float *out, const float *inp, size_t N)
     for (size_t i = 0; i < N; i++) out[i] += inp[i];
 }
 
-SF_WIDE void sf_linear_forward(float *out, const float *inp, const float *weight, const float *bias, size_t B, size_t C, size_t OC)
+SF_WIDE void sf_linear_forward(float *out, const float *inp, const float *weight, const float *bias, size_t B, size_t C,
+                               size_t OC)
 {
     for (size_t b = 0; b < B; b++)
         for (size_t o = 0; o < OC; o++) out[b * OC + o] = bias[o] + dot(inp + b * C, weight + o * C, C);
 }
 
-SF_WIDE void sf_linear_backward(float *dinp, float *dweight, float *dbias, const float *dout, const float *inp, const float *weight,
-                        size_t B, size_t C, size_t OC)
+SF_WIDE void sf_linear_backward(float *dinp, float *dweight, float *dbias, const float *dout, const float *inp,
+                                const float *weight, size_t B, size_t C, size_t OC)
 {
     for (size_t b = 0; b < B; b++) {
         const float *d = dout + b * OC;
@@ -57,7 +58,8 @@ SF_WIDE void sf_relu_backward(float *dinp, const float *dout, const float *out, 
     for (size_t i = 0; i < N; i++) dinp[i] = out[i] > 0 ? dout[i] : 0;
 }
 
-void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_stream stream, uint64_t sample, uint32_t layer, size_t N)
+void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_stream stream, uint64_t sample,
+                        uint32_t layer, size_t N)
 {
     const float keep = 1 / (1 - p);
     const uint32_t limit = (uint32_t)((double)p * 0x1p32); /* p < 1 */
@@ -99,7 +101,8 @@ float sf_softmax_loss(float *probabilities, float *dlogits, const float *logits,
 
 /* ------------------------------------------------------------- convolution */
 
-void sf_conv_naive_forward(float *out, const float *inp, const float *weight, const float *bias, size_t N, size_t T, size_t F, size_t D)
+void sf_conv_naive_forward(float *out, const float *inp, const float *weight, const float *bias, size_t N, size_t T,
+                           size_t F, size_t D)
 {
     for (size_t i = 0; i < N; i++)
         for (size_t f = 0; f < F; f++) {
@@ -114,7 +117,8 @@ void sf_conv_naive_forward(float *out, const float *inp, const float *weight, co
         }
 }
 
-SF_WIDE void sf_conv_forward(float *out, const float *rows, const uint32_t *ids, const float *bias, size_t N, size_t T, size_t F, size_t R, size_t P)
+SF_WIDE void sf_conv_forward(float *out, const float *rows, const uint32_t *ids, const float *bias, size_t N, size_t T,
+                             size_t F, size_t R, size_t P)
 {
     for (size_t i = 0; i < N; i++) {
         float *x = out + i * P;
@@ -162,7 +166,8 @@ SF_WIDE void sf_pool_forward(float *out, uint32_t *arg, float *x, int relu, int 
         for (size_t f = 0; f < F; f++) out[f] /= (float)N;
 }
 
-SF_WIDE void sf_pool_backward(float *x, float *dbias, const float *dout, const uint32_t *arg, int relu, int max, size_t N, size_t F, size_t P)
+SF_WIDE void sf_pool_backward(float *x, float *dbias, const float *dout, const uint32_t *arg, int relu, int max,
+                              size_t N, size_t F, size_t P)
 {
     const float share = max || !N ? 1 : 1 / (float)N;
     if (dbias) memset(dbias, 0, F * sizeof *dbias);
@@ -183,12 +188,17 @@ SF_WIDE void sf_pool_backward(float *x, float *dbias, const float *dout, const u
 sf_adam sf_adam_at(double rate, double decay, uint64_t step)
 {
     const double beta1 = 0.9, beta2 = 0.999;
-    return (sf_adam){.rate = (float)rate, .beta1 = (float)beta1, .beta2 = (float)beta2, .epsilon = 1e-8f,
+    return (sf_adam){.rate = (float)rate,
+                     .beta1 = (float)beta1,
+                     .beta2 = (float)beta2,
+                     .epsilon = 1e-8f,
                      .decay = (float)(rate * decay),
-                     .correct1 = (float)(1 - pow(beta1, (double)step)), .correct2 = (float)(1 - pow(beta2, (double)step))};
+                     .correct1 = (float)(1 - pow(beta1, (double)step)),
+                     .correct2 = (float)(1 - pow(beta2, (double)step))};
 }
 
-SF_WIDE void sf_adam_update(float *parameter, float *mean, float *variance, const float *gradient, const sf_adam *a, size_t N)
+SF_WIDE void sf_adam_update(float *parameter, float *mean, float *variance, const float *gradient, const sf_adam *a,
+                            size_t N)
 {
     for (size_t i = 0; i < N; i++) {
         float g = gradient[i];

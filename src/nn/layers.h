@@ -33,7 +33,8 @@ void sf_relu_backward(float *dinp, const float *dout, const float *out, size_t N
 /* Inverted dropout: inp[i] is multiplied by mask[i], which is 0 with probability p and
  * 1/(1-p) otherwise. The mask is a function of (stream, sample, unit i). Backward is the
  * same multiplication. */
-void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_stream stream, uint64_t sample, uint32_t layer, size_t N);
+void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_stream stream, uint64_t sample,
+                        uint32_t layer, size_t N);
 void sf_dropout_backward(float *dinp, const float *dout, const float *mask, size_t N);
 
 /* Softmax and cross entropy of one row; returns the loss. dlogits = scale * gradient. */
@@ -45,7 +46,7 @@ void sf_softmax_forward(float *probabilities, const float *logits, size_t K);
 
 /* The convolution of width T over the words of one text, zero padded so that every word
  * is the middle of one window: position i reads words i - (T-1)/2 ... i - (T-1)/2 + T-1. */
-#define SF_LEFT(T) (((T) - 1) / 2)
+#define SF_LEFT(T) (((T)-1) / 2)
 
 /* Direct form: the reference. */
 void sf_conv_naive_forward(float *out,          /* (N, F) before the activation */
@@ -68,8 +69,8 @@ void sf_conv_backward_word(float *drow,       /* (T, F) of the word */
 
 /* Pooling over positions, after ReLU (or not): x (N, P), the first F of each row, becomes
  * the activation. N = 0 gives 0. */
-void sf_pool_forward(float *out,     /* (F) */
-                     uint32_t *arg,  /* (F): where the maximum was; unused for the mean */
+void sf_pool_forward(float *out,    /* (F) */
+                     uint32_t *arg, /* (F): where the maximum was; unused for the mean */
                      float *x, int relu, int max, size_t N, size_t F, size_t P);
 /* x becomes the gradient before the activation; dbias, when not NULL, gets its sum. */
 void sf_pool_backward(float *x, float *dbias, /* (F) */
@@ -82,6 +83,7 @@ typedef struct sf_adam {
 } sf_adam;
 
 sf_adam sf_adam_at(double rate, double decay, uint64_t step); /* step counts from 1 */
-void sf_adam_update(float *parameter, float *mean, float *variance, const float *gradient, const sf_adam *adam, size_t N);
+void sf_adam_update(float *parameter, float *mean, float *variance, const float *gradient, const sf_adam *adam,
+                    size_t N);
 
 #endif

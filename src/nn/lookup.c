@@ -19,7 +19,8 @@
 /* ---------------------------------------------------------------- portable */
 
 /* The sum of window i for the 32 filters from f. */
-static void window_portable(int16_t out[SF_LOOKUP_LANES], const sf_windows *w, const int16_t *const *rows, size_t i, size_t f)
+static void window_portable(int16_t out[SF_LOOKUP_LANES], const sf_windows *w, const int16_t *const *rows, size_t i,
+                            size_t f)
 {
     memcpy(out, w->fixed + i * w->stride + f, SF_LOOKUP_LANES * sizeof *out);
     for (size_t t = 0; t < w->taps; t++) {
@@ -56,7 +57,8 @@ static void max_portable(int16_t *tops, const sf_windows *w, const int16_t *cons
 /* Lanes of one accumulator block: long enough to hide the latency of the adds. */
 enum { AFFINE_BLOCK = 64 };
 
-INLINE void affine_block(float *out, const float *inp, const float *weight, const float *bias, size_t C, size_t OC, size_t lanes)
+INLINE void affine_block(float *out, const float *inp, const float *weight, const float *bias, size_t C, size_t OC,
+                         size_t lanes)
 {
     float sum[AFFINE_BLOCK];
     for (size_t l = 0; l < lanes; l++) sum[l] = bias ? bias[l] : 0.0f;
@@ -80,15 +82,18 @@ static void affine_portable(float *out, const float *inp, const float *weight, c
  * With constants for both the loops unroll and the sums stay in registers. */
 #define TARGET __attribute__((target("avx2")))
 
-INLINE TARGET __m256i window_avx2(const int16_t *fixed, const sf_term *terms, size_t taps, const int16_t *const *rows, size_t f)
+INLINE TARGET __m256i window_avx2(const int16_t *fixed, const sf_term *terms, size_t taps, const int16_t *const *rows,
+                                  size_t f)
 {
     __m256i x = _mm256_load_si256((const __m256i *)(const void *)(fixed + f));
     for (size_t t = 0; t < taps; t++)
-        x = _mm256_add_epi16(x, _mm256_load_si256((const __m256i *)(const void *)(rows[terms[t].slot] + terms[t].offset + f)));
+        x = _mm256_add_epi16(x, _mm256_load_si256(
+                                    (const __m256i *)(const void *)(rows[terms[t].slot] + terms[t].offset + f)));
     return x;
 }
 
-INLINE TARGET void sum_block_avx2(uint32_t *sums, const sf_windows *w, const int16_t *const *rows, size_t f, size_t taps)
+INLINE TARGET void sum_block_avx2(uint32_t *sums, const sf_windows *w, const int16_t *const *rows, size_t f,
+                                  size_t taps)
 {
     const __m256i zero = _mm256_setzero_si256(), low = _mm256_set1_epi32(0xffff);
     __m256i even[2] = {zero, zero}, odd[2] = {zero, zero};
@@ -131,12 +136,14 @@ static TARGET void max_avx2(int16_t *tops, const sf_windows *w, const int16_t *c
     for (size_t f = 0; f < F; f += 16) {
         __m256i top = _mm256_loadu_si256((const __m256i *)(const void *)(tops + f));
         for (size_t i = 0; i < w->count; i++)
-            top = _mm256_max_epi16(top, window_avx2(w->fixed + i * w->stride, w->terms + i * w->taps, w->taps, rows, f));
+            top = _mm256_max_epi16(top,
+                                   window_avx2(w->fixed + i * w->stride, w->terms + i * w->taps, w->taps, rows, f));
         _mm256_storeu_si256((__m256i *)(void *)(tops + f), top);
     }
 }
 
-static TARGET void affine_avx2(float *out, const float *inp, const float *weight, const float *bias, size_t C, size_t OC)
+static TARGET void affine_avx2(float *out, const float *inp, const float *weight, const float *bias, size_t C,
+                               size_t OC)
 {
     size_t o = 0;
     for (; o + 64 <= OC; o += 64) affine_block(out + o, inp, weight + o, bias ? bias + o : NULL, C, OC, 64);
@@ -151,7 +158,8 @@ static TARGET void affine_avx2(float *out, const float *inp, const float *weight
 INLINE TARGET __m512i row_avx512(const int16_t *row) { return _mm512_load_si512((const void *)row); }
 
 /* N vectors of 32 filters each. */
-INLINE TARGET void sum_block_avx512(uint32_t *sums, const sf_windows *w, const int16_t *const *rows, size_t f, size_t taps, size_t N)
+INLINE TARGET void sum_block_avx512(uint32_t *sums, const sf_windows *w, const int16_t *const *rows, size_t f,
+                                    size_t taps, size_t N)
 {
     const __m512i zero = _mm512_setzero_si512(), low = _mm512_set1_epi32(0xffff);
     const __m512i first = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -180,13 +188,15 @@ INLINE TARGET void sum_block_avx512(uint32_t *sums, const sf_windows *w, const i
     }
     for (size_t n = 0; n < N; n++) { /* even and odd filters back in line */
         uint32_t *at = sums + f + 32 * n;
-        __m512i a = _mm512_permutex2var_epi32(even[n], first, odd[n]), b = _mm512_permutex2var_epi32(even[n], second, odd[n]);
+        __m512i a = _mm512_permutex2var_epi32(even[n], first, odd[n]),
+                b = _mm512_permutex2var_epi32(even[n], second, odd[n]);
         _mm512_storeu_si512(at, _mm512_add_epi32(a, _mm512_loadu_si512(at)));
         _mm512_storeu_si512(at + 16, _mm512_add_epi32(b, _mm512_loadu_si512(at + 16)));
     }
 }
 
-INLINE TARGET void sum_taps_avx512(uint32_t *sums, const sf_windows *w, const int16_t *const *rows, size_t F, size_t taps)
+INLINE TARGET void sum_taps_avx512(uint32_t *sums, const sf_windows *w, const int16_t *const *rows, size_t F,
+                                   size_t taps)
 {
     size_t f = 0;
     for (; f + 128 <= F; f += 128) sum_block_avx512(sums, w, rows, f, taps, 4);
@@ -219,8 +229,8 @@ static TARGET void max_avx512(int16_t *tops, const sf_windows *w, const int16_t 
     }
 }
 
-INLINE TARGET void affine_block_avx512(float *out, const float *inp, const float *weight, const float *bias, size_t C, size_t OC,
-                                       size_t N)
+INLINE TARGET void affine_block_avx512(float *out, const float *inp, const float *weight, const float *bias, size_t C,
+                                       size_t OC, size_t N)
 {
     __m512 sum[8];
     for (size_t n = 0; n < N; n++) sum[n] = bias ? _mm512_loadu_ps(bias + 16 * n) : _mm512_setzero_ps();
@@ -232,7 +242,8 @@ INLINE TARGET void affine_block_avx512(float *out, const float *inp, const float
     for (size_t n = 0; n < N; n++) _mm512_storeu_ps(out + 16 * n, sum[n]);
 }
 
-static TARGET void affine_avx512(float *out, const float *inp, const float *weight, const float *bias, size_t C, size_t OC)
+static TARGET void affine_avx512(float *out, const float *inp, const float *weight, const float *bias, size_t C,
+                                 size_t OC)
 {
     size_t o = 0;
     for (; o + 128 <= OC; o += 128) affine_block_avx512(out + o, inp, weight + o, bias ? bias + o : NULL, C, OC, 8);
@@ -249,8 +260,14 @@ void sf_lookup_sum(uint32_t *sums, const sf_windows *windows, const int16_t *con
 {
     assert(F % SF_LOOKUP_LANES == 0);
 #if HAVE_X86
-    if (isa >= SF_AVX512) { sum_avx512(sums, windows, rows, F); return; }
-    if (isa >= SF_AVX2) { sum_avx2(sums, windows, rows, F); return; }
+    if (isa >= SF_AVX512) {
+        sum_avx512(sums, windows, rows, F);
+        return;
+    }
+    if (isa >= SF_AVX2) {
+        sum_avx2(sums, windows, rows, F);
+        return;
+    }
 #endif
     (void)isa;
     sum_portable(sums, windows, rows, F);
@@ -260,8 +277,14 @@ void sf_lookup_max(int16_t *tops, const sf_windows *windows, const int16_t *cons
 {
     assert(F % SF_LOOKUP_LANES == 0);
 #if HAVE_X86
-    if (isa >= SF_AVX512) { max_avx512(tops, windows, rows, F); return; }
-    if (isa >= SF_AVX2) { max_avx2(tops, windows, rows, F); return; }
+    if (isa >= SF_AVX512) {
+        max_avx512(tops, windows, rows, F);
+        return;
+    }
+    if (isa >= SF_AVX2) {
+        max_avx2(tops, windows, rows, F);
+        return;
+    }
 #endif
     (void)isa;
     max_portable(tops, windows, rows, F);
@@ -281,8 +304,14 @@ void sf_affine(float *out, const float *inp, const float *weight, const float *b
 {
     assert(OC % 16 == 0);
 #if HAVE_X86
-    if (isa >= SF_AVX512) { affine_avx512(out, inp, weight, bias, C, OC); return; }
-    if (isa >= SF_AVX2) { affine_avx2(out, inp, weight, bias, C, OC); return; }
+    if (isa >= SF_AVX512) {
+        affine_avx512(out, inp, weight, bias, C, OC);
+        return;
+    }
+    if (isa >= SF_AVX2) {
+        affine_avx2(out, inp, weight, bias, C, OC);
+        return;
+    }
 #endif
     (void)isa;
     affine_portable(out, inp, weight, bias, C, OC);

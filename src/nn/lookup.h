@@ -37,9 +37,9 @@ typedef struct sf_term {
 
 /* Windows with the same number of drawn words. */
 typedef struct sf_windows {
-    const int16_t *fixed;  /* (count, stride): bias and fixed words of each */
-    size_t stride;         /* 0: one row for all */
-    const sf_term *terms;  /* (count, taps) */
+    const int16_t *fixed; /* (count, stride): bias and fixed words of each */
+    size_t stride;        /* 0: one row for all */
+    const sf_term *terms; /* (count, taps) */
     size_t count, taps;
 } sf_windows;
 

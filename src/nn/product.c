@@ -20,9 +20,12 @@ int sf_packed_shape(sf_packed *packed, size_t K, size_t N, sf_dtype type, sf_isa
 {
     size_t inner = K, outer = N, bytes;
     if (type == SF_BF16) { /* padded */
-        if (__builtin_mul_overflow(sf_blocks(K), SF_STEP, &inner) || __builtin_mul_overflow(sf_blocks(N), SF_BLOCK, &outer)) return -1;
+        if (__builtin_mul_overflow(sf_blocks(K), SF_STEP, &inner) ||
+            __builtin_mul_overflow(sf_blocks(N), SF_BLOCK, &outer))
+            return -1;
     }
-    if (__builtin_mul_overflow(inner, outer, &bytes) || __builtin_mul_overflow(bytes, sf_element(type), &bytes)) return -1;
+    if (__builtin_mul_overflow(inner, outer, &bytes) || __builtin_mul_overflow(bytes, sf_element(type), &bytes))
+        return -1;
     if (bytes > packed->capacity || !packed->values) {
         void *values = sf_alloc_aligned(bytes, 1);
         if (!values) return -1;
@@ -54,8 +57,10 @@ static void pack_bf16(const sf_packed *packed, sf_view source, int transposed, s
     const size_t n = p * SF_BLOCK, columns = sf_least(SF_BLOCK, packed->N - n);
     for (size_t k = 0; k < packed->K; k += SF_STEP, out += SF_STEP_SIZE) {
         const size_t depth = sf_least(SF_STEP, packed->K - k);
-        if (transposed) sf_pack_step(out, sf_shift(source, n, k), 1, columns, depth, packed->isa);
-        else sf_pack_step(out, sf_shift(source, k, n), 0, depth, columns, packed->isa);
+        if (transposed)
+            sf_pack_step(out, sf_shift(source, n, k), 1, columns, depth, packed->isa);
+        else
+            sf_pack_step(out, sf_shift(source, k, n), 0, depth, columns, packed->isa);
     }
 }
 
@@ -70,16 +75,20 @@ static void pack_f32(const sf_packed *packed, sf_view source, int transposed, si
     }
     for (size_t k = 0; k < packed->K; k++) {
         const sf_view from = sf_shift(source, k, n);
-        if (source.type == SF_F32) memcpy(sf_floats(out, k), from.values, columns * sizeof(float));
-        else sf_from_bf16(sf_floats(out, k), from.values, columns, packed->isa);
+        if (source.type == SF_F32)
+            memcpy(sf_floats(out, k), from.values, columns * sizeof(float));
+        else
+            sf_from_bf16(sf_floats(out, k), from.values, columns, packed->isa);
     }
 }
 
 void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, size_t count)
 {
     for (size_t p = first; p < first + count; p++) {
-        if (packed->type == SF_BF16) pack_bf16(packed, source, transposed, p);
-        else pack_f32(packed, source, transposed, p);
+        if (packed->type == SF_BF16)
+            pack_bf16(packed, source, transposed, p);
+        else
+            pack_f32(packed, source, transposed, p);
     }
 }
 
@@ -121,8 +130,10 @@ static const sf_kernel kernel_portable = {256, take_portable, multiply_portable}
 
 static void activate(float *out, const float *x, const sf_job *j, size_t N)
 {
-    if (j->out.type == SF_BF16) sf_activate_rough(out, x, j->activation, N, j->packed->isa);
-    else sf_activate(out, x, j->activation, N, j->packed->isa);
+    if (j->out.type == SF_BF16)
+        sf_activate_rough(out, x, j->activation, N, j->packed->isa);
+    else
+        sf_activate(out, x, j->activation, N, j->packed->isa);
 }
 
 /* What happens to a block of sums on its way out, while it is in the cache. */
@@ -135,9 +146,12 @@ static void finish(const sf_job *j, float *c, size_t row, size_t column, size_t 
             for (size_t n = 0; n < columns; n++) c[r * SF_BLOCK + n] += j->bias[column + n];
     if (j->activation != SF_LINEAR) activate(c, c, j, rows * SF_BLOCK);
     for (size_t r = 0; r < rows; r++) {
-        if (out.type == SF_BF16) sf_to_bf16(sf_halves(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
-        else if (j->add) sf_add(sf_floats(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
-        else memcpy(sf_floats(out, r), c + r * SF_BLOCK, columns * sizeof(float));
+        if (out.type == SF_BF16)
+            sf_to_bf16(sf_halves(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
+        else if (j->add)
+            sf_add(sf_floats(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
+        else
+            memcpy(sf_floats(out, r), c + r * SF_BLOCK, columns * sizeof(float));
     }
 }
 
@@ -177,8 +191,8 @@ static void product_bf16(const sf_job *j, size_t M)
 
 /* ------------------------------------------------------------------ f32 product */
 
-void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride, size_t M, size_t N,
-                       size_t K)
+void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride,
+                       size_t M, size_t N, size_t K)
 {
     for (size_t i = 0; i < M; i++) {
         float *row = out + i * out_stride;
@@ -192,8 +206,9 @@ static void multiply_f32(const sf_job *j, const float *a, size_t stride, size_t 
 {
     const size_t N = j->packed->N, K = j->packed->K;
     float *out = sf_floats(j->out, row);
-    if (dnnl_sgemm('N', 'N', (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, a, (dnnl_dim_t)stride, j->packed->values,
-                   (dnnl_dim_t)N, j->add ? 1.0f : 0.0f, out, (dnnl_dim_t)j->out.stride) != dnnl_success)
+    if (dnnl_sgemm('N', 'N', (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, a, (dnnl_dim_t)stride,
+                   j->packed->values, (dnnl_dim_t)N, j->add ? 1.0f : 0.0f, out,
+                   (dnnl_dim_t)j->out.stride) != dnnl_success)
         sf_multiply_plain(out, a, j->packed->values, j->add, j->out.stride, stride, M, N, K);
 }
 
@@ -231,16 +246,19 @@ static void product_f32(const sf_job *j, size_t M)
     }
 }
 
-void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add, size_t M)
+void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add,
+                size_t M)
 {
     const sf_job j = {out, a, packed, bias, activation, add};
     assert(!add || (activation == SF_LINEAR && out.type == SF_F32));
     assert(packed->type == SF_BF16 || (out.type == SF_F32 && a.type == SF_F32));
     if (packed->type == SF_F32) product_f32(&j, M);
 #if SF_HAVE_X86
-    else if (packed->isa == SF_AMX) sf_product_amx(&j, M);
+    else if (packed->isa == SF_AMX)
+        sf_product_amx(&j, M);
 #endif
-    else product_bf16(&j, M);
+    else
+        product_bf16(&j, M);
 }
 
 /* The kernel's own loop on blocks that stay in the first-level cache. */
@@ -250,7 +268,8 @@ static double peak_of(const sf_kernel *kernel, double seconds)
     _Alignas(64) float left[STEPS * SF_STEP_SIZE], sums[SF_SUMS], numbers[SF_STEP_SIZE];
     _Alignas(64) sf_bf16 right[STEPS * SF_STEP_SIZE];
     double best = 0, begin = sf_seconds(), now = begin;
-    for (uint32_t i = 0, x = 1; i < SF_STEP_SIZE; i++, x = x * 1664525 + 1013904223) numbers[i] = (float)(int32_t)x * 0x1p-31f;
+    for (uint32_t i = 0, x = 1; i < SF_STEP_SIZE; i++, x = x * 1664525 + 1013904223)
+        numbers[i] = (float)(int32_t)x * 0x1p-31f;
     for (size_t s = 0; s < STEPS; s++) sf_to_bf16(right + s * SF_STEP_SIZE, numbers, SF_STEP_SIZE, SF_PORTABLE);
     kernel->take(left, (sf_view){numbers, 1, SF_F32}, SF_BLOCK, STEPS * SF_STEP);
     do {

@@ -73,7 +73,8 @@ typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU } sf_acti
  * when out is BF16. bias (N) may be NULL. Any M, N, K from 1 on. The rows of out and a must
  * not overlap, except that those of a may overlap each other
  * (stride below K): a convolution over time is a product. */
-void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add, size_t M);
+void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add,
+                size_t M);
 
 /* Peak rate of this thread's bare multiply loop for the bf16 kernel of an instruction
  * set, in FLOP/s, the best of short stretches during `seconds`: what the benchmarks compare

@@ -87,9 +87,12 @@ typedef struct leaving {
 INLINE __m512 activated(__m512 x, sf_activation activation, int rough)
 {
     v16 y = (v16)x;
-    if (activation == SF_GELU) activate16_amx(&y, SF_GELU, rough);
-    else if (activation == SF_GELU_TANH) activate16_amx(&y, SF_GELU_TANH, rough);
-    else activate16_amx(&y, SF_RELU, rough);
+    if (activation == SF_GELU)
+        activate16_amx(&y, SF_GELU, rough);
+    else if (activation == SF_GELU_TANH)
+        activate16_amx(&y, SF_GELU_TANH, rough);
+    else
+        activate16_amx(&y, SF_RELU, rough);
     return (__m512)y;
 }
 
@@ -105,7 +108,8 @@ typedef struct door {
 
 INLINE door open_door(const leaving *l)
 {
-    return (door){l->sums, l->out, l->stride, l->mask, l->activation, _mm512_loadu_ps(l->bias), _mm512_loadu_ps(l->bias + 16)};
+    return (door){
+        l->sums, l->out, l->stride, l->mask, l->activation, _mm512_loadu_ps(l->bias), _mm512_loadu_ps(l->bias + 16)};
 }
 
 /* One row leaves, and the door moves on to the next. */
@@ -140,11 +144,16 @@ INLINE void leave_as(const leaving *l, int mode, int active)
 /* Does nothing for sums that stay. */
 NOINLINE void leave_all(const leaving *l)
 {
-    if (l->mode == HALF && l->active) leave_as(l, HALF, 1);
-    else if (l->mode == HALF) leave_as(l, HALF, 0);
-    else if (l->mode == FULL && l->active) leave_as(l, FULL, 1);
-    else if (l->mode == FULL) leave_as(l, FULL, 0);
-    else if (l->mode == ADD) leave_as(l, ADD, 0);
+    if (l->mode == HALF && l->active)
+        leave_as(l, HALF, 1);
+    else if (l->mode == HALF)
+        leave_as(l, HALF, 0);
+    else if (l->mode == FULL && l->active)
+        leave_as(l, FULL, 1);
+    else if (l->mode == FULL)
+        leave_as(l, FULL, 0);
+    else if (l->mode == ADD)
+        leave_as(l, ADD, 0);
 }
 
 /* The block of sums at this row and column of the result is ready to leave. */
@@ -161,7 +170,8 @@ INLINE void plan(leaving *l, const sf_job *j, const float *sums, size_t row, siz
     l->rows = rows;
     l->mask = UINT32_MAX >> (SF_BLOCK - columns);
     _mm512_storeu_ps(l->bias, j->bias ? _mm512_mask_loadu_ps(none, (__mmask16)l->mask, j->bias + column) : none);
-    _mm512_storeu_ps(l->bias + 16, j->bias ? _mm512_mask_loadu_ps(none, (__mmask16)(l->mask >> 16), j->bias + column + 16) : none);
+    _mm512_storeu_ps(l->bias + 16,
+                     j->bias ? _mm512_mask_loadu_ps(none, (__mmask16)(l->mask >> 16), j->bias + column + 16) : none);
 }
 
 /* --------------------------------------------------------------------- block */
@@ -191,36 +201,38 @@ INLINE void ask_to_write(const char *line) { __asm__ volatile("prefetchw %0" ::"
 
 /* A place between tile instructions, the i-th of eight of a step, where lines of the cache may
  * be asked for and a row may leave. */
-#define SLOT(i)                                                                                            \
-    if ((i) < AHEAD && (i) < lines) _mm_prefetch((const char *)ahead + (i) * 64, _MM_HINT_T1);             \
-    if ((i) >= 8 - SOON && soon) _mm_prefetch(soon + ((i) - 8 + SOON) * 64, _MM_HINT_T0);                  \
-    if ((i) >= 1 && (i) <= 3 && wanted) {                                                                  \
-        ask_to_write(out);                                                                                 \
-        if (w->out_lines == 2) ask_to_write(out + 64);                                                     \
-        out += w->out_stride;                                                                              \
-        wanted--;                                                                                          \
-    }                                                                                                      \
-    if (mode == STAY) SPACE();                                                                             \
-    if (mode != STAY && (pattern >> (i) & 1) && left) {                                                    \
-        leave_row(&d, mode, active);                                                                       \
-        left--;                                                                                            \
+#define SLOT(i) \
+    if ((i) < AHEAD && (i) < lines) _mm_prefetch((const char *)ahead + (i)*64, _MM_HINT_T1); \
+    if ((i) >= 8 - SOON && soon) _mm_prefetch(soon + ((i)-8 + SOON) * 64, _MM_HINT_T0); \
+    if ((i) >= 1 && (i) <= 3 && wanted) { \
+        ask_to_write(out); \
+        if (w->out_lines == 2) ask_to_write(out + 64); \
+        out += w->out_stride; \
+        wanted--; \
+    } \
+    if (mode == STAY) SPACE(); \
+    if (mode != STAY && (pattern >> (i)&1) && left) { \
+        leave_row(&d, mode, active); \
+        left--; \
     }
 
-#define LOADS                                            \
-    _tile_stream_loadd(6, b, SF_HALF * 4);               \
-    SLOT(0)                                              \
-    _tile_loadd(4, a, stride);                           \
-    SLOT(1)                                              \
-    _tile_stream_loadd(7, b + TILE, SF_HALF * 4);        \
-    SLOT(2)                                              \
-    _tile_loadd(5, a + SF_HALF * stride, stride);        \
+#define LOADS \
+    _tile_stream_loadd(6, b, SF_HALF * 4); \
+    SLOT(0) \
+    _tile_loadd(4, a, stride); \
+    SLOT(1) \
+    _tile_stream_loadd(7, b + TILE, SF_HALF * 4); \
+    SLOT(2) \
+    _tile_loadd(5, a + SF_HALF * stride, stride); \
     SLOT(3)
 
 /* The sums of the block before give way to those of this one. */
-#define CHANGE(tile, at)                                     \
-    _tile_stored(tile, w->before + (at), STRIDE);            \
-    if (w->more) _tile_loadd(tile, w->more + (at), STRIDE);  \
-    else _tile_zero(tile);
+#define CHANGE(tile, at) \
+    _tile_stored(tile, w->before + (at), STRIDE); \
+    if (w->more) \
+        _tile_loadd(tile, w->more + (at), STRIDE); \
+    else \
+        _tile_zero(tile);
 
 INLINE void block_as(const work *w, const leaving *l, int mode, int active)
 {
@@ -273,11 +285,15 @@ INLINE void block(const work *w, const leaving *l)
         block_stay(w, l);
         leave_all(l);
     } else if (l->mode == HALF) {
-        if (l->active) block_half_active(w, l);
-        else block_half(w, l);
+        if (l->active)
+            block_half_active(w, l);
+        else
+            block_half(w, l);
     } else if (l->mode == FULL) {
-        if (l->active) block_full_active(w, l);
-        else block_full(w, l);
+        if (l->active)
+            block_full_active(w, l);
+        else
+            block_full(w, l);
     } else {
         block_add(w, l);
     }
@@ -291,7 +307,8 @@ INLINE __m512i take_32(sf_view in, size_t row, size_t column, size_t count)
     const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
     if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
     const float *x = sf_floats(in, row) + column;
-    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x), high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x),
+                 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
@@ -301,7 +318,8 @@ TARGET static void take(char *out, sf_view in, size_t rows, size_t K)
         for (size_t k = 0; k < K; k += SF_STEP)
             _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, take_32(in, r, k, K - k));
     for (size_t r = rows; r < SF_BLOCK; r++)
-        for (size_t k = 0; k < K; k += SF_STEP) _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, _mm512_setzero_si512());
+        for (size_t k = 0; k < K; k += SF_STEP)
+            _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, _mm512_setzero_si512());
 }
 
 /* Whether 32 rows can be loaded from where they are: whole steps of whole lines of the cache,
@@ -440,7 +458,8 @@ TARGET static void multiply_shallow(state *s, size_t M)
 TARGET void sf_product_amx(const sf_job *job, size_t M)
 {
     const size_t K = job->packed->K, steps = sf_blocks(K);
-    const size_t parts = job->out.type == SF_F32 && job->activation == SF_LINEAR ? (steps * SF_STEP + DEEP - 1) / DEEP : 1;
+    const size_t parts = job->out.type == SF_F32 && job->activation == SF_LINEAR ? (steps * SF_STEP + DEEP - 1) / DEEP
+                                                                                 : 1;
     const size_t depth = (steps + parts - 1) / parts * SF_STEP;
     state s;
     s.job = *job;

@@ -45,8 +45,8 @@ static TARGET void take_avx2(void *out, sf_view in, size_t rows, size_t K)
             for (; k + 8 <= K; k += 8)
                 _mm256_storeu_ps(a + k / SF_STEP * SF_STEP_SIZE + r * SF_STEP + k % SF_STEP, take_8_avx2(in, r, k));
             for (; k < K; k++)
-                a[k / SF_STEP * SF_STEP_SIZE + r * SF_STEP + k % SF_STEP] =
-                    sf_widen(in.type == SF_F32 ? sf_round(sf_floats(in, r)[k]) : sf_halves(in, r)[k]);
+                a[k / SF_STEP * SF_STEP_SIZE + r * SF_STEP + k % SF_STEP] = sf_widen(
+                    in.type == SF_F32 ? sf_round(sf_floats(in, r)[k]) : sf_halves(in, r)[k]);
         }
         for (; k < steps * SF_STEP; k++) a[k / SF_STEP * SF_STEP_SIZE + r * SF_STEP + k % SF_STEP] = 0;
     }
@@ -58,17 +58,20 @@ INLINE TARGET void multiply_4_avx2(float *c, const float *a, const sf_bf16 *b, s
     const __m256i mask = _mm256_set1_epi32((int)0xffff0000);
     __m256 sum[4][2];
     for (size_t r = 0; r < 4; r++)
-        for (size_t n = 0; n < 2; n++) sum[r][n] = add ? _mm256_loadu_ps(c + r * SF_BLOCK + 8 * n) : _mm256_setzero_ps();
+        for (size_t n = 0; n < 2; n++)
+            sum[r][n] = add ? _mm256_loadu_ps(c + r * SF_BLOCK + 8 * n) : _mm256_setzero_ps();
     for (size_t s = 0; s < steps; s++, a += SF_STEP_SIZE, b += SF_STEP_SIZE)
         for (size_t p = 0; p < SF_PAIRS; p++) {
             const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(b + p * 2 * SF_HALF));
             const __m256i y = _mm256_loadu_si256((const __m256i *)(const void *)(b + p * 2 * SF_HALF + 16));
-            const __m256 even[2] = {_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(y, 16))};
+            const __m256 even[2] = {_mm256_castsi256_ps(_mm256_slli_epi32(x, 16)),
+                                    _mm256_castsi256_ps(_mm256_slli_epi32(y, 16))};
             for (size_t r = 0; r < 4; r++) {
                 const __m256 left = _mm256_broadcast_ss(a + r * SF_STEP + 2 * p);
                 for (size_t n = 0; n < 2; n++) sum[r][n] = _mm256_fmadd_ps(left, even[n], sum[r][n]);
             }
-            const __m256 odd[2] = {_mm256_castsi256_ps(_mm256_and_si256(x, mask)), _mm256_castsi256_ps(_mm256_and_si256(y, mask))};
+            const __m256 odd[2] = {_mm256_castsi256_ps(_mm256_and_si256(x, mask)),
+                                   _mm256_castsi256_ps(_mm256_and_si256(y, mask))};
             for (size_t r = 0; r < 4; r++) {
                 const __m256 left = _mm256_broadcast_ss(a + r * SF_STEP + 2 * p + 1);
                 for (size_t n = 0; n < 2; n++) sum[r][n] = _mm256_fmadd_ps(left, odd[n], sum[r][n]);
@@ -82,7 +85,8 @@ static TARGET void multiply_avx2(float *c, const void *a, const sf_bf16 *b, size
 {
     for (size_t half = 0; half < 2; half++)
         for (size_t r = 0; r < rows; r += 4)
-            multiply_4_avx2(c + r * SF_BLOCK + half * SF_HALF, (const float *)a + r * SF_STEP, b + half * HALF_SIZE, steps, add);
+            multiply_4_avx2(c + r * SF_BLOCK + half * SF_HALF, (const float *)a + r * SF_STEP, b + half * HALF_SIZE,
+                            steps, add);
 }
 #undef TARGET
 
@@ -122,14 +126,19 @@ INLINE TARGET void multiply_8_avx512(float *c, const float *a, const sf_bf16 *b,
     const __m512i mask = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[8][2];
     for (size_t r = 0; r < 8; r++)
-        for (size_t n = 0; n < 2; n++) sum[r][n] = add ? _mm512_loadu_ps(c + r * SF_BLOCK + 16 * n) : _mm512_setzero_ps();
+        for (size_t n = 0; n < 2; n++)
+            sum[r][n] = add ? _mm512_loadu_ps(c + r * SF_BLOCK + 16 * n) : _mm512_setzero_ps();
     for (size_t s = 0; s < steps; s++, a += SF_STEP_SIZE, b += SF_STEP_SIZE)
         for (size_t p = 0; p < SF_PAIRS; p++) {
-            const __m512i x = _mm512_loadu_si512(b + p * 2 * SF_HALF), y = _mm512_loadu_si512(b + HALF_SIZE + p * 2 * SF_HALF);
-            const __m512 even[2] = {_mm512_castsi512_ps(_mm512_slli_epi32(x, 16)), _mm512_castsi512_ps(_mm512_slli_epi32(y, 16))};
-            const __m512 odd[2] = {_mm512_castsi512_ps(_mm512_and_si512(x, mask)), _mm512_castsi512_ps(_mm512_and_si512(y, mask))};
+            const __m512i x = _mm512_loadu_si512(b + p * 2 * SF_HALF),
+                          y = _mm512_loadu_si512(b + HALF_SIZE + p * 2 * SF_HALF);
+            const __m512 even[2] = {_mm512_castsi512_ps(_mm512_slli_epi32(x, 16)),
+                                    _mm512_castsi512_ps(_mm512_slli_epi32(y, 16))};
+            const __m512 odd[2] = {_mm512_castsi512_ps(_mm512_and_si512(x, mask)),
+                                   _mm512_castsi512_ps(_mm512_and_si512(y, mask))};
             for (size_t r = 0; r < 8; r++) {
-                const __m512 first = _mm512_set1_ps(a[r * SF_STEP + 2 * p]), second = _mm512_set1_ps(a[r * SF_STEP + 2 * p + 1]);
+                const __m512 first = _mm512_set1_ps(a[r * SF_STEP + 2 * p]),
+                             second = _mm512_set1_ps(a[r * SF_STEP + 2 * p + 1]);
                 for (size_t n = 0; n < 2; n++) sum[r][n] = _mm512_fmadd_ps(first, even[n], sum[r][n]);
                 for (size_t n = 0; n < 2; n++) sum[r][n] = _mm512_fmadd_ps(second, odd[n], sum[r][n]);
             }
@@ -140,7 +149,8 @@ INLINE TARGET void multiply_8_avx512(float *c, const float *a, const sf_bf16 *b,
 
 static TARGET void multiply_avx512(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add)
 {
-    for (size_t r = 0; r < rows; r += 8) multiply_8_avx512(c + r * SF_BLOCK, (const float *)a + r * SF_STEP, b, steps, add);
+    for (size_t r = 0; r < rows; r += 8)
+        multiply_8_avx512(c + r * SF_BLOCK, (const float *)a + r * SF_STEP, b, steps, add);
 }
 #undef TARGET
 
@@ -156,7 +166,8 @@ INLINE TARGET __m512i take_32_bf16(sf_view in, size_t row, size_t column, size_t
     const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
     if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
     const float *x = sf_floats(in, row) + column;
-    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x), high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x),
+                 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
@@ -180,7 +191,8 @@ INLINE TARGET void multiply_8_bf16(float *c, const sf_bf16 *a, const sf_bf16 *b,
 {
     __m512 sum[8][2];
     for (size_t r = 0; r < 8; r++)
-        for (size_t n = 0; n < 2; n++) sum[r][n] = add ? _mm512_loadu_ps(c + r * SF_BLOCK + 16 * n) : _mm512_setzero_ps();
+        for (size_t n = 0; n < 2; n++)
+            sum[r][n] = add ? _mm512_loadu_ps(c + r * SF_BLOCK + 16 * n) : _mm512_setzero_ps();
     for (size_t s = 0; s < steps; s++, a += SF_STEP_SIZE, b += SF_STEP_SIZE)
         for (size_t p = 0; p < SF_PAIRS; p++) {
             const __m512bh x = (__m512bh)_mm512_loadu_si512(b + p * 2 * SF_HALF);
@@ -197,7 +209,8 @@ INLINE TARGET void multiply_8_bf16(float *c, const sf_bf16 *a, const sf_bf16 *b,
 
 static TARGET void multiply_bf16(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add)
 {
-    for (size_t r = 0; r < rows; r += 8) multiply_8_bf16(c + r * SF_BLOCK, (const sf_bf16 *)a + r * SF_STEP, b, steps, add);
+    for (size_t r = 0; r < rows; r += 8)
+        multiply_8_bf16(c + r * SF_BLOCK, (const sf_bf16 *)a + r * SF_STEP, b, steps, add);
 }
 #undef TARGET
 

@@ -30,7 +30,8 @@ INLINE TARGET __m256i round_avx2(const float *x)
     const __m256 value = _mm256_loadu_ps(x);
     const __m256i bits = _mm256_castps_si256(value), high = _mm256_srli_epi32(bits, 16), one = _mm256_set1_epi32(1);
     const __m256i up = _mm256_add_epi32(_mm256_set1_epi32(0x7fff), _mm256_and_si256(high, one));
-    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, up), 16), nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, up), 16),
+                  nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
     return _mm256_blendv_epi8(rounded, nan, _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q)));
 }
 
@@ -74,7 +75,8 @@ INLINE TARGET __m512i widen_avx512(__m256i x) { return _mm512_slli_epi32(_mm512_
 static TARGET void to_avx512(sf_bf16 *out, const float *inp, size_t N)
 {
     size_t i = 0;
-    for (; i + 16 <= N; i += 16) _mm256_storeu_si256((__m256i *)(void *)(out + i), round_avx512(_mm512_loadu_ps(inp + i)));
+    for (; i + 16 <= N; i += 16)
+        _mm256_storeu_si256((__m256i *)(void *)(out + i), round_avx512(_mm512_loadu_ps(inp + i)));
     const __mmask16 mask = first_16(N - i);
     if (i < N) _mm256_mask_storeu_epi16(out + i, mask, round_avx512(_mm512_maskz_loadu_ps(mask, inp + i)));
 }
@@ -92,8 +94,14 @@ static TARGET void from_avx512(float *out, const sf_bf16 *inp, size_t N)
 void sf_to_bf16(sf_bf16 *out, const float *inp, size_t N, sf_isa isa)
 {
 #if SF_HAVE_X86
-    if (isa >= SF_AVX512) { to_avx512(out, inp, N); return; }
-    if (isa >= SF_AVX2) { to_avx2(out, inp, N); return; }
+    if (isa >= SF_AVX512) {
+        to_avx512(out, inp, N);
+        return;
+    }
+    if (isa >= SF_AVX2) {
+        to_avx2(out, inp, N);
+        return;
+    }
 #endif
     (void)isa;
     to_portable(out, inp, N);
@@ -102,8 +110,14 @@ void sf_to_bf16(sf_bf16 *out, const float *inp, size_t N, sf_isa isa)
 void sf_from_bf16(float *out, const sf_bf16 *inp, size_t N, sf_isa isa)
 {
 #if SF_HAVE_X86
-    if (isa >= SF_AVX512) { from_avx512(out, inp, N); return; }
-    if (isa >= SF_AVX2) { from_avx2(out, inp, N); return; }
+    if (isa >= SF_AVX512) {
+        from_avx512(out, inp, N);
+        return;
+    }
+    if (isa >= SF_AVX2) {
+        from_avx2(out, inp, N);
+        return;
+    }
 #endif
     (void)isa;
     from_portable(out, inp, N);
@@ -128,8 +142,10 @@ static void transpose_portable(sf_view out, sf_view in, size_t rows, size_t colu
 {
     for (size_t j = 0; j < columns; j++)
         for (size_t i = 0; i < rows; i++) {
-            if (out.type == SF_BF16) sf_halves(out, j)[i] = half_at(in, i, j);
-            else sf_floats(out, j)[i] = float_at(in, i, j);
+            if (out.type == SF_BF16)
+                sf_halves(out, j)[i] = half_at(in, i, j);
+            else
+                sf_floats(out, j)[i] = float_at(in, i, j);
         }
 }
 
@@ -155,7 +171,8 @@ INLINE TARGET __m512i row_of_halves(sf_view in, size_t row, size_t columns)
     const float *x = sf_floats(in, row);
     const __mmask16 high = first_16(columns > 16 ? columns - 16 : 0);
     const __m256i low = round_avx512(_mm512_maskz_loadu_ps(first_16(columns), x));
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), round_avx512(_mm512_maskz_loadu_ps(high, x + (high ? 16 : 0))), 1);
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low),
+                              round_avx512(_mm512_maskz_loadu_ps(high, x + (high ? 16 : 0))), 1);
 }
 
 /* 16 elements of a row as f32, in the bits of integers. */
@@ -181,7 +198,8 @@ INLINE TARGET void turn(__m512i x[16])
         }
     for (size_t j = 0; j < 4; j++) { /* now x[4 i + j] holds columns j, j + 4, j + 8, j + 12 of rows 4 i to 4 i + 3 */
         const __m512i a = _mm512_shuffle_i32x4(x[j], x[j + 4], 0x88), b = _mm512_shuffle_i32x4(x[j], x[j + 4], 0xdd);
-        const __m512i c = _mm512_shuffle_i32x4(x[j + 8], x[j + 12], 0x88), d = _mm512_shuffle_i32x4(x[j + 8], x[j + 12], 0xdd);
+        const __m512i c = _mm512_shuffle_i32x4(x[j + 8], x[j + 12], 0x88),
+                      d = _mm512_shuffle_i32x4(x[j + 8], x[j + 12], 0xdd);
         y[j] = _mm512_shuffle_i32x4(a, c, 0x88);
         y[j + 4] = _mm512_shuffle_i32x4(b, d, 0x88);
         y[j + 8] = _mm512_shuffle_i32x4(a, c, 0xdd);
@@ -193,7 +211,8 @@ INLINE TARGET void turn(__m512i x[16])
 /* 16 rows of 16 pairs: in[i] is row i, and pair p of them all comes out as x[p]. */
 INLINE TARGET void turn_pairs(__m512i x[16], sf_view in, size_t first, size_t rows, size_t columns)
 {
-    for (size_t i = 0; i < 16; i++) x[i] = first + i < rows ? row_of_halves(in, first + i, columns) : _mm512_setzero_si512();
+    for (size_t i = 0; i < 16; i++)
+        x[i] = first + i < rows ? row_of_halves(in, first + i, columns) : _mm512_setzero_si512();
     turn(x);
 }
 
@@ -207,11 +226,13 @@ static TARGET void pack_avx512(sf_bf16 *out, sf_view in, int transposed, size_t 
         }
         return;
     }
-    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0); /* unpacking works in quarters: so columns stay in line */
+    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4,
+                                           0); /* unpacking works in quarters: so columns stay in line */
     for (size_t p = 0; p < SF_PAIRS; p++) {
         const __m512i zero = _mm512_setzero_si512();
         const __m512i x = _mm512_permutexvar_epi64(order, 2 * p < rows ? row_of_halves(in, 2 * p, columns) : zero);
-        const __m512i y = _mm512_permutexvar_epi64(order, 2 * p + 1 < rows ? row_of_halves(in, 2 * p + 1, columns) : zero);
+        const __m512i y = _mm512_permutexvar_epi64(order,
+                                                   2 * p + 1 < rows ? row_of_halves(in, 2 * p + 1, columns) : zero);
         _mm512_storeu_si512(out + p * SF_HALF * 2, _mm512_unpacklo_epi16(x, y));
         _mm512_storeu_si512(out + (SF_PAIRS + p) * SF_HALF * 2, _mm512_unpackhi_epi16(x, y));
     }
@@ -240,9 +261,11 @@ static TARGET void transpose_floats(sf_view out, sf_view in, size_t rows, size_t
         for (size_t j = 0; j < columns; j += 16) {
             const sf_view from = sf_shift(in, i, j), to = sf_shift(out, j, i);
             __m512i x[16];
-            for (size_t r = 0; r < 16; r++) x[r] = i + r < rows ? row_of_floats(from, r, columns - j) : _mm512_setzero_si512();
+            for (size_t r = 0; r < 16; r++)
+                x[r] = i + r < rows ? row_of_floats(from, r, columns - j) : _mm512_setzero_si512();
             turn(x);
-            for (size_t c = 0; c < 16 && j + c < columns; c++) _mm512_mask_storeu_epi32(sf_floats(to, c), first_16(rows - i), x[c]);
+            for (size_t c = 0; c < 16 && j + c < columns; c++)
+                _mm512_mask_storeu_epi32(sf_floats(to, c), first_16(rows - i), x[c]);
         }
 }
 #undef TARGET
@@ -252,8 +275,14 @@ static TARGET void transpose_floats(sf_view out, sf_view in, size_t rows, size_t
 static void transpose_square(sf_view out, sf_view in, size_t rows, size_t columns, sf_isa isa)
 {
 #if SF_HAVE_X86
-    if (isa >= SF_AVX512 && out.type == SF_BF16) { transpose_halves(out, in, rows, columns); return; }
-    if (isa >= SF_AVX512) { transpose_floats(out, in, rows, columns); return; }
+    if (isa >= SF_AVX512 && out.type == SF_BF16) {
+        transpose_halves(out, in, rows, columns);
+        return;
+    }
+    if (isa >= SF_AVX512) {
+        transpose_floats(out, in, rows, columns);
+        return;
+    }
 #endif
     (void)isa;
     transpose_portable(out, in, rows, columns);
@@ -266,7 +295,8 @@ INLINE void ask_to_read(sf_view in, size_t rows, size_t columns)
 {
     const size_t size = sf_element(in.type);
     for (size_t i = 0; i < rows; i++)
-        for (size_t at = 0; at < columns * size; at += 64) __builtin_prefetch((const char *)in.values + i * in.stride * size + at);
+        for (size_t at = 0; at < columns * size; at += 64)
+            __builtin_prefetch((const char *)in.values + i * in.stride * size + at);
 }
 
 INLINE void ask_to_write(sf_view out, size_t rows)
@@ -276,7 +306,8 @@ INLINE void ask_to_write(sf_view out, size_t rows)
         for (size_t at = 0; at < SF_BLOCK * size; at += 64) {
             const char *line = (const char *)out.values + i * out.stride * size + at;
 #if SF_HAVE_X86
-            __asm__ volatile("prefetchw %0" ::"m"(*line)); /* the builtin asks to read, unless told of the instruction */
+            __asm__ volatile(
+                "prefetchw %0" ::"m"(*line)); /* the builtin asks to read, unless told of the instruction */
 #else
             __builtin_prefetch(line, 1);
 #endif
@@ -301,7 +332,10 @@ void sf_transpose(sf_view out, sf_view in, size_t M, size_t N, sf_isa isa)
 void sf_pack_step(sf_bf16 *out, sf_view in, int transposed, size_t rows, size_t columns, sf_isa isa)
 {
 #if SF_HAVE_X86
-    if (isa >= SF_AVX512) { pack_avx512(out, in, transposed, rows, columns); return; }
+    if (isa >= SF_AVX512) {
+        pack_avx512(out, in, transposed, rows, columns);
+        return;
+    }
 #endif
     (void)isa;
     pack_portable(out, in, transposed, rows, columns);

@@ -61,8 +61,8 @@ double sf_peak_amx(double seconds);
 
 /* out (M, N) = a (M, K) b (K, N), or added to it, in f32: for when oneDNN cannot, because it needs
  * memory of its own. */
-void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride, size_t M, size_t N,
-                       size_t K);
+void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride,
+                       size_t M, size_t N, size_t K);
 
 /* A step of a panel, from a square of a (K, N) matrix or, `transposed`, of an (N, K) one: 32 by 32
  * elements, of which `rows` rows of `columns` are there. */

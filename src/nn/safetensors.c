@@ -59,28 +59,30 @@ static safer_status read_dtype(sf_dtype *out, const json_t *value, where at, saf
             return SAFER_OK;
         }
     return sf_fail(error, SAFER_INPUT,
-                   "%s: tensor \"%s\" has the dtype \"%.40s\"; F32, F16, BF16, F64, I64, I32, U32 and U8 can be read", at.file,
-                   at.tensor, name);
+                   "%s: tensor \"%s\" has the dtype \"%.40s\"; F32, F16, BF16, F64, I64, I32, U32 and U8 can be read",
+                   at.file, at.tensor, name);
 }
 
 static safer_status read_shape(sf_tensor *tensor, const json_t *value, where at, safer_error *error)
 {
     if (!json_is_array(value))
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" has no \"shape\" (a list of numbers)", at.file, at.tensor);
+        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" has no \"shape\" (a list of numbers)", at.file,
+                       at.tensor);
     tensor->rank = json_array_size(value);
     if (tensor->rank > MAX_RANK)
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" has %zu dimensions; at most %d can be read", at.file, at.tensor,
-                       tensor->rank, MAX_RANK);
+        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" has %zu dimensions; at most %d can be read", at.file,
+                       at.tensor, tensor->rank, MAX_RANK);
     tensor->count = 1;
     for (size_t i = 0; i < tensor->rank; i++) {
         const json_t *item = json_array_get(value, i);
         if (!json_is_integer(item) || json_integer_value(item) < 0)
-            return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\": item %zu of \"shape\" is not a whole number of at least 0",
-                           at.file, at.tensor, i + 1);
+            return sf_fail(error, SAFER_INPUT,
+                           "%s: tensor \"%s\": item %zu of \"shape\" is not a whole number of at least 0", at.file,
+                           at.tensor, i + 1);
         tensor->shape[i] = (size_t)json_integer_value(item);
         if (__builtin_mul_overflow(tensor->count, tensor->shape[i], &tensor->count))
-            return sf_fail(error, SAFER_INPUT, "%s: the shape of tensor \"%s\" is too large: its product overflows", at.file,
-                           at.tensor);
+            return sf_fail(error, SAFER_INPUT, "%s: the shape of tensor \"%s\" is too large: its product overflows",
+                           at.file, at.tensor);
     }
     return SAFER_OK;
 }
@@ -90,7 +92,8 @@ static safer_status read_offsets(entry *e, const json_t *value, uint64_t data_le
     uint64_t bytes;
     if (!json_is_array(value) || json_array_size(value) != 2 || !json_is_integer(json_array_get(value, 0)) ||
         !json_is_integer(json_array_get(value, 1)))
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" has no \"data_offsets\" (two whole numbers)", at.file, at.tensor);
+        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" has no \"data_offsets\" (two whole numbers)", at.file,
+                       at.tensor);
     json_int_t begin = json_integer_value(json_array_get(value, 0)), end = json_integer_value(json_array_get(value, 1));
     if (begin < 0 || end < begin || (uint64_t)end > data_length)
         return sf_fail(error, SAFER_INPUT,
@@ -100,8 +103,8 @@ static safer_status read_offsets(entry *e, const json_t *value, uint64_t data_le
     e->begin = (uint64_t)begin;
     e->end = (uint64_t)end;
     if (__builtin_mul_overflow(e->tensor.count, dtypes[e->tensor.type].size, &bytes))
-        return sf_fail(error, SAFER_INPUT, "%s: the shape of tensor \"%s\" is too large: its product overflows", at.file,
-                       at.tensor);
+        return sf_fail(error, SAFER_INPUT, "%s: the shape of tensor \"%s\" is too large: its product overflows",
+                       at.file, at.tensor);
     if (bytes != e->end - e->begin)
         return sf_fail(error, SAFER_INPUT,
                        "%s: tensor \"%s\" occupies %" PRIu64 " bytes, but %zu values of type %s are %" PRIu64, at.file,
@@ -129,9 +132,8 @@ static safer_status check_metadata(const json_t *value, const char *file, safer_
     const char *key;
     json_t *item;
     if (!json_is_object(value)) return sf_fail(error, SAFER_INPUT, "%s: \"__metadata__\" is not an object", file);
-    json_object_foreach((json_t *)(uintptr_t)value, key, item)
-        if (!json_is_string(item))
-            return sf_fail(error, SAFER_INPUT, "%s: the value of \"%s\" in \"__metadata__\" is not a string", file, key);
+    json_object_foreach((json_t *)(uintptr_t)value, key, item) if (!json_is_string(item)) return sf_fail(
+        error, SAFER_INPUT, "%s: the value of \"%s\" in \"__metadata__\" is not a string", file, key);
     return SAFER_OK;
 }
 
@@ -151,8 +153,8 @@ static safer_status check_layout(const sf_safetensors *file, uint64_t data_lengt
     for (size_t i = 0; i < file->count; at = file->entries[i++].end) {
         const entry *e = &file->entries[i];
         if (e->begin < at)
-            return sf_fail(error, SAFER_INPUT, "%s: tensors \"%s\" and \"%s\" overlap", file->name, file->entries[i - 1].tensor.name,
-                           e->tensor.name);
+            return sf_fail(error, SAFER_INPUT, "%s: tensors \"%s\" and \"%s\" overlap", file->name,
+                           file->entries[i - 1].tensor.name, e->tensor.name);
         if (e->begin > at)
             return sf_fail(error, SAFER_INPUT, "%s: %" PRIu64 " bytes before tensor \"%s\" belong to none", file->name,
                            e->begin - at, e->tensor.name);
@@ -175,7 +177,8 @@ static safer_status parse_header(sf_safetensors *file, const char *bytes, size_t
     for (int i = PREFIX; i-- > 0;) header = header << 8 | (unsigned char)bytes[i];
     if (header > MAX_HEADER || header > length - PREFIX)
         return sf_fail(error, SAFER_INPUT,
-                       "%s is no safetensors file, or truncated: its header would have %" PRIu64 " bytes, the file has %zu",
+                       "%s is no safetensors file, or truncated: its header would have %" PRIu64
+                       " bytes, the file has %zu",
                        file->name, header, length);
     if (header == 0 || bytes[PREFIX] != '{')
         return sf_fail(error, SAFER_INPUT, "%s is no safetensors file: its header does not begin with {", file->name);
@@ -188,11 +191,13 @@ static safer_status parse_header(sf_safetensors *file, const char *bytes, size_t
     uint64_t data_length = length - PREFIX - header;
     file->entries = sf_calloc(json_object_size(file->header), sizeof *file->entries);
     if (!file->entries) return sf_fail_memory(error);
-    json_object_foreach(file->header, key, value) {
+    json_object_foreach(file->header, key, value)
+    {
         if (strcmp(key, "__metadata__") == 0)
             SF_TRY(check_metadata(value, file->name, error));
         else
-            SF_TRY(read_entry(&file->entries[file->count++], value, data, data_length, (where){file->name, key}, error));
+            SF_TRY(
+                read_entry(&file->entries[file->count++], value, data, data_length, (where){file->name, key}, error));
     }
     qsort(file->entries, file->count, sizeof *file->entries, by_place);
     SF_TRY(check_layout(file, data_length, error));
@@ -283,16 +288,18 @@ safer_status sf_safetensors_require(const sf_tensor **out, const sf_safetensors 
     if (!tensor) return sf_fail(error, SAFER_INPUT, "%s: there is no tensor \"%s\"", file->name, name);
     if (tensor->type != type || !shape_fits(tensor, rank, shape)) {
         sf_buffer found = {0}, wanted = {0};
-        safer_status status = describe(&found, tensor->type, tensor->rank, tensor->shape) || describe(&wanted, type, rank, shape)
+        safer_status status = describe(&found, tensor->type, tensor->rank, tensor->shape) ||
+                                      describe(&wanted, type, rank, shape)
                                   ? sf_fail_memory(error)
-                                  : sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" is %s, not %s", file->name, name, found.bytes,
-                                            wanted.bytes);
+                                  : sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" is %s, not %s", file->name, name,
+                                            found.bytes, wanted.bytes);
         sf_buffer_free(&found);
         sf_buffer_free(&wanted);
         return status;
     }
     if ((uintptr_t)tensor->bytes % dtypes[type].size)
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" is not aligned to its %zu-byte elements; write the file anew", file->name,
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: tensor \"%s\" is not aligned to its %zu-byte elements; write the file anew", file->name,
                        name, dtypes[type].size);
     *out = tensor;
     return SAFER_OK;
@@ -413,7 +420,8 @@ safer_status sf_safetensors_write(const char *path, const sf_tensor *tensors, si
     failed = failed || write_header(&bytes, header) || sf_buffer_reserve(&bytes, at);
     for (size_t size = 8; size && !failed; size /= 2)
         for (size_t i = 0; i < count && !failed; i++)
-            if (dtypes[tensors[i].type].size == size) failed = sf_buffer_add(&bytes, tensors[i].bytes, tensors[i].count * size);
+            if (dtypes[tensors[i].type].size == size)
+                failed = sf_buffer_add(&bytes, tensors[i].bytes, tensors[i].count * size);
     status = failed ? sf_fail_memory(error) : sf_file_write(path, bytes.bytes, bytes.length, error);
     json_decref(header);
     json_decref(strings);

@@ -84,7 +84,8 @@ BF16 static inline __attribute__((always_inline)) __m512 power16(__m512 t)
 
 BF16 static float exp_row_bf16(sf_bf16 *out, const float *x, float scale, size_t N)
 {
-    const __m512 factor = _mm512_set1_ps(scale * 1.44269504f), top = _mm512_set1_ps(-largest_avx512(x, N) * (scale * 1.44269504f));
+    const __m512 factor = _mm512_set1_ps(scale * 1.44269504f),
+                 top = _mm512_set1_ps(-largest_avx512(x, N) * (scale * 1.44269504f));
     __m512 a = _mm512_setzero_ps(), b = a;
     size_t i = 0;
     for (; i + 32 <= N; i += 32) {
@@ -103,11 +104,14 @@ BF16 static float exp_row_bf16(sf_bf16 *out, const float *x, float scale, size_t
     return total_of(_mm512_add_ps(a, b));
 }
 
-#define DISPATCH(function, ...)                                  \
-    do {                                                         \
-        if (isa >= SF_AVX512) function##_avx512(__VA_ARGS__);    \
-        else if (isa >= SF_AVX2) function##_avx2(__VA_ARGS__);   \
-        else function##_portable(__VA_ARGS__);                   \
+#define DISPATCH(function, ...) \
+    do { \
+        if (isa >= SF_AVX512) \
+            function##_avx512(__VA_ARGS__); \
+        else if (isa >= SF_AVX2) \
+            function##_avx2(__VA_ARGS__); \
+        else \
+            function##_portable(__VA_ARGS__); \
     } while (0)
 #else
 #define DISPATCH(function, ...) ((void)isa, function##_portable(__VA_ARGS__))
@@ -123,7 +127,8 @@ void sf_activate_rough(float *out, const float *x, sf_activation activation, siz
     DISPATCH(activate, out, x, activation, 1, N);
 }
 
-void sf_activate_backward(float *dinp, const float *dout, const float *x, sf_activation activation, size_t N, sf_isa isa)
+void sf_activate_backward(float *dinp, const float *dout, const float *x, sf_activation activation, size_t N,
+                          sf_isa isa)
 {
     DISPATCH(activate_backward, dinp, dout, x, activation, 0, N);
 }
@@ -152,7 +157,8 @@ void sf_activate_rows(sf_view out, sf_view x, sf_activation activation, size_t M
         }
 }
 
-void sf_activate_rows_backward(sf_view dinp, sf_view dout, sf_view x, sf_activation activation, size_t M, size_t N, sf_isa isa)
+void sf_activate_rows_backward(sf_view dinp, sf_view dout, sf_view x, sf_activation activation, size_t M, size_t N,
+                               sf_isa isa)
 {
     float a[PIECE], b[PIECE];
     for (size_t i = 0; i < M; i++)
@@ -184,13 +190,14 @@ void sf_softmax_row_backward(float *dx, const float *dp, const float *p, float s
     DISPATCH(softmax_row_backward, dx, dp, p, scale, N);
 }
 
-void sf_norm_row(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N, sf_isa isa)
+void sf_norm_row(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N,
+                 sf_isa isa)
 {
     DISPATCH(norm_row, out, x, weight, bias, epsilon, N);
 }
 
-void sf_norm_row_backward(float *dx, float *dweight, float *dbias, const float *dout, const float *x, const float *weight,
-                          float epsilon, size_t N, sf_isa isa)
+void sf_norm_row_backward(float *dx, float *dweight, float *dbias, const float *dout, const float *x,
+                          const float *weight, float epsilon, size_t N, sf_isa isa)
 {
     DISPATCH(norm_row_backward, dx, dweight, dbias, dout, x, weight, epsilon, N);
 }

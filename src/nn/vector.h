@@ -12,13 +12,15 @@
 void sf_activate(float *out, const float *x, sf_activation activation, size_t N, sf_isa isa);
 void sf_activate_rough(float *out, const float *x, sf_activation activation, size_t N, sf_isa isa);
 /* dinp = dout * activation'(x), in place is fine. */
-void sf_activate_backward(float *dinp, const float *dout, const float *x, sf_activation activation, size_t N, sf_isa isa);
+void sf_activate_backward(float *dinp, const float *dout, const float *x, sf_activation activation, size_t N,
+                          sf_isa isa);
 
 /* The same for rows of views of any type, rough when the result is bf16: out (M, N) =
  * activation(x (M, N)). */
 void sf_activate_rows(sf_view out, sf_view x, sf_activation activation, size_t M, size_t N, sf_isa isa);
 /* dinp (M, N) = dout (M, N) * activation'(x (M, N)). */
-void sf_activate_rows_backward(sf_view dinp, sf_view dout, sf_view x, sf_activation activation, size_t M, size_t N, sf_isa isa);
+void sf_activate_rows_backward(sf_view dinp, sf_view dout, sf_view x, sf_activation activation, size_t M, size_t N,
+                               sf_isa isa);
 
 /* x = softmax(scale * x) of a row of N. */
 void sf_softmax_row(float *x, float scale, size_t N, sf_isa isa);
@@ -29,10 +31,11 @@ float sf_exp_row(sf_bf16 *out, float *x, float scale, size_t N, sf_isa isa);
 void sf_softmax_row_backward(float *dx, const float *dp, const float *p, float scale, size_t N, sf_isa isa);
 
 /* Layer norm of a row: out = (x - mean) / sqrt(variance + epsilon) * weight + bias, in place is fine. */
-void sf_norm_row(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N, sf_isa isa);
+void sf_norm_row(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N,
+                 sf_isa isa);
 /* dx =; dweight and dbias are added to. dx may be dout. */
-void sf_norm_row_backward(float *dx, float *dweight, float *dbias, const float *dout, const float *x, const float *weight,
-                          float epsilon, size_t N, sf_isa isa);
+void sf_norm_row_backward(float *dx, float *dweight, float *dbias, const float *dout, const float *x,
+                          const float *weight, float epsilon, size_t N, sf_isa isa);
 
 /* out += x; x *= factor */
 void sf_add(float *out, const float *x, size_t N, sf_isa isa);

@@ -20,7 +20,7 @@ INLINE void NAME(clamp)(v16 *x, float low, float high)
 #ifdef CLAMP
     *x = CLAMP(*x, l, h);
 #else
-    v16i below = *x < l, above = *x > h;
+    v16i below = *x<l, above = *x> h;
     NAME(choose)(x, &below, &l, x);
     NAME(choose)(x, &above, &h, x);
 #endif
@@ -33,7 +33,8 @@ INLINE void NAME(exp16)(v16 *x)
     v16 y = *x, zero = {0};
     v16i tiny = y < -60.0f;
     NAME(clamp)(&y, -60.0f, 88.0f);
-    static const float c[] = {1.0f, 1.00000004f, 0.499999915f, 0.166664208f, 0.041668358f, 0.00837477152f, 0.00138294206f};
+    static const float c[] = {1.0f,         1.00000004f,    0.499999915f,  0.166664208f,
+                              0.041668358f, 0.00837477152f, 0.00138294206f};
     v16 n = (y * 1.44269504f + 12582912.0f) - 12582912.0f; /* to the nearest whole number */
     v16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f, p = zero + c[6];
     for (int i = 5; i >= 0; i--) p = MADD(p, r, zero + c[i]);
@@ -46,8 +47,8 @@ INLINE void NAME(exp16)(v16 *x)
  * constant outside. */
 INLINE void NAME(phi16)(v16 *out, const v16 *x)
 {
-    static const float c[] = {0.141363785f,   -0.0702962726f, 0.0515205003f,   -0.0404427834f, 0.031442523f,
-                              -0.0232674442f, 0.016400205f,   -0.0111676678f,  0.00641532987f, -0.00268163998f,
+    static const float c[] = {0.141363785f,   -0.0702962726f,  0.0515205003f,  -0.0404427834f, 0.031442523f,
+                              -0.0232674442f, 0.016400205f,    -0.0111676678f, 0.00641532987f, -0.00268163998f,
                               0.00171751715f, -0.00161493127f, 0.000610849354f};
     v16 y = *x, zero = {0};
     NAME(clamp)(&y, -5.0f, 5.0f);
@@ -59,9 +60,10 @@ INLINE void NAME(phi16)(v16 *out, const v16 *x)
 /* A rough Phi(x) - 1/2, and the slope of x Phi(x) less 1/2: fitted on [-4, 4]. */
 INLINE void NAME(rough16)(v16 *out, const v16 *x, int slope)
 {
-    static const float phi[] = {0.175942674f,  -0.0843425468f, 0.0561960638f, -0.0367237963f, 0.0210601743f,
-                                -0.0125236623f, 0.00872168504f, -0.00334397447f, 0.0f};
-    static const float dphi[] = {0.183249339f, -0.11336977f, 0.11462158f, -0.117478274f, 0.0996429771f,
+    static const float phi[] = {0.175942674f,   -0.0843425468f,  0.0561960638f,
+                                -0.0367237963f, 0.0210601743f,   -0.0125236623f,
+                                0.00872168504f, -0.00334397447f, 0.0f};
+    static const float dphi[] = {0.183249339f,   -0.11336977f,  0.11462158f,    -0.117478274f, 0.0996429771f,
                                  -0.0643976927f, 0.0472796001f, -0.0410006978f, 0.01659308f};
     const float *c = slope ? dphi : phi;
     v16 y = *x, zero = {0};
@@ -87,8 +89,10 @@ INLINE void NAME(activate16)(v16 *x, sf_activation activation, int rough)
 {
     v16 y = *x, zero = {0};
     if (activation == SF_GELU) {
-        if (rough) NAME(rough16)(&y, x, 0);
-        else NAME(phi16)(&y, x);
+        if (rough)
+            NAME(rough16)(&y, x, 0);
+        else
+            NAME(phi16)(&y, x);
         *x = MADD(*x, y, *x * 0.5f);
     } else if (activation == SF_GELU_TANH) {
         y = TANH_SCALE * (y + TANH_CUBE * y * y * y);
@@ -157,14 +161,20 @@ INLINE void NAME(activate_as)(float *out, const float *x, sf_activation activati
 
 TARGET static void NAME(activate)(float *out, const float *x, sf_activation activation, int rough, size_t N)
 { /* so that the compiler makes a loop of each */
-    if (activation == SF_GELU && rough) NAME(activate_as)(out, x, SF_GELU, 1, N);
-    else if (activation == SF_GELU) NAME(activate_as)(out, x, SF_GELU, 0, N);
-    else if (activation == SF_GELU_TANH) NAME(activate_as)(out, x, SF_GELU_TANH, 0, N);
-    else if (activation == SF_RELU) NAME(activate_as)(out, x, SF_RELU, 0, N);
-    else if (out != x) memcpy(out, x, N * sizeof *out);
+    if (activation == SF_GELU && rough)
+        NAME(activate_as)(out, x, SF_GELU, 1, N);
+    else if (activation == SF_GELU)
+        NAME(activate_as)(out, x, SF_GELU, 0, N);
+    else if (activation == SF_GELU_TANH)
+        NAME(activate_as)(out, x, SF_GELU_TANH, 0, N);
+    else if (activation == SF_RELU)
+        NAME(activate_as)(out, x, SF_RELU, 0, N);
+    else if (out != x)
+        memcpy(out, x, N * sizeof *out);
 }
 
-INLINE void NAME(slope_as)(float *dinp, const float *dout, const float *x, sf_activation activation, int rough, size_t N)
+INLINE void NAME(slope_as)(float *dinp, const float *dout, const float *x, sf_activation activation, int rough,
+                           size_t N)
 {
     size_t i = 0;
     v16 v, d;
@@ -186,13 +196,19 @@ INLINE void NAME(slope_as)(float *dinp, const float *dout, const float *x, sf_ac
     }
 }
 
-TARGET static void NAME(activate_backward)(float *dinp, const float *dout, const float *x, sf_activation activation, int rough, size_t N)
+TARGET static void NAME(activate_backward)(float *dinp, const float *dout, const float *x, sf_activation activation,
+                                           int rough, size_t N)
 {
-    if (activation == SF_GELU && rough) NAME(slope_as)(dinp, dout, x, SF_GELU, 1, N);
-    else if (activation == SF_GELU) NAME(slope_as)(dinp, dout, x, SF_GELU, 0, N);
-    else if (activation == SF_GELU_TANH) NAME(slope_as)(dinp, dout, x, SF_GELU_TANH, 0, N);
-    else if (activation == SF_RELU) NAME(slope_as)(dinp, dout, x, SF_RELU, 0, N);
-    else if (dinp != dout) memcpy(dinp, dout, N * sizeof *dinp);
+    if (activation == SF_GELU && rough)
+        NAME(slope_as)(dinp, dout, x, SF_GELU, 1, N);
+    else if (activation == SF_GELU)
+        NAME(slope_as)(dinp, dout, x, SF_GELU, 0, N);
+    else if (activation == SF_GELU_TANH)
+        NAME(slope_as)(dinp, dout, x, SF_GELU_TANH, 0, N);
+    else if (activation == SF_RELU)
+        NAME(slope_as)(dinp, dout, x, SF_RELU, 0, N);
+    else if (dinp != dout)
+        memcpy(dinp, dout, N * sizeof *dinp);
 }
 
 #ifndef LARGEST
@@ -296,7 +312,8 @@ INLINE void NAME(moments)(float *mean, float *rate, const float *x, float epsilo
     *rate = 1.0f / sqrtf(variance / (float)N + epsilon);
 }
 
-TARGET static void NAME(norm_row)(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N)
+TARGET static void NAME(norm_row)(float *out, const float *x, const float *weight, const float *bias, float epsilon,
+                                  size_t N)
 {
     float mean, rate;
     NAME(moments)(&mean, &rate, x, epsilon, N);

@@ -25,7 +25,8 @@ static const char *hash_in(const json_t *config, const char *part)
 
 static safer_status read_config(reading *r, const json_t *config, safer_error *error)
 {
-    const char *kind = json_string_value(json_object_get(config, "kind")), *method = json_string_value(json_object_get(config, "method"));
+    const char *kind = json_string_value(json_object_get(config, "kind")),
+               *method = json_string_value(json_object_get(config, "method"));
     char hash[17];
     size_t found = 0;
     if (!kind || strcmp(kind, "attack") != 0 || !method)
@@ -35,9 +36,11 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
         return sf_fail(error, SAFER_INPUT, "%s attacked another data set, sample or limit", r->path);
     sf_put(&r->json, "{\"name\":");
     sf_put_json_short(&r->json, method, 60);
-    sf_put(&r->json, json_is_true(json_object_get(config, "smoothed")) ? ",\"smoothed\":true,\"runs\":[" : ",\"smoothed\":false,\"runs\":[");
+    sf_put(&r->json, json_is_true(json_object_get(config, "smoothed")) ? ",\"smoothed\":true,\"runs\":["
+                                                                       : ",\"smoothed\":false,\"runs\":[");
     for (size_t i = 0; i < r->run_count; i++)
-        if (strcmp(hash_in(config, "model"), hash_in(r->runs[i].json, "model")) == 0) sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
+        if (strcmp(hash_in(config, "model"), hash_in(r->runs[i].json, "model")) == 0)
+            sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
     sf_put(&r->json, "],\"rows\":[");
     return found ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s attacked the model of none of the runs", r->path);
 }
@@ -54,7 +57,8 @@ static int put_change(reading *r, safer_row row, const json_t *change, const cha
     if (found < 0) r->json.failed = 1;
     if (found != 1 || word.begin != 0) return -1;
     if ((size_t)byte + word.end > SF_TEXT_BYTES) return 0; /* not in the page */
-    sf_putf(&r->json, "%s%zu,%zu,", between, sf_utf16_length(row.text, (size_t)byte), sf_utf16_length(row.text + byte, word.end));
+    sf_putf(&r->json, "%s%zu,%zu,", between, sf_utf16_length(row.text, (size_t)byte),
+            sf_utf16_length(row.text + byte, word.end));
     sf_put_json(&r->json, json_string_value(to), json_string_length(to));
     return 0;
 }
@@ -62,7 +66,8 @@ static int put_change(reading *r, safer_row row, const json_t *change, const cha
 static safer_status read_record(reading *r, const json_t *record, size_t line, safer_error *error)
 {
     static const char *const outcomes[] = {"failed", "succeeded", "skipped"};
-    const char *outcome = json_string_value(json_object_get(record, "outcome")), *after = json_string_value(json_object_get(record, "after"));
+    const char *outcome = json_string_value(json_object_get(record, "outcome")),
+               *after = json_string_value(json_object_get(record, "after"));
     json_t *changes = json_object_get(record, "changes"), *change;
     size_t at, which = 0, row = line - 2;
     safer_status status = sf_record_in_place(record, r->path, line, error);
@@ -72,14 +77,19 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not the record of an attack", r->path, line);
     if (row >= r->count) return SAFER_OK;
     sf_putf(&r->json, "%s[%zu,%zu,", row ? "," : "", row, which);
-    if (after) sf_put_json_short(&r->json, after, 40);
-    else sf_put(&r->json, "null");
+    if (after)
+        sf_put_json_short(&r->json, after, 40);
+    else
+        sf_put(&r->json, "null");
     sf_put(&r->json, ",[");
     size_t start = r->json.out.length;
-    json_array_foreach(changes, at, change) {
+    json_array_foreach(changes, at, change)
+    {
         if (which != 1) break; /* a search that failed has changed nothing */
         if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
-            return r->json.failed ? sf_fail_memory(error) : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, line);
+            return r->json.failed
+                       ? sf_fail_memory(error)
+                       : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, line);
     }
     sf_put(&r->json, "]]");
     return SAFER_OK;

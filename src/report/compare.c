@@ -31,7 +31,8 @@ static safer_status read_config(safer_run *run, json_t *config, safer_error *err
     const char *kind = json_string_value(json_object_get(config, "kind"));
     run->json = json_incref(config);
     run->is_attack = kind && strcmp(kind, "attack") == 0;
-    if (kind && !run->is_attack) return sf_fail(error, SAFER_INPUT, "%s, line 1: neither a run of certificates nor an attack", run->path);
+    if (kind && !run->is_attack)
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: neither a run of certificates nor an attack", run->path);
     return run->is_attack ? SAFER_OK : sf_config_read(&run->config, config, run->path, error);
 }
 
@@ -40,7 +41,8 @@ static safer_status read_certificate(safer_run *run, const json_t *record, size_
     safer_status status;
     SF_TRY(sf_record_recheck(record, &run->config, run->path, line, error));
     SF_TRY(sf_summary_add(&run->certified, record, run->path, line, error));
-    *held = json_is_true(json_object_get(record, "certified")) && json_equal(json_object_get(record, "target"), json_object_get(record, "label"));
+    *held = json_is_true(json_object_get(record, "certified")) &&
+            json_equal(json_object_get(record, "target"), json_object_get(record, "label"));
 done:
     return status;
 }
@@ -60,7 +62,8 @@ static safer_status read_line(void *context, json_t *object, uint64_t check, siz
     (void)check;
     if (line == 1) return read_config(run, object, error);
     SF_TRY(sf_record_in_place(object, run->path, line, error));
-    SF_TRY(run->is_attack ? read_attack(run, object, line, &held, error) : read_certificate(run, object, line, &held, error));
+    SF_TRY(run->is_attack ? read_attack(run, object, line, &held, error)
+                          : read_certificate(run, object, line, &held, error));
     if (sf_grow(&run->held, &run->capacity, run->count + 1, sizeof *run->held)) return sf_fail_memory(error);
     run->held[run->count++] = (unsigned char)held;
 done:
@@ -75,9 +78,12 @@ safer_status safer_run_read(safer_run **out, const char *path, safer_error *erro
     safer_status status = sf_lines_read(path, "run", JSON_ALLOW_NUL, read_line, run, error);
     const json_int_t texts = json_integer_value(json_object_get(json_object_get(run->json, "data"), "texts"));
     if (status == SAFER_OK && (json_int_t)run->count != texts)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %lld; resume the run", path, run->count, (long long)texts);
-    if (status == SAFER_OK) *out = run;
-    else safer_run_free(run);
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %lld; resume the run", path, run->count,
+                         (long long)texts);
+    if (status == SAFER_OK)
+        *out = run;
+    else
+        safer_run_free(run);
     return status;
 }
 
@@ -100,8 +106,10 @@ static safer_status check_pair(const safer_run *a, const safer_run *b, size_t i,
 {
     const json_t *of_a = json_object_get(a->json, "data"), *of_b = json_object_get(b->json, "data");
     if (a->is_attack != b->is_attack)
-        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu: certificates and attacks cannot be compared", i + 1, k + 1);
-    if (!json_equal(of_a, of_b)) return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different texts", i + 1, k + 1);
+        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu: certificates and attacks cannot be compared", i + 1,
+                       k + 1);
+    if (!json_equal(of_a, of_b))
+        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different texts", i + 1, k + 1);
     if (!json_equal(json_object_get(a->json, "radius"), json_object_get(b->json, "radius")))
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu have different radii", i + 1, k + 1);
     return SAFER_OK;
@@ -134,7 +142,8 @@ static safer_status adjust(safer_comparison *pairs, size_t count, safer_error *e
     if (!order) return sf_fail_memory(error);
     for (size_t i = 0; i < count; i++) order[i] = &pairs[i];
     qsort(order, count, sizeof *order, by_p_value);
-    for (size_t i = 0; i < count; i++) order[i]->adjusted = least = fmax(least, fmin(1, order[i]->p_value * (double)(count - i)));
+    for (size_t i = 0; i < count; i++)
+        order[i]->adjusted = least = fmax(least, fmin(1, order[i]->p_value * (double)(count - i)));
     free(order);
     return SAFER_OK;
 }

@@ -5,8 +5,10 @@
 
 static void put_radius(sf_writer *out, size_t radius)
 {
-    if (radius == SAFER_ALL) sf_put(out, "all");
-    else sf_putf(out, "%zu", radius);
+    if (radius == SAFER_ALL)
+        sf_put(out, "all");
+    else
+        sf_putf(out, "%zu", radius);
 }
 
 /* ",part/whole,low,high", empty fields of nothing. */
@@ -74,7 +76,9 @@ static void put_evidence(sf_writer *out, const sf_run *run, const sf_entry *e)
 
 void sf_csv_texts(sf_writer *out, const sf_run *runs, size_t count)
 {
-    sf_put(out, "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,certified,queries\r\n");
+    sf_put(
+        out,
+        "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,certified,queries\r\n");
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < runs[i].count; k++) {
             const sf_entry *e = &runs[i].entries[k];
@@ -86,7 +90,8 @@ void sf_csv_texts(sf_writer *out, const sf_run *runs, size_t count)
                 sf_put(out, ",");
                 sf_put_csv(out, sf_run_label(&runs[i], classes[c]));
             }
-            sf_putf(out, ",%d,%zu,%zu,%zu,%d,%llu,", e->abstained, e->words, e->slots, e->visible, e->exact, (unsigned long long)e->n);
+            sf_putf(out, ",%d,%zu,%zu,%zu,%d,%llu,", e->abstained, e->words, e->slots, e->visible, e->exact,
+                    (unsigned long long)e->n);
             put_evidence(out, &runs[i], e);
             put_radius(out, e->radius);
             sf_putf(out, ",%d,%llu\r\n", e->certified, (unsigned long long)e->queries);

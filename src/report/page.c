@@ -32,8 +32,10 @@ static uint64_t nonce_of(const sf_page *page)
 
 static void put_radius(sf_writer *out, size_t radius)
 {
-    if (radius == SAFER_ALL) sf_put(out, "all");
-    else sf_put_count(out, radius);
+    if (radius == SAFER_ALL)
+        sf_put(out, "all");
+    else
+        sf_put_count(out, radius);
 }
 
 static void put_name(sf_writer *out, const sf_run *run)
@@ -46,8 +48,10 @@ static void put_name(sf_writer *out, const sf_run *run)
 /* The coloured mark of a run. */
 static void put_mark(sf_writer *out, size_t run)
 {
-    sf_putf(out, "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
-            run % SF_PLOT_COLOURS);
+    sf_putf(
+        out,
+        "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
+        run % SF_PLOT_COLOURS);
 }
 
 /* ------------------------------------------------------------------ figures */
@@ -71,13 +75,16 @@ static void put_meter(sf_writer *out, double share, double low, double high)
     sf_put(out, "</svg>");
 }
 
-static void put_tile(sf_writer *out, const char *class, const char *name, const char *meaning, size_t part, size_t whole, int cut)
+static void put_tile(sf_writer *out, const char *class, const char *name, const char *meaning, size_t part,
+                     size_t whole, int cut)
 {
     double low = 0, high = 1;
     if (whole) safer_interval(part, whole, &low, &high);
     sf_putf(out, "<div class=\"tile %s\"><dt>%s</dt><dd><span class=\"big\">", class, name);
-    if (cut) sf_put_percent_cut(out, part, whole);
-    else sf_put_percent(out, part, whole);
+    if (cut)
+        sf_put_percent_cut(out, part, whole);
+    else
+        sf_put_percent(out, part, whole);
     sf_put(out, "</span> <span class=\"interval\">95%: ");
     if (whole) {
         sf_put_fixed(out, 100 * low, 2);
@@ -99,7 +106,9 @@ static void put_facts(sf_writer *out, const sf_run *run)
     sf_put(out, s->texts == 1 ? " text, " : " texts, ");
     if (!sf_run_has_votes(run)) {
         sf_put_count(out, s->without_slots);
-        sf_put(out, " in which no word can change. Certified by interval bounds on the model itself: nothing is drawn, and no certificate has an error probability.</p>\n");
+        sf_put(
+            out,
+            " in which no word can change. Certified by interval bounds on the model itself: nothing is drawn, and no certificate has an error probability.</p>\n");
         return;
     }
     sf_put_count(out, s->abstained);
@@ -120,8 +129,10 @@ static void put_figures(sf_writer *out, const sf_run *run, size_t number)
     put_name(out, run);
     sf_put(out, "</h3>\n<dl class=\"tiles\">\n");
     put_tile(out, "", "clean", "the base model itself", s->base_correct, s->labelled, 0);
-    if (sf_run_has_votes(run)) put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled, 0);
-    put_tile(out, "first", "certified", run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", s->certified,
+    if (sf_run_has_votes(run))
+        put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled, 0);
+    put_tile(out, "first", "certified",
+             run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", s->certified,
              s->texts, 1);
     sf_put(out, "</dl>\n");
     put_facts(out, run);
@@ -130,8 +141,10 @@ static void put_figures(sf_writer *out, const sf_run *run, size_t number)
 
 static void put_radius_table(sf_writer *out, const sf_page *page)
 {
-    sf_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Certified accuracy by radius, as numbers\">"
-                "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n<thead><tr><th scope=\"col\">run</th>");
+    sf_put(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Certified accuracy by radius, as numbers\">"
+        "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n<thead><tr><th scope=\"col\">run</th>");
     for (size_t r = 0; r < SAFER_RADII; r++) {
         sf_put(out, "<th scope=\"col\">");
         put_radius(out, safer_reported_radius(r));
@@ -204,8 +217,10 @@ static const struct {
 static void put_cell(sf_writer *out, const char *string, size_t most)
 {
     sf_put(out, "<td><bdi>");
-    if (*string) sf_put_html_short(out, string, most);
-    else sf_put(out, "–");
+    if (*string)
+        sf_put_html_short(out, string, most);
+    else
+        sf_put(out, "–");
     sf_put(out, "</bdi></td>");
 }
 
@@ -235,7 +250,9 @@ static void put_table(sf_writer *out, const sf_page *page)
 {
     const sf_run *run = &page->runs[0];
     size_t shown = run->count < SF_STATIC_ROWS ? run->count : SF_STATIC_ROWS;
-    sf_put(out, "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
+    sf_put(
+        out,
+        "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
     if (shown < run->count || page->run_count > 1) {
         sf_put(out, "The first ");
         sf_put_count(out, shown);
@@ -245,9 +262,12 @@ static void put_table(sf_writer *out, const sf_page *page)
         put_name(out, run);
         sf_put(out, "; all of them can be seen with JavaScript.");
     }
-    sf_put(out, "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\"><table id=\"table\" class=\"plain\">\n<thead><tr>");
+    sf_put(
+        out,
+        "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\"><table id=\"table\" class=\"plain\">\n<thead><tr>");
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
-        sf_putf(out, "<th scope=\"col\" data-key=\"%s\" title=\"%s\">%s</th>", columns[c].key, columns[c].meaning, columns[c].title);
+        sf_putf(out, "<th scope=\"col\" data-key=\"%s\" title=\"%s\">%s</th>", columns[c].key, columns[c].meaning,
+                columns[c].title);
     sf_put(out, "</tr></thead>\n<tbody>\n");
     for (size_t k = 0; k < shown; k++) put_row(out, run, k);
     sf_put(out, "</tbody></table></div></section>\n");
@@ -259,8 +279,10 @@ static void put_value(sf_writer *out, const json_t *value)
 {
     char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     const char *shown = json_is_string(value) ? json_string_value(value) : text;
-    if (!shown) out->failed = 1;
-    else sf_put_html_short(out, shown, 400);
+    if (!shown)
+        out->failed = 1;
+    else
+        sf_put_html_short(out, shown, 400);
     free(text);
 }
 
@@ -299,11 +321,13 @@ static void put_configurations(sf_writer *out, const sf_page *page)
         json_object_foreach(page->runs[i].json, key, value) put_member(out, NULL, key, value);
         sf_put(out, "</dl>\n");
     }
-    sf_put(out, "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, one word for one word. "
-                "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
-                "A certificate by interval bounds speaks of the model itself, and is exact. "
-                "Intervals (Wilson, 95%) say what another sample of such texts might give. "
-                "Every record was checked when this page was written.</p></section>\n");
+    sf_put(
+        out,
+        "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, one word for one word. "
+        "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
+        "A certificate by interval bounds speaks of the model itself, and is exact. "
+        "Intervals (Wilson, 95%) say what another sample of such texts might give. "
+        "Every record was checked when this page was written.</p></section>\n");
 }
 
 /* ------------------------------------------------------- for the script */
@@ -335,14 +359,19 @@ static void put_column(sf_writer *out, const sf_run *run, const char *name, numb
 
 static void put_run_data(sf_writer *out, const sf_run *run, size_t texts)
 {
-    static const struct { const char *name; number_of number; } numbers[] = {
-        {"label", entry_label}, {"prediction", entry_prediction}, {"base", entry_base}, {"target", entry_target}, {"words", entry_words},
-        {"slots", entry_slots}, {"visible", entry_visible}, {"bound", entry_bound}, {"q", entry_q}, {"radius", entry_radius},
-        {"queries", entry_queries}, {"n", entry_n}, {"flags", entry_flags},
+    static const struct {
+        const char *name;
+        number_of number;
+    } numbers[] = {
+        {"label", entry_label}, {"prediction", entry_prediction}, {"base", entry_base},       {"target", entry_target},
+        {"words", entry_words}, {"slots", entry_slots},           {"visible", entry_visible}, {"bound", entry_bound},
+        {"q", entry_q},         {"radius", entry_radius},         {"queries", entry_queries}, {"n", entry_n},
+        {"flags", entry_flags},
     };
     sf_put(out, "{\"name\":");
     sf_put_json_short(out, run->name, NAME_LENGTH);
-    sf_putf(out, ",\"texts\":%zu,\"lexicon\":%d,\"labels\":[", run->has_data ? texts : 0, run->has_data ? run->lexicon : -1);
+    sf_putf(out, ",\"texts\":%zu,\"lexicon\":%d,\"labels\":[", run->has_data ? texts : 0,
+            run->has_data ? run->lexicon : -1);
     for (size_t k = 0; k < run->config.classes; k++) {
         if (k) sf_put(out, ",");
         sf_put_json_short(out, sf_run_label(run, (int)k), LABEL_LENGTH);
@@ -353,15 +382,16 @@ static void put_run_data(sf_writer *out, const sf_run *run, size_t texts)
         sf_put_json_short(out, sf_entry_id(run, &run->entries[k]), ID_LENGTH);
     }
     sf_put(out, "]");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) put_column(out, run, numbers[i].name, numbers[i].number);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        put_column(out, run, numbers[i].name, numbers[i].number);
     if (!sf_run_has_votes(run)) put_column(out, run, "margin", entry_margin);
     sf_put(out, "}");
 }
 
 static void put_data(sf_writer *out, const sf_page *page)
 {
-    sf_putf(out, "<script type=\"application/json\" id=\"data\">{\"textsPerBlock\":%d,\"wordsPerBlock\":%d,\"runs\":[", SF_TEXTS_PER_BLOCK,
-            SF_WORDS_PER_BLOCK);
+    sf_putf(out, "<script type=\"application/json\" id=\"data\">{\"textsPerBlock\":%d,\"wordsPerBlock\":%d,\"runs\":[",
+            SF_TEXTS_PER_BLOCK, SF_WORDS_PER_BLOCK);
     for (size_t i = 0; i < page->run_count; i++) {
         if (i) sf_put(out, ",");
         put_run_data(out, &page->runs[i], page->texts);
@@ -374,10 +404,14 @@ static void put_data(sf_writer *out, const sf_page *page)
 static void put_head(sf_writer *out, const sf_page *page)
 {
     unsigned long long nonce = (unsigned long long)nonce_of(page);
-    sf_put(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n");
-    sf_putf(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
-            nonce, nonce);
+    sf_put(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n");
+    sf_putf(
+        out,
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
+        nonce, nonce);
     sf_put(out, "<title>safer: ");
     for (size_t i = 0; i < page->run_count; i++) {
         if (i) sf_put(out, ", ");
@@ -391,10 +425,11 @@ static void put_head(sf_writer *out, const sf_page *page)
 void sf_page_begin(sf_writer *out, const sf_page *page)
 {
     put_head(out, page);
-    sf_put(out, "<body>\n<a class=\"skip\" href=\"#texts\">Skip to the texts</a>\n<header><h1>Certified robustness</h1>\n"
-                "<p>How many texts are classified rightly, and for how many it is proven that no exchange of words "
-                "for their synonyms changes the answer.</p></header>\n<main>\n"
-                "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"runs\">\n");
+    sf_put(out,
+           "<body>\n<a class=\"skip\" href=\"#texts\">Skip to the texts</a>\n<header><h1>Certified robustness</h1>\n"
+           "<p>How many texts are classified rightly, and for how many it is proven that no exchange of words "
+           "for their synonyms changes the answer.</p></header>\n<main>\n"
+           "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"runs\">\n");
     for (size_t i = 0; i < page->run_count; i++) put_figures(out, &page->runs[i], i);
     sf_put(out, "</div>\n");
     put_radius_table(out, page);

@@ -132,8 +132,9 @@ static double share_of(size_t part, size_t whole) { return whole ? (double)part 
 
 static void draw_radius(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
 {
-    begin(out, name, alone, count, "Certified accuracy by radius",
-          "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, a line for each run, with 95% intervals.");
+    begin(
+        out, name, alone, count, "Certified accuracy by radius",
+        "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, a line for each run, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t r = 0; r < SAFER_RADII; r++) {
         char label[24] = "all";
@@ -182,8 +183,9 @@ static void draw_accuracy(sf_writer *out, const sf_run *runs, size_t count, cons
 {
     static const char *const groups[] = {"clean", "smoothed", "certified"};
     double group = (double)AREA_WIDTH / 3, bar = fmin(44, group * .8 / (double)count);
-    begin(out, name, alone, count, "Clean, smoothed and certified accuracy",
-          "Three groups of bars, one bar a run: the base model, the smoothed classifier, and the texts certified at the asked radius, with 95% intervals.");
+    begin(
+        out, name, alone, count, "Clean, smoothed and certified accuracy",
+        "Three groups of bars, one bar a run: the base model, the smoothed classifier, and the texts certified at the asked radius, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t g = 0; g < 3; g++) {
         double middle = LEFT + ((double)g + .5) * group;
@@ -227,9 +229,10 @@ static void put_outline(sf_writer *out, const char *class, const size_t bins[BIN
 }
 
 /* Fills the bins of every run with votes by place(), a share of the x axis from 0 to 1, and draws them. */
-static void put_histogram(sf_writer *out, const sf_run *runs, size_t count, double (*place)(const sf_entry *entry, double scale), double scale)
+static void put_histogram(sf_writer *out, const sf_run *runs, size_t count,
+                          double (*place)(const sf_entry *entry, double scale), double scale)
 {
-    size_t (*bins)[BINS] = sf_calloc(count, sizeof *bins);
+    size_t(*bins)[BINS] = sf_calloc(count, sizeof *bins);
     double most = 0;
     if (!bins) {
         out->failed = 1;
@@ -274,11 +277,13 @@ static void draw_queries(sf_writer *out, const sf_run *runs, size_t count, const
         for (size_t k = 0; k < runs[i].count; k++)
             if (runs[i].entries[k].queries > most) most = runs[i].entries[k].queries;
     for (double power = 10; power < (double)most; power *= 10) decades++;
-    begin(out, name, alone, count, "Queries a text", "How many texts took how many queries of the base model, on a logarithmic scale, a line for each run.");
+    begin(out, name, alone, count, "Queries a text",
+          "How many texts took how many queries of the base model, on a logarithmic scale, a line for each run.");
     put_histogram(out, runs, count, place_queries, decades);
     for (int d = 0; d <= decades; d++) {
         static const char *const powers[] = {"1", "10", "100", "1,000", "10,000", "100,000", "1 million"};
-        put_text(out, at_x((double)d / decades), HEIGHT - BOTTOM + 18, d == decades ? "end" : "mid", d < 7 ? powers[d] : "");
+        put_text(out, at_x((double)d / decades), HEIGHT - BOTTOM + 18, d == decades ? "end" : "mid",
+                 d < 7 ? powers[d] : "");
     }
     put_x_title(out, "queries of the base model, votes and certificate");
     end(out, runs, count, 1);
@@ -292,8 +297,9 @@ static void put_unit_axis(sf_writer *out)
 
 static void draw_products(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
 {
-    begin(out, name, alone, count, "Product of overlaps",
-          "How the texts spread over the product of all their overlaps, one minus q. Texts left of one half cannot be certified against all words changed.");
+    begin(
+        out, name, alone, count, "Product of overlaps",
+        "How the texts spread over the product of all their overlaps, one minus q. Texts left of one half cannot be certified against all words changed.");
     put_histogram(out, runs, count, place_product, 1);
     put_unit_axis(out);
     put_line(out, "limit", at_x(.5), TOP, at_x(.5), TOP + AREA_HEIGHT);
@@ -309,7 +315,10 @@ const sf_plot sf_plots[] = {
     {0},
 };
 
-int sf_plot_applies(const sf_plot *plot, const sf_run *runs, size_t count) { return !plot->votes || sf_runs_have_votes(runs, count); }
+int sf_plot_applies(const sf_plot *plot, const sf_run *runs, size_t count)
+{
+    return !plot->votes || sf_runs_have_votes(runs, count);
+}
 
 /* ------------------------------------------------------- margin against q */
 
@@ -353,8 +362,9 @@ void sf_plot_margin(sf_writer *out, const sf_run *run, const char *name, int alo
         int x = (int)lround(clamp(e->q) * 2 * AREA_WIDTH), y = (int)lround((1 - clamp(e->bound)) * 2 * AREA_HEIGHT);
         raster[y * RASTER_X + x] |= (unsigned char)(1 << kind_of(e));
     }
-    begin(out, name, alone, 2, "Margin of every text", /* room for one line of legend */
-          "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. Texts above the broken line are certified against all changes.");
+    begin(
+        out, name, alone, 2, "Margin of every text", /* room for one line of legend */
+        "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. Texts above the broken line are certified against all changes.");
     sf_put(out, "<path class=\"zone\" d=\"M");
     put_point(out, at_x(0), at_y(.5));
     sf_put(out, "L");

@@ -18,9 +18,12 @@ safer_report_options safer_report_options_default(void) { return (safer_report_o
 static safer_status check(const safer_report_options *o, size_t run_count, safer_error *error)
 {
     if (run_count < 1) return sf_fail(error, SAFER_INVALID, "a report needs a run");
-    if (run_count > MOST_RUNS) return sf_fail(error, SAFER_INVALID, "%zu runs: a report takes %d", run_count, MOST_RUNS);
-    if (o->lexicon_count && !o->data) return sf_fail(error, SAFER_INVALID, "lexicon without data: words are shown in their texts");
-    if (o->attack_count && !o->data) return sf_fail(error, SAFER_INVALID, "attacks without data: they are shown in the texts");
+    if (run_count > MOST_RUNS)
+        return sf_fail(error, SAFER_INVALID, "%zu runs: a report takes %d", run_count, MOST_RUNS);
+    if (o->lexicon_count && !o->data)
+        return sf_fail(error, SAFER_INVALID, "lexicon without data: words are shown in their texts");
+    if (o->attack_count && !o->data)
+        return sf_fail(error, SAFER_INVALID, "attacks without data: they are shown in the texts");
     return SAFER_OK;
 }
 
@@ -30,7 +33,8 @@ static safer_status write_out(const sf_writer *out, const char *path, safer_erro
     return out->failed ? sf_fail_memory(error) : sf_file_write(path, out->out.bytes, out->out.length, error);
 }
 
-static safer_status write_in(const sf_writer *out, const char *folder, const char *name, const char *ending, safer_error *error)
+static safer_status write_in(const sf_writer *out, const char *folder, const char *name, const char *ending,
+                             safer_error *error)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s.%s", folder, name, ending) < 0) return sf_fail_memory(error);
@@ -72,8 +76,10 @@ done:
 
 static safer_status write_tables(const char *folder, const sf_run *runs, size_t count, safer_error *error)
 {
-    static const struct { const char *name; void (*put)(sf_writer *out, const sf_run *runs, size_t count); } tables[] = {
-        {"runs", sf_csv_runs}, {"radii", sf_csv_radii}, {"texts", sf_csv_texts}};
+    static const struct {
+        const char *name;
+        void (*put)(sf_writer *out, const sf_run *runs, size_t count);
+    } tables[] = {{"runs", sf_csv_runs}, {"radii", sf_csv_radii}, {"texts", sf_csv_texts}};
     safer_status status;
     sf_writer out = {0};
     SF_TRY(make_folder(folder, error));
@@ -87,7 +93,8 @@ done:
     return status;
 }
 
-static safer_status write_page(const char *path, const sf_run *runs, size_t count, const safer_report_options *o, safer_error *error)
+static safer_status write_page(const char *path, const sf_run *runs, size_t count, const safer_report_options *o,
+                               safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_writer out = {0};

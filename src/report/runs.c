@@ -55,7 +55,8 @@ static int read_evidence(sf_entry *e, const sf_run *run, const json_t *record)
         return e->bound >= 0 && e->bound <= 1 ? 0 : -1;
     }
     e->margin = HUGE_VAL;
-    json_object_foreach(json_object_get(json, "margins"), name, margin) e->margin = fmin(e->margin, json_real_value(margin));
+    json_object_foreach(json_object_get(json, "margins"), name, margin)
+        e->margin = fmin(e->margin, json_real_value(margin));
     return isfinite(e->margin) ? 0 : -1;
 }
 
@@ -64,10 +65,10 @@ static int read_entry(sf_entry *e, const sf_run *run, const json_t *record, cons
 {
     json_t *label, *prediction, *base, *target, *radius;
     json_int_t words, slots, visible = -1, queries;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s?:I, s:o, s:I, s:b, s:b, s:b}", "id", id,
-                    "label", &label, "prediction", &prediction, "base", &base, "target", &target, "words", &words, "slots", &slots,
-                    "visible", &visible, "radius", &radius, "queries", &queries, "abstained", &e->abstained, "exact", &e->exact,
-                    "certified", &e->certified) != 0 ||
+    if (json_unpack((json_t *)(uintptr_t)record, "{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s?:I, s:o, s:I, s:b, s:b, s:b}",
+                    "id", id, "label", &label, "prediction", &prediction, "base", &base, "target", &target, "words",
+                    &words, "slots", &slots, "visible", &visible, "radius", &radius, "queries", &queries, "abstained",
+                    &e->abstained, "exact", &e->exact, "certified", &e->certified) != 0 ||
         read_evidence(e, run, record))
         return -1;
     if (visible == -1) visible = slots; /* the first records did not say: they had no model that stops reading */
@@ -89,7 +90,8 @@ static safer_status take_record(void *context, json_t *record, size_t line, safe
     sf_run *run = context;
     const char *id = "";
     sf_entry entry = {.id = run->ids.length};
-    if (read_entry(&entry, run, record, &id)) return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", run->path, line);
+    if (read_entry(&entry, run, record, &id))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", run->path, line);
     if (sf_grow(&run->entries, &run->capacity, run->count + 1, sizeof *run->entries) ||
         sf_buffer_add(&run->ids, id, strlen(id) + 1))
         return sf_fail_memory(error);
@@ -122,7 +124,8 @@ static char *short_name(const char *path)
     size_t length = strlen(name);
     for (size_t i = 0; i < 2; i++) {
         size_t ending = strlen(endings[i]);
-        if (length > ending && strcmp(name + length - ending, endings[i]) == 0) return sf_strndup(name, length - ending);
+        if (length > ending && strcmp(name + length - ending, endings[i]) == 0)
+            return sf_strndup(name, length - ending);
     }
     return sf_strdup(name);
 }
@@ -139,7 +142,8 @@ safer_status sf_report_runs_name(sf_run *runs, size_t count, safer_error *error)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
-            if (strcmp(runs[i].path, runs[k].path) == 0) return sf_fail(error, SAFER_INVALID, "%s is given twice", runs[i].path);
+            if (strcmp(runs[i].path, runs[k].path) == 0)
+                return sf_fail(error, SAFER_INVALID, "%s is given twice", runs[i].path);
     for (size_t i = 0; i < count; i++) {
         runs[i].name = is_shared(runs, count, i) ? sf_strdup(runs[i].path) : short_name(runs[i].path);
         if (!runs[i].name) return sf_fail_memory(error);
@@ -156,22 +160,24 @@ static const char *hash_of(const sf_run *run, const char *part)
 }
 
 /* `part` is the configuration's member, `noun` what a person calls it. */
-static safer_status fail_match(const sf_run *runs, size_t count, const char *part, const char *noun, const char *hash, safer_error *error)
+static safer_status fail_match(const sf_run *runs, size_t count, const char *part, const char *noun, const char *hash,
+                               safer_error *error)
 {
     if (count == 1)
-        return sf_fail(error, SAFER_INPUT, "%s was made with another %s: its hash is %s, that of the one given %s", runs[0].path, noun,
-                       hash_of(&runs[0], part), hash);
+        return sf_fail(error, SAFER_INPUT, "%s was made with another %s: its hash is %s, that of the one given %s",
+                       runs[0].path, noun, hash_of(&runs[0], part), hash);
     return sf_fail(error, SAFER_INPUT, "none of the %zu runs was made with this %s (hash %s)", count, noun, hash);
 }
 
-safer_status sf_report_runs_match(sf_run *runs, size_t count, const safer_data *data, const safer_lexicon *const *lexicons,
-                                  size_t lexicon_count, safer_error *error)
+safer_status sf_report_runs_match(sf_run *runs, size_t count, const safer_data *data,
+                                  const safer_lexicon *const *lexicons, size_t lexicon_count, safer_error *error)
 {
     char hash[17];
     size_t found = 0;
     if (data) {
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)safer_data_hash(data));
-        for (size_t i = 0; i < count; i++) found += (size_t)(runs[i].has_data = strcmp(hash, hash_of(&runs[i], "data")) == 0);
+        for (size_t i = 0; i < count; i++)
+            found += (size_t)(runs[i].has_data = strcmp(hash, hash_of(&runs[i], "data")) == 0);
         if (!found) return fail_match(runs, count, "data", "data set, sample or limit", hash, error);
     }
     for (size_t l = 0; l < lexicon_count; l++) {

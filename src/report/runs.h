@@ -39,8 +39,8 @@ safer_status sf_report_runs_name(sf_run *runs, size_t count, safer_error *error)
 
 /* Finds out which runs the data and the lexicons belong to. One that belongs to none is an
  * error. Data may be NULL. */
-safer_status sf_report_runs_match(sf_run *runs, size_t count, const safer_data *data, const safer_lexicon *const *lexicons,
-                                  size_t lexicon_count, safer_error *error);
+safer_status sf_report_runs_match(sf_run *runs, size_t count, const safer_data *data,
+                                  const safer_lexicon *const *lexicons, size_t lexicon_count, safer_error *error);
 
 const char *sf_entry_id(const sf_run *run, const sf_entry *entry);
 const char *sf_run_label(const sf_run *run, int label); /* "" for -1 */

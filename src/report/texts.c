@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "base/progress.h"
-#include "lexicon/slots.h"
+#include "draw/slots.h"
 
 /* Ends a block: its JSON, packed, inside an element with this id. */
 static void put_block(sf_writer *out, sf_writer *json, const char *kind, int lexicon, size_t block)
@@ -29,7 +29,8 @@ static void put_text(sf_writer *json, safer_row row)
     if (shown < row.text_length) sf_putf(json, ",%zu]", row.text_length);
 }
 
-safer_status sf_report_texts(sf_writer *out, const safer_data *data, size_t count, const safer_progress *progress, safer_error *error)
+safer_status sf_report_texts(sf_writer *out, const safer_data *data, size_t count, const safer_progress *progress,
+                             safer_error *error)
 {
     sf_writer json = {0};
     sf_meter meter = {0};
@@ -94,14 +95,17 @@ static void put_list(sf_writer *json, excerpt *e, const uint32_t *words, size_t 
 static void put_detail(sf_writer *json, excerpt *e, uint32_t id)
 {
     safer_word word = safer_lexicon_word(e->lexicon, id);
-    if (word.worst == SAFER_NO_WORD) sf_put(json, "[-1,");
-    else sf_putf(json, "[%u,", number_of(e, word.worst));
+    if (word.worst == SAFER_NO_WORD)
+        sf_put(json, "[-1,");
+    else
+        sf_putf(json, "[%u,", number_of(e, word.worst));
     put_list(json, e, word.synonyms, word.synonym_count);
     sf_put(json, ",");
     put_list(json, e, word.support, word.support_count);
     if (word.total != word.support_count) {
         sf_putf(json, ",%u,[", word.total);
-        for (size_t i = 0; i < word.support_count && i < SF_LIST_WORDS; i++) sf_putf(json, "%s%u", i ? "," : "", word.weights[i]);
+        for (size_t i = 0; i < word.support_count && i < SF_LIST_WORDS; i++)
+            sf_putf(json, "%s%u", i ? "," : "", word.weights[i]);
         sf_put(json, "]");
     }
     sf_put(json, "]");
@@ -130,12 +134,14 @@ static void put_excerpt(sf_writer *out, sf_writer *json, excerpt *e, int lexicon
     put_block(out, json, "words", lexicon, SIZE_MAX);
 }
 
-safer_status sf_report_words(sf_writer *out, const safer_data *data, size_t count, const safer_lexicon *lexicon, size_t number,
-                             const safer_progress *progress, safer_error *error)
+safer_status sf_report_words(sf_writer *out, const safer_data *data, size_t count, const safer_lexicon *lexicon,
+                             size_t number, const safer_progress *progress, safer_error *error)
 {
     safer_status status = SAFER_OK;
     size_t words = lexicon->words.count;
-    excerpt e = {.lexicon = lexicon, .number = sf_alloc(words, sizeof *e.number), .words = sf_alloc(words, sizeof *e.words)};
+    excerpt e = {.lexicon = lexicon,
+                 .number = sf_alloc(words, sizeof *e.number),
+                 .words = sf_alloc(words, sizeof *e.words)};
     sf_writer json = {0};
     sf_slots slots = {0};
     sf_meter meter = {0};

@@ -31,8 +31,10 @@ void sf_putf(sf_writer *writer, const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < 0 || (size_t)length >= sizeof text) writer->failed = 1; /* a defect: long strings have sf_put */
-    else sf_put_bytes(writer, text, (size_t)length);
+    if (length < 0 || (size_t)length >= sizeof text)
+        writer->failed = 1; /* a defect: long strings have sf_put */
+    else
+        sf_put_bytes(writer, text, (size_t)length);
 }
 
 /* --------------------------------------------------------------- characters */
@@ -107,8 +109,8 @@ static void put_json_inside(sf_writer *writer, const char *bytes, size_t length)
     while (p < end) {
         uint32_t code;
         size_t size = next_code(p, end, &code);
-        if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == '"' || code == '\\' || code == '<' || code == '>' || code == '&' ||
-            code == 0x2028 || code == 0x2029 || code == 0xfffd) {
+        if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == '"' || code == '\\' || code == '<' || code == '>' ||
+            code == '&' || code == 0x2028 || code == 0x2029 || code == 0xfffd) {
             sf_put_bytes(writer, plain, (size_t)(p - plain));
             sf_putf(writer, "\\u%04x", (unsigned)code);
             plain = p + size;
@@ -197,14 +199,18 @@ static void put_hundredths(sf_writer *writer, uint64_t n)
 
 void sf_put_percent_cut(sf_writer *writer, uint64_t part, uint64_t whole)
 {
-    if (!whole) sf_put(writer, "–");
-    else put_hundredths(writer, part * 10000 / whole);
+    if (!whole)
+        sf_put(writer, "–");
+    else
+        put_hundredths(writer, part * 10000 / whole);
 }
 
 void sf_put_percent(sf_writer *writer, uint64_t part, uint64_t whole)
 {
-    if (!whole) sf_put(writer, "–");
-    else put_hundredths(writer, (part * 20000 + whole) / (2 * whole));
+    if (!whole)
+        sf_put(writer, "–");
+    else
+        put_hundredths(writer, (part * 20000 + whole) / (2 * whole));
 }
 
 /* fma rounds once, so its sign is that of x·10000 − k, whatever the product was rounded to. */
@@ -241,7 +247,8 @@ static void put_base64(sf_writer *writer, const unsigned char *bytes, size_t len
     char *out = writer->out.bytes + writer->out.length;
     for (size_t i = 0; i < length; i += 3) {
         size_t left = length - i;
-        unsigned bits = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) | (left > 2 ? bytes[i + 2] : 0);
+        unsigned bits = (unsigned)bytes[i] << 16 | (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
+                        (left > 2 ? bytes[i + 2] : 0);
         *out++ = digits[bits >> 18];
         *out++ = digits[bits >> 12 & 63];
         *out++ = left > 1 ? digits[bits >> 6 & 63] : '=';
@@ -254,7 +261,9 @@ static void put_base64(sf_writer *writer, const unsigned char *bytes, size_t len
 void sf_put_packed(sf_writer *writer, const char *bytes, size_t length)
 {
     sf_buffer packed = {0};
-    if (sf_gzip(&packed, bytes, length)) writer->failed = 1;
-    else put_base64(writer, (const unsigned char *)packed.bytes, packed.length);
+    if (sf_gzip(&packed, bytes, length))
+        writer->failed = 1;
+    else
+        put_base64(writer, (const unsigned char *)packed.bytes, packed.length);
     sf_buffer_free(&packed);
 }

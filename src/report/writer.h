@@ -15,7 +15,7 @@
 typedef struct sf_writer {
     sf_buffer out;
     int failed; /* memory ran out; what is written is not whole */
-} sf_writer; /* zero-initialise */
+} sf_writer;    /* zero-initialise */
 
 void sf_writer_free(sf_writer *writer);
 

@@ -14,7 +14,8 @@ static json_t *label_json(const safer_model *model, int label)
 static json_t *votes_json(const safer_model *model, const uint64_t *votes)
 {
     json_t *object = json_object();
-    for (size_t k = 0; k < model->classes; k++) json_object_set_new(object, model->labels[k], json_integer((json_int_t)votes[k]));
+    for (size_t k = 0; k < model->classes; k++)
+        json_object_set_new(object, model->labels[k], json_integer((json_int_t)votes[k]));
     return object;
 }
 
@@ -24,10 +25,12 @@ static json_t *answer_json(const safer_model *model, const safer_certificate *c)
     json_t *shares = json_object();
     for (size_t k = 0; k < model->classes; k++) json_object_set_new(shares, model->labels[k], json_real(c->shares[k]));
     return json_pack("{s:o, s:o, s:b, s:f, s:o, s:f, s:b, s:o, s:b, s:I, s:I, s:I}", "label",
-                     label_json(model, c->abstained ? SF_NO_LABEL : c->prediction), "leading", label_json(model, c->prediction), "abstained",
-                     c->abstained, "confidence", c->shares[c->prediction], "shares", shares, "bound", c->bound, "certified",
-                     c->certified && !c->abstained, "radius", sf_radius_json(c->abstained ? 0 : c->radius), "exact", c->exact, "words",
-                     (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries", (json_int_t)c->queries);
+                     label_json(model, c->abstained ? SF_NO_LABEL : c->prediction), "leading",
+                     label_json(model, c->prediction), "abstained", c->abstained, "confidence",
+                     c->shares[c->prediction], "shares", shares, "bound", c->bound, "certified",
+                     c->certified && !c->abstained, "radius", sf_radius_json(c->abstained ? 0 : c->radius), "exact",
+                     c->exact, "words", (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries",
+                     (json_int_t)c->queries);
 }
 
 /* A record as safer certify writes it, without what belongs to a run. */
@@ -54,18 +57,19 @@ static void tell_start(sf_job *job, const safer_certificate *c, const safer_work
     json_t *q_at = json_array();
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(q_at, json_real(c->q[r]));
     sf_job_emit(job, "start",
-                json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I}", "words", (json_int_t)c->words, "slots", (json_int_t)c->slots, "visible",
-                          (json_int_t)c->visible, "q_at", q_at, "method", sf_method_name(w->options.method), "delta", w->options.delta, "n",
-                          (json_int_t)w->options.n),
+                json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I}", "words", (json_int_t)c->words, "slots",
+                          (json_int_t)c->slots, "visible", (json_int_t)c->visible, "q_at", q_at, "method",
+                          sf_method_name(w->options.method), "delta", w->options.delta, "n", (json_int_t)w->options.n),
                 0);
 }
 
 static void tell_prediction(sf_job *job, const safer_certificate *c, const safer_workspace *w)
 {
     sf_job_emit(job, "prediction",
-                json_pack("{s:o, s:o, s:b, s:o, s:I}", "label", label_json(w->model, c->abstained ? SF_NO_LABEL : c->prediction), "leading",
-                          label_json(w->model, c->prediction), "abstained", c->abstained, "votes", votes_json(w->model, w->selection), "n0",
-                          (json_int_t)w->options.n0),
+                json_pack("{s:o, s:o, s:b, s:o, s:I}", "label",
+                          label_json(w->model, c->abstained ? SF_NO_LABEL : c->prediction), "leading",
+                          label_json(w->model, c->prediction), "abstained", c->abstained, "votes",
+                          votes_json(w->model, w->selection), "n0", (json_int_t)w->options.n0),
                 0);
 }
 
@@ -89,9 +93,12 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
     watching *self = context;
     if (atomic_load(&self->job->cancelled)) return 1;
     if (self->job->asked != SF_STREAM) return 0;
-    if (moment == SF_TEXT_READ) tell_start(self->job, c, w);
-    else if (moment == SF_PREDICTION_CHOSEN) tell_prediction(self->job, c, w);
-    else tell_progress(self, c, w);
+    if (moment == SF_TEXT_READ)
+        tell_start(self->job, c, w);
+    else if (moment == SF_PREDICTION_CHOSEN)
+        tell_prediction(self->job, c, w);
+    else
+        tell_progress(self, c, w);
     return 0;
 }
 
@@ -119,17 +126,21 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
         return 0;
     }
     workspace->watch = (sf_watch){look, &self};
-    safer_status status = safer_certify_text(out, &workspace, model, lexicon, t->text, t->length, t->label, &workspace->options, &error);
+    safer_status status = safer_certify_text(out, &workspace, model, lexicon, t->text, t->length, t->label,
+                                             &workspace->options, &error);
     workspace->watch = (sf_watch){0};
     if (status != SAFER_OK) {
         fail(job, &error);
         return 0;
     }
     atomic_fetch_add(&job->queries, out->queries);
-    if (job->asked == SF_PREDICT) t->answer = answer_json(model, out);
-    else if (job->asked == SF_CERTIFY) t->answer = certificate_json(out, workspace);
-    else t->answer = json_pack("{s:o, s:o}", "certificate", certificate_json(out, workspace), "answer",
-                               job->labelled ? json_null() : answer_json(model, out));
+    if (job->asked == SF_PREDICT)
+        t->answer = answer_json(model, out);
+    else if (job->asked == SF_CERTIFY)
+        t->answer = certificate_json(out, workspace);
+    else
+        t->answer = json_pack("{s:o, s:o}", "certificate", certificate_json(out, workspace), "answer",
+                              job->labelled ? json_null() : answer_json(model, out));
     error.status = SAFER_MEMORY;
     if (!t->answer) fail(job, &error);
     return 1;
@@ -156,7 +167,8 @@ void sf_answer_whole(sf_job *job)
         json_decref(words);
         return;
     }
-    json_t *list = json_array(), *whole = json_pack("{s:o}", job->asked == SF_PREDICT ? "answers" : "certificates", list);
+    json_t *list = json_array(),
+           *whole = json_pack("{s:o}", job->asked == SF_PREDICT ? "answers" : "certificates", list);
     for (size_t i = 0; i < job->count; i++) json_array_append_new(list, take_answer(&job->texts[i]));
     sf_job_finish(job, json_array_size(list) == job->count ? sf_json_text(whole) : NULL);
     json_decref(whole);

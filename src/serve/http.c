@@ -34,11 +34,11 @@ typedef struct request {
     double start;
     sf_buffer body;
     size_t received, held; /* bytes; held: of the body, until a job has it */
-    sf_fault fault; /* status 0: none so far */
-    int retry;      /* seconds; 0: not said */
-    int last;       /* the connection ends with it */
+    sf_fault fault;        /* status 0: none so far */
+    int retry;             /* seconds; 0: not said */
+    int last;              /* the connection ends with it */
     sf_job *job;
-    int status;     /* of what was answered; 0: nothing yet */
+    int status; /* of what was answered; 0: nothing yet */
 } request;
 
 /* ----------------------------------------------------------------- answers */
@@ -52,9 +52,10 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (q->route == SF_ROUTE_PAGE)
-        (void)MHD_add_response_header(response, "Content-Security-Policy",
-                                      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-                                      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+        (void)MHD_add_response_header(
+            response, "Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     if (status == 401) (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (status == 405) (void)MHD_add_response_header(response, "Allow", works ? "POST" : "GET, HEAD");
     if (q->retry) {
@@ -71,7 +72,8 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
 /* The body is taken over; NULL: memory was out. */
 static enum MHD_Result answer_text(request *q, int status, const char *type, char *body)
 {
-    if (!body) return answer(q, 500, type, MHD_create_response_from_buffer(0, (void *)(uintptr_t)"", MHD_RESPMEM_PERSISTENT));
+    if (!body)
+        return answer(q, 500, type, MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT));
     struct MHD_Response *response = MHD_create_response_from_buffer(strlen(body), body, MHD_RESPMEM_MUST_FREE);
     if (!response) free(body);
     return answer(q, status, type, response);
@@ -79,10 +81,14 @@ static enum MHD_Result answer_text(request *q, int status, const char *type, cha
 
 static enum MHD_Result answer_asset(request *q, const char *type, const char *asset)
 {
-    return answer(q, 200, type, MHD_create_response_from_buffer(strlen(asset), (void *)(uintptr_t)asset, MHD_RESPMEM_PERSISTENT));
+    return answer(q, 200, type,
+                  MHD_create_response_from_buffer(strlen(asset), (void *)(uintptr_t)asset, MHD_RESPMEM_PERSISTENT));
 }
 
-static enum MHD_Result answer_fault(request *q) { return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault)); }
+static enum MHD_Result answer_fault(request *q)
+{
+    return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault));
+}
 
 static char *model_text(const safer_server *s)
 {
@@ -92,13 +98,14 @@ static char *model_text(const safer_server *s)
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
     safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
     json_t *value = json_pack(
-        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, s:{s:I, s:I, s:I, s:I, s:f}}", "version",
-        SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels", labels, "lexicon", "hash",
-        sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words, "method", sf_method_name(o->method), "n",
-        (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii", radii,
-        "seed", s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits", "body",
-        (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts", (json_int_t)s->options.max_texts, "queue",
-        (json_int_t)s->options.queue, "deadline", s->options.deadline);
+        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, s:{s:I, s:I, s:I, s:I, s:f}}",
+        "version", SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels",
+        labels, "lexicon", "hash", sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words,
+        "method", sf_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
+        o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
+        s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits",
+        "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
+        (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);
     char *text = sf_json_text(value);
     json_decref(value);
     return text;
@@ -121,7 +128,8 @@ static enum MHD_Result answer_known(request *q)
     int stopping = atomic_load(&q->server->stopping);
     switch (q->route) {
     case SF_ROUTE_HEALTH:
-        return answer_text(q, stopping ? 503 : 200, JSON_TYPE, sf_strdup(stopping ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}"));
+        return answer_text(q, stopping ? 503 : 200, JSON_TYPE,
+                           sf_strdup(stopping ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}"));
     case SF_ROUTE_MODEL: return answer_text(q, 200, JSON_TYPE, model_text(q->server));
     case SF_ROUTE_METRICS: return answer_metrics(q);
     case SF_ROUTE_OPENAPI: return answer_asset(q, JSON_TYPE, sf_asset_openapi_json);
@@ -162,7 +170,8 @@ static void release_job(void *job) { sf_job_release(job); }
 
 static enum MHD_Result answer_stream(request *q)
 {
-    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_events, q->job, release_job);
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_events, q->job,
+                                                                      release_job);
     if (!response) return MHD_NO;
     sf_job_hold(q->job);
     return answer(q, 200, "text/event-stream", response);
@@ -205,7 +214,8 @@ static enum MHD_Result begin_work(request *q)
     const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
     sf_job *job;
     if (q->route == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
-    if (sf_job_read(&job, (sf_asked)q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
+    if (sf_job_read(&job, (sf_asked)q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault))
+        return answer_fault(q);
     job->wake = resume;
     job->wake_context = q->connection;
     job->account = &s->held;
@@ -223,8 +233,8 @@ static enum MHD_Result begin_work(request *q)
     int waits = job->waiting;
     pthread_mutex_unlock(&job->lock);
     if (refused) {
-        sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count, job->count == 1 ? "" : "s",
-                     q->retry);
+        sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
+                     job->count == 1 ? "" : "s", q->retry);
         sf_guest_does(&s->guests, q->guest, 1, NULL, s->options.patience);
         return answer_fault(q);
     }
@@ -239,7 +249,8 @@ static int same_secret(const char *sent, const char *secret)
 {
     size_t length = strlen(sent), expected = strlen(secret);
     unsigned different = length != expected;
-    for (size_t i = 0; i < length; i++) different |= (unsigned)(unsigned char)sent[i] ^ (unsigned char)secret[i % expected];
+    for (size_t i = 0; i < length; i++)
+        different |= (unsigned)(unsigned char)sent[i] ^ (unsigned char)secret[i % expected];
     return !different;
 }
 
@@ -254,7 +265,8 @@ static int is_json(const request *q)
 {
     const char *type = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Content-Type");
     size_t length = sizeof JSON_TYPE - 1;
-    return type && strncasecmp(type, JSON_TYPE, length) == 0 && (!type[length] || type[length] == ';' || type[length] == ' ');
+    return type && strncasecmp(type, JSON_TYPE, length) == 0 &&
+           (!type[length] || type[length] == ';' || type[length] == ' ');
 }
 
 static int is_too_long(const request *q)
@@ -265,7 +277,8 @@ static int is_too_long(const request *q)
 
 static void refuse_too_long(request *q)
 {
-    sf_fault_set(&q->fault, 413, "too_large", "the body is too long; at most %zu bytes are taken", q->server->options.max_body);
+    sf_fault_set(&q->fault, 413, "too_large", "the body is too long; at most %zu bytes are taken",
+                 q->server->options.max_body);
 }
 
 /* Who reads a request with two lengths, or with a length and chunks, may take the end of it for another
@@ -308,7 +321,8 @@ static int names_this_machine(const char *host)
     name[length] = '\0';
     if (begin > host) return inet_pton(AF_INET6, name, address) == 1;
     const char *last = length > 10 ? name + length - 10 : "";
-    return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 || strcasecmp(last, ".localhost") == 0;
+    return inet_pton(AF_INET, name, address) == 1 || strcasecmp(name, "localhost") == 0 ||
+           strcasecmp(last, ".localhost") == 0;
 }
 
 /* Browsers always send a Host; HTTP 1.0 need not. */
@@ -323,13 +337,20 @@ static void check_head(request *q, const char *method)
 {
     int works = q->route <= SF_ROUTE_WORDS;
     int fits = works ? strcmp(method, "POST") == 0 : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if ((q->last = is_ambiguous(q))) sf_fault_set(&q->fault, 400, "bad_request", "where the request ends, or whom it is for, is said twice");
-    else if (!is_for_us(q)) sf_fault_set(&q->fault, 403, "wrong_host", "this server is for localhost; another name needs a token");
-    else if (q->route == SF_ROUTE_NONE) sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
-    else if (!fits) sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
-    else if (!is_allowed(q)) sf_fault_set(&q->fault, 401, "unauthorized", "a bearer token is needed");
-    else if (works && !is_json(q)) sf_fault_set(&q->fault, 415, "not_json", "the content type must be application/json");
-    else if (is_too_long(q)) refuse_too_long(q);
+    if ((q->last = is_ambiguous(q)))
+        sf_fault_set(&q->fault, 400, "bad_request", "where the request ends, or whom it is for, is said twice");
+    else if (!is_for_us(q))
+        sf_fault_set(&q->fault, 403, "wrong_host", "this server is for localhost; another name needs a token");
+    else if (q->route == SF_ROUTE_NONE)
+        sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
+    else if (!fits)
+        sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
+    else if (!is_allowed(q))
+        sf_fault_set(&q->fault, 401, "unauthorized", "a bearer token is needed");
+    else if (works && !is_json(q))
+        sf_fault_set(&q->fault, 415, "not_json", "the content type must be application/json");
+    else if (is_too_long(q))
+        refuse_too_long(q);
 }
 
 /* What a client made up does not get into the log. */
@@ -341,7 +362,8 @@ static const char *known_method(const char *method)
     return "other";
 }
 
-static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method, void **out)
+static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method,
+                             void **out)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     sf_guest *guest = info ? info->socket_context : NULL;
@@ -377,8 +399,8 @@ static enum MHD_Result take_body(request *q, const char *bytes, size_t *size)
     return MHD_YES;
 }
 
-enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
-                               const char *upload, size_t *upload_size, void **context)
+enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+                               const char *version, const char *upload, size_t *upload_size, void **context)
 {
     request *q = *context;
     (void)version;
@@ -397,7 +419,8 @@ static json_t *client_json(const request *q)
     char name[64] = "";
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *address = info ? info->client_addr : NULL;
-    socklen_t length = address && address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    socklen_t length = address && address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                                 : sizeof(struct sockaddr_in);
     if (address && getnameinfo(address, length, name, sizeof name, NULL, 0, NI_NUMERICHOST) != 0) name[0] = '\0';
     return json_string(name);
 }
@@ -414,9 +437,9 @@ static void write_log(const request *q, double seconds, int lost)
     gmtime_r(&now.tv_sec, &parts);
     size_t length = strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &parts);
     snprintf(time + length, sizeof time - length, ".%03ldZ", now.tv_nsec / 1000000);
-    json_t *line = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:f}", "time", time, "client", client_json(q), "method", q->method, "path",
-                             sf_route_path(q->route), "status", q->status, "body", (json_int_t)q->received, "seconds",
-                             (double)(int64_t)(seconds * 1e6) / 1e6);
+    json_t *line = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:f}", "time", time, "client", client_json(q), "method",
+                             q->method, "path", sf_route_path(q->route), "status", q->status, "body",
+                             (json_int_t)q->received, "seconds", (double)(int64_t)(seconds * 1e6) / 1e6);
     if (lost) json_object_set_new(line, "lost", json_true());
     if (q->job) {
         json_object_set_new(line, "texts", json_integer((json_int_t)q->job->count));
@@ -435,7 +458,8 @@ static void write_log(const request *q, double seconds, int lost)
     free(text);
 }
 
-void sf_http_completed(void *server, struct MHD_Connection *connection, void **context, enum MHD_RequestTerminationCode how)
+void sf_http_completed(void *server, struct MHD_Connection *connection, void **context,
+                       enum MHD_RequestTerminationCode how)
 {
     request *q = *context;
     safer_server *s = server;
@@ -445,8 +469,10 @@ void sf_http_completed(void *server, struct MHD_Connection *connection, void **c
     sf_guest_does(&s->guests, q->guest, 0, NULL, s->options.patience);
     double seconds = sf_seconds() - q->start;
     int lost = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || !q->status;
-    if (lost) sf_metrics_lost(&s->metrics);
-    else sf_metrics_request(&s->metrics, q->route, q->status, seconds);
+    if (lost)
+        sf_metrics_lost(&s->metrics);
+    else
+        sf_metrics_request(&s->metrics, q->route, q->status, seconds);
     write_log(q, seconds, lost);
     if (q->job) {
         pthread_mutex_lock(&q->job->lock);
@@ -459,7 +485,8 @@ void sf_http_completed(void *server, struct MHD_Connection *connection, void **c
     free(q);
 }
 
-void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest, enum MHD_ConnectionNotificationCode what)
+void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest,
+                        enum MHD_ConnectionNotificationCode what)
 {
     safer_server *s = server;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {

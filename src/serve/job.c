@@ -19,11 +19,15 @@ int sf_fault_set(sf_fault *fault, int status, const char *code, const char *form
     va_start(arguments, format);
     vsnprintf(fault->message, sizeof fault->message, format, arguments);
     va_end(arguments);
-    fault->message[sf_utf8_valid(fault->message, strlen(fault->message))] = '\0'; /* what it quotes may be cut anywhere */
+    fault->message[sf_utf8_valid(fault->message, strlen(fault->message))] =
+        '\0'; /* what it quotes may be cut anywhere */
     return -1;
 }
 
-char *sf_json_text(const json_t *value) { return value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL; }
+char *sf_json_text(const json_t *value)
+{
+    return value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+}
 
 static json_t *fault_value(const sf_fault *fault)
 {
@@ -49,8 +53,12 @@ static int read_label(int *out, const json_t *value, const safer_model *model, s
     if (!value || json_is_null(value)) return 0;
     if (!json_is_string(value)) return sf_fault_set(fault, 400, "bad_request", "a label must be a string or null");
     for (size_t k = 0; k < model->classes; k++)
-        if (strlen(model->labels[k]) == json_string_length(value) && strcmp(model->labels[k], json_string_value(value)) == 0) *out = (int)k;
-    if (*out < 0) return sf_fault_set(fault, 400, "bad_request", "the model has no label \"%.*s\"", CLIPPED(json_string_value(value)));
+        if (strlen(model->labels[k]) == json_string_length(value) &&
+            strcmp(model->labels[k], json_string_value(value)) == 0)
+            *out = (int)k;
+    if (*out < 0)
+        return sf_fault_set(fault, 400, "bad_request", "the model has no label \"%.*s\"",
+                            CLIPPED(json_string_value(value)));
     return 0;
 }
 
@@ -60,7 +68,8 @@ static int read_text(sf_job_text *out, const json_t *value, size_t number, size_
     out->text = json_string_value(value);
     out->length = json_string_length(value);
     if (out->length > most)
-        return sf_fault_set(fault, 413, "too_large", "text %zu has %zu bytes; at most %zu are taken", number, out->length, most);
+        return sf_fault_set(fault, 413, "too_large", "text %zu has %zu bytes; at most %zu are taken", number,
+                            out->length, most);
     return 0;
 }
 
@@ -69,15 +78,19 @@ static int check_members(const sf_job *job, sf_fault *fault)
 {
     const char *name;
     json_t *value;
-    int single = job->asked == SF_STREAM || job->asked == SF_WORDS, labels = job->asked == SF_CERTIFY || job->asked == SF_STREAM;
-    json_object_foreach(job->body, name, value) {
-        if (strcmp(name, "text") == 0 || (!single && strcmp(name, "texts") == 0) || (labels && strcmp(name, "label") == 0) ||
-            (labels && !single && strcmp(name, "labels") == 0))
+    int single = job->asked == SF_STREAM || job->asked == SF_WORDS,
+        labels = job->asked == SF_CERTIFY || job->asked == SF_STREAM;
+    json_object_foreach(job->body, name, value)
+    {
+        if (strcmp(name, "text") == 0 || (!single && strcmp(name, "texts") == 0) ||
+            (labels && strcmp(name, "label") == 0) || (labels && !single && strcmp(name, "labels") == 0))
             continue;
         return sf_fault_set(fault, 400, "bad_request", "this request has no member \"%.*s\"", CLIPPED(name));
     }
     const json_t *text = json_object_get(job->body, "text"), *texts = json_object_get(job->body, "texts");
-    if (!text && !texts) return sf_fault_set(fault, 400, "bad_request", single ? "\"text\" is missing" : "\"text\" or \"texts\" is missing");
+    if (!text && !texts)
+        return sf_fault_set(fault, 400, "bad_request",
+                            single ? "\"text\" is missing" : "\"text\" or \"texts\" is missing");
     if (text && texts) return sf_fault_set(fault, 400, "bad_request", "\"text\" and \"texts\": only one of them");
     if (json_object_get(job->body, text ? "labels" : "label"))
         return sf_fault_set(fault, 400, "bad_request", "\"label\" goes with \"text\", \"labels\" with \"texts\"");
@@ -90,7 +103,8 @@ static int read_texts(sf_job *job, const safer_model *model, sf_job_limits limit
     if (check_members(job, fault)) return -1;
     const json_t *text = json_object_get(job->body, "text"), *texts = json_object_get(job->body, "texts");
     const json_t *label = json_object_get(job->body, "label"), *labels = json_object_get(job->body, "labels");
-    if (!text && !json_is_array(texts)) return sf_fault_set(fault, 400, "bad_request", "\"texts\" must be a list of strings");
+    if (!text && !json_is_array(texts))
+        return sf_fault_set(fault, 400, "bad_request", "\"texts\" must be a list of strings");
     job->count = text ? 1 : json_array_size(texts);
     if (job->count == 0) return sf_fault_set(fault, 400, "bad_request", "\"texts\" is empty");
     if (job->count > limits.texts)
@@ -108,8 +122,8 @@ static int read_texts(sf_job *job, const safer_model *model, sf_job_limits limit
     return 0;
 }
 
-int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, const safer_model *model, sf_job_limits limits,
-                sf_fault *fault)
+int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, const safer_model *model,
+                sf_job_limits limits, sf_fault *fault)
 {
     json_error_t wrong;
     sf_job *job = sf_calloc(1, sizeof *job);
@@ -118,7 +132,8 @@ int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, c
     job->references = 1;
     pthread_mutex_init(&job->lock, NULL);
     job->body = json_loadb(body ? body : "", length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
-    if (!job->body) sf_fault_set(fault, 400, "bad_json", "the body is not JSON at byte %d: %s", wrong.position, wrong.text);
+    if (!job->body)
+        sf_fault_set(fault, 400, "bad_json", "the body is not JSON at byte %d: %s", wrong.position, wrong.text);
     if (!job->body || read_texts(job, model, limits, fault)) {
         sf_job_release(job);
         return -1;
@@ -170,7 +185,8 @@ void sf_job_finish(sf_job *job, char *answer)
         return;
     }
     pthread_mutex_lock(&job->lock);
-    if (job->status) free(answer);
+    if (job->status)
+        free(answer);
     else {
         job->status = 200;
         job->answer = answer;
@@ -204,7 +220,8 @@ void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
     }
     char *answer = sf_fault_json(fault);
     pthread_mutex_lock(&job->lock);
-    if (job->status) free(answer);
+    if (job->status)
+        free(answer);
     else {
         job->status = fault->status;
         job->answer = answer; /* without memory there is a status and no body */

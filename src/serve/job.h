@@ -23,7 +23,8 @@ typedef struct sf_fault {
 } sf_fault;
 
 /* Fills it; always returns -1. */
-int sf_fault_set(sf_fault *fault, int status, const char *code, const char *format, ...) __attribute__((format(printf, 4, 5)));
+int sf_fault_set(sf_fault *fault, int status, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* {"error": {...}}; the caller frees it. NULL without memory. */
 char *sf_fault_json(const sf_fault *fault);
@@ -40,24 +41,24 @@ typedef struct sf_job {
     json_t *body; /* holds the texts */
     sf_job_text *texts;
     size_t count;
-    int labelled;              /* the request named a label for at least one text */
-    atomic_int cancelled;      /* nobody wants the rest */
+    int labelled;         /* the request named a label for at least one text */
+    atomic_int cancelled; /* nobody wants the rest */
     atomic_uint_fast64_t queries;
 
-    struct sf_job *next;       /* the room's, under its lock */
+    struct sf_job *next; /* the room's, under its lock */
     size_t taken, finished;
 
-    atomic_size_t *account;    /* of the bytes that all requests hold; NULL: they are not counted */
+    atomic_size_t *account; /* of the bytes that all requests hold; NULL: they are not counted */
 
-    pthread_mutex_t lock;      /* of all below */
+    pthread_mutex_t lock; /* of all below */
     int references;
-    size_t held;               /* of these bytes; given back in the end */
-    int status;                /* 0: at work */
-    char *answer;              /* the body; a stream has events instead */
+    size_t held;  /* of these bytes; given back in the end */
+    int status;   /* 0: at work */
+    char *answer; /* the body; a stream has events instead */
     sf_buffer events;
-    size_t sent;               /* bytes of the events that were taken away */
-    char detail[400];          /* of a failure, for the log */
-    int waiting;               /* call `wake` when something new is there */
+    size_t sent;      /* bytes of the events that were taken away */
+    char detail[400]; /* of a failure, for the log */
+    int waiting;      /* call `wake` when something new is there */
     void (*wake)(void *context);
     void *wake_context;
 } sf_job;
@@ -67,8 +68,8 @@ typedef struct sf_job_limits {
 } sf_job_limits;
 
 /* Reads a request's body. *out has one reference. -1: the fault says why not. */
-int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, const safer_model *model, sf_job_limits limits,
-                sf_fault *fault);
+int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, const safer_model *model,
+                sf_job_limits limits, sf_fault *fault);
 
 void sf_job_hold(sf_job *job);
 void sf_job_release(sf_job *job);

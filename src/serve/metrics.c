@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 static const char *const paths[SF_ROUTES] = {
-    [SF_ROUTE_PREDICT] = "/v1/predict", [SF_ROUTE_CERTIFY] = "/v1/certify", [SF_ROUTE_STREAM] = "/v1/certify/stream",
-    [SF_ROUTE_WORDS] = "/v1/words",     [SF_ROUTE_MODEL] = "/v1/model",     [SF_ROUTE_HEALTH] = "/healthz",
+    [SF_ROUTE_PREDICT] = "/v1/predict", [SF_ROUTE_CERTIFY] = "/v1/certify",   [SF_ROUTE_STREAM] = "/v1/certify/stream",
+    [SF_ROUTE_WORDS] = "/v1/words",     [SF_ROUTE_MODEL] = "/v1/model",       [SF_ROUTE_HEALTH] = "/healthz",
     [SF_ROUTE_METRICS] = "/metrics",    [SF_ROUTE_OPENAPI] = "/openapi.json", [SF_ROUTE_PAGE] = "/",
-    [SF_ROUTE_STYLE] = "/explorer.css", [SF_ROUTE_SCRIPT] = "/explorer.js", [SF_ROUTE_NONE] = "other",
+    [SF_ROUTE_STYLE] = "/explorer.css", [SF_ROUTE_SCRIPT] = "/explorer.js",   [SF_ROUTE_NONE] = "other",
 };
 
 static const int statuses[SF_STATUSES] = {200, 400, 401, 403, 404, 405, 413, 415, 500, 503, 504, 0 /* any other */};
@@ -77,17 +77,19 @@ static uint64_t resident(void)
 
 static int print_value(sf_buffer *out, const char *name, const char *kind, const char *help, uint64_t value)
 {
-    return sf_buffer_format(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, kind, name, (unsigned long long)value);
+    return sf_buffer_format(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, kind, name,
+                            (unsigned long long)value);
 }
 
 static int print_requests(sf_buffer *out, const sf_metrics *m)
 {
-    int failed = sf_buffer_add_string(out, "# HELP safer_requests_total Requests answered.\n# TYPE safer_requests_total counter\n");
+    int failed = sf_buffer_add_string(
+        out, "# HELP safer_requests_total Requests answered.\n# TYPE safer_requests_total counter\n");
     for (int r = 0; r < SF_ROUTES; r++)
         for (int s = 0; s < SF_STATUSES; s++)
             if (m->requests[r][s])
-                failed |= sf_buffer_format(out, "safer_requests_total{path=\"%s\",status=\"%d\"} %llu\n", paths[r], statuses[s],
-                                           (unsigned long long)m->requests[r][s]);
+                failed |= sf_buffer_format(out, "safer_requests_total{path=\"%s\",status=\"%d\"} %llu\n", paths[r],
+                                           statuses[s], (unsigned long long)m->requests[r][s]);
     return failed;
 }
 
@@ -98,11 +100,13 @@ static int print_times(sf_buffer *out, const sf_metrics *m)
                                            "# TYPE safer_request_seconds histogram\n");
     for (int t = 0; t < SF_TIMES; t++) {
         sum += m->times[t];
-        failed |= sf_buffer_format(out, "safer_request_seconds_bucket{le=\"%g\"} %llu\n", times[t], (unsigned long long)sum);
+        failed |= sf_buffer_format(out, "safer_request_seconds_bucket{le=\"%g\"} %llu\n", times[t],
+                                   (unsigned long long)sum);
     }
     sum += m->times[SF_TIMES];
-    return failed | sf_buffer_format(out, "safer_request_seconds_bucket{le=\"+Inf\"} %llu\nsafer_request_seconds_sum %.6f\n"
-                                          "safer_request_seconds_count %llu\n",
+    return failed | sf_buffer_format(out,
+                                     "safer_request_seconds_bucket{le=\"+Inf\"} %llu\nsafer_request_seconds_sum %.6f\n"
+                                     "safer_request_seconds_count %llu\n",
                                      (unsigned long long)sum, m->seconds, (unsigned long long)sum);
 }
 
@@ -117,7 +121,8 @@ int sf_metrics_print(sf_buffer *out, sf_metrics *metrics, const sf_gauges *g)
     failed |= print_value(out, "safer_abstained_total", "counter", "Predictions without a clear vote.", m.abstained);
     failed |= print_value(out, "safer_exact_total", "counter", "Certificates without sampling.", m.exact);
     failed |= print_value(out, "safer_queries_total", "counter", "Times the model was asked.", m.queries);
-    failed |= print_value(out, "safer_lost_total", "counter", "Connections that ended before their answer was sent.", m.lost);
+    failed |= print_value(out, "safer_lost_total", "counter", "Connections that ended before their answer was sent.",
+                          m.lost);
     failed |= print_value(out, "safer_waiting_texts", "gauge", "Texts that wait for a thread.", g->waiting);
     failed |= print_value(out, "safer_busy_threads", "gauge", "Threads that work on a text.", g->busy);
     failed |= print_value(out, "safer_threads", "gauge", "Threads that work on texts.", g->workers);

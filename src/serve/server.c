@@ -19,8 +19,16 @@ enum { TOKEN_BYTES = 16 };
 
 safer_serve_options safer_serve_options_default(void)
 {
-    return (safer_serve_options){.certify = safer_certify_options_default(), .host = "127.0.0.1", .port = 8080, .max_body = 1 << 20,
-                                 .max_text = 100000, .max_texts = 64, .queue = 1024, .connections = 1024, .deadline = 30, .patience = 20};
+    return (safer_serve_options){.certify = safer_certify_options_default(),
+                                 .host = "127.0.0.1",
+                                 .port = 8080,
+                                 .max_body = 1 << 20,
+                                 .max_text = 100000,
+                                 .max_texts = 64,
+                                 .queue = 1024,
+                                 .connections = 1024,
+                                 .deadline = 30,
+                                 .patience = 20};
 }
 
 /* ----------------------------------------------------------------- options */
@@ -35,13 +43,19 @@ static safer_status check_token(const char *token, safer_error *error)
 
 static safer_status check_options(const safer_serve_options *o, safer_error *error)
 {
-    if (o->max_body < 1 || o->max_body > 1 << 30) return sf_fail(error, SAFER_INVALID, "max_body: %zu (1 to 1073741824)", o->max_body);
-    if (o->max_text < 1 || o->max_text > o->max_body) return sf_fail(error, SAFER_INVALID, "max_text: %zu (1 to max_body)", o->max_text);
-    if (o->max_texts < 1 || o->max_texts > o->queue) return sf_fail(error, SAFER_INVALID, "max_texts: %zu (1 to queue)", o->max_texts);
+    if (o->max_body < 1 || o->max_body > 1 << 30)
+        return sf_fail(error, SAFER_INVALID, "max_body: %zu (1 to 1073741824)", o->max_body);
+    if (o->max_text < 1 || o->max_text > o->max_body)
+        return sf_fail(error, SAFER_INVALID, "max_text: %zu (1 to max_body)", o->max_text);
+    if (o->max_texts < 1 || o->max_texts > o->queue)
+        return sf_fail(error, SAFER_INVALID, "max_texts: %zu (1 to queue)", o->max_texts);
     if (o->queue > 1 << 24) return sf_fail(error, SAFER_INVALID, "queue: %zu (at most 16777216)", o->queue);
-    if (o->connections < 1 || o->connections > 1 << 20) return sf_fail(error, SAFER_INVALID, "connections: %zu (1 to 1048576)", o->connections);
-    if (!(o->deadline > 0 && o->deadline <= 86400)) return sf_fail(error, SAFER_INVALID, "deadline: %g (above 0, at most 86400 seconds)", o->deadline);
-    if (!(o->patience > 0 && o->patience <= 86400)) return sf_fail(error, SAFER_INVALID, "patience: %g (above 0, at most 86400 seconds)", o->patience);
+    if (o->connections < 1 || o->connections > 1 << 20)
+        return sf_fail(error, SAFER_INVALID, "connections: %zu (1 to 1048576)", o->connections);
+    if (!(o->deadline > 0 && o->deadline <= 86400))
+        return sf_fail(error, SAFER_INVALID, "deadline: %g (above 0, at most 86400 seconds)", o->deadline);
+    if (!(o->patience > 0 && o->patience <= 86400))
+        return sf_fail(error, SAFER_INVALID, "patience: %g (above 0, at most 86400 seconds)", o->patience);
     return o->token ? check_token(o->token, error) : SAFER_OK;
 }
 
@@ -88,7 +102,8 @@ static safer_status listen_at(int *out, safer_server *s, const char *host, addre
     if (a->at.any.sa_family == AF_INET6) (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     if (bind(fd, &a->at.any, a->length) != 0 || listen(fd, 1024) != 0 || getsockname(fd, &a->at.any, &a->length) != 0) {
         safer_status status = sf_fail(error, SAFER_SYSTEM, "cannot listen at %s, port %d: %s", name,
-                                      ntohs(a->at.any.sa_family == AF_INET ? a->at.v4.sin_port : a->at.v6.sin6_port), strerror(errno));
+                                      ntohs(a->at.any.sa_family == AF_INET ? a->at.v4.sin_port : a->at.v6.sin6_port),
+                                      strerror(errno));
         close(fd);
         return status;
     }
@@ -104,7 +119,8 @@ static safer_status listen_at(int *out, safer_server *s, const char *host, addre
  * whether it answers at random. */
 static safer_status probe(const safer_model *model, safer_error *error)
 {
-    static const char *const texts[] = {"It is good.", "It is bad.", "I do not know what to think of it.", "This was not what we had hoped for."};
+    static const char *const texts[] = {"It is good.", "It is bad.", "I do not know what to think of it.",
+                                        "This was not what we had hoped for."};
     enum { TEXTS = sizeof texts / sizeof texts[0] };
     sf_span spans[TEXTS];
     for (size_t i = 0; i < TEXTS; i++) spans[i] = (sf_span){texts[i], strlen(texts[i])};
@@ -114,7 +130,8 @@ static safer_status probe(const safer_model *model, safer_error *error)
 /* Fits a signed number in JSON. */
 static safer_status fresh_seed(uint64_t *seed, safer_error *error)
 {
-    if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed) return sf_fail_errno(error, "read", "random numbers");
+    if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed)
+        return sf_fail_errno(error, "read", "random numbers");
     *seed >>= 1;
     return SAFER_OK;
 }
@@ -124,9 +141,9 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, sf_http_handle, s,
-                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options.connections,
-                            MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s, MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s,
-                            MHD_OPTION_END);
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)s->options.connections, MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s,
+                            MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s, MHD_OPTION_END);
 }
 
 /* Ends what was started, in reverse. */
@@ -150,7 +167,9 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
     if (status != SAFER_OK) return status;
     if (!where.loopback && !options->token && !options->without_token)
-        return sf_fail(error, SAFER_INVALID, "host: %.60s can be reached by others, and there is no token; give one, or set without_token", options->host);
+        return sf_fail(error, SAFER_INVALID,
+                       "host: %.60s can be reached by others, and there is no token; give one, or set without_token",
+                       options->host);
     safer_server *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     s->model = model;

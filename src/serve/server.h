@@ -2,8 +2,8 @@
 #ifndef SF_SERVE_SERVER_H
 #define SF_SERVE_SERVER_H
 
-#include "serve/guests.h"
-#include "serve/room.h"
+#include "serve/connections.h"
+#include "serve/workers.h"
 
 #include <microhttpd.h>
 
@@ -24,9 +24,11 @@ struct safer_server {
 };
 
 /* MHD's callbacks; the server is their first argument. */
-enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
-                               const char *upload, size_t *upload_size, void **request);
-void sf_http_completed(void *server, struct MHD_Connection *connection, void **request, enum MHD_RequestTerminationCode how);
-void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest, enum MHD_ConnectionNotificationCode what);
+enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+                               const char *version, const char *upload, size_t *upload_size, void **request);
+void sf_http_completed(void *server, struct MHD_Connection *connection, void **request,
+                       enum MHD_RequestTerminationCode how);
+void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest,
+                        enum MHD_ConnectionNotificationCode what);
 
 #endif

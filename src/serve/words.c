@@ -23,7 +23,10 @@ static int compare_entries(const void *left, const void *right)
     return a->word < b->word ? -1 : a->word > b->word;
 }
 
-static const char *name_of(const safer_lexicon *lexicon, uint32_t word) { return safer_lexicon_word(lexicon, word).word; }
+static const char *name_of(const safer_lexicon *lexicon, uint32_t word)
+{
+    return safer_lexicon_word(lexicon, word).word;
+}
 
 /* How many of so many are listed, when `left` still may. */
 static size_t take_listed(size_t count, size_t *left)
@@ -63,7 +66,8 @@ static json_t *draws_json(const safer_lexicon *lexicon, const safer_word *word, 
         json_decref(list);
         return NULL;
     }
-    for (size_t i = 0; i < word->support_count; i++) entries[i] = (entry){.word = word->support[i], .weight = (double)word->weights[i]};
+    for (size_t i = 0; i < word->support_count; i++)
+        entries[i] = (entry){.word = word->support[i], .weight = (double)word->weights[i]};
     qsort(entries, word->support_count, sizeof *entries, compare_entries);
     for (size_t i = 0; i < listed; i++)
         json_array_append_new(list, json_pack("{s:s, s:f}", "word", name_of(lexicon, entries[i].word), "share",
@@ -77,18 +81,20 @@ static json_t *entry_json(const safer_lexicon *lexicon, uint32_t id, size_t *lef
     safer_word word = safer_lexicon_word(lexicon, id);
     const size_t synonyms = take_listed(word.synonym_count, left), draws = take_listed(word.support_count, left);
     return json_pack("{s:f, s:o, s:I, s:o, s:I, s:o}", "overlap", word.overlap, "worst",
-                     word.worst == SAFER_NO_WORD ? json_null() : json_string(name_of(lexicon, word.worst)), "synonym_count",
-                     (json_int_t)word.synonym_count, "synonyms", synonyms_json(lexicon, id, &word, synonyms), "draw_count",
-                     (json_int_t)word.support_count, "draws", draws_json(lexicon, &word, draws));
+                     word.worst == SAFER_NO_WORD ? json_null() : json_string(name_of(lexicon, word.worst)),
+                     "synonym_count", (json_int_t)word.synonym_count, "synonyms",
+                     synonyms_json(lexicon, id, &word, synonyms), "draw_count", (json_int_t)word.support_count, "draws",
+                     draws_json(lexicon, &word, draws));
 }
 
-static json_t *word_json(const sf_slots *slots, const sf_text_word *w, size_t begin, size_t end, const safer_lexicon *lexicon)
+static json_t *word_json(const sf_slots *slots, const sf_text_word *w, size_t begin, size_t end,
+                         const safer_lexicon *lexicon)
 {
     static const char *const patterns[] = {[SF_LOWER] = "lower", [SF_TITLE] = "title", [SF_UPPER] = "upper"};
     int slot = w->slot != SF_NONE;
-    return json_pack("{s:s#, s:[I, I], s:[I, I], s:s, s:o, s:f}", "key", slots->keys.bytes + w->key, (int)w->key_length, "utf16",
-                     (json_int_t)begin, (json_int_t)end, "bytes", (json_int_t)w->begin, (json_int_t)w->end, "pattern", patterns[w->pattern],
-                     "slot", slot ? json_integer(w->slot) : json_null(), "overlap",
+    return json_pack("{s:s#, s:[I, I], s:[I, I], s:s, s:o, s:f}", "key", slots->keys.bytes + w->key, (int)w->key_length,
+                     "utf16", (json_int_t)begin, (json_int_t)end, "bytes", (json_int_t)w->begin, (json_int_t)w->end,
+                     "pattern", patterns[w->pattern], "slot", slot ? json_integer(w->slot) : json_null(), "overlap",
                      slot ? safer_lexicon_word(lexicon, w->word).overlap : 1.0);
 }
 
@@ -103,7 +109,8 @@ static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
     }
     size_t count = sf_slots_overlaps(overlaps, slots, lexicon);
     qsort(overlaps, count, sizeof *overlaps, sf_compare_doubles);
-    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(list, json_real(sf_q_at(overlaps, count, sf_reported_radii[r])));
+    for (size_t r = 0; r < SAFER_RADII; r++)
+        json_array_append_new(list, json_real(sf_q_at(overlaps, count, sf_reported_radii[r])));
     free(overlaps);
     return list;
 }
@@ -118,9 +125,11 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
     for (size_t i = 0; i < slots.word_count; i++) {
         const sf_text_word *w = &slots.words[i];
         const char *key = slots.keys.bytes + w->key;
-        size_t begin = unit + sf_utf16_length(text + at, w->begin - at), end = begin + sf_utf16_length(text + w->begin, w->end - w->begin);
+        size_t begin = unit + sf_utf16_length(text + at, w->begin - at),
+               end = begin + sf_utf16_length(text + w->begin, w->end - w->begin);
         json_array_append_new(words, word_json(&slots, w, begin, end, lexicon));
-        if (w->slot != SF_NONE && !json_object_get(entries, key)) json_object_set_new(entries, key, entry_json(lexicon, w->word, &left));
+        if (w->slot != SF_NONE && !json_object_get(entries, key))
+            json_object_set_new(entries, key, entry_json(lexicon, w->word, &left));
         at = w->end;
         unit = end;
     }
@@ -128,8 +137,8 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
         sf_fail_memory(error);
         goto done;
     }
-    result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots", (json_int_t)slots.slot_count, "q_at",
-                       q_json(&slots, lexicon));
+    result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots",
+                       (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon));
     if (!result) sf_fail_memory(error);
 done:
     json_decref(words);

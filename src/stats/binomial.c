@@ -61,8 +61,10 @@ double sf_binomial_lower(uint64_t k, uint64_t n, double delta)
     for (;;) { /* low has passed (0 trivially does), high has not been seen to */
         double middle = low + (high - low) / 2;
         if (middle <= low || middle >= high) return low;
-        if (tail_is_below(k, n, middle, log_delta)) low = middle;
-        else high = middle;
+        if (tail_is_below(k, n, middle, log_delta))
+            low = middle;
+        else
+            high = middle;
     }
 }
 

@@ -154,8 +154,7 @@ static void prepare_one(const sf_eprocess *process, radius *r, double p0)
     if (!r->possible) return;
     r->most_lost = n - enough;
     r->may_give_up = process->options.futility > 0 && r->most_lost > 0;
-    if (r->may_give_up)
-        r->form.one.give_up = sf_boundary_of((double)r->most_lost / (double)n, process->give_up_target);
+    if (r->may_give_up) r->form.one.give_up = sf_boundary_of((double)r->most_lost / (double)n, process->give_up_target);
 }
 
 static void prepare_pair(const sf_eprocess *process, radius *r, double p0)
@@ -168,8 +167,10 @@ static void prepare_pair(const sf_eprocess *process, radius *r, double p0)
     if (!r->possible) return;
     while (high - low > 1) {
         uint64_t draws = low + (high - low) / 2;
-        if (sf_margin_log_e(margin, n - draws, draws, 0) >= target) low = draws;
-        else high = draws;
+        if (sf_margin_log_e(margin, n - draws, draws, 0) >= target)
+            low = draws;
+        else
+            high = draws;
     }
     r->most_lost = low;
     r->may_give_up = process->options.futility > 0 && low > 0;
@@ -180,8 +181,10 @@ static void prepare(const sf_eprocess *process, radius *r, double p0)
 {
     *r = (radius){0};
     if (p0 >= 1) return;
-    if (is_one_number(&process->options)) prepare_one(process, r, p0);
-    else prepare_pair(process, r, p0);
+    if (is_one_number(&process->options))
+        prepare_one(process, r, p0);
+    else
+        prepare_pair(process, r, p0);
 }
 
 /* The verdict on one radius by itself. */
@@ -225,8 +228,8 @@ static uint64_t patience(const sf_eprocess *process, radius *r, state s)
         wait = smaller(wait, (left + 1) / 2);
         wait = smaller(wait, samples_to_gain(pair_log_e(claim, s), process->claim_target, -log(claim->m)));
         if (r->may_give_up)
-            wait = smaller(wait, samples_to_gain(pair_log_e_against(against, s), process->give_up_target,
-                                                 -log(against->m)));
+            wait = smaller(wait,
+                           samples_to_gain(pair_log_e_against(against, s), process->give_up_target, -log(against->m)));
     }
     return wait > 0 ? wait : 1;
 }
@@ -298,8 +301,7 @@ safer_status sf_eprocess_begin(sf_eprocess *process, size_t y, const double *p0,
     if (sf_grow(&process->radii, &process->radius_capacity, radii, sizeof *process->radii) != 0 ||
         sf_grow(&process->verdicts, &process->verdict_capacity, radii, sizeof *process->verdicts) != 0)
         return sf_fail_memory(error);
-    for (size_t i = 0; i < radii; i++)
-        prepare(process, &process->radii[i], p0[i]);
+    for (size_t i = 0; i < radii; i++) prepare(process, &process->radii[i], p0[i]);
     for (size_t c = 0; c < process->options.classes; c++) process->counts[c] = 0;
     process->count = radii;
     process->y = y;
@@ -356,7 +358,9 @@ double sf_eprocess_bound(const sf_eprocess_options *options, size_t y, const uin
     for (;;) {
         double middle = low + (high - low) / 2;
         if (middle <= low || middle >= high) return low;
-        if (sf_eprocess_claims(options, y, middle, counts, n)) low = middle;
-        else high = middle;
+        if (sf_eprocess_claims(options, y, middle, counts, n))
+            low = middle;
+        else
+            high = middle;
     }
 }

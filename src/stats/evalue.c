@@ -92,8 +92,10 @@ static uint64_t search(const sf_null *null, double target, uint64_t n, uint64_t 
 {
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (sf_null_log_e(null, middle, n) >= target) high = middle;
-        else low = middle + 1;
+        if (sf_null_log_e(null, middle, n) >= target)
+            high = middle;
+        else
+            low = middle + 1;
     }
     return low;
 }

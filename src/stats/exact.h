@@ -29,8 +29,8 @@ typedef struct sf_tally {
 } sf_tally;
 
 safer_status sf_tally_new(sf_tally *out, size_t classes, safer_error *error); /* classes >= 2 */
-void sf_tally_clear(sf_tally *tally);                                        /* for the next text */
-void sf_tally_free(sf_tally *tally);                                         /* an all-zero tally is fine */
+void sf_tally_clear(sf_tally *tally);                                         /* for the next text */
+void sf_tally_free(sf_tally *tally);                                          /* an all-zero tally is fine */
 
 /* Adds a draw that voted for `vote` (-1: no label). Returns 0, or -1, unchanged, when the
  * total overflows. */

@@ -106,9 +106,12 @@ int sf_word_render(sf_buffer *out, const char *key, size_t length, sf_case patte
         char bytes[4];
         size_t step = sf_utf8_decode(p, end, &code);
         if (step == 0) return sf_buffer_add(out, p, (size_t)(end - p)); /* not a key; keep its bytes */
-        if (pattern == SF_UPPER) code = sf_upper(code);
-        else if (first) code = sf_title(code);
-        else return sf_buffer_add(out, p, (size_t)(end - p));
+        if (pattern == SF_UPPER)
+            code = sf_upper(code);
+        else if (first)
+            code = sf_title(code);
+        else
+            return sf_buffer_add(out, p, (size_t)(end - p));
         if (sf_buffer_add(out, bytes, sf_utf8_encode(code, bytes))) return -1;
         p += step;
     }

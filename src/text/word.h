@@ -19,8 +19,8 @@
 typedef enum sf_case { SF_LOWER, SF_TITLE, SF_UPPER } sf_case;
 
 typedef struct sf_word {
-    size_t begin, end;    /* bytes of the text */
-    const char *key;      /* valid until the next call */
+    size_t begin, end; /* bytes of the text */
+    const char *key;   /* valid until the next call */
     size_t key_length;
     sf_case pattern;
 } sf_word;

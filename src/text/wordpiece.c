@@ -67,7 +67,8 @@ static int cover(job *j, const char *bytes, size_t length)
     const sf_tree *tree = &w->tree;
     sf_ids *out = j->out;
     const size_t before = out->count;
-    if (length > w->options.longest && count_characters(bytes, length) > w->options.longest) return push(out, w->specials.unk);
+    if (length > w->options.longest && count_characters(bytes, length) > w->options.longest)
+        return push(out, w->specials.unk);
     for (size_t at = 0; at < length;) {
         uint32_t node = at ? SF_ROOT_CONTINUE : SF_ROOT_START, best = SF_NONE;
         size_t best_end = at;
@@ -254,7 +255,8 @@ static int encode_plain(job *j, const char *text, size_t length)
         }
         sf_buffer *clean = &j->scratch->clean;
         sf_buffer_clear(clean);
-        if (normalize_stretch(clean, w, &p, end, &j->scratch->points) || cover_all(j, clean->bytes, clean->length)) return -1;
+        if (normalize_stretch(clean, w, &p, end, &j->scratch->points) || cover_all(j, clean->bytes, clean->length))
+            return -1;
     }
     return 0;
 }
@@ -319,7 +321,8 @@ static int accept(match *m, const char *text, size_t length, size_t from)
 }
 
 /* Finds added tokens and hands what lies between them to `encode`. */
-static int split(job *j, sf_root root, const char *text, size_t length, int (*encode)(job *j, const char *text, size_t length))
+static int split(job *j, sf_root root, const char *text, size_t length,
+                 int (*encode)(job *j, const char *text, size_t length))
 {
     size_t from = 0, at = 0;
     match m;

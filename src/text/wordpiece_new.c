@@ -107,8 +107,16 @@ static int add_short(sf_shorts *table, const char *bytes, size_t length, uint32_
 /* ------------------------------------------------------------------ lines */
 
 enum mark {
-    MARK_UNK = 1, MARK_CLS = 2, MARK_SEP = 4, MARK_PAD = 8, MARK_ADDED = 16, MARK_ONLY = 32, MARK_NORMAL = 64, MARK_WORD = 128,
-    MARK_LEFT = 256, MARK_RIGHT = 512
+    MARK_UNK = 1,
+    MARK_CLS = 2,
+    MARK_SEP = 4,
+    MARK_PAD = 8,
+    MARK_ADDED = 16,
+    MARK_ONLY = 32,
+    MARK_NORMAL = 64,
+    MARK_WORD = 128,
+    MARK_LEFT = 256,
+    MARK_RIGHT = 512
 };
 
 static const struct {
@@ -116,8 +124,7 @@ static const struct {
     unsigned mark;
 } marks[] = {
     {"unk", MARK_UNK},       {"cls", MARK_CLS},   {"sep", MARK_SEP},   {"pad", MARK_PAD},     {"added", MARK_ADDED},
-    {"normal", MARK_NORMAL}, {"word", MARK_WORD}, {"left", MARK_LEFT}, {"right", MARK_RIGHT},
-    {"only", MARK_ONLY},
+    {"normal", MARK_NORMAL}, {"word", MARK_WORD}, {"left", MARK_LEFT}, {"right", MARK_RIGHT}, {"only", MARK_ONLY},
 };
 
 /* What is special in a vocabulary without marks. */
@@ -136,9 +143,9 @@ typedef struct reading {
     sf_buffer prefix; /* of continuing pieces */
     sf_buffer plain;  /* the content of a marked line, without escapes */
     sf_words seen;
-    uint32_t *lines;  /* of each piece seen */
+    uint32_t *lines; /* of each piece seen */
     size_t line_capacity;
-    unsigned found;   /* which of unk, cls, sep, pad */
+    unsigned found; /* which of unk, cls, sep, pad */
 } reading;
 
 /* White space at the end does not belong to a piece. */
@@ -168,7 +175,8 @@ static int unescape(sf_buffer *out, const char *bytes, size_t length)
 }
 
 /* Reads the marks behind the tab. */
-static safer_status read_marks(unsigned *out, reading *r, const char *bytes, size_t length, size_t line, safer_error *error)
+static safer_status read_marks(unsigned *out, reading *r, const char *bytes, size_t length, size_t line,
+                               safer_error *error)
 {
     const char *p = bytes, *end = bytes + length;
     *out = 0;
@@ -179,10 +187,11 @@ static safer_status read_marks(unsigned *out, reading *r, const char *bytes, siz
             sf_buffer_clear(&r->prefix);
             if (unescape(&r->prefix, p + 7, n - 7)) return sf_fail_memory(error);
         } else {
-            while (i < sizeof marks / sizeof *marks && (strlen(marks[i].name) != n || memcmp(marks[i].name, p, n) != 0)) i++;
+            while (i < sizeof marks / sizeof *marks && (strlen(marks[i].name) != n || memcmp(marks[i].name, p, n) != 0))
+                i++;
             if (i == sizeof marks / sizeof *marks)
-                return sf_fail(error, SAFER_INPUT, "%s: line %zu: \"%.*s\" behind a tab; a piece holds no tab", r->name, line,
-                               n < 40 ? (int)n : 40, p);
+                return sf_fail(error, SAFER_INPUT, "%s: line %zu: \"%.*s\" behind a tab; a piece holds no tab", r->name,
+                               line, n < 40 ? (int)n : 40, p);
             *out |= marks[i].mark;
         }
         p += n + (stop != NULL);
@@ -191,19 +200,21 @@ static safer_status read_marks(unsigned *out, reading *r, const char *bytes, siz
 }
 
 /* Cuts a line into the piece and its marks. */
-static safer_status read_line(sf_span *piece, unsigned *found, reading *r, const char *bytes, size_t length, size_t line,
-                              safer_error *error)
+static safer_status read_line(sf_span *piece, unsigned *found, reading *r, const char *bytes, size_t length,
+                              size_t line, safer_error *error)
 {
     const char *tab;
     length = trim(bytes, length);
     *piece = (sf_span){bytes, length};
     *found = 0;
     if (length > LONGEST_PIECE)
-        return sf_fail(error, SAFER_INPUT, "%s: line %zu has %zu bytes; that is no piece of a word (is this a vocabulary?)",
-                       r->name, line, length);
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: line %zu has %zu bytes; that is no piece of a word (is this a vocabulary?)", r->name, line,
+                       length);
     if (sf_utf8_valid(bytes, length) != length)
         return sf_fail(error, SAFER_INPUT, "%s: line %zu is not valid UTF-8", r->name, line);
-    if (length && memchr(bytes, '\0', length)) return sf_fail(error, SAFER_INPUT, "%s: line %zu holds a NUL byte", r->name, line);
+    if (length && memchr(bytes, '\0', length))
+        return sf_fail(error, SAFER_INPUT, "%s: line %zu holds a NUL byte", r->name, line);
     if (length && (tab = memchr(bytes, '\t', length)) != NULL) {
         safer_status status = read_marks(found, r, tab + 1, (size_t)(bytes + length - tab - 1), line, error);
         if (status != SAFER_OK) return status;
@@ -213,13 +224,15 @@ static safer_status read_line(sf_span *piece, unsigned *found, reading *r, const
         return SAFER_OK;
     }
     for (size_t i = 0; !r->marked && i < sizeof defaults / sizeof *defaults; i++)
-        if (strlen(defaults[i].name) == length && memcmp(defaults[i].name, bytes, length) == 0) *found = defaults[i].marks;
+        if (strlen(defaults[i].name) == length && memcmp(defaults[i].name, bytes, length) == 0)
+            *found = defaults[i].marks;
     return SAFER_OK;
 }
 
 /* ----------------------------------------------------------------- pieces */
 
-static safer_status plant(reading *r, sf_root root, const char *bytes, size_t length, uint32_t value, safer_error *error)
+static safer_status plant(reading *r, sf_root root, const char *bytes, size_t length, uint32_t value,
+                          safer_error *error)
 {
     sf_tree *tree = &r->wordpiece->tree;
     if (sf_tree_add(tree, root, bytes, length, value) == 0) return SAFER_OK;
@@ -246,7 +259,8 @@ static safer_status add_added(reading *r, sf_span piece, uint32_t id, unsigned f
     uint32_t index = (uint32_t)w->added_count;
     sf_root root = found & MARK_NORMAL ? SF_ROOT_NORMAL : SF_ROOT_RAW;
     if (sf_grow(&w->added, &w->added_capacity, w->added_count + 1, sizeof *w->added)) return sf_fail_memory(error);
-    w->added[w->added_count++] = (sf_added){id, (found & MARK_WORD) != 0, (found & MARK_LEFT) != 0, (found & MARK_RIGHT) != 0};
+    w->added[w->added_count++] = (sf_added){id, (found & MARK_WORD) != 0, (found & MARK_LEFT) != 0,
+                                            (found & MARK_RIGHT) != 0};
     if (root == SF_ROOT_NORMAL) {
         if (sf_wordpiece_normalize(&normal, w, piece.bytes, piece.length, &scratch)) status = sf_fail_memory(error);
         piece = (sf_span){normal.bytes ? normal.bytes : "", normal.length};
@@ -311,7 +325,8 @@ static safer_status read_all(reading *r, const char *text, size_t length, safer_
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         sf_span piece;
         unsigned found;
-        if (id >= MAX_PIECES) return sf_fail(error, SAFER_INPUT, "%s has more than %u lines", r->name, (unsigned)MAX_PIECES);
+        if (id >= MAX_PIECES)
+            return sf_fail(error, SAFER_INPUT, "%s has more than %u lines", r->name, (unsigned)MAX_PIECES);
         status = read_line(&piece, &found, r, p, (size_t)((stop ? stop : end) - p), id + 1, error);
         if (status == SAFER_OK && piece.length) status = add_piece(r, piece, (uint32_t)id, found, error);
         if (status != SAFER_OK) return status;
@@ -322,11 +337,12 @@ static safer_status read_all(reading *r, const char *text, size_t length, safer_
         unsigned mark;
         const char *name;
     } needed[] = {{MARK_UNK, "[UNK]"}, {MARK_CLS, "[CLS]"}, {MARK_SEP, "[SEP]"}};
-    if (r->wordpiece->size == 0) return sf_fail(error, SAFER_INPUT, "%s is empty; a vocabulary has one piece a line", r->name);
+    if (r->wordpiece->size == 0)
+        return sf_fail(error, SAFER_INPUT, "%s is empty; a vocabulary has one piece a line", r->name);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!(r->found & needed[i].mark))
-            return sf_fail(error, SAFER_INPUT, "%s has no %s among its %zu pieces (is this a vocabulary of BERT's?)", r->name,
-                           needed[i].name, r->wordpiece->size);
+            return sf_fail(error, SAFER_INPUT, "%s has no %s among its %zu pieces (is this a vocabulary of BERT's?)",
+                           r->name, needed[i].name, r->wordpiece->size);
     return SAFER_OK;
 }
 
@@ -334,17 +350,22 @@ static safer_status read_all(reading *r, const char *text, size_t length, safer_
 static void classify_bytes(sf_wordpiece *w)
 {
     for (unsigned c = 0; c < 256; c++) {
-        if (c >= 0x80) w->classes[c] = SF_BYTE_HIGH;
-        else if (w->options.clean && sf_bert_is_control(c)) w->classes[c] = SF_BYTE_REMOVED;
-        else if (sf_bert_is_space(c)) w->classes[c] = SF_BYTE_SPACE;
-        else if (sf_bert_is_punctuation(c)) w->classes[c] = SF_BYTE_ALONE;
-        else w->classes[c] = SF_BYTE_WORD;
+        if (c >= 0x80)
+            w->classes[c] = SF_BYTE_HIGH;
+        else if (w->options.clean && sf_bert_is_control(c))
+            w->classes[c] = SF_BYTE_REMOVED;
+        else if (sf_bert_is_space(c))
+            w->classes[c] = SF_BYTE_SPACE;
+        else if (sf_bert_is_punctuation(c))
+            w->classes[c] = SF_BYTE_ALONE;
+        else
+            w->classes[c] = SF_BYTE_WORD;
         if (c < 0x80) w->lowered[c] = (uint8_t)(w->options.lower && c - 'A' < 26 ? c | 0x20 : c);
     }
 }
 
-safer_status sf_wordpiece_new(sf_wordpiece **out, const char *vocabulary, size_t length, const sf_wordpiece_options *options,
-                              const char *name, safer_error *error)
+safer_status sf_wordpiece_new(sf_wordpiece **out, const char *vocabulary, size_t length,
+                              const sf_wordpiece_options *options, const char *name, safer_error *error)
 {
     safer_status status = SAFER_OK;
     reading r = {.name = name, .marked = length && memchr(vocabulary, '\t', length) != NULL};
@@ -354,15 +375,18 @@ safer_status sf_wordpiece_new(sf_wordpiece **out, const char *vocabulary, size_t
     w->options = *options;
     classify_bytes(w);
     if (sf_buffer_add(&w->vocabulary, vocabulary, length) || sf_buffer_add_string(&r.prefix, "##") ||
-        sf_tree_add(&w->tree, SF_ROOT_START, "", 0, 0) || make_short_room(&w->shorts)) /* there to be searched, even if empty */
+        sf_tree_add(&w->tree, SF_ROOT_START, "", 0, 0) ||
+        make_short_room(&w->shorts)) /* there to be searched, even if empty */
         status = sf_fail_memory(error);
     if (status == SAFER_OK) status = read_all(&r, vocabulary, length, error);
     sf_buffer_free(&r.prefix);
     sf_buffer_free(&r.plain);
     sf_words_free(&r.seen);
     free(r.lines);
-    if (status == SAFER_OK) *out = w;
-    else sf_wordpiece_free(w);
+    if (status == SAFER_OK)
+        *out = w;
+    else
+        sf_wordpiece_free(w);
     return status;
 }
 

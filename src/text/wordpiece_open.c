@@ -51,8 +51,9 @@ static int shown(size_t length) { return length < 80 ? (int)length : 80; } /* by
 static safer_status set_line(draft *d, json_int_t number, const char *bytes, size_t length, safer_error *error)
 {
     if (number < 0 || number >= MAX_NUMBER)
-        return sf_fail(error, SAFER_INPUT, "%s: piece \"%.*s\" has the number %" JSON_INTEGER_FORMAT "; 0 to %d can be read",
-                       d->name, shown(length), bytes, number, MAX_NUMBER - 1);
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: piece \"%.*s\" has the number %" JSON_INTEGER_FORMAT "; 0 to %d can be read", d->name,
+                       shown(length), bytes, number, MAX_NUMBER - 1);
     size_t index = (size_t)number;
     if (index >= d->count) {
         if (sf_grow(&d->lines, &d->capacity, index + 1, sizeof *d->lines)) return sf_fail_memory(error);
@@ -61,8 +62,8 @@ static safer_status set_line(draft *d, json_int_t number, const char *bytes, siz
     }
     line *l = &d->lines[index];
     if (l->bytes && (l->length != length || memcmp(l->bytes, bytes, length) != 0))
-        return sf_fail(error, SAFER_INPUT, "%s: pieces \"%.*s\" and \"%.*s\" have the same number %zu", d->name, shown(l->length),
-                       l->bytes, shown(length), bytes, index);
+        return sf_fail(error, SAFER_INPUT, "%s: pieces \"%.*s\" and \"%.*s\" have the same number %zu", d->name,
+                       shown(l->length), l->bytes, shown(length), bytes, index);
     l->bytes = bytes;
     l->length = length;
     return SAFER_OK;
@@ -71,7 +72,11 @@ static safer_status set_line(draft *d, json_int_t number, const char *bytes, siz
 static int escape(sf_buffer *out, const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
-        char byte = bytes[i], name = byte == '\n' ? 'n' : byte == '\r' ? 'r' : byte == '\t' ? 't' : byte == '\\' ? '\\' : 0;
+        char byte = bytes[i], name = byte == '\n'   ? 'n'
+                                     : byte == '\r' ? 'r'
+                                     : byte == '\t' ? 't'
+                                     : byte == '\\' ? '\\'
+                                                    : 0;
         if (name ? sf_buffer_format(out, "\\%c", name) : sf_buffer_add_byte(out, byte)) return -1;
     }
     return 0;
@@ -119,8 +124,10 @@ static int is_plain(const draft *d)
     int plain = 1;
     for (size_t i = 0; i < d->count && plain == 1; i++) {
         sf_buffer_clear(&marks);
-        if (write_marks(&marks, d, i)) plain = -1;
-        else plain = strcmp(marks.length ? marks.bytes : "", default_marks(&d->lines[i])) == 0;
+        if (write_marks(&marks, d, i))
+            plain = -1;
+        else
+            plain = strcmp(marks.length ? marks.bytes : "", default_marks(&d->lines[i])) == 0;
     }
     sf_buffer_free(&marks);
     return plain;
@@ -148,8 +155,10 @@ static safer_status finish_draft(sf_wordpiece **out, const draft *d, safer_error
     sf_buffer text = {0};
     int plain = is_plain(d), failed = plain < 0;
     for (size_t i = 0; i < d->count && !failed; i++) failed = write_line(&text, d, i, plain);
-    if (failed) status = sf_fail_memory(error);
-    else status = sf_wordpiece_new(out, text.bytes ? text.bytes : "", text.length, &d->options, d->name, error);
+    if (failed)
+        status = sf_fail_memory(error);
+    else
+        status = sf_wordpiece_new(out, text.bytes ? text.bytes : "", text.length, &d->options, d->name, error);
     sf_buffer_free(&text);
     return status;
 }
@@ -224,7 +233,8 @@ static safer_status read_config(draft *d, const json_t *config, safer_error *err
     int before = d->options.lower;
     SF_TRY(read_switch(&d->options.lower, config, "do_lower_case", file, error));
     SF_TRY(read_switch(&d->options.ideographs, config, "tokenize_chinese_chars", file, error));
-    if ((accents && json_is_null(accents)) || (!accents && d->options.accents == before)) d->options.accents = d->options.lower;
+    if ((accents && json_is_null(accents)) || (!accents && d->options.accents == before))
+        d->options.accents = d->options.lower;
     SF_TRY(read_switch(&d->options.accents, config, "strip_accents", file, error));
 done:
     return status;
@@ -233,8 +243,8 @@ done:
 /* --------------------------------------------------------- tokenizer.json */
 
 /* The object under a key; it must be of the one type that is known. */
-static safer_status need_type(const json_t **out, const json_t *root, const char *key, const char *type, const char *name,
-                              safer_error *error)
+static safer_status need_type(const json_t **out, const json_t *root, const char *key, const char *type,
+                              const char *name, safer_error *error)
 {
     const json_t *object = json_object_get(root, key);
     if (!json_is_object(object)) return sf_fail(error, SAFER_INPUT, "%s has no \"%s\" (an object)", name, key);
@@ -242,8 +252,8 @@ static safer_status need_type(const json_t **out, const json_t *root, const char
     /* Old files do not name the type of the model. */
     if (!found && strcmp(key, "model") == 0 && json_object_get(object, "max_input_chars_per_word")) found = type;
     if (!found || strcmp(found, type) != 0)
-        return sf_fail(error, SAFER_INPUT, "%s: the %s is of type \"%.40s\"; only %s can be read", name, key, found ? found : "",
-                       type);
+        return sf_fail(error, SAFER_INPUT, "%s: the %s is of type \"%.40s\"; only %s can be read", name, key,
+                       found ? found : "", type);
     *out = object;
     return SAFER_OK;
 }
@@ -273,19 +283,23 @@ static safer_status read_model(draft *d, const json_t *root, safer_error *error)
     vocabulary = json_object_get(model, "vocab");
     longest = json_object_get(model, "max_input_chars_per_word");
     if (!json_is_object(vocabulary)) {
-        status = sf_fail(error, SAFER_INPUT, "%s: the model has no \"vocab\" (an object of pieces and numbers)", d->name);
+        status = sf_fail(error, SAFER_INPUT, "%s: the model has no \"vocab\" (an object of pieces and numbers)",
+                         d->name);
         goto done;
     }
-    json_object_foreach((json_t *)(uintptr_t)vocabulary, key, number) {
+    json_object_foreach((json_t *)(uintptr_t)vocabulary, key, number)
+    {
         if (!json_is_integer(number)) {
-            status = sf_fail(error, SAFER_INPUT, "%s: the number of piece \"%.80s\" is not a whole number", d->name, key);
+            status = sf_fail(error, SAFER_INPUT, "%s: the number of piece \"%.80s\" is not a whole number", d->name,
+                             key);
             goto done;
         }
         SF_TRY(set_line(d, json_integer_value(number), key, strlen(key), error));
         d->lines[json_integer_value(number)].is_piece = 1;
     }
     if (longest && (!json_is_integer(longest) || json_integer_value(longest) < 1)) {
-        status = sf_fail(error, SAFER_INPUT, "%s: \"max_input_chars_per_word\" is not a whole number of at least 1", d->name);
+        status = sf_fail(error, SAFER_INPUT, "%s: \"max_input_chars_per_word\" is not a whole number of at least 1",
+                         d->name);
         goto done;
     }
     if (longest) d->options.longest = (size_t)json_integer_value(longest);
@@ -294,7 +308,8 @@ static safer_status read_model(draft *d, const json_t *root, safer_error *error)
     d->prefix = json_string_value(json_object_get(model, "continuing_subword_prefix"));
     if (d->prefix && strcmp(d->prefix, "##") == 0) d->prefix = NULL; /* as usual */
     if (d->prefix && strpbrk(d->prefix, " \t\r\n\\"))
-        status = sf_fail(error, SAFER_INPUT, "%s: a \"continuing_subword_prefix\" with white space or a backslash", d->name);
+        status = sf_fail(error, SAFER_INPUT, "%s: a \"continuing_subword_prefix\" with white space or a backslash",
+                         d->name);
 done:
     return status;
 }
@@ -305,9 +320,10 @@ static safer_status read_added(draft *d, const json_t *list, safer_error *error)
         const json_t *token = json_array_get(list, i), *content = json_object_get(token, "content");
         const json_t *id = json_object_get(token, "id");
         if (!json_is_string(content) || !json_is_integer(id))
-            return sf_fail(error, SAFER_INPUT, "%s: added token %zu has no \"content\" (a string) or no \"id\" (a number)", d->name,
-                           i + 1);
-        safer_status status = set_line(d, json_integer_value(id), json_string_value(content), json_string_length(content), error);
+            return sf_fail(error, SAFER_INPUT,
+                           "%s: added token %zu has no \"content\" (a string) or no \"id\" (a number)", d->name, i + 1);
+        safer_status status = set_line(d, json_integer_value(id), json_string_value(content),
+                                       json_string_length(content), error);
         if (status != SAFER_OK) return status;
         line *l = &d->lines[json_integer_value(id)];
         l->added = token;
@@ -325,13 +341,15 @@ static void read_ends(draft *d, const json_t *processor)
     const char *sep = json_string_value(json_array_get(json_object_get(processor, "sep"), 0));
     if (count >= 2) {
         cls = json_string_value(json_object_get(json_object_get(json_array_get(single, 0), "SpecialToken"), "id"));
-        sep = json_string_value(json_object_get(json_object_get(json_array_get(single, count - 1), "SpecialToken"), "id"));
+        sep = json_string_value(
+            json_object_get(json_object_get(json_array_get(single, count - 1), "SpecialToken"), "id"));
     }
     if (cls) d->roles[CLS] = cls;
     if (sep) d->roles[SEP] = sep;
 }
 
-static safer_status open_json(sf_wordpiece **out, draft *d, const json_t *root, const json_t *config, safer_error *error)
+static safer_status open_json(sf_wordpiece **out, draft *d, const json_t *root, const json_t *config,
+                              safer_error *error)
 {
     safer_status status;
     const json_t *pre = NULL;
@@ -351,7 +369,8 @@ done:
     return status;
 }
 
-safer_status sf_wordpiece_parse(sf_wordpiece **out, const char *json, size_t length, const char *name, safer_error *error)
+safer_status sf_wordpiece_parse(sf_wordpiece **out, const char *json, size_t length, const char *name,
+                                safer_error *error)
 {
     safer_status status;
     const sf_file file = {.bytes = json, .length = length};
@@ -387,13 +406,16 @@ static safer_status read_decoder(draft *d, const json_t *decoder, safer_error *e
 {
     const char *key;
     json_t *token;
-    json_object_foreach((json_t *)(uintptr_t)decoder, key, token) {
+    json_object_foreach((json_t *)(uintptr_t)decoder, key, token)
+    {
         const json_t *content = json_object_get(token, "content");
         char *rest;
         long number = strtol(key, &rest, 10);
         if (!json_is_string(content) || rest == key || *rest)
-            return sf_fail(error, SAFER_INPUT,
-                           "tokenizer_config.json: \"added_tokens_decoder\" holds \"%.40s\", which is no number with a token", key);
+            return sf_fail(
+                error, SAFER_INPUT,
+                "tokenizer_config.json: \"added_tokens_decoder\" holds \"%.40s\", which is no number with a token",
+                key);
         safer_status status = set_line(d, number, json_string_value(content), json_string_length(content), error);
         if (status != SAFER_OK) return status;
         d->lines[number].added = token;
@@ -407,7 +429,8 @@ static safer_status read_added_file(draft *d, const json_t *object, safer_error 
 {
     const char *key;
     json_t *number;
-    json_object_foreach((json_t *)(uintptr_t)object, key, number) {
+    json_object_foreach((json_t *)(uintptr_t)object, key, number)
+    {
         if (!json_is_integer(number))
             return sf_fail(error, SAFER_INPUT, "added_tokens.json: the number of \"%.80s\" is not a whole number", key);
         safer_status status = set_line(d, json_integer_value(number), key, strlen(key), error);
@@ -419,7 +442,8 @@ static safer_status read_added_file(draft *d, const json_t *object, safer_error 
     return SAFER_OK;
 }
 
-static safer_status open_text(sf_wordpiece **out, draft *d, const char *directory, const json_t *config, safer_error *error)
+static safer_status open_text(sf_wordpiece **out, draft *d, const char *directory, const json_t *config,
+                              safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
@@ -453,7 +477,8 @@ safer_status sf_wordpiece_open(sf_wordpiece **out, const char *directory, safer_
     sf_buffer json_path = {0}, text_path = {0};
     json_t *root = NULL, *config = NULL;
     draft d = start_draft(NULL);
-    if (sf_buffer_format(&json_path, "%s/tokenizer.json", directory) || sf_buffer_format(&text_path, "%s/vocab.txt", directory)) {
+    if (sf_buffer_format(&json_path, "%s/tokenizer.json", directory) ||
+        sf_buffer_format(&text_path, "%s/vocab.txt", directory)) {
         status = sf_fail_memory(error);
         goto done;
     }

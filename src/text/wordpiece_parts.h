@@ -12,8 +12,8 @@ int sf_bert_is_space(uint32_t code);
 int sf_bert_is_control(uint32_t code); /* what cleaning removes, U+FFFD among it */
 int sf_bert_is_punctuation(uint32_t code);
 int sf_bert_is_ideograph(uint32_t code);
-int sf_bert_is_mark(uint32_t code);      /* what stripping accents removes */
-int sf_bert_is_word(uint32_t code);      /* a regular expression's \w */
+int sf_bert_is_mark(uint32_t code);        /* what stripping accents removes */
+int sf_bert_is_word(uint32_t code);        /* a regular expression's \w */
 unsigned sf_bert_combining(uint32_t code); /* the class that orders marks */
 
 enum { SF_BERT_DECOMPOSED = 4, SF_BERT_LOWERED = 2 };
@@ -32,10 +32,10 @@ typedef enum sf_root {
 } sf_root;
 
 typedef struct sf_tree {
-    uint64_t *edges;  /* (parent << 8 | byte) << 32 | child; 0: none */
-    uint32_t *values; /* of each node: a number, or SF_NONE */
+    uint64_t *edges;                    /* (parent << 8 | byte) << 32 | child; 0: none */
+    uint32_t *values;                   /* of each node: a number, or SF_NONE */
     size_t nodes, capacity, edge_slots; /* edge_slots is a power of two */
-    unsigned shift;   /* 64 - log2(edge_slots) */
+    unsigned shift;                     /* 64 - log2(edge_slots) */
 } sf_tree;
 
 static inline size_t sf_tree_slot(const sf_tree *tree, uint64_t key)
@@ -89,7 +89,7 @@ static inline uint32_t sf_shorts_find(const sf_shorts *table, const uint64_t key
 
 typedef struct sf_added {
     uint32_t id;
-    int single; /* only where no word character is next to it */
+    int single;      /* only where no word character is next to it */
     int left, right; /* swallows white space there */
 } sf_added;
 
@@ -104,10 +104,10 @@ struct sf_wordpiece {
     sf_shorts shorts;
     sf_added *added;
     size_t added_count, added_capacity;
-    int has_normal;                /* some added token is to be found in the normalized text */
-    int whole;                     /* some added token depends on more than its own bytes */
-    int starts[2][256];            /* of the added tokens, raw and normal: whether one begins with this byte */
-    uint32_t joined[256][256 / 32]; /* whether a raw one holds these two bytes in a row */
+    int has_normal;                        /* some added token is to be found in the normalized text */
+    int whole;                             /* some added token depends on more than its own bytes */
+    int starts[2][256];                    /* of the added tokens, raw and normal: whether one begins with this byte */
+    uint32_t joined[256][256 / 32];        /* whether a raw one holds these two bytes in a row */
     int inner_first[256], inner_last[256]; /* whether one holds this byte before another, after another */
     uint8_t classes[256];
     uint8_t lowered[128];

@@ -9,7 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use(safer_model *model)
 {
-    static const char *const texts[] = {"", "A good film.\nI liked it \xc3\xa9 \xff", "0123456789 abcdefghijklmnopqrstuvwxyz"};
+    static const char *const texts[] = {"", "A good film.\nI liked it \xc3\xa9 \xff",
+                                        "0123456789 abcdefghijklmnopqrstuvwxyz"};
     void *scratch = NULL;
     int labels[3], again[3];
     float *scores = malloc(3 * model->classes * sizeof *scores);

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define require(condition)                                                 \
-    do {                                                                   \
-        if (!(condition)) {                                                \
+#define require(condition) \
+    do { \
+        if (!(condition)) { \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                       \
-        }                                                                  \
+            abort(); \
+        } \
     } while (0)
 
 static void check_promises(const safer_data *data)
@@ -54,8 +54,11 @@ static void check_same(const safer_data *a, const safer_data *b)
 static void add_column(sf_buffer *out, const char *bytes, size_t length, char after)
 {
     for (size_t i = 0; i < length; i++) {
-        const char *escape = bytes[i] == '\t' ? "\\t" : bytes[i] == '\n' ? "\\n" : bytes[i] == '\r' ? "\\r"
-                             : bytes[i] == '\\' ? "\\\\" : NULL;
+        const char *escape = bytes[i] == '\t'   ? "\\t"
+                             : bytes[i] == '\n' ? "\\n"
+                             : bytes[i] == '\r' ? "\\r"
+                             : bytes[i] == '\\' ? "\\\\"
+                                                : NULL;
         require((escape ? sf_buffer_add_string(out, escape) : sf_buffer_add_byte(out, bytes[i])) == 0);
     }
     require(sf_buffer_add_byte(out, after) == 0);

@@ -1,7 +1,7 @@
 /* Answers of HTTP services: the first byte chooses profile, number of texts and labels, the rest
  * is what came back. Whatever is accepted is a class of every text, and says the same with
  * scores and without; whatever is not has a message. */
-#include "model/http_profile.h"
+#include "remote/http_profile.h"
 
 #include <assert.h>
 #include <math.h>

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define require(condition)                                                 \
-    do {                                                                   \
-        if (!(condition)) {                                                \
+#define require(condition) \
+    do { \
+        if (!(condition)) { \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                       \
-        }                                                                  \
+            abort(); \
+        } \
     } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -28,7 +28,8 @@ static void use(const sf_onnx *onnx)
         if (sf_bert_source_add(&source, t, w->name, "fuzz", w->transposed, NULL) != SAFER_OK) abort();
     }
     if (sf_bert_source_sort(&source, NULL) == SAFER_OK)
-        for (size_t i = 0; i < source.count; i++) assert(sf_bert_source_find(&source, source.found[i].name) == &source.found[i]);
+        for (size_t i = 0; i < source.count; i++)
+            assert(sf_bert_source_find(&source, source.found[i].name) == &source.found[i]);
     sf_bert_source_free(&source);
 }
 

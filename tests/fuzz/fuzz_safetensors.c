@@ -22,7 +22,8 @@ static void use(const sf_safetensors *file)
         if (!values) abort();
         (void)sf_tensor_to_f32(values, t, file, NULL);
         free(values);
-        if (sf_safetensors_require(&found, file, t->name, t->type, t->rank, t->shape, NULL) == SAFER_OK) assert(found == t);
+        if (sf_safetensors_require(&found, file, t->name, t->type, t->rank, t->shape, NULL) == SAFER_OK)
+            assert(found == t);
     }
     const char *arch = sf_safetensors_metadata(file, "arch");
     if (arch) assert(strlen(arch) < SIZE_MAX);

@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; i < table.words.count; i++)
         assert(sf_word_is_one(sf_words_string(&table.words, i), sf_words_length(&table.words, i)) == 1);
     for (size_t i = 0; i < table.count; i++)
-        assert(table.pairs[i].a < table.words.count && table.pairs[i].b < table.words.count && table.pairs[i].a != table.pairs[i].b);
+        assert(table.pairs[i].a < table.words.count && table.pairs[i].b < table.words.count &&
+               table.pairs[i].a != table.pairs[i].b);
     sf_table_free(&table);
     return 0;
 }

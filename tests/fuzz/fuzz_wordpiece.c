@@ -10,20 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define require(condition)                                                 \
-    do {                                                                   \
-        if (!(condition)) {                                                \
+#define require(condition) \
+    do { \
+        if (!(condition)) { \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                       \
-        }                                                                  \
+            abort(); \
+        } \
     } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char known[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nthe\n##a\n##b\n##1\n1\n.\n[\n]\n日\né\ne\n##e\nᄒ\n##ᅡ\n"
+static const char known[] =
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nthe\n##a\n##b\n##1\n1\n.\n[\n]\n日\né\ne\n##e\nᄒ\n##ᅡ\n"
     "ß\nsep\n";
 static const char marked[] = "[UNK]\tunk added\n[CLS]\tcls\n[SEP]\tsep added\na\n##a\nb\nab\tadded only normal\n"
-    "B a\tadded only\n1\tadded only word left right\n";
+                             "B a\tadded only\n1\tadded only word left right\n";
 
 static void encode(sf_ids *out, const sf_wordpiece *w, const char *text, size_t length, size_t limit)
 {
@@ -34,7 +35,8 @@ static void encode(sf_ids *out, const sf_wordpiece *w, const char *text, size_t 
 
 static int same(const sf_ids *a, const sf_ids *b, size_t count)
 {
-    return b->count == count && a->count >= count && (count == 0 || memcmp(a->ids, b->ids, count * sizeof *a->ids) == 0);
+    return b->count == count && a->count >= count &&
+           (count == 0 || memcmp(a->ids, b->ids, count * sizeof *a->ids) == 0);
 }
 
 static void check_text(const sf_wordpiece *w, const sf_wordpiece *again, const char *text, size_t length)
@@ -78,11 +80,12 @@ static void check_vocabulary(const sf_wordpiece *w, const char *text, size_t len
     sf_wordpiece *again = NULL;
     sf_buffer copy = {0};
     require(sf_wordpiece_vocabulary(&copy, w) == 0);
-    require(sf_wordpiece_new(&again, copy.bytes, copy.length, sf_wordpiece_get_options(w), "again", &error) == SAFER_OK);
+    require(sf_wordpiece_new(&again, copy.bytes, copy.length, sf_wordpiece_get_options(w), "again", &error) ==
+            SAFER_OK);
     require(sf_wordpiece_size(again) == sf_wordpiece_size(w));
     sf_wordpiece_specials a = sf_wordpiece_special(w), b = sf_wordpiece_special(again);
     require(memcmp(&a, &b, sizeof a) == 0 && a.cls < sf_wordpiece_size(w) && a.sep < sf_wordpiece_size(w) &&
-        a.unk < sf_wordpiece_size(w));
+            a.unk < sf_wordpiece_size(w));
     check_text(w, again, text, length);
     sf_wordpiece_free(again);
     sf_buffer_free(&copy);
@@ -91,8 +94,8 @@ static void check_vocabulary(const sf_wordpiece *w, const char *text, size_t len
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
-    const sf_wordpiece_options options = {data[0] & 1, data[0] >> 1 & 1, data[0] >> 2 & 1, data[0] >> 3 & 1, data[0] & 16 ? 3
-        : 100};
+    const sf_wordpiece_options options = {data[0] & 1, data[0] >> 1 & 1, data[0] >> 2 & 1, data[0] >> 3 & 1,
+                                          data[0] & 16 ? 3 : 100};
     const size_t length = size - 1;
     char *text = malloc(length ? length : 1); /* exactly as long: the sanitizer sees a read beyond */
     safer_error error = {0};
@@ -102,11 +105,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     switch (data[0] >> 5 & 3) {
     case 0: require(sf_wordpiece_new(&w, known, strlen(known), &options, "known", &error) == SAFER_OK); break;
     case 1: require(sf_wordpiece_new(&w, marked, strlen(marked), &options, "marked", &error) == SAFER_OK); break;
-    case 2: require(sf_wordpiece_new(&w, text, length, &options, "fuzz", &error) == SAFER_OK || error.status == SAFER_INPUT); break;
-    case 3: require(sf_wordpiece_parse(&w, text, length, "fuzz", &error) == SAFER_OK || error.status == SAFER_INPUT); break;
+    case 2:
+        require(sf_wordpiece_new(&w, text, length, &options, "fuzz", &error) == SAFER_OK ||
+                error.status == SAFER_INPUT);
+        break;
+    case 3:
+        require(sf_wordpiece_parse(&w, text, length, "fuzz", &error) == SAFER_OK || error.status == SAFER_INPUT);
+        break;
     }
-    if (w) check_vocabulary(w, text, length);
-    else require(error.message[0]);
+    if (w)
+        check_vocabulary(w, text, length);
+    else
+        require(error.message[0]);
     sf_wordpiece_free(w);
     free(text);
     return 0;

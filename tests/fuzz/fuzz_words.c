@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define require(condition)                                                 \
-    do {                                                                   \
-        if (!(condition)) {                                                \
+#define require(condition) \
+    do { \
+        if (!(condition)) { \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                       \
-        }                                                                  \
+            abort(); \
+        } \
     } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -89,8 +89,10 @@ static void check_exchange(const char *text, size_t length)
         size_t begin = changed.length;
         const char *key = substitute[class] ? substitute[class] : word.key;
         size_t key_length = substitute[class] ? strlen(key) : word.key_length;
-        if (substitute[class]) require(sf_word_render(&changed, key, key_length, word.pattern) == 0);
-        else add(&changed, text + word.begin, word.end - word.begin);
+        if (substitute[class])
+            require(sf_word_render(&changed, key, key_length, word.pattern) == 0);
+        else
+            add(&changed, text + word.begin, word.end - word.begin);
         require(sf_buffer_format(&expected, "%zu-%zu:%d:", begin, changed.length, (int)word.pattern) == 0);
         add(&expected, key, key_length);
         add(&expected, ";", 1);

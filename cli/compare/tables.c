@@ -1,0 +1,459 @@
+/* The tables of safer compare: text, Markdown, JSON, CSV. */
+#define _GNU_SOURCE
+#include "compare/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------- pairs */
+
+static const safer_run *run_of(const cmp_cell *cell, const char *attack)
+{
+    for (size_t i = 0; attack && i < cell->attack_count; i++)
+        if (strcmp(cell->attacks[i], attack) == 0) return cell->attacked[i];
+    return attack ? NULL : cell->certified;
+}
+
+/* The pairs of one data set, by certificates (attack NULL) or by one attack. */
+static safer_status add_pairs(cmp_pairs *out, const cmp_config *config, const char *data, const char *attack,
+                              safer_error *error)
+{
+    const size_t most = config->cell_count, pairs = most * (most - 1) / 2;
+    const cmp_cell **cells = calloc(most, sizeof *cells);
+    const safer_run **runs = calloc(most, sizeof *runs);
+    safer_comparison *results = calloc(pairs + 1, sizeof *results);
+    cmp_pair *items = realloc(out->items, (out->count + pairs + 1) * sizeof *items);
+    size_t count = 0;
+    if (!cells || !runs || !results || !items) abort();
+    out->items = items;
+    for (size_t i = 0; i < most; i++) {
+        const cmp_cell *cell = &config->cells[i];
+        const safer_run *run = strcmp(cell->data, data) == 0 ? run_of(cell, attack) : NULL;
+        if (!run) continue;
+        cells[count] = cell;
+        runs[count++] = run;
+    }
+    const safer_status status = safer_compare(results, runs, count, error);
+    const size_t made = status == SAFER_OK && count ? count * (count - 1) / 2 : 0;
+    for (size_t i = 0; i < made; i++) {
+        cmp_pair *pair = &out->items[out->count++];
+        pair->first = cells[results[i].first];
+        pair->second = cells[results[i].second];
+        pair->attack = attack;
+        pair->result = results[i];
+    }
+    free(cells);
+    free(runs);
+    free(results);
+    return status;
+}
+
+safer_status cmp_pairs_make(cmp_pairs *out, const cmp_config *config, safer_error *error)
+{
+    const char *data, *attack;
+    json_t *value, *ignored, *attacks = json_object_get(config->root, "attacks");
+    safer_status status = SAFER_OK;
+    json_object_foreach(json_object_get(config->root, "data"), data, value)
+    {
+        if (status == SAFER_OK) status = add_pairs(out, config, data, NULL, error);
+        json_object_foreach(attacks, attack, ignored) if (status == SAFER_OK)
+            status = add_pairs(out, config, data, attack, error);
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------- figures */
+
+/* A share of texts that came out of a run. */
+typedef struct figure {
+    size_t part, whole; /* whole 0: not measured */
+} figure;
+
+typedef struct figures {
+    figure clean, smoothed, certified, held[CMP_ATTACKS]; /* held: as in the cell's attacks */
+    double queries;                                       /* a text, of the certificate; NaN: none */
+    double seconds;                                       /* of everything */
+} figures;
+
+static figures figures_of(const cmp_cell *cell)
+{
+    figures f = {.queries = (double)NAN, .seconds = cell->train_seconds + cell->certify_seconds};
+    const safer_summary *s = cell->certified ? safer_run_certified(cell->certified) : NULL;
+    if (s) {
+        f.clean = (figure){s->base_correct, s->labelled};
+        f.certified = (figure){s->certified, s->texts};
+        if (s->queries) f.smoothed = (figure){s->smoothed_correct, s->labelled};
+        f.queries = s->texts ? (double)s->queries / (double)s->texts : 0;
+    }
+    for (size_t i = 0; i < cell->attack_count; i++) {
+        const safer_attack_summary *a = cell->attacked[i] ? safer_run_attacked(cell->attacked[i]) : NULL;
+        f.seconds += cell->attack_seconds[i];
+        if (!a) continue;
+        f.held[i] = (figure){a->texts - a->skipped - a->succeeded, a->texts};
+        if (!s && !f.clean.whole)
+            f.clean = (figure){a->texts - a->skipped, a->texts}; /* nothing is smoothed: the model itself */
+    }
+    return f;
+}
+
+static figure held_of(const cmp_cell *cell, const figures *f, const char *attack)
+{
+    for (size_t i = 0; i < cell->attack_count; i++)
+        if (strcmp(cell->attacks[i], attack) == 0) return f->held[i];
+    return (figure){0, 0};
+}
+
+/* ------------------------------------------------- a grid of words, two forms */
+
+typedef struct grid {
+    size_t columns, rows;
+    size_t left;        /* columns aligned to the left: the first */
+    char (*cells)[200]; /* (rows, columns); the first row is the head */
+} grid;
+
+static char *put(grid *g, size_t row, size_t column) { return g->cells[row * g->columns + column]; }
+
+static grid grid_new(size_t rows, size_t columns, size_t left)
+{
+    grid g = {.columns = columns, .rows = rows, .left = left, .cells = calloc(rows * columns, sizeof *g.cells)};
+    if (!g.cells) abort();
+    return g;
+}
+
+/* Takes out the columns that say nothing, which no left one does. */
+static void drop_empty(grid *g)
+{
+    size_t kept = 0, columns = g->columns, *from = calloc(columns, sizeof *from);
+    if (!from) abort();
+    for (size_t c = 0; c < columns; c++) {
+        int says = 0;
+        for (size_t r = 1; r < g->rows; r++) says |= strcmp(put(g, r, c), "-") != 0;
+        if (says) from[kept++] = c;
+    }
+    for (size_t r = 0; r < g->rows; r++)
+        for (size_t c = 0; c < kept; c++)
+            memmove(g->cells[r * kept + c], g->cells[r * columns + from[c]], sizeof *g->cells);
+    g->columns = kept;
+    free(from);
+}
+
+static void print_text(FILE *out, const grid *g)
+{
+    for (size_t r = 0; r < g->rows; r++) {
+        fputs(r == 0 ? cli_bold() : "", out);
+        for (size_t c = 0; c < g->columns; c++) {
+            size_t width = 0;
+            for (size_t k = 0; k < g->rows; k++) {
+                size_t length = strlen(put((grid *)(uintptr_t)g, k, c));
+                if (length > width) width = length;
+            }
+            fprintf(out, c < g->left ? "%s%-*s" : "%s%*s", c ? "  " : "", (int)width, put((grid *)(uintptr_t)g, r, c));
+        }
+        fprintf(out, "%s\n", r == 0 ? cli_plain() : "");
+    }
+}
+
+static void print_markdown(FILE *out, const grid *g)
+{
+    for (size_t r = 0; r < g->rows; r++) {
+        for (size_t c = 0; c < g->columns; c++) fprintf(out, "| %s ", put((grid *)(uintptr_t)g, r, c));
+        fputs("|\n", out);
+        for (size_t c = 0; r == 0 && c < g->columns; c++) fputs(c < g->left ? "|---" : "|---:", out);
+        if (r == 0) fputs("|\n", out);
+    }
+}
+
+static void write_percent(char *out, figure f)
+{
+    if (f.whole)
+        snprintf(out, 200, "%s", cli_percent(f.part, f.whole));
+    else
+        strcpy(out, "-");
+}
+
+static void write_interval(char *out, figure f)
+{
+    double low, high;
+    strcpy(out, "-");
+    if (!f.whole) return;
+    safer_interval(f.part, f.whole, &low, &high);
+    snprintf(out, 200, "%.2f to %.2f", 100 * low, 100 * high);
+}
+
+static void write_p(char *out, double p) { snprintf(out, 200, p < 0.0001 ? "%.1e" : "%.4f", p); }
+
+static grid cells_grid(const cmp_config *config)
+{
+    static const char *const heads[] = {"data", "model", "defense", "texts", "clean", "smoothed", "certified", "95%"};
+    enum { FIXED = sizeof heads / sizeof *heads };
+    json_t *attacks = json_object_get(config->root, "attacks"), *ignored;
+    const char *attack;
+    grid g = grid_new(config->cell_count + 1, FIXED + json_object_size(attacks) + 2, 3);
+    for (size_t c = 0; c < FIXED; c++) strcpy(put(&g, 0, c), heads[c]);
+    for (size_t i = 0; i < config->cell_count; i++) {
+        const cmp_cell *cell = &config->cells[i];
+        const figures f = figures_of(cell);
+        const size_t r = i + 1;
+        const size_t texts = f.certified.whole ? f.certified.whole : f.clean.whole;
+        size_t c = FIXED;
+        snprintf(put(&g, r, 0), 200, "%s", cell->data);
+        snprintf(put(&g, r, 1), 200, "%s", cell->model);
+        snprintf(put(&g, r, 2), 200, "%s", cell->defense);
+        snprintf(put(&g, r, 3), 200, "%s", texts ? cli_count(texts) : "-");
+        write_percent(put(&g, r, 4), f.clean);
+        write_percent(put(&g, r, 5), f.smoothed);
+        write_percent(put(&g, r, 6), f.certified);
+        write_interval(put(&g, r, 7), f.certified);
+        json_object_foreach(attacks, attack, ignored)
+        {
+            snprintf(put(&g, 0, c), 200, "%s", attack);
+            write_percent(put(&g, r, c++), held_of(cell, &f, attack));
+        }
+        strcpy(put(&g, 0, c), "queries");
+        if (isnan(f.queries))
+            strcpy(put(&g, r, c), "-");
+        else
+            snprintf(put(&g, r, c), 200, "%.1f", f.queries);
+        strcpy(put(&g, 0, c + 1), "seconds");
+        snprintf(put(&g, r, c + 1), 200, "%.1f", f.seconds);
+    }
+    drop_empty(&g);
+    return g;
+}
+
+/* By how many points the first is better. */
+static double difference(const safer_comparison *r)
+{
+    return 100 * ((double)r->only_first - (double)r->only_second) /
+           (double)(r->both + r->only_first + r->only_second + r->neither);
+}
+
+static grid pairs_grid(const cmp_pairs *pairs)
+{
+    static const char *const heads[] = {"data",        "measure",    "first", "second", "first only",
+                                        "second only", "difference", "p",     "p, Holm"};
+    enum { COLUMNS = sizeof heads / sizeof *heads };
+    grid g = grid_new(pairs->count + 1, COLUMNS, 4);
+    for (size_t c = 0; c < COLUMNS; c++) strcpy(put(&g, 0, c), heads[c]);
+    for (size_t i = 0; i < pairs->count; i++) {
+        const cmp_pair *p = &pairs->items[i];
+        snprintf(put(&g, i + 1, 0), 200, "%s", p->first->data);
+        snprintf(put(&g, i + 1, 1), 200, "%s", p->attack ? p->attack : "certified");
+        snprintf(put(&g, i + 1, 2), 200, "%s %s", p->first->model, p->first->defense);
+        snprintf(put(&g, i + 1, 3), 200, "%s %s", p->second->model, p->second->defense);
+        snprintf(put(&g, i + 1, 4), 200, "%s", cli_count(p->result.only_first));
+        snprintf(put(&g, i + 1, 5), 200, "%s", cli_count(p->result.only_second));
+        snprintf(put(&g, i + 1, 6), 200, "%+.2f", difference(&p->result));
+        write_p(put(&g, i + 1, 7), p->result.p_value);
+        write_p(put(&g, i + 1, 8), p->result.adjusted);
+    }
+    return g;
+}
+
+static const char explanation[] =
+    "clean: the model itself; smoothed: the vote over draws; certified: right, whatever the attacker does,\n"
+    "with Wilson's 95% interval; a column for each attack: still right under it. All in per cent of the texts.\n"
+    "queries: of a certificate.\n";
+static const char test_explanation[] =
+    "first only, second only: texts that are certified, or still right under the attack, for one of the two\n"
+    "alone; difference: in points. p: McNemar's exact test on these, two-sided, without mid-p; then adjusted\n"
+    "after Holm for all pairs of the same data and measure.\n";
+
+static void print_tables(FILE *out, const cmp_config *config, const cmp_pairs *pairs,
+                         void (*print)(FILE *, const grid *), const char *heading)
+{
+    grid g = cells_grid(config);
+    if (config->title) fprintf(out, "%s%s\n\n", heading, config->title);
+    print(out, &g);
+    free(g.cells);
+    for (size_t i = 0, any = 0; i < config->cell_count; i++) {
+        const cmp_cell *cell = &config->cells[i];
+        if (cell->error.status == SAFER_OK) continue;
+        fprintf(out, "%sfailed: %s %s %s: %s\n", any++ ? "" : "\n", cell->data, cell->model, cell->defense,
+                cell->error.message);
+    }
+    fprintf(out, "\n%s", explanation);
+    if (!pairs->count) return;
+    fputc('\n', out);
+    g = pairs_grid(pairs);
+    print(out, &g);
+    free(g.cells);
+    fprintf(out, "\n%s", test_explanation);
+}
+
+void cmp_print(const cmp_config *config, const cmp_pairs *pairs)
+{
+    print_tables(stdout, config, pairs, print_text, "");
+}
+
+/* What `print` writes to a stream, into a file. */
+typedef void (*printer)(FILE *out, const cmp_config *config, const cmp_pairs *pairs);
+
+static safer_status write_printed(const char *path, printer print, const cmp_config *config, const cmp_pairs *pairs,
+                                  safer_error *error)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) abort();
+    print(out, config, pairs);
+    if (fclose(out) != 0) abort();
+    const safer_status status = cli_write_file(path, text, length, error);
+    free(text);
+    return status;
+}
+
+static void print_as_markdown(FILE *out, const cmp_config *config, const cmp_pairs *pairs)
+{
+    print_tables(out, config, pairs, print_markdown, "# ");
+}
+
+safer_status cmp_write_markdown(const char *path, const cmp_config *config, const cmp_pairs *pairs, safer_error *error)
+{
+    return write_printed(path, print_as_markdown, config, pairs, error);
+}
+
+/* --------------------------------------------------------------------- JSON */
+
+/* NAME_accuracy and NAME_interval; null when it was not measured. */
+static void set_figure(json_t *object, const char *name, figure f)
+{
+    char key[40];
+    double low, high;
+    snprintf(key, sizeof key, "%s_accuracy", name);
+    json_object_set_new(object, key, f.whole ? json_real((double)f.part / (double)f.whole) : json_null());
+    if (f.whole) safer_interval(f.part, f.whole, &low, &high);
+    snprintf(key, sizeof key, "%s_interval", name);
+    json_object_set_new(object, key, f.whole ? json_pack("[f, f]", low, high) : json_null());
+}
+
+static json_t *attack_json(const cmp_cell *cell, size_t which, figure held, const char *folder)
+{
+    const safer_attack_summary *a = safer_run_attacked(cell->attacked[which]);
+    char name[80];
+    cmp_file_name(name, sizeof name, cell->attacks[which]);
+    json_t *object = json_pack("{s:I, s:I, s:f, s:o}", "examples", (json_int_t)a->texts, "queries",
+                               (json_int_t)a->queries, "seconds", cell->attack_seconds[which], "records",
+                               json_sprintf("%s/%s.%s.jsonl", folder, cell->name, name));
+    set_figure(object, "adversarial", held);
+    return object;
+}
+
+static json_t *cell_json(const cmp_cell *cell, const char *folder)
+{
+    const figures f = figures_of(cell);
+    json_t *attacks = json_object(),
+           *object = json_pack("{s:s, s:s, s:s}", "data", cell->data, "model", cell->model, "defense", cell->defense);
+    json_object_set_new(object, "examples",
+                        json_integer((json_int_t)(f.certified.whole ? f.certified.whole : f.clean.whole)));
+    set_figure(object, "clean", f.clean);
+    set_figure(object, "smoothed", f.smoothed);
+    set_figure(object, "certified", f.certified);
+    for (size_t i = 0; i < cell->attack_count; i++)
+        if (cell->attacked[i]) json_object_set_new(attacks, cell->attacks[i], attack_json(cell, i, f.held[i], folder));
+    json_object_set_new(object, "attacks", attacks);
+    json_object_set_new(object, "queries_per_text", isnan(f.queries) ? json_null() : json_real(f.queries));
+    json_object_set_new(object, "train_seconds", json_real(cell->train_seconds));
+    json_object_set_new(object, "certify_seconds", json_real(cell->certify_seconds));
+    json_object_set_new(object, "records",
+                        cell->certified ? json_sprintf("%s/%s.jsonl", folder, cell->name) : json_null());
+    json_object_set_new(object, "error",
+                        cell->error.status == SAFER_OK ? json_null() : json_string(cell->error.message));
+    return object;
+}
+
+json_t *cmp_json(const cmp_config *config, const cmp_pairs *pairs, const char *folder)
+{
+    json_t *cells = json_array(), *list = json_array();
+    for (size_t i = 0; i < config->cell_count; i++) json_array_append_new(cells, cell_json(&config->cells[i], folder));
+    for (size_t i = 0; i < pairs->count; i++) {
+        const cmp_pair *p = &pairs->items[i];
+        const safer_comparison *r = &p->result;
+        json_array_append_new(list, json_pack("{s:s, s:s?, s:[s, s], s:[s, s], s:I, s:I, s:I, s:I, s:f, s:f}", "data",
+                                              p->first->data, "attack", p->attack, "first", p->first->model,
+                                              p->first->defense, "second", p->second->model, p->second->defense, "both",
+                                              (json_int_t)r->both, "only_first", (json_int_t)r->only_first,
+                                              "only_second", (json_int_t)r->only_second, "neither",
+                                              (json_int_t)r->neither, "p_value", r->p_value, "p_holm", r->adjusted));
+    }
+    return json_pack("{s:s?, s:I, s:o, s:o}", "title", config->title, "seed", (json_int_t)config->seed, "cells", cells,
+                     "pairs", list);
+}
+
+/* ---------------------------------------------------------------------- CSV */
+
+/* A field that may hold anything; names need no quotes. */
+static void put_field(FILE *out, const char *text)
+{
+    fputs(strchr("=+-@\t\r", *text) && *text ? ",\"'" : ",\"", out);
+    for (; *text; text++) fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', out);
+}
+
+static void put_figure(FILE *out, figure f)
+{
+    double low = 0, high = 0;
+    if (f.whole) safer_interval(f.part, f.whole, &low, &high);
+    if (f.whole)
+        fprintf(out, ",%zu,%zu,%.17g,%.17g,%.17g", f.part, f.whole, (double)f.part / (double)f.whole, low, high);
+    else
+        fputs(",,,,,", out);
+}
+
+static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pairs)
+{
+    json_t *attacks = json_object_get(config->root, "attacks"), *ignored;
+    const char *name;
+    (void)pairs;
+    fputs("data,model,defense", out);
+    const char *const measures[] = {"clean", "smoothed", "certified"};
+    for (size_t i = 0; i < 3; i++)
+        fprintf(out, ",%s_texts,%s_of,%s,%s_low,%s_high", measures[i], measures[i], measures[i], measures[i],
+                measures[i]);
+    json_object_foreach(attacks, name, ignored)
+        fprintf(out, ",%s_texts,%s_of,%s,%s_low,%s_high", name, name, name, name, name);
+    fputs(",queries_per_text,train_seconds,certify_seconds,error\r\n", out);
+    for (size_t i = 0; i < config->cell_count; i++) {
+        const cmp_cell *cell = &config->cells[i];
+        const figures f = figures_of(cell);
+        fprintf(out, "%s,%s,%s", cell->data, cell->model, cell->defense);
+        put_figure(out, f.clean);
+        put_figure(out, f.smoothed);
+        put_figure(out, f.certified);
+        json_object_foreach(attacks, name, ignored) put_figure(out, held_of(cell, &f, name));
+        if (isnan(f.queries))
+            fputc(',', out);
+        else
+            fprintf(out, ",%.17g", f.queries);
+        fprintf(out, ",%.3f,%.3f", cell->train_seconds, cell->certify_seconds);
+        put_field(out, cell->error.status == SAFER_OK ? "" : cell->error.message);
+        fputs("\r\n", out);
+    }
+}
+
+static void print_pairs(FILE *out, const cmp_config *config, const cmp_pairs *pairs)
+{
+    (void)config;
+    fputs(
+        "data,attack,first_model,first_defense,second_model,second_defense,both,only_first,only_second,neither,p,p_holm\r\n",
+        out);
+    for (size_t i = 0; i < pairs->count; i++) {
+        const cmp_pair *p = &pairs->items[i];
+        const safer_comparison *r = &p->result;
+        fprintf(out, "%s,%s,%s,%s,%s,%s,%zu,%zu,%zu,%zu,%.17g,%.17g\r\n", p->first->data, p->attack ? p->attack : "",
+                p->first->model, p->first->defense, p->second->model, p->second->defense, r->both, r->only_first,
+                r->only_second, r->neither, r->p_value, r->adjusted);
+    }
+}
+
+safer_status cmp_write_csv(const char *folder, const cmp_config *config, const cmp_pairs *pairs, safer_error *error)
+{
+    char path[4096];
+    safer_status status = cli_make_folder(folder, error);
+    snprintf(path, sizeof path, "%s/cells.csv", folder);
+    if (status == SAFER_OK) status = write_printed(path, print_cells, config, pairs, error);
+    snprintf(path, sizeof path, "%s/pairs.csv", folder);
+    if (status == SAFER_OK) status = write_printed(path, print_pairs, config, pairs, error);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* The draws of a text, as the certifier asks about them. */
+#include "draw/sampler.h"
+
+#include "base/memory.h"
+#include "text/unicode.h"
+
+#include <stdlib.h>
+
+safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage, uint64_t seed,
+                        uint64_t first, uint64_t count, safer_draw_function each, void *context, safer_error *error)
+{
+    safer_status status;
+    sf_slots slots = {0};
+    sf_sampler sampler = {0};
+    sf_buffer drawn = {0};
+    uint32_t *draw = NULL;
+    size_t valid = sf_utf8_valid(text, length);
+    if (valid < length) return sf_fail(error, SAFER_INPUT, "the text is not valid UTF-8 at byte %zu", valid);
+    if (stage != SAFER_SELECTION && stage != SAFER_CERTIFICATION)
+        return sf_fail(error, SAFER_INVALID, "stage: unknown");
+    SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
+    SF_TRY(sf_sampler_prepare(&sampler, &slots, lexicon, error));
+    const sf_stream stream = sf_stream_of(seed, slots.hash,
+                                          stage == SAFER_SELECTION ? SF_STAGE_SELECTION : SF_STAGE_CERTIFICATION);
+    draw = sf_alloc(slots.slot_count, sizeof *draw);
+    if (!draw) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (uint64_t i = first; i < first + count; i++) {
+        sf_sampler_draw(draw, &sampler, stream, i, 1);
+        sf_buffer_clear(&drawn);
+        if (sf_slots_render(&drawn, &slots, lexicon, draw)) {
+            status = sf_fail_memory(error);
+            goto done;
+        }
+        if (each(context, i, drawn.bytes ? drawn.bytes : "", drawn.length)) {
+            status = sf_fail(error, SAFER_CALLBACK, "the function that takes draws reported failure");
+            goto done;
+        }
+    }
+done:
+    free(draw);
+    sf_buffer_free(&drawn);
+    sf_sampler_free(&sampler);
+    sf_slots_free(&slots);
+    return status;
+}

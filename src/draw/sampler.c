@@ -1,0 +1,81 @@
+/* Draws from the smoothing kernel of a text.
+ *
+ * One Philox block serves four neighbouring slots of a sample: word s mod 4 of block
+ * s div 4. A word that Lemire's method rejects (a chance of total/2^32) is replaced by
+ * the slot's own further blocks. */
+#include "draw/sampler.h"
+
+#include "base/memory.h"
+
+sf_draw_rule sf_sampler_rule(const safer_lexicon *l, uint32_t word)
+{
+    uint32_t row = l->kernel.row_of[word];
+    uint64_t first = l->kernel.offsets[row];
+    sf_draw_rule rule = {.total = l->kernel.totals[row],
+                         .count = (uint32_t)(l->kernel.offsets[row + 1] - first),
+                         .weights = l->kernel.weights + first};
+    rule.reject = (0u - rule.total) % rule.total;
+    rule.equal = rule.weights[0];
+    if ((uint64_t)rule.equal * rule.count != rule.total) rule.equal = 0;
+    for (uint32_t i = 1; rule.equal && i < rule.count; i++)
+        if (rule.weights[i] != rule.equal) rule.equal = 0;
+    return rule;
+}
+
+safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, const safer_lexicon *l, safer_error *error)
+{
+    if (sf_grow(&sampler->rules, &sampler->capacity, slots->slot_count + 1, sizeof *sampler->rules))
+        return sf_fail_memory(error);
+    sampler->slots = slots->slot_count;
+    for (size_t s = 0; s < slots->slot_count; s++)
+        sampler->rules[s] = sf_sampler_rule(l, slots->words[slots->slots[s]].word);
+    return SAFER_OK;
+}
+
+void sf_sampler_free(sf_sampler *sampler)
+{
+    free(sampler->rules);
+    *sampler = (sf_sampler){0};
+}
+
+/* The support item that holds the point r of 0 .. total-1. */
+static uint32_t item_at(const sf_draw_rule *rule, uint32_t r)
+{
+    if (rule->equal == 1) return r;
+    if (rule->equal) return r / rule->equal;
+    uint32_t i = 0;
+    while (r >= rule->weights[i]) r -= rule->weights[i++];
+    return i;
+}
+
+/* A point of 0 .. total-1 from blocks of the slot's own (counter word 3 from 1 on). */
+static uint32_t draw_again(const sf_draw_rule *rule, sf_stream stream, uint64_t sample, uint32_t slot)
+{
+    uint32_t counter[4] = {(uint32_t)sample, (uint32_t)(sample >> 32), slot, 1}, block[4];
+    for (;; counter[3]++) {
+        sf_philox(block, counter, stream.key);
+        for (int i = 0; i < 4; i++) {
+            uint64_t product = (uint64_t)block[i] * rule->total;
+            if ((uint32_t)product >= rule->reject) return (uint32_t)(product >> 32);
+        }
+    }
+}
+
+void sf_sampler_draw(uint32_t *draws, const sf_sampler *sampler, sf_stream stream, uint64_t first, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t sample = first + i;
+        uint32_t counter[4] = {(uint32_t)sample, (uint32_t)(sample >> 32), 0, 0}, block[4] = {0};
+        for (size_t s = 0; s < sampler->slots; s++) {
+            const sf_draw_rule *rule = &sampler->rules[s];
+            if (s % 4 == 0) {
+                counter[2] = (uint32_t)(s / 4);
+                sf_philox(block, counter, stream.key);
+            }
+            uint64_t product = (uint64_t)block[s % 4] * rule->total;
+            uint32_t r = (uint32_t)product >= rule->reject ? (uint32_t)(product >> 32)
+                                                           : draw_again(rule, stream, sample, (uint32_t)s);
+            *draws++ = item_at(rule, r);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+/* Draws from the smoothing kernel of a text.
+ *
+ * Draw i of slot s is a pure function of (seed, text, stage, i, s): no order, batch or
+ * thread can change it. Nothing is allocated while drawing. */
+#ifndef SF_DRAW_SAMPLER_H
+#define SF_DRAW_SAMPLER_H
+
+#include "base/rng.h"
+#include "draw/slots.h"
+
+/* How one slot draws. */
+typedef struct sf_draw_rule {
+    uint32_t total;  /* of the weights */
+    uint32_t reject; /* 2^32 mod total: what Lemire's method turns away */
+    uint32_t equal;  /* the common weight, or 0: search the sums below */
+    uint32_t count;  /* of the support */
+    const uint32_t *weights;
+} sf_draw_rule;
+
+/* How a slot with this word draws. */
+sf_draw_rule sf_sampler_rule(const safer_lexicon *lexicon, uint32_t word);
+
+typedef struct sf_sampler {
+    sf_draw_rule *rules; /* one a slot */
+    size_t slots, capacity;
+} sf_sampler; /* zero-initialise; reused from text to text */
+
+safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, const safer_lexicon *lexicon,
+                                safer_error *error);
+void sf_sampler_free(sf_sampler *sampler);
+
+/* draws (count, slots): for samples first .. first+count-1 the index into each slot's
+ * support. */
+void sf_sampler_draw(uint32_t *draws, const sf_sampler *sampler, sf_stream stream, uint64_t first, size_t count);
+
+#endif

@@ -1,0 +1,42 @@
+/* A shell command that runs beside us, with pipes to and from it.
+ *
+ * It has a process group of its own: what it starts ends with it, and Ctrl-C at the terminal
+ * is for us alone, who then end it in our own time. Knows nothing of what is said. */
+#ifndef SF_REMOTE_EXEC_CHILD_H
+#define SF_REMOTE_EXEC_CHILD_H
+
+#include "base/error.h"
+
+#include <sys/types.h>
+
+typedef struct sf_child {
+    pid_t pid;       /* 0: none runs */
+    int input;       /* we write: its standard input, */
+    int output;      /* and read: its standard output, */
+    int errors;      /* and standard error. None of them blocks; -1: closed */
+    int code;        /* how the last one ended: an exit status, or minus a signal, or SF_CHILD_UNKNOWN */
+    char tail[2048]; /* the end of what it wrote to standard error */
+    size_t tail_length;
+} sf_child;
+
+enum { SF_CHILD_UNKNOWN = -1000, SF_CHILD_STORY = 512 };
+
+#define SF_CHILD_NONE ((sf_child){.input = -1, .output = -1, .errors = -1})
+
+/* Runs /bin/sh -c COMMAND. */
+safer_status sf_child_start(sf_child *child, const char *command, safer_error *error);
+
+/* Takes what it wrote to standard error; never waits. */
+void sf_child_listen(sf_child *child);
+
+/* Closes its input, waits `grace` seconds for it to end by itself, then ends it and all of
+ * its group; 0: kills it. What it still writes to its output is lost. Nothing when none runs. */
+void sf_child_end(sf_child *child, double grace);
+
+/* "ended with status 127", "was killed by signal 9 (Killed)" */
+void sf_child_end_text(char out[SF_CHILD_STORY], const sf_child *child);
+
+/* ": " and the last lines of standard error, joined by " | "; "" when there are none. */
+void sf_child_tail_text(char out[SF_CHILD_STORY], const sf_child *child);
+
+#endif

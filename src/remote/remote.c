@@ -1,0 +1,517 @@
+/* Classifiers that live elsewhere: what all transports share. */
+#define _GNU_SOURCE
+#include "remote/remote.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "remote/cache.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SHARE = 64,   /* one text of so many is asked again */
+    WAITING = 64, /* texts that may wait for that, */
+    CROWDED = 32, /* and from when on they no longer wait for a request with room */
+    PROBED = 16,  /* texts asked twice before a run */
+    CACHE_BYTES = 1 << 28
+};
+
+/* A text with its first answer, to be asked again. */
+typedef struct question {
+    char *text;
+    size_t length;
+    int answer;
+} question;
+
+typedef struct remote {
+    safer_model base;
+    sf_transport transport;
+    sf_labels labels;
+    int caching;
+    pthread_mutex_t lock; /* of the cache and of what waits */
+    sf_cache cache;
+    question waiting[WAITING];
+    size_t waiting_count;
+    _Atomic uint64_t asked, cached, again, changed, none;
+} remote;
+
+/* Working memory of one thread. */
+typedef struct scratch {
+    size_t batch;
+    sf_span *request; /* (batch) */
+    int *answers;     /* (batch) */
+    question riding[WAITING];
+    sf_cache seen;    /* texts of a call that are not in the cache, numbered */
+    sf_span *unknown; /* (capacity), and their answers; of every text of the call, its number */
+    int *found, *number;
+    size_t unknown_capacity, found_capacity, number_capacity;
+} scratch;
+
+static void scratch_free(void *pointer)
+{
+    scratch *s = pointer;
+    if (!s) return;
+    sf_cache_free(&s->seen);
+    free(s->request);
+    free(s->answers);
+    free(s->unknown);
+    free(s->found);
+    free(s->number);
+    free(s);
+}
+
+static safer_status scratch_new(const safer_model *model, void **out, safer_error *error)
+{
+    const remote *r = (const remote *)model;
+    scratch *s = sf_calloc(1, sizeof *s);
+    if (!s) return sf_fail_memory(error);
+    s->batch = r->transport.batch;
+    s->request = sf_alloc(s->batch, sizeof *s->request);
+    s->answers = sf_alloc(s->batch, sizeof *s->answers);
+    if (!s->request || !s->answers) {
+        scratch_free(s);
+        return sf_fail_memory(error);
+    }
+    *out = s;
+    return SAFER_OK;
+}
+
+/* ------------------------------------------------------------------ the guard */
+
+/* Whether this text is one of those that are asked again: by its content, so that no
+ * order of the texts matters. */
+static int is_checked(sf_span text) { return sf_hash(text.bytes, text.length, 1) % SHARE == 0; }
+
+/* A copy of the text waits for a later request; without room it is left out. */
+static safer_status remember(remote *r, sf_span text, int answer, safer_error *error)
+{
+    char *copy = sf_strndup(text.bytes, text.length);
+    if (!copy) return sf_fail_memory(error);
+    pthread_mutex_lock(&r->lock);
+    if (r->waiting_count < WAITING) {
+        r->waiting[r->waiting_count++] = (question){copy, text.length, answer};
+        copy = NULL;
+    }
+    pthread_mutex_unlock(&r->lock);
+    free(copy);
+    return SAFER_OK;
+}
+
+/* Up to `room` waiting texts ride along with the next request, when there are at least `least`. */
+static size_t take_waiting(question *riding, remote *r, size_t least, size_t room)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&r->lock);
+    if (r->waiting_count >= least)
+        while (count < room && r->waiting_count) riding[count++] = r->waiting[--r->waiting_count];
+    pthread_mutex_unlock(&r->lock);
+    return count;
+}
+
+static const char *name_of(const safer_model *model, int label)
+{
+    return label >= 0 ? model->labels[label] : "no label";
+}
+
+static safer_status compare(remote *r, const question *q, int answer, safer_error *error)
+{
+    atomic_fetch_add(&r->again, 1);
+    if (answer == q->answer) return SAFER_OK;
+    atomic_fetch_add(&r->changed, 1);
+    return sf_fail(
+        error, SAFER_INPUT,
+        "the model answered \"%s\" and later \"%s\" for the same text (\"%.*s...\"): it is no function of the text. "
+        "Say that it is random: then it is certified by sampling alone",
+        name_of(&r->base, q->answer), name_of(&r->base, answer), sf_clip(q->text, q->length, 60), q->text);
+}
+
+/* ------------------------------------------------------------------- requests */
+
+/* One request: `count` texts, and behind them those that ride along. The answers are in the
+ * scratch. */
+static safer_status ask_with(remote *r, const sf_span *texts, size_t count, size_t riding, float *scores, scratch *s,
+                             safer_error *error)
+{
+    if (count) memcpy(s->request, texts, count * sizeof *texts);
+    for (size_t i = 0; i < riding; i++) s->request[count + i] = (sf_span){s->riding[i].text, s->riding[i].length};
+    safer_status status = r->transport.ask(r->transport.self, s->request, count + riding, s->answers, scores, error);
+    for (size_t i = 0; i < riding; i++) {
+        if (status == SAFER_OK) status = compare(r, &s->riding[i], s->answers[count + i], error);
+        free(s->riding[i].text);
+    }
+    return status;
+}
+
+static safer_status ask_some(remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s,
+                             safer_error *error)
+{
+    size_t riding = r->base.random || scores ? 0 : take_waiting(s->riding, r, 1, s->batch - count);
+    safer_status status = ask_with(r, texts, count, riding, scores, s, error);
+    if (status != SAFER_OK) return status;
+    uint64_t none = 0;
+    for (size_t i = 0; i < count; i++) none += s->answers[i] < 0;
+    atomic_fetch_add(&r->asked, count);
+    if (none) atomic_fetch_add(&r->none, none);
+    memcpy(labels, s->answers, count * sizeof *labels);
+    for (size_t i = 0; !r->base.random && status == SAFER_OK && i < count; i++)
+        if (is_checked(texts[i])) status = remember(r, texts[i], labels[i], error);
+    return status;
+}
+
+static safer_status ask_all(remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s,
+                            safer_error *error)
+{
+    size_t classes = r->base.classes, riding;
+    for (size_t first = 0; first < count; first += s->batch) {
+        size_t some = count - first < s->batch ? count - first : s->batch;
+        safer_status status = ask_some(r, texts + first, some, labels + first, scores ? scores + first * classes : NULL,
+                                       s, error);
+        if (status != SAFER_OK) return status;
+    }
+    /* Where every request is full they get one of their own, now and then. */
+    while (!r->base.random && !scores &&
+           (riding = take_waiting(s->riding, r, CROWDED, s->batch < WAITING ? s->batch : WAITING))) {
+        safer_status status = ask_with(r, NULL, 0, riding, NULL, s, error);
+        if (status != SAFER_OK) return status;
+    }
+    return SAFER_OK;
+}
+
+/* Numbers the texts that the cache does not know, each once; the others are answered. Returns
+ * how many, or SIZE_MAX without memory. */
+static size_t look_up(remote *r, const sf_span *texts, size_t count, int *labels, scratch *s)
+{
+    size_t unknown = 0;
+    int failed = sf_grow(&s->unknown, &s->unknown_capacity, count, sizeof *s->unknown) ||
+                 sf_grow(&s->found, &s->found_capacity, count, sizeof *s->found) ||
+                 sf_grow(&s->number, &s->number_capacity, count, sizeof *s->number);
+    if (failed) return SIZE_MAX;
+    sf_cache_clear(&s->seen);
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < count && !failed; i++) {
+        const uint64_t hash = sf_cache_hash(texts[i]);
+        const sf_cache_entry *known = sf_cache_find(&r->cache, texts[i], hash), *twin;
+        s->number[i] = -1;
+        if (known) {
+            labels[i] = known->answer;
+        } else if ((twin = sf_cache_find(&s->seen, texts[i], hash))) {
+            s->number[i] = twin->answer;
+        } else {
+            failed = sf_cache_add(&s->seen, texts[i], hash, (int)unknown);
+            s->number[i] = (int)unknown;
+            s->unknown[unknown++] = texts[i];
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return failed ? SIZE_MAX : unknown;
+}
+
+static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
+                             void *pointer, safer_error *error)
+{
+    remote *r = (remote *)(uintptr_t)model; /* its counters and its cache change, its answers do not */
+    scratch *s = pointer;
+    if (scores || !r->caching || model->random) return ask_all(r, texts, count, labels, scores, s, error);
+    size_t unknown = look_up(r, texts, count, labels, s);
+    if (unknown == SIZE_MAX) return sf_fail_memory(error);
+    atomic_fetch_add(&r->cached, count - unknown);
+    safer_status status = ask_all(r, s->unknown, unknown, s->found, NULL, s, error);
+    if (status != SAFER_OK) return status;
+    int failed = 0;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < unknown && !failed; i++) {
+        const uint64_t hash = sf_cache_hash(s->unknown[i]);
+        if (!sf_cache_find(&r->cache, s->unknown[i], hash))
+            failed = sf_cache_add(&r->cache, s->unknown[i], hash, s->found[i]);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (failed) return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++)
+        if (s->number[i] >= 0) labels[i] = s->found[s->number[i]];
+    return SAFER_OK;
+}
+
+safer_status sf_remote_probe(safer_model *model, const sf_span *texts, size_t count, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    remote *r = (remote *)model;
+    int first[PROBED], second;
+    if (count > PROBED) count = PROBED;
+    if (model->probed || model->random) return SAFER_OK;
+    for (size_t at = 0; at < count; at += r->transport.batch) {
+        size_t some = count - at < r->transport.batch ? count - at : r->transport.batch;
+        SF_TRY(r->transport.ask(r->transport.self, texts + at, some, first + at, NULL, error));
+    }
+    for (size_t i = count; i-- > 0;) { /* alone, the last one first */
+        SF_TRY(r->transport.ask(r->transport.self, texts + i, 1, &second, NULL, error));
+        if (second != first[i]) {
+            atomic_fetch_add(&r->changed, 1);
+            model->random = 1;
+        }
+    }
+    atomic_fetch_add(&r->again, 2 * count);
+    model->probed = 1;
+done:
+    return status;
+}
+
+/* ---------------------------------------------------------------------- model */
+
+static void model_free(safer_model *model)
+{
+    remote *r = (remote *)model;
+    if (r->transport.free) r->transport.free(r->transport.self);
+    for (size_t i = 0; i < r->waiting_count; i++) free(r->waiting[i].text);
+    sf_cache_free(&r->cache);
+    pthread_mutex_destroy(&r->lock);
+    sf_model_clear(model);
+    free(r);
+}
+
+static safer_status probe(const safer_model *model, const sf_span *texts, size_t count, safer_error *error)
+{
+    return sf_remote_probe((safer_model *)(uintptr_t)model, texts, count, error);
+}
+
+static const sf_model_class classes[] = {
+    {.arch = "exec",
+     .classify = classify,
+     .scratch_new = scratch_new,
+     .scratch_free = scratch_free,
+     .free = model_free,
+     .probe = probe},
+    {.arch = "http",
+     .classify = classify,
+     .scratch_new = scratch_new,
+     .scratch_free = scratch_free,
+     .free = model_free,
+     .probe = probe},
+    {.arch = "callback",
+     .classify = classify,
+     .scratch_new = scratch_new,
+     .scratch_free = scratch_free,
+     .free = model_free,
+     .probe = probe},
+};
+enum { CLASSES = sizeof classes / sizeof classes[0] };
+
+static const sf_model_class *class_of(const char *arch)
+{
+    size_t i = 0;
+    while (i + 1 < CLASSES && strcmp(classes[i].arch, arch) != 0) i++;
+    return &classes[i];
+}
+
+static int is_remote(const safer_model *model) { return model->class >= classes && model->class < classes + CLASSES; }
+
+safer_remote_options safer_remote_options_default(void)
+{
+    return (safer_remote_options){.timeout = 60, .retries = 5, .cache = SAFER_DEFAULT, .concurrency = SAFER_DEFAULT};
+}
+
+safer_status sf_remote_check(const safer_remote_options *o, safer_error *error)
+{
+    if (o->label_count < 2)
+        return sf_fail(error, SAFER_INVALID, "labels: %zu; at least two names are needed", o->label_count);
+    for (size_t i = 0; i < o->label_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(o->labels[i], o->labels[j]) == 0)
+                return sf_fail(error, SAFER_INVALID, "labels: \"%.80s\" twice", o->labels[i]);
+    if (o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (at most 1048576)", o->batch);
+    if (!(o->timeout > 0 && o->timeout <= 1e6))
+        return sf_fail(error, SAFER_INVALID, "timeout: %g (above 0, at most 1000000 seconds)", o->timeout);
+    if (o->retries < 0 || o->retries > 1000)
+        return sf_fail(error, SAFER_INVALID, "retries: %d (0 to 1000)", o->retries);
+    if (o->workers < 0 || o->workers > 1000)
+        return sf_fail(error, SAFER_INVALID, "workers: %d (0 to 1000)", o->workers);
+    if (o->concurrency != SAFER_DEFAULT && (o->concurrency < 1 || o->concurrency > 1000))
+        return sf_fail(error, SAFER_INVALID, "concurrency: %d (1 to 1000)", o->concurrency);
+    return SAFER_OK;
+}
+
+static int is_whole_number(const char *text)
+{
+    if (*text == '-') text++;
+    return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19;
+}
+
+static safer_status copy_labels(remote *r, const safer_remote_options *o, safer_error *error)
+{
+    r->labels.numbers = 1;
+    r->base.labels = sf_calloc(o->label_count, sizeof *r->base.labels);
+    if (!r->base.labels) return sf_fail_memory(error);
+    for (size_t k = 0; k < o->label_count; k++) {
+        if (!(r->base.labels[k] = sf_strdup(o->labels[k]))) return sf_fail_memory(error);
+        r->base.classes = k + 1;
+        r->labels.numbers &= is_whole_number(o->labels[k]);
+    }
+    r->labels.names = r->base.labels;
+    r->labels.count = o->label_count;
+    return SAFER_OK;
+}
+
+/* A model without its transport yet: labels have a lasting place. */
+static safer_status remote_new(remote **out, const safer_remote_options *o, safer_error *error)
+{
+    safer_status status = sf_remote_check(o, error);
+    if (status != SAFER_OK) return status;
+    remote *r = sf_calloc(1, sizeof *r);
+    if (!r) return sf_fail_memory(error);
+    r->base.class = &classes[0];
+    pthread_mutex_init(&r->lock, NULL);
+    r->cache.limit = CACHE_BYTES;
+    status = copy_labels(r, o, error);
+    if (status == SAFER_OK)
+        *out = r;
+    else
+        model_free(&r->base);
+    return status;
+}
+
+/* The part of an http address that holds no secret: without user and password, and without
+ * what follows the path. */
+static uint64_t hash_address(const char *address, uint64_t seed)
+{
+    const char *host = strncmp(address, "http", 4) == 0 ? strstr(address, "://") : NULL;
+    if (!host) return sf_hash(address, strlen(address), seed);
+    host += 3;
+    const size_t authority = strcspn(host, "/?#"), length = strcspn(host, "?#");
+    const char *at = memrchr(host, '@', authority);
+    const char *begin = at ? at + 1 : host;
+    return sf_hash(begin, (size_t)(host + length - begin), sf_hash(address, (size_t)(host - address), seed));
+}
+
+/* What the model is, in records: where it is asked and how, never with what secret. */
+static uint64_t identity(const char *address, const safer_remote_options *o)
+{
+    const char *parts[] = {o->profile, o->request, o->answer, o->name};
+    uint64_t hash = hash_address(address, 0);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i]) hash = sf_hash(parts[i], strlen(parts[i]), hash ^ i);
+    for (size_t k = 0; k < o->label_count; k++) hash = sf_hash(o->labels[k], strlen(o->labels[k]), hash ^ 5);
+    return hash;
+}
+
+static void complete(remote *r, const char *address, const safer_remote_options *o)
+{
+    r->base.class = class_of(r->transport.arch);
+    r->base.hash = identity(address, o);
+    r->base.random = o->random != 0;
+    r->base.concurrency = r->transport.concurrency;
+    r->caching = o->cache == SAFER_DEFAULT ? strcmp(r->transport.arch, "http") == 0 : o->cache != 0;
+}
+
+safer_status safer_model_connect(safer_model **out, const char *address, const safer_remote_options *options,
+                                 safer_error *error)
+{
+    safer_status status;
+    remote *r = NULL;
+    SF_TRY(remote_new(&r, options, error));
+    if (strcmp(address, "exec:") == 0) {
+        status = sf_fail(error, SAFER_INVALID, "exec: needs a command behind it");
+        goto done;
+    }
+    if (strncmp(address, "exec:", 5) == 0) {
+        SF_TRY(sf_exec_open(&r->transport, address + 5, &r->labels, options, error));
+    } else if (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0) {
+        SF_TRY(sf_http_open(&r->transport, address, &r->labels, options, error));
+    } else {
+        status = sf_fail(error, SAFER_INVALID, "\"%.200s\" is neither exec:COMMAND nor an http:// or https:// address",
+                         address);
+        goto done;
+    }
+    complete(r, address, options);
+    *out = &r->base;
+    r = NULL;
+done:
+    if (r) model_free(&r->base);
+    return status;
+}
+
+/* ------------------------------------------------------------------- callback */
+
+typedef struct caller {
+    safer_classify classify;
+    void *context;
+    size_t classes;
+    int alone; /* one thread at a time */
+    pthread_mutex_t lock;
+} caller;
+
+static safer_status ask_caller(void *self, const sf_span *texts, size_t count, int *labels, float *scores,
+                               safer_error *error)
+{
+    caller *c = self;
+    const char **strings = sf_alloc(count, sizeof *strings);
+    size_t *lengths = sf_alloc(count, sizeof *lengths);
+    safer_status status = strings && lengths ? SAFER_OK : sf_fail_memory(error);
+    for (size_t i = 0; status == SAFER_OK && i < count; i++) {
+        strings[i] = texts[i].bytes;
+        lengths[i] = texts[i].length;
+    }
+    if (status == SAFER_OK) {
+        if (c->alone) pthread_mutex_lock(&c->lock);
+        int failed = c->classify(c->context, strings, lengths, count, labels);
+        if (c->alone) pthread_mutex_unlock(&c->lock);
+        if (failed) status = sf_fail(error, SAFER_CALLBACK, "the function that classifies reported failure");
+    }
+    for (size_t i = 0; status == SAFER_OK && i < count; i++)
+        if (labels[i] < -1 || (labels[i] >= 0 && (size_t)labels[i] >= c->classes))
+            status = sf_fail(error, SAFER_INPUT, "the function that classifies returned class %d; there are %zu",
+                             labels[i], c->classes);
+    if (status == SAFER_OK && scores) sf_one_hot(scores, labels, count, c->classes);
+    free(strings);
+    free(lengths);
+    return status;
+}
+
+static void caller_free(void *self)
+{
+    caller *c = self;
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+safer_status safer_model_from_callback(safer_model **out, safer_classify function, void *context,
+                                       const safer_remote_options *options, safer_error *error)
+{
+    remote *r = NULL;
+    safer_status status = remote_new(&r, options, error);
+    if (status != SAFER_OK) return status;
+    caller *c = sf_calloc(1, sizeof *c);
+    if (!c) {
+        model_free(&r->base);
+        return sf_fail_memory(error);
+    }
+    int threads = options->concurrency == SAFER_DEFAULT ? 1 : options->concurrency;
+    *c = (caller){.classify = function, .context = context, .classes = options->label_count, .alone = threads == 1};
+    pthread_mutex_init(&c->lock, NULL);
+    r->transport = (sf_transport){.arch = "callback",
+                                  .self = c,
+                                  .ask = ask_caller,
+                                  .free = caller_free,
+                                  .batch = options->batch ? options->batch : 256,
+                                  .concurrency = threads};
+    complete(r, "callback", options);
+    *out = &r->base;
+    return SAFER_OK;
+}
+
+/* ---------------------------------------------------------------------- facts */
+
+safer_traffic safer_model_traffic(const safer_model *model)
+{
+    const remote *r = (const remote *)model;
+    safer_traffic traffic = {0};
+    if (!is_remote(model)) return traffic;
+    traffic = (safer_traffic){
+        .asked = r->asked, .cached = r->cached, .again = r->again, .changed = r->changed, .none = r->none};
+    if (r->transport.tell) r->transport.tell(r->transport.self, &traffic);
+    return traffic;
+}
+
+int safer_model_is_random(const safer_model *model) { return model->random; }

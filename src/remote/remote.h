@@ -1,0 +1,63 @@
+/* Classifiers that live elsewhere: a program, a service, a function of the caller.
+ *
+ * A transport carries texts there and answers back; what every such model needs besides is
+ * here. A cache: identical texts are asked once. A guard: a small share of the texts is asked
+ * again, in other company, because a certificate without sampling, and the cache, rest on
+ * the answer being a function of the text. And labels: names or numbers become classes. */
+#ifndef SF_REMOTE_REMOTE_H
+#define SF_REMOTE_REMOTE_H
+
+#include "model/model.h"
+
+/* What an answer can be. */
+typedef struct sf_labels {
+    char **names;
+    size_t count;
+    int numbers; /* every name is a whole number: then a number in an answer is a name, else a position */
+} sf_labels;
+
+/* Carries batches of texts. Any number of threads may ask at once. */
+typedef struct sf_transport {
+    const char *arch; /* "exec", "http", "callback" */
+    void *self;
+
+    /* labels[i] = class of texts[i], or SF_NO_LABEL for an answer that is none; scores, when not
+     * NULL, gets (count, classes). Failures of the way there are retried inside: an error is
+     * final. Counts are 1 .. batch. */
+    safer_status (*ask)(void *self, const sf_span *texts, size_t count, int *labels, float *scores, safer_error *error);
+    void (*free)(void *self);
+    void (*tell)(void *self, safer_traffic *traffic); /* adds what it knows; may be NULL */
+    size_t batch;                                     /* most texts of a request */
+    int concurrency;                                  /* requests that it gains by having at once */
+} sf_transport;
+
+/* Whether the model gives the same answers twice: asks some of these texts again, one by one.
+ * When it does not, the model is taken to be random from now on. Only for remote models. */
+safer_status sf_remote_probe(safer_model *model, const sf_span *texts, size_t count, safer_error *error);
+
+/* SAFER_INVALID, with the field's name, when an option is out of range. */
+safer_status sf_remote_check(const safer_remote_options *options, safer_error *error);
+
+/* Transports. `labels` outlive them. */
+safer_status sf_exec_open(sf_transport *out, const char *command, const sf_labels *labels,
+                          const safer_remote_options *options, safer_error *error);
+safer_status sf_http_open(sf_transport *out, const char *address, const sf_labels *labels,
+                          const safer_remote_options *options, safer_error *error);
+
+/* ------------------------------------------------------------------- answers */
+
+/* The class that a JSON value names, or SF_NO_LABEL - 1 when it names none of them. null is
+ * SF_NO_LABEL: the model declined. */
+int sf_labels_find(const sf_labels *labels, const json_t *value);
+
+/* A JSON list of labels, or of lists of scores (one a class; the greatest wins, the first of
+ * equals), as `count` classes. What is wrong is said as "NAME: ...". */
+safer_status sf_read_labels(int *out, const sf_labels *labels, const json_t *list, size_t count, const char *name,
+                            safer_error *error);
+safer_status sf_read_scores(int *out, float *scores, const sf_labels *labels, const json_t *list, size_t count,
+                            const char *name, safer_error *error);
+
+/* (count, classes) scores for labels alone: 1 for the label, 0 for the rest. */
+void sf_one_hot(float *scores, const int *labels, size_t count, size_t classes);
+
+#endif

@@ -1,0 +1,40 @@
+/* A run over a data set: rows in parallel, records in order, safe to interrupt.
+ *
+ * What is done with a row, and what a record means, is the caller's: certifying and
+ * attacking share this. */
+#ifndef SF_RUN_ROWS_H
+#define SF_RUN_ROWS_H
+
+#include "certify/record.h"
+
+typedef struct sf_rows {
+    size_t count; /* of the data */
+    int threads;
+    json_t *config; /* the first line; borrowed */
+    const safer_progress *progress;
+    void *context;
+
+    /* The record of a row, without "seconds" and "check"; the caller owns it. *record is NULL
+     * without memory. `worker` is below `threads`. */
+    safer_status (*work)(void *context, size_t row, int worker, json_t **record, double *seconds, safer_error *error);
+
+    /* Counts a record, in the order of the data; those of an earlier run too. Never called by
+     * two threads at once. */
+    safer_status (*add)(void *context, const json_t *record, const char *name, size_t line, safer_error *error);
+
+    /* What to call the stage now; under the same lock as `add`. */
+    void (*describe)(void *context, char *stage, size_t size);
+} sf_rows;
+
+/* Does every row that `path` (NULL: no records) does not hold yet. *resumed gets how many it
+ * held. See safer_certify for what `resume` means. */
+safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size_t *resumed, safer_error *error);
+
+/* Whether the file begins with the configuration of a run whose model was random: it is then
+ * not asked about again, because it might pass this time. */
+int sf_rows_were_random(const char *path);
+
+/* Of every label of the data, the model's class. The caller frees it. */
+safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error);
+
+#endif

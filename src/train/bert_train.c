@@ -1,0 +1,329 @@
+/* The `bert` classifier: training.
+ *
+ * Every mini-batch sees fresh draws of its texts (the sample number is the epoch). After
+ * every epoch the model is measured on one draw of each dev text, the same from epoch to
+ * epoch. The rest is a course (course.h), whose rate falls, so that the number of epochs is
+ * part of it. */
+#define _GNU_SOURCE
+#include "model/bert.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "train/course.h"
+#include "draw/drawn.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { PURPOSE_HEAD = 3, DEV_SAMPLE = 1 << 30, DEV_GROUP = 8 };
+
+/* Memory of one thread for drawing and measuring. */
+typedef struct reader {
+    sf_drawn drawn;
+    sf_ids encoded;
+    sf_wordpiece_scratch wordpiece;
+    sf_bert_scratch *net;
+} reader;
+
+typedef struct trainer {
+    const safer_train_options *options;
+    sf_course course;
+    sf_train_split split;
+    sf_bert_checkpoint start; /* its parameters are moved to the layout below */
+    sf_bert_layout layout;
+    float *parameters;
+    sf_bert_step *step;
+    reader *readers; /* (threads) */
+
+    /* One batch. */
+    const uint32_t *texts;
+    uint32_t *ids; /* (batch, tokens): drawn texts, then moved together */
+    size_t *lengths, *offsets;
+    int *labels;
+    atomic_int failed;
+    uint64_t pieces; /* read in this run */
+} trainer;
+
+static void trainer_free(trainer *t)
+{
+    for (int i = 0; t->readers && i < sf_threads(t->options->threads); i++) {
+        sf_drawn_free(&t->readers[i].drawn);
+        sf_ids_free(&t->readers[i].encoded);
+        sf_wordpiece_scratch_free(&t->readers[i].wordpiece);
+        sf_bert_scratch_free(t->readers[i].net);
+    }
+    sf_bert_step_free(t->step);
+    sf_train_split_free(&t->split);
+    sf_bert_checkpoint_free(&t->start);
+    sf_bert_layout_free(&t->layout);
+    sf_course_free(&t->course);
+    free(t->parameters);
+    free(t->ids);
+    free(t->lengths);
+    free(t->offsets);
+    free(t->labels);
+    free(t->readers);
+}
+
+/* --------------------------------------------------------------------- start */
+
+static int same_labels(const trainer *t)
+{
+    size_t classes = t->start.layout.shape.classes;
+    if (classes != safer_data_label_count(t->options->train)) return 0;
+    for (size_t c = 0; c < classes; c++)
+        if (strcmp(t->start.labels[c], safer_data_label(t->options->train, c)) != 0) return 0;
+    return 1;
+}
+
+/* Small normal-like numbers for a new classifier: sums of uniform ones. */
+static void first_head(float *weights, size_t count, uint64_t seed)
+{
+    sf_stream stream = sf_stream_of(seed, PURPOSE_HEAD, SF_STAGE_TRAINING);
+    for (size_t i = 0; i < count; i++) {
+        double sum = 0;
+        for (uint32_t k = 0; k < 12; k++) sum += (double)sf_draw_below(stream, i, k, 1 << 24) / (1 << 24) - 0.5;
+        weights[i] = (float)(0.02 * sum);
+    }
+}
+
+/* Parameters of the model to train: the encoder's, and a head that is new unless the
+ * start has one for the same labels. */
+static safer_status take_parameters(trainer *t, safer_error *error)
+{
+    const safer_train_options *o = t->options;
+    const sf_bert_layout *from = &t->start.layout;
+    sf_bert_shape shape = from->shape;
+    int keep_head = same_labels(t);
+    shape.classes = safer_data_label_count(o->train);
+    if (o->pool) shape.pool = strcmp(o->pool, "mean") == 0 ? SF_POOL_MEAN : SF_POOL_CLS;
+    if (o->tokens && ((size_t)o->tokens > shape.positions || o->tokens < 3))
+        return sf_fail(error, SAFER_INVALID, "tokens is %d; it must be from 3 to the encoder's %zu positions",
+                       o->tokens, shape.positions);
+    if (o->tokens) shape.tokens = (size_t)o->tokens;
+    size_t layers = sf_train_layers(o);
+    if (layers != SIZE_MAX && layers > shape.layers)
+        return sf_fail(error, SAFER_INVALID, "train_layers is %zu, but the encoder has %zu layers", layers,
+                       shape.layers);
+    if (sf_bert_layout_make(&t->layout, &shape)) return sf_fail_memory(error);
+    t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
+    if (!t->parameters) return sf_fail_memory(error);
+    for (size_t i = 0; i < t->layout.tensor_count; i++) {
+        const sf_bert_tensor *to = &t->layout.tensors[i], *source = NULL;
+        for (size_t k = 0; k < from->tensor_count; k++)
+            if (strcmp(from->tensors[k].name, to->name) == 0) source = &from->tensors[k];
+        int head = to->offset == t->layout.classifier_weight || to->offset == t->layout.classifier_bias;
+        if (source && (!head || keep_head))
+            memcpy(t->parameters + to->offset, t->start.parameters + source->offset, to->count * sizeof(float));
+        else if (to->rank == 2)
+            first_head(t->parameters + to->offset, to->count, o->seed);
+        else
+            memset(t->parameters + to->offset, 0, to->count * sizeof(float));
+    }
+    free(t->start.parameters);
+    t->start.parameters = NULL;
+    return SAFER_OK;
+}
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error);
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error);
+
+static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course->context)->step); }
+
+static void plan_course(trainer *t)
+{
+    const safer_train_options *o = t->options;
+    size_t first = sf_bert_step_first(t->step);
+    double numbers[] = {o->rate,
+                        o->decay,
+                        o->dropout,
+                        o->clip,
+                        o->warmup,
+                        (double)o->batch,
+                        (double)o->epochs,
+                        (double)first,
+                        (double)t->layout.shape.tokens,
+                        (double)t->layout.shape.pool,
+                        (double)strlen(o->precision)};
+    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
+    hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash);
+    t->course = (sf_course){.options = o,
+                            .texts = t->split.fit_count,
+                            .parameters = t->parameters + first,
+                            .size = t->layout.size - first,
+                            .falls = 1,
+                            .fingerprint = sf_course_hash(&t->split, o, hash),
+                            .step = step,
+                            .measure = measure,
+                            .save = save,
+                            .changed = changed,
+                            .context = t};
+}
+
+static safer_status start(trainer *t, safer_error *error)
+{
+    safer_status status;
+    const safer_train_options *o = t->options;
+    SF_TRY(sf_isa_check(error));
+    SF_TRY(sf_train_split_make(&t->split, o, error));
+    SF_TRY(sf_bert_checkpoint_open(&t->start, o->encoder, error));
+    SF_TRY(take_parameters(t, error));
+    size_t batch = (size_t)o->batch < t->split.fit_count ? (size_t)o->batch : t->split.fit_count,
+           tokens = t->layout.shape.tokens;
+    sf_bert_options options = {.layers = sf_train_layers(o),
+                               .decay = o->decay,
+                               .clip = o->clip,
+                               .dropout = (float)o->dropout,
+                               .type = strcmp(o->precision, "f32") == 0 ? SF_F32 : SF_BF16,
+                               .threads = o->threads,
+                               .seed = o->seed};
+    SF_TRY(sf_bert_step_new(&t->step, &t->layout, t->parameters, &options, batch, batch * tokens, error));
+    t->ids = sf_alloc(batch * tokens, sizeof *t->ids);
+    t->lengths = sf_alloc(batch, sizeof *t->lengths);
+    t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
+    t->labels = sf_alloc(batch, sizeof *t->labels);
+    t->readers = sf_calloc((size_t)sf_threads(o->threads), sizeof *t->readers);
+    if (!t->ids || !t->lengths || !t->offsets || !t->labels || !t->readers) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    for (int i = 0; i < sf_threads(o->threads); i++)
+        SF_TRY(sf_bert_scratch_new(&t->readers[i].net, sf_bert_step_net(t->step), error));
+    plan_course(t);
+done:
+    return status;
+}
+
+/* -------------------------------------------------------------------- texts */
+
+/* A drawn text as pieces with [CLS] and [SEP]; returns how many, SIZE_MAX without memory. */
+static size_t draw_text(uint32_t *ids, const trainer *t, reader *r, const safer_data *data, size_t row_number,
+                        uint64_t sample)
+{
+    safer_row row = safer_data_row(data, row_number);
+    sf_wordpiece_specials special = sf_wordpiece_special(t->start.wordpiece);
+    r->encoded.count = 0;
+    if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, t->options->seed, sample, NULL) !=
+            SAFER_OK ||
+        sf_wordpiece_encode(&r->encoded, t->start.wordpiece, r->drawn.text.bytes, r->drawn.text.length,
+                            t->layout.shape.tokens - 2, &r->wordpiece))
+        return SIZE_MAX;
+    ids[0] = special.cls;
+    if (r->encoded.count) memcpy(ids + 1, r->encoded.ids, r->encoded.count * sizeof *ids);
+    ids[r->encoded.count + 1] = special.sep;
+    return r->encoded.count + 2;
+}
+
+static void draw_texts(void *context, size_t begin, size_t end, int worker)
+{
+    trainer *t = context;
+    for (size_t b = begin; b < end; b++) {
+        size_t row = t->split.fit[t->texts[b]];
+        t->labels[b] = safer_data_row(t->split.fit_data, row).label;
+        t->lengths[b] = draw_text(t->ids + b * t->layout.shape.tokens, t, &t->readers[worker], t->split.fit_data, row,
+                                  (uint64_t)t->course.epoch);
+        if (t->lengths[b] == SIZE_MAX) atomic_store(&t->failed, 1);
+    }
+}
+
+/* ---------------------------------------------------------------------- dev */
+
+typedef struct measuring {
+    trainer *t;
+    atomic_size_t right;
+} measuring;
+
+static void measure_texts(void *context, size_t begin, size_t end, int worker)
+{
+    measuring *m = context;
+    trainer *t = m->t;
+    const sf_bert_net *net = sf_bert_step_net(t->step);
+    size_t H = t->layout.shape.hidden, C = t->layout.shape.classes, tokens = t->layout.shape.tokens,
+           offsets[DEV_GROUP + 1] = {0};
+    uint32_t *ids = sf_alloc(DEV_GROUP * tokens, sizeof *ids);
+    float *features = sf_alloc_aligned(DEV_GROUP * H, sizeof *features),
+          *logits = sf_alloc(DEV_GROUP * C, sizeof *logits);
+    if (!ids || !features || !logits) atomic_store(&t->failed, 1);
+    for (size_t first = begin; !atomic_load(&t->failed) && first < end; first += DEV_GROUP) {
+        size_t count = end - first < DEV_GROUP ? end - first : DEV_GROUP;
+        for (size_t i = 0; i < count; i++) {
+            size_t length = draw_text(ids + offsets[i], t, &t->readers[worker], t->split.dev_data,
+                                      t->split.dev[first + i], DEV_SAMPLE);
+            if (length == SIZE_MAX) atomic_store(&t->failed, 1);
+            offsets[i + 1] = offsets[i] + (length == SIZE_MAX ? 2 : length);
+        }
+        if (atomic_load(&t->failed)) break;
+        sf_bert_batch batch = {ids, offsets, count};
+        sf_bert_features(features, net, &batch, t->readers[worker].net);
+        sf_bert_logits(logits, net, features, count);
+        for (size_t i = 0; i < count; i++) {
+            size_t best = 0;
+            for (size_t c = 1; c < C; c++)
+                if (logits[i * C + c] > logits[i * C + best]) best = c;
+            atomic_fetch_add(&m->right, (int)best == safer_data_row(t->split.dev_data, t->split.dev[first + i]).label);
+        }
+    }
+    free(ids);
+    free(features);
+    free(logits);
+}
+
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
+{
+    trainer *t = course->context;
+    measuring m = {.t = t};
+    sf_parallel(t->options->threads, t->split.dev_count, DEV_GROUP, measure_texts, &m);
+    if (atomic_load(&t->failed)) return sf_fail_memory(error);
+    *accuracy = (double)atomic_load(&m.right) / (double)t->split.dev_count;
+    return SAFER_OK;
+}
+
+/* --------------------------------------------------------------------- steps */
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    t->texts = texts;
+    sf_parallel(t->options->threads, count, 1, draw_texts, t);
+    if (atomic_load(&t->failed)) return sf_fail_memory(error);
+    for (size_t b = 0; b < count; b++) { /* together, without gaps */
+        memmove(t->ids + t->offsets[b], t->ids + b * t->layout.shape.tokens, t->lengths[b] * sizeof *t->ids);
+        t->offsets[b + 1] = t->offsets[b] + t->lengths[b];
+    }
+    sf_bert_batch batch = {t->ids, t->offsets, count};
+    *loss += sf_bert_step_gradient(t->step, &batch, t->labels, course->steps);
+    sf_bert_step_update(t->step, course->means, course->variances, rate, course->steps);
+    t->pieces += t->offsets[count];
+    return SAFER_OK;
+}
+
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    return sf_bert_save(output, &t->layout, t->parameters, t->start.wordpiece, labels, trained_with, error);
+}
+
+safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                           safer_error *error)
+{
+    safer_status status;
+    double begin = sf_seconds();
+    trainer *t = sf_calloc(1, sizeof *t);
+    if (!t) return sf_fail_memory(error);
+    t->options = options;
+    SF_TRY(start(t, error));
+    SF_TRY(sf_course_run(&t->course, output, error));
+    *report = sf_course_report(&t->course, t->pieces, t->layout.size);
+    report->seconds = sf_seconds() - begin;
+    report->tokens_per_second = (double)t->pieces / (t->course.seconds > 0 ? t->course.seconds : 1);
+done:
+    trainer_free(t);
+    free(t);
+    return status;
+}

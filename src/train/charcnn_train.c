@@ -1,0 +1,376 @@
+/* The `charcnn` classifier: training.
+ *
+ * Every mini-batch sees fresh draws of its texts (the sample number is the epoch), changed a
+ * little further: a network of eleven million weights knows 22,500 reviews by heart after a
+ * few epochs. Some of the runs between blanks are blanked, the text begins a few characters
+ * later, and a long one may begin anywhere. Dev texts are drawn too, the same from epoch to
+ * epoch, and answered by the code that will answer later. The rest is a course (course.h),
+ * whose rate falls, so that the number of epochs is part of the run. */
+#include "model/charcnn.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "train/course.h"
+#include "draw/drawn.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { DEV_DRAWS = 4, DEV_GROUP = 32 };
+#define DEV_SAMPLE (UINT64_C(1) << 32) /* the first: epochs stay below */
+
+/* What random numbers other than order, draws and dropout are for. */
+enum { PURPOSE_WEIGHTS = 3, PURPOSE_CHANGES = 4 };
+
+/* Memory of one thread for drawing and measuring. */
+typedef struct reader {
+    sf_drawn drawn;
+    sf_charcnn_scratch *scratch;
+    uint8_t *codes; /* (DEV_GROUP, L) */
+    uint8_t *whole; /* of a text, all its characters */
+    size_t capacity;
+} reader;
+
+typedef struct trainer {
+    const safer_train_options *options;
+    const sf_charcnn_plan *plan;
+    sf_train_split split;
+    sf_charcnn_layout layout;
+    float *trained; /* (trained) */
+    sf_charcnn_step *step;
+    sf_course course;
+    sf_charcnn_scaling *scaling; /* for measuring and saving: */
+    float *parameters;           /* (size) */
+    sf_charcnn_net *net;
+    reader *readers; /* (threads) */
+
+    /* One batch. */
+    const uint32_t *texts;
+    uint8_t *codes; /* (batch, L) */
+    size_t *lengths;
+    int *labels;
+    uint64_t characters; /* read in this run */
+    atomic_int failed;
+} trainer;
+
+static void trainer_free(trainer *t)
+{
+    for (int i = 0; t->readers && i < sf_threads(t->options->threads); i++) {
+        sf_drawn_free(&t->readers[i].drawn);
+        sf_charcnn_scratch_free(t->readers[i].scratch);
+        free(t->readers[i].codes);
+        free(t->readers[i].whole);
+    }
+    sf_train_split_free(&t->split);
+    sf_course_free(&t->course);
+    sf_charcnn_step_free(t->step);
+    sf_charcnn_scaling_free(t->scaling);
+    sf_charcnn_net_free(t->net);
+    void *owned[] = {t->parameters, t->trained, t->readers, t->codes, t->lengths, t->labels};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
+}
+
+/* -------------------------------------------------------------------- start */
+
+/* Uniform numbers of this variance. */
+static void random_fill(float *out, size_t count, double variance, uint64_t seed, uint32_t tensor)
+{
+    const sf_stream stream = sf_stream_of(seed, PURPOSE_WEIGHTS, SF_STAGE_TRAINING);
+    const double range = sqrt(3 * variance);
+    for (size_t i = 0; i < count; i += 4) {
+        uint32_t counter[4] = {(uint32_t)(i / 4), (uint32_t)(i / 4 >> 32), tensor, 0}, block[4];
+        sf_philox(block, counter, stream.key);
+        for (size_t k = 0; k < 4 && i + k < count; k++) out[i + k] = (float)(range * ((double)block[k] * 0x1p-31 - 1));
+    }
+}
+
+/* The matrices' variance does not matter for what scaling (sf_charcnn_scale) makes of them,
+ * but for how far a step of a given rate moves them: with this one, by a few hundredths. Of
+ * the first layer a frame sums seven weights. Biases are 0, gains 1. */
+static void first_weights(trainer *t)
+{
+    const sf_charcnn_layout *l = &t->layout;
+    memset(t->trained, 0, l->size * sizeof *t->trained);
+    for (size_t i = 0; i < l->tensor_count; i++) {
+        const size_t at = l->tensors[i].offset;
+        double variance = at == l->conv_weight[0]  ? 1.0 / SF_CHARCNN_WIDE
+                          : at == l->output_weight ? 1 / (double)l->shape.hidden
+                                                   : 0.0025;
+        if (l->tensors[i].rank > 1)
+            random_fill(t->trained + at, l->tensors[i].count, variance, t->options->seed, (uint32_t)i);
+    }
+    for (size_t i = l->size; i < l->trained; i++) t->trained[i] = 1;
+}
+
+static safer_status new_readers(trainer *t, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    size_t threads = (size_t)sf_threads(t->options->threads);
+    if (!(t->readers = sf_calloc(threads, sizeof *t->readers))) return sf_fail_memory(error);
+    for (size_t i = 0; i < threads; i++) {
+        SF_TRY(sf_charcnn_scratch_new(t->net, &t->readers[i].scratch, error));
+        if (!(t->readers[i].codes = sf_alloc(DEV_GROUP * t->layout.shape.characters, 1))) return sf_fail_memory(error);
+    }
+done:
+    return status;
+}
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error);
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error);
+
+static void plan_course(trainer *t)
+{
+    const safer_train_options *o = t->options;
+    double numbers[] = {o->rate,
+                        o->decay,
+                        o->dropout,
+                        o->clip,
+                        o->warmup,
+                        (double)o->batch,
+                        (double)o->epochs,
+                        t->plan->smoothing,
+                        t->plan->blanked,
+                        t->plan->moved,
+                        (double)t->plan->shift,
+                        (double)t->layout.shape.characters,
+                        (double)strlen(o->precision),
+                        (double)t->layout.size};
+    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
+    hash = sf_hash(t->trained, t->layout.trained * sizeof *t->trained, hash);
+    t->course = (sf_course){.options = o,
+                            .texts = t->split.fit_count,
+                            .parameters = t->trained,
+                            .size = t->layout.trained,
+                            .falls = 1,
+                            .fingerprint = sf_course_hash(&t->split, o, hash),
+                            .step = step,
+                            .measure = measure,
+                            .save = save,
+                            .context = t};
+}
+
+static safer_status start(trainer *t, safer_error *error)
+{
+    safer_status status;
+    const safer_train_options *o = t->options;
+    const sf_dtype type = strcmp(o->precision, "f32") == 0 ? SF_F32 : SF_BF16;
+    SF_TRY(sf_isa_check(error));
+    if (o->characters < SF_CHARCNN_SHORTEST || o->characters > SF_CHARCNN_LONGEST) {
+        status = sf_fail(error, SAFER_INVALID, "characters is %d; charcnn needs from %d to %d", o->characters,
+                         SF_CHARCNN_SHORTEST, SF_CHARCNN_LONGEST);
+        goto done;
+    }
+    SF_TRY(sf_train_split_make(&t->split, o, error));
+    sf_charcnn_shape shape = {.characters = (size_t)o->characters,
+                              .features = t->plan->features,
+                              .hidden = t->plan->hidden,
+                              .classes = safer_data_label_count(o->train)};
+    sf_charcnn_layout_make(&t->layout, &shape);
+    size_t batch = (size_t)o->batch < t->split.fit_count ? (size_t)o->batch : t->split.fit_count;
+    t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
+    t->trained = sf_alloc_aligned(t->layout.trained, sizeof *t->trained);
+    t->codes = sf_alloc(batch * shape.characters, 1);
+    t->lengths = sf_alloc(batch, sizeof *t->lengths);
+    t->labels = sf_alloc(batch, sizeof *t->labels);
+    if (!t->parameters || !t->trained || !t->codes || !t->lengths || !t->labels) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    sf_charcnn_options options = {.type = type,
+                                  .dropout = (float)o->dropout,
+                                  .smoothing = (float)t->plan->smoothing,
+                                  .clip = o->clip,
+                                  .decay = o->decay,
+                                  .threads = o->threads,
+                                  .seed = o->seed};
+    SF_TRY(sf_charcnn_step_new(&t->step, &t->layout, &options, batch, error));
+    SF_TRY(sf_charcnn_scaling_new(&t->scaling, &t->layout, o->threads, error));
+    SF_TRY(sf_charcnn_net_new(&t->net, &t->layout, type, error));
+    SF_TRY(new_readers(t, error));
+    first_weights(t);
+    plan_course(t);
+done:
+    return status;
+}
+
+/* -------------------------------------------------------------------- texts */
+
+/* The codes of a drawn text, blank at the end; returns how many it has. */
+static size_t draw_text(uint8_t *codes, trainer *t, int worker, const safer_row *row, uint64_t sample)
+{
+    const size_t L = t->layout.shape.characters;
+    sf_drawn *drawn = &t->readers[worker].drawn;
+    size_t count = 0;
+    if (sf_drawn_text(drawn, t->options->lexicon, row->text, row->text_length, t->options->seed, sample, NULL) !=
+        SAFER_OK)
+        atomic_store(&t->failed, 1);
+    else
+        count = sf_charcnn_encode(codes, drawn->text.bytes, drawn->text.length, L);
+    memset(codes + count, 0, L - count);
+    return count;
+}
+
+/* A share of [0, 1) for change number `index` of a text in this epoch. */
+static double chance(sf_stream stream, const trainer *t, uint32_t index)
+{
+    return sf_draw_unit(stream, (uint64_t)t->course.epoch, index);
+}
+
+/* The same for a text to learn from, changed further as the plan says. */
+static size_t change_text(uint8_t *codes, trainer *t, int worker, const safer_row *row)
+{
+    const size_t L = t->layout.shape.characters;
+    const sf_charcnn_plan *plan = t->plan;
+    const sf_stream stream = sf_stream_of(t->options->seed, sf_hash(row->text, row->text_length, PURPOSE_CHANGES),
+                                          SF_STAGE_TRAINING);
+    reader *r = &t->readers[worker];
+    size_t count, from = 0;
+    if (sf_drawn_text(&r->drawn, t->options->lexicon, row->text, row->text_length, t->options->seed,
+                      (uint64_t)t->course.epoch, NULL) != SAFER_OK ||
+        sf_grow(&r->whole, &r->capacity, r->drawn.text.length + 1, 1)) {
+        atomic_store(&t->failed, 1);
+        return 0;
+    }
+    count = sf_charcnn_encode(r->whole, r->drawn.text.bytes, r->drawn.text.length, SIZE_MAX);
+    if (chance(stream, t, 0) < plan->moved && count > L)
+        from = (size_t)(chance(stream, t, 1) * (double)(count - L + 1));
+    from += (size_t)(chance(stream, t, 2) * plan->shift);
+    if (from > count) from = count;
+    count = count - from > L ? L : count - from;
+    memcpy(codes, r->whole + from, count);
+    memset(codes + count, 0, L - count);
+    for (size_t i = 0, drop = 0; plan->blanked > 0 && i < count; i++) {
+        if (codes[i] && (i == 0 || !r->whole[from + i - 1])) drop = chance(stream, t, 3 + (uint32_t)i) < plan->blanked;
+        if (drop) codes[i] = 0;
+    }
+    return count;
+}
+
+static void draw_texts(void *context, size_t begin, size_t end, int worker)
+{
+    trainer *t = context;
+    for (size_t b = begin; b < end; b++) {
+        safer_row row = safer_data_row(t->split.fit_data, t->split.fit[t->texts[b]]);
+        t->labels[b] = row.label;
+        t->lengths[b] = change_text(t->codes + b * t->layout.shape.characters, t, worker, &row);
+    }
+}
+
+/* Of the texts as they are, as far as they are read. */
+static uint64_t count_characters(trainer *t)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < t->split.fit_count; i++) {
+        safer_row row = safer_data_row(t->split.fit_data, t->split.fit[i]);
+        sum += sf_charcnn_encode(t->readers[0].codes, row.text, row.text_length, t->layout.shape.characters);
+    }
+    return sum;
+}
+
+/* ---------------------------------------------------------------------- dev */
+
+typedef struct measuring {
+    trainer *t;
+    size_t draws; /* of each text */
+    atomic_size_t right;
+} measuring;
+
+/* Items are draws of texts. */
+static void measure_draws(void *context, size_t begin, size_t end, int worker)
+{
+    measuring *m = context;
+    trainer *t = m->t;
+    reader *r = &t->readers[worker];
+    size_t lengths[DEV_GROUP] = {0}, right = 0;
+    int labels[DEV_GROUP];
+    for (size_t i = begin; i < end; i++) {
+        safer_row row = safer_data_row(t->split.dev_data, t->split.dev[i / m->draws]);
+        lengths[i - begin] = draw_text(r->codes + (i - begin) * t->layout.shape.characters, t, worker, &row,
+                                       DEV_SAMPLE + i % m->draws);
+    }
+    sf_charcnn_classify_codes(labels, NULL, NULL, t->net, r->codes, lengths, end - begin, r->scratch);
+    for (size_t i = begin; i < end; i++)
+        right += labels[i - begin] == safer_data_row(t->split.dev_data, t->split.dev[i / m->draws]).label;
+    atomic_fetch_add(&m->right, right);
+}
+
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
+{
+    trainer *t = course->context;
+    measuring m = {.t = t, .draws = t->options->lexicon ? DEV_DRAWS : 1};
+    size_t count = t->split.dev_count * m.draws;
+    sf_charcnn_scale(t->parameters, t->scaling, t->trained);
+    sf_charcnn_net_load(t->net, t->parameters, t->options->threads);
+    sf_parallel(t->options->threads, count, DEV_GROUP, measure_draws, &m);
+    if (atomic_load(&t->failed)) return sf_fail_memory(error);
+    *accuracy = (double)atomic_load(&m.right) / (double)count;
+    return SAFER_OK;
+}
+
+/* --------------------------------------------------------------------- steps */
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    double sum;
+    t->texts = texts;
+    sf_parallel(t->options->threads, count, 4, draw_texts, t);
+    if (atomic_load(&t->failed)) return sf_fail_memory(error);
+    sf_charcnn_batch batch = {t->codes, t->lengths, t->labels, count};
+    sf_charcnn_step_gradient(&sum, t->step, t->trained, &batch, course->steps);
+    sf_charcnn_step_update(t->step, t->trained, course->means, course->variances, rate, course->steps);
+    for (size_t b = 0; b < count; b++) t->characters += t->lengths[b];
+    *loss += sum;
+    return SAFER_OK;
+}
+
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    sf_charcnn_scale(t->parameters, t->scaling, t->trained);
+    return sf_charcnn_save(output, &t->layout, t->parameters, labels, trained_with, error);
+}
+
+sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
+{
+    int large = strcmp(options->size, "large") == 0;
+    return (sf_charcnn_plan){.features = large ? 1024 : 256,
+                             .hidden = large ? 2048 : 1024,
+                             .blanked = 0.2,
+                             .moved = 0.5,
+                             .shift = SF_CHARCNN_POOL * SF_CHARCNN_POOL * SF_CHARCNN_POOL};
+}
+
+safer_status sf_charcnn_train_plan(const char *output, const safer_train_options *options, const sf_charcnn_plan *plan,
+                                   safer_train_report *report, safer_error *error)
+{
+    safer_status status;
+    double begin = sf_seconds();
+    trainer *t = sf_calloc(1, sizeof *t);
+    if (!t) return sf_fail_memory(error);
+    t->options = options;
+    t->plan = plan;
+    SF_TRY(start(t, error));
+    SF_TRY(sf_course_run(&t->course, output, error));
+    *report = sf_course_report(&t->course, count_characters(t), t->layout.size);
+    report->seconds = sf_seconds() - begin;
+    report->tokens_per_second = (double)t->characters / (t->course.seconds > 0 ? t->course.seconds : 1);
+done:
+    trainer_free(t);
+    free(t);
+    return status;
+}
+
+safer_status sf_charcnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                              safer_error *error)
+{
+    const sf_charcnn_plan plan = sf_charcnn_plan_of(options);
+    return sf_charcnn_train_plan(output, options, &plan, report, error);
+}

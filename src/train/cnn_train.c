@@ -1,0 +1,300 @@
+/* The `bow` and `cnn` classifiers: training.
+ *
+ * Every mini-batch sees fresh draws of its texts (the sample number is the epoch); after
+ * every epoch the model is measured on draws of the dev texts that stay the same from
+ * epoch to epoch, with the code that will answer later. The rest is a course (course.h). */
+#include "model/cnn.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "train/course.h"
+#include "train/texts.h"
+#include "nn/layers.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DEV_DRAWS = 8 };                /* of each dev text */
+#define DEV_SAMPLE (UINT64_C(1) << 32) /* the first: epochs stay below */
+
+/* What random numbers other than draws and dropout are for. */
+enum { PURPOSE_WEIGHTS = 2 };
+
+typedef struct trainer {
+    const safer_train_options *options;
+    sf_course course;
+    sf_textset corpus;
+    sf_cnn_layout layout;
+    float *parameters; /* (size) */
+    float *scale;      /* (features) */
+    sf_cnn_step *step;
+
+    /* One batch. */
+    const uint32_t *texts;
+    uint32_t *ids;
+    size_t *offsets;
+    int *labels;
+} trainer;
+
+static void trainer_free(trainer *t)
+{
+    sf_textset_free(&t->corpus);
+    sf_course_free(&t->course);
+    free(t->parameters);
+    free(t->scale);
+    sf_cnn_step_free(t->step);
+    free(t->ids);
+    free(t->offsets);
+    free(t->labels);
+}
+
+/* ------------------------------------------------------------ first weights */
+
+static void random_fill(float *out, size_t count, double range, uint64_t seed, uint64_t tensor)
+{
+    sf_stream stream = sf_stream_of(seed, PURPOSE_WEIGHTS, SF_STAGE_TRAINING);
+    for (size_t i = 0; i < count; i++) out[i] = (float)(range * (2 * sf_draw_unit(stream, tensor << 48 | i, 0) - 1));
+}
+
+/* As PyTorch does it: uniform within 1/sqrt(inputs); biases 0; word vectors that no file
+ * gives within 0.1. */
+static void first_weights(trainer *t, const sf_vectors *vectors)
+{
+    const sf_cnn_layout *l = &t->layout;
+    memset(t->parameters, 0, l->size * sizeof *t->parameters);
+    for (size_t i = 0; i < l->tensor_count; i++) {
+        size_t rank = l->tensors[i].rank;
+        const size_t *shape = l->tensors[i].shape;
+        double inputs = rank == 3 ? (double)(shape[0] * shape[2]) : (double)shape[1]; /* (width, filters, dim) */
+        if (rank > 1)
+            random_fill(t->parameters + l->tensors[i].offset, l->tensors[i].count, i == 0 ? 0.1 : 1 / sqrt(inputs),
+                        t->options->seed, i);
+    }
+    if (vectors) sf_textset_place(t->parameters + l->embedding, &t->corpus, vectors);
+}
+
+/* -------------------------------------------------------------------- start */
+
+static void read_shape(sf_cnn_shape *s, const trainer *t, size_t dim)
+{
+    const safer_train_options *o = t->options;
+    s->convolution = strcmp(o->arch, "cnn") == 0;
+    s->max_pool = strcmp(o->pool, "max") == 0;
+    s->vocabulary = (size_t)t->corpus.words.count + 1;
+    s->dim = dim;
+    s->hidden = (size_t)o->hidden;
+    s->classes = safer_data_label_count(o->train);
+    s->max_words = o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS;
+    if (s->convolution) {
+        s->filters = (size_t)o->filters;
+        for (const char *at = o->widths; *at && s->width_count < SF_CNN_WIDTHS; at += *at == ',') {
+            size_t width = 0;
+            while (*at >= '0' && *at <= '9') width = 10 * width + (size_t)(*at++ - '0');
+            s->widths[s->width_count++] = width;
+        }
+    } else {
+        s->width_count = s->widths[0] = 1;
+        s->filters = dim;
+    }
+}
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error);
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error);
+
+/* The number of epochs does not decide how it goes, only how far. */
+static void plan_course(trainer *t, const sf_train_split *split)
+{
+    const safer_train_options *o = t->options;
+    double numbers[] = {o->rate,
+                        o->decay,
+                        o->dropout,
+                        (double)o->batch,
+                        (double)o->freeze,
+                        (double)t->layout.shape.max_pool,
+                        (double)t->layout.shape.convolution,
+                        (double)t->layout.shape.max_words,
+                        (double)t->layout.size};
+    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
+    hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash); /* vectors, shapes */
+    t->course = (sf_course){.options = o,
+                            .texts = t->corpus.fit.count,
+                            .parameters = t->parameters,
+                            .size = t->layout.size,
+                            .fingerprint = sf_course_hash(split, o, hash),
+                            .step = step,
+                            .measure = measure,
+                            .save = save,
+                            .context = t};
+}
+
+static safer_status start(trainer *t, safer_error *error)
+{
+    safer_status status;
+    const safer_train_options *o = t->options;
+    sf_train_split split = {0};
+    sf_vectors vectors = {0};
+    sf_cnn_shape shape = {0};
+    size_t batch = (size_t)o->batch, words;
+    SF_TRY(sf_train_split_make(&split, o, error));
+    SF_TRY(
+        sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_DRAWN,
+                        o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
+                        (size_t)o->min_count, error));
+    if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
+    read_shape(&shape, t, o->vectors ? vectors.dim : (size_t)o->dim);
+    sf_cnn_layout_make(&t->layout, &shape);
+    if (batch > t->corpus.fit.count) batch = t->corpus.fit.count;
+    words = sf_texts_most_words(&t->corpus.fit, batch);
+    if (words == SIZE_MAX) goto no_memory;
+    if (words > UINT32_MAX) {
+        status = sf_fail(error, SAFER_INVALID,
+                         "batch is %d: the longest texts have %zu words together; lower it or give max_words", o->batch,
+                         words);
+        goto done;
+    }
+    t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
+    t->scale = sf_alloc(t->layout.features, sizeof *t->scale);
+    t->ids = sf_alloc(words, sizeof *t->ids);
+    t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
+    t->labels = sf_alloc(batch, sizeof *t->labels);
+    if (!t->parameters || !t->scale || !t->ids || !t->offsets || !t->labels) goto no_memory;
+    first_weights(t, o->vectors ? &vectors : NULL);
+    plan_course(t, &split);
+    sf_cnn_options step = {.rate = o->rate,
+                           .decay = o->decay,
+                           .dropout = (float)o->dropout,
+                           .freeze = o->freeze,
+                           .threads = o->threads,
+                           .seed = o->seed};
+    status = sf_cnn_step_new(&t->step, &t->layout, &step, batch, words, error);
+    goto done;
+no_memory:
+    status = sf_fail_memory(error);
+done:
+    sf_train_split_free(&split);
+    sf_vectors_free(&vectors);
+    return status;
+}
+
+/* ---------------------------------------------------------------------- dev */
+
+typedef struct measuring {
+    trainer *t;
+    const sf_cnn_net *net;
+    sf_cnn_scratch **scratch; /* one a worker */
+    uint32_t *ids;            /* (workers, longest) */
+    int draws;
+    atomic_size_t right;
+    atomic_int failed;
+} measuring;
+
+static void measure_texts(void *context, size_t begin, size_t end, int worker)
+{
+    measuring *m = context;
+    const sf_texts *dev = &m->t->corpus.dev;
+    uint32_t *ids = m->ids + (size_t)worker * dev->longest;
+    size_t right = 0;
+    for (size_t i = begin; i < end; i++)
+        for (int k = 0; k < m->draws; k++) {
+            int label;
+            size_t count = sf_textset_draw(ids, &m->t->corpus, dev, i, m->t->options->seed, DEV_SAMPLE + (uint64_t)k);
+            if (sf_cnn_classify_ids(&label, NULL, m->net, ids, count, m->scratch[worker], NULL) != SAFER_OK)
+                atomic_store(&m->failed, 1);
+            else
+                right += label == dev->labels[i];
+        }
+    atomic_fetch_add(&m->right, right);
+}
+
+/* The share of draws of dev texts that the present parameters classify rightly. */
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
+{
+    trainer *t = course->context;
+    safer_status status = SAFER_OK;
+    int threads = sf_threads(t->options->threads);
+    sf_cnn_net *net = NULL;
+    measuring m = {.t = t, .draws = t->options->lexicon ? DEV_DRAWS : 1};
+    m.scratch = sf_calloc((size_t)threads, sizeof *m.scratch);
+    m.ids = sf_alloc((size_t)threads * t->corpus.dev.longest, sizeof *m.ids);
+    if (!m.scratch || !m.ids || sf_cnn_scales(t->scale, &t->layout, t->parameters, threads)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_cnn_net_new(&net, &t->layout, t->parameters, t->scale, error));
+    m.net = net;
+    for (int i = 0; i < threads; i++) SF_TRY(sf_cnn_scratch_new(net, &m.scratch[i], error));
+    sf_parallel(threads, t->corpus.dev.count, 16, measure_texts, &m);
+    if (atomic_load(&m.failed)) status = sf_fail_memory(error);
+    *accuracy = (double)atomic_load(&m.right) / ((double)t->corpus.dev.count * m.draws);
+done:
+    for (int i = 0; m.scratch && i < threads; i++) sf_cnn_scratch_free(m.scratch[i]);
+    free(m.scratch);
+    free(m.ids);
+    sf_cnn_net_free(net);
+    return status;
+}
+
+/* --------------------------------------------------------------------- steps */
+
+static void draw_texts(void *context, size_t begin, size_t end, int worker)
+{
+    trainer *t = context;
+    (void)worker;
+    for (size_t b = begin; b < end; b++)
+        sf_textset_draw(t->ids + t->offsets[b], &t->corpus, &t->corpus.fit, t->texts[b], t->options->seed,
+                        (uint64_t)t->course.epoch);
+}
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    const sf_texts *fit = &t->corpus.fit;
+    double sum;
+    (void)rate; /* the step's own, which does not change */
+    t->texts = texts;
+    for (size_t b = 0; b < count; b++) {
+        t->offsets[b + 1] = t->offsets[b] + (fit->offsets[texts[b] + 1] - fit->offsets[texts[b]]);
+        t->labels[b] = fit->labels[texts[b]];
+    }
+    sf_parallel(t->options->threads, count, 4, draw_texts, t);
+    sf_cnn_batch batch = {t->ids, t->offsets, t->labels, count};
+    safer_status status = sf_cnn_step_gradient(&sum, t->step, t->parameters, &batch, course->steps, error);
+    if (status != SAFER_OK) return status;
+    sf_cnn_step_update(t->step, t->parameters, course->means, course->variances, course->steps);
+    *loss += sum;
+    return SAFER_OK;
+}
+
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    if (sf_cnn_scales(t->scale, &t->layout, t->parameters, t->options->threads)) return sf_fail_memory(error);
+    return sf_cnn_save(output, &t->layout, t->parameters, t->scale, &t->corpus.words, labels, trained_with, error);
+}
+
+safer_status sf_cnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                          safer_error *error)
+{
+    safer_status status;
+    double begin = sf_seconds(), before;
+    trainer *t = sf_calloc(1, sizeof *t);
+    if (!t) return sf_fail_memory(error);
+    t->options = options;
+    SF_TRY(start(t, error));
+    SF_TRY(sf_course_run(&t->course, output, error));
+    *report = sf_course_report(&t->course, t->corpus.fit.offsets[t->corpus.fit.count], t->layout.size);
+    report->seconds = sf_seconds() - begin;
+    before = (double)t->course.first_step / (double)t->course.steps;
+    report->tokens_per_second = (double)report->tokens * t->course.epoch * (1 - before) /
+                                (t->course.seconds > 0 ? t->course.seconds : 1);
+done:
+    trainer_free(t);
+    free(t);
+    return status;
+}

@@ -1,0 +1,396 @@
+/* Training by bounds: `safer train --defense ibp-jia`, `ibp-huang` and `exact`.
+ *
+ * Texts are read as they are; what varies is the box around them. kappa and eps rise from 0,
+ * linearly over the first `ramp` epochs, to options->kappa and 1. After every epoch the
+ * model is measured on the dev texts: the share certified for their label by the bounds
+ * that `safer certify --method ibp` computes. The rest is a course (train/course.h). */
+#include "ibp/ibp.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "train/course.h"
+#include "train/texts.h"
+#include "nn/layers.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct trainer {
+    const safer_train_options *options;
+    sf_course course;
+    sf_textset corpus; /* tokens become items of the sets once it is read */
+    sf_ibp_sets sets;
+    sf_ibp_layout layout;
+    sf_cnn_layout folded_layout;
+    float *parameters, *folded, *scale;
+    int frozen, still; /* the word vectors: no part in classification; in nothing */
+    double ramp;       /* steps */
+    sf_ibp_step *step;
+    sf_linear_step *linear; /* the one or the other */
+
+    /* One batch. */
+    uint32_t *items;
+    size_t *offsets;
+    int *labels;
+} trainer;
+
+static void trainer_free(trainer *t)
+{
+    sf_textset_free(&t->corpus);
+    sf_course_free(&t->course);
+    sf_ibp_step_free(t->step);
+    sf_linear_step_free(t->linear);
+    free(t->sets.members);
+    free(t->sets.offsets);
+    free(t->parameters);
+    free(t->folded);
+    free(t->scale);
+    free(t->items);
+    free(t->offsets);
+    free(t->labels);
+}
+
+/* ---------------------------------------------------------------------- sets */
+
+static int holds(const uint32_t *list, size_t count, uint32_t word)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == word) return 1;
+    return 0;
+}
+
+/* One set for every word of the lexicon: the word, then its synonyms, each number once. What
+ * the vocabulary lacks is the unknown word, in a set as in a text. */
+static safer_status make_sets(trainer *t, safer_error *error)
+{
+    const safer_lexicon *lexicon = t->options->lexicon;
+    size_t words = lexicon->words.count, count = 0;
+    sf_ibp_sets *sets = &t->sets;
+    sets->offsets = sf_calloc(words + 1, sizeof *sets->offsets);
+    sets->members = sf_alloc(words + (size_t)lexicon->synonym_offsets[words], sizeof *sets->members);
+    if (!sets->offsets || !sets->members) return sf_fail_memory(error);
+    for (size_t w = 0; w < words; w++) {
+        uint32_t *set = sets->members + count;
+        size_t size = 0;
+        set[size++] = t->corpus.drawn[w];
+        for (uint64_t k = lexicon->synonym_offsets[w]; k < lexicon->synonym_offsets[w + 1]; k++) {
+            uint32_t word = t->corpus.drawn[lexicon->synonyms[k]];
+            if (!holds(set, size, word)) set[size++] = word;
+        }
+        count += size;
+        sets->offsets[w + 1] = count;
+    }
+    sets->count = words;
+    return SAFER_OK;
+}
+
+/* Slots become items; a word whose set is itself alone is a word that stays. */
+static void make_items(trainer *t, sf_texts *texts)
+{
+    uint32_t V = (uint32_t)t->layout.shape.vocabulary;
+    for (size_t i = 0; i < texts->offsets[texts->count]; i++) {
+        uint32_t word = texts->tokens[i] & ~SF_TOKEN_SLOT;
+        if (!(texts->tokens[i] & SF_TOKEN_SLOT)) continue;
+        int alone = t->sets.offsets[word + 1] - t->sets.offsets[word] == 1;
+        texts->tokens[i] = alone ? t->sets.members[t->sets.offsets[word]] : V + word;
+    }
+}
+
+/* --------------------------------------------------------------------- start */
+
+static sf_ibp_shape read_shape(const trainer *t, size_t dim)
+{
+    const safer_train_options *o = t->options;
+    sf_ibp_shape s = {.convolution = strcmp(o->arch, "cnn") == 0,
+                      .wordwise = strcmp(o->defense, "ibp-jia") == 0,
+                      .max_pool = strcmp(o->pool, "max") == 0,
+                      .dim = dim,
+                      .vocabulary = (size_t)t->corpus.words.count + 1,
+                      .hidden = (size_t)o->hidden,
+                      .width = 1,
+                      .classes = safer_data_label_count(o->train),
+                      .max_words = SF_LOOKUP_POSITIONS};
+    if (o->max_words && o->max_words < SF_LOOKUP_POSITIONS) s.max_words = (size_t)o->max_words;
+    if (strcmp(o->defense, "exact") == 0) {
+        s.hidden = 0;
+        s.dim = s.classes == 2 ? 1 : s.classes;
+    }
+    if (s.wordwise) s.inner = (size_t)o->hidden;
+    if (s.convolution) {
+        s.width = (size_t)strtoul(o->widths, NULL, 10);
+        s.filters = (size_t)o->filters;
+    }
+    return s;
+}
+
+/* Vectors of the file, and random ones within 0.1 for words that it lacks; 0 for a linear
+ * classifier. */
+static void first_vectors(trainer *t, const sf_vectors *vectors)
+{
+    size_t D = t->layout.shape.dim, V = t->layout.shape.vocabulary;
+    if (t->layout.linear) {
+        memset(t->parameters, 0, V * D * sizeof *t->parameters);
+        return;
+    }
+    sf_stream stream = sf_stream_of(t->options->seed, UINT64_C(0x766563746f727300), SF_STAGE_TRAINING); /* "vectors" */
+    for (size_t i = 0; i < V * D; i++) t->parameters[i] = (float)(0.1 * (2 * sf_draw_unit(stream, i, 0) - 1));
+    if (vectors) sf_textset_place(t->parameters, &t->corpus, vectors);
+}
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error);
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error);
+
+/* Word vectors that stay as they are are no part of the course: its checkpoints stay small. */
+static void plan_course(trainer *t, const sf_train_split *split)
+{
+    const safer_train_options *o = t->options;
+    size_t base = t->still ? t->layout.shape.vocabulary * t->layout.shape.dim : 0;
+    double numbers[] = {o->rate,
+                        o->decay,
+                        o->dropout,
+                        o->clip,
+                        o->kappa,
+                        o->triplet,
+                        o->margin,
+                        t->ramp,
+                        (double)o->batch,
+                        (double)t->frozen,
+                        (double)t->layout.shape.wordwise,
+                        (double)t->layout.shape.convolution,
+                        (double)t->layout.shape.max_pool,
+                        (double)t->layout.shape.max_words,
+                        (double)t->layout.size};
+    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
+    hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash); /* vectors, shapes */
+    t->course = (sf_course){.options = o,
+                            .texts = t->corpus.fit.count,
+                            .parameters = t->parameters + base,
+                            .size = t->layout.size - base,
+                            .fingerprint = sf_course_hash(split, o, hash),
+                            .step = step,
+                            .measure = measure,
+                            .save = save,
+                            .context = t};
+}
+
+static safer_status make_room(trainer *t, size_t batch, safer_error *error)
+{
+    const safer_train_options *o = t->options;
+    size_t words = sf_texts_most_words(&t->corpus.fit, batch);
+    if (words == SIZE_MAX) return sf_fail_memory(error);
+    if (words > UINT32_MAX)
+        return sf_fail(error, SAFER_INVALID,
+                       "batch is %d: the longest texts have %zu words together; lower it or give max_words", o->batch,
+                       words);
+    t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
+    t->folded = sf_alloc_aligned(t->folded_layout.size, sizeof *t->folded);
+    t->scale = sf_alloc(t->folded_layout.features, sizeof *t->scale);
+    t->items = sf_alloc(words, sizeof *t->items);
+    t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
+    t->labels = sf_alloc(batch, sizeof *t->labels);
+    if (!t->parameters || !t->folded || !t->scale || !t->items || !t->offsets || !t->labels)
+        return sf_fail_memory(error);
+    sf_ibp_options options = {.rate = o->rate,
+                              .decay = o->decay,
+                              .clip = o->clip,
+                              .dropout = (float)o->dropout,
+                              .freeze = t->frozen,
+                              .triplet = o->triplet,
+                              .margin = o->margin,
+                              .threads = o->threads,
+                              .seed = o->seed};
+    sf_linear_options linear = {.rate = o->rate, .decay = o->decay, .dropout = o->dropout, .seed = o->seed};
+    if (t->layout.linear)
+        return sf_linear_step_new(&t->linear, &t->layout, &t->sets, &linear, t->corpus.fit.longest, error);
+    return sf_ibp_step_new(&t->step, &t->layout, &t->sets, &options, words, error);
+}
+
+static safer_status start(trainer *t, safer_error *error)
+{
+    safer_status status;
+    const safer_train_options *o = t->options;
+    sf_train_split split = {0};
+    sf_vectors vectors = {0};
+    SF_TRY(sf_train_split_make(&split, o, error));
+    SF_TRY(
+        sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_SYNONYMS,
+                        o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
+                        (size_t)o->min_count, error));
+    if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
+    sf_ibp_shape shape = read_shape(t, o->vectors ? vectors.dim : (size_t)o->dim);
+    sf_ibp_layout_make(&t->layout, &shape);
+    sf_ibp_fold_layout(&t->folded_layout, &t->layout);
+    t->frozen = o->freeze || (o->vectors && !o->train_vectors);
+    t->still = t->frozen && !(o->triplet > 0);
+    SF_TRY(make_sets(t, error));
+    make_items(t, &t->corpus.fit);
+    make_items(t, &t->corpus.dev);
+    size_t batch = (size_t)o->batch < t->corpus.fit.count ? (size_t)o->batch : t->corpus.fit.count;
+    SF_TRY(make_room(t, batch, error));
+    first_vectors(t, o->vectors ? &vectors : NULL);
+    sf_ibp_first_weights(t->parameters, &t->layout, o->seed);
+    t->ramp = (double)o->ramp * ceil((double)t->corpus.fit.count / (double)o->batch);
+    plan_course(t, &split);
+done:
+    sf_train_split_free(&split);
+    sf_vectors_free(&vectors);
+    return status;
+}
+
+/* ---------------------------------------------------------------------- dev */
+
+typedef struct measuring {
+    trainer *t;
+    const sf_cnn_net *net;
+    sf_ibp_scratch **scratch; /* one a worker */
+    uint32_t **ids;           /* one a worker, grown */
+    size_t *id_capacity;
+    size_t *begins;  /* (workers, longest+1) */
+    double *margins; /* (workers, classes) */
+    atomic_size_t certified;
+    atomic_int failed;
+} measuring;
+
+/* The words that each position of a dev text may hold. -1 when memory is out. */
+static int list_choices(sf_ibp_choices *out, measuring *m, size_t text, int worker)
+{
+    const trainer *t = m->t;
+    const sf_texts *dev = &t->corpus.dev;
+    size_t V = t->layout.shape.vocabulary, count = 0, N = dev->offsets[text + 1] - dev->offsets[text];
+    size_t *begin = m->begins + (size_t)worker * (dev->longest + 1);
+    for (size_t i = 0; i < N; i++) {
+        uint32_t item = dev->tokens[dev->offsets[text] + i];
+        size_t first = item < V ? 0 : t->sets.offsets[item - V],
+               size = item < V ? 1 : t->sets.offsets[item - V + 1] - first;
+        begin[i] = count;
+        if (sf_grow(&m->ids[worker], &m->id_capacity[worker], count + size, sizeof **m->ids)) return -1;
+        if (item < V)
+            m->ids[worker][count] = item;
+        else
+            memcpy(m->ids[worker] + count, t->sets.members + first, size * sizeof **m->ids);
+        count += size;
+    }
+    begin[N] = count;
+    *out = (sf_ibp_choices){m->ids[worker], begin, N};
+    return 0;
+}
+
+static void measure_texts(void *context, size_t begin, size_t end, int worker)
+{
+    measuring *m = context;
+    size_t certified = 0, K = m->t->layout.shape.classes;
+    double *margins = m->margins + (size_t)worker * K;
+    for (size_t i = begin; i < end; i++) {
+        sf_ibp_choices text;
+        size_t label = (size_t)m->t->corpus.dev.labels[i];
+        if (list_choices(&text, m, i, worker) ||
+            sf_ibp_bound(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
+            atomic_store(&m->failed, 1);
+        else
+            certified += (size_t)sf_ibp_certifies(margins, K, label);
+    }
+    atomic_fetch_add(&m->certified, certified);
+}
+
+/* The share of dev texts that the present parameters certify. */
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
+{
+    trainer *t = course->context;
+    safer_status status = SAFER_OK;
+    int threads = sf_threads(t->options->threads);
+    size_t workers = (size_t)threads;
+    sf_cnn_net *net = NULL;
+    measuring m = {.t = t};
+    m.scratch = sf_calloc(workers, sizeof *m.scratch);
+    m.ids = sf_calloc(workers, sizeof *m.ids);
+    m.id_capacity = sf_calloc(workers, sizeof *m.id_capacity);
+    m.begins = sf_alloc(workers * (t->corpus.dev.longest + 1), sizeof *m.begins);
+    m.margins = sf_alloc(workers * t->layout.shape.classes, sizeof *m.margins);
+    sf_ibp_fold(t->folded, &t->layout, t->parameters, threads);
+    if (!m.scratch || !m.ids || !m.id_capacity || !m.begins || !m.margins ||
+        sf_cnn_scales(t->scale, &t->folded_layout, t->folded, threads)) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    SF_TRY(sf_cnn_net_new(&net, &t->folded_layout, t->folded, t->scale, error));
+    m.net = net;
+    sf_parallel(threads, t->corpus.dev.count, 16, measure_texts, &m);
+    if (atomic_load(&m.failed)) status = sf_fail_memory(error);
+    *accuracy = (double)atomic_load(&m.certified) / (double)t->corpus.dev.count;
+done:
+    for (size_t i = 0; i < workers; i++) {
+        if (m.scratch) sf_ibp_scratch_free(m.scratch[i]);
+        if (m.ids) free(m.ids[i]);
+    }
+    free(m.scratch);
+    free(m.ids);
+    free(m.id_capacity);
+    free(m.begins);
+    free(m.margins);
+    sf_cnn_net_free(net);
+    return status;
+}
+
+/* --------------------------------------------------------------------- steps */
+
+static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    const sf_texts *fit = &t->corpus.fit;
+    double sum, risen = t->ramp > 0 ? (double)(course->steps - 1) / t->ramp : 1;
+    (void)rate; /* the step's own, which does not change */
+    if (risen > 1) risen = 1;
+    for (size_t b = 0; b < count; b++) {
+        size_t first = fit->offsets[texts[b]], words = fit->offsets[texts[b] + 1] - first;
+        memcpy(t->items + t->offsets[b], fit->tokens + first, words * sizeof *t->items);
+        t->offsets[b + 1] = t->offsets[b] + words;
+        t->labels[b] = fit->labels[texts[b]];
+    }
+    sf_ibp_batch batch = {t->items, t->offsets, t->labels, count};
+    if (t->linear) {
+        *loss += sf_linear_step_learn(t->linear, t->parameters, course->variances, &batch, t->options->kappa * risen,
+                                      risen, course->steps);
+        return SAFER_OK;
+    }
+    safer_status status = sf_ibp_step_gradient(&sum, t->step, t->parameters, &batch, t->options->kappa * risen, risen,
+                                               course->steps, error);
+    if (status != SAFER_OK) return status;
+    sf_ibp_step_update(t->step, t->parameters, course->means, course->variances, course->steps);
+    *loss += sum;
+    return SAFER_OK;
+}
+
+static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
+                         safer_error *error)
+{
+    trainer *t = course->context;
+    sf_ibp_fold(t->folded, &t->layout, t->parameters, t->options->threads);
+    if (sf_cnn_scales(t->scale, &t->folded_layout, t->folded, t->options->threads)) return sf_fail_memory(error);
+    return sf_cnn_save(output, &t->folded_layout, t->folded, t->scale, &t->corpus.words, labels, trained_with, error);
+}
+
+safer_status sf_ibp_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                          safer_error *error)
+{
+    safer_status status;
+    double begin = sf_seconds(), before;
+    trainer *t = sf_calloc(1, sizeof *t);
+    if (!t) return sf_fail_memory(error);
+    t->options = options;
+    SF_TRY(start(t, error));
+    SF_TRY(sf_course_run(&t->course, output, error));
+    *report = sf_course_report(&t->course, t->corpus.fit.offsets[t->corpus.fit.count], t->layout.size);
+    report->seconds = sf_seconds() - begin;
+    before = (double)t->course.first_step / (double)t->course.steps;
+    report->tokens_per_second = (double)report->tokens * t->course.epoch * (1 - before) /
+                                (t->course.seconds > 0 ? t->course.seconds : 1);
+done:
+    trainer_free(t);
+    free(t);
+    return status;
+}

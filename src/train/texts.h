@@ -1,0 +1,54 @@
+/* Texts as word numbers, ready to be drawn again and again.
+ *
+ * What training reads instead of text: every word that stays is its number in the model's
+ * vocabulary, every slot the number of its word in the lexicon. */
+#ifndef SF_TRAIN_TEXTS_H
+#define SF_TRAIN_TEXTS_H
+
+#include "lexicon/lexicon.h"
+#include "lexicon/vectors.h"
+#include "train/train.h"
+
+typedef struct sf_texts {
+    uint32_t *tokens; /* a vocabulary number, or SF_TOKEN_SLOT | a lexicon word */
+    size_t *offsets;  /* (count+1) */
+    uint64_t *hashes; /* (count): of the text, what its random stream hangs on */
+    int *labels;      /* (count) */
+    size_t count, longest;
+} sf_texts;
+
+#define SF_TOKEN_SLOT UINT32_C(0x80000000)
+
+/* The texts of a training run and the vocabulary made from them. */
+typedef struct sf_textset {
+    const safer_lexicon *lexicon; /* or NULL */
+    sf_texts fit, dev;
+    sf_words words;  /* word k has number k + 1; 0 is every unknown word */
+    uint32_t *drawn; /* (lexicon words): their numbers, 0 for unknown ones */
+} sf_textset;
+
+/* Which words of the lexicon a vocabulary takes in beside those of the texts, for every word
+ * that was seen: what can be drawn in its place, or the word and its synonyms. */
+typedef enum sf_known { SF_KNOW_DRAWN, SF_KNOW_SYNONYMS } sf_known;
+
+/* Reads both parts of the split, the first `max_words` of each text (0: all). The
+ * vocabulary: words seen at least min_count times in the part that is learned from, and
+ * words of the lexicon for all words seen there. */
+safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, sf_known known,
+                             size_t max_words, size_t min_count, safer_error *error);
+void sf_textset_free(sf_textset *corpus);
+
+/* Text `index` with a draw in every slot, as vocabulary numbers; returns how many. */
+size_t sf_textset_draw(uint32_t *ids, const sf_textset *corpus, const sf_texts *texts, size_t index, uint64_t seed,
+                       uint64_t sample);
+
+/* The words of the longest `batch` texts together: no batch has more. SIZE_MAX without memory. */
+size_t sf_texts_most_words(const sf_texts *texts, size_t batch);
+
+/* The vectors that a file has for the vocabulary, and their place in an embedding of
+ * (vocabulary, dim): words that the file lacks keep what is there. */
+safer_status sf_textset_vectors(sf_vectors *out, const sf_textset *corpus, const char *path, int threads,
+                                safer_error *error);
+void sf_textset_place(float *embedding, const sf_textset *corpus, const sf_vectors *vectors);
+
+#endif
