@@ -72,7 +72,7 @@ static safer_data *make_data(void)
         fputc('\n', file);
     }
     fclose(file);
-    options.format = "tsv";
+    options.format = SAFER_FORMAT_TSV;
     check(safer_data_load(&data, path, &options, &error) == SAFER_OK, error.message);
     return data;
 }
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < steps; i++) {
         safer_train_options options = safer_train_options_default();
         safer_train_report report;
-        options.arch = "ngram";
+        options.arch = SAFER_ARCH_NGRAM;
         options.train = data;
         options.threads = threads[i];
         check(safer_train(path_of("model"), &options, &report, &error) == SAFER_OK, error.message);

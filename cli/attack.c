@@ -99,7 +99,7 @@ static json_t *summary_json(const safer_attack_summary *s, const safer_attack_op
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
     return json_pack(
         "{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
-        "method", safer_attack_name(o->method), "smoothed", o->smoothed != 0, "examples", N(s->texts), "skipped",
+        "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "examples", N(s->texts), "skipped",
         N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts), "adversarial_accuracy",
         share((double)held, (double)s->texts), "adversarial_interval", interval_json(held, s->texts), "attacked",
         N(attacked), "succeeded", N(s->succeeded), "success_rate", share((double)s->succeeded, (double)attacked),
@@ -130,7 +130,7 @@ static void print_texts(size_t texts, size_t resumed)
 static void print_summary(const safer_attack_summary *s, const safer_attack_options *o)
 {
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
-    printf("attack       %s on the %s\n", safer_attack_name(o->method),
+    printf("attack       %s on the %s\n", safer_attack_method_name(o->method),
            o->smoothed ? "smoothed classifier" : "model itself");
     print_texts(s->texts, s->resumed);
     printf("clean        %6s%%  %s answered wrongly already, not attacked\n", cli_percent(attacked, s->texts),
@@ -194,15 +194,14 @@ typedef struct request {
 static void check_request(request *r, const cli_verb *verb)
 {
     safer_attack_options *o = &r->options;
-    int method = r->method ? cli_attack_method(r->method) : 0;
     if (!r->model.path) cli_misuse(verb, "--model MODEL is needed");
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
-    if (method < 0) cli_misuse(verb, "--method %s: textfooler, genetic, pwws or random", r->method);
-    o->method = (safer_attack_method)method;
+    if (r->method && safer_attack_method_parse(&o->method, r->method, NULL) != SAFER_OK)
+        cli_misuse(verb, "--method %s: textfooler, genetic, pwws or random", r->method);
     if (r->radius) o->radius = cli_radius(r->radius, verb);
     if (o->seed > INT64_MAX)
         cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);

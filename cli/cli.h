@@ -131,7 +131,7 @@ void cli_print_json(json_t *value);
 
 /* How a data set is read; CLI_DATA_OPTIONS goes into a verb's table. */
 typedef struct cli_data {
-    const char *path;
+    const char *path, *format;
     uint64_t limit, seed;
     safer_data_options options;
 } cli_data;
@@ -140,7 +140,7 @@ cli_data cli_data_default(void);
 
 #define CLI_DATA_OPTIONS(d) \
     {"data", CLI_PATH, &(d).path, "DATA", "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed"}, \
-        {"format", CLI_STRING, &(d).options.format, "NAME", \
+        {"format", CLI_STRING, &(d).format, "NAME", \
          "tsv, csv, jsonl, fasttext or folder (default: told by the file)"}, \
         {"sample", CLI_STRING, &(d).options.sample, "HOW", "every:N of each class, or random:N"}, \
         {"limit", CLI_UINT, &(d).limit, "N", "only the first N texts"}, \
@@ -156,7 +156,7 @@ safer_lexicon *cli_lexicon_open(const char *path); /* or exits */
 
 /* The model of a verb; CLI_MODEL_OPTIONS goes into its table. */
 typedef struct cli_model_flags {
-    const char *path, *precision, *labels, *cache;
+    const char *path, *precision, *labels, *cache, *profile;
     uint64_t request_texts;
     safer_remote_options remote;
 } cli_model_flags;
@@ -182,7 +182,7 @@ cli_model_flags cli_model_default(void);
         {"retries", CLI_INT, &(m).remote.retries, "N", "of a request that got lost (default 5)"}, \
         {"cache", CLI_STRING, &(m).cache, "HOW", "on: ask identical texts once; off (default: on for http)"}, \
         {"random", CLI_FLAG, &(m).remote.random, NULL, "it may answer the same text differently: sampling only"}, \
-        {"profile", CLI_STRING, &(m).remote.profile, "NAME", "http: json, kserve, tei or openai (default json)"}, \
+        {"profile", CLI_STRING, &(m).profile, "NAME", "http: json, kserve, tei or openai (default json)"}, \
         {"request", CLI_STRING, &(m).remote.request, "BODY", \
          "json: the body, with {{texts}} or {{text}}; openai: the prompt"}, \
         {"answer", CLI_STRING, &(m).remote.answer, "POINTER", "json: where labels or scores are, as /result/labels"}, \
@@ -228,62 +228,74 @@ cli_certify_flags cli_certify_default(void);
         "alpha", CLI_REAL, &(c).options.alpha, "A", "level at which a prediction must be clear (default 0.001)" \
     }
 
-/* How models are trained; CLI_TRAIN_OPTIONS goes into a verb's table. */
-#define CLI_TRAIN_OPTIONS(o) \
-    {NULL, CLI_HEADING, NULL, NULL, "ngram"}, {"ngrams", CLI_INT, &(o).ngrams, "N", "longest n-gram (default 3)"}, \
-        {"bits", CLI_INT, &(o).bits, "B", "2^B hashed features (default 22)"}, \
+/* How models are trained; CLI_TRAIN_OPTIONS goes into a verb's table. cli_train_finish reads the names
+ * of choices into the options. */
+typedef struct cli_train_flags {
+    const char *arch, *pool, *precision, *defense, *size, *layers; /* NULL: not given */
+    safer_train_options options;
+} cli_train_flags;
+
+cli_train_flags cli_train_default(void);
+safer_status cli_train_finish(cli_train_flags *t, safer_error *error);
+
+#define CLI_TRAIN_OPTIONS(t) \
+    {NULL, CLI_HEADING, NULL, NULL, "ngram"}, \
+        {"ngrams", CLI_INT, &(t).options.ngram.order, "N", "longest n-gram (default 3)"}, \
+        {"bits", CLI_INT, &(t).options.ngram.bits, "B", "2^B hashed features (default 22)"}, \
         {NULL, CLI_HEADING, NULL, NULL, "bow, cnn, charcnn and bert; defaults in this order"}, \
-        {"dropout", CLI_REAL, &(o).dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)"}, \
-        {"rate", CLI_REAL, &(o).rate, "R", \
+        {"dropout", CLI_REAL, &(t).options.course.dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)"}, \
+        {"rate", CLI_REAL, &(t).options.course.rate, "R", \
          "learning rate of Adam (0.001; charcnn 0.002; bert 0.00006, its head alone 0.001)"}, \
-        {"decay", CLI_REAL, &(o).decay, "W", "weight decay (0.0001, 0.0001, 0.1, 0.01)"}, \
-        {"clip", CLI_REAL, &(o).clip, "C", "charcnn, bert: the gradient's length at most, 0 for any (1)"}, \
-        {"warmup", CLI_REAL, &(o).warmup, "S", \
+        {"decay", CLI_REAL, &(t).options.course.decay, "W", "weight decay (0.0001, 0.0001, 0.1, 0.01)"}, \
+        {"clip", CLI_REAL, &(t).options.course.clip, "C", \
+         "charcnn, bert: the gradient's length at most, 0 for any (1)"}, \
+        {"warmup", CLI_REAL, &(t).options.course.warmup, "S", \
          "charcnn, bert: share of steps in which the rate rises, then it falls (0.1)"}, \
-        {"batch", CLI_INT, &(o).batch, "N", "texts a step (32, 32, 128, 32)"}, \
-        {"epochs", CLI_INT, &(o).epochs, "N", "at most (10, 10, 30, 3)"}, \
-        {"patience", CLI_INT, &(o).patience, "N", \
+        {"batch", CLI_INT, &(t).options.course.batch, "N", "texts a step (32, 32, 128, 32)"}, \
+        {"epochs", CLI_INT, &(t).options.course.epochs, "N", "at most (10, 10, 30, 3)"}, \
+        {"patience", CLI_INT, &(t).options.course.patience, "N", \
          "epochs without a better dev accuracy before stopping (3, 3, never, never; 0: never)"}, \
-        {"pool", CLI_STRING, &(o).pool, "HOW", \
+        {"pool", CLI_STRING, &(t).pool, "HOW", \
          "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)"}, \
-        {"precision", CLI_STRING, &(o).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (bf16)"}, \
+        {"precision", CLI_STRING, &(t).precision, "TYPE", "charcnn, bert: products in bf16 or f32 (bf16)"}, \
         {NULL, CLI_HEADING, NULL, NULL, "bow and cnn"}, \
-        {"vectors", CLI_PATH, &(o).vectors, "FILE", "pretrained word vectors to start from"}, \
-        {"dim", CLI_INT, &(o).dim, "D", "length of learned word vectors (default 100)"}, \
-        {"widths", CLI_STRING, &(o).widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default 3)"}, \
-        {"filters", CLI_INT, &(o).filters, "N", "cnn: filters of each width (default 100)"}, \
-        {"hidden", CLI_INT, &(o).hidden, "N", "units before the output, 0 for none (default 100)"}, \
-        {"max-words", CLI_INT, &(o).max_words, "N", "read only the first N words of a text (default 0: all)"}, \
-        {"min-count", CLI_INT, &(o).min_count, "N", "words seen less often are unknown (default 2)"}, \
-        {"freeze", CLI_FLAG, &(o).freeze, NULL, "do not train the word vectors"}, \
+        {"vectors", CLI_PATH, &(t).options.cnn.vectors, "FILE", "pretrained word vectors to start from"}, \
+        {"dim", CLI_INT, &(t).options.cnn.dim, "D", "length of learned word vectors (default 100)"}, \
+        {"widths", CLI_STRING, &(t).options.cnn.widths, "LIST", "cnn: filter widths, as 3 or 3,4,5 (default 3)"}, \
+        {"filters", CLI_INT, &(t).options.cnn.filters, "N", "cnn: filters of each width (default 100)"}, \
+        {"hidden", CLI_INT, &(t).options.cnn.hidden, "N", "units before the output, 0 for none (default 100)"}, \
+        {"max-words", CLI_INT, &(t).options.cnn.max_words, "N", \
+         "read only the first N words of a text (default 0: all)"}, \
+        {"min-count", CLI_INT, &(t).options.cnn.min_count, "N", "words seen less often are unknown (default 2)"}, \
+        {"freeze", CLI_FLAG, &(t).options.cnn.freeze, NULL, "do not train the word vectors"}, \
         {NULL, CLI_HEADING, NULL, NULL, "charcnn"}, \
-        {"characters", CLI_INT, &(o).characters, "N", "read of a text (default 1014)"}, \
-        {"size", CLI_STRING, &(o).size, "SIZE", "small or large (default small)"}, \
+        {"characters", CLI_INT, &(t).options.charcnn.characters, "N", "read of a text (default 1014)"}, \
+        {"size", CLI_STRING, &(t).size, "SIZE", "small or large (default small)"}, \
         {NULL, CLI_HEADING, NULL, NULL, "bert"}, \
-        {"encoder", CLI_PATH, &(o).encoder, "MODEL", \
+        {"encoder", CLI_PATH, &(t).options.bert.encoder, "MODEL", \
          "what to start from: a converted encoder, a HuggingFace directory, a trained model"}, \
-        {"train-layers", CLI_STRING, &(o).train_layers, "N|all", \
+        {"train-layers", CLI_STRING, &(t).layers, "N|all", \
          "train so many layers from the top (default 0: the head alone)"}, \
     { \
-        "tokens", CLI_INT, &(o).tokens, "N", \
+        "tokens", CLI_INT, &(t).options.bert.tokens, "N", \
             "word pieces read of a text (default: what the encoder takes, at most 512)" \
     }
 
 /* Training by interval bounds. */
-#define CLI_DEFENSE_OPTIONS(o) \
+#define CLI_DEFENSE_OPTIONS(t) \
     {NULL, CLI_HEADING, NULL, NULL, "bow and cnn, trained by interval bounds"}, \
-        {"defense", CLI_STRING, &(o).defense, "NAME", \
+        {"defense", CLI_STRING, &(t).defense, "NAME", \
          "ibp-jia or ibp-huang: 60 epochs, clip 0.25; exact: bow without a hidden layer, 12 epochs, rate 2"}, \
-        {"kappa", CLI_REAL, &(o).kappa, "K", \
+        {"kappa", CLI_REAL, &(t).options.defense.kappa, "K", \
          "weight of the worst case in the loss, in the end (default 0.8; exact 1)"}, \
-        {"ramp", CLI_INT, &(o).ramp, "N", \
+        {"ramp", CLI_INT, &(t).options.defense.ramp, "N", \
          "epochs in which it and the intervals grow (default: two thirds of all; exact 0)"}, \
-        {"train-vectors", CLI_FLAG, &(o).train_vectors, NULL, \
+        {"train-vectors", CLI_FLAG, &(t).options.defense.train_vectors, NULL, \
          "let classification train the pretrained word vectors too"}, \
-        {"triplet", CLI_REAL, &(o).triplet, "W", \
+        {"triplet", CLI_REAL, &(t).options.defense.triplet, "W", \
          "weight of a loss on the word vectors that pulls synonyms together (default 0)"}, \
     { \
-        "margin", CLI_REAL, &(o).margin, "A", "how far apart that wants other words (default 10)" \
+        "margin", CLI_REAL, &(t).options.defense.margin, "A", "how far apart that wants other words (default 10)" \
     }
 
 /* How texts are searched; CLI_ATTACK_OPTIONS goes into a verb's table. */
@@ -363,11 +375,6 @@ safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error);
  * says what is wrong and exits. */
 size_t cli_radius_of(const char *text);
 size_t cli_radius(const char *text, const cli_verb *verb);
-
-/* By its name; -1 when there is none of that name. */
-const char *cli_method_name(safer_method method); /* NULL beyond */
-int cli_method(const char *name);
-int cli_attack_method(const char *name);
 
 /* Turns the flags into options, or says what is wrong and exits. */
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb);

@@ -9,6 +9,7 @@ safer_data *cli_data_load(cli_data *d, uint64_t seed)
 {
     safer_error error = {0};
     safer_data *data = NULL;
+    if (d->format && safer_format_parse(&d->options.format, d->format, &error) != SAFER_OK) exit(cli_fail(&error));
     d->options.limit = d->limit;
     d->options.seed = seed;
     if (safer_data_load(&data, d->path, &d->options, &error) != SAFER_OK) exit(cli_fail(&error));

@@ -107,9 +107,7 @@ cli_lexicon_flags cli_lexicon_default(void)
 safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
 {
     safer_lexicon_options *o = &a->options;
-    if (a->metric && strcmp(a->metric, "dot") == 0)
-        o->metric = SAFER_DOT;
-    else if (a->metric && strcmp(a->metric, "cosine") != 0)
+    if (a->metric && safer_metric_parse(&o->metric, a->metric, NULL) != SAFER_OK)
         return cli_error(error, SAFER_INVALID, "--metric %s: cosine or dot", a->metric);
     if (a->min_count != UINT64_MAX && !a->vocab_from.count)
         return cli_error(error, SAFER_INVALID, "--min-count counts words in --vocab-from DATA, which is missing");

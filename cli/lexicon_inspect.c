@@ -205,7 +205,7 @@ int cli_lexicon_stats(int argc, char **argv)
     };
     cli_parse(argc, argv, &verb, options);
     const safer_data_options *o = &d.options;
-    if (!d.path && (o->format || o->sample || d.limit || o->repair || o->strip_breaks))
+    if (!d.path && (d.format || o->sample || d.limit || o->repair || o->strip_breaks))
         cli_misuse(&verb,
                    "--format, --sample, --limit, --repair and --strip-br choose or change texts: --data is needed");
     safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
@@ -257,13 +257,8 @@ int cli_lexicon_export(int argc, char **argv)
     };
     cli_parse(argc, argv, &verb, options);
     safer_export table = SAFER_EXPORT_SYNONYMS;
-    if (!what)
-        cli_misuse(&verb, "--what synonyms, kernel or overlap is needed");
-    else if (strcmp(what, "kernel") == 0)
-        table = SAFER_EXPORT_KERNEL;
-    else if (strcmp(what, "overlap") == 0)
-        table = SAFER_EXPORT_OVERLAP;
-    else if (strcmp(what, "synonyms") != 0)
+    if (!what) cli_misuse(&verb, "--what synonyms, kernel or overlap is needed");
+    if (safer_export_parse(&table, what, NULL) != SAFER_OK)
         cli_misuse(&verb, "--what %s: synonyms, kernel or overlap", what);
     safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
     safer_error error = {0};

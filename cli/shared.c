@@ -45,7 +45,11 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
     safer_remote_options *o = &m->remote;
     if (!cli_is_remote(m->path)) {
         safer_status status = safer_model_open(&model, m->path, error);
-        if (status == SAFER_OK && m->precision) status = safer_model_set_precision(model, m->precision, error);
+        safer_precision precision;
+        if (status == SAFER_OK && m->precision) {
+            status = safer_precision_parse(&precision, m->precision, error);
+            if (status == SAFER_OK) status = safer_model_set_precision(model, precision, error);
+        }
         if (status == SAFER_OK)
             *out = model;
         else
@@ -56,6 +60,7 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
     if (m->cache && strcmp(m->cache, "on") != 0 && strcmp(m->cache, "off") != 0)
         return cli_error(error, SAFER_INVALID, "--cache %s: on or off", m->cache);
     if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
+    if (m->profile && safer_profile_parse(&o->profile, m->profile, error) != SAFER_OK) return SAFER_INVALID;
     o->batch = (size_t)m->request_texts;
     o->label_count = 0;
     char *copy = NULL;
@@ -127,6 +132,29 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
     json_decref(with);
 }
 
+/* --------------------------------------------------------- flags of a training */
+
+cli_train_flags cli_train_default(void) { return (cli_train_flags){.options = safer_train_options_default()}; }
+
+safer_status cli_train_finish(cli_train_flags *t, safer_error *error)
+{
+    safer_train_options *o = &t->options;
+    safer_status status = SAFER_OK;
+    char *end;
+    if (t->arch) status = safer_arch_parse(&o->arch, t->arch, error);
+    if (status == SAFER_OK && t->pool) status = safer_pool_parse(&o->course.pool, t->pool, error);
+    if (status == SAFER_OK && t->precision) status = safer_precision_parse(&o->course.precision, t->precision, error);
+    if (status == SAFER_OK && t->defense) status = safer_defense_parse(&o->defense.kind, t->defense, error);
+    if (status == SAFER_OK && t->size) status = safer_charcnn_size_parse(&o->charcnn.size, t->size, error);
+    if (status != SAFER_OK || !t->layers) return status;
+    const unsigned long layers = strtoul(t->layers, &end, 10);
+    const int all = strcmp(t->layers, "all") == 0;
+    if (!all && (t->layers[0] < '0' || t->layers[0] > '9' || *end || layers > 9999))
+        return cli_error(error, SAFER_INVALID, "--train-layers %s: a number from 0 to 9999, or all", t->layers);
+    o->bert.layers = all ? SAFER_ALL_LAYERS : (int)layers;
+    return SAFER_OK;
+}
+
 /* ------------------------------------------------------ flags of a certificate */
 
 cli_certify_flags cli_certify_default(void)
@@ -150,29 +178,6 @@ size_t cli_radius(const char *text, const cli_verb *verb)
     return radius;
 }
 
-const char *cli_method_name(safer_method method)
-{
-    static const char *const names[] = {[SAFER_ADAPTIVE] = "adaptive",
-                                        [SAFER_BINOMIAL] = "binomial",
-                                        [SAFER_HOEFFDING] = "hoeffding",
-                                        [SAFER_IBP] = "ibp"};
-    return (size_t)method < sizeof names / sizeof *names ? names[method] : NULL;
-}
-
-int cli_method(const char *name)
-{
-    for (int i = 0; cli_method_name((safer_method)i); i++)
-        if (strcmp(name, cli_method_name((safer_method)i)) == 0) return i;
-    return -1;
-}
-
-int cli_attack_method(const char *name)
-{
-    for (int i = 0; i < SAFER_ATTACKS; i++)
-        if (strcmp(name, safer_attack_name((safer_attack_method)i)) == 0) return i;
-    return -1;
-}
-
 /* Interval bounds draw nothing: what is said about draws would have no effect. */
 static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
 {
@@ -189,9 +194,8 @@ static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
 {
     safer_certify_options *o = &c->options;
-    int method = cli_method(c->method);
-    if (method < 0) cli_misuse(verb, "--method %s: adaptive, binomial, hoeffding or ibp", c->method);
-    o->method = (safer_method)method;
+    if (safer_method_parse(&o->method, c->method, NULL) != SAFER_OK)
+        cli_misuse(verb, "--method %s: adaptive, binomial, hoeffding or ibp", c->method);
     o->radius = cli_radius(c->radius, verb);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
     if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);

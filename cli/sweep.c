@@ -20,7 +20,7 @@ typedef struct sweep {
     const char *folder;
     safer_lexicon *lexicon;
     safer_data *train, *dev, *test;
-    safer_train_options training;
+    cli_train_flags training;
     safer_certify_options certify;
 } sweep;
 
@@ -53,7 +53,7 @@ static int is_ours(const safer_model *model, const safer_lexicon *lexicon, const
     const char *hash = json_string_value(json_object_get(with, "lexicon"));
     char expected[17];
     snprintf(expected, sizeof expected, "%016llx", (unsigned long long)info.hash);
-    int ours = strcmp(safer_model_arch(model), o->arch) == 0 && hash && strcmp(hash, expected) == 0 &&
+    int ours = strcmp(safer_model_arch(model), safer_arch_name(o->arch)) == 0 && hash && strcmp(hash, expected) == 0 &&
                (uint64_t)json_integer_value(json_object_get(with, "seed")) == o->seed;
     json_decref(with);
     return ours;
@@ -70,16 +70,16 @@ static safer_status run_kernel(row *r, sweep *s, safer_error *error)
     if (status == SAFER_OK)
         status = safer_lexicon_survey(&survey, lexicon, s->dev, cli_settings()->threads, cli_progress(), error);
     if (status == SAFER_OK) r->above_half = survey.products[SAFER_SURVEY_RADII - 1].above_half;
-    s->training.lexicon = lexicon;
-    s->training.resume = 1;
+    s->training.options.lexicon = lexicon;
+    s->training.options.resume = 1;
     if (status == SAFER_OK && access(path, R_OK) != 0) {
         cli_say("%s: training", r->kernel);
-        status = safer_train(path, &s->training, &r->training, error);
+        status = safer_train(path, &s->training.options, &r->training, error);
     }
     if (status == SAFER_OK) status = safer_model_open(&model, path, error);
-    if (status == SAFER_OK && strcmp(s->training.precision, "f32") == 0)
-        status = safer_model_set_precision(model, "f32", error);
-    if (status == SAFER_OK && !is_ours(model, lexicon, &s->training)) {
+    if (status == SAFER_OK && s->training.options.course.precision == SAFER_PRECISION_F32)
+        status = safer_model_set_precision(model, SAFER_PRECISION_F32, error);
+    if (status == SAFER_OK && !is_ours(model, lexicon, &s->training.options)) {
         status = cli_error(error, SAFER_INPUT,
                            "%.800s was made with another architecture, lexicon or seed; choose another folder", path);
     }
@@ -138,16 +138,15 @@ int cli_sweep(int argc, char **argv)
         0};
     const char *kernels = NULL, *lexicon_path = NULL, *dev_path = NULL, *test_path = NULL, *dev_sample = NULL,
                *test_sample = NULL;
-    sweep s = {.training = safer_train_options_default()};
+    sweep s = {.training = cli_train_default()};
     cli_data d = cli_data_default();
     cli_certify_flags c = cli_certify_default();
-    safer_train_options *o = &s.training;
-    o->arch = NULL; /* must be said */
+    safer_train_options *o = &s.training.options;
     const cli_option options[] = {
         {NULL, CLI_HEADING, NULL, NULL, "What"},
         {"kernels", CLI_STRING, &kernels, "LIST",
          "kernels, with commas between: topk:20,topk:100,component,representative"},
-        {"arch", CLI_STRING, &o->arch, "NAME", "ngram, bow, cnn, charcnn or bert"},
+        {"arch", CLI_STRING, &s.training.arch, "NAME", "ngram, bow, cnn, charcnn or bert"},
         {"lexicon", CLI_STRING, &lexicon_path, "FILE", "words and synonyms; its own kernel does not matter"},
         CLI_DATA_OPTIONS(d),
         {"dev", CLI_STRING, &dev_path, "DATA", "texts to choose the epoch and the kernel by"},
@@ -161,12 +160,12 @@ int cli_sweep(int argc, char **argv)
         {"delta", CLI_REAL, &c.options.delta, "D", "error probability of a certificate (default 0.01)"},
         {"radius", CLI_STRING, &c.radius, "R", "words the attacker may change: a number or all (default all)"},
         {"seed", CLI_UINT, &o->seed, "N", "of everything random (default 1)"},
-        CLI_TRAIN_OPTIONS(*o),
+        CLI_TRAIN_OPTIONS(s.training),
         {0},
     };
     cli_parse(argc, argv, &verb, options);
     if (!kernels) cli_misuse(&verb, "--kernels LIST is needed");
-    if (!o->arch) cli_misuse(&verb, "--arch ngram, bow, cnn, charcnn or bert is needed");
+    if (!s.training.arch) cli_misuse(&verb, "--arch ngram, bow, cnn, charcnn or bert is needed");
     if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
     if (!d.path) cli_misuse(&verb, "--data DATA is needed: the texts to train on");
     if (!dev_path) cli_misuse(&verb, "--dev DATA is needed: kernels are not chosen on test data");
@@ -188,6 +187,7 @@ int cli_sweep(int argc, char **argv)
         p += length + (p[length] == ',');
     }
     safer_error error = {0};
+    if (cli_train_finish(&s.training, &error) != SAFER_OK) return cli_fail(&error);
     if (cli_make_folder(s.folder, &error) != SAFER_OK) return cli_fail(&error);
     s.lexicon = cli_lexicon_open(lexicon_path);
     s.train = cli_data_load(&d, o->seed);
@@ -221,8 +221,8 @@ int cli_sweep(int argc, char **argv)
                 if (s.test) json_object_set_new(entry, "test", results_json(&rows[i].test));
                 json_array_append_new(list, entry);
             }
-            cli_print_json(json_pack("{s:s, s:s, s:I, s:o}", "arch", o->arch, "chosen", rows[best].kernel, "seed",
-                                     (json_int_t)o->seed, "kernels", list));
+            cli_print_json(json_pack("{s:s, s:s, s:I, s:o}", "arch", s.training.arch, "chosen", rows[best].kernel,
+                                     "seed", (json_int_t)o->seed, "kernels", list));
         } else {
             print_rows(rows, count, best, s.test != NULL);
         }

@@ -2,7 +2,13 @@
  *
  * This is the whole public interface of libsafer. It reads in the order in which
  * data flows: errors, data sets, lexicons, models, training, certification, attacks,
- * comparisons, reports, serving. Rules that hold throughout:
+ * comparisons, reports, serving. The shortest way through it:
+ *
+ *     safer_lexicon_open, safer_data_load, safer_model_open    what there is
+ *     safer_certify                                            a whole data set
+ *     safer_certify_text                                       one text
+ *
+ * examples/certify.c shows it with a classifier of its own. Rules that hold throughout:
  *
  *   - A fallible function returns a safer_status; results come back through
  *     pointers, which are written only on SAFER_OK. The last parameter is an
@@ -30,10 +36,17 @@
 extern "C" {
 #endif
 
-#define SAFER_VERSION "0.1.0"
+/* ----------------------------------------------------------------- version */
 
-/* The version of the library that is running, e.g. "0.1.0". */
+#define SAFER_VERSION_MAJOR 0
+#define SAFER_VERSION_MINOR 2
+#define SAFER_VERSION_PATCH 0
+#define SAFER_VERSION "0.2.0"
+#define SAFER_VERSION_NUMBER (SAFER_VERSION_MAJOR * 10000 + SAFER_VERSION_MINOR * 100 + SAFER_VERSION_PATCH)
+
+/* The version of the library that is running: "0.2.0", and 200. */
 SAFER_API const char *safer_version(void);
+SAFER_API int safer_version_number(void);
 
 /* ------------------------------------------------------------------ errors */
 
@@ -58,8 +71,34 @@ typedef struct safer_error {
     char message[1000]; /* one line, no trailing newline, always terminated */
 } safer_error;
 
-/* "ok", "bad input", ...; never NULL. */
-SAFER_API const char *safer_status_text(safer_status status);
+/* Whether the library that is running can serve a program compiled with a header of this number
+ * (pass SAFER_VERSION_NUMBER): the same major version, before 1.0 the same minor one too, and not
+ * older. Else SAFER_INVALID. */
+SAFER_API safer_status safer_version_check(int number, safer_error *error);
+
+/* Every enum has names, as the program, records and Python spell them. TYPE_name gives that of a
+ * value, NULL beyond the last, so that counting up from 0 lists all; TYPE_parse reads one, and
+ * refuses others with a message that lists all (SAFER_INVALID). */
+#define SAFER_NAMED(type) \
+    SAFER_API const char *type##_name(type value); \
+    SAFER_API safer_status type##_parse(type *out, const char *name, safer_error *error)
+
+SAFER_NAMED(safer_status); /* "ok", "bad input", ... */
+
+/* Every struct of options begins with its size, by which the library knows which members the caller
+ * has: later versions add members at the end, and those that a caller lacks keep their defaults.
+ * TYPE_default gives all defaults and sets the size; it calls TYPE_init, which is what a caller
+ * from another language needs (size: that of its struct). Options that were not begun with
+ * either are refused (SAFER_INVALID). */
+#define SAFER_OPTIONS(type) \
+    SAFER_API void type##_init(type *options, size_t size); \
+    static inline type type##_default(void) \
+    { \
+        type options; \
+        type##_init(&options, sizeof options); \
+        return options; \
+    } \
+    struct type /* declared again, to end with the caller's semicolon */
 
 /* Called from time to time, always from the thread that called the library.
  * `total` is 0 when it is not known. Return nonzero to cancel: the operation then
@@ -74,8 +113,19 @@ typedef struct safer_progress {
 /* A labelled set of texts, in memory, in file order. */
 typedef struct safer_data safer_data;
 
+typedef enum safer_format {
+    SAFER_FORMAT_AUTO, /* found by name and content */
+    SAFER_FORMAT_TSV,
+    SAFER_FORMAT_CSV,
+    SAFER_FORMAT_JSONL,
+    SAFER_FORMAT_FASTTEXT,
+    SAFER_FORMAT_FOLDER /* of one folder per class */
+} safer_format;
+SAFER_NAMED(safer_format); /* "auto", "tsv", ... */
+
 typedef struct safer_data_options {
-    const char *format;          /* "tsv", "csv", "jsonl", "fasttext", "folder"; NULL: found by name and content */
+    size_t size;
+    safer_format format;
     const char *sample;          /* "every:N": every Nth of each class; "random:N": N rows; NULL: all */
     size_t limit;                /* keep the first `limit` rows after sampling; 0: all */
     uint64_t seed;               /* for random:N */
@@ -92,7 +142,7 @@ typedef struct safer_row {
     int label;
 } safer_row;
 
-SAFER_API safer_data_options safer_data_options_default(void);
+SAFER_OPTIONS(safer_data_options);
 
 /* Reads PATH: a file (plain, gz, xz, zst, bz2), `ARCHIVE:MEMBER` inside a tar or
  * zip archive, or a folder (or archive folder) with one subfolder of .txt files a
@@ -132,9 +182,11 @@ typedef enum safer_metric {
     SAFER_COSINE, /* vectors of length 1 */
     SAFER_DOT     /* after all-but-the-top the lengths are left as they are */
 } safer_metric;
+SAFER_NAMED(safer_metric); /* "cosine", "dot" */
 
 /* How to make a lexicon. Paths may name compressed files or ARCHIVE:MEMBER. */
 typedef struct safer_lexicon_options {
+    size_t size;
     const char *vectors; /* build: word vectors, GloVe text or word2vec binary. import: optional, ranks topk */
     const char *table;   /* import: {"word": ["synonym", ...]} (JSON) or word<TAB>synonyms (text) */
     const char *wordnet; /* import: a folder with WordNet's data.noun, data.verb, data.adj, data.adv */
@@ -196,7 +248,7 @@ typedef struct safer_lexicon_report {
     uint32_t suggested_k; /* the smallest of the ladder that reaches 95%; 0: none does */
 } safer_lexicon_report;
 
-SAFER_API safer_lexicon_options safer_lexicon_options_default(void);
+SAFER_OPTIONS(safer_lexicon_options);
 
 /* From word vectors: counter-fitting, all-but-the-top, all pairs at the threshold.
  * `report` may be NULL. */
@@ -280,6 +332,7 @@ typedef enum safer_export {
     SAFER_EXPORT_KERNEL,   /* word<TAB>total<TAB>z1:weight z2:weight ... */
     SAFER_EXPORT_OVERLAP   /* word<TAB>s */
 } safer_export;
+SAFER_NAMED(safer_export); /* "synonyms", "kernel", "overlap" */
 
 /* Writes a table of all words, a line each, or one JSON object, through a callback that
  * returns nonzero to stop (SAFER_SYSTEM is returned then). Overlaps are printed cut,
@@ -299,13 +352,20 @@ typedef struct safer_model safer_model;
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
-/* bert and charcnn, and sums with such members: compute in "bf16" (as when opened; fast) or "f32"
- * (exact to about 1e-5). Not while the model is in use, or a workspace made with it is kept. Their
- * answers may differ in rare, nearly even cases. */
-SAFER_API safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error);
+/* Of matrix products. */
+typedef enum safer_precision {
+    SAFER_PRECISION_BF16, /* fast */
+    SAFER_PRECISION_F32   /* exact to about 1e-5 */
+} safer_precision;
+SAFER_NAMED(safer_precision); /* "bf16", "f32" */
 
-SAFER_API const char *safer_model_arch(
-    const safer_model *model); /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http", "callback" */
+/* bert and charcnn, and sums with such members: how to compute from now on; a model is opened with
+ * bf16. Not while the model is in use, or a workspace made with it is kept. The answers of the two
+ * may differ in rare, nearly even cases. */
+SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error);
+
+/* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
+SAFER_API const char *safer_model_arch(const safer_model *model);
 SAFER_API uint64_t safer_model_hash(const safer_model *model); /* of its file, its files, or its address */
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
@@ -318,8 +378,18 @@ SAFER_API const char *safer_model_trained_with(const safer_model *model);
 SAFER_API safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths,
                                             size_t count, int *labels, float *scores, safer_error *error);
 
-/* A model that lives elsewhere: only its answers are needed. */
+/* What an HTTP service understands. */
+typedef enum safer_profile {
+    SAFER_PROFILE_JSON, /* any JSON: see `request` and `answer` */
+    SAFER_PROFILE_KSERVE,
+    SAFER_PROFILE_TEI,   /* text-embeddings-inference */
+    SAFER_PROFILE_OPENAI /* a language model that is asked for a label */
+} safer_profile;
+SAFER_NAMED(safer_profile); /* "json", "kserve", "tei", "openai" */
+
+/* A remote model: only its answers are needed. */
 typedef struct safer_remote_options {
+    size_t size;
     const char *const *labels; /* names of the classes, at least two, in the order of their numbers */
     size_t label_count;
     size_t batch;   /* texts of a request, at most; 0: 64 for exec, 32 for http, 256 for a callback */
@@ -332,15 +402,15 @@ typedef struct safer_remote_options {
     int concurrency; /* http: requests at a time. callback: threads that may call it at once. SAFER_DEFAULT: 8 and 1 */
 
     /* http */
-    const char *profile; /* "json", "kserve", "tei", "openai"; NULL: json */
-    const char *
-        request; /* json: the body, with {{texts}} (a list) or {{text}}. openai: what is asked, with {{text}} and {{labels}} */
-    const char *answer; /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
-    const char *name;   /* kserve: the input's name; openai: the model's name */
-    const char *token;  /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
+    safer_profile profile;
+    const char *request; /* json: the body, with {{texts}} (a list) or {{text}}. openai: the prompt, with {{text}}
+                          * and {{labels}} */
+    const char *answer;  /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
+    const char *name;    /* kserve: the input's name; openai: the model's name */
+    const char *token; /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
 } safer_remote_options;
 
-SAFER_API safer_remote_options safer_remote_options_default(void);
+SAFER_OPTIONS(safer_remote_options);
 
 /* "exec:COMMAND", a program that reads {"id":N,"texts":[...]} and writes {"id":N,"labels":[...]}
  * or {"id":N,"scores":[[...],...]}, a line each; or an http:// or https:// address. */
@@ -386,63 +456,103 @@ SAFER_API safer_status safer_model_average(const char *output, const char *const
 
 #define SAFER_DEFAULT (-1)
 
+typedef enum safer_arch {
+    SAFER_ARCH_NGRAM, /* a linear model on hashed n-grams */
+    SAFER_ARCH_BOW,   /* the mean of word vectors */
+    SAFER_ARCH_CNN,   /* a convolution over word vectors */
+    SAFER_ARCH_CHARCNN,
+    SAFER_ARCH_BERT
+} safer_arch;
+SAFER_NAMED(safer_arch); /* "ngram", "bow", "cnn", "charcnn", "bert" */
+
+/* How the vectors of a text become one. */
+typedef enum safer_pool {
+    SAFER_POOL_DEFAULT, /* bow, cnn: mean; bert: the encoder's own */
+    SAFER_POOL_MEAN,
+    SAFER_POOL_MAX, /* bow, cnn */
+    SAFER_POOL_CLS  /* bert: the first piece's */
+} safer_pool;
+SAFER_NAMED(safer_pool); /* "default", "mean", "max", "cls" */
+
+/* Training by bounds over the lexicon's synonyms instead of draws. */
+typedef enum safer_defense {
+    SAFER_DEFENSE_NONE,
+    SAFER_DEFENSE_IBP_JIA,
+    SAFER_DEFENSE_IBP_HUANG,
+    SAFER_DEFENSE_EXACT /* the worst case itself, of a bow without hidden layer */
+} safer_defense;
+SAFER_NAMED(safer_defense); /* "none", "ibp-jia", "ibp-huang", "exact" */
+
+typedef enum safer_charcnn_size { SAFER_CHARCNN_SMALL, SAFER_CHARCNN_LARGE } safer_charcnn_size;
+SAFER_NAMED(safer_charcnn_size); /* "small", "large" */
+
+#define SAFER_ALL_LAYERS (-1)
+
+/* SAFER_DEFAULT stands for what suits the architecture. */
 typedef struct safer_train_options {
-    const char *arch;             /* "ngram", "bow", "cnn", "charcnn", "bert" */
+    size_t size;
+    safer_arch arch;              /* cnn */
     const safer_data *train;      /* labelled */
-    const safer_data *dev;        /* labelled, with train's labels; NULL: a tenth of train, every 10th of each class */
+    const safer_data *dev;        /* labelled, with train's labels; NULL: every 10th row of each class of train */
     const safer_lexicon *lexicon; /* texts are drawn from its kernel, afresh for every mini-batch; NULL: plain text */
     uint64_t seed;                /* 1 */
     int threads;                  /* 0: all cores; the result does not depend on it */
+    int resume;                   /* all but ngram: continue from OUTPUT's checkpoint when there is one */
+    safer_progress progress;      /* the stage tells epoch, loss and dev accuracy */
 
-    /* ngram */
-    int ngrams; /* longest n-gram; 3 */
-    int bits;   /* size of the hashed feature table, a power of two; 22 */
+    /* The course of training: all but ngram. */
+    struct {
+        double dropout;  /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
+        double rate;     /* Adam's: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
+        double decay;    /* weight decay: 0.0001; charcnn 0.1; bert 0.01 */
+        double clip;     /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
+        double warmup;   /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
+        int batch;       /* texts per step; 32, charcnn 128 */
+        int epochs;      /* at most; bow, cnn 10; charcnn 30; bert 3 */
+        int patience;    /* epochs without a better dev accuracy before it stops; 0: any number. bow, cnn 3; else 0 */
+        safer_pool pool; /* bow, cnn, bert */
+        safer_precision precision; /* charcnn, bert: of products; bf16 */
+    } course;
 
-    /* SAFER_DEFAULT and NULL stand for what suits the architecture: */
-    double dropout; /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
-    double rate;    /* Adam's learning rate: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
-    double decay;   /* weight decay: 0.0001; charcnn 0.1; bert 0.01 */
-    double clip;    /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
-    double warmup;  /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
-    int batch;      /* texts a step; 32, charcnn 128 */
-    int epochs;     /* at most; bow, cnn 10; charcnn 30; bert 3 */
-    int patience;   /* stop after so many epochs without a better dev accuracy; 0: never. bow, cnn 3; charcnn, bert 0 */
-    const char *pool; /* bow, cnn: "mean" or "max" over the words. bert: "mean" or "cls"; NULL: the encoder's own */
+    struct {
+        int order; /* the longest n-gram; 3 */
+        int bits;  /* size of the hashed feature table, a power of two; 22 */
+    } ngram;
 
-    /* bow, cnn */
-    const char *vectors; /* pretrained word vectors to start from; NULL: learned from random ones */
-    int dim;             /* of learned word vectors; 100 */
-    const char *widths;  /* cnn: filter widths, "3" or "3,4,5" */
-    int filters;         /* cnn: per width; 100 */
-    int hidden;          /* units of the layer before the output; 100 */
-    int max_words;       /* only the first so many words of a text are read; 0: all */
-    int min_count;       /* words seen less often are unknown; 2 */
-    int freeze;          /* word vectors are not trained */
+    /* bow and cnn */
+    struct {
+        const char *vectors; /* pretrained word vectors to start from; NULL: learned from random ones */
+        int dim;             /* of learned word vectors; 100 */
+        const char *widths;  /* cnn: filter widths, "3" or "3,4,5" */
+        int filters;         /* cnn: per width; 100 */
+        int hidden;          /* units of the layer before the output; 100 */
+        int max_words;       /* only the first so many words of a text are read; 0: all */
+        int min_count;       /* words seen less often are unknown; 2 */
+        int freeze;          /* word vectors are not trained */
+    } cnn;
 
-    /* bow, cnn: training by interval bounds over the lexicon's synonyms instead of draws */
-    const char
-        *defense; /* "ibp-jia", "ibp-huang": epochs is 60, clip 0.25 and patience 0 by default; "exact": a bow without
-                           * hidden layer, 12 epochs at rate 2; NULL: none */
-    double kappa; /* weight of the worst case in the loss, in the end; SAFER_DEFAULT: 0.8, exact 1 */
-    int ramp;     /* epochs in which that weight and the intervals grow from 0; SAFER_DEFAULT: two thirds of all */
-    int train_vectors; /* classification trains pretrained vectors too; else only triplets do. Without `vectors` it always does */
-    double triplet; /* weight of a loss on the word vectors that pulls synonyms together and other words apart; 0 */
-    double margin;  /* how far apart that wants other words; 10 */
+    /* bow and cnn, trained by bounds */
+    struct {
+        safer_defense kind; /* ibp: epochs is 60, clip 0.25 and patience 0 by default; exact: 12 epochs at rate 2 */
+        double kappa;       /* weight of the worst case in the loss, in the end; 0.8, exact 1 */
+        int ramp;           /* epochs in which that weight and the intervals grow from 0; two thirds of all, exact 0 */
+        int train_vectors;  /* classification trains pretrained vectors too; else only triplets do. Without
+                             * `vectors` it always does */
+        double triplet;     /* weight of a loss that pulls vectors of synonyms together and others apart; 0 */
+        double margin;      /* how far apart that wants other words; 10 */
+    } defense;
 
-    /* charcnn */
-    int characters;   /* read of a text; 1014 */
-    const char *size; /* "small" or "large" */
+    struct {
+        int characters; /* read of a text; 1014 */
+        safer_charcnn_size size;
+    } charcnn;
 
-    /* bert */
-    const char *encoder; /* what to start from: a converted encoder, a HuggingFace directory, or a trained model */
-    const char
-        *train_layers; /* so many from the top; "0": the head alone, as in the paper; "all", with the embeddings */
-    int tokens;        /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
-
-    const char *precision; /* charcnn, bert: of products, "bf16" or "f32" */
-    int resume;            /* bow, cnn, charcnn, bert: go on from OUTPUT's checkpoint when there is one */
-
-    safer_progress progress; /* the stage tells epoch, loss and dev accuracy */
+    struct {
+        const char *encoder; /* to start from: a converted encoder, a HuggingFace directory, or a trained model */
+        int layers;          /* trained, from the top; 0: the head alone, as in the paper; SAFER_ALL_LAYERS: with
+                              * the embeddings */
+        int tokens;          /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
+    } bert;
 } safer_train_options;
 
 typedef struct safer_train_report {
@@ -455,7 +565,7 @@ typedef struct safer_train_report {
     double seconds, tokens_per_second;
 } safer_train_report;
 
-SAFER_API safer_train_options safer_train_options_default(void);
+SAFER_OPTIONS(safer_train_options);
 
 /* Trains and writes a model file (safetensors) at `output`, whole or not at all; beside
  * it, while training, a checkpoint that ends with the run. `report` may be NULL. */
@@ -468,8 +578,9 @@ typedef enum safer_method {
     SAFER_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
     SAFER_BINOMIAL,  /* n samples, Clopper-Pearson */
     SAFER_HOEFFDING, /* n samples, the paper's test */
-    SAFER_IBP /* interval bounds of the model itself, not smoothed: bow and cnn, and sums. No samples, no error probability */
+    SAFER_IBP /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no error probability */
 } safer_method;
+SAFER_NAMED(safer_method); /* "adaptive", "binomial", "hoeffding", "ibp" */
 
 #define SAFER_ALL SIZE_MAX /* a radius: every word of the text may change */
 
@@ -478,6 +589,7 @@ typedef enum safer_method {
 SAFER_API size_t safer_reported_radius(size_t index);
 
 typedef struct safer_certify_options {
+    size_t size;
     safer_method method;
     uint64_t n;              /* samples of a certificate (adaptive: at most); 5000 */
     uint64_t n0;             /* separate samples that choose the prediction; 100 */
@@ -492,7 +604,7 @@ typedef struct safer_certify_options {
     safer_progress progress; /* also how to stop: see safer_progress */
 } safer_certify_options;
 
-SAFER_API safer_certify_options safer_certify_options_default(void);
+SAFER_OPTIONS(safer_certify_options);
 
 /* What is known of one text. Class numbers are the model's; -1 means none. */
 typedef struct safer_certificate {
@@ -557,6 +669,7 @@ typedef enum safer_stage {
     SAFER_SELECTION,    /* the n0 samples that choose the prediction */
     SAFER_CERTIFICATION /* the certificate's own */
 } safer_stage;
+SAFER_NAMED(safer_stage); /* "selection", "certification" */
 typedef int (*safer_draw_function)(void *context, uint64_t index, const char *text, size_t length);
 SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage,
                                   uint64_t seed, uint64_t first, uint64_t count, safer_draw_function each,
@@ -585,15 +698,14 @@ typedef enum safer_attack_method {
 } safer_attack_method;
 
 #define SAFER_ATTACKS 4
-
-/* "textfooler", "genetic", "pwws", "random"; NULL beyond. */
-SAFER_API const char *safer_attack_name(safer_attack_method method);
+SAFER_NAMED(safer_attack_method); /* "textfooler", "genetic", "pwws", "random" */
 
 /* Takes a record of a run, as a line of JSON without newline, "seconds" and "check", when its
  * turn has come: in the order of the data, one at a time, from any thread. */
 typedef void (*safer_record_function)(void *context, const char *record);
 
 typedef struct safer_attack_options {
+    size_t size;
     safer_attack_method method;
     int smoothed;         /* attack the smoothed classifier, not the model itself */
     uint64_t n;           /* smoothed: draws of a text that vote on it; where a text has no more, all are asked. 200 */
@@ -611,13 +723,14 @@ typedef struct safer_attack_options {
     safer_progress progress; /* also how to stop */
 } safer_attack_options;
 
-SAFER_API safer_attack_options safer_attack_options_default(void);
+SAFER_OPTIONS(safer_attack_options);
 
 typedef enum safer_attack_outcome {
     SAFER_ATTACK_FAILED, /* no such exchange was found */
     SAFER_ATTACK_SUCCEEDED,
     SAFER_ATTACK_SKIPPED /* there was nothing to attack: the answer is already wrong */
 } safer_attack_outcome;
+SAFER_NAMED(safer_attack_outcome); /* "failed", "succeeded", "skipped" */
 
 /* One exchanged word. */
 typedef struct safer_change {
@@ -744,6 +857,7 @@ SAFER_API safer_status safer_compare(safer_comparison *out, const safer_run *con
 /* ------------------------------------------------------------------ reports */
 
 typedef struct safer_report_options {
+    size_t size;
     /* Records hold no texts. With the data of the runs the page shows them, and with the
      * lexicons of the runs their words. Each must belong to at least one of the runs. */
     const safer_data *data;               /* may be NULL */
@@ -757,7 +871,7 @@ typedef struct safer_report_options {
     safer_progress progress;
 } safer_report_options;
 
-SAFER_API safer_report_options safer_report_options_default(void);
+SAFER_OPTIONS(safer_report_options);
 
 /* Writes an HTML page about finished runs, 1 to 16 files of records, to `output`: one file,
  * which needs no other and no network. Runs are checked as safer_verify does, and one that
@@ -772,9 +886,10 @@ SAFER_API safer_status safer_report(safer_summary *summaries, const char *output
 typedef struct safer_server safer_server;
 
 typedef struct safer_serve_options {
+    size_t size;
     safer_certify_options certify; /* threads: texts worked on at a time. Of no meaning: seed (unless fixed_seed),
                                     * unlabelled, family_wise, progress */
-    int fixed_seed; /* use certify.seed, and tell clients; else the seed is drawn from the system's entropy, and kept secret */
+    int fixed_seed;   /* use certify.seed, and tell clients; else the seed comes from the system's entropy, a secret */
     const char *host; /* an address to bind to; "127.0.0.1" */
     uint16_t port;    /* 0: any free one; 8080 */
     const char *
@@ -793,7 +908,7 @@ typedef struct safer_serve_options {
     void *log_context;
 } safer_serve_options;
 
-SAFER_API safer_serve_options safer_serve_options_default(void);
+SAFER_OPTIONS(safer_serve_options);
 
 /* Serves from now on, by threads of its own. Model and lexicon must outlive it. */
 SAFER_API safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,

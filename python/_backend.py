@@ -22,7 +22,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "safer/_version.py").read_text(encoding="utf-8"))[1]
-SONAME = "libsafer.so." + VERSION.split(".")[0]
+SONAME = "libsafer.so." + ".".join(VERSION.split(".")[:2])
 INFO = f"safer-{VERSION}.dist-info"
 WHEN = (1980, 1, 1, 0, 0, 0)  # the same files give the same wheel
 

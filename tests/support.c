@@ -62,7 +62,7 @@ void check_every_allocation(safer_status (*operation)(void *context, safer_error
             break;
         }
         if (status != SAFER_MEMORY)
-            fail_msg("allocation %ld failed, but: %s (%s)", n, safer_status_text(status), error.message);
+            fail_msg("allocation %ld failed, but: %s (%s)", n, safer_status_name(status), error.message);
     }
     assert_true(n > 0);
 }

@@ -56,7 +56,7 @@ int stop_run(void *stopper, const char *stage, uint64_t done, uint64_t total);
 #define assert_ok(expression) \
     do { \
         safer_status status_ = (expression); \
-        if (status_ != SAFER_OK) fail_msg("%s: %s", safer_status_text(status_), error.message); \
+        if (status_ != SAFER_OK) fail_msg("%s: %s", safer_status_name(status_), error.message); \
     } while (0)
 
 /* The expression fails with this status and a message that contains `words`. */
@@ -65,8 +65,8 @@ int stop_run(void *stopper, const char *stage, uint64_t done, uint64_t total);
         error = (safer_error){0}; \
         safer_status status_ = (expression); \
         if (status_ != (expected) || !strstr(error.message, words)) \
-            fail_msg("expected \"%s\" with \"%s\", got \"%s\": %s", safer_status_text(expected), words, \
-                     safer_status_text(status_), error.message); \
+            fail_msg("expected \"%s\" with \"%s\", got \"%s\": %s", safer_status_name(expected), words, \
+                     safer_status_name(status_), error.message); \
     } while (0)
 
 #endif

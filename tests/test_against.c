@@ -231,13 +231,13 @@ static void test_bounds(void **state)
         safer_train_options t = safer_train_options_default();
         const char *file = temporary("bounded"), *path = temporary("bounds.jsonl");
         unlink(path);
-        t.arch = i % 2 ? "cnn" : "bow";
+        t.arch = i % 2 ? SAFER_ARCH_CNN : SAFER_ARCH_BOW;
         t.train = t.dev = data;
         t.lexicon = l;
-        t.epochs = 6;
-        t.rate = 0.05;
-        t.min_count = 1;
-        t.dim = t.filters = t.hidden = 8;
+        t.course.epochs = 6;
+        t.course.rate = 0.05;
+        t.cnn.min_count = 1;
+        t.cnn.dim = t.cnn.filters = t.cnn.hidden = 8;
         t.seed = (uint64_t)i;
         assert_ok(safer_train(file, &t, NULL, &error));
         assert_ok(safer_model_open(&model, file, &error));

@@ -142,7 +142,8 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
                     assert_non_null(r.reason);
                     continue;
                 }
-                if (!can) fail_msg("seed %u, %s: a success where none is possible", seed, safer_attack_name(o.method));
+                if (!can)
+                    fail_msg("seed %u, %s: a success where none is possible", seed, safer_attack_method_name(o.method));
                 check_success(&r, l, &m, text, length, o.radius, smoothed);
                 found[method]++;
             }
@@ -154,7 +155,7 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
     for (int method = 0; method < SAFER_ATTACKS; method++) {
         assert_true(possible[method] > 20);
         found_share[method] = (double)found[method] / (double)possible[method];
-        printf("%s: %zu of %zu possible successes found\n", safer_attack_name((safer_attack_method)method),
+        printf("%s: %zu of %zu possible successes found\n", safer_attack_method_name((safer_attack_method)method),
                found[method], possible[method]);
     }
 }

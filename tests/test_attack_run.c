@@ -229,14 +229,14 @@ static void test_fast_paths(void **state)
                        *slow_records = temporary("slow.jsonl");
             unlink(fast_records);
             unlink(slow_records);
-            t.arch = archs[i];
+            assert_ok(safer_arch_parse(&t.arch, archs[i], &error));
             t.train = t.dev = data;
             t.lexicon = l;
-            t.bits = 10;
-            t.epochs = 1;
-            t.min_count = 1;
-            t.dim = t.filters = t.hidden = 8;
-            if (strcmp(t.arch, "charcnn") == 0) t.characters = 200; /* more than a text has */
+            t.ngram.bits = 10;
+            t.course.epochs = 1;
+            t.cnn.min_count = 1;
+            t.cnn.dim = t.cnn.filters = t.cnn.hidden = 8;
+            if (t.arch == SAFER_ARCH_CHARCNN) t.charcnn.characters = 200; /* more than a text has */
             assert_ok(safer_train(file, &t, NULL, &error));
             assert_ok(safer_model_open(&model, file, &error));
             sf_model_class slow = *model->class;
@@ -299,8 +299,8 @@ static void test_bad_options(void **state)
                  "UTF-8 at byte 1");
     assert_ok(safer_attack_text(&r, &attacker, &m.base, l, "", 0, -1, &o, &error));
     assert_string_equal(r.reason, "no word can change");
-    assert_string_equal(safer_attack_name(SAFER_PWWS), "pwws");
-    assert_null(safer_attack_name((safer_attack_method)SAFER_ATTACKS));
+    assert_string_equal(safer_attack_method_name(SAFER_PWWS), "pwws");
+    assert_null(safer_attack_method_name((safer_attack_method)SAFER_ATTACKS));
     safer_attacker_free(attacker);
     safer_data_free(data);
     safer_lexicon_free(l);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "support.h"
 
+#include "base/options.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -505,13 +506,89 @@ static void test_status_texts(void **state)
 #undef X
     };
     for (size_t i = 0; i < COUNT(texts); i++) {
-        assert_string_equal(safer_status_text((safer_status)i), texts[i]);
+        assert_string_equal(safer_status_name((safer_status)i), texts[i]);
         assert_true(texts[i][0] != '\0' && !strchr(texts[i], '\n'));
         for (size_t k = 0; k < i; k++) assert_string_not_equal(texts[i], texts[k]);
     }
     assert_int_equal(SAFER_OK, 0);
-    assert_non_null(safer_status_text((safer_status)COUNT(texts)));
+    assert_null(safer_status_name((safer_status)COUNT(texts)));
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    safer_error error;
+    safer_method method = SAFER_IBP;
+    safer_attack_method search;
+    assert_int_equal(safer_method_parse(&method, "binomial", &error), SAFER_OK);
+    assert_int_equal(method, SAFER_BINOMIAL);
+    assert_fails(safer_method_parse(&method, "Binomial", &error), SAFER_INVALID,
+                 "method is \"Binomial\"; it must be adaptive, binomial, hoeffding or ibp");
+    assert_fails(safer_method_parse(&method, "", &error), SAFER_INVALID, "method is \"\"");
+    assert_fails(safer_method_parse(&method, NULL, &error), SAFER_INVALID, "(none)");
+    assert_int_equal(method, SAFER_BINOMIAL); /* written on success only */
+    assert_null(safer_method_name((safer_method)4));
+    assert_null(safer_method_name((safer_method)-1));
+    for (int i = 0; i < SAFER_ATTACKS; i++) {
+        assert_int_equal(safer_attack_method_parse(&search, safer_attack_method_name((safer_attack_method)i), &error),
+                         0);
+        assert_int_equal(search, i);
+    }
+    assert_null(safer_attack_method_name((safer_attack_method)SAFER_ATTACKS));
+}
+
+/* A struct of options as three versions of a header have it. */
+typedef struct older {
+    size_t size;
+    int first;
+} older;
+typedef struct current {
+    size_t size;
+    int first, second;
+} current;
+typedef struct newer {
+    size_t size;
+    int first, second, third, fourth;
+} newer;
+
+static void test_options_grow(void **state)
+{
+    (void)state;
+    static const current defaults = {.first = 1, .second = 2};
+    safer_error error;
+    older old;
+    newer new;
+    current own = defaults;
+    sf_options_init(&old, sizeof old, &defaults, sizeof defaults);
+    assert_true(old.size == sizeof old && old.first == 1);
+    old.first = 7;
+    assert_int_equal(sf_options_take(&own, sizeof own, sizeof(older), &old, "options", &error), SAFER_OK);
+    assert_true(own.size == sizeof own && own.first == 7 && own.second == 2); /* what it lacks keeps its default */
+
+    sf_options_init(&new, sizeof new, &defaults, sizeof defaults);
+    assert_true(new.size == sizeof new &&new.second == 2 && new.third == 0 && new.fourth == 0);
+    assert_fails(sf_options_take(&own, sizeof own, sizeof(older), &new, "safer_x_options", &error), SAFER_INVALID,
+                 "begin with safer_x_options_default()");
+    old.size = 0; /* never begun */
+    assert_fails(sf_options_take(&own, sizeof own, sizeof(older), &old, "safer_x_options", &error), SAFER_INVALID,
+                 "safer_x_options: its size is 0");
+    assert_int_equal(own.first, 7); /* nothing was taken over */
+    assert_int_equal(sf_options_take(&own, sizeof own, sizeof(older), NULL, "options", &error), SAFER_OK);
+}
+
+static void test_version(void **state)
+{
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", SAFER_VERSION_MAJOR, SAFER_VERSION_MINOR, SAFER_VERSION_PATCH);
     assert_string_equal(safer_version(), SAFER_VERSION);
+    assert_string_equal(text, SAFER_VERSION);
+    assert_int_equal(safer_version_number(), SAFER_VERSION_NUMBER);
+    safer_error error;
+    assert_int_equal(safer_version_check(SAFER_VERSION_NUMBER, &error), SAFER_OK);
+    assert_fails(safer_version_check(SAFER_VERSION_NUMBER + 1, &error), SAFER_INVALID, "the program was made for");
+    assert_fails(safer_version_check(SAFER_VERSION_NUMBER - 100, &error), SAFER_INVALID, "version 0.1.");
+    assert_fails(safer_version_check(SAFER_VERSION_NUMBER + 10000, &error), SAFER_INVALID, "version 1.");
 }
 
 static void test_messages(void **state)
@@ -575,6 +652,9 @@ int main(void)
         cmocka_unit_test(test_grow),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_status_texts),
+        cmocka_unit_test(test_version),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_options_grow),
         cmocka_unit_test(test_messages),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

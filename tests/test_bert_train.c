@@ -59,15 +59,15 @@ static const char *make_encoder(void)
 static safer_train_options small_options(const char *encoder, const safer_data *data, const safer_lexicon *lexicon)
 {
     safer_train_options o = safer_train_options_default();
-    o.arch = "bert";
-    o.encoder = encoder;
+    o.arch = SAFER_ARCH_BERT;
+    o.bert.encoder = encoder;
     o.train = data;
     o.lexicon = lexicon;
-    o.rate = 0.003;
-    o.batch = 8;
-    o.epochs = 3;
+    o.course.rate = 0.003;
+    o.course.batch = 8;
+    o.course.epochs = 3;
     o.threads = 1;
-    o.train_layers = "all";
+    o.bert.layers = SAFER_ALL_LAYERS;
     return o;
 }
 
@@ -80,9 +80,9 @@ static void threads_do_not_matter(void **unused)
     const char *encoder = make_encoder(), *one = temporary("one"), *more = temporary("more");
     for (int i = 0; i < 3; i++) {
         safer_train_options o = small_options(encoder, data, lexicon);
-        o.epochs = 2;
-        if (i == 1) o.train_layers = "1";
-        if (i == 2) o.precision = "f32", o.pool = "cls";
+        o.course.epochs = 2;
+        if (i == 1) o.bert.layers = 1;
+        if (i == 2) o.course.precision = SAFER_PRECISION_F32, o.course.pool = SAFER_POOL_CLS;
         assert_ok(safer_train(one, &o, NULL, &error));
         for (int threads = 2; threads <= 5; threads += 3) {
             o.threads = threads;
@@ -107,13 +107,14 @@ static void frozen_layers_stay(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_data *data = make_data(40);
-    const char *encoder = make_encoder(), *output = temporary("frozen"), *layers[] = {"0", "1", "2", "all"};
+    const char *encoder = make_encoder(), *output = temporary("frozen");
+    const int layers[] = {0, 1, 2, SAFER_ALL_LAYERS};
     sf_bert_checkpoint before = {0}, after = {0};
     float *p = read_parameters(encoder, &before);
     for (int i = 0; i < 4; i++) {
         safer_train_options o = small_options(encoder, data, NULL);
-        o.epochs = 1;
-        o.train_layers = layers[i];
+        o.course.epochs = 1;
+        o.bert.layers = layers[i];
         assert_ok(safer_train(output, &o, NULL, &error));
         float *q = read_parameters(output, &after);
         size_t trained = i == 0 ? before.layout.size : i == 3 ? 0 : before.layout.layers[2 - i].qkv_weight;
@@ -141,7 +142,7 @@ static void stopped_runs_go_on(void **unused)
     for (int i = 0; i < 2; i++) {
         safer_train_options o = small_options(encoder, data, lexicon);
         stopper s = {.slow = 1};
-        o.train_layers = i ? "0" : "all";
+        o.bert.layers = i ? 0 : SAFER_ALL_LAYERS;
         assert_ok(safer_train(whole, &o, NULL, &error));
         o.progress = (safer_progress){stop_run, &s};
         o.resume = 1;
@@ -154,7 +155,7 @@ static void stopped_runs_go_on(void **unused)
         }
         s.at = 0;
         safer_train_options other = o;
-        other.rate = 0.004;
+        other.course.rate = 0.004;
         assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
         assert_ok(safer_train(parts, &o, NULL, &error));
         assert_same_file(whole, parts);
@@ -175,7 +176,7 @@ static void it_learns_and_answers(void **unused)
     safer_train_options o = small_options(encoder, data, lexicon);
     safer_train_report report;
     safer_model *model = NULL;
-    o.epochs = 8;
+    o.course.epochs = 8;
     assert_ok(safer_train(output, &o, &report, &error));
     assert_true(report.dev_accuracy > 0.95);
     assert_int_equal(report.texts, 180);
@@ -191,7 +192,7 @@ static void it_learns_and_answers(void **unused)
                            "a b c"};
     for (int precision = 0; precision < 2; precision++) {
         void *scratch = NULL;
-        assert_ok(safer_model_set_precision(model, precision ? "f32" : "bf16", &error));
+        assert_ok(safer_model_set_precision(model, precision ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16, &error));
         assert_ok(model->class->scratch_new(model, &scratch, &error));
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
             sf_slots slots = {0};
@@ -219,7 +220,7 @@ static void it_learns_and_answers(void **unused)
         }
         model->class->scratch_free(scratch);
     }
-    assert_fails(safer_model_set_precision(model, "f16", &error), SAFER_INVALID, "bf16 or f32");
+    assert_fails(safer_model_set_precision(model, (safer_precision)2, &error), SAFER_INVALID, "precision: unknown");
 
     /* A sum computes as its members are told to. */
     const char of_one[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"learned\"}]}";
@@ -229,8 +230,8 @@ static void it_learns_and_answers(void **unused)
     for (int precision = 0; precision < 2; precision++) {
         float ours[2][2], theirs[2][2];
         int labels[2];
-        assert_ok(safer_model_set_precision(model, precision ? "f32" : "bf16", &error));
-        assert_ok(safer_model_set_precision(sum, precision ? "f32" : "bf16", &error));
+        assert_ok(safer_model_set_precision(model, precision ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16, &error));
+        assert_ok(safer_model_set_precision(sum, precision ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16, &error));
         assert_string_equal(sum->arithmetic, model->arithmetic);
         assert_ok(safer_model_classify(model, texts, lengths, 2, labels, &theirs[0][0], &error));
         assert_ok(safer_model_classify(sum, texts, lengths, 2, labels, &ours[0][0], &error));
@@ -240,9 +241,9 @@ static void it_learns_and_answers(void **unused)
     safer_model_free(model);
 
     /* What is trained can be trained on: with the same labels the head stays. */
-    o.encoder = output;
-    o.epochs = 1;
-    o.rate = 1e-9;
+    o.bert.encoder = output;
+    o.course.epochs = 1;
+    o.course.rate = 1e-9;
     assert_ok(safer_train(temporary("again"), &o, &report, &error));
     assert_true(report.dev_accuracy > 0.95);
     safer_data_free(data);
@@ -258,24 +259,24 @@ static void mistakes_are_named(void **unused)
     safer_train_options o = small_options(NULL, data, NULL);
     safer_model *model = NULL;
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "encoder is not given");
-    o.encoder = temporary("nowhere");
+    o.bert.encoder = temporary("nowhere");
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_SYSTEM, "nowhere");
-    o.encoder = encoder;
-    o.tokens = 41;
+    o.bert.encoder = encoder;
+    o.bert.tokens = 41;
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "40 positions");
-    o.tokens = 2;
+    o.bert.tokens = 2;
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "tokens is 2");
-    o.tokens = 0;
-    o.train_layers = "3";
+    o.bert.tokens = 0;
+    o.bert.layers = 3;
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "2 layers");
-    o.train_layers = "some";
-    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "train_layers is \"some\"");
-    o.train_layers = "0";
-    o.pool = "max";
+    o.bert.layers = -2;
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "layers is -2");
+    o.bert.layers = 0;
+    o.course.pool = SAFER_POOL_MAX;
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "mean or cls");
-    o.pool = NULL;
-    o.precision = "f64";
-    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "precision is \"f64\"");
+    o.course.pool = SAFER_POOL_DEFAULT;
+    o.course.precision = (safer_precision)-1;
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "precision: unknown");
     assert_fails(safer_model_open(&model, encoder, &error), SAFER_INPUT, "without a classifier");
     safer_data_free(data);
 }
@@ -304,7 +305,7 @@ static void memory_may_be_out(void **unused)
     (void)unused;
     safer_data *data = make_data(20);
     attempt a = {small_options(make_encoder(), data, NULL), temporary("memory")};
-    a.options.epochs = 1;
+    a.options.course.epochs = 1;
     check_every_allocation(train_and_open, &a);
     safer_data_free(data);
 }

@@ -199,18 +199,18 @@ static void gradients_keep_their_direction(void **unused)
 static safer_train_options small_options(const safer_data *data, const safer_lexicon *lexicon)
 {
     safer_train_options o = safer_train_options_default();
-    o.arch = "charcnn";
+    o.arch = SAFER_ARCH_CHARCNN;
     o.train = data;
     o.lexicon = lexicon;
-    o.characters = 123;
-    o.dropout = 0.1;
-    o.rate = 0.003;
-    o.decay = 0.0001;
-    o.clip = 1;
-    o.warmup = 0.1;
-    o.batch = 10;
-    o.epochs = 4;
-    o.patience = 0;
+    o.charcnn.characters = 123;
+    o.course.dropout = 0.1;
+    o.course.rate = 0.003;
+    o.course.decay = 0.0001;
+    o.course.clip = 1;
+    o.course.warmup = 0.1;
+    o.course.batch = 10;
+    o.course.epochs = 4;
+    o.course.patience = 0;
     o.threads = 1;
     return o;
 }
@@ -235,8 +235,8 @@ static void it_learns(void **unused)
         safer_train_options o = small_options(data, i == 1 ? lexicon : NULL);
         safer_train_report report;
         safer_model *model = NULL;
-        o.epochs = 12;
-        o.precision = i == 2 ? "f32" : "bf16";
+        o.course.epochs = 12;
+        o.course.precision = i == 2 ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16;
         assert_ok(train(output, &o, &report, &error));
         if (!(report.dev_accuracy > 0.9 && report.loss < 0.35))
             fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
@@ -287,9 +287,9 @@ static void texts_are_changed(void **unused)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         safer_train_options o = small_options(cases[i].data, NULL);
         safer_train_report report;
-        o.epochs = 8;
-        o.dropout = 0;
-        o.characters = 130;
+        o.course.epochs = 8;
+        o.course.dropout = 0;
+        o.charcnn.characters = 130;
         assert_ok(sf_charcnn_train_plan(temporary("changed"), &o, &cases[i].plan, &report, &error));
         if ((report.loss < 0.6) != cases[i].learns) fail_msg("case %zu: loss %g", i, report.loss);
     }
@@ -305,8 +305,8 @@ static void threads_do_not_matter(void **unused)
     safer_lexicon *lexicon = make_word_lexicon("component");
     const char *one = temporary("one"), *more = temporary("more");
     safer_train_options o = small_options(data, lexicon);
-    o.batch = 50;
-    o.epochs = 2;
+    o.course.batch = 50;
+    o.course.epochs = 2;
     assert_ok(train(one, &o, NULL, &error));
     for (int threads = 2; threads <= 5; threads += 3) {
         o.threads = threads;
@@ -363,12 +363,12 @@ static void stopped_runs_go_on(void **unused)
     safer_train_options changed[7];
     for (int i = 0; i < 7; i++) changed[i] = o;
     changed[0].seed = 9;
-    changed[1].rate = 0.02;
-    changed[2].epochs = 5;
+    changed[1].course.rate = 0.02;
+    changed[2].course.epochs = 5;
     changed[3].lexicon = NULL;
-    changed[4].warmup = 0.5;
-    changed[5].dropout = 0;
-    changed[6].characters = 124;
+    changed[4].course.warmup = 0.5;
+    changed[5].course.dropout = 0;
+    changed[6].charcnn.characters = 124;
     for (int i = 0; i < 7; i++) assert_fails(train(parts, &changed[i], NULL, &error), SAFER_INPUT, "other options");
     assert_int_equal(truncate(checkpoint, 1000), 0);
     assert_fails(train(parts, &o, NULL, &error), SAFER_INPUT, "parts.checkpoint");
@@ -391,8 +391,8 @@ static void runs_stop_within_an_epoch(void **unused)
     stopper s = {0};
     size_t within = 0;
     const sf_charcnn_plan plan = {.features = 128, .hidden = 64};
-    o.batch = 1;
-    o.epochs = 2;
+    o.course.batch = 1;
+    o.course.epochs = 2;
     o.progress = (safer_progress){stop_run, &s};
     assert_ok(sf_charcnn_train_plan(whole, &o, &plan, &straight, &error));
     o.resume = 1;
@@ -415,20 +415,20 @@ static void bad_options_are_refused(void **unused)
     safer_error error = {0};
     safer_data *data = make_data(40);
     safer_train_options o = small_options(data, NULL);
-    o.characters = 122;
+    o.charcnn.characters = 122;
     assert_fails(train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, "characters");
-    o.characters = 1 << 17;
+    o.charcnn.characters = 1 << 17;
     assert_fails(train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, "characters");
     o = small_options(data, NULL);
     assert_fails(train("/nonexistent/folder/model", &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/folder");
     sf_charcnn_plan plan = sf_charcnn_plan_of(&o);
     assert_true(plan.features == 256 && plan.hidden == 1024);
-    o.size = "large";
+    o.charcnn.size = SAFER_CHARCNN_LARGE;
     plan = sf_charcnn_plan_of(&o);
     assert_true(plan.features == 1024 && plan.hidden == 2048);
     o = small_options(data, NULL);
-    o.epochs = 60;
-    o.patience = 2;
+    o.course.epochs = 60;
+    o.course.patience = 2;
     safer_train_report report;
     assert_ok(train(temporary("patience"), &o, &report, &error));
     assert_true(report.epochs < 60 && report.epochs == report.best_epoch + 2);
@@ -477,7 +477,7 @@ static void memory_may_run_out(void **unused)
     void *context[2] = {path, lexicon};
     check_every_allocation(use_model, context);
     job j = {small_options(data, lexicon), output};
-    j.options.epochs = 1;
+    j.options.course.epochs = 1;
     /* Describing a lexicon, for the provenance, does without memory: the run is then whole. */
     for (long n = 0;; n++) {
         safer_error error = {0};

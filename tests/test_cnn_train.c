@@ -14,18 +14,18 @@
 static safer_train_options small_options(const char *arch, const safer_data *data, const safer_lexicon *lexicon)
 {
     safer_train_options o = safer_train_options_default();
-    o.arch = arch;
+    assert_int_equal(safer_arch_parse(&o.arch, arch, NULL), SAFER_OK);
     o.train = data;
     o.lexicon = lexicon;
-    o.dim = 8;
-    o.filters = 10;
-    o.widths = "3,2";
-    o.hidden = 6;
-    o.rate = 0.01;
-    o.batch = 7;
-    o.epochs = 5;
-    o.patience = 0;
-    o.min_count = 1;
+    o.cnn.dim = 8;
+    o.cnn.filters = 10;
+    o.cnn.widths = "3,2";
+    o.cnn.hidden = 6;
+    o.course.rate = 0.01;
+    o.course.batch = 7;
+    o.course.epochs = 5;
+    o.course.patience = 0;
+    o.cnn.min_count = 1;
     o.threads = 1;
     return o;
 }
@@ -40,8 +40,8 @@ static void threads_do_not_matter(void **unused)
     const int threads[] = {2, 5};
     for (int a = 0; a < 3; a++) {
         safer_train_options o = small_options(arches[a], data, lexicon);
-        o.pool = a == 2 ? "max" : "mean";
-        o.batch = 200; /* some 500 different words: more than one block of them */
+        o.course.pool = a == 2 ? SAFER_POOL_MAX : SAFER_POOL_MEAN;
+        o.course.batch = 200; /* some 500 different words: more than one block of them */
         assert_ok(safer_train(one, &o, NULL, &error));
         for (int i = 0; i < 2; i++) {
             o.threads = threads[i];
@@ -71,7 +71,7 @@ static void stopped_runs_go_on(void **unused)
     for (int bow = 0; bow < 2; bow++) {
         safer_train_options o = small_options(bow ? "bow" : "cnn", data, lexicon);
         stopper s = {0};
-        o.patience = 3;
+        o.course.patience = 3;
         o.progress = (safer_progress){stop_run, &s};
         assert_ok(safer_train(whole, &o, NULL, &error));
         assert_non_null(strstr(s.last, "epoch"));
@@ -114,11 +114,11 @@ static void other_checkpoints_are_refused(void **unused)
     safer_train_options changed[6];
     for (int i = 0; i < 6; i++) changed[i] = o;
     changed[0].seed = 9;
-    changed[1].rate = 0.02;
-    changed[2].filters = 11;
+    changed[1].course.rate = 0.02;
+    changed[2].cnn.filters = 11;
     changed[3].lexicon = NULL;
-    changed[4].pool = "max";
-    changed[5].dropout = 0;
+    changed[4].course.pool = SAFER_POOL_MAX;
+    changed[5].course.dropout = 0;
     for (int i = 0; i < 6; i++)
         assert_fails(safer_train(output, &changed[i], NULL, &error), SAFER_INPUT, "other options");
     assert_int_equal(truncate(checkpoint, 1000), 0);
@@ -140,12 +140,12 @@ static void it_learns(void **unused)
         safer_train_options o = small_options(i % 2 ? "bow" : "cnn", data, i / 2 % 2 ? lexicon : NULL);
         safer_train_report report;
         safer_model *model = NULL;
-        o.vectors = i >= 4 ? vectors : NULL;
-        o.freeze = i == 4;
-        o.pool = i == 6 ? "max" : "mean";
-        o.epochs = 12;
+        o.cnn.vectors = i >= 4 ? vectors : NULL;
+        o.cnn.freeze = i == 4;
+        o.course.pool = i == 6 ? SAFER_POOL_MAX : SAFER_POOL_MEAN;
+        o.course.epochs = 12;
         assert_ok(safer_train(output, &o, &report, &error));
-        if (!(report.dev_accuracy > (o.freeze ? 0.8 : 0.95) && report.loss < 0.4))
+        if (!(report.dev_accuracy > (o.cnn.freeze ? 0.8 : 0.95) && report.loss < 0.4))
             fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
         assert_true(report.texts == 270 && report.tokens > 1000 && report.parameters > 100 && report.seconds > 0);
         assert_true(report.best_epoch >= 1 && report.best_epoch <= report.epochs && report.tokens_per_second > 0);
@@ -178,8 +178,8 @@ static void early_stopping_stops(void **unused)
     safer_data *data = make_data(100);
     safer_train_report report;
     safer_train_options o = small_options("bow", data, NULL);
-    o.epochs = 60;
-    o.patience = 2;
+    o.course.epochs = 60;
+    o.course.patience = 2;
     assert_ok(safer_train(temporary("early"), &o, &report, &error));
     assert_true(report.epochs < 60);
     assert_int_equal(report.epochs, report.best_epoch + 2);
@@ -217,7 +217,7 @@ static void steps_flush_denormals(void **unused)
     safer_train_options o = small_options("bow", data, NULL);
     float parameter = 1;
     int flushed = 0;
-    o.batch = 2;
+    o.course.batch = 2;
     sf_course course = {.options = &o,
                         .texts = 8,
                         .parameters = &parameter,
@@ -239,14 +239,14 @@ static void bad_vectors_are_refused(void **unused)
     safer_error error = {0};
     safer_data *data = make_data(60);
     safer_train_options o = small_options("bow", data, NULL);
-    o.vectors = "/nonexistent/vectors";
+    o.cnn.vectors = "/nonexistent/vectors";
     assert_fails(safer_train(temporary("v"), &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/vectors");
-    o.vectors = write_temporary("strange.txt", "zebra 1 2\nlion 3 4\n", 19);
+    o.cnn.vectors = write_temporary("strange.txt", "zebra 1 2\nlion 3 4\n", 19);
     assert_fails(safer_train(temporary("v"), &o, NULL, &error), SAFER_INPUT, "not one word");
-    o.vectors = write_temporary("ragged.txt", "good 1 2\nbad 3\n", 15);
+    o.cnn.vectors = write_temporary("ragged.txt", "good 1 2\nbad 3\n", 15);
     assert_fails(safer_train(temporary("v"), &o, NULL, &error), SAFER_INPUT, "ragged.txt");
-    o.vectors = NULL;
-    o.rate = 10; /* Adam's steps are bounded by the rate: this still ends, in one way or the other */
+    o.cnn.vectors = NULL;
+    o.course.rate = 10; /* Adam's steps are bounded by the rate: this still ends, in one way or the other */
     safer_status status = safer_train(temporary("v"), &o, NULL, &error);
     assert_true(status == SAFER_OK || status == SAFER_INVALID);
     assert_fails(safer_train("/nonexistent/folder/model", &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/folder");
@@ -262,8 +262,8 @@ static void memory_may_run_out(void **unused)
     snprintf(vectors, sizeof vectors, "%s", make_vectors());
     snprintf(output, sizeof output, "%s", temporary("memory"));
     job j = {small_options("cnn", data, lexicon), output};
-    j.options.epochs = 1;
-    j.options.vectors = vectors;
+    j.options.course.epochs = 1;
+    j.options.cnn.vectors = vectors;
     /* Describing a lexicon, for the provenance, does without memory: the run is then whole. */
     for (long n = 0;; n++) {
         safer_error error = {0};
@@ -275,8 +275,8 @@ static void memory_may_run_out(void **unused)
         if (!happened) break;
     }
     j.options.lexicon = NULL;
-    j.options.arch = "bow";
-    j.options.vectors = NULL;
+    j.options.arch = SAFER_ARCH_BOW;
+    j.options.cnn.vectors = NULL;
     check_every_allocation(train_once, &j);
     safer_data_free(data);
     safer_lexicon_free(lexicon);

@@ -251,7 +251,7 @@ class Use(unittest.TestCase):
 
     def test_misuse(self):
         """what training cannot do is said in one line, and nothing is written"""
-        for more, words in ((("--train-layers", "9"), "2 layers"), (("--train-layers", "x"), "train_layers"), (("--tokens", "99"), "8 positions"),
+        for more, words in ((("--train-layers", "9"), "2 layers"), (("--train-layers", "x"), "--train-layers"), (("--tokens", "99"), "8 positions"),
                             (("--pool", "max"), "mean or cls"), (("--precision", "f16"), "bf16 or f32"), (("--encoder", "nowhere"), "nowhere")):
             result = self.train("wrong.safetensors", *more)
             self.assertIn(result.code, (USAGE, INPUT, SYSTEM), result.err)

@@ -113,7 +113,7 @@ static void test_folder(void **state)
     (void)state;
     const char *root = make_tree("imdb", tree, COUNT(tree));
     check_file(root, NULL, ROWS(TREE_ROWS));
-    check_file(root, OPTIONS(.format = "folder"), ROWS(TREE_ROWS));
+    check_file(root, OPTIONS(.format = SAFER_FORMAT_FOLDER), ROWS(TREE_ROWS));
 
     char path[700];
     snprintf(path, sizeof path, "%s/", root);
@@ -123,7 +123,7 @@ static void test_folder(void **state)
     snprintf(path, sizeof path, "%s/pos/pipe.txt", root); /* not a file: must not be waited for */
     assert_int_equal(mkfifo(path, 0600), 0);
     check_file(root, NULL, ROWS(TREE_ROWS));
-    check_failure(root, OPTIONS(.format = "csv"), SAFER_INPUT, "imdb is a folder, not a file");
+    check_failure(root, OPTIONS(.format = SAFER_FORMAT_CSV), SAFER_INPUT, "imdb is a folder, not a file");
 
     /* Numbers by value, zeros and all, then bytes; classes by bytes, labels by value. */
     const member many[] = {{"9/x10.txt", "e"}, {"9/x9.txt", "c"},   {"9/x010.txt", "d"}, {"10/b.txt", "b"},
@@ -170,7 +170,7 @@ static void test_folder_errors(void **state)
     check_file(root, OPTIONS(.repair = 1), ROWS({"p\xef\xbf\xbd/\xef\xbf\xbd", "p\xef\xbf\xbd", "caf\xef\xbf\xbd", 0}));
 
     check_failure(temporary("nowhere"), NULL, SAFER_SYSTEM, "nowhere: No such file");
-    check_failure(temporary("nowhere"), OPTIONS(.format = "folder"), SAFER_SYSTEM, "nowhere: No such file");
+    check_failure(temporary("nowhere"), OPTIONS(.format = SAFER_FORMAT_FOLDER), SAFER_SYSTEM, "nowhere: No such file");
 }
 
 /* -------------------------------------------------- packed files, archives */
@@ -203,7 +203,7 @@ static void test_packed(void **state)
         const char *tar = pack(name, "tar", filters[i], members, COUNT(members));
         check_file(inside(tar, "d/a.tsv"), NULL, ROWS({"x1", "1", "one", 0}, {"x2", "0", "two", 0}));
         check_file(inside(tar, "d/b.jsonl"), NULL, ROWS({"1", NULL, "j", 0}));
-        check_file(inside(tar, "d/c"), OPTIONS(.format = "csv"), ROWS({"1", "1", "a", 0}));
+        check_file(inside(tar, "d/c"), OPTIONS(.format = SAFER_FORMAT_CSV), ROWS({"1", "1", "a", 0}));
         check_file(inside(tar, "d/e"), NULL, ROWS({"1", "f", "t", 0})); /* neither a folder nor an ending */
         check_failure(inside(tar, "d/c"), NULL, SAFER_INPUT, ":d/c by its name or contents; pass --format");
         check_failure(inside(tar, "d/none.tsv"), NULL, SAFER_INPUT,
@@ -222,7 +222,7 @@ static void test_packed(void **state)
     const char *plain = write_temporary("plain.tsv", tsv, sizeof tsv - 1);
     check_failure(inside(plain, "a.tsv"), NULL, SAFER_INPUT, "plain.tsv is not an archive, so it has no member a.tsv");
     check_failure(inside(plain, "a"), NULL, SAFER_INPUT, "plain.tsv is not an archive");
-    check_failure(plain, OPTIONS(.format = "folder"), SAFER_INPUT, "plain.tsv is not an archive");
+    check_failure(plain, OPTIONS(.format = SAFER_FORMAT_FOLDER), SAFER_INPUT, "plain.tsv is not an archive");
 }
 
 /* A packed file that was cut off must not pass for a shorter data set. */
@@ -266,14 +266,14 @@ static void test_archive_folder(void **state)
     for (size_t i = 0; i < COUNT(archives); i++) {
         check_file(inside(archives[i], "aclImdb/train"), NULL, ROWS(TREE_ROWS));
         check_file(inside(archives[i], "aclImdb/train/"), NULL, ROWS(TREE_ROWS));
-        check_file(inside(archives[i], "aclImdb/test"), OPTIONS(.format = "folder"),
+        check_file(inside(archives[i], "aclImdb/test"), OPTIONS(.format = SAFER_FORMAT_FOLDER),
                    ROWS({"pos/0_1", "pos", "of the other part", 0}));
         char words[2000], *root = strdup(inside(archives[i], "aclImdb"));
         snprintf(words, sizeof words, "%s holds train and test folders, not classes; name %s/train or %s/test", root,
                  root, root);
         check_failure(root, NULL, SAFER_INPUT, words);
         free(root);
-        check_failure(archives[i], OPTIONS(.format = "folder"), SAFER_INPUT,
+        check_failure(archives[i], OPTIONS(.format = SAFER_FORMAT_FOLDER), SAFER_INPUT,
                       "holds no rows: expected files CLASS/NAME.txt");
     }
     /* What was sorted after reading is sampled right. */
@@ -285,12 +285,12 @@ static void test_archive_folder(void **state)
                     {"pos/2_9", "pos", "two < three <b> <br", 0}));
     /* Added to an archive again, a file replaces the one before. */
     const member twice[] = {{"a/1.txt", "old"}, {"a/2.txt", "other"}, {"a/1.txt", "new"}};
-    check_file(pack("twice.tar", "tar", "none", twice, COUNT(twice)), OPTIONS(.format = "folder"),
+    check_file(pack("twice.tar", "tar", "none", twice, COUNT(twice)), OPTIONS(.format = SAFER_FORMAT_FOLDER),
                ROWS({"a/1", "a", "new", 0}, {"a/2", "a", "other", 0}));
     const char *whole = pack("whole.tar", "tar", "none", tree, COUNT(tree));
-    check_file(whole, OPTIONS(.format = "folder"), ROWS(TREE_ROWS));
+    check_file(whole, OPTIONS(.format = SAFER_FORMAT_FOLDER), ROWS(TREE_ROWS));
     const member split[] = {{"./train/pos/0_1.txt", "a"}};
-    check_failure(pack("split.tar", "tar", "none", split, 1), OPTIONS(.format = "folder"), SAFER_INPUT,
+    check_failure(pack("split.tar", "tar", "none", split, 1), OPTIONS(.format = SAFER_FORMAT_FOLDER), SAFER_INPUT,
                   "split.tar:train or ");
     const member bad[] = {{"d/pos/1.txt", "caf\xe9"}};
     check_failure(inside(pack("bad.tar", "tar", "none", bad, 1), "d"), NULL, SAFER_INPUT,
@@ -526,8 +526,8 @@ static void test_memory(void **state)
     const char *archive = pack("memory.tar.gz", "tar", "gz", tree, COUNT(tree));
     attempt packed[] = {
         {pack("m.tsv.xz", "raw", "xz", (const member[]){{"data", "a\t0\tx\nb\t1\ty\n"}}, 1), NULL},
-        {archive, OPTIONS(.format = "folder", .limit = 2)},
-        {inside(archive, "pos/notes.md"), OPTIONS(.format = "fasttext")},
+        {archive, OPTIONS(.format = SAFER_FORMAT_FOLDER, .limit = 2)},
+        {inside(archive, "pos/notes.md"), OPTIONS(.format = SAFER_FORMAT_FASTTEXT)},
         {inside(pack("deep.zip", "zip", "none", (const member[]){{"d/pos/1.txt", "x"}}, 1), "d"), NULL},
     };
     for (size_t i = 0; i < COUNT(packed); i++) check_every_allocation(try_load, &packed[i]);

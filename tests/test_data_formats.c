@@ -166,7 +166,8 @@ static void test_fasttext(void **state)
           {"1", "1", "good film", 0}, {"2", "0", "bad  film ", 0}, {"3", NULL, "no label __label__x", 0},
           {"4", "2", "", 0}, {"5", "3", " two spaces", 0});
     reads("a.ft", "\xef\xbb\xbf__label__\xc3\xa9 x", {"1", "\xc3\xa9", "x", 0});
-    reads_with("plain.txt", "only a text\\n\n", OPTIONS(.format = "fasttext"), {"1", NULL, "only a text\\n", 0});
+    reads_with("plain.txt", "only a text\\n\n", OPTIONS(.format = SAFER_FORMAT_FASTTEXT),
+               {"1", NULL, "only a text\\n", 0});
     refuses("e1.ft", "__label__a x\n__label__a __label__b x\n",
             "e1.ft, line 2: more than one label (__label__a and __label__b); a row has one");
     refuses("e2.ft", "__label__a x\n__label__ x\n", "e2.ft, line 2: __label__ without a name");
@@ -192,15 +193,14 @@ static void test_detection(void **state)
     refuses("words.txt", "a\tb\tc\n", "words.txt by its name or contents; pass --format");
     refuses("words.txt", "{\"text\":\"j\"}\n", "words.txt by its name or contents; pass --format");
     refuses("nothing", "", "nothing holds no rows");
-    reads_with("words.txt", "a\tb\tc\n", OPTIONS(.format = "tsv"), {"a", "b", "c", 0});
-    reads_with("odd.csv", "{\"text\":\"j\"}\n", OPTIONS(.format = "jsonl"), {"1", NULL, "j", 0}); /* the option wins */
-    check_failure("/dev/null", OPTIONS(.format = "xml"), SAFER_INVALID,
-                  "format is \"xml\"; it must be tsv, csv, jsonl, fasttext or folder");
-    check_failure("/dev/null", OPTIONS(.format = ""), SAFER_INVALID, "format is \"\"");
+    reads_with("words.txt", "a\tb\tc\n", OPTIONS(.format = SAFER_FORMAT_TSV), {"a", "b", "c", 0});
+    reads_with("odd.csv", "{\"text\":\"j\"}\n", OPTIONS(.format = SAFER_FORMAT_JSONL),
+               {"1", NULL, "j", 0}); /* the option wins */
+    check_failure("/dev/null", OPTIONS(.format = (safer_format)6), SAFER_INVALID, "format: unknown");
     check_failure("/dev/null", NULL, SAFER_INPUT, "/dev/null holds no rows");
 
     safer_data_options defaults = safer_data_options_default();
-    assert_null(defaults.format);
+    assert_int_equal(defaults.format, SAFER_FORMAT_AUTO);
     assert_null(defaults.sample);
     assert_null(defaults.labels_of);
     assert_int_equal(defaults.limit, 0);
@@ -217,13 +217,13 @@ static void test_parse(void **state)
     safer_error error = {0};
     safer_data_options options = safer_data_options_default();
     safer_data *data = NULL;
-    assert_ok(sf_data_parse(&data, SF_FORMAT_CSV, "1,x\n", 4, "bytes", &options, &error));
+    assert_ok(sf_data_parse(&data, SAFER_FORMAT_CSV, "1,x\n", 4, "bytes", &options, &error));
     check_rows(data, ROWS({"1", "1", "x", 0}));
     safer_data_free(data);
     data = NULL;
-    assert_fails(sf_data_parse(&data, SF_FORMAT_TSV, NULL, 0, "bytes", &options, &error), SAFER_INPUT,
+    assert_fails(sf_data_parse(&data, SAFER_FORMAT_TSV, NULL, 0, "bytes", &options, &error), SAFER_INPUT,
                  "bytes holds no rows");
-    assert_fails(sf_data_parse(&data, SF_FORMAT_FOLDER, "x", 1, "bytes", &options, &error), SAFER_INVALID,
+    assert_fails(sf_data_parse(&data, SAFER_FORMAT_FOLDER, "x", 1, "bytes", &options, &error), SAFER_INVALID,
                  "bytes: a folder cannot be read as a file");
     assert_null(data);
 }

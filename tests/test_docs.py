@@ -297,7 +297,7 @@ class Pages(unittest.TestCase):
         """Python examples run"""
         found = [(path, block) for path in PAGES for block in blocks(path, "python")]
         build, skipped = pathlib.Path(test_cli.program).parent, set()
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SAFER_LIBRARY": str(build / "libsafer.so.0"),
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "SAFER_LIBRARY": str(build / "libsafer.so.0.2"),
                        "PATH": f"{build}{os.pathsep}{os.environ['PATH']}"}
         if (build / "CMakeCache.txt").read_text().find("SAFER_SANITIZE:STRING=\n") < 0:
             self.skipTest("a library with sanitizers cannot be loaded by Python")

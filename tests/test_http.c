@@ -14,7 +14,7 @@ static const sf_labels three = {grades, 3, 0};
 
 static safer_error error;
 
-static safer_remote_options with(const char *profile, const char *request, const char *answer, const char *name)
+static safer_remote_options with(safer_profile profile, const char *request, const char *answer, const char *name)
 {
     return (safer_remote_options){.profile = profile, .request = request, .answer = answer, .name = name};
 }
@@ -46,22 +46,23 @@ static void test_bodies(void **state)
     (void)state;
     const sf_span two[] = {{"so \"good\"", 9}, {"a\\b", 3}};
     const sf_span odd[] = {{"\0\x01\n\x7f\xc3\xa9{{text}}", 14}};
-    check_body(with(NULL, NULL, NULL, NULL), two, 2, "{\"texts\": [\"so \\\"good\\\"\",\"a\\\\b\"]}");
-    check_body(with("json", "{\"n\":{{count}},\"q\":{{texts}}}", NULL, NULL), two, 2,
+    check_body(with(SAFER_PROFILE_JSON, NULL, NULL, NULL), two, 2, "{\"texts\": [\"so \\\"good\\\"\",\"a\\\\b\"]}");
+    check_body(with(SAFER_PROFILE_JSON, "{\"n\":{{count}},\"q\":{{texts}}}", NULL, NULL), two, 2,
                "{\"n\":2,\"q\":[\"so \\\"good\\\"\",\"a\\\\b\"]}");
-    check_body(with("json", "{{texts}}", NULL, NULL), odd, 1, "[\"\\u0000\\u0001\\n\x7f\xc3\xa9{{text}}\"]");
-    check_body(with("json", "{\"t\":{{text}},\"again\":\"<{{text}}>\"}", NULL, NULL), two, 1,
+    check_body(with(SAFER_PROFILE_JSON, "{{texts}}", NULL, NULL), odd, 1,
+               "[\"\\u0000\\u0001\\n\x7f\xc3\xa9{{text}}\"]");
+    check_body(with(SAFER_PROFILE_JSON, "{\"t\":{{text}},\"again\":\"<{{text}}>\"}", NULL, NULL), two, 1,
                "{\"t\":\"so \\\"good\\\"\",\"again\":\"<so \\\"good\\\">\"}");
-    check_body(with("json", "{\"a\":\"\\\"{{texts}} {{other}}\",\"t\":{{text}}}", NULL, NULL), two + 1, 1,
+    check_body(with(SAFER_PROFILE_JSON, "{\"a\":\"\\\"{{texts}} {{other}}\",\"t\":{{text}}}", NULL, NULL), two + 1, 1,
                "{\"a\":\"\\\"{{texts}} {{other}}\",\"t\":\"a\\\\b\"}");
     check_body(
-        with("kserve", NULL, NULL, NULL), two, 2,
+        with(SAFER_PROFILE_KSERVE, NULL, NULL, NULL), two, 2,
         "{\"inputs\":[{\"name\":\"text\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":[\"so \\\"good\\\"\",\"a\\\\b\"]}]}");
-    check_body(with("kserve", NULL, "out", "IN\"0"), two + 1, 1,
+    check_body(with(SAFER_PROFILE_KSERVE, NULL, "out", "IN\"0"), two + 1, 1,
                "{\"inputs\":[{\"name\":\"IN\\\"0\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"a\\\\b\"]}]}");
-    check_body(with("tei", NULL, NULL, NULL), two, 2,
+    check_body(with(SAFER_PROFILE_TEI, NULL, NULL, NULL), two, 2,
                "{\"inputs\":[[\"so \\\"good\\\"\"],[\"a\\\\b\"]],\"truncate\":true}");
-    check_body(with("openai", "One of {{labels}}?\n\"{{text}}\" {{labels}}", NULL, "gpt"), two, 1,
+    check_body(with(SAFER_PROFILE_OPENAI, "One of {{labels}}?\n\"{{text}}\" {{labels}}", NULL, "gpt"), two, 1,
                "{\"model\":\"gpt\",\"temperature\":0,\"max_tokens\":11,\"messages\":[{\"role\":\"user\",\"content\":"
                "\"One of neg, pos?\\n\\\"so \\\"good\\\"\\\" neg, pos\"}]}");
 }
@@ -73,7 +74,7 @@ static void test_every_text_survives(void **state)
     for (int i = 0; i < 128; i++) bytes[i] = (char)i;
     memcpy(bytes + 128, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xe2\x80\xa8", 12);
     const sf_span text = {bytes, 140};
-    sf_http_profile profile = opened(&labels, with("json", "{{text}}", NULL, NULL));
+    sf_http_profile profile = opened(&labels, with(SAFER_PROFILE_JSON, "{{text}}", NULL, NULL));
     sf_buffer body = {0};
     assert_true(profile.single);
     assert_ok(sf_http_body(&body, &profile, &text, 1, &error));
@@ -96,28 +97,28 @@ static void test_options(void **state)
 {
     (void)state;
     static char *twins[] = {"yes", "YES"}, *blank[] = {"", "x"};
-    refused(&labels, with("soap", NULL, NULL, NULL), "none of json, kserve, tei, openai");
-    refused(&labels, with("json", "{\"x\": 1}", NULL, NULL), "nothing would be asked");
-    refused(&labels, with("json", "", NULL, NULL), "nothing would be asked");
-    refused(&labels, with("json", "\"{{texts}}\"", NULL, NULL), "nothing would be asked");
-    refused(&labels, with("json", "[{{text}}, {{texts}}]", NULL, NULL), "both");
-    refused(&labels, with("json", "{\"x\": {{texts}}", NULL, NULL), "not JSON");
-    refused(&labels, with("json", "{\"x\": \"{{text}}}", NULL, NULL), "not JSON");
-    refused(&labels, with("json", "{\"x\": {{texts}}, \"y\": {{labels}}}", NULL, NULL), "not JSON");
-    refused(&labels, with("json", "[{{texts}}, \"\xff\"]", NULL, NULL), "UTF-8");
-    refused(&labels, with("json", NULL, "labels", NULL), "no JSON pointer");
-    refused(&labels, with("json", NULL, "/a~2", NULL), "no JSON pointer");
-    refused(&labels, with("json", NULL, NULL, "m"), "name:");
-    refused(&labels, with("kserve", "{{texts}}", NULL, NULL), "request:");
-    refused(&labels, with("tei", "{{texts}}", NULL, NULL), "request:");
-    refused(&labels, with("tei", NULL, "/x", NULL), "answer:");
-    refused(&labels, with("tei", NULL, NULL, "m"), "name:");
-    refused(&labels, with("openai", NULL, NULL, NULL), "needs the model's name");
-    refused(&labels, with("openai", NULL, NULL, ""), "needs the model's name");
-    refused(&labels, with("openai", NULL, "/x", "m"), "answer:");
-    refused(&labels, with("openai", "What is {{labels}}?", NULL, "m"), "{{text}}");
-    refused(&(sf_labels){twins, 2, 0}, with("openai", NULL, NULL, "m"), "ignores case");
-    refused(&(sf_labels){blank, 2, 0}, with("openai", NULL, NULL, "m"), "ignores case");
+    refused(&labels, with((safer_profile)4, NULL, NULL, NULL), "profile: unknown");
+    refused(&labels, with(SAFER_PROFILE_JSON, "{\"x\": 1}", NULL, NULL), "nothing would be asked");
+    refused(&labels, with(SAFER_PROFILE_JSON, "", NULL, NULL), "nothing would be asked");
+    refused(&labels, with(SAFER_PROFILE_JSON, "\"{{texts}}\"", NULL, NULL), "nothing would be asked");
+    refused(&labels, with(SAFER_PROFILE_JSON, "[{{text}}, {{texts}}]", NULL, NULL), "both");
+    refused(&labels, with(SAFER_PROFILE_JSON, "{\"x\": {{texts}}", NULL, NULL), "not JSON");
+    refused(&labels, with(SAFER_PROFILE_JSON, "{\"x\": \"{{text}}}", NULL, NULL), "not JSON");
+    refused(&labels, with(SAFER_PROFILE_JSON, "{\"x\": {{texts}}, \"y\": {{labels}}}", NULL, NULL), "not JSON");
+    refused(&labels, with(SAFER_PROFILE_JSON, "[{{texts}}, \"\xff\"]", NULL, NULL), "UTF-8");
+    refused(&labels, with(SAFER_PROFILE_JSON, NULL, "labels", NULL), "no JSON pointer");
+    refused(&labels, with(SAFER_PROFILE_JSON, NULL, "/a~2", NULL), "no JSON pointer");
+    refused(&labels, with(SAFER_PROFILE_JSON, NULL, NULL, "m"), "name:");
+    refused(&labels, with(SAFER_PROFILE_KSERVE, "{{texts}}", NULL, NULL), "request:");
+    refused(&labels, with(SAFER_PROFILE_TEI, "{{texts}}", NULL, NULL), "request:");
+    refused(&labels, with(SAFER_PROFILE_TEI, NULL, "/x", NULL), "answer:");
+    refused(&labels, with(SAFER_PROFILE_TEI, NULL, NULL, "m"), "name:");
+    refused(&labels, with(SAFER_PROFILE_OPENAI, NULL, NULL, NULL), "needs the model's name");
+    refused(&labels, with(SAFER_PROFILE_OPENAI, NULL, NULL, ""), "needs the model's name");
+    refused(&labels, with(SAFER_PROFILE_OPENAI, NULL, "/x", "m"), "answer:");
+    refused(&labels, with(SAFER_PROFILE_OPENAI, "What is {{labels}}?", NULL, "m"), "{{text}}");
+    refused(&(sf_labels){twins, 2, 0}, with(SAFER_PROFILE_OPENAI, NULL, NULL, "m"), "ignores case");
+    refused(&(sf_labels){blank, 2, 0}, with(SAFER_PROFILE_OPENAI, NULL, NULL, "m"), "ignores case");
 }
 
 /* -------------------------------------------------------------------- answers */
@@ -180,7 +181,7 @@ static const int none_pos[] = {SF_NO_LABEL, 1}, neg_pos[] = {0, 1}, pos[] = {1},
 static void test_json_answers(void **state)
 {
     (void)state;
-    sf_http_profile p = opened(&labels, with("json", NULL, NULL, NULL));
+    sf_http_profile p = opened(&labels, with(SAFER_PROFILE_JSON, NULL, NULL, NULL));
     answers(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":3}", 2, neg_pos);
     answers(&p, "{\"labels\":[0,1]}", 2, neg_pos);
     answers(&p, "{\"labels\":[null,1]}", 2, none_pos);
@@ -245,7 +246,7 @@ static void test_json_answers(void **state)
 static void test_scores_come_back(void **state)
 {
     (void)state;
-    sf_http_profile p = opened(&three, with("json", NULL, NULL, NULL));
+    sf_http_profile p = opened(&three, with(SAFER_PROFILE_JSON, NULL, NULL, NULL));
     result r = read_answer(&p, "{\"scores\":[[0.25,0.5,0.125]]}", 1, 1);
     assert_true(r.labels[0] == 1 && r.scores[0] == 0.25f && r.scores[1] == 0.5f && r.scores[2] == 0.125f);
     r = read_answer(
@@ -264,14 +265,14 @@ static void test_scores_come_back(void **state)
 static void test_json_pointers(void **state)
 {
     (void)state;
-    sf_http_profile p = opened(&labels, with("json", NULL, "/a~1b/1/~0x", NULL));
+    sf_http_profile p = opened(&labels, with(SAFER_PROFILE_JSON, NULL, "/a~1b/1/~0x", NULL));
     answers(&p, "{\"a/b\":[0,{\"~x\":[\"neg\",\"pos\"]}]}", 2, neg_pos);
     wrong(&p, "{\"a/b\":[0]}", 1, "nothing at");
     wrong(&p, "{\"a/b\":{\"1\":3}}", 1, "nothing at");
     wrong(&p, "[]", 1, "nothing at");
     wrong(&p, "3", 1, "nothing at");
     sf_http_profile_free(&p);
-    p = opened(&labels, with("json", NULL, "", NULL));
+    p = opened(&labels, with(SAFER_PROFILE_JSON, NULL, "", NULL));
     answers(&p, "[0,1]", 2, neg_pos);
     sf_http_profile_free(&p);
     json_t *root = json_loads("{\"\":[10,11,12,13,14,15,16,17,18,19,20],\"x\":{\"\":7}}", 0, NULL);
@@ -289,7 +290,7 @@ static void test_json_pointers(void **state)
 static void test_one_text(void **state)
 {
     (void)state;
-    sf_http_profile p = opened(&labels, with("json", "{\"q\":{{text}}}", "/r", NULL));
+    sf_http_profile p = opened(&labels, with(SAFER_PROFILE_JSON, "{\"q\":{{text}}}", "/r", NULL));
     answers(&p, "{\"r\":\"pos\"}", 1, pos);
     answers(&p, "{\"r\":1}", 1, pos);
     answers(&p, "{\"r\":null}", 1, nothing);
@@ -311,7 +312,7 @@ static void test_one_text(void **state)
 static void test_kserve_answers(void **state)
 {
     (void)state;
-    sf_http_profile p = opened(&labels, with("kserve", NULL, NULL, NULL));
+    sf_http_profile p = opened(&labels, with(SAFER_PROFILE_KSERVE, NULL, NULL, NULL));
     answers(&p, "{\"outputs\":[{\"name\":\"x\",\"datatype\":\"BYTES\",\"shape\":[2,1],\"data\":[\"neg\",\"pos\"]}]}", 2,
             neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"STRING\",\"data\":[[\"neg\"],[\"pos\"]]}]}", 2, neg_pos);
@@ -345,7 +346,7 @@ static void test_kserve_answers(void **state)
     wrong(&p, "{\"outputs\":[{\"datatype\":\"INT64\",\"data\":[7]}]}", 1, "7");
     wrong(&p, "{\"outputs\":[{\"datatype\":\"BYTES\",\"data\":[\"maybe\"]}]}", 1, "maybe");
     sf_http_profile_free(&p);
-    p = opened(&labels, with("kserve", NULL, "second", NULL));
+    p = opened(&labels, with(SAFER_PROFILE_KSERVE, NULL, "second", NULL));
     answers(
         &p,
         "{\"outputs\":[{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0]},{\"name\":\"second\",\"datatype\":\"INT64\",\"data\":[1]}]}",
@@ -357,7 +358,7 @@ static void test_kserve_answers(void **state)
 static void test_tei_answers(void **state)
 {
     (void)state;
-    sf_http_profile p = opened(&labels, with("tei", NULL, NULL, NULL));
+    sf_http_profile p = opened(&labels, with(SAFER_PROFILE_TEI, NULL, NULL, NULL));
     answers(
         &p,
         "[[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}],[{\"score\":0.6,\"label\":\"pos\"},{\"score\":0.4,\"label\":\"neg\"}]]",
@@ -372,7 +373,7 @@ static void test_tei_answers(void **state)
 static void test_openai_answers(void **state)
 {
     (void)state;
-    sf_http_profile p = opened(&labels, with("openai", NULL, NULL, "m"));
+    sf_http_profile p = opened(&labels, with(SAFER_PROFILE_OPENAI, NULL, NULL, "m"));
     answers(&p, "{\"choices\":[{\"message\":{\"content\":\" Pos. \"}}]}", 1, pos);
     answers(&p, "{\"choices\":[{\"message\":{\"content\":\"neg\"}},{\"message\":{\"content\":\"pos\"}}]}", 1, neg);
     answers(&p, "{\"choices\":[{\"message\":{\"content\":null,\"refusal\":\"no\"}}]}", 1, nothing);
@@ -395,7 +396,7 @@ static void test_openai_answers(void **state)
     assert_false(sf_http_declined(&p, 400, "x", 1));
     assert_false(sf_http_declined(&p, 400, NULL, 0));
     sf_http_profile_free(&p);
-    p = opened(&labels, with("json", NULL, NULL, NULL));
+    p = opened(&labels, with(SAFER_PROFILE_JSON, NULL, NULL, NULL));
     assert_false(sf_http_declined(&p, 400, filtered, strlen(filtered)));
     sf_http_profile_free(&p);
 }
@@ -524,8 +525,10 @@ static safer_status open_address(void *context, safer_error *failure)
 static void test_no_memory(void **state)
 {
     (void)state;
-    safer_remote_options options[] = {with("json", NULL, "/x", NULL), with("kserve", NULL, NULL, NULL),
-                                      with("tei", NULL, NULL, NULL), with("openai", NULL, NULL, "m")};
+    safer_remote_options options[] = {with(SAFER_PROFILE_JSON, NULL, "/x", NULL),
+                                      with(SAFER_PROFILE_KSERVE, NULL, NULL, NULL),
+                                      with(SAFER_PROFILE_TEI, NULL, NULL, NULL),
+                                      with(SAFER_PROFILE_OPENAI, NULL, NULL, "m")};
     for (size_t i = 0; i < 4; i++) check_every_allocation(open_and_body, &options[i]);
     check_every_allocation(open_address, (void *)(uintptr_t) "http://me:s3cr%74@h/?a=1&key=hushhush&b=hush%2fhush%3d1");
 }

@@ -205,7 +205,7 @@ static safer_status ask_one(sf_transport *transport, const char *text, int *labe
 
 /* --------------------------------------------------------------------- tests */
 
-static safer_remote_options of_profile(const char *profile, const char *request, const char *answer, const char *name)
+static safer_remote_options of_profile(safer_profile profile, const char *request, const char *answer, const char *name)
 {
     safer_remote_options options = quick();
     options.profile = profile;
@@ -220,12 +220,12 @@ static void test_profiles(void **state)
     (void)state;
     works("/json", quick(), 7);
     works("/scores", quick(), 8);
-    works("/one", of_profile("json", "{\"text\": {{text}}}", "/result/label", NULL), 6);
-    works("/pipeline", of_profile("json", "{\"inputs\": {{texts}}}", NULL, NULL), 8);
-    works("/v2/models/m/infer", of_profile("kserve", NULL, NULL, NULL), 8);
-    works("/v2/models/scores/infer", of_profile("kserve", NULL, NULL, "input"), 8);
-    works("/predict", of_profile("tei", NULL, NULL, NULL), 8);
-    works("/v1/chat/completions", of_profile("openai", NULL, NULL, "some-model"), 8);
+    works("/one", of_profile(SAFER_PROFILE_JSON, "{\"text\": {{text}}}", "/result/label", NULL), 6);
+    works("/pipeline", of_profile(SAFER_PROFILE_JSON, "{\"inputs\": {{texts}}}", NULL, NULL), 8);
+    works("/v2/models/m/infer", of_profile(SAFER_PROFILE_KSERVE, NULL, NULL, NULL), 8);
+    works("/v2/models/scores/infer", of_profile(SAFER_PROFILE_KSERVE, NULL, NULL, "input"), 8);
+    works("/predict", of_profile(SAFER_PROFILE_TEI, NULL, NULL, NULL), 8);
+    works("/v1/chat/completions", of_profile(SAFER_PROFILE_OPENAI, NULL, NULL, "some-model"), 8);
 }
 
 static void test_faults(void **state)
@@ -241,9 +241,11 @@ static void test_faults(void **state)
         works(path, quick(), 4);
         if (stat_of("faults") == 0) fail_msg("no fault of kind %s", faults[i]);
     }
-    works("/v1/chat/completions?share=0.2&fault=503,reset,half,malformed", of_profile("openai", NULL, NULL, "m"), 8);
-    works("/v2/models/m/infer?share=0.2&fault=503,reset,half,malformed", of_profile("kserve", NULL, NULL, NULL), 4);
-    works("/predict?share=0.2&fault=503,reset,half,malformed", of_profile("tei", NULL, NULL, NULL), 4);
+    works("/v1/chat/completions?share=0.2&fault=503,reset,half,malformed",
+          of_profile(SAFER_PROFILE_OPENAI, NULL, NULL, "m"), 8);
+    works("/v2/models/m/infer?share=0.2&fault=503,reset,half,malformed",
+          of_profile(SAFER_PROFILE_KSERVE, NULL, NULL, NULL), 4);
+    works("/predict?share=0.2&fault=503,reset,half,malformed", of_profile(SAFER_PROFILE_TEI, NULL, NULL, NULL), 4);
 }
 
 /* A fault that stays ends in an error, after as many tries as there should be. */
@@ -297,7 +299,7 @@ static void test_others_go_on(void **state)
     assert_true(failed > 0 && done > 0);
     transport.free(transport.self);
     /* One request of many fails for good: the rest of its call is dropped, other calls are not. */
-    options = of_profile("json", "{\"text\": {{text}}}", "/result/label", NULL);
+    options = of_profile(SAFER_PROFILE_JSON, "{\"text\": {{text}}}", "/result/label", NULL);
     transport = open_at(plain.port, "/one?fault=404&share=0.02", options);
     asker askers[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
@@ -331,7 +333,7 @@ static void test_connections(void **state)
     assert_int_equal(stat_of("connections"), 3);
     transport.free(transport.self);
 
-    options = of_profile("json", "{\"text\": {{text}}}", "/result/label", NULL);
+    options = of_profile(SAFER_PROFILE_JSON, "{\"text\": {{text}}}", "/result/label", NULL);
     transport = open_at(plain.port, "/one?fault=slow&delay=0.05", options);
     clear();
     ask_at_once(&transport, TEXTS, 0, SAFER_OK, ""); /* one text a request: all of a call at once */
@@ -417,7 +419,8 @@ static void test_replies(void **state)
     static const int expected[] = {SF_NO_LABEL, 1, SF_NO_LABEL, SF_NO_LABEL, 0, 1};
     int found[6];
     float scores[12];
-    sf_transport transport = open_at(plain.port, "/v1/chat/completions", of_profile("openai", NULL, NULL, "m"));
+    sf_transport transport = open_at(plain.port, "/v1/chat/completions",
+                                     of_profile(SAFER_PROFILE_OPENAI, NULL, NULL, "m"));
     clear();
     assert_ok(transport.ask(transport.self, texts, 6, found, scores, &error));
     assert_memory_equal(found, expected, sizeof found);
@@ -472,7 +475,7 @@ static void test_token(void **state)
     assert_null(strstr(error.message, "hush"));
     transport.free(transport.self);
     assert_fails(sf_http_open(&transport, "gopher://h/", &labels, &options, &error), SAFER_INVALID, "address");
-    options.profile = "soap";
+    options.profile = (safer_profile)4;
     assert_fails(sf_http_open(&transport, "http://h/", &labels, &options, &error), SAFER_INVALID, "profile");
 }
 

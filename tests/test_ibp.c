@@ -362,17 +362,17 @@ static safer_train_options small_options(const char *defense, const char *arch, 
                                          const safer_lexicon *lexicon)
 {
     safer_train_options o = safer_train_options_default();
-    o.defense = defense;
-    o.arch = arch;
+    assert_int_equal(safer_defense_parse(&o.defense.kind, defense, NULL), SAFER_OK);
+    assert_int_equal(safer_arch_parse(&o.arch, arch, NULL), SAFER_OK);
     o.train = data;
     o.lexicon = lexicon;
-    o.dim = 8;
-    o.filters = 10;
-    o.hidden = 6;
-    o.rate = 0.01;
-    o.batch = 7;
-    o.epochs = 4;
-    o.min_count = 1;
+    o.cnn.dim = 8;
+    o.cnn.filters = 10;
+    o.cnn.hidden = 6;
+    o.course.rate = 0.01;
+    o.course.batch = 7;
+    o.course.epochs = 4;
+    o.cnn.min_count = 1;
     o.threads = 1;
     return o;
 }
@@ -388,10 +388,10 @@ static void threads_do_not_matter(void **unused)
     const char *one = temporary("one"), *more = temporary("more");
     for (int c = 0; c < 8; c++) {
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
-        o.batch = 200; /* some 500 different words: more than one block of them */
-        o.epochs = 2;
-        o.triplet = c >= 4 ? 0.1 : 0;
-        o.hidden = o.filters = 70; /* more than one share of columns */
+        o.course.batch = 200; /* some 500 different words: more than one block of them */
+        o.course.epochs = 2;
+        o.defense.triplet = c >= 4 ? 0.1 : 0;
+        o.cnn.hidden = o.cnn.filters = 70; /* more than one share of columns */
         assert_ok(safer_train(one, &o, NULL, &error));
         for (int threads = 2; threads <= 5; threads += 3) {
             o.threads = threads;
@@ -413,7 +413,7 @@ static void stopped_runs_go_on(void **unused)
     stopper s = {0};
     for (int c = 0; c < 3; c++) {
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon), other;
-        o.vectors = c ? vectors : NULL; /* frozen ones are no part of the checkpoint */
+        o.cnn.vectors = c ? vectors : NULL; /* frozen ones are no part of the checkpoint */
         o.progress = (safer_progress){stop_run, &s};
         assert_ok(safer_train(whole, &o, NULL, &error));
         o.resume = 1;
@@ -421,10 +421,10 @@ static void stopped_runs_go_on(void **unused)
         assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
         s.when = NULL;
         other = o;
-        other.kappa = 0.5;
+        other.defense.kappa = 0.5;
         assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
         other = o;
-        other.epochs = 6; /* it decides how fast the intervals grow */
+        other.course.epochs = 6; /* it decides how fast the intervals grow */
         assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
         assert_ok(safer_train(parts, &o, NULL, &error));
         assert_same_file(whole, parts);
@@ -446,14 +446,14 @@ static void it_learns(void **unused)
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
         safer_train_report report;
         safer_model *model = NULL;
-        o.triplet = c >> 2 & 1 ? 0.05 : 0;
-        o.margin = 2;
-        o.vectors = c >> 3 & 1 ? vectors : NULL;
-        o.train_vectors = o.vectors && o.triplet > 0;
-        o.epochs = 24;
-        o.dropout = 0;
+        o.defense.triplet = c >> 2 & 1 ? 0.05 : 0;
+        o.defense.margin = 2;
+        o.cnn.vectors = c >> 3 & 1 ? vectors : NULL;
+        o.defense.train_vectors = o.cnn.vectors && o.defense.triplet > 0;
+        o.course.epochs = 24;
+        o.course.dropout = 0;
         assert_ok(safer_train(output, &o, &report, &error));
-        if (!(report.dev_accuracy > (o.vectors ? 0.7 : 0.95)))
+        if (!(report.dev_accuracy > (o.cnn.vectors ? 0.7 : 0.95)))
             fail_msg("case %d: dev %.3f, loss %.3f", c, report.dev_accuracy, report.loss);
         assert_ok(safer_model_open(&model, output, &error));
         assert_string_equal(safer_model_arch(model), arches[c >> 1 & 1]);
@@ -472,7 +472,7 @@ static void it_learns(void **unused)
                     certificate.prediction == certificate.base);
         assert_true(certificate.radius == (certificate.certified ? SAFER_ALL : 0));
         assert_true(certificate.margins && certificate.margins[certificate.target] == 0);
-        if (!o.vectors) assert_true(certificate.certified && certificate.target == 1);
+        if (!o.cnn.vectors) assert_true(certificate.certified && certificate.target == 1);
         safer_workspace_free(workspace);
         safer_model_free(model);
     }
@@ -492,20 +492,21 @@ static void bad_options_are_named(void **unused)
     o = good; \
     change; \
     assert_fails(safer_train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, words)
-    REFUSED("defense is \"ibp\"", o.defense = "ibp");
-    REFUSED("not ngram", o.arch = "ngram");
+    REFUSED("defense: unknown", o.defense.kind = (safer_defense)4);
+    REFUSED("not ngram", o.arch = SAFER_ARCH_NGRAM);
     REFUSED("lexicon is not given", o.lexicon = NULL);
-    REFUSED("pool is \"max\"; for bow", o.arch = "bow"; o.defense = "ibp-huang"; o.pool = "max");
-    REFUSED("hidden is 0", o.hidden = 0);
-    REFUSED("widths is \"3,4\"", o.widths = "3,4");
-    REFUSED("kappa is 1.5", o.kappa = 1.5);
-    REFUSED("ramp is -5", o.ramp = -5);
-    REFUSED("triplet is -1", o.triplet = -1);
-    REFUSED("margin is", o.margin = (double)NAN);
-    REFUSED("contradict", (o.freeze = 1, o.train_vectors = 1));
-    REFUSED("freeze and triplet contradict", (o.freeze = 1, o.triplet = 1));
-    REFUSED("triplet is 1: only", (o.defense = NULL, o.triplet = 1));
-    REFUSED("train_vectors is for a defense", (o.defense = NULL, o.train_vectors = 1));
+    REFUSED("pool is \"max\"; for bow", o.arch = SAFER_ARCH_BOW; o.defense.kind = SAFER_DEFENSE_IBP_HUANG;
+            o.course.pool = SAFER_POOL_MAX);
+    REFUSED("hidden is 0", o.cnn.hidden = 0);
+    REFUSED("widths is \"3,4\"", o.cnn.widths = "3,4");
+    REFUSED("kappa is 1.5", o.defense.kappa = 1.5);
+    REFUSED("ramp is -5", o.defense.ramp = -5);
+    REFUSED("triplet is -1", o.defense.triplet = -1);
+    REFUSED("margin is", o.defense.margin = (double)NAN);
+    REFUSED("contradict", (o.cnn.freeze = 1, o.defense.train_vectors = 1));
+    REFUSED("freeze and triplet contradict", (o.cnn.freeze = 1, o.defense.triplet = 1));
+    REFUSED("triplet is 1: only", (o.defense.kind = SAFER_DEFENSE_NONE, o.defense.triplet = 1));
+    REFUSED("train_vectors is for a defense", (o.defense.kind = SAFER_DEFENSE_NONE, o.defense.train_vectors = 1));
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
@@ -516,7 +517,7 @@ static void memory_may_run_out(void **unused)
     safer_data *data = make_data(24);
     safer_lexicon *lexicon = make_lexicon("representative");
     job j = {small_options("ibp-jia", "cnn", data, lexicon), temporary("memory")};
-    j.options.epochs = 1;
+    j.options.course.epochs = 1;
     check_every_allocation(train_once, &j);
     safer_data_free(data);
     safer_lexicon_free(lexicon);

@@ -424,10 +424,10 @@ static void train_ngram(const safer_lexicon *lexicon)
     safer_error error = {0};
     safer_data *data = make_data(200);
     safer_train_options options = safer_train_options_default();
-    options.arch = "ngram";
+    options.arch = SAFER_ARCH_NGRAM;
     options.train = data;
     options.lexicon = lexicon;
-    options.epochs = 2;
+    options.course.epochs = 2;
     assert_ok(safer_train(temporary("ngram"), &options, NULL, &error));
     safer_data_free(data);
 }
@@ -468,7 +468,8 @@ static void members_may_be_of_any_kind(void **unused)
     assert_ok(safer_model_classify(ngram, &plain, &length, 1, &one, member, &error));
     assert_true(fabs(log((double)single[0] / (double)single[1]) - 2 * log((double)member[0] / (double)member[1])) <
                 1e-4);
-    assert_fails(safer_model_set_precision(sum, "f32", &error), SAFER_INVALID, "all members of this sum have only one");
+    assert_fails(safer_model_set_precision(sum, SAFER_PRECISION_F32, &error), SAFER_INVALID,
+                 "all members of this sum have only one");
     safer_model_free(ngram);
     safer_model_free(sum);
     safer_lexicon_free(lexicon);

@@ -241,7 +241,7 @@ static safer_data *make_data(size_t rows, int classes, uint64_t seed)
                                                : topics[below(6) ? label : (int)below(4)][below(6)]);
         text[length - 1] = '\n';
     }
-    options.format = "tsv";
+    options.format = SAFER_FORMAT_TSV;
     assert_ok(safer_data_load(&data, write_temporary("data.tsv", text, length), &options, &error));
     return data;
 }
@@ -263,9 +263,9 @@ static safer_lexicon *make_lexicon(const char *kernel)
 static safer_train_options options_for(const safer_data *train)
 {
     safer_train_options options = safer_train_options_default();
-    options.arch = "ngram";
+    options.arch = SAFER_ARCH_NGRAM;
     options.train = train;
-    options.bits = 12;
+    options.ngram.bits = 12;
     options.threads = 1;
     return options;
 }
@@ -590,7 +590,7 @@ static safer_data *load_text(const char *tsv, const safer_data *labels_of)
     safer_data *data = NULL;
     safer_error error;
     safer_data_options options = safer_data_options_default();
-    options.format = "tsv";
+    options.format = SAFER_FORMAT_TSV;
     options.labels_of = labels_of;
     assert_ok(safer_data_load(&data, write_temporary("rows.tsv", tsv, strlen(tsv)), &options, &error));
     return data;
@@ -609,36 +609,35 @@ static void bad_options_are_named(void **unused)
         change; \
         assert_fails(safer_train(path, &o, NULL, &error), SAFER_INVALID, words); \
     } while (0)
-    REFUSED(o.arch = "svm", "arch is \"svm\"; it must be ngram, bow, cnn, charcnn or bert");
-    REFUSED(o.arch = NULL, "arch is");
+    REFUSED(o.arch = (safer_arch)5, "arch: unknown");
     REFUSED(o.train = NULL, "train is not given");
-    REFUSED(o.ngrams = 0, "ngrams is 0; it must be from 1 to 8");
-    REFUSED(o.ngrams = 9, "ngrams is 9");
-    REFUSED(o.bits = 7, "bits is 7; it must be from 8 to 28");
-    REFUSED(o.bits = 29, "bits is 29");
+    REFUSED(o.ngram.order = 0, "ngrams is 0; it must be from 1 to 8");
+    REFUSED(o.ngram.order = 9, "ngrams is 9");
+    REFUSED(o.ngram.bits = 7, "bits is 7; it must be from 8 to 28");
+    REFUSED(o.ngram.bits = 29, "bits is 29");
     REFUSED(o.threads = -1, "threads is -1");
-    REFUSED(o.epochs = 0, "epochs is 0");
-    REFUSED(o.batch = 0, "batch is 0");
-    REFUSED(o.dim = 0, "dim is 0");
-    REFUSED(o.filters = -5, "filters is -5");
-    REFUSED(o.hidden = -1, "hidden is -1");
-    REFUSED(o.patience = -2, "patience is -2");
-    REFUSED(o.max_words = -1, "max_words is -1");
-    REFUSED(o.min_count = 0, "min_count is 0");
-    REFUSED(o.freeze = 2, "freeze is 2");
+    REFUSED(o.course.epochs = 0, "epochs is 0");
+    REFUSED(o.course.batch = 0, "batch is 0");
+    REFUSED(o.cnn.dim = 0, "dim is 0");
+    REFUSED(o.cnn.filters = -5, "filters is -5");
+    REFUSED(o.cnn.hidden = -1, "hidden is -1");
+    REFUSED(o.course.patience = -2, "patience is -2");
+    REFUSED(o.cnn.max_words = -1, "max_words is -1");
+    REFUSED(o.cnn.min_count = 0, "min_count is 0");
+    REFUSED(o.cnn.freeze = 2, "freeze is 2");
     REFUSED(o.resume = -1, "resume is -1");
-    REFUSED(o.dropout = 1, "dropout is 1; it must be at least 0 and below 1");
-    REFUSED(o.dropout = (double)NAN, "dropout is nan");
-    REFUSED(o.rate = 0, "rate is 0; it must be above 0");
-    REFUSED(o.rate = (double)INFINITY, "rate is inf");
-    REFUSED(o.decay = -0.1, "decay is -0.1");
-    REFUSED(o.decay = (double)NAN, "decay is nan");
-    REFUSED(o.pool = "sum", "pool is \"sum\"; it must be mean or max");
-    REFUSED(o.widths = "3,,4", "widths is \"3,,4\"");
-    REFUSED(o.widths = "0", "widths is");
-    REFUSED(o.widths = "101", "widths is");
-    REFUSED(o.widths = "", "widths is");
-    REFUSED(o.widths = NULL, "widths is");
+    REFUSED(o.course.dropout = 1, "dropout is 1; it must be at least 0 and below 1");
+    REFUSED(o.course.dropout = (double)NAN, "dropout is nan");
+    REFUSED(o.course.rate = 0, "rate is 0; it must be above 0");
+    REFUSED(o.course.rate = (double)INFINITY, "rate is inf");
+    REFUSED(o.course.decay = -0.1, "decay is -0.1");
+    REFUSED(o.course.decay = (double)NAN, "decay is nan");
+    REFUSED(o.course.pool = SAFER_POOL_CLS, "pool is \"cls\"; it must be mean or max");
+    REFUSED(o.cnn.widths = "3,,4", "widths is \"3,,4\"");
+    REFUSED(o.cnn.widths = "0", "widths is");
+    REFUSED(o.cnn.widths = "101", "widths is");
+    REFUSED(o.cnn.widths = "", "widths is");
+    REFUSED(o.cnn.widths = NULL, "widths is");
     o = options_for(data);
     assert_fails(safer_train("", &o, NULL, &error), SAFER_INVALID, "output is not given");
     assert_fails(safer_train(path, NULL, NULL, &error), SAFER_INVALID, "options are not given");
@@ -750,7 +749,7 @@ static void out_of_memory(void **unused)
     world w = {options_for(data), "/dev/null"};
     safer_error error;
     w.options.lexicon = lexicon;
-    w.options.bits = 8;
+    w.options.ngram.bits = 8;
     check_every_allocation(train_tiny, &w);
     w.options.dev = data;
     w.options.lexicon = NULL;
@@ -777,7 +776,7 @@ static void imdb_in_small(void **unused)
     options.sample = "every:10";
     assert_ok(safer_data_load(&data, path, &options, &error));
     safer_train_options o = options_for(data);
-    o.bits = 20;
+    o.ngram.bits = 20;
     o.threads = 2;
     assert_ok(safer_train(temporary("imdb"), &o, &report, &error));
     printf("2,500 reviews: %.1f%% on the held-out tenth, %.2f s, %.0f tokens/s\n", 100 * report.dev_accuracy,

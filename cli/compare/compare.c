@@ -147,12 +147,12 @@ static safer_status take_kernel(work *w, safer_error *error)
 static safer_status train(work *w, safer_error *error)
 {
     study *s = w->study;
-    safer_train_options *o = &w->setup.training;
+    safer_train_options *o = &w->setup.training.options;
     char file[300];
     int done;
     o->train = s->train;
     o->dev = s->dev;
-    o->lexicon = w->smoothing ? w->smoothing : o->defense ? s->lexicon : NULL;
+    o->lexicon = w->smoothing ? w->smoothing : o->defense.kind ? s->lexicon : NULL;
     w->model_with = json_pack("{s:o, s:o, s:o, s:o, s:I}", "options", w->model_with, "train",
                               hex(safer_data_hash(s->train)), "dev",
                               s->dev ? hex(safer_data_hash(s->dev)) : json_null(), "lexicon",
@@ -183,7 +183,7 @@ static safer_status open_model(work *w, safer_error *error)
     if (w->model) return SAFER_OK;
     if (!w->setup.is_ready) {
         m->path = w->model_path;
-        m->precision = strcmp(w->setup.training.precision, "f32") == 0 ? "f32" : NULL;
+        m->precision = w->setup.training.precision;
     }
     return cli_model_try(&w->model, m, w->study->test, error);
 }
@@ -204,7 +204,7 @@ static safer_status certify(work *w, safer_error *error)
     cmp_folder_file(path, sizeof path, &s->folder, file);
     json_t *with = json_pack("{s:O, s:o, s:o, s:o, s:s}", "model", w->model_with, "lexicon",
                              lexicon_hash(lexicon_of(w)), "data", hex(safer_data_hash(s->test)), "radius",
-                             radius_json(o->radius), "method", cli_method_name(o->method));
+                             radius_json(o->radius), "method", safer_method_name(o->method));
     if (o->method != SAFER_IBP)
         json_object_update_new(with,
                                json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0", (json_int_t)o->n0,
@@ -245,9 +245,10 @@ static safer_status attack(work *w, size_t which, safer_error *error)
         json_t *with = json_pack("{s:O, s:o, s:o, s:o, s:s, s:b, s:I, s:f, s:I, s:i, s:i, s:i, s:I}", "model",
                                  w->model_with, "lexicon", lexicon_hash(lexicon_of(w)), "data",
                                  hex(safer_data_hash(texts)), "radius", radius_json(o->radius), "method",
-                                 safer_attack_name(o->method), "smoothed", o->smoothed, "n", (json_int_t)o->n, "alpha",
-                                 o->alpha, "max-queries", (json_int_t)o->max_queries, "population", o->population,
-                                 "iterations", o->iterations, "tries", o->tries, "seed", (json_int_t)o->seed);
+                                 safer_attack_method_name(o->method), "smoothed", o->smoothed, "n", (json_int_t)o->n,
+                                 "alpha", o->alpha, "max-queries", (json_int_t)o->max_queries, "population",
+                                 o->population, "iterations", o->iterations, "tries", o->tries, "seed",
+                                 (json_int_t)o->seed);
         status = cmp_folder_begin(&s->folder, file, with, &done, error);
         json_decref(with);
     }

@@ -49,7 +49,7 @@ typedef struct cmp_corpus {
 typedef struct cmp_setup {
     int is_ready; /* the model is there; else it is trained */
     cli_model_flags model;
-    safer_train_options training;
+    cli_train_flags training;
     const char *kernel; /* NULL: nothing is smoothed */
     int certifies;
     safer_certify_options certify;

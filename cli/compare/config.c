@@ -258,7 +258,7 @@ static safer_status read_model(cmp_setup *out, cmp_config *c, const json_t *valu
     if (json_is_string(value)) return resolve(&out->model.path, c, json_string_value(value), where, error);
     const cli_option ready[] = {CLI_MODEL_OPTIONS(out->model), CLI_REMOTE_OPTIONS(out->model), {0}};
     const cli_option trained[] = {{"arch", CLI_STRING, &out->training.arch, NULL, NULL},
-                                  {"seed", CLI_UINT, &out->training.seed, NULL, NULL},
+                                  {"seed", CLI_UINT, &out->training.options.seed, NULL, NULL},
                                   CLI_TRAIN_OPTIONS(out->training),
                                   {0}};
     out->is_ready = json_object_get(value, "model") != NULL;
@@ -276,10 +276,10 @@ static safer_status finish_defense(cmp_setup *out, cmp_config *c, const char *me
     if (!method && out->kernel) method = "adaptive";
     out->certifies = method != NULL;
     if (!method) return SAFER_OK;
-    const int number = cli_method(method);
-    if (number < 0)
+    safer_method number;
+    if (safer_method_parse(&number, method, NULL) != SAFER_OK)
         return fail(c, error, "%s.method is \"%.60s\": adaptive, binomial, hoeffding or ibp", where, method);
-    out->certify.method = (safer_method)number;
+    out->certify.method = number;
     if (number != SAFER_IBP && !out->kernel)
         return fail(c, error, "%s: \"kernel\" is missing: %s certifies a smoothed model", where, method);
     if (out->kernel && (number == SAFER_IBP || out->training.defense))
@@ -337,10 +337,9 @@ safer_status cmp_setup_read(cmp_setup *out, cmp_config *c, const cmp_cell *cell,
     const json_t *model = entry(c, "models", cell->model), *defense = entry(c, "defenses", cell->defense);
     cli_certify_flags flags = cli_certify_default();
     char where[128];
-    *out = (cmp_setup){.training = safer_train_options_default()};
+    *out = (cmp_setup){.training = cli_train_default()};
     flags.method = NULL;
-    out->training.arch = NULL;
-    out->training.seed = c->seed;
+    out->training.options.seed = c->seed;
     snprintf(where, sizeof where, "models.%s", cell->model);
     safer_status status = read_model(out, c, model, where, error);
     const cli_option options[] = {{"kernel", CLI_STRING, &out->kernel, NULL, NULL},
@@ -353,9 +352,10 @@ safer_status cmp_setup_read(cmp_setup *out, cmp_config *c, const cmp_cell *cell,
     out->certify = flags.options;
     out->certify.radius = c->radius;
     out->certify.seed = c->seed;
-    out->certify.threads = out->training.threads = cli_settings()->threads;
-    out->certify.progress = out->training.progress = *cli_progress();
-    out->training.resume = 1;
+    out->certify.threads = out->training.options.threads = cli_settings()->threads;
+    out->certify.progress = out->training.options.progress = *cli_progress();
+    out->training.options.resume = 1;
+    if (status == SAFER_OK) status = cli_train_finish(&out->training, error);
     if (status == SAFER_OK) status = finish_defense(out, c, flags.method, where, error);
     if (status == SAFER_OK && given)
         status = out->is_ready ? ready_given(given, out, model, error)
@@ -383,11 +383,9 @@ safer_status cmp_attack_read(cmp_attack *out, cmp_config *c, const char *data, c
     snprintf(where, sizeof where, "attacks.%s", attack);
     status = read_object(c, object, where, options, error);
     if (status != SAFER_OK) return status;
-    const int number = cli_attack_method(method);
-    if (number < 0)
+    if (safer_attack_method_parse(&out->options.method, method, NULL) != SAFER_OK)
         return fail(c, error, "%s: the method is \"%.60s\": textfooler, genetic, pwws or random", where, method);
     out->has_own_texts = json_object_get(object, "sample") || json_object_get(object, "limit");
-    out->options.method = (safer_attack_method)number;
     out->options.radius = c->radius;
     out->options.seed = c->seed;
     out->options.threads = cli_settings()->threads;

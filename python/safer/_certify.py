@@ -16,12 +16,9 @@ from ._data import DataHandle, as_list, encode, encode_texts, make_data
 from ._errors import Error, InputError, InvalidError
 from ._guard import Guard, ProgressOption
 from ._lexicon import Lexicon
-from ._library import call, library, path_bytes
+from ._library import call, choice, default_options, library, path_bytes
 from ._model import FunctionModel, Model, Predict, as_model
 from ._results import Prediction, Radius, Results, Summary, radius_from_c, radius_to_c, summarise
-
-_METHODS = {"adaptive": 0, "binomial": 1, "hoeffding": 2, "ibp": 3}
-_STAGES = {"selection": 0, "certification": 1}
 
 
 def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
@@ -123,8 +120,7 @@ def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = No
 def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1) -> List[str]:
     """The draws of a text that a certificate with this seed asks about, from number `first` on.
     `stage` is "certification", or "selection" for those that choose the prediction."""
-    if stage not in _STAGES:
-        raise InvalidError(f"stage: {stage!r}; there are {' and '.join(_STAGES)}")
+    number = choice("stage", stage)
     if count < 0 or first < 0 or seed < 0:
         raise InvalidError("count, first and seed must not be negative")
     found: List[str] = []
@@ -135,7 +131,7 @@ def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage
 
     with Guard() as guard:
         each = c.DRAW(lambda context, index, address, length: guard.run(add, address, length))
-        call("safer_draw", lexicon._pointer, encoded, len(encoded), _STAGES[stage], seed, first, count, each, None)
+        call("safer_draw", lexicon._pointer, encoded, len(encoded), number, seed, first, count, each, None)
     guard.check()
     if len(found) != count:
         raise Error(f"{len(found)} draws came of {count}")
@@ -240,13 +236,11 @@ def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
 
 def _options(*, n: int, n0: int, delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
-    o: c.CertifyOptions = library.safer_certify_options_default()
-    if method not in _METHODS:
-        raise InvalidError(f"method: {method!r}; there are {', '.join(_METHODS)}")
+    o = default_options("certify", c.CertifyOptions)
     for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads)):
         if value < 0 or value >= 2**63:
             raise InvalidError(f"{name}: {value}")
-    o.method, o.n, o.n0, o.delta, o.alpha = _METHODS[method], n, n0, delta, alpha
+    o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
     return o
 

@@ -9,7 +9,7 @@ from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, U
 from . import _structs as c
 from ._errors import InputError, InvalidError
 from ._handle import Handle
-from ._library import library, make, optional_bytes, path_bytes, string_array
+from ._library import choice, default_options, library, make, optional_bytes, path_bytes, string_array
 
 
 class Data(NamedTuple):
@@ -35,8 +35,8 @@ def load_data(path: "Union[str, os.PathLike[str]]", *, format: Optional[str] = N
               seed: int = 1, repair: bool = False, strip_breaks: bool = False) -> Data:
     """Reads a data set as `safer certify --data` does: TSV, CSV, JSON Lines, fastText or a folder
     of texts a class, plain, compressed or ARCHIVE:MEMBER. `sample` is "every:N" or "random:N"."""
-    o: c.DataOptions = library.safer_data_options_default()
-    o.format, o.sample, o.limit, o.seed = optional_bytes(format), optional_bytes(sample), limit, seed
+    o = default_options("data", c.DataOptions)
+    o.format, o.sample, o.limit, o.seed = choice("format", format or "auto"), optional_bytes(sample), limit, seed
     o.repair, o.strip_breaks = repair, strip_breaks
     with DataHandle(make("safer_data_load", path_bytes(path), byref(o))) as data:
         names, pointer = data.label_names(), data._pointer

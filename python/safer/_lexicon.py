@@ -11,12 +11,11 @@ from . import _structs as c
 from ._errors import InvalidError
 from ._guard import Guard, ProgressOption
 from ._handle import Handle
-from ._library import call, library, make, optional_bytes, path_bytes, string_array
+from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes, string_array
 
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
 
-_METRICS = {"cosine": 0, "dot": 1}
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class Lexicon(Handle):
 
     @classmethod
     def _make(cls, function: str, progress: ProgressOption, **options: Any) -> "Lexicon":
-        o: c.LexiconOptions = library.safer_lexicon_options_default()
+        o = default_options("lexicon", c.LexiconOptions)
         report = c.LexiconReport()
         kept: List[Any] = []  # what the options point to
         for name, value in options.items():
@@ -124,9 +123,7 @@ class Lexicon(Handle):
                 setattr(o, name, cast(strings, POINTER(c_char_p)))
                 setattr(o, name + "_count", len(paths))
             elif name == "metric":
-                if value not in _METRICS:
-                    raise InvalidError(f"metric: {value!r}; there are {' and '.join(_METRICS)}")
-                o.metric = _METRICS[value]
+                o.metric = choice("metric", value)
             elif isinstance(value, (str, os.PathLike)):
                 setattr(o, name, path_bytes(value))
             else:

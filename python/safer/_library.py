@@ -13,22 +13,25 @@ import pathlib
 import shutil
 import subprocess
 from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar
 
 from . import _structs as c
 from ._errors import check
 from ._version import __version__
 
-SONAME = "libsafer.so." + __version__.split(".")[0]
+SONAME = "libsafer.so." + ".".join(__version__.split(".")[:2])
 _HERE = pathlib.Path(__file__).resolve().parent
 
 _ERROR = POINTER(c.Error)
 _OUT = POINTER(c_void_p)
+S = TypeVar("S", bound=ctypes.Structure)
 
 # Result and parameters of every function that is used. c_void_p stands for an object.
 _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_version": (c_char_p, []),
-    "safer_data_options_default": (c.DataOptions, []),
+    **{f"safer_{kind}_parse": (c_int, [POINTER(c_int), c_char_p, _ERROR])
+       for kind in ("format", "metric", "precision", "profile", "method", "stage")},
+    "safer_data_options_init": (None, [POINTER(c.DataOptions), c_size_t]),
     "safer_data_load": (c_int, [_OUT, c_char_p, POINTER(c.DataOptions), _ERROR]),
     "safer_data_from_texts": (c_int, [_OUT, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_char_p), POINTER(c_char_p), c_size_t, _ERROR]),
     "safer_data_free": (None, [c_void_p]),
@@ -36,7 +39,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_data_row": (c.Row, [c_void_p, c_size_t]),
     "safer_data_label_count": (c_size_t, [c_void_p]),
     "safer_data_label": (c_char_p, [c_void_p, c_size_t]),
-    "safer_lexicon_options_default": (c.LexiconOptions, []),
+    "safer_lexicon_options_init": (None, [POINTER(c.LexiconOptions), c_size_t]),
     "safer_lexicon_build": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
     "safer_lexicon_import": (c_int, [_OUT, POINTER(c.LexiconOptions), POINTER(c.LexiconReport), _ERROR]),
     "safer_lexicon_with_kernel": (c_int, [_OUT, c_void_p, c_char_p, c_int, _ERROR]),
@@ -49,20 +52,20 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_lexicon_overlap": (c_double, [c_void_p, c_uint32, c_uint32]),
     "safer_model_open": (c_int, [_OUT, c_char_p, _ERROR]),
     "safer_model_free": (None, [c_void_p]),
-    "safer_model_set_precision": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "safer_model_set_precision": (c_int, [c_void_p, c_int, _ERROR]),
     "safer_model_arch": (c_char_p, [c_void_p]),
     "safer_model_hash": (c_uint64, [c_void_p]),
     "safer_model_class_count": (c_size_t, [c_void_p]),
     "safer_model_label": (c_char_p, [c_void_p, c_size_t]),
     "safer_model_trained_with": (c_char_p, [c_void_p]),
     "safer_model_classify": (c_int, [c_void_p, POINTER(c_char_p), POINTER(c_size_t), c_size_t, POINTER(c_int), POINTER(c_float), _ERROR]),
-    "safer_remote_options_default": (c.RemoteOptions, []),
+    "safer_remote_options_init": (None, [POINTER(c.RemoteOptions), c_size_t]),
     "safer_model_connect": (c_int, [_OUT, c_char_p, POINTER(c.RemoteOptions), _ERROR]),
     "safer_model_from_callback": (c_int, [_OUT, c.CLASSIFY, c_void_p, POINTER(c.RemoteOptions), _ERROR]),
     "safer_model_traffic": (c.Traffic, [c_void_p]),
     "safer_model_is_random": (c_int, [c_void_p]),
     "safer_reported_radius": (c_size_t, [c_size_t]),
-    "safer_certify_options_default": (c.CertifyOptions, []),
+    "safer_certify_options_init": (None, [POINTER(c.CertifyOptions), c_size_t]),
     "safer_certify_text": (c_int, [POINTER(c.Certificate), _OUT, c_void_p, c_void_p, c_char_p, c_size_t, c_int,
                                    POINTER(c.CertifyOptions), _ERROR]),
     "safer_workspace_free": (None, [c_void_p]),
@@ -148,6 +151,20 @@ def call(name: str, *arguments: Any) -> None:
     """Calls a function that returns a status and takes a safer_error last; raises what it reports."""
     error = c.Error()
     check(getattr(library, name)(*arguments, byref(error)), error)
+
+
+def choice(kind: str, name: str) -> int:
+    """The value of an enum of safer.h by its name; raises what the library says of a name that it does not know."""
+    value = c_int()
+    call(f"safer_{kind}_parse", byref(value), str(name).encode(errors="replace"))
+    return value.value
+
+
+def default_options(kind: str, structure: Type[S]) -> S:
+    """A struct of options with its defaults."""
+    made = structure()
+    getattr(library, f"safer_{kind}_options_init")(byref(made), ctypes.sizeof(made))
+    return made
 
 
 def make(name: str, *arguments: Any) -> int:

@@ -18,7 +18,7 @@ from ._data import as_list, encode, encode_texts, string_arrays
 from ._errors import Error, InvalidError
 from ._guard import current_guard
 from ._handle import Handle
-from ._library import call, library, make, optional_bytes, path_bytes, string_array
+from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes, string_array
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Model(_Answering):
         can do both."""
         model = cls(make("safer_model_open", path_bytes(path)))
         if precision is not None:
-            call("safer_model_set_precision", model._pointer, optional_bytes(precision))
+            call("safer_model_set_precision", model._pointer, choice("precision", precision))
         return model
 
     @classmethod
@@ -108,7 +108,8 @@ class Model(_Answering):
             options.cache = cache
         if concurrency is not None:
             options.concurrency = concurrency
-        options.profile, options.request, options.answer = map(optional_bytes, (profile, request, answer))
+        options.profile = choice("profile", profile or "json")
+        options.request, options.answer = map(optional_bytes, (request, answer))
         options.name, options.token = optional_bytes(name), optional_bytes(token)
         return cls(make("safer_model_connect", address.encode(), byref(options)))
 
@@ -239,7 +240,7 @@ def class_names(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequ
 
 def _remote_options(labels: Sequence[str]) -> "Tuple[c.RemoteOptions, Any]":
     """Options with these labels, and what must live as long as they are used."""
-    options: c.RemoteOptions = library.safer_remote_options_default()
+    options = default_options("remote", c.RemoteOptions)
     strings = string_array([encode(label, "classes") for label in labels])
     options.labels, options.label_count = ctypes.cast(strings, POINTER(c_char_p)), len(labels)
     return options, strings

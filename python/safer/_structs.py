@@ -24,7 +24,7 @@ class Progress(Structure):
 
 
 class DataOptions(Structure):
-    _fields_ = [("format", c_char_p), ("sample", c_char_p), ("limit", c_size_t), ("seed", c_uint64),
+    _fields_ = [("size", c_size_t), ("format", c_int), ("sample", c_char_p), ("limit", c_size_t), ("seed", c_uint64),
                 ("repair", c_int), ("strip_breaks", c_int), ("labels_of", c_void_p)]
 
 
@@ -33,7 +33,7 @@ class Row(Structure):
 
 
 class LexiconOptions(Structure):
-    _fields_ = [("vectors", c_char_p), ("table", c_char_p), ("wordnet", c_char_p), ("vocab", c_char_p),
+    _fields_ = [("size", c_size_t), ("vectors", c_char_p), ("table", c_char_p), ("wordnet", c_char_p), ("vocab", c_char_p),
                 ("vocab_from", POINTER(c_char_p)), ("vocab_from_count", c_size_t), ("min_count", c_uint64), ("repair", c_int),
                 ("synonyms", POINTER(c_char_p)), ("synonyms_count", c_size_t),
                 ("antonyms", POINTER(c_char_p)), ("antonyms_count", c_size_t),
@@ -75,9 +75,9 @@ class Word(Structure):
 
 
 class RemoteOptions(Structure):
-    _fields_ = [("labels", POINTER(c_char_p)), ("label_count", c_size_t), ("batch", c_size_t), ("timeout", c_double),
+    _fields_ = [("size", c_size_t), ("labels", POINTER(c_char_p)), ("label_count", c_size_t), ("batch", c_size_t), ("timeout", c_double),
                 ("retries", c_int), ("cache", c_int), ("random", c_int), ("workers", c_int), ("concurrency", c_int),
-                ("profile", c_char_p), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p)]
+                ("profile", c_int), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p)]
 
 
 class Traffic(Structure):
@@ -85,7 +85,7 @@ class Traffic(Structure):
 
 
 class CertifyOptions(Structure):
-    _fields_ = [("method", c_int), ("n", c_uint64), ("n0", c_uint64), ("delta", c_double), ("alpha", c_double),
+    _fields_ = [("size", c_size_t), ("method", c_int), ("n", c_uint64), ("n0", c_uint64), ("delta", c_double), ("alpha", c_double),
                 ("family_wise", c_int), ("radius", c_size_t), ("unlabelled", c_int), ("seed", c_uint64), ("threads", c_int),
                 ("batch", c_size_t), ("progress", Progress)]
 

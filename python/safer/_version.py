@@ -1,2 +1,2 @@
 """The version of this package, which is that of the library it goes with."""
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -66,7 +66,7 @@ static json_t *violation_json(safer_attacker *a, safer_attack_method method, saf
     const sf_finding *f = &a->search.finding;
     size_t changed = 0;
     if (sf_attacker_write(a, &changed, error) != SAFER_OK) return NULL;
-    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_name(method), "proved", f->exact,
+    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_method_name(method), "proved", f->exact,
                      "draws", (json_int_t)f->draws, "p_value", f->p_value, "changed", (json_int_t)changed, "changes",
                      sf_changes_json(a->changes, changed), "text",
                      json_stringn(a->text.bytes ? a->text.bytes : "", a->text.length));
@@ -104,7 +104,7 @@ static safer_status attack_claim(const safer_row *row, const claim *claimed, saf
     for (int m = 0; m < SAFER_ATTACKS && s->open_count && !s->won; m++) {
         SF_TRY(try_method(a, (safer_attack_method)m, error));
         limited += (size_t)s->stopped;
-        json_object_set_new(margins, safer_attack_name((safer_attack_method)m),
+        json_object_set_new(margins, safer_attack_method_name((safer_attack_method)m),
                             s->has_best ? json_real(s->best_answer.margin) : json_null());
         if (!s->won) continue;
         json_t *violation = violation_json(a, (safer_attack_method)m, error);

@@ -2,6 +2,7 @@
 #include "attack/attack.h"
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "stats/special.h"
 
@@ -9,25 +10,18 @@
 
 enum { LOOKS = 3 }; /* of the test of a success, at n, 4n and 16n draws */
 
-static const char *const names[SAFER_ATTACKS] =
-    {[SAFER_TEXTFOOLER] = "textfooler", [SAFER_GENETIC] = "genetic", [SAFER_PWWS] = "pwws", [SAFER_RANDOM] = "random"};
-
-const char *safer_attack_name(safer_attack_method method)
+void safer_attack_options_init(safer_attack_options *options, size_t size)
 {
-    return (unsigned)method < SAFER_ATTACKS ? names[method] : NULL;
-}
-
-safer_attack_options safer_attack_options_default(void)
-{
-    return (safer_attack_options){.method = SAFER_TEXTFOOLER,
-                                  .n = 200,
-                                  .radius = SAFER_ALL,
-                                  .population = 60,
-                                  .iterations = 40,
-                                  .tries = 100,
-                                  .alpha = 0.001,
-                                  .seed = 1,
-                                  .batch = 256};
+    static const safer_attack_options defaults = {.method = SAFER_TEXTFOOLER,
+                                                  .n = 200,
+                                                  .radius = SAFER_ALL,
+                                                  .population = 60,
+                                                  .iterations = 40,
+                                                  .tries = 100,
+                                                  .alpha = 0.001,
+                                                  .seed = 1,
+                                                  .batch = 256};
+    sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
 safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)

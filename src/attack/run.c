@@ -160,7 +160,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     config = sf_attack_config(model, lexicon, data, options);
-    if (config) json_object_set_new(config, "method", json_string(safer_attack_name(options->method)));
+    if (config) json_object_set_new(config, "method", json_string(safer_attack_method_name(options->method)));
     r.attackers = sf_calloc((size_t)threads, sizeof *r.attackers);
     if (!config || !r.attackers) {
         status = sf_fail_memory(error);

@@ -9,15 +9,14 @@
 
 const char *safer_version(void) { return SAFER_VERSION; }
 
-const char *safer_status_text(safer_status status)
+int safer_version_number(void) { return SAFER_VERSION_NUMBER; }
+
+safer_status safer_version_check(int number, safer_error *error)
 {
-    switch (status) {
-#define X(name, text) \
-    case SAFER_##name: return text;
-        SAFER_STATUS_MAP(X)
-#undef X
-    }
-    return "unknown status";
+    const int same = number / 10000 > 0 ? 10000 : 100; /* before 1.0 every minor version stands alone */
+    if (number / same == SAFER_VERSION_NUMBER / same && number <= SAFER_VERSION_NUMBER) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "this is libsafer %s, but the program was made for version %d.%d.%d",
+                   SAFER_VERSION, number / 10000, number / 100 % 100, number % 100);
 }
 
 safer_status sf_fail(safer_error *error, safer_status status, const char *format, ...)

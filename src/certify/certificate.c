@@ -18,6 +18,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "lexicon/overlap.h"
@@ -43,16 +44,17 @@ void safer_interval(size_t part, size_t whole, double *low, double *high)
     *high = interval.high;
 }
 
-safer_certify_options safer_certify_options_default(void)
+void safer_certify_options_init(safer_certify_options *options, size_t size)
 {
-    return (safer_certify_options){.method = SAFER_ADAPTIVE,
-                                   .n = 5000,
-                                   .n0 = 100,
-                                   .delta = 0.01,
-                                   .alpha = 0.001,
-                                   .radius = SAFER_ALL,
-                                   .seed = 1,
-                                   .batch = 256};
+    static const safer_certify_options defaults = {.method = SAFER_ADAPTIVE,
+                                                   .n = 5000,
+                                                   .n0 = 100,
+                                                   .delta = 0.01,
+                                                   .alpha = 0.001,
+                                                   .radius = SAFER_ALL,
+                                                   .seed = 1,
+                                                   .batch = 256};
+    sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
 safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, const safer_lexicon *lexicon,

@@ -3,12 +3,17 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-safer_data_options safer_data_options_default(void) { return (safer_data_options){.seed = 1}; }
+void safer_data_options_init(safer_data_options *options, size_t size)
+{
+    static const safer_data_options defaults = {.seed = 1};
+    sf_options_init(options, size, &defaults, sizeof defaults);
+}
 
 void safer_data_free(safer_data *data)
 {

@@ -50,24 +50,13 @@ safer_status sf_data_sample(safer_data *data, sf_sample sample, uint64_t seed, s
 
 /* --------------------------------------------------------------- formats */
 
-typedef enum sf_format {
-    SF_FORMAT_UNKNOWN,
-    SF_FORMAT_TSV,
-    SF_FORMAT_CSV,
-    SF_FORMAT_JSONL,
-    SF_FORMAT_FASTTEXT,
-    SF_FORMAT_FOLDER,
-} sf_format;
-
-/* A name of a format; NULL is SF_FORMAT_UNKNOWN. */
-safer_status sf_format_parse(sf_format *out, const char *name, safer_error *error);
-
 /* Which format a file called NAME with these contents has. Never a folder. */
-safer_status sf_format_detect(sf_format *out, const char *name, const char *bytes, size_t length, safer_error *error);
+safer_status sf_format_detect(safer_format *out, const char *name, const char *bytes, size_t length,
+                              safer_error *error);
 
 /* safer_data_load for a file already in memory; `name` is what messages call it.
  * The options' format is not looked at. */
-safer_status sf_data_parse(safer_data **out, sf_format format, const char *bytes, size_t length, const char *name,
+safer_status sf_data_parse(safer_data **out, safer_format format, const char *bytes, size_t length, const char *name,
                            const safer_data_options *options, safer_error *error);
 
 #endif

@@ -8,23 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-safer_status sf_format_parse(sf_format *out, const char *name, safer_error *error)
-{
-    static const struct {
-        const char *name;
-        sf_format format;
-    } known[] = {
-        {"tsv", SF_FORMAT_TSV},           {"csv", SF_FORMAT_CSV},       {"jsonl", SF_FORMAT_JSONL},
-        {"fasttext", SF_FORMAT_FASTTEXT}, {"folder", SF_FORMAT_FOLDER},
-    };
-    *out = SF_FORMAT_UNKNOWN;
-    if (!name) return SAFER_OK;
-    for (size_t i = 0; i < sizeof known / sizeof *known && *out == SF_FORMAT_UNKNOWN; i++)
-        if (strcmp(name, known[i].name) == 0) *out = known[i].format;
-    if (*out != SF_FORMAT_UNKNOWN) return SAFER_OK;
-    return sf_fail(error, SAFER_INVALID, "format is \"%s\"; it must be tsv, csv, jsonl, fasttext or folder", name);
-}
-
 /* -------------------------------------------------------------- detection */
 
 /* Whether the first `length` bytes of the name end in `ending`, in any case. */
@@ -41,7 +24,7 @@ static int has_ending(const char *name, size_t length, const char *ending)
 }
 
 /* What the name says. *is_text: it ends like fastText's files, and like any text's. */
-static sf_format format_by_name(const char *name, int *is_text)
+static safer_format format_by_name(const char *name, int *is_text)
 {
     static const char *const packed[] = {".gz", ".xz", ".zst", ".bz2", ".zip", ".tar"};
     size_t length = strlen(name), before;
@@ -52,30 +35,30 @@ static sf_format format_by_name(const char *name, int *is_text)
     } while (length < before);
 
     *is_text = has_ending(name, length, ".txt") || has_ending(name, length, ".ft");
-    if (has_ending(name, length, ".tsv")) return SF_FORMAT_TSV;
-    if (has_ending(name, length, ".csv")) return SF_FORMAT_CSV;
+    if (has_ending(name, length, ".tsv")) return SAFER_FORMAT_TSV;
+    if (has_ending(name, length, ".csv")) return SAFER_FORMAT_CSV;
     if (has_ending(name, length, ".jsonl") || has_ending(name, length, ".ndjson") || has_ending(name, length, ".json"))
-        return SF_FORMAT_JSONL;
-    return SF_FORMAT_UNKNOWN;
+        return SAFER_FORMAT_JSONL;
+    return SAFER_FORMAT_AUTO;
 }
 
-safer_status sf_format_detect(sf_format *out, const char *name, const char *bytes, size_t length, safer_error *error)
+safer_status sf_format_detect(safer_format *out, const char *name, const char *bytes, size_t length, safer_error *error)
 {
     int is_text;
-    sf_format format = format_by_name(name, &is_text);
-    if (format == SF_FORMAT_UNKNOWN) {
+    safer_format format = format_by_name(name, &is_text);
+    if (format == SAFER_FORMAT_AUTO) {
         size_t mark = sf_mark_length(bytes, length), tabs = 0;
         const char *p = bytes + mark, *end = bytes + length;
         while (p < end && (*p == ' ' || *p == '\n' || *p == '\r')) p++;
         for (const char *c = p; c < end && *c != '\n'; c++) tabs += *c == '\t';
         if (end - p >= 9 && memcmp(p, "__label__", 9) == 0)
-            format = SF_FORMAT_FASTTEXT;
+            format = SAFER_FORMAT_FASTTEXT;
         else if (!is_text && p < end && *p == '{')
-            format = SF_FORMAT_JSONL;
+            format = SAFER_FORMAT_JSONL;
         else if (!is_text && tabs == 2)
-            format = SF_FORMAT_TSV;
+            format = SAFER_FORMAT_TSV;
     }
-    if (format == SF_FORMAT_UNKNOWN)
+    if (format == SAFER_FORMAT_AUTO)
         return sf_fail(error, SAFER_INPUT,
                        "cannot tell the format of %s by its name or contents; pass --format tsv, csv, jsonl, "
                        "fasttext or folder",
@@ -86,7 +69,7 @@ safer_status sf_format_detect(sf_format *out, const char *name, const char *byte
 
 /* ---------------------------------------------------------------- reading */
 
-static safer_status read_bytes(sf_loader *loader, sf_format format, const char *bytes, size_t length,
+static safer_status read_bytes(sf_loader *loader, safer_format format, const char *bytes, size_t length,
                                safer_error *error)
 {
     if (length == 0) return SAFER_OK; /* no rows, whatever the format */
@@ -94,17 +77,17 @@ static safer_status read_bytes(sf_loader *loader, sf_format format, const char *
     bytes += mark;
     length -= mark;
     switch (format) {
-    case SF_FORMAT_TSV: return sf_read_tsv(loader, bytes, length, error);
-    case SF_FORMAT_CSV: return sf_read_csv(loader, bytes, length, error);
-    case SF_FORMAT_JSONL: return sf_read_jsonl(loader, bytes, length, error);
-    case SF_FORMAT_FASTTEXT: return sf_read_fasttext(loader, bytes, length, error);
-    case SF_FORMAT_UNKNOWN:
-    case SF_FORMAT_FOLDER: break;
+    case SAFER_FORMAT_TSV: return sf_read_tsv(loader, bytes, length, error);
+    case SAFER_FORMAT_CSV: return sf_read_csv(loader, bytes, length, error);
+    case SAFER_FORMAT_JSONL: return sf_read_jsonl(loader, bytes, length, error);
+    case SAFER_FORMAT_FASTTEXT: return sf_read_fasttext(loader, bytes, length, error);
+    case SAFER_FORMAT_AUTO:
+    case SAFER_FORMAT_FOLDER: break;
     }
     return sf_fail(error, SAFER_INVALID, "%s: a folder cannot be read as a file", loader->name);
 }
 
-safer_status sf_data_parse(safer_data **out, sf_format format, const char *bytes, size_t length, const char *name,
+safer_status sf_data_parse(safer_data **out, safer_format format, const char *bytes, size_t length, const char *name,
                            const safer_data_options *options, safer_error *error)
 {
     safer_status status;
@@ -129,7 +112,7 @@ static safer_status try_folder(sf_loader *loader, const char *path, int sure, in
 
     size_t split = sf_archive_split(path), files = 0;
     int is_text = 0;
-    if (!sure && (!split || format_by_name(path + split + 1, &is_text) != SF_FORMAT_UNKNOWN || is_text)) {
+    if (!sure && (!split || format_by_name(path + split + 1, &is_text) != SAFER_FORMAT_AUTO || is_text)) {
         *taken = 0;
         return SAFER_OK;
     }
@@ -141,12 +124,12 @@ static safer_status try_folder(sf_loader *loader, const char *path, int sure, in
     return status;
 }
 
-static safer_status read_file(sf_loader *loader, const char *path, sf_format format, safer_error *error)
+static safer_status read_file(sf_loader *loader, const char *path, safer_format format, safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
     SF_TRY(sf_file_read(&file, path, error));
-    if (format == SF_FORMAT_UNKNOWN && file.length)
+    if (format == SAFER_FORMAT_AUTO && file.length)
         SF_TRY(sf_format_detect(&format, path, file.bytes, file.length, error));
     SF_TRY(read_bytes(loader, format, file.bytes, file.length, error));
 done:
@@ -159,13 +142,13 @@ safer_status safer_data_load(safer_data **out, const char *path, const safer_dat
     safer_status status;
     safer_data_options defaults = safer_data_options_default();
     sf_loader loader = {0};
-    sf_format format;
     int taken = 0;
     if (!options) options = &defaults;
-    SF_TRY(sf_format_parse(&format, options->format, error));
+    const safer_format format = options->format;
+    if (!safer_format_name(format)) return sf_fail(error, SAFER_INVALID, "format: unknown");
     SF_TRY(sf_loader_start(&loader, path, options, error));
-    if (format == SF_FORMAT_UNKNOWN || format == SF_FORMAT_FOLDER)
-        SF_TRY(try_folder(&loader, path, format == SF_FORMAT_FOLDER, &taken, error));
+    if (format == SAFER_FORMAT_AUTO || format == SAFER_FORMAT_FOLDER)
+        SF_TRY(try_folder(&loader, path, format == SAFER_FORMAT_FOLDER, &taken, error));
     if (!taken) SF_TRY(read_file(&loader, path, format, error));
     SF_TRY(sf_loader_finish(&loader, taken ? "expected files CLASS/NAME.txt below it" : NULL, out, error));
 done:

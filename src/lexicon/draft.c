@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "lexicon/overlap.h"
@@ -57,14 +58,15 @@ safer_status sf_draft_count(sf_draft *draft, const sf_inputs *inputs, const sf_w
     return status;
 }
 
-safer_lexicon_options safer_lexicon_options_default(void)
+void safer_lexicon_options_init(safer_lexicon_options *options, size_t size)
 {
-    return (safer_lexicon_options){.min_count = 2,
-                                   .counterfit = 20,
-                                   .all_but_the_top = 8,
-                                   .threshold = 0.8,
-                                   .metric = SAFER_COSINE,
-                                   .kernel = "topk:100"};
+    static const safer_lexicon_options defaults = {.min_count = 2,
+                                                   .counterfit = 20,
+                                                   .all_but_the_top = 8,
+                                                   .threshold = 0.8,
+                                                   .metric = SAFER_COSINE,
+                                                   .kernel = "topk:100"};
+    sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
 safer_status sf_draft_check(const safer_lexicon_options *o, safer_error *error)

@@ -98,14 +98,12 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     return status;
 }
 
-safer_status safer_model_set_precision(safer_model *model, const char *precision, safer_error *error)
+safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error)
 {
-    int f32 = strcmp(precision, "f32") == 0;
-    if (!f32 && strcmp(precision, "bf16") != 0)
-        return sf_fail(error, SAFER_INVALID, "precision is \"%s\"; it must be bf16 or f32", precision);
+    if (!safer_precision_name(precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
     if (!model->class->set_precision)
         return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s has only one", model->class->arch);
-    return model->class->set_precision(model, f32 ? SF_F32 : SF_BF16, error);
+    return model->class->set_precision(model, precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16, error);
 }
 
 void safer_model_free(safer_model *model)

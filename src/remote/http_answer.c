@@ -395,7 +395,7 @@ static safer_status read_openai(const reading *r, const json_t *root)
 
 int sf_http_declined(const sf_http_profile *profile, long code, const char *bytes, size_t length)
 {
-    if (profile->kind != SF_PROFILE_OPENAI || code != 400) return 0;
+    if (profile->kind != SAFER_PROFILE_OPENAI || code != 400) return 0;
     json_t *root = length ? json_loadb(bytes, length, JSON_ALLOW_NUL, NULL) : NULL;
     const char *why = json_string_value(json_object_get(json_object_get(root, "error"), "code"));
     int declined = why && (strcmp(why, "content_filter") == 0 || strcmp(why, "content_policy_violation") == 0);
@@ -448,10 +448,10 @@ safer_status sf_http_answer(int *labels, float *scores, int *lost, const sf_http
                        length ? where.text : "it is empty");
     }
     switch (profile->kind) {
-    case SF_PROFILE_JSON: status = read_json(&r, root, count); break;
-    case SF_PROFILE_KSERVE: status = read_kserve(&r, root, count); break;
-    case SF_PROFILE_TEI: status = read_list(&r, root, count); break;
-    case SF_PROFILE_OPENAI: status = read_openai(&r, root); break;
+    case SAFER_PROFILE_JSON: status = read_json(&r, root, count); break;
+    case SAFER_PROFILE_KSERVE: status = read_kserve(&r, root, count); break;
+    case SAFER_PROFILE_TEI: status = read_list(&r, root, count); break;
+    case SAFER_PROFILE_OPENAI: status = read_openai(&r, root); break;
     }
     json_decref(root);
     return status;

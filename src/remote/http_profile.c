@@ -10,12 +10,6 @@
 
 #include <string.h>
 
-static const char *const profiles[] = {[SF_PROFILE_JSON] = "json",
-                                       [SF_PROFILE_KSERVE] = "kserve",
-                                       [SF_PROFILE_TEI] = "tei",
-                                       [SF_PROFILE_OPENAI] = "openai"};
-enum { PROFILES = sizeof profiles / sizeof profiles[0] };
-
 static const char default_request[] = "{\"texts\": {{texts}}}";
 static const char default_question[] =
     "Classify the text below. The labels are: {{labels}}. Answer with exactly one of these labels "
@@ -185,16 +179,6 @@ static int openai_template(sf_buffer *out, const safer_remote_options *o, const 
            add_question(out, o->request ? o->request : default_question, labels) || sf_buffer_add_string(out, "\"}]}");
 }
 
-static safer_status find_profile(sf_profile_kind *out, const char *name, safer_error *error)
-{
-    for (int i = 0; i < PROFILES; i++) {
-        if (name && strcmp(name, profiles[i]) != 0) continue;
-        *out = (sf_profile_kind)i;
-        return SAFER_OK;
-    }
-    return sf_fail(error, SAFER_INVALID, "profile: \"%.60s\" is none of json, kserve, tei, openai", name);
-}
-
 /* Replies are searched for names in any case: two that differ in case alone, or that are
  * empty, could not be told apart. */
 static safer_status check_names(const sf_labels *labels, safer_error *error)
@@ -209,23 +193,23 @@ static safer_status check_names(const sf_labels *labels, safer_error *error)
 }
 
 /* What a profile has no use for is refused: it would silently do nothing. */
-static safer_status check_options(sf_profile_kind kind, const safer_remote_options *o, const sf_labels *labels,
+static safer_status check_options(safer_profile kind, const safer_remote_options *o, const sf_labels *labels,
                                   safer_error *error)
 {
-    const char *profile = profiles[kind];
-    if (o->request && (kind == SF_PROFILE_KSERVE || kind == SF_PROFILE_TEI))
+    const char *profile = safer_profile_name(kind);
+    if (o->request && (kind == SAFER_PROFILE_KSERVE || kind == SAFER_PROFILE_TEI))
         return sf_fail(error, SAFER_INVALID,
                        "request: the body of profile %s is fixed; a template is for json and openai", profile);
-    if (o->answer && (kind == SF_PROFILE_TEI || kind == SF_PROFILE_OPENAI))
+    if (o->answer && (kind == SAFER_PROFILE_TEI || kind == SAFER_PROFILE_OPENAI))
         return sf_fail(error, SAFER_INVALID,
                        "answer: where the answer of profile %s stands is fixed; this is for json and kserve", profile);
-    if (o->name && (kind == SF_PROFILE_JSON || kind == SF_PROFILE_TEI))
+    if (o->name && (kind == SAFER_PROFILE_JSON || kind == SAFER_PROFILE_TEI))
         return sf_fail(error, SAFER_INVALID, "name: profile %s asks for no name; this is for kserve and openai",
                        profile);
-    if (o->answer && kind == SF_PROFILE_JSON && !sf_json_pointer_valid(o->answer))
+    if (o->answer && kind == SAFER_PROFILE_JSON && !sf_json_pointer_valid(o->answer))
         return sf_fail(error, SAFER_INVALID, "answer: \"%.80s\" is no JSON pointer; write it as /results/0/labels",
                        o->answer);
-    if (kind != SF_PROFILE_OPENAI) return SAFER_OK;
+    if (kind != SAFER_PROFILE_OPENAI) return SAFER_OK;
     if (!o->name || !*o->name) return sf_fail(error, SAFER_INVALID, "name: profile openai needs the model's name");
     if (o->request && !strstr(o->request, "{{text}}"))
         return sf_fail(error, SAFER_INVALID, "request: {{text}} is not in the question; nothing would be asked");
@@ -235,10 +219,10 @@ static safer_status check_options(sf_profile_kind kind, const safer_remote_optio
 static int make_template(sf_http_profile *out, const safer_remote_options *o)
 {
     switch (out->kind) {
-    case SF_PROFILE_JSON: return json_template(&out->template, o);
-    case SF_PROFILE_KSERVE: return kserve_template(&out->template, o);
-    case SF_PROFILE_TEI: return tei_template(&out->template);
-    case SF_PROFILE_OPENAI: return openai_template(&out->template, o, out->labels);
+    case SAFER_PROFILE_JSON: return json_template(&out->template, o);
+    case SAFER_PROFILE_KSERVE: return kserve_template(&out->template, o);
+    case SAFER_PROFILE_TEI: return tei_template(&out->template);
+    case SAFER_PROFILE_OPENAI: return openai_template(&out->template, o, out->labels);
     }
     return -1;
 }
@@ -248,7 +232,8 @@ safer_status sf_http_profile_open(sf_http_profile *out, const sf_labels *labels,
 {
     safer_status status;
     out->labels = labels;
-    SF_TRY(find_profile(&out->kind, options->profile, error));
+    out->kind = options->profile;
+    if (!safer_profile_name(out->kind)) return sf_fail(error, SAFER_INVALID, "profile: unknown");
     SF_TRY(check_options(out->kind, options, labels, error));
     if (make_template(out, options) || (options->answer && !(out->answer = sf_strdup(options->answer)))) {
         status = sf_fail_memory(error);

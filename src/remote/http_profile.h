@@ -10,8 +10,6 @@
 #include "base/buffer.h"
 #include "remote/remote.h"
 
-typedef enum sf_profile_kind { SF_PROFILE_JSON, SF_PROFILE_KSERVE, SF_PROFILE_TEI, SF_PROFILE_OPENAI } sf_profile_kind;
-
 /* What takes the place of a {{name}} in a template. */
 typedef enum sf_hole {
     SF_HOLE_NONE,   /* the template ends */
@@ -28,7 +26,7 @@ typedef struct sf_piece {
 } sf_piece;
 
 typedef struct sf_http_profile {
-    sf_profile_kind kind;
+    safer_profile kind;
     const sf_labels *labels;
     int single;         /* a request carries one text */
     sf_buffer template; /* every profile's body is one */

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "remote/cache.h"
 
 #include <math.h>
@@ -308,9 +309,11 @@ static const sf_model_class *class_of(const char *arch)
 
 static int is_remote(const safer_model *model) { return model->class >= classes && model->class < classes + CLASSES; }
 
-safer_remote_options safer_remote_options_default(void)
+void safer_remote_options_init(safer_remote_options *options, size_t size)
 {
-    return (safer_remote_options){.timeout = 60, .retries = 5, .cache = SAFER_DEFAULT, .concurrency = SAFER_DEFAULT};
+    static const safer_remote_options defaults = {
+        .timeout = 60, .retries = 5, .cache = SAFER_DEFAULT, .concurrency = SAFER_DEFAULT};
+    sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
 safer_status sf_remote_check(const safer_remote_options *o, safer_error *error)
@@ -388,7 +391,8 @@ static uint64_t hash_address(const char *address, uint64_t seed)
 /* What the model is, in records: where it is asked and how, never with what secret. */
 static uint64_t identity(const char *address, const safer_remote_options *o)
 {
-    const char *parts[] = {o->profile, o->request, o->answer, o->name};
+    const char *profile = o->profile == SAFER_PROFILE_JSON ? NULL : safer_profile_name(o->profile);
+    const char *parts[] = {profile, o->request, o->answer, o->name};
     uint64_t hash = hash_address(address, 0);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i]) hash = sf_hash(parts[i], strlen(parts[i]), hash ^ i);

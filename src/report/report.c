@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "report/attacks.h"
 #include "report/page.h"
 #include "report/plot.h"
@@ -13,7 +14,11 @@
 
 enum { MOST_RUNS = 16 }; /* that colours and broken lines can tell apart */
 
-safer_report_options safer_report_options_default(void) { return (safer_report_options){.texts = 25000}; }
+void safer_report_options_init(safer_report_options *options, size_t size)
+{
+    static const safer_report_options defaults = {.texts = 25000};
+    sf_options_init(options, size, &defaults, sizeof defaults);
+}
 
 static safer_status check(const safer_report_options *o, size_t run_count, safer_error *error)
 {

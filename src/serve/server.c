@@ -3,6 +3,7 @@
 #include "serve/server.h"
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "certify/certificate.h"
 
 #include <arpa/inet.h>
@@ -17,18 +18,19 @@
 enum { TOKEN_BYTES = 16 };
 #define QUIET_SECONDS 0.25 /* a connection that was silent for so long has nothing under way */
 
-safer_serve_options safer_serve_options_default(void)
+void safer_serve_options_init(safer_serve_options *options, size_t size)
 {
-    return (safer_serve_options){.certify = safer_certify_options_default(),
-                                 .host = "127.0.0.1",
-                                 .port = 8080,
-                                 .max_body = 1 << 20,
-                                 .max_text = 100000,
-                                 .max_texts = 64,
-                                 .queue = 1024,
-                                 .connections = 1024,
-                                 .deadline = 30,
-                                 .patience = 20};
+    static const safer_serve_options defaults = {.host = "127.0.0.1",
+                                                 .port = 8080,
+                                                 .max_body = 1 << 20,
+                                                 .max_text = 100000,
+                                                 .max_texts = 64,
+                                                 .queue = 1024,
+                                                 .connections = 1024,
+                                                 .deadline = 30,
+                                                 .patience = 20};
+    sf_options_init(options, size, &defaults, sizeof defaults);
+    if (size >= sizeof *options) options->certify = safer_certify_options_default();
 }
 
 /* ----------------------------------------------------------------- options */

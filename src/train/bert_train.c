@@ -97,11 +97,11 @@ static safer_status take_parameters(trainer *t, safer_error *error)
     sf_bert_shape shape = from->shape;
     int keep_head = same_labels(t);
     shape.classes = safer_data_label_count(o->train);
-    if (o->pool) shape.pool = strcmp(o->pool, "mean") == 0 ? SF_POOL_MEAN : SF_POOL_CLS;
-    if (o->tokens && ((size_t)o->tokens > shape.positions || o->tokens < 3))
+    if (o->course.pool) shape.pool = o->course.pool == SAFER_POOL_MEAN ? SF_POOL_MEAN : SF_POOL_CLS;
+    if (o->bert.tokens && ((size_t)o->bert.tokens > shape.positions || o->bert.tokens < 3))
         return sf_fail(error, SAFER_INVALID, "tokens is %d; it must be from 3 to the encoder's %zu positions",
-                       o->tokens, shape.positions);
-    if (o->tokens) shape.tokens = (size_t)o->tokens;
+                       o->bert.tokens, shape.positions);
+    if (o->bert.tokens) shape.tokens = (size_t)o->bert.tokens;
     size_t layers = sf_train_layers(o);
     if (layers != SIZE_MAX && layers > shape.layers)
         return sf_fail(error, SAFER_INVALID, "train_layers is %zu, but the encoder has %zu layers", layers,
@@ -138,17 +138,17 @@ static void plan_course(trainer *t)
 {
     const safer_train_options *o = t->options;
     size_t first = sf_bert_step_first(t->step);
-    double numbers[] = {o->rate,
-                        o->decay,
-                        o->dropout,
-                        o->clip,
-                        o->warmup,
-                        (double)o->batch,
-                        (double)o->epochs,
+    double numbers[] = {o->course.rate,
+                        o->course.decay,
+                        o->course.dropout,
+                        o->course.clip,
+                        o->course.warmup,
+                        (double)o->course.batch,
+                        (double)o->course.epochs,
                         (double)first,
                         (double)t->layout.shape.tokens,
                         (double)t->layout.shape.pool,
-                        (double)strlen(o->precision)};
+                        (double)o->course.precision};
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash);
     t->course = (sf_course){.options = o,
@@ -170,15 +170,15 @@ static safer_status start(trainer *t, safer_error *error)
     const safer_train_options *o = t->options;
     SF_TRY(sf_isa_check(error));
     SF_TRY(sf_train_split_make(&t->split, o, error));
-    SF_TRY(sf_bert_checkpoint_open(&t->start, o->encoder, error));
+    SF_TRY(sf_bert_checkpoint_open(&t->start, o->bert.encoder, error));
     SF_TRY(take_parameters(t, error));
-    size_t batch = (size_t)o->batch < t->split.fit_count ? (size_t)o->batch : t->split.fit_count,
+    size_t batch = (size_t)o->course.batch < t->split.fit_count ? (size_t)o->course.batch : t->split.fit_count,
            tokens = t->layout.shape.tokens;
     sf_bert_options options = {.layers = sf_train_layers(o),
-                               .decay = o->decay,
-                               .clip = o->clip,
-                               .dropout = (float)o->dropout,
-                               .type = strcmp(o->precision, "f32") == 0 ? SF_F32 : SF_BF16,
+                               .decay = o->course.decay,
+                               .clip = o->course.clip,
+                               .dropout = (float)o->course.dropout,
+                               .type = o->course.precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16,
                                .threads = o->threads,
                                .seed = o->seed};
     SF_TRY(sf_bert_step_new(&t->step, &t->layout, t->parameters, &options, batch, batch * tokens, error));

@@ -126,19 +126,19 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 static void plan_course(trainer *t)
 {
     const safer_train_options *o = t->options;
-    double numbers[] = {o->rate,
-                        o->decay,
-                        o->dropout,
-                        o->clip,
-                        o->warmup,
-                        (double)o->batch,
-                        (double)o->epochs,
+    double numbers[] = {o->course.rate,
+                        o->course.decay,
+                        o->course.dropout,
+                        o->course.clip,
+                        o->course.warmup,
+                        (double)o->course.batch,
+                        (double)o->course.epochs,
                         t->plan->smoothing,
                         t->plan->blanked,
                         t->plan->moved,
                         (double)t->plan->shift,
                         (double)t->layout.shape.characters,
-                        (double)strlen(o->precision),
+                        (double)o->course.precision,
                         (double)t->layout.size};
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
     hash = sf_hash(t->trained, t->layout.trained * sizeof *t->trained, hash);
@@ -158,20 +158,20 @@ static safer_status start(trainer *t, safer_error *error)
 {
     safer_status status;
     const safer_train_options *o = t->options;
-    const sf_dtype type = strcmp(o->precision, "f32") == 0 ? SF_F32 : SF_BF16;
+    const sf_dtype type = o->course.precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16;
     SF_TRY(sf_isa_check(error));
-    if (o->characters < SF_CHARCNN_SHORTEST || o->characters > SF_CHARCNN_LONGEST) {
-        status = sf_fail(error, SAFER_INVALID, "characters is %d; charcnn needs from %d to %d", o->characters,
+    if (o->charcnn.characters < SF_CHARCNN_SHORTEST || o->charcnn.characters > SF_CHARCNN_LONGEST) {
+        status = sf_fail(error, SAFER_INVALID, "characters is %d; charcnn needs from %d to %d", o->charcnn.characters,
                          SF_CHARCNN_SHORTEST, SF_CHARCNN_LONGEST);
         goto done;
     }
     SF_TRY(sf_train_split_make(&t->split, o, error));
-    sf_charcnn_shape shape = {.characters = (size_t)o->characters,
+    sf_charcnn_shape shape = {.characters = (size_t)o->charcnn.characters,
                               .features = t->plan->features,
                               .hidden = t->plan->hidden,
                               .classes = safer_data_label_count(o->train)};
     sf_charcnn_layout_make(&t->layout, &shape);
-    size_t batch = (size_t)o->batch < t->split.fit_count ? (size_t)o->batch : t->split.fit_count;
+    size_t batch = (size_t)o->course.batch < t->split.fit_count ? (size_t)o->course.batch : t->split.fit_count;
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
     t->trained = sf_alloc_aligned(t->layout.trained, sizeof *t->trained);
     t->codes = sf_alloc(batch * shape.characters, 1);
@@ -182,10 +182,10 @@ static safer_status start(trainer *t, safer_error *error)
         goto done;
     }
     sf_charcnn_options options = {.type = type,
-                                  .dropout = (float)o->dropout,
+                                  .dropout = (float)o->course.dropout,
                                   .smoothing = (float)t->plan->smoothing,
-                                  .clip = o->clip,
-                                  .decay = o->decay,
+                                  .clip = o->course.clip,
+                                  .decay = o->course.decay,
                                   .threads = o->threads,
                                   .seed = o->seed};
     SF_TRY(sf_charcnn_step_new(&t->step, &t->layout, &options, batch, error));
@@ -340,7 +340,7 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 
 sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
 {
-    int large = strcmp(options->size, "large") == 0;
+    int large = options->charcnn.size == SAFER_CHARCNN_LARGE;
     return (sf_charcnn_plan){.features = large ? 1024 : 256,
                              .hidden = large ? 2048 : 1024,
                              .blanked = 0.2,

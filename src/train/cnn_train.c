@@ -79,16 +79,17 @@ static void first_weights(trainer *t, const sf_vectors *vectors)
 static void read_shape(sf_cnn_shape *s, const trainer *t, size_t dim)
 {
     const safer_train_options *o = t->options;
-    s->convolution = strcmp(o->arch, "cnn") == 0;
-    s->max_pool = strcmp(o->pool, "max") == 0;
+    s->convolution = o->arch == SAFER_ARCH_CNN;
+    s->max_pool = o->course.pool == SAFER_POOL_MAX;
     s->vocabulary = (size_t)t->corpus.words.count + 1;
     s->dim = dim;
-    s->hidden = (size_t)o->hidden;
+    s->hidden = (size_t)o->cnn.hidden;
     s->classes = safer_data_label_count(o->train);
-    s->max_words = o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS;
+    s->max_words = o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS ? (size_t)o->cnn.max_words
+                                                                              : SF_LOOKUP_POSITIONS;
     if (s->convolution) {
-        s->filters = (size_t)o->filters;
-        for (const char *at = o->widths; *at && s->width_count < SF_CNN_WIDTHS; at += *at == ',') {
+        s->filters = (size_t)o->cnn.filters;
+        for (const char *at = o->cnn.widths; *at && s->width_count < SF_CNN_WIDTHS; at += *at == ',') {
             size_t width = 0;
             while (*at >= '0' && *at <= '9') width = 10 * width + (size_t)(*at++ - '0');
             s->widths[s->width_count++] = width;
@@ -109,11 +110,11 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 static void plan_course(trainer *t, const sf_train_split *split)
 {
     const safer_train_options *o = t->options;
-    double numbers[] = {o->rate,
-                        o->decay,
-                        o->dropout,
-                        (double)o->batch,
-                        (double)o->freeze,
+    double numbers[] = {o->course.rate,
+                        o->course.decay,
+                        o->course.dropout,
+                        (double)o->course.batch,
+                        (double)o->cnn.freeze,
                         (double)t->layout.shape.max_pool,
                         (double)t->layout.shape.convolution,
                         (double)t->layout.shape.max_words,
@@ -138,22 +139,22 @@ static safer_status start(trainer *t, safer_error *error)
     sf_train_split split = {0};
     sf_vectors vectors = {0};
     sf_cnn_shape shape = {0};
-    size_t batch = (size_t)o->batch, words;
+    size_t batch = (size_t)o->course.batch, words;
     SF_TRY(sf_train_split_make(&split, o, error));
-    SF_TRY(
-        sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_DRAWN,
-                        o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
-                        (size_t)o->min_count, error));
-    if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
-    read_shape(&shape, t, o->vectors ? vectors.dim : (size_t)o->dim);
+    SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_DRAWN,
+                           o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS ? (size_t)o->cnn.max_words
+                                                                                      : SF_LOOKUP_POSITIONS,
+                           (size_t)o->cnn.min_count, error));
+    if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->cnn.vectors, o->threads, error));
+    read_shape(&shape, t, o->cnn.vectors ? vectors.dim : (size_t)o->cnn.dim);
     sf_cnn_layout_make(&t->layout, &shape);
     if (batch > t->corpus.fit.count) batch = t->corpus.fit.count;
     words = sf_texts_most_words(&t->corpus.fit, batch);
     if (words == SIZE_MAX) goto no_memory;
     if (words > UINT32_MAX) {
         status = sf_fail(error, SAFER_INVALID,
-                         "batch is %d: the longest texts have %zu words together; lower it or give max_words", o->batch,
-                         words);
+                         "batch is %d: the longest texts have %zu words together; lower it or give max_words",
+                         o->course.batch, words);
         goto done;
     }
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
@@ -162,12 +163,12 @@ static safer_status start(trainer *t, safer_error *error)
     t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
     t->labels = sf_alloc(batch, sizeof *t->labels);
     if (!t->parameters || !t->scale || !t->ids || !t->offsets || !t->labels) goto no_memory;
-    first_weights(t, o->vectors ? &vectors : NULL);
+    first_weights(t, o->cnn.vectors ? &vectors : NULL);
     plan_course(t, &split);
-    sf_cnn_options step = {.rate = o->rate,
-                           .decay = o->decay,
-                           .dropout = (float)o->dropout,
-                           .freeze = o->freeze,
+    sf_cnn_options step = {.rate = o->course.rate,
+                           .decay = o->course.decay,
+                           .dropout = (float)o->course.dropout,
+                           .freeze = o->cnn.freeze,
                            .threads = o->threads,
                            .seed = o->seed};
     status = sf_cnn_step_new(&t->step, &t->layout, &step, batch, words, error);

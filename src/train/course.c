@@ -50,7 +50,7 @@ safer_train_report sf_course_report(const sf_course *c, uint64_t tokens, size_t 
                                 .dev_accuracy = c->best_accuracy};
 }
 
-static size_t batch_of(const sf_course *c) { return (size_t)c->options->batch; }
+static size_t batch_of(const sf_course *c) { return (size_t)c->options->course.batch; }
 static uint64_t steps_of_epoch(const sf_course *c) { return (c->texts + batch_of(c) - 1) / batch_of(c); }
 
 /* -------------------------------------------------------------- checkpoints */
@@ -142,7 +142,7 @@ static void shuffle(sf_course *c)
 
 static void tell(sf_course *c, double loss, double accuracy)
 {
-    int length = snprintf(c->stage, sizeof c->stage, "epoch %d of %d", c->epoch + 1, c->options->epochs);
+    int length = snprintf(c->stage, sizeof c->stage, "epoch %d of %d", c->epoch + 1, c->options->course.epochs);
     if (loss >= 0) length += snprintf(c->stage + length, sizeof c->stage - (size_t)length, ": loss %.3f", loss);
     if (accuracy >= 0)
         snprintf(c->stage + length, sizeof c->stage - (size_t)length, "%s dev %.4f", loss >= 0 ? "," : ":", accuracy);
@@ -151,11 +151,11 @@ static void tell(sf_course *c, double loss, double accuracy)
 /* Linear both ways; never quite 0. */
 static double rate_of_step(const sf_course *c)
 {
-    double total = (double)((uint64_t)c->options->epochs * steps_of_epoch(c)),
-           rising = ceil(c->options->warmup * total), at = (double)c->steps;
-    if (!c->falls) return c->options->rate;
-    if (at <= rising) return c->options->rate * at / rising;
-    return c->options->rate * (total + 1 - at) / (total + 1 - rising);
+    double total = (double)((uint64_t)c->options->course.epochs * steps_of_epoch(c)),
+           rising = ceil(c->options->course.warmup * total), at = (double)c->steps;
+    if (!c->falls) return c->options->course.rate;
+    if (at <= rising) return c->options->course.rate * at / rising;
+    return c->options->course.rate * (total + 1 - at) / (total + 1 - rising);
 }
 
 /* One step. Weights that a network has given up shrink for ever: as denormal numbers they make
@@ -182,7 +182,7 @@ static safer_status run_epoch(sf_course *c, double accuracy, safer_error *error)
         SF_TRY(take_step(c, c->order + first, count, error));
         if (!isfinite(c->loss_sum)) {
             status = sf_fail(error, SAFER_INVALID, "the loss of epoch %d is not a finite number; lower rate (now %g)",
-                             c->epoch + 1, c->options->rate);
+                             c->epoch + 1, c->options->course.rate);
             goto done;
         }
         tell(c, c->loss_sum / (double)(first + count), accuracy);
@@ -203,10 +203,10 @@ static safer_status run_epochs(sf_course *c, safer_error *error)
     size_t here = (size_t)(c->steps - (uint64_t)c->epoch * steps_of_epoch(c)) * batch_of(c);
     tell(c, -1, -1);
     c->saved_at = sf_seconds();
-    sf_meter_start(&c->meter, &o->progress, c->stage, (uint64_t)o->epochs * c->texts);
+    sf_meter_start(&c->meter, &o->progress, c->stage, (uint64_t)o->course.epochs * c->texts);
     c->meter.last = 0; /* what was done before is told at once, so that rates do not count it */
     sf_meter_add(&c->meter, (uint64_t)c->epoch * c->texts + (here < c->texts ? here : c->texts), 0);
-    while (c->epoch < o->epochs && !(o->patience && c->epoch - c->best_epoch >= o->patience)) {
+    while (c->epoch < o->course.epochs && !(o->course.patience && c->epoch - c->best_epoch >= o->course.patience)) {
         if (sf_meter_cancelled(&c->meter)) break;
         SF_TRY(run_epoch(c, accuracy, error));
         if (sf_meter_cancelled(&c->meter)) break;

@@ -1,7 +1,7 @@
 /* Training by bounds: `safer train --defense ibp-jia`, `ibp-huang` and `exact`.
  *
  * Texts are read as they are; what varies is the box around them. kappa and eps rise from 0,
- * linearly over the first `ramp` epochs, to options->kappa and 1. After every epoch the
+ * linearly over the first `ramp` epochs, to options->defense.kappa and 1. After every epoch the
  * model is measured on the dev texts: the share certified for their label by the bounds
  * that `safer certify --method ibp` computes. The rest is a course (train/course.h). */
 #include "ibp/ibp.h"
@@ -102,24 +102,24 @@ static void make_items(trainer *t, sf_texts *texts)
 static sf_ibp_shape read_shape(const trainer *t, size_t dim)
 {
     const safer_train_options *o = t->options;
-    sf_ibp_shape s = {.convolution = strcmp(o->arch, "cnn") == 0,
-                      .wordwise = strcmp(o->defense, "ibp-jia") == 0,
-                      .max_pool = strcmp(o->pool, "max") == 0,
+    sf_ibp_shape s = {.convolution = o->arch == SAFER_ARCH_CNN,
+                      .wordwise = o->defense.kind == SAFER_DEFENSE_IBP_JIA,
+                      .max_pool = o->course.pool == SAFER_POOL_MAX,
                       .dim = dim,
                       .vocabulary = (size_t)t->corpus.words.count + 1,
-                      .hidden = (size_t)o->hidden,
+                      .hidden = (size_t)o->cnn.hidden,
                       .width = 1,
                       .classes = safer_data_label_count(o->train),
                       .max_words = SF_LOOKUP_POSITIONS};
-    if (o->max_words && o->max_words < SF_LOOKUP_POSITIONS) s.max_words = (size_t)o->max_words;
-    if (strcmp(o->defense, "exact") == 0) {
+    if (o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS) s.max_words = (size_t)o->cnn.max_words;
+    if (o->defense.kind == SAFER_DEFENSE_EXACT) {
         s.hidden = 0;
         s.dim = s.classes == 2 ? 1 : s.classes;
     }
-    if (s.wordwise) s.inner = (size_t)o->hidden;
+    if (s.wordwise) s.inner = (size_t)o->cnn.hidden;
     if (s.convolution) {
-        s.width = (size_t)strtoul(o->widths, NULL, 10);
-        s.filters = (size_t)o->filters;
+        s.width = (size_t)strtoul(o->cnn.widths, NULL, 10);
+        s.filters = (size_t)o->cnn.filters;
     }
     return s;
 }
@@ -149,15 +149,15 @@ static void plan_course(trainer *t, const sf_train_split *split)
 {
     const safer_train_options *o = t->options;
     size_t base = t->still ? t->layout.shape.vocabulary * t->layout.shape.dim : 0;
-    double numbers[] = {o->rate,
-                        o->decay,
-                        o->dropout,
-                        o->clip,
-                        o->kappa,
-                        o->triplet,
-                        o->margin,
+    double numbers[] = {o->course.rate,
+                        o->course.decay,
+                        o->course.dropout,
+                        o->course.clip,
+                        o->defense.kappa,
+                        o->defense.triplet,
+                        o->defense.margin,
                         t->ramp,
-                        (double)o->batch,
+                        (double)o->course.batch,
                         (double)t->frozen,
                         (double)t->layout.shape.wordwise,
                         (double)t->layout.shape.convolution,
@@ -184,8 +184,8 @@ static safer_status make_room(trainer *t, size_t batch, safer_error *error)
     if (words == SIZE_MAX) return sf_fail_memory(error);
     if (words > UINT32_MAX)
         return sf_fail(error, SAFER_INVALID,
-                       "batch is %d: the longest texts have %zu words together; lower it or give max_words", o->batch,
-                       words);
+                       "batch is %d: the longest texts have %zu words together; lower it or give max_words",
+                       o->course.batch, words);
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
     t->folded = sf_alloc_aligned(t->folded_layout.size, sizeof *t->folded);
     t->scale = sf_alloc(t->folded_layout.features, sizeof *t->scale);
@@ -194,16 +194,17 @@ static safer_status make_room(trainer *t, size_t batch, safer_error *error)
     t->labels = sf_alloc(batch, sizeof *t->labels);
     if (!t->parameters || !t->folded || !t->scale || !t->items || !t->offsets || !t->labels)
         return sf_fail_memory(error);
-    sf_ibp_options options = {.rate = o->rate,
-                              .decay = o->decay,
-                              .clip = o->clip,
-                              .dropout = (float)o->dropout,
+    sf_ibp_options options = {.rate = o->course.rate,
+                              .decay = o->course.decay,
+                              .clip = o->course.clip,
+                              .dropout = (float)o->course.dropout,
                               .freeze = t->frozen,
-                              .triplet = o->triplet,
-                              .margin = o->margin,
+                              .triplet = o->defense.triplet,
+                              .margin = o->defense.margin,
                               .threads = o->threads,
                               .seed = o->seed};
-    sf_linear_options linear = {.rate = o->rate, .decay = o->decay, .dropout = o->dropout, .seed = o->seed};
+    sf_linear_options linear = {
+        .rate = o->course.rate, .decay = o->course.decay, .dropout = o->course.dropout, .seed = o->seed};
     if (t->layout.linear)
         return sf_linear_step_new(&t->linear, &t->layout, &t->sets, &linear, t->corpus.fit.longest, error);
     return sf_ibp_step_new(&t->step, &t->layout, &t->sets, &options, words, error);
@@ -216,24 +217,24 @@ static safer_status start(trainer *t, safer_error *error)
     sf_train_split split = {0};
     sf_vectors vectors = {0};
     SF_TRY(sf_train_split_make(&split, o, error));
-    SF_TRY(
-        sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_SYNONYMS,
-                        o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
-                        (size_t)o->min_count, error));
-    if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
-    sf_ibp_shape shape = read_shape(t, o->vectors ? vectors.dim : (size_t)o->dim);
+    SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_SYNONYMS,
+                           o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS ? (size_t)o->cnn.max_words
+                                                                                      : SF_LOOKUP_POSITIONS,
+                           (size_t)o->cnn.min_count, error));
+    if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->cnn.vectors, o->threads, error));
+    sf_ibp_shape shape = read_shape(t, o->cnn.vectors ? vectors.dim : (size_t)o->cnn.dim);
     sf_ibp_layout_make(&t->layout, &shape);
     sf_ibp_fold_layout(&t->folded_layout, &t->layout);
-    t->frozen = o->freeze || (o->vectors && !o->train_vectors);
-    t->still = t->frozen && !(o->triplet > 0);
+    t->frozen = o->cnn.freeze || (o->cnn.vectors && !o->defense.train_vectors);
+    t->still = t->frozen && !(o->defense.triplet > 0);
     SF_TRY(make_sets(t, error));
     make_items(t, &t->corpus.fit);
     make_items(t, &t->corpus.dev);
-    size_t batch = (size_t)o->batch < t->corpus.fit.count ? (size_t)o->batch : t->corpus.fit.count;
+    size_t batch = (size_t)o->course.batch < t->corpus.fit.count ? (size_t)o->course.batch : t->corpus.fit.count;
     SF_TRY(make_room(t, batch, error));
-    first_vectors(t, o->vectors ? &vectors : NULL);
+    first_vectors(t, o->cnn.vectors ? &vectors : NULL);
     sf_ibp_first_weights(t->parameters, &t->layout, o->seed);
-    t->ramp = (double)o->ramp * ceil((double)t->corpus.fit.count / (double)o->batch);
+    t->ramp = (double)o->defense.ramp * ceil((double)t->corpus.fit.count / (double)o->course.batch);
     plan_course(t, &split);
 done:
     sf_train_split_free(&split);
@@ -353,12 +354,12 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
     }
     sf_ibp_batch batch = {t->items, t->offsets, t->labels, count};
     if (t->linear) {
-        *loss += sf_linear_step_learn(t->linear, t->parameters, course->variances, &batch, t->options->kappa * risen,
-                                      risen, course->steps);
+        *loss += sf_linear_step_learn(t->linear, t->parameters, course->variances, &batch,
+                                      t->options->defense.kappa * risen, risen, course->steps);
         return SAFER_OK;
     }
-    safer_status status = sf_ibp_step_gradient(&sum, t->step, t->parameters, &batch, t->options->kappa * risen, risen,
-                                               course->steps, error);
+    safer_status status = sf_ibp_step_gradient(&sum, t->step, t->parameters, &batch, t->options->defense.kappa * risen,
+                                               risen, course->steps, error);
     if (status != SAFER_OK) return status;
     sf_ibp_step_update(t->step, t->parameters, course->means, course->variances, course->steps);
     *loss += sum;

@@ -1,7 +1,7 @@
 /* Training the n-gram classifier: texts to buckets in parallel, the fit, the file.
  *
  * With a lexicon the model learns from draws of its kernel. When every row is a point mass
- * a text has one draw; otherwise each text is drawn several times (options->epochs, at most
+ * a text has one draw; otherwise each text is drawn several times (options->course.epochs, at most
  * MAX_COPIES) and each copy counts for its share. The draws are the sampler's, of the
  * training stage, so that they depend on nothing but the seed and the text.
  *
@@ -59,8 +59,8 @@ typedef struct reading {
 /* Appends the buckets of the tokens whose hashes are in the scratch. */
 static int add_example(const reading *r, block *b, worker *w, size_t tokens, sf_ngram_example *example)
 {
-    if (sf_ngram_reserve(&w->scratch, tokens, r->options->ngrams)) return -1;
-    size_t count = sf_ngram_features(&w->scratch, tokens, r->options->ngrams, r->options->bits);
+    if (sf_ngram_reserve(&w->scratch, tokens, r->options->ngram.order)) return -1;
+    size_t count = sf_ngram_features(&w->scratch, tokens, r->options->ngram.order, r->options->ngram.bits);
     if (sf_grow(&b->buckets, &b->capacity, b->length + count, sizeof *b->buckets)) return -1;
     if (count) memcpy(b->buckets + b->length, w->scratch.buckets, count * sizeof *b->buckets);
     b->length += count;
@@ -198,7 +198,7 @@ static size_t count_right(const reading *dev, const float *weights, const float 
 static void try_costs(void *context, size_t begin, size_t end, int index)
 {
     search *s = context;
-    int bits = s->train->options->bits;
+    int bits = s->train->options->ngram.bits;
     size_t outputs = sf_ngram_outputs(s->classes), count = s->train->row_count * s->train->copies;
     float *weights = sf_alloc((size_t)1 << bits, outputs * sizeof *weights), *bias = sf_alloc(outputs, sizeof *bias);
     double *sums = sf_alloc(outputs, sizeof *sums);
@@ -248,7 +248,7 @@ static safer_status fit_kept(float *weights, float *bias, const reading *train, 
     memcpy(all, train->examples, count * sizeof *all);
     if (held) memcpy(all + count, dev->examples, held * sizeof *all);
     sf_meter_start(&meter, &options->progress, "fitting the kept model", 0);
-    SF_TRY(sf_ngram_fit(weights, bias, all, count + held, safer_data_label_count(options->train), options->bits,
+    SF_TRY(sf_ngram_fit(weights, bias, all, count + held, safer_data_label_count(options->train), options->ngram.bits,
                         &settings, &meter, &fitted, error));
     SF_TRY(sf_meter_finish(&meter, error));
     report->epochs = report->best_epoch = fitted.passes;
@@ -263,10 +263,10 @@ static safer_status save(const char *output, const safer_train_options *options,
                          const float *bias, size_t outputs, double cost, safer_error *error)
 {
     char ngrams[16], chosen[32];
-    size_t buckets = (size_t)1 << options->bits;
+    size_t buckets = (size_t)1 << options->ngram.bits;
     char *labels = sf_train_labels_json(options->train), *trained_with = sf_train_provenance_json(options);
     safer_status status = SAFER_MEMORY;
-    snprintf(ngrams, sizeof ngrams, "%d", options->ngrams);
+    snprintf(ngrams, sizeof ngrams, "%d", options->ngram.order);
     snprintf(chosen, sizeof chosen, "%g", cost);
     if (labels && trained_with) {
         const sf_tensor tensors[] = {
@@ -315,12 +315,12 @@ safer_status sf_ngram_train(const char *output, const safer_train_options *optio
     float *weights = NULL, *bias = NULL;
     sf_ngram_example *all = NULL;
     size_t outputs = sf_ngram_outputs(safer_data_label_count(options->train)), copies = 1;
-    size_t parameters = ((size_t)1 << options->bits) * outputs + outputs;
+    size_t parameters = ((size_t)1 << options->ngram.bits) * outputs + outputs;
     safer_train_report result = {.parameters = parameters};
 
     SF_TRY(sf_train_split_make(&split, options, error));
     if (options->lexicon && !all_point_masses(options->lexicon))
-        copies = options->epochs < MAX_COPIES ? (size_t)options->epochs : MAX_COPIES;
+        copies = options->course.epochs < MAX_COPIES ? (size_t)options->course.epochs : MAX_COPIES;
     if (options->lexicon) word_hashes = hash_words(options->lexicon);
     weights = sf_alloc(parameters - outputs, sizeof *weights);
     bias = sf_alloc(outputs, sizeof *bias);

@@ -6,81 +6,78 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
-safer_train_options safer_train_options_default(void)
+void safer_train_options_init(safer_train_options *options, size_t size)
 {
-    return (safer_train_options){
-        .arch = "cnn",
+    static const safer_train_options defaults = {
+        .arch = SAFER_ARCH_CNN,
         .seed = 1,
-        .ngrams = 3,
-        .bits = 22,
-        .dropout = SAFER_DEFAULT,
-        .rate = SAFER_DEFAULT,
-        .decay = SAFER_DEFAULT,
-        .clip = SAFER_DEFAULT,
-        .warmup = SAFER_DEFAULT,
-        .batch = SAFER_DEFAULT,
-        .epochs = SAFER_DEFAULT,
-        .patience = SAFER_DEFAULT,
-        .dim = 100,
-        .widths = "3",
-        .filters = 100,
-        .hidden = 100,
-        .min_count = 2,
-        .kappa = SAFER_DEFAULT,
-        .ramp = SAFER_DEFAULT,
-        .margin = 10,
-        .characters = 1014,
-        .size = "small",
-        .train_layers = "0",
-        .precision = "bf16",
+        .course = {SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT, SAFER_DEFAULT,
+                   SAFER_DEFAULT, SAFER_DEFAULT, SAFER_POOL_DEFAULT, SAFER_PRECISION_BF16},
+        .ngram = {.order = 3, .bits = 22},
+        .cnn = {.dim = 100, .widths = "3", .filters = 100, .hidden = 100, .min_count = 2},
+        .defense = {.kappa = SAFER_DEFAULT, .ramp = SAFER_DEFAULT, .margin = 10},
+        .charcnn = {.characters = 1014},
     };
+    sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
 size_t sf_train_layers(const safer_train_options *options)
 {
-    const char *layers = options->train_layers;
-    return layers && strcmp(layers, "all") == 0 ? SIZE_MAX : layers ? (size_t)strtoul(layers, NULL, 10) : 0;
+    return options->bert.layers == SAFER_ALL_LAYERS ? SIZE_MAX : (size_t)options->bert.layers;
 }
 
-/* What the architecture prefers, where nothing else was said. */
+/* How a course goes where nothing else was said. */
+typedef struct preference {
+    double dropout, rate, decay, clip, warmup;
+    int batch, epochs, patience;
+} preference;
+
+static preference preferred(const safer_train_options *o)
+{
+    static const preference plain = {0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
+                            charcnn = {0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
+                            bert = {0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
+                            bert_head = {0.1, 0.001, 0.01, 1, 0.1, 32, 3, 0},
+                            ibp = {0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0}, exact = {0, 2, 0.00001, 0, 0, 32, 12, 0};
+    if (o->defense.kind) return o->defense.kind == SAFER_DEFENSE_EXACT ? exact : ibp;
+    if (o->arch == SAFER_ARCH_CHARCNN) return charcnn;
+    if (o->arch == SAFER_ARCH_BERT) return o->bert.layers == 0 ? bert_head : bert;
+    return plain;
+}
+
+static void prefer(double *value, double preferred_value)
+{
+    if (*value == SAFER_DEFAULT) *value = preferred_value;
+}
+
+static void prefer_whole(int *value, int preferred_value)
+{
+    if (*value == SAFER_DEFAULT) *value = preferred_value;
+}
+
 static safer_train_options resolve(const safer_train_options *options)
 {
-    static const struct {
-        const char *arch;
-        double dropout, rate, decay, clip, warmup;
-        int batch, epochs, patience;
-    } own[] = {
-        {"charcnn", 0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0}, {"bert", 0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
-        {"ibp", 0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0},  {"exact", 0, 2, 0.00001, 0, 0, 32, 12, 0},
-        {NULL, 0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
-    };
     safer_train_options o = *options;
-    int i = 0, exact = o.defense && strcmp(o.defense, "exact") == 0;
-    while (own[i].arch && strcmp(own[i].arch, exact ? "exact" : o.defense ? "ibp" : o.arch) != 0) i++;
-    struct {
-        double *value, preferred;
-    } real[] = {{&o.dropout, own[i].dropout},
-                {&o.rate, own[i].rate},
-                {&o.decay, own[i].decay},
-                {&o.clip, own[i].clip},
-                {&o.warmup, own[i].warmup}};
-    struct {
-        int *value, preferred;
-    } whole[] = {{&o.batch, own[i].batch}, {&o.epochs, own[i].epochs}, {&o.patience, own[i].patience}};
-    if (strcmp(o.arch, "bert") == 0 && sf_train_layers(&o) == 0) real[1].preferred = 0.001; /* the head alone */
-    for (size_t k = 0; k < sizeof real / sizeof real[0]; k++)
-        if (*real[k].value == SAFER_DEFAULT) *real[k].value = real[k].preferred;
-    for (size_t k = 0; k < sizeof whole / sizeof whole[0]; k++)
-        if (*whole[k].value == SAFER_DEFAULT) *whole[k].value = whole[k].preferred;
-    if (o.kappa == SAFER_DEFAULT) o.kappa = exact ? 1 : 0.8;
-    if (o.ramp == SAFER_DEFAULT) o.ramp = exact ? 0 : (int)((int64_t)o.epochs * 2 / 3);
-    if (!o.pool && strcmp(o.arch, "bert") != 0) o.pool = "mean";
+    const preference own = preferred(&o);
+    const int exact = o.defense.kind == SAFER_DEFENSE_EXACT;
+    prefer(&o.course.dropout, own.dropout);
+    prefer(&o.course.rate, own.rate);
+    prefer(&o.course.decay, own.decay);
+    prefer(&o.course.clip, own.clip);
+    prefer(&o.course.warmup, own.warmup);
+    prefer_whole(&o.course.batch, own.batch);
+    prefer_whole(&o.course.epochs, own.epochs);
+    prefer_whole(&o.course.patience, own.patience);
+    prefer(&o.defense.kappa, exact ? 1 : 0.8);
+    prefer_whole(&o.defense.ramp, exact ? 0 : (int)((int64_t)o.course.epochs * 2 / 3));
+    if (!o.course.pool && o.arch != SAFER_ARCH_BERT) o.course.pool = SAFER_POOL_MEAN;
     return o;
 }
 
@@ -108,22 +105,23 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         int value, low, high;
     } whole[] = {
         {"threads", o->threads, 0, 4096},
-        {"ngrams", o->ngrams, 1, 8},
-        {"bits", o->bits, 8, 28},
-        {"dim", o->dim, 1, 4096},
-        {"filters", o->filters, 1, 65536},
-        {"hidden", o->hidden, 0, 65536},
-        {"batch", o->batch, 1, 65536},
-        {"epochs", o->epochs, 1, 100000},
-        {"patience", o->patience, 0, 100000},
-        {"max_words", o->max_words, 0, INT32_MAX},
-        {"min_count", o->min_count, 1, INT32_MAX},
-        {"freeze", o->freeze, 0, 1},
+        {"ngrams", o->ngram.order, 1, 8},
+        {"bits", o->ngram.bits, 8, 28},
+        {"dim", o->cnn.dim, 1, 4096},
+        {"filters", o->cnn.filters, 1, 65536},
+        {"hidden", o->cnn.hidden, 0, 65536},
+        {"batch", o->course.batch, 1, 65536},
+        {"epochs", o->course.epochs, 1, 100000},
+        {"patience", o->course.patience, 0, 100000},
+        {"max_words", o->cnn.max_words, 0, INT32_MAX},
+        {"min_count", o->cnn.min_count, 1, INT32_MAX},
+        {"freeze", o->cnn.freeze, 0, 1},
         {"resume", o->resume, 0, 1},
-        {"characters", o->characters, 1, 1 << 20},
-        {"tokens", o->tokens, 0, 1 << 20},
-        {"ramp", o->ramp, 0, 100000},
-        {"train_vectors", o->train_vectors, 0, 1},
+        {"characters", o->charcnn.characters, 1, 1 << 20},
+        {"tokens", o->bert.tokens, 0, 1 << 20},
+        {"layers", o->bert.layers, SAFER_ALL_LAYERS, 9999},
+        {"ramp", o->defense.ramp, 0, 100000},
+        {"train_vectors", o->defense.train_vectors, 0, 1},
     };
     /* Limits are part of the range unless `open` says otherwise. */
     const struct {
@@ -131,9 +129,10 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
         double value, low, high;
         int open_low, open_high;
     } real[] = {
-        {"dropout", o->dropout, 0, 1, 0, 1},   {"rate", o->rate, 0, 10, 1, 0},      {"decay", o->decay, 0, 1, 0, 0},
-        {"clip", o->clip, 0, 1e9, 0, 0},       {"warmup", o->warmup, 0, 1, 0, 0},   {"kappa", o->kappa, 0, 1, 0, 0},
-        {"triplet", o->triplet, 0, 1e9, 0, 0}, {"margin", o->margin, 0, 1e9, 0, 0},
+        {"dropout", o->course.dropout, 0, 1, 0, 1},    {"rate", o->course.rate, 0, 10, 1, 0},
+        {"decay", o->course.decay, 0, 1, 0, 0},        {"clip", o->course.clip, 0, 1e9, 0, 0},
+        {"warmup", o->course.warmup, 0, 1, 0, 0},      {"kappa", o->defense.kappa, 0, 1, 0, 0},
+        {"triplet", o->defense.triplet, 0, 1e9, 0, 0}, {"margin", o->defense.margin, 0, 1e9, 0, 0},
     };
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         if (whole[i].value < whole[i].low || whole[i].value > whole[i].high)
@@ -151,26 +150,22 @@ static safer_status check_numbers(const safer_train_options *o, safer_error *err
     return SAFER_OK;
 }
 
-static safer_status check_strings(const safer_train_options *o, safer_error *error)
+static safer_status check_choices(const safer_train_options *o, safer_error *error)
 {
-    int bert = strcmp(o->arch, "bert") == 0;
-    if (!o->widths || !widths_are_good(o->widths))
+    const int bert = o->arch == SAFER_ARCH_BERT;
+    const safer_pool other = bert ? SAFER_POOL_CLS : SAFER_POOL_MAX;
+    if (!safer_pool_name(o->course.pool)) return sf_fail(error, SAFER_INVALID, "pool: unknown");
+    if (!safer_precision_name(o->course.precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
+    if (!safer_defense_name(o->defense.kind)) return sf_fail(error, SAFER_INVALID, "defense: unknown");
+    if (!safer_charcnn_size_name(o->charcnn.size)) return sf_fail(error, SAFER_INVALID, "size: unknown");
+    if (!o->cnn.widths || !widths_are_good(o->cnn.widths))
         return sf_fail(error, SAFER_INVALID,
                        "widths is \"%s\"; it must be up to %d whole numbers from 1 to %d, as in 3,4,5",
-                       o->widths ? o->widths : "(none)", MAX_WIDTHS, MAX_WIDTH);
-    if (o->pool && strcmp(o->pool, "mean") != 0 && strcmp(o->pool, bert ? "cls" : "max") != 0)
-        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; it must be mean or %s", o->pool, bert ? "cls" : "max");
-    if (!o->size || (strcmp(o->size, "small") != 0 && strcmp(o->size, "large") != 0))
-        return sf_fail(error, SAFER_INVALID, "size is \"%s\"; it must be small or large", o->size ? o->size : "(none)");
-    if (!o->precision || (strcmp(o->precision, "bf16") != 0 && strcmp(o->precision, "f32") != 0))
-        return sf_fail(error, SAFER_INVALID, "precision is \"%s\"; it must be bf16 or f32",
-                       o->precision ? o->precision : "(none)");
-    if (!o->train_layers ||
-        (strcmp(o->train_layers, "all") != 0 && strspn(o->train_layers, "0123456789") != strlen(o->train_layers)) ||
-        !*o->train_layers || strlen(o->train_layers) > 4)
-        return sf_fail(error, SAFER_INVALID, "train_layers is \"%s\"; it must be a number from 0 to 9999 or all",
-                       o->train_layers ? o->train_layers : "(none)");
-    if (bert && !o->encoder)
+                       o->cnn.widths ? o->cnn.widths : "(none)", MAX_WIDTHS, MAX_WIDTH);
+    if (o->course.pool != SAFER_POOL_DEFAULT && o->course.pool != SAFER_POOL_MEAN && o->course.pool != other)
+        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; it must be mean or %s", safer_pool_name(o->course.pool),
+                       safer_pool_name(other));
+    if (bert && !o->bert.encoder)
         return sf_fail(error, SAFER_INVALID, "encoder is not given: bert starts from a pretrained encoder");
     return SAFER_OK;
 }
@@ -178,37 +173,37 @@ static safer_status check_strings(const safer_train_options *o, safer_error *err
 /* What a defense needs, and what only a defense can use. */
 static safer_status check_defense(const safer_train_options *o, safer_error *error)
 {
-    int cnn = strcmp(o->arch, "cnn") == 0, exact = o->defense && strcmp(o->defense, "exact") == 0;
-    if (!o->defense) {
-        if (o->triplet > 0)
-            return sf_fail(error, SAFER_INVALID, "triplet is %g: only training by a defense has that loss", o->triplet);
-        if (o->train_vectors)
+    const int cnn = o->arch == SAFER_ARCH_CNN, exact = o->defense.kind == SAFER_DEFENSE_EXACT;
+    const char *arch = safer_arch_name(o->arch), *defense = safer_defense_name(o->defense.kind);
+    if (!o->defense.kind) {
+        if (o->defense.triplet > 0)
+            return sf_fail(error, SAFER_INVALID, "triplet is %g: only training by a defense has that loss",
+                           o->defense.triplet);
+        if (o->defense.train_vectors)
             return sf_fail(error, SAFER_INVALID,
                            "train_vectors is for a defense; otherwise vectors are trained unless freeze is set");
         return SAFER_OK;
     }
-    if (!exact && strcmp(o->defense, "ibp-jia") != 0 && strcmp(o->defense, "ibp-huang") != 0)
-        return sf_fail(error, SAFER_INVALID, "defense is \"%s\"; it must be ibp-jia, ibp-huang or exact", o->defense);
-    if (exact && strcmp(o->arch, "bow") != 0)
-        return sf_fail(error, SAFER_INVALID, "defense is \"exact\", which is for bow alone, not %s", o->arch);
-    if (exact && (o->vectors || o->freeze || o->train_vectors || o->triplet > 0))
+    if (exact && o->arch != SAFER_ARCH_BOW)
+        return sf_fail(error, SAFER_INVALID, "defense is \"exact\", which is for bow alone, not %s", arch);
+    if (exact && (o->cnn.vectors || o->cnn.freeze || o->defense.train_vectors || o->defense.triplet > 0))
         return sf_fail(
             error, SAFER_INVALID,
             "defense is \"exact\": a linear classifier has no use for vectors, freeze, train_vectors and triplet");
-    if (!cnn && strcmp(o->arch, "bow") != 0)
-        return sf_fail(error, SAFER_INVALID, "defense is \"%s\", which is for bow and cnn, not %s", o->defense,
-                       o->arch);
+    if (!cnn && o->arch != SAFER_ARCH_BOW)
+        return sf_fail(error, SAFER_INVALID, "defense is \"%s\", which is for bow and cnn, not %s", defense, arch);
     if (!o->lexicon) return sf_fail(error, SAFER_INVALID, "lexicon is not given: a defense needs to know the synonyms");
-    if (!cnn && strcmp(o->defense, "ibp-jia") != 0 && strcmp(o->pool, "mean") != 0)
-        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; for bow with defense \"%s\" it must be mean", o->pool,
-                       o->defense);
-    if (o->hidden < 1 && !exact)
+    if (!cnn && o->defense.kind != SAFER_DEFENSE_IBP_JIA && o->course.pool != SAFER_POOL_MEAN)
+        return sf_fail(error, SAFER_INVALID, "pool is \"%s\"; for bow with defense \"%s\" it must be mean",
+                       safer_pool_name(o->course.pool), defense);
+    if (o->cnn.hidden < 1 && !exact)
         return sf_fail(error, SAFER_INVALID, "hidden is 0; with a defense it must be at least 1");
-    if (cnn && strchr(o->widths, ','))
-        return sf_fail(error, SAFER_INVALID, "widths is \"%s\"; with a defense it must be one number", o->widths);
-    if (o->freeze && o->train_vectors)
+    if (cnn && strchr(o->cnn.widths, ','))
+        return sf_fail(error, SAFER_INVALID, "widths is \"%s\"; with a defense it must be one number", o->cnn.widths);
+    if (o->cnn.freeze && o->defense.train_vectors)
         return sf_fail(error, SAFER_INVALID, "freeze and train_vectors contradict each other");
-    if (o->freeze && o->triplet > 0) return sf_fail(error, SAFER_INVALID, "freeze and triplet contradict each other");
+    if (o->cnn.freeze && o->defense.triplet > 0)
+        return sf_fail(error, SAFER_INVALID, "freeze and triplet contradict each other");
     return SAFER_OK;
 }
 
@@ -253,39 +248,27 @@ done:
 typedef safer_status trainer(const char *output, const safer_train_options *options, safer_train_report *report,
                              safer_error *error);
 
-static trainer *find_trainer(const char *arch)
-{
-    static const struct {
-        const char *arch;
-        trainer *train;
-    } trainers[] = {{"ngram", sf_ngram_train},
-                    {"bow", sf_cnn_train},
-                    {"cnn", sf_cnn_train},
-                    {"charcnn", sf_charcnn_train},
-                    {"bert", sf_bert_train}};
-    for (size_t i = 0; arch && i < sizeof trainers / sizeof trainers[0]; i++)
-        if (strcmp(arch, trainers[i].arch) == 0) return trainers[i].train;
-    return NULL;
-}
-
 safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report,
                          safer_error *error)
 {
+    static trainer *const trainers[] = {[SAFER_ARCH_NGRAM] = sf_ngram_train,
+                                        [SAFER_ARCH_BOW] = sf_cnn_train,
+                                        [SAFER_ARCH_CNN] = sf_cnn_train,
+                                        [SAFER_ARCH_CHARCNN] = sf_charcnn_train,
+                                        [SAFER_ARCH_BERT] = sf_bert_train};
     safer_status status;
     safer_train_report unused;
+    safer_train_options o = safer_train_options_default();
     if (!output || !*output) return sf_fail(error, SAFER_INVALID, "output is not given: the model needs a file name");
     if (!options) return sf_fail(error, SAFER_INVALID, "options are not given");
-    trainer *train = find_trainer(options->arch);
-    if (!train)
-        return sf_fail(error, SAFER_INVALID, "arch is \"%s\"; it must be ngram, bow, cnn, charcnn or bert",
-                       options->arch ? options->arch : "(none)");
-    safer_train_options resolved = resolve(options);
-    SF_TRY(check_strings(&resolved, error));
-    SF_TRY(check_numbers(&resolved, error));
-    SF_TRY(check_defense(&resolved, error));
-    SF_TRY(check_data(&resolved, error));
-    if (resolved.defense) train = sf_ibp_train;
-    status = train(output, &resolved, report ? report : &unused, error);
+    SF_TRY(SF_TAKE_OPTIONS(&o, options, safer_train_options, error));
+    if (!safer_arch_name(o.arch)) return sf_fail(error, SAFER_INVALID, "arch: unknown");
+    o = resolve(&o);
+    SF_TRY(check_choices(&o, error));
+    SF_TRY(check_numbers(&o, error));
+    SF_TRY(check_defense(&o, error));
+    SF_TRY(check_data(&o, error));
+    status = (o.defense.kind ? sf_ibp_train : trainers[o.arch])(output, &o, report ? report : &unused, error);
 done:
     return status;
 }
@@ -375,11 +358,10 @@ char *sf_train_provenance_json(const safer_train_options *options)
     sf_buffer out = {0};
     char *kernel = NULL;
     int failed;
-    if (options->defense) { /* no kernel: it learned from the synonyms */
-        failed = sf_buffer_format(&out,
-                                  "{\"lexicon\":\"%016" PRIx64 "\",\"kernel\":null,\"seed\":%" PRIu64
-                                  ",\"defense\":\"%s\"}",
-                                  sf_lexicon_hash(options->lexicon), options->seed, options->defense);
+    if (options->defense.kind) { /* no kernel: it learned from the synonyms */
+        failed = sf_buffer_format(
+            &out, "{\"lexicon\":\"%016" PRIx64 "\",\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"}",
+            sf_lexicon_hash(options->lexicon), options->seed, safer_defense_name(options->defense.kind));
     } else if (options->lexicon) {
         json_t *name = json_string(options->lexicon->kernel_name);
         kernel = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;

@@ -79,14 +79,14 @@ static void check_round_trip(const safer_data *data)
     /* An id may begin with what would be a mark at the start of the file: write one. */
     sf_buffer file = {0};
     require(sf_buffer_add_string(&file, "\xef\xbb\xbf") == 0 && sf_buffer_add(&file, tsv.bytes, tsv.length) == 0);
-    require(sf_data_parse(&again, SF_FORMAT_TSV, file.bytes, file.length, "again", &options, NULL) == SAFER_OK);
+    require(sf_data_parse(&again, SAFER_FORMAT_TSV, file.bytes, file.length, "again", &options, NULL) == SAFER_OK);
     check_same(data, again);
     safer_data_free(again);
     sf_buffer_free(&tsv);
     sf_buffer_free(&file);
 }
 
-static int check_format(sf_format format, const uint8_t *bytes, size_t size)
+static int check_format(safer_format format, const uint8_t *bytes, size_t size)
 {
     for (int repair = 0; repair < 2; repair++) {
         safer_data *data = NULL, *again = NULL, *sample = NULL;

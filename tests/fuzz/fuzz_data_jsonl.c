@@ -3,4 +3,4 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return check_format(SF_FORMAT_JSONL, data, size); }
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return check_format(SAFER_FORMAT_JSONL, data, size); }

@@ -14,14 +14,14 @@ static char *names[] = {"neg", "pos", "very pos"}, *numbers[] = {"0", "1", "-1"}
 static const sf_labels labels[] = {{names, 3, 0}, {numbers, 3, 1}};
 
 static const safer_remote_options profiles[] = {
-    {.profile = "json"},
-    {.profile = "json", .request = "{{text}}"},
-    {.profile = "json", .answer = "/a/0/b~1c"},
-    {.profile = "kserve"},
-    {.profile = "kserve", .answer = "out"},
-    {.profile = "tei"},
-    {.profile = "openai", .name = "m"},
-    {.profile = "json", .request = "{{text}}", .answer = ""},
+    {.profile = SAFER_PROFILE_JSON},
+    {.profile = SAFER_PROFILE_JSON, .request = "{{text}}"},
+    {.profile = SAFER_PROFILE_JSON, .answer = "/a/0/b~1c"},
+    {.profile = SAFER_PROFILE_KSERVE},
+    {.profile = SAFER_PROFILE_KSERVE, .answer = "out"},
+    {.profile = SAFER_PROFILE_TEI},
+    {.profile = SAFER_PROFILE_OPENAI, .name = "m"},
+    {.profile = SAFER_PROFILE_JSON, .request = "{{text}}", .answer = ""},
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
