@@ -92,7 +92,7 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
 {
     watching *self = context;
     if (atomic_load(&self->job->cancelled)) return 1;
-    if (self->job->asked != SF_STREAM) return 0;
+    if (self->job->route->id != SF_ROUTE_STREAM) return 0;
     if (moment == SF_TEXT_READ)
         tell_start(self->job, c, w);
     else if (moment == SF_PREDICTION_CHOSEN)
@@ -120,7 +120,7 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
     sf_job_text *t = &job->texts[index];
     safer_error error = {0};
     watching self = {.job = job};
-    if (job->asked == SF_WORDS) {
+    if (job->route->id == SF_ROUTE_WORDS) {
         t->answer = sf_words_json(t->text, t->length, lexicon, &error);
         if (!t->answer) fail(job, &error);
         return 0;
@@ -134,9 +134,9 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
         return 0;
     }
     atomic_fetch_add(&job->queries, out->queries);
-    if (job->asked == SF_PREDICT)
+    if (job->route->id == SF_ROUTE_PREDICT)
         t->answer = answer_json(model, out);
-    else if (job->asked == SF_CERTIFY)
+    else if (job->route->id == SF_ROUTE_CERTIFY)
         t->answer = certificate_json(out, workspace);
     else
         t->answer = json_pack("{s:o, s:o}", "certificate", certificate_json(out, workspace), "answer",
@@ -157,18 +157,18 @@ static json_t *take_answer(sf_job_text *text)
 void sf_answer_whole(sf_job *job)
 {
     if (atomic_load(&job->cancelled)) return;
-    if (job->asked == SF_STREAM) {
+    if (job->route->id == SF_ROUTE_STREAM) {
         sf_job_emit(job, "result", take_answer(&job->texts[0]), 1);
         return;
     }
-    if (job->asked == SF_WORDS) {
+    if (job->route->id == SF_ROUTE_WORDS) {
         json_t *words = take_answer(&job->texts[0]);
         sf_job_finish(job, sf_json_text(words));
         json_decref(words);
         return;
     }
     json_t *list = json_array(),
-           *whole = json_pack("{s:o}", job->asked == SF_PREDICT ? "answers" : "certificates", list);
+           *whole = json_pack("{s:o}", job->route->id == SF_ROUTE_PREDICT ? "answers" : "certificates", list);
     for (size_t i = 0; i < job->count; i++) json_array_append_new(list, take_answer(&job->texts[i]));
     sf_job_finish(job, json_array_size(list) == job->count ? sf_json_text(whole) : NULL);
     json_decref(whole);

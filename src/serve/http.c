@@ -27,9 +27,9 @@ enum { HELD_BODIES = 256, WORDS_GROW = 100 };
 
 typedef struct request {
     safer_server *server;
-    struct MHD_Connection *connection;
-    sf_guest *guest;
-    sf_route route;
+    struct MHD_Connection *mhd;
+    sf_connection *connection;
+    const sf_route *route;
     const char *method; /* for the log */
     double start;
     sf_buffer body;
@@ -47,23 +47,22 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
 {
     char seconds[16];
     if (!response) return MHD_NO;
-    int works = q->route <= SF_ROUTE_WORDS;
     (void)MHD_add_response_header(response, "Content-Type", type);
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (q->route == SF_ROUTE_PAGE)
+    if (q->route->id == SF_ROUTE_PAGE)
         (void)MHD_add_response_header(
             response, "Content-Security-Policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     if (status == 401) (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    if (status == 405) (void)MHD_add_response_header(response, "Allow", works ? "POST" : "GET, HEAD");
+    if (status == 405) (void)MHD_add_response_header(response, "Allow", q->route->works ? "POST" : "GET, HEAD");
     if (q->retry) {
         snprintf(seconds, sizeof seconds, "%d", q->retry);
         (void)MHD_add_response_header(response, "Retry-After", seconds);
     }
     if (q->last || atomic_load(&q->server->stopping)) (void)MHD_add_response_header(response, "Connection", "close");
-    enum MHD_Result result = MHD_queue_response(q->connection, (unsigned)status, response);
+    enum MHD_Result result = MHD_queue_response(q->mhd, (unsigned)status, response);
     MHD_destroy_response(response);
     if (result == MHD_YES) q->status = status;
     return result;
@@ -114,8 +113,8 @@ static char *model_text(const safer_server *s)
 static enum MHD_Result answer_metrics(request *q)
 {
     sf_buffer page = {0};
-    sf_gauges gauges = {.connections = sf_guests_count(&q->server->guests)};
-    sf_room_gauge(q->server->room, &gauges);
+    sf_gauges gauges = {.connections = sf_connections_count(&q->server->connections)};
+    sf_workers_gauge(q->server->workers, &gauges);
     if (sf_metrics_print(&page, &q->server->metrics, &gauges)) {
         sf_buffer_free(&page);
         return answer_text(q, 500, "text/plain", NULL);
@@ -126,7 +125,7 @@ static enum MHD_Result answer_metrics(request *q)
 static enum MHD_Result answer_known(request *q)
 {
     int stopping = atomic_load(&q->server->stopping);
-    switch (q->route) {
+    switch (q->route->id) {
     case SF_ROUTE_HEALTH:
         return answer_text(q, stopping ? 503 : 200, JSON_TYPE,
                            sf_strdup(stopping ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}"));
@@ -141,7 +140,7 @@ static enum MHD_Result answer_known(request *q)
 
 /* -------------------------------------------------------------------- work */
 
-static void resume(void *connection) { MHD_resume_connection(connection); }
+static void resume(void *mhd) { MHD_resume_connection(mhd); }
 
 /* Takes events away. Position does not matter: a stream is read once. */
 static ssize_t read_events(void *context, uint64_t position, char *out, size_t most)
@@ -184,7 +183,7 @@ static enum MHD_Result answer_job(request *q)
     char *body = q->job->answer;
     q->job->answer = NULL;
     pthread_mutex_unlock(&q->job->lock);
-    sf_guest_does(&q->server->guests, q->guest, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
     return answer_text(q, status, JSON_TYPE, body);
 }
 
@@ -207,38 +206,37 @@ static void drop_body(request *q)
     sf_buffer_free(&q->body);
 }
 
-/* The whole request is there: gives it to the room, and waits. */
+/* The whole request is there: gives it to the workers, and waits. */
 static enum MHD_Result begin_work(request *q)
 {
     safer_server *s = q->server;
     const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
     sf_job *job;
-    if (q->route == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
-    if (sf_job_read(&job, (sf_asked)q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault))
-        return answer_fault(q);
+    if (q->route->id == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
+    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
     job->wake = resume;
-    job->wake_context = q->connection;
+    job->wake_context = q->mhd;
     job->account = &s->held;
     job->held = q->held;
     q->held = 0;
     q->job = job;
     sf_buffer_free(&q->body);
-    sf_guest_does(&s->guests, q->guest, 1, job, s->options.deadline);
+    sf_connection_set(&s->connections, q->connection, 1, job, s->options.deadline);
     pthread_mutex_lock(&job->lock);
-    int refused = sf_room_offer(s->room, job, &q->retry);
-    if (!refused && job->asked != SF_STREAM && !job->status) {
+    int refused = sf_workers_offer(s->workers, job, &q->retry);
+    if (!refused && q->route->id != SF_ROUTE_STREAM && !job->status) {
         job->waiting = 1;
-        MHD_suspend_connection(q->connection);
+        MHD_suspend_connection(q->mhd);
     }
     int waits = job->waiting;
     pthread_mutex_unlock(&job->lock);
     if (refused) {
         sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
                      job->count == 1 ? "" : "s", q->retry);
-        sf_guest_does(&s->guests, q->guest, 1, NULL, s->options.patience);
+        sf_connection_set(&s->connections, q->connection, 1, NULL, s->options.patience);
         return answer_fault(q);
     }
-    if (job->asked == SF_STREAM) return answer_stream(q);
+    if (q->route->id == SF_ROUTE_STREAM) return answer_stream(q);
     return waits ? MHD_YES : answer_job(q);
 }
 
@@ -256,14 +254,14 @@ static int same_secret(const char *sent, const char *secret)
 
 static int is_allowed(const request *q)
 {
-    const char *sent = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Authorization");
-    if (!q->server->token || (q->route > SF_ROUTE_MODEL && q->route != SF_ROUTE_METRICS)) return 1;
+    const char *sent = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Authorization");
+    if (!q->server->token || !q->route->guarded) return 1;
     return sent && strncasecmp(sent, "Bearer ", 7) == 0 && same_secret(sent + 7, q->server->token);
 }
 
 static int is_json(const request *q)
 {
-    const char *type = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Content-Type");
+    const char *type = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Content-Type");
     size_t length = sizeof JSON_TYPE - 1;
     return type && strncasecmp(type, JSON_TYPE, length) == 0 &&
            (!type[length] || type[length] == ';' || type[length] == ' ');
@@ -271,7 +269,7 @@ static int is_json(const request *q)
 
 static int is_too_long(const request *q)
 {
-    const char *length = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Content-Length");
+    const char *length = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Content-Length");
     return length && strtoull(length, NULL, 10) > q->server->options.max_body;
 }
 
@@ -302,7 +300,7 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
 static int is_ambiguous(const request *q)
 {
     framing f = {0};
-    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_header, &f);
+    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, count_header, &f);
     return f.hosts > 1 || f.lengths + f.encodings > 1 || f.odd_names;
 }
 
@@ -328,20 +326,20 @@ static int names_this_machine(const char *host)
 /* Browsers always send a Host; HTTP 1.0 need not. */
 static int is_for_us(const request *q)
 {
-    const char *host = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Host");
+    const char *host = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Host");
     return !q->server->local || !host || names_this_machine(host);
 }
 
 /* What can be said by the head of a request alone. */
 static void check_head(request *q, const char *method)
 {
-    int works = q->route <= SF_ROUTE_WORDS;
+    const int works = q->route->works;
     int fits = works ? strcmp(method, "POST") == 0 : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if ((q->last = is_ambiguous(q)))
         sf_fault_set(&q->fault, 400, "bad_request", "where the request ends, or whom it is for, is said twice");
     else if (!is_for_us(q))
         sf_fault_set(&q->fault, 403, "wrong_host", "this server is for localhost; another name needs a token");
-    else if (q->route == SF_ROUTE_NONE)
+    else if (q->route->id == SF_ROUTE_NONE)
         sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
     else if (!fits)
         sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
@@ -362,27 +360,27 @@ static const char *known_method(const char *method)
     return "other";
 }
 
-static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method,
+static enum MHD_Result begin(safer_server *s, struct MHD_Connection *mhd, const char *url, const char *method,
                              void **out)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    sf_guest *guest = info ? info->socket_context : NULL;
-    if (sf_guest_asks(&s->guests, guest, s->options.patience)) return MHD_NO;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    sf_connection *connection = info ? info->socket_context : NULL;
+    if (sf_connection_begin(&s->connections, connection, s->options.patience)) return MHD_NO;
     request *q = sf_calloc(1, sizeof *q);
     if (!q) {
-        sf_guest_does(&s->guests, guest, 0, NULL, s->options.patience);
+        sf_connection_set(&s->connections, connection, 0, NULL, s->options.patience);
         return MHD_NO;
     }
     q->server = s;
+    q->mhd = mhd;
     q->connection = connection;
-    q->guest = guest;
     q->route = sf_route_find(url);
     q->start = sf_seconds();
     q->method = known_method(method);
     *out = q;
     check_head(q, method);
     /* Who asks first whether to send the body is told at once. */
-    const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect");
+    const char *expect = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Expect");
     return q->fault.status && expect ? answer_fault(q) : MHD_YES;
 }
 
@@ -393,23 +391,23 @@ static enum MHD_Result take_body(request *q, const char *bytes, size_t *size)
     q->received += length;
     if (q->received > most && !q->fault.status) refuse_too_long(q);
     if (q->received > most && q->received - most > DISCARDED) return MHD_NO;
-    if (!q->fault.status && q->route <= SF_ROUTE_WORDS && !hold(q, length) && sf_buffer_add(&q->body, bytes, length))
+    if (!q->fault.status && q->route->works && !hold(q, length) && sf_buffer_add(&q->body, bytes, length))
         sf_fault_set(&q->fault, 500, "failed", "out of memory");
     if (q->fault.status) drop_body(q);
     return MHD_YES;
 }
 
-enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *mhd, const char *url, const char *method,
                                const char *version, const char *upload, size_t *upload_size, void **context)
 {
     request *q = *context;
     (void)version;
-    if (!q) return begin(server, connection, url, method, context);
+    if (!q) return begin(server, mhd, url, method, context);
     if (*upload_size) return take_body(q, upload, upload_size);
     if (q->job) return answer_job(q); /* it was woken */
-    sf_guest_does(&q->server->guests, q->guest, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
     if (q->fault.status) return answer_fault(q);
-    return q->route <= SF_ROUTE_WORDS ? begin_work(q) : answer_known(q);
+    return q->route->works ? begin_work(q) : answer_known(q);
 }
 
 /* --------------------------------------------------------------------- log */
@@ -417,7 +415,7 @@ enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, 
 static json_t *client_json(const request *q)
 {
     char name[64] = "";
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *address = info ? info->client_addr : NULL;
     socklen_t length = address && address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                                                  : sizeof(struct sockaddr_in);
@@ -438,8 +436,8 @@ static void write_log(const request *q, double seconds, int lost)
     size_t length = strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &parts);
     snprintf(time + length, sizeof time - length, ".%03ldZ", now.tv_nsec / 1000000);
     json_t *line = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:f}", "time", time, "client", client_json(q), "method",
-                             q->method, "path", sf_route_path(q->route), "status", q->status, "body",
-                             (json_int_t)q->received, "seconds", (double)(int64_t)(seconds * 1e6) / 1e6);
+                             q->method, "path", q->route->path, "status", q->status, "body", (json_int_t)q->received,
+                             "seconds", (double)(int64_t)(seconds * 1e6) / 1e6);
     if (lost) json_object_set_new(line, "lost", json_true());
     if (q->job) {
         json_object_set_new(line, "texts", json_integer((json_int_t)q->job->count));
@@ -458,15 +456,14 @@ static void write_log(const request *q, double seconds, int lost)
     free(text);
 }
 
-void sf_http_completed(void *server, struct MHD_Connection *connection, void **context,
-                       enum MHD_RequestTerminationCode how)
+void sf_http_completed(void *server, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode how)
 {
     request *q = *context;
     safer_server *s = server;
-    (void)connection;
+    (void)mhd;
     if (!q) return;
     *context = NULL;
-    sf_guest_does(&s->guests, q->guest, 0, NULL, s->options.patience);
+    sf_connection_set(&s->connections, q->connection, 0, NULL, s->options.patience);
     double seconds = sf_seconds() - q->start;
     int lost = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || !q->status;
     if (lost)
@@ -485,16 +482,16 @@ void sf_http_completed(void *server, struct MHD_Connection *connection, void **c
     free(q);
 }
 
-void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest,
+void sf_http_connection(void *server, struct MHD_Connection *mhd, void **connection,
                         enum MHD_ConnectionNotificationCode what)
 {
     safer_server *s = server;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *guest = info ? sf_guest_enter(&s->guests, info->connect_fd, s->options.patience) : NULL;
-        if (info && !*guest) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *connection = info ? sf_connection_open(&s->connections, info->connect_fd, s->options.patience) : NULL;
+        if (info && !*connection) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
     } else {
-        sf_guest_leave(&s->guests, *guest);
-        *guest = NULL;
+        sf_connection_close(&s->connections, *connection);
+        *connection = NULL;
     }
 }

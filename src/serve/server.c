@@ -150,8 +150,8 @@ static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 static void server_free(safer_server *s)
 {
     if (s->daemon) MHD_stop_daemon(s->daemon);
-    sf_room_close(s->room);
-    sf_guests_end(&s->guests);
+    sf_workers_end(s->workers);
+    sf_connections_end(&s->connections);
     sf_metrics_end(&s->metrics);
     free(s->token);
     free(s);
@@ -178,14 +178,14 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     s->local = where.loopback && !options->token;
     s->options.certify.unlabelled = s->options.certify.family_wise = 0;
     sf_metrics_start(&s->metrics);
-    SF_TRY(sf_guests_start(&s->guests, options->patience, error));
+    SF_TRY(sf_connections_start(&s->connections, options->patience, error));
     if (options->token && !(s->token = sf_strdup(options->token))) {
         status = sf_fail_memory(error);
         goto done;
     }
     if (!options->fixed_seed) SF_TRY(fresh_seed(&s->options.certify.seed, error));
     SF_TRY(probe(model, error));
-    SF_TRY(sf_room_open(&s->room, model, lexicon, &s->options.certify, options->queue, &s->metrics, error));
+    SF_TRY(sf_workers_start(&s->workers, model, lexicon, &s->options.certify, options->queue, &s->metrics, error));
     SF_TRY(listen_at(&fd, s, options->host, &where, error));
     s->daemon = start_daemon(s, fd);
     if (!s->daemon) {
@@ -224,7 +224,7 @@ void safer_server_stop(safer_server *s)
     atomic_store(&s->stopping, 1); /* from now on every connection ends with its next answer */
     int fd = MHD_quiesce_daemon(s->daemon);
     if (fd >= 0) take_the_last(s, fd);
-    sf_guests_quiet(&s->guests, QUIET_SECONDS); /* MHD may only end when nobody waits for work */
+    sf_connections_drain(&s->connections, QUIET_SECONDS); /* MHD may only end when nobody waits for work */
     server_free(s);
     if (fd >= 0) close(fd);
 }
