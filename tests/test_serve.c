@@ -374,6 +374,111 @@ static void test_workers_threads(void **state)
     for (int i = 0; i < JOBS; i++) free(expected[i]);
 }
 
+/* ----------------------------------------------------------------- answers */
+
+static json_int_t integer_of(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static void check_answer(const char *text, const safer_certificate *c)
+{
+    json_t *answer = json_loads(text, 0, NULL), *shares = json_object_get(answer, "shares");
+    assert_non_null(answer);
+    assert_null(strchr(text, '\n'));
+    assert_int_equal(json_object_size(answer), 12);
+    assert_int_equal(json_object_size(shares), 2);
+    for (size_t k = 0; k < 2; k++) assert_true(json_real_value(json_object_get(shares, names[k])) == c->shares[k]);
+    assert_string_equal(json_string_value(json_object_get(answer, "leading")), names[c->prediction]);
+    assert_true(json_real_value(json_object_get(answer, "confidence")) == c->shares[c->prediction]);
+    assert_true(json_real_value(json_object_get(answer, "bound")) == c->bound);
+    assert_int_equal(json_is_true(json_object_get(answer, "abstained")), c->abstained);
+    assert_int_equal(json_is_true(json_object_get(answer, "exact")), c->exact);
+    assert_int_equal(integer_of(answer, "words"), (json_int_t)c->words);
+    assert_int_equal(integer_of(answer, "slots"), (json_int_t)c->slots);
+    assert_int_equal(integer_of(answer, "queries"), (json_int_t)c->queries);
+    if (c->abstained) { /* no answer, so nothing holds */
+        assert_true(json_is_null(json_object_get(answer, "label")));
+        assert_true(json_is_false(json_object_get(answer, "certified")));
+        assert_int_equal(integer_of(answer, "radius"), 0);
+    } else {
+        assert_string_equal(json_string_value(json_object_get(answer, "label")), names[c->prediction]);
+        assert_int_equal(json_is_true(json_object_get(answer, "certified")), c->certified);
+        if (c->radius == SAFER_ALL)
+            assert_string_equal(json_string_value(json_object_get(answer, "radius")), "all");
+        else
+            assert_int_equal(integer_of(answer, "radius"), (json_int_t)c->radius);
+    }
+    json_decref(answer);
+}
+
+static safer_status give_answer(const safer_certificate *c, safer_error *error)
+{
+    char *text = NULL;
+    safer_status status = safer_answer_json(&text, c, &model, error);
+    if (status == SAFER_OK) check_answer(text, c);
+    free(text);
+    return status;
+}
+
+static void test_answer(void **state)
+{
+    const double shares[] = {0.9, 1 - 0.9};
+    const safer_certificate certain = {.words = 5,
+                                       .slots = 3,
+                                       .shares = shares,
+                                       .bound = 1 / 3.0,
+                                       .certified = 1,
+                                       .radius = SAFER_ALL,
+                                       .queries = 110};
+    safer_certificate c = certain;
+    safer_error error = {0};
+    (void)state;
+    assert_ok(give_answer(&c, &error));
+    c.abstained = 1;
+    assert_ok(give_answer(&c, &error));
+    c = certain;
+    c.certified = 0;
+    c.radius = 2;
+    c.exact = 1;
+    assert_ok(give_answer(&c, &error));
+    c.target = 1; /* a certificate of a label is no answer */
+    assert_fails(give_answer(&c, &error), SAFER_INVALID, "another class than the prediction");
+    c.prediction = c.target = 2;
+    assert_fails(give_answer(&c, &error), SAFER_INVALID, "no class of the model");
+    c.prediction = c.target = -1;
+    assert_fails(give_answer(&c, &error), SAFER_INVALID, "no class of the model");
+}
+
+/* Without memory there is an error, never an object that lacks a member. */
+static safer_status give_whole_answer(void *context, safer_error *error)
+{
+    static const double shares[] = {0.25, 0.75};
+    const safer_certificate c = {.prediction = 1, .target = 1, .shares = shares};
+    char *text = NULL;
+    safer_status status = safer_answer_json(&text, &c, &model, error);
+    (void)context;
+    if (status == SAFER_OK)
+        assert_string_equal(text, "{\"label\":\"pos\",\"leading\":\"pos\",\"abstained\":false,\"confidence\":0.75,"
+                                  "\"shares\":{\"neg\":0.25,\"pos\":0.75},\"bound\":0.0,\"certified\":false,"
+                                  "\"radius\":0,\"exact\":false,\"words\":0,\"slots\":0,\"queries\":0}");
+    free(text);
+    return status;
+}
+
+static void test_answer_memory(void **state)
+{
+    json_malloc_t usual_malloc;
+    json_free_t usual_free;
+    (void)state;
+    json_get_alloc_funcs(&usual_malloc, &usual_free);
+    json_set_alloc_funcs(malloc, free);
+    check_every_allocation(give_whole_answer, NULL);
+    json_set_alloc_funcs(usual_malloc, usual_free);
+}
+
 /* ------------------------------------------------- a certificate that grows */
 
 typedef struct seen {
@@ -449,7 +554,7 @@ static void test_watching(void **state)
     }
 }
 
-/* Whoever looks after every draw is ever shown a false claim with probability at most delta:
+/* A reader who looks after every draw is ever shown a false claim with probability at most delta:
  * computed, not sampled. */
 static void test_looking_is_allowed(void **state)
 {
@@ -569,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_faults),       cmocka_unit_test(test_job_ends_once),
         cmocka_unit_test(test_slow_readers), cmocka_unit_test(test_connections),
         cmocka_unit_test(test_workers),      cmocka_unit_test(test_workers_threads),
+        cmocka_unit_test(test_answer),       cmocka_unit_test(test_answer_memory),
         cmocka_unit_test(test_watching),     cmocka_unit_test(test_looking_is_allowed),
         cmocka_unit_test(test_metrics),      cmocka_unit_test(test_memory),
         cmocka_unit_test(test_options),

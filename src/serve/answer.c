@@ -2,6 +2,7 @@
 #include "serve/answer.h"
 
 #include "base/progress.h"
+#include "certify/answer.h"
 #include "certify/record.h"
 
 #include <string.h>
@@ -17,28 +18,6 @@ static json_t *votes_json(const safer_model *model, const uint64_t *votes)
     for (size_t k = 0; k < model->classes; k++)
         json_object_set_new(object, model->labels[k], json_integer((json_int_t)votes[k]));
     return object;
-}
-
-/* The answer of predict: a certificate of the prediction is worth nothing when there is none. */
-static json_t *answer_json(const safer_model *model, const safer_certificate *c)
-{
-    json_t *shares = json_object();
-    for (size_t k = 0; k < model->classes; k++) json_object_set_new(shares, model->labels[k], json_real(c->shares[k]));
-    return json_pack("{s:o, s:o, s:b, s:f, s:o, s:f, s:b, s:o, s:b, s:I, s:I, s:I}", "label",
-                     label_json(model, c->abstained ? SF_NO_LABEL : c->prediction), "leading",
-                     label_json(model, c->prediction), "abstained", c->abstained, "confidence",
-                     c->shares[c->prediction], "shares", shares, "bound", c->bound, "certified",
-                     c->certified && !c->abstained, "radius", sf_radius_json(c->abstained ? 0 : c->radius), "exact",
-                     c->exact, "words", (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries",
-                     (json_int_t)c->queries);
-}
-
-/* A record as safer certify writes it, without what belongs to a run. */
-static json_t *certificate_json(const safer_certificate *c, const safer_workspace *w)
-{
-    json_t *record = sf_record_json(c, 0, w);
-    json_object_del(record, "row");
-    return record;
 }
 
 /* --------------------------------------------------------------- streaming */
@@ -107,7 +86,7 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
 static void fail(sf_job *job, const safer_error *error)
 {
     sf_fault fault;
-    if (error->status == SAFER_CANCELLED) return; /* whoever cancelled has ended the job */
+    if (error->status == SAFER_CANCELLED) return; /* what cancelled it has ended the job */
     /* What exactly failed may name addresses and files: that is for the log. */
     sf_fault_set(&fault, 500, "failed", error->status == SAFER_MEMORY ? "out of memory" : "the model failed");
     sf_job_fail(job, &fault, error->message);
@@ -135,12 +114,12 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
     }
     atomic_fetch_add(&job->queries, out->queries);
     if (job->route->id == SF_ROUTE_PREDICT)
-        t->answer = answer_json(model, out);
+        t->answer = sf_answer_json(out, model);
     else if (job->route->id == SF_ROUTE_CERTIFY)
-        t->answer = certificate_json(out, workspace);
+        t->answer = sf_record_json(out, 0, workspace);
     else
-        t->answer = json_pack("{s:o, s:o}", "certificate", certificate_json(out, workspace), "answer",
-                              job->labelled ? json_null() : answer_json(model, out));
+        t->answer = json_pack("{s:o, s:o}", "certificate", sf_record_json(out, 0, workspace), "answer",
+                              job->labelled ? json_null() : sf_answer_json(out, model));
     error.status = SAFER_MEMORY;
     if (!t->answer) fail(job, &error);
     return 1;

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/progress.h"
+#include "certify/answer.h"
 #include "certify/record.h"
 #include "report/assets.h"
 

@@ -2,7 +2,7 @@
 #include "serve/job.h"
 
 #include "base/memory.h"
-#include "model/model.h"
+#include "certify/answer.h"
 #include "text/unicode.h"
 
 #include <stdarg.h>
@@ -22,11 +22,6 @@ int sf_fault_set(sf_fault *fault, int status, const char *code, const char *form
     fault->message[sf_utf8_valid(fault->message, strlen(fault->message))] =
         '\0'; /* what it quotes may be cut anywhere */
     return -1;
-}
-
-char *sf_json_text(const json_t *value)
-{
-    return value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
 }
 
 static json_t *fault_value(const sf_fault *fault)

@@ -83,7 +83,4 @@ void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail);
  * client is too slow to read. */
 void sf_job_emit(sf_job *job, const char *event, json_t *data, int last);
 
-/* As the answers are written: reals so that reading gives them back. */
-char *sf_json_text(const json_t *value);
-
 #endif
