@@ -679,7 +679,7 @@ class Published(Serve):
             self.assertGreater(values["process_resident_memory_bytes"], 1e6)
 
     def test_log(self):
-        """a line of JSON a request, without texts unless they are asked for"""
+        """a line of JSON per request, without texts unless they are asked for"""
         for options, expected in (((), None), (("--log-texts",), ["secret words", "\0"])):
             with self.serving(*WITH_K, *options) as server:
                 server.post("/v1/predict", {"texts": ["secret words", "\0"]})

@@ -330,7 +330,7 @@ static void test_workers(void **state)
         assert_int_equal(json_array_size(json_object_get(answer, i % 2 ? "certificates" : "answers")), 3);
         json_decref(answer);
     }
-    sf_workers_end(workers); /* finishes whatever is there */
+    sf_workers_end(workers); /* finishes what is there */
     assert_int_equal(jobs[3]->status, 0);
     for (int i = 0; i < JOBS; i++) sf_job_release(jobs[i]);
     assert_int_equal(metrics.texts, 1 + 3 * (JOBS - 1));

@@ -23,7 +23,7 @@ static json_t *votes_json(const safer_model *model, const uint64_t *votes)
 /* --------------------------------------------------------------- streaming */
 
 enum { FREE_EVENTS = 64 };
-#define EVENT_SECONDS 0.05 /* between events once there were that many: a bound costs time to compute */
+#define EVENT_SECONDS 0.05 /* between events, once there were so many: a bound takes time to compute */
 
 typedef struct watching {
     sf_job *job;

@@ -1,4 +1,4 @@
-/* Requests and answers.
+/* Requests and answers: what docs/serve.md promises, over libmicrohttpd (MHD).
  *
  * One thread of MHD reads and writes; it never waits for work. A request that needs work becomes
  * a job, and its connection is suspended until the job wakes it. */
@@ -18,10 +18,11 @@
 #include <strings.h>
 #include <time.h>
 
-enum { DISCARDED = 8 << 20 }; /* bytes of a body that is refused which are still read, so that the client reads why */
+enum { DISCARDED = 8 << 20 }; /* bytes of a refused body that are still read, so that the client reads why */
 
-/* Memory for clients is bounded in all, in bodies of the largest size: what is held is counted when it
- * comes in. Answers about words are counted in advance, as they are so much longer. */
+/* The memory for all clients together is bounded, at so many bodies of the largest size. What is held
+ * is counted when it comes in; answers about words are counted in advance, as so many times the
+ * request, because they are so much longer. */
 enum { HELD_BODIES = 256, WORDS_GROW = 100 };
 
 #define JSON_TYPE "application/json"
@@ -98,7 +99,8 @@ static char *model_text(const safer_server *s)
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
     safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
     json_t *value = json_pack(
-        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, s:{s:I, s:I, s:I, s:I, s:f}}",
+        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, "
+        "s:{s:I, s:I, s:I, s:I, s:f}}",
         "version", SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels",
         labels, "lexicon", "hash", sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words,
         "method", sf_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
@@ -243,7 +245,7 @@ static enum MHD_Result begin_work(request *q)
 
 /* ---------------------------------------------------------------- requests */
 
-/* Looks at every byte, whatever the first ones say. */
+/* Looks at every byte, even when the first ones differ. */
 static int same_secret(const char *sent, const char *secret)
 {
     size_t length = strlen(sent), expected = strlen(secret);
@@ -280,8 +282,8 @@ static void refuse_too_long(request *q)
                  q->server->options.max_body);
 }
 
-/* Who reads a request with two lengths, or with a length and chunks, may take the end of it for another
- * place than a proxy that passed it on: what one takes for a body is the other's next request. */
+/* Where a request has two lengths, or a length and chunks, a proxy that passed it on may have seen its
+ * end in another place than we do: what one reads as a body is the other's next request. */
 typedef struct framing {
     int hosts, lengths, encodings, odd_names;
 } framing;
@@ -305,9 +307,9 @@ static int is_ambiguous(const request *q)
     return f.hosts > 1 || f.lengths + f.encodings > 1 || f.odd_names;
 }
 
-/* Whether a Host header is an address, or localhost. Whoever owns another name can let it mean this
- * machine after a browser has loaded their page from it (DNS rebinding); the page then counts
- * as ours, and may read what it asks for. */
+/* Whether a Host header is an address, or localhost. The owner of another name can let it mean this
+ * machine after a browser has loaded a page from it (DNS rebinding); the page then counts as ours,
+ * and may read what it asks for. */
 static int names_this_machine(const char *host)
 {
     unsigned char address[16];
@@ -331,7 +333,7 @@ static int is_for_us(const request *q)
     return !q->server->local || !host || names_this_machine(host);
 }
 
-/* What can be said by the head of a request alone. */
+/* Refuses what the head of a request alone shows to be wrong. */
 static void check_head(request *q, const char *method)
 {
     const int works = q->route->works;
@@ -352,7 +354,7 @@ static void check_head(request *q, const char *method)
         refuse_too_long(q);
 }
 
-/* What a client made up does not get into the log. */
+/* A name that a client made up does not get into the log. */
 static const char *known_method(const char *method)
 {
     static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"};
@@ -380,7 +382,7 @@ static enum MHD_Result begin(safer_server *s, struct MHD_Connection *mhd, const 
     q->method = known_method(method);
     *out = q;
     check_head(q, method);
-    /* Who asks first whether to send the body is told at once. */
+    /* A client that asks first whether to send the body is told at once. */
     const char *expect = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Expect");
     return q->fault.status && expect ? answer_fault(q) : MHD_YES;
 }
@@ -424,7 +426,7 @@ static json_t *client_json(const request *q)
     return json_string(name);
 }
 
-/* Nothing that a client wrote stands in it, unless the texts are asked for. */
+/* Nothing that a client wrote is in the log, unless the operator wants the texts in it. */
 static void write_log(const request *q, double seconds, int lost)
 {
     const safer_server *s = q->server;

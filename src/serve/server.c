@@ -115,8 +115,8 @@ static safer_status listen_at(int *out, safer_server *s, const char *host, addre
 
 /* ------------------------------------------------------------------- start */
 
-/* A model that lives elsewhere must answer before anybody is let in; this also finds out
- * whether it answers at random. */
+/* A remote model must answer before a client is let in; this also finds out whether it answers at
+ * random. */
 static safer_status probe(const safer_model *model, safer_error *error)
 {
     static const char *const texts[] = {"It is good.", "It is bad.", "I do not know what to think of it.",
@@ -136,7 +136,7 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
     return SAFER_OK;
 }
 
-/* With epoll, not poll: there MHD also answers those who close their half of the connection when
+/* With epoll, not poll: there MHD also answers clients that close their half of the connection when
  * they have asked. */
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
@@ -205,8 +205,9 @@ uint16_t safer_server_port(const safer_server *server) { return server->port; }
 
 /* -------------------------------------------------------------------- stop */
 
-/* Connections that the system has taken but nobody has looked at: they may have asked already. Then
- * no more are taken. The socket stays open: MHD's thread may still be looking at it. */
+/* Takes the connections that the system has accepted and MHD has not: their clients may have asked
+ * already. After that no more are accepted. The socket stays open, since MHD's thread may still be
+ * looking at it. */
 static void take_the_last(safer_server *s, int fd)
 {
     for (;;) {

@@ -10,7 +10,7 @@
 struct safer_server {
     const safer_model *model;
     const safer_lexicon *lexicon;
-    safer_serve_options options; /* host and token are not looked at: */
+    safer_serve_options options; /* a copy; where host and token lay may be freed: */
     char *token;                 /* a copy, or NULL */
     int local;                   /* for this machine alone, and without a token */
     struct MHD_Daemon *daemon;

@@ -1,7 +1,7 @@
 /* The workers: a bounded queue of texts and the threads that take them.
  *
  * A text goes to the next free thread, whatever request it belongs to, so requests with many texts
- * and many requests with one keep the model equally busy. As in a run of safer certify a thread has a
+ * and many requests with one keep the model equally busy. As in a run of safer certify, a thread has a
  * text to itself and fills the model's batches with its draws; a text that is alone is
  * shared by all threads. */
 #ifndef SF_SERVE_WORKERS_H
