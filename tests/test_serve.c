@@ -103,6 +103,9 @@ static void test_requests(void **state)
     sf_job_release(job);
 }
 
+#define FOUR_FACES "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
+#define FIFTY_BYTES "01234567890123456789012345678901234567890123456789"
+
 static void test_faults(void **state)
 {
     static const struct {
@@ -112,21 +115,15 @@ static void test_faults(void **state)
     } cases[] = {
         {SF_ROUTE_PREDICT, "", "bad_json", 400},
         {SF_ROUTE_PREDICT, "{\"text\": \"\xff\"}", "bad_json", 400},
-        {SF_ROUTE_PREDICT, "{\"\xc3\xa9\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80", "bad_json",
-         400},
+        {SF_ROUTE_PREDICT, "{\"\xc3\xa9" FOUR_FACES, "bad_json", 400},
         {SF_ROUTE_PREDICT, "[]", "bad_request", 400},
         {SF_ROUTE_PREDICT, "{\"text\": \"a\", \"label\": \"pos\"}", "bad_request", 400},
-        {SF_ROUTE_CERTIFY,
-         "{\"text\": \"a\", \"label\": \"\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
-         "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80\xf0\x9f\x98\x80"
-         "\xf0\x9f\x98\x80\xf0\x9f\x98\x80\"}",
+        {SF_ROUTE_CERTIFY, "{\"text\": \"a\", \"label\": \"" FOUR_FACES FOUR_FACES FOUR_FACES FOUR_FACES "\"}",
          "bad_request", 400},
         {SF_ROUTE_STREAM, "{\"texts\": [\"a\"]}", "bad_request", 400},
         {SF_ROUTE_WORDS, "{\"text\": \"a\", \"label\": \"pos\"}", "bad_request", 400},
         {SF_ROUTE_PREDICT, "{\"texts\": [\"a\", \"b\", \"c\", \"d\"]}", "too_large", 413},
-        {SF_ROUTE_PREDICT,
-         "{\"text\": \"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789+\"}",
-         "too_large", 413},
+        {SF_ROUTE_PREDICT, "{\"text\": \"" FIFTY_BYTES FIFTY_BYTES "+\"}", "too_large", 413},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
