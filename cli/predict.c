@@ -8,20 +8,47 @@
 #include <string.h>
 #include <sys/random.h>
 
-static json_t *answer_json(const safer_model *model, const safer_certificate *c)
+static const cli_verb verb = {
+    "predict",
+    "--model M --lexicon L [TEXT...]",
+    "The smoothed classifier's answer for each TEXT (or each line of standard input), or an\n"
+    "abstention when the vote is not clear, and how many words an attacker may change\n"
+    "without changing it. The seed is fresh unless --seed is given.",
+    "  safer predict --model cnn.safetensors --lexicon imdb.lex \"A fine film.\"\n"
+    "  safer predict --model cnn.safetensors --lexicon imdb.lex --json < reviews.txt\n",
+    0,
+    SIZE_MAX,
+};
+
+/* ------------------------------------------------------------------- texts */
+
+/* The texts: arguments, or lines of standard input where there are no arguments. */
+typedef struct texts {
+    char **arguments;
+    size_t count, next; /* next: the number of texts so far */
+    char *line;
+    size_t capacity;
+} texts;
+
+/* 1 for a text, which holds until the next call; 0 at the end; -1 when it cannot be read. */
+static int next_text(texts *t, const char **text, size_t *length)
 {
-    json_t *shares = json_object();
-    for (size_t k = 0; k < safer_model_class_count(model); k++)
-        json_object_set_new(shares, safer_model_label(model, k), json_real(c->shares[k]));
-    return json_pack("{s:o, s:s, s:b, s:o, s:f, s:b, s:o, s:b, s:I, s:I}", "label",
-                     c->abstained ? json_null() : json_string(safer_model_label(model, (size_t)c->prediction)),
-                     "leading", safer_model_label(model, (size_t)c->prediction), "abstained", c->abstained, "shares",
-                     shares, "bound", c->bound, "certified", c->certified && !c->abstained, "radius",
-                     c->abstained             ? json_integer(0)
-                     : c->radius == SAFER_ALL ? json_string("all")
-                                              : json_integer((json_int_t)c->radius),
-                     "exact", c->exact, "slots", (json_int_t)c->slots, "queries", (json_int_t)c->queries);
+    if (t->count) {
+        if (t->next == t->count) return 0;
+        *text = t->arguments[t->next++];
+        *length = strlen(*text);
+        return 1;
+    }
+    ssize_t got = getline(&t->line, &t->capacity, stdin);
+    if (got < 0) return ferror(stdin) ? -1 : 0;
+    if (got && t->line[got - 1] == '\n') got--;
+    *text = t->line;
+    *length = (size_t)got;
+    t->next++;
+    return 1;
 }
+
+/* ----------------------------------------------------------------- answers */
 
 static void print_answer(const safer_model *model, const safer_certificate *c)
 {
@@ -45,18 +72,54 @@ static void print_answer(const safer_model *model, const safer_certificate *c)
            cli_count(c->queries), c->queries == 1 ? "y" : "ies", cli_plain());
 }
 
+/* Prints the answer, or (--json) adds it to the list. */
+static safer_status give_answer(json_t *list, const safer_certificate *c, const safer_model *model, safer_error *error)
+{
+    if (!cli_settings()->json) {
+        print_answer(model, c);
+        fflush(stdout); /* the program that writes the lines may wait for it */
+        return SAFER_OK;
+    }
+    char *text = NULL;
+    safer_status status = safer_answer_json(&text, c, model, error);
+    if (status == SAFER_OK && json_array_append_new(list, json_loads(text, 0, NULL)))
+        status = cli_error(error, SAFER_MEMORY, "out of memory");
+    free(text);
+    return status;
+}
+
+static int predict_all(json_t *list, texts *t, const safer_model *model, const safer_lexicon *lexicon,
+                       const safer_certify_options *options)
+{
+    safer_workspace *workspace = NULL;
+    const char *text;
+    size_t length;
+    int more, code = CLI_DONE;
+    while (code == CLI_DONE && (more = next_text(t, &text, &length)) != 0) {
+        safer_certificate certificate;
+        safer_error error = {0}, named;
+        if (more < 0) {
+            cli_complain("cannot read the standard input: %s", strerror(errno));
+            code = CLI_SYSTEM;
+        } else if (safer_certify_text(&certificate, &workspace, model, lexicon, text, length, -1, options, &error) !=
+                   SAFER_OK) {
+            if (error.status == SAFER_INPUT) {
+                cli_error(&named, error.status, "text %zu: %.400s", t->next, error.message);
+                error = named;
+            }
+            code = cli_fail(&error);
+        } else if (give_answer(list, &certificate, model, &error) != SAFER_OK) {
+            code = cli_fail(&error);
+        }
+    }
+    safer_workspace_free(workspace);
+    return code;
+}
+
+/* -------------------------------------------------------------------- verb */
+
 int cli_predict(int argc, char **argv)
 {
-    static const cli_verb verb = {
-        "predict",
-        "--model M --lexicon L [TEXT...]",
-        "The smoothed classifier's answer for each TEXT (or each line of standard input), or an\n"
-        "abstention when the vote is not clear, and how many words an attacker may change\n"
-        "without changing it. The seed is fresh unless --seed is given.",
-        "  safer predict --model cnn.safetensors --lexicon imdb.lex \"A fine film.\"\n"
-        "  safer predict --model cnn.safetensors --lexicon imdb.lex --json < reviews.txt\n",
-        0,
-        SIZE_MAX};
     const char *lexicon_path = NULL;
     cli_model_flags m = cli_model_default();
     cli_certify_flags c = cli_certify_default();
@@ -76,62 +139,23 @@ int cli_predict(int argc, char **argv)
         CLI_REMOTE_OPTIONS(m),
         {0},
     };
-    size_t count = cli_parse(argc, argv, &verb, options);
+    texts t = {.arguments = argv, .count = cli_parse(argc, argv, &verb, options)};
     if (!m.path) cli_misuse(&verb, "--model MODEL is needed");
     if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
     cli_certify_finish(&c, &verb);
     c.options.unlabelled = 1;
     signal(SIGINT, SIG_DFL); /* nothing to clean up: Ctrl-C ends it at once */
-    safer_error error = {0};
     safer_model *model = cli_model_open(&m, &verb, NULL);
     safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
     cli_note_training(model, lexicon);
-    safer_workspace *workspace = NULL;
     json_t *list = json_array();
-    char *line = NULL;
-    size_t capacity = 0;
-    int code = CLI_DONE;
-    for (size_t i = 0; code == CLI_DONE; i++) {
-        const char *text;
-        size_t length;
-        if (count) {
-            if (i >= count) break;
-            text = argv[i];
-            length = strlen(text);
-        } else {
-            ssize_t got = getline(&line, &capacity, stdin);
-            if (got < 0 && ferror(stdin)) {
-                cli_complain("cannot read the standard input: %s", strerror(errno));
-                code = CLI_SYSTEM;
-            }
-            if (got < 0) break;
-            if (got && line[got - 1] == '\n') got--;
-            text = line;
-            length = (size_t)got;
-        }
-        safer_certificate certificate;
-        if (safer_certify_text(&certificate, &workspace, model, lexicon, text, length, -1, &c.options, &error) !=
-            SAFER_OK) {
-            if (error.status == SAFER_INPUT) {
-                safer_error named = {.status = error.status};
-                snprintf(named.message, sizeof named.message, "text %zu: %.400s", i + 1, error.message);
-                error = named;
-            }
-            code = cli_fail(&error);
-        } else if (cli_settings()->json)
-            json_array_append_new(list, answer_json(model, &certificate));
-        else {
-            print_answer(model, &certificate);
-            fflush(stdout); /* whoever feeds the lines may be waiting */
-        }
-    }
-    if (cli_settings()->json && code == CLI_DONE)
-        cli_print_json(json_pack("{s:I, s:o}", "seed", (json_int_t)c.options.seed, "answers", list));
-    else
-        json_decref(list);
-    if (!cli_settings()->json && code == CLI_DONE) cli_say("seed %llu", (unsigned long long)c.options.seed);
-    free(line);
-    safer_workspace_free(workspace);
+    int code = predict_all(list, &t, model, lexicon, &c.options);
+    if (code == CLI_DONE && cli_settings()->json)
+        cli_print_json(json_pack("{s:I, s:O}", "seed", (json_int_t)c.options.seed, "answers", list));
+    else if (code == CLI_DONE)
+        cli_say("seed %llu", (unsigned long long)c.options.seed);
+    json_decref(list);
+    free(t.line);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
     return code;

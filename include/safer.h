@@ -641,6 +641,14 @@ SAFER_API safer_status safer_certify_text(safer_certificate *out, safer_workspac
                                           const safer_certify_options *options, safer_error *error);
 SAFER_API void safer_workspace_free(safer_workspace *workspace);
 
+/* A certificate of a prediction (label -1) as the JSON object that `safer predict --json` and
+ * POST /v1/predict give: the smoothed classifier's answer, or that it abstains, and how far the
+ * answer holds; docs/serve.md lists the members. `model` is the one that was certified. *out is one
+ * line of UTF-8, without newline, and ends with free(). SAFER_INVALID when the certificate speaks
+ * of another class than the prediction. */
+SAFER_API safer_status safer_answer_json(char **out, const safer_certificate *certificate, const safer_model *model,
+                                         safer_error *error);
+
 /* A whole data set, with records in JSON Lines. */
 typedef struct safer_summary {
     size_t texts, labelled;

@@ -1,5 +1,6 @@
 /* The explorer: asks the server about a text, shows the certificate as it grows, and lets words
-   be exchanged for their synonyms, to see whether the answer holds. */
+   be exchanged for their synonyms, to see whether the answer holds. What it shows, and what the server
+   tells it, is in docs/serve.md. */
 (() => {
 'use strict';
 /* @include page.js */
@@ -18,9 +19,11 @@ const BROKEN = 'The connection broke before the certificate was finished.';
 function wordsFor(fault, retry) {
   const message = visible(fault.message || '');
   switch (fault.code) {
-  case 'unauthorized': return byId('token').value ? 'The server does not know this token.' : 'This server answers those who have its token. Type it below the text.';
+  case 'unauthorized': return byId('token').value ? 'The server does not know this token.'
+    : 'This server answers those who have its token. Type it below the text.';
   case 'too_large': return 'That is too long: ' + message + '.';
-  case 'busy': return 'The server has too much to do. Try again' + (retry ? ' in ' + retry + (retry === '1' ? ' second.' : ' seconds.') : ' later.');
+  case 'busy': return 'The server has too much to do. Try again' +
+    (retry ? ' in ' + retry + (retry === '1' ? ' second.' : ' seconds.') : ' later.');
   case 'deadline': return 'The server did not finish in time. Shorter texts take less.';
   default: return 'The server could not answer: ' + (message || 'it did not say why') + '.';
   }
@@ -41,7 +44,8 @@ async function request(path, body, signal) {
   if (response.ok) return response;
   const answer = await response.json().catch(() => null);
   if (response.status === 401) byId('token-part').hidden = false;
-  throw new Trouble(wordsFor(answer && answer.error || {message: 'status ' + response.status}, response.headers.get('Retry-After')));
+  throw new Trouble(wordsFor(answer && answer.error || {message: 'status ' + response.status},
+    response.headers.get('Retry-After')));
 }
 
 /* The events of a stream: [name, data]. */
@@ -54,7 +58,8 @@ async function* events(response) {
     const parts = (rest + value).split('\n\n');
     rest = parts.pop();
     for (const part of parts) {
-      const lines = part.split('\n'), field = name => (lines.find(line => line.startsWith(name + ': ')) || '').slice(name.length + 2);
+      const lines = part.split('\n'),
+        field = name => (lines.find(line => line.startsWith(name + ': ')) || '').slice(name.length + 2);
       if (field('event')) yield [field('event'), JSON.parse(field('data'))];
     }
   }
@@ -65,12 +70,14 @@ function tellTrouble(words) {
   byId('trouble').hidden = !words;
 }
 
-const tellFailure = error => tellTrouble(error instanceof Trouble ? error.message : 'This page failed: ' + error.message);
+const tellFailure = error =>
+  tellTrouble(error instanceof Trouble ? error.message : 'This page failed: ' + error.message);
 
 /* ------------------------------------------------------------------ the picture */
 
 const AREA = {left: 54, top: 10, width: 414, height: 170};
-const atX = (n, most) => AREA.left + AREA.width * Math.min(1, Math.log10(Math.max(1, n)) / Math.log10(Math.max(10, most)));
+const atX = (n, most) =>
+  AREA.left + AREA.width * Math.min(1, Math.log10(Math.max(1, n)) / Math.log10(Math.max(10, most)));
 const atY = share => AREA.top + (1 - share) * AREA.height;
 const percent = share => (100 * share).toFixed(1) + '%';
 const floor4 = x => (Math.floor(x * 10000) / 10000).toFixed(4), ceil4 = x => (Math.ceil(x * 10000) / 10000).toFixed(4);
@@ -83,7 +90,8 @@ function draw(svg, tag, attributes, words) {
   return element;
 }
 
-const line = (svg, name, x1, y1, x2, y2) => draw(svg, 'path', {class: name, d: 'M' + x1 + ' ' + y1 + 'L' + x2 + ' ' + y2});
+const line = (svg, name, x1, y1, x2, y2) =>
+  draw(svg, 'path', {class: name, d: 'M' + x1 + ' ' + y1 + 'L' + x2 + ' ' + y2});
 
 /* Lines that the bound has to get above, highest first, with the radii each is for. */
 function thresholds(start) {
@@ -110,7 +118,8 @@ class Picture {
       line(svg, share ? 'grid' : 'axis', AREA.left, atY(share), right, atY(share));
       draw(svg, 'text', {class: 'end', x: AREA.left - 6, y: atY(share) + 4.5}, 100 * share + '%');
     }
-    for (let n = 1; n <= this.most; n *= 10) draw(svg, 'text', {class: 'mid', x: atX(n, this.most), y: bottom + 18}, whole(n));
+    for (let n = 1; n <= this.most; n *= 10)
+      draw(svg, 'text', {class: 'mid', x: atX(n, this.most), y: bottom + 18}, whole(n));
     draw(svg, 'text', {class: 'mid', x: AREA.left + AREA.width / 2, y: bottom + 38}, 'draws');
     this.drawThresholds(start, right);
     this.share = draw(svg, 'path', {class: 'share'});
@@ -129,17 +138,20 @@ class Picture {
       line(this.svg, 'limit', AREA.left, y, right, y);
       if (name - above < 13) continue; /* it would stand on the other */
       above = name;
-      const words = last === 'all' ? 'any words' : last === 1 ? '1 word' : (first === last ? '' : first + ' to ') + last + ' words';
+      const words = last === 'all' ? 'any words' : last === 1 ? '1 word'
+        : (first === last ? '' : first + ' to ') + last + ' words';
       draw(this.svg, 'text', {class: 'value end', x: right - 4, y: name}, words + ' may change');
     }
   }
 
   add(n, bound, share) {
-    const path = points => 'M' + points.map(([x, y]) => atX(x, this.most).toFixed(1) + ' ' + atY(y).toFixed(1)).join('L');
+    const path = points =>
+      'M' + points.map(([x, y]) => atX(x, this.most).toFixed(1) + ' ' + atY(y).toFixed(1)).join('L');
     if (share != null) this.share.setAttribute('d', path(this.shares = this.shares.concat([[n, share]])));
     if (bound == null) return;
     this.bound.setAttribute('d', path(this.bounds = this.bounds.concat([[n, bound]])));
-    for (const [name, value] of Object.entries({cx: atX(n, this.most), cy: atY(bound), r: 4})) this.dot.setAttribute(name, value);
+    for (const [name, value] of Object.entries({cx: atX(n, this.most), cy: atY(bound), r: 4}))
+      this.dot.setAttribute(name, value);
   }
 }
 
@@ -175,7 +187,8 @@ class Side {
     const controller = this.controller = new AbortController();
     this.judge('', 'Asking.', '');
     try {
-      for await (const [event, data] of events(await request('v1/certify/stream', {text}, controller.signal))) this.hear(event, data);
+      for await (const [event, data] of events(await request('v1/certify/stream', {text}, controller.signal)))
+        this.hear(event, data);
       if (!this.result) throw new Trouble(BROKEN);
       return true;
     } catch (error) {
@@ -214,7 +227,8 @@ class Side {
     const rows = Object.entries(votes).sort((a, b) => b[1] - a[1]).slice(0, 5).map(([label, n]) => {
       const filled = make('div', {class: 'filled'});
       filled.style.width = 100 * n / total + '%';
-      return make('div', {class: 'vote'}, isolated(visible(label)), make('div', {class: 'track'}, filled), make('output', {}, percent(n / total)));
+      return make('div', {class: 'vote'}, isolated(visible(label)), make('div', {class: 'track'}, filled),
+        make('output', {}, percent(n / total)));
     });
     this.part('votes').replaceChildren(...rows);
   }
@@ -224,18 +238,21 @@ class Side {
     if (data.counts) this.showVotes(data.counts);
     this.picture.add(data.n, data.bound, share);
     this.judge(data.claim && data.radius ? 'good' : '', whole(data.n) + (data.n === 1 ? ' draw.' : ' draws.'),
-      data.claim ? data.radius ? ['So far: ', ...this.promise(data.radius, data.target)] : 'So far nothing is certified.' : 'The certificate comes at the end.');
+      !data.claim ? 'The certificate comes at the end.'
+        : data.radius ? ['So far: ', ...this.promise(data.radius, data.target)] : 'So far nothing is certified.');
   }
 
   promise(radius, label) {
-    return [radius === 'all' ? 'whatever words are exchanged for synonyms' : 'with up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged',
+    return [radius === 'all' ? 'whatever words are exchanged for synonyms'
+      : 'with up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged',
       ', the answer stays ', isolated(visible(label)), '.'];
   }
 
   /* Interval bounds look into the model: no draws, no votes. */
   showBounds(answer) {
     this.showAnswer(answer.label, answer.leading, 'by the model itself');
-    if (answer.radius) this.judge('good', 'Certified:', [...this.promise(answer.radius, answer.label), ' This is exact: interval bounds need no draws.']);
+    if (answer.radius) this.judge('good', 'Certified:',
+      [...this.promise(answer.radius, answer.label), ' This is exact: interval bounds need no draws.']);
     else this.judge('weak', 'Not certified.', 'The interval bounds do not prove that no exchange changes the answer.');
   }
 
@@ -244,12 +261,18 @@ class Side {
     const draws = answer.exact ? 'of all draws' : 'of ' + whole(certificate.n) + ' draws', q = this.start.q_at.at(-1);
     this.showAnswer(answer.label, answer.leading, percent(answer.confidence) + ' ' + draws);
     this.showVotes(answer.shares);
-    this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound, answer.exact ? null : answer.confidence);
-    const end = ' ' + (answer.exact ? 'This is exact: all draws were asked.' : 'Wrong with a probability of at most ' + this.start.delta + '.') + ' ' + whole(answer.queries) + ' queries.';
+    this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
+      answer.exact ? null : answer.confidence);
+    const end = (answer.exact ? ' This is exact: all draws were asked. '
+      : ' Wrong with a probability of at most ' + this.start.delta + '. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');
-    else if (answer.radius) this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:', [...this.promise(answer.radius, answer.label), end]);
-    else this.judge('weak', 'Not certified.', ['It is not proven that no exchange changes the answer ', isolated(visible(answer.label)),
-      '. Bound ' + floor4(answer.bound) + '; more than ' + ceil4(.5 + this.start.q_at[0]) + ' is needed for one word' + (q < .5 ? '' : ', and none is enough for all') + '.']);
+    else if (answer.radius)
+      this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
+        [...this.promise(answer.radius, answer.label), end]);
+    else this.judge('weak', 'Not certified.',
+      ['It is not proven that no exchange changes the answer ', isolated(visible(answer.label)),
+        '. Bound ' + floor4(answer.bound) + '; more than ' + ceil4(.5 + this.start.q_at[0]) +
+          ' is needed for one word' + (q < .5 ? '' : ', and no bound is enough for all') + '.']);
   }
 }
 
@@ -260,7 +283,8 @@ const original = new Side('original'), changed = new Side('changed');
 /* A synonym written as the word is. */
 function dressed(synonym, pattern) {
   const [first, ...rest] = synonym;
-  return pattern === 'upper' ? synonym.toUpperCase() : pattern === 'title' ? first.toUpperCase() + rest.join('') : synonym;
+  return pattern === 'upper' ? synonym.toUpperCase()
+    : pattern === 'title' ? first.toUpperCase() + rest.join('') : synonym;
 }
 
 /* The text in pieces: each(piece, word or null, number). */
@@ -286,7 +310,9 @@ function showWords() {
   walk((piece, word, number) => {
     if (!word || word.slot === null) { said.append(visible(piece)); return; }
     const unread = original.start && word.slot >= original.start.visible;
-    said.append(make('span', {class: 'w o' + levelOf(Math.floor(word.overlap * 10000)) + (unread ? ' unread' : ''), role: 'button', tabindex: first ? 0 : -1, 'data-word': number}, visible(piece)));
+    const level = levelOf(Math.floor(word.overlap * 10000));
+    said.append(make('span', {class: 'w o' + level + (unread ? ' unread' : ''), role: 'button',
+      tabindex: first ? 0 : -1, 'data-word': number}, visible(piece)));
     first = false;
   });
   said.addEventListener('click', event => { if (event.target.dataset.word) showSynonyms(event.target); });
@@ -298,7 +324,8 @@ function showWords() {
     } else moveWord(event);
   });
   const panel = make('div', {id: 'word'}, make('p', {class: 'soft'}, asked.slots
-    ? 'Choose a coloured word, by click or with arrow keys and Enter, and put a synonym in its place.' : 'No word of this text has synonyms.'));
+    ? 'Choose a coloured word, by click or with arrow keys and Enter, and put a synonym in its place.'
+    : 'No word of this text has synonyms.'));
   byId('words').replaceChildren(legend(), said, panel);
 }
 
@@ -307,15 +334,24 @@ function showSynonyms(element) {
   for (const old of byId('words').querySelectorAll('.w.chosen')) old.classList.remove('chosen');
   element.classList.add('chosen');
   const list = make('ul', {id: 'synonyms', 'aria-label': 'What may stand there'});
-  const option = (name, note) => list.append(make('li', {}, make('button', {type: 'button', class: 'press', 'aria-pressed': String(name === (changes.get(number) || word.key)),
-    onclick: event => choose(number, name, list, event.currentTarget)}, isolated(visible(name)), note && make('small', {}, ' ' + note))));
+  const option = (name, note) => {
+    const pressed = String(name === (changes.get(number) || word.key));
+    list.append(make('li', {}, make('button', {type: 'button', class: 'press', 'aria-pressed': pressed,
+      onclick: event => choose(number, name, list, event.currentTarget)},
+    isolated(visible(name)), make('small', {}, ' ' + note))));
+  };
   option(word.key, 'as it was');
-  for (const synonym of entry.synonyms) option(synonym.word, 's = ' + floor4(synonym.overlap) + (synonym.word === entry.worst ? ', worst' : ''));
+  for (const synonym of entry.synonyms)
+    option(synonym.word, 's = ' + floor4(synonym.overlap) + (synonym.word === entry.worst ? ', worst' : ''));
   list.addEventListener('keydown', event => { if (event.key === 'Escape') element.focus(); });
-  const draws = entry.draws.slice(0, 40).map(drawn => drawn.word).join(', ') + (entry.draw_count > 40 ? ' and ' + whole(entry.draw_count - 40) + ' more' : '');
-  byId('word').replaceChildren(make('strong', {}, isolated(visible(word.key))), make('span', {class: 'soft'}, ' overlap s = ' + floor4(entry.overlap) +
-    (entry.synonym_count > entry.synonyms.length ? '; ' + whole(entry.synonym_count) + ' synonyms, of which the first:' : '')), list,
-    make('p', {class: 'soft'}, 'drawn from ' + whole(entry.draw_count) + (entry.draw_count === 1 ? ' word: ' : ' words: '), isolated(visible(draws))));
+  const draws = entry.draws.slice(0, 40).map(drawn => drawn.word).join(', ') +
+    (entry.draw_count > 40 ? ' and ' + whole(entry.draw_count - 40) + ' more' : '');
+  const more = entry.synonym_count > entry.synonyms.length
+    ? '; ' + whole(entry.synonym_count) + ' synonyms, of which the first:' : '';
+  byId('word').replaceChildren(make('strong', {}, isolated(visible(word.key))),
+    make('span', {class: 'soft'}, ' overlap s = ' + floor4(entry.overlap) + more), list,
+    make('p', {class: 'soft'}, 'drawn from ' + whole(entry.draw_count) +
+      (entry.draw_count === 1 ? ' word: ' : ' words: '), isolated(visible(draws))));
 }
 
 function choose(number, name, list, button) {
@@ -337,11 +373,13 @@ function changeAll(pick) {
 }
 
 function showChanged() {
-  for (const element of byId('words').querySelectorAll('.w')) element.classList.toggle('exchanged', changes.has(Number(element.dataset.word)));
+  for (const element of byId('words').querySelectorAll('.w'))
+    element.classList.toggle('exchanged', changes.has(Number(element.dataset.word)));
   const line = byId('changed-text');
   line.replaceChildren();
   walk((piece, word, number) => line.append(changes.has(number)
-    ? make('ins', {title: 'was: ' + visible(piece)}, visible(dressed(changes.get(number), word.pattern))) : visible(piece)));
+    ? make('ins', {title: 'was: ' + visible(piece)}, visible(dressed(changes.get(number), word.pattern)))
+    : visible(piece)));
   byId('back').disabled = !changes.size;
   byId('worst').disabled = byId('random').disabled = !asked.slots;
 }
@@ -353,9 +391,15 @@ function comparison() {
   const count = changes.size, before = original.result.answer, after = changed.result.answer;
   const covered = !before.abstained && (before.radius === 'all' || before.radius >= count);
   const words = whole(count) + (count === 1 ? ' word' : ' words') + ' of ' + whole(asked.slots) + ' changed. ';
-  if (before.label !== null && before.label === after.label) return ['good', words + 'The answer holds' + (covered ? ', as it was certified.' : ', though that was not certified.')];
-  if (before.label === null || after.label === null) return ['weak', words + 'For one of the texts the vote is not clear' + (covered ? '; that it would go the same way is certified.' : '.')];
-  return ['bad', words + (covered ? 'The answer changed, although it was certified: the certificate is wrong, or the vote misleads; both are rare.' : 'The answer changed. That it would not was not certified.')];
+  if (before.label !== null && before.label === after.label)
+    return ['good', words + 'The answer holds' +
+      (covered ? ', as it was certified.' : ', though that was not certified.')];
+  if (before.label === null || after.label === null)
+    return ['weak', words + 'For one of the texts the vote is not clear' +
+      (covered ? '; that it would go the same way is certified.' : '.')];
+  return ['bad', words + (covered
+    ? 'The answer changed, although it was certified: the certificate is wrong, or the vote misleads; both are rare.'
+    : 'The answer changed. That it would not was not certified.')];
 }
 
 function compare() {
@@ -371,7 +415,8 @@ async function askChanged() {
   changed.clear();
   compare();
   if (!changes.size) {
-    changed.judge('', 'Nothing is changed.', 'Choose a word of your text and put a synonym in its place, or change all of them at once.');
+    changed.judge('', 'Nothing is changed.',
+      'Choose a word of your text and put a synonym in its place, or change all of them at once.');
     return;
   }
   try {
@@ -413,23 +458,29 @@ async function ask(event) {
 
 function showSize() {
   const bytes = new TextEncoder().encode(byId('text').value).length, most = model ? model.limits.text : Infinity;
-  byId('size').textContent = bytes ? whole(bytes) + (model ? ' of ' + whole(most) : '') + ' bytes' : 'Ctrl+Enter asks, too';
+  byId('size').textContent = bytes ? whole(bytes) + (model ? ' of ' + whole(most) : '') + ' bytes'
+    : 'Ctrl+Enter asks, too';
   byId('size').className = bytes > most ? 'over' : 'soft';
 }
 
 async function readModel() {
   model = await (await request('v1/model')).json();
-  byId('model').textContent = 'Model: ' + model.model.arch + '. Classes: ' + visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
+  byId('model').textContent = 'Model: ' + model.model.arch + '. Classes: ' +
+    visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
     whole(model.lexicon.words) + ' words. ' +
-    (model.method === 'ibp' ? 'Method: interval bounds on the model itself.' : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, error probability ' + model.delta + '.');
+    (model.method === 'ibp' ? 'Method: interval bounds on the model itself.'
+      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, error probability ' + model.delta + '.');
   showSize();
 }
 
 byId('ask').addEventListener('submit', ask);
 byId('text').addEventListener('input', showSize);
-byId('text').addEventListener('keydown', event => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) byId('ask').requestSubmit(); });
+byId('text').addEventListener('keydown', event => {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) byId('ask').requestSubmit();
+});
 byId('worst').addEventListener('click', () => changeAll(entry => entry.worst));
-byId('random').addEventListener('click', () => changeAll(entry => entry.synonyms.length ? entry.synonyms[Math.floor(Math.random() * entry.synonyms.length)].word : null));
+byId('random').addEventListener('click', () => changeAll(({synonyms}) =>
+  synonyms.length ? synonyms[Math.floor(Math.random() * synonyms.length)].word : null));
 byId('back').addEventListener('click', () => changeAll(() => null));
 showSize();
 readModel().catch(tellFailure);

@@ -19,7 +19,8 @@ const myriads = n => (n / 10000).toFixed(4);
 const visible = words => words.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '\ufffd');
 
 /* Where an overlap stands in the legend: 0 is s = 1. */
-const LEVELS = [[10000, 's = 1'], [9000, 'at least 0.9'], [7500, 'at least 0.75'], [5000, 'at least 0.5'], [0, 'below 0.5']];
+const LEVELS = [[10000, 's = 1'], [9000, 'at least 0.9'], [7500, 'at least 0.75'], [5000, 'at least 0.5'],
+  [0, 'below 0.5']];
 const levelOf = s => LEVELS.findIndex(level => s >= level[0]);
 const legend = () => make('div', {class: 'legend'}, 'overlap s of a word with its worst synonym: ',
   ...LEVELS.map((level, k) => make('span', {class: 'w o' + k}, level[1])));
@@ -29,7 +30,8 @@ function moveWord(event) {
   const steps = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
   if (!(event.key in steps) || !event.target.dataset.word) return;
   event.preventDefault();
-  const all = Array.from(event.currentTarget.querySelectorAll('.w')), next = all[all.indexOf(event.target) + steps[event.key]];
+  const all = Array.from(event.currentTarget.querySelectorAll('.w')),
+    next = all[all.indexOf(event.target) + steps[event.key]];
   if (!next) return;
   event.target.tabIndex = -1;
   next.tabIndex = 0;

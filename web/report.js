@@ -1,4 +1,4 @@
-/* Makes the report's table sort, filter and scroll, and opens texts. The page is whole
+/* Makes the report's table sort, filter and scroll, and opens texts (docs/report.md). The page is whole
    without it. Everything from the data is put in as text (textContent), never as HTML. */
 (() => {
 'use strict';
@@ -39,7 +39,8 @@ const OUTCOMES = {
   'exact': (r, i) => r.flags[i] & EXACT,
 };
 
-const state = {run: 0, sort: 'row', down: false, needle: '', label: -2, outcome: 'all texts', order: [], active: 0, opened: -1};
+const state = {run: 0, sort: 'row', down: false, needle: '', label: -2, outcome: 'all texts', order: [], active: 0,
+  opened: -1};
 const frame = byId('window'), table = byId('table'), body = table.tBodies[0];
 let ROW = 36; /* pixels; measured once there are rows, because readers enlarge text */
 
@@ -54,7 +55,8 @@ const collator = new Intl.Collator('en', {numeric: true});
 function arrange() {
   const r = run(), needle = state.needle.toLowerCase(), keep = OUTCOMES[state.outcome], order = [];
   for (let i = 0; i < r.id.length; i++)
-    if ((state.label === -2 || r.label[i] === state.label) && keep(r, i) && (!needle || matches(r, i, needle))) order.push(i);
+    if ((state.label === -2 || r.label[i] === state.label) && keep(r, i) && (!needle || matches(r, i, needle)))
+      order.push(i);
   const column = COLUMNS[state.sort], keys = new Array(r.id.length);
   for (const i of order) keys[i] = column.value(r, i);
   const by = column.words ? (a, b) => collator.compare(keys[a], keys[b]) : (a, b) => compare(keys[a], keys[b]);
@@ -79,7 +81,8 @@ function cells(i) {
     const words = column.text ? column.text(r, i) : whole(column.value(r, i));
     const cell = make('td', {});
     if (key === 'id') {
-      cell.append(make('button', {type: 'button', class: 'open', tabindex: -1, title: words}, isolated(visible(words) || '(empty)')));
+      cell.append(make('button', {type: 'button', class: 'open', tabindex: -1, title: words},
+        isolated(visible(words) || '(empty)')));
     } else {
       cell.append(column.words ? isolated(visible(words)) : words);
     }
@@ -131,7 +134,8 @@ function moveTo(at) {
   state.active = Math.max(0, Math.min(state.order.length - 1, at));
   const head = table.tHead.offsetHeight, top = state.active * ROW;
   if (top < frame.scrollTop) frame.scrollTop = top;
-  else if (top + ROW + head > frame.scrollTop + frame.clientHeight) frame.scrollTop = top + ROW + head - frame.clientHeight;
+  else if (top + ROW + head > frame.scrollTop + frame.clientHeight)
+    frame.scrollTop = top + ROW + head - frame.clientHeight;
   draw(true);
   focusActive();
 }
@@ -168,13 +172,18 @@ function fillLabels(select) {
 }
 
 function makeControls() {
-  const labels = make('select', {id: 'by-label', onchange: event => { state.label = Number(event.target.value); arrange(); }});
-  const outcomes = make('select', {id: 'by-outcome', onchange: event => { state.outcome = event.target.value; arrange(); }},
+  const byLabel = event => { state.label = Number(event.target.value); arrange(); };
+  const byOutcome = event => { state.outcome = event.target.value; arrange(); };
+  const byWords = event => { state.needle = event.target.value; findLater(); };
+  const labels = make('select', {id: 'by-label', onchange: byLabel});
+  const outcomes = make('select', {id: 'by-outcome', onchange: byOutcome},
     ...Object.keys(OUTCOMES).map(name => option(name, name)));
-  const search = make('input', {id: 'by-id', type: 'search', autocomplete: 'off', oninput: event => { state.needle = event.target.value; findLater(); }});
-  const parts = [make('label', {}, run().texts ? 'id or words' : 'id', search), make('label', {}, 'label', labels), make('label', {}, 'outcome', outcomes)];
+  const search = make('input', {id: 'by-id', type: 'search', autocomplete: 'off', oninput: byWords});
+  const parts = [make('label', {}, run().texts ? 'id or words' : 'id', search), make('label', {}, 'label', labels),
+    make('label', {}, 'outcome', outcomes)];
   if (data.runs.length > 1)
-    parts.unshift(make('label', {}, 'run', make('select', {id: 'by-run', onchange: event => { chooseRun(Number(event.target.value)); }},
+    parts.unshift(make('label', {}, 'run',
+      make('select', {id: 'by-run', onchange: event => { chooseRun(Number(event.target.value)); }},
       ...data.runs.map((r, k) => option(k, visible(r.name))))));
   fillLabels(labels);
   byId('controls').append(...parts);
@@ -207,7 +216,10 @@ async function find() {
   for (let b = 0; b * data.textsPerBlock < r.texts; b++) {
     const texts = await block('texts-' + b);
     if (mine !== search) return; /* something else was typed */
-    texts.forEach((text, i) => { if (String(Array.isArray(text) ? text[0] : text).toLowerCase().includes(needle)) found.add(b * data.textsPerBlock + i); });
+    texts.forEach((text, i) => {
+      const words = String(Array.isArray(text) ? text[0] : text).toLowerCase();
+      if (words.includes(needle)) found.add(b * data.textsPerBlock + i);
+    });
   }
   state.found = found;
   arrange();
@@ -271,11 +283,13 @@ const pair = (name, words) => make('div', {}, make('dt', {}, name), make('dd', {
 
 function facts(r, i) {
   const flags = r.flags[i], list = make('dl', {class: 'config'});
-  list.append(pair('label', isolated(visible(labelOf(r, r.label[i])))), pair('prediction', isolated(visible(predictionOf(r, i)))),
+  list.append(pair('label', isolated(visible(labelOf(r, r.label[i])))),
+    pair('prediction', isolated(visible(predictionOf(r, i)))),
     pair('base model', isolated(visible(labelOf(r, r.base[i])))), pair('certified', flags & CERTIFIED ? 'yes' : 'no'),
     pair('certificate for', isolated(visible(labelOf(r, r.target[i])))), pair('radius', radiusOf(r.radius[i])),
     pair('words, slots', whole(r.words[i]) + ', ' + whole(r.slots[i])));
-  if (hasVotes(r)) list.append(pair('bound', myriads(r.bound[i])), pair('bound needed', '> ' + myriads(5000 + r.q[i])), pair('q', myriads(r.q[i])),
+  if (hasVotes(r)) list.append(pair('bound', myriads(r.bound[i])),
+    pair('bound needed', '> ' + myriads(5000 + r.q[i])), pair('q', myriads(r.q[i])),
     pair('draws', flags & EXACT ? 'all of them: exact' : whole(r.n[i])), pair('queries', whole(r.queries[i])));
   else list.append(pair('least lead, logits', myriads(r.margin[i])));
   return list;
@@ -283,13 +297,19 @@ function facts(r, i) {
 
 /* The certificate of a text in words. */
 function verdict(r, i) {
-  const target = isolated(visible(labelOf(r, r.target[i]))), radius = r.radius[i], who = hasVotes(r) ? 'the smoothed classifier' : 'the model';
-  const changed = radius < 0 ? 'Whatever words are exchanged for synonyms, ' : 'With up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged, ';
-  if (radius) return make('p', {class: 'verdict ' + (r.flags[i] & CERTIFIED ? 'good' : 'weak')}, make('strong', {}, r.flags[i] & CERTIFIED ? 'Certified.' : 'Certified in part.'),
+  const target = isolated(visible(labelOf(r, r.target[i]))), radius = r.radius[i];
+  const who = hasVotes(r) ? 'the smoothed classifier' : 'the model';
+  const changed = radius < 0 ? 'Whatever words are exchanged for synonyms, '
+    : 'With up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged, ';
+  if (radius) return make('p', {class: 'verdict ' + (r.flags[i] & CERTIFIED ? 'good' : 'weak')},
+    make('strong', {}, r.flags[i] & CERTIFIED ? 'Certified.' : 'Certified in part.'),
     ' ' + changed + who + ' answers ', target, '.');
-  const why = r.prediction[i] !== r.target[i] ? who[0].toUpperCase() + who.slice(1) + ' does not answer ' : r.q[i] >= 5000
-    ? 'Exchanged words can change too much of what is drawn (q is at least one half), whatever the vote for ' : 'It is not proven that no exchange changes the answer ';
-  return make('p', {class: 'verdict ' + (isRight(r, i) || r.label[i] < 0 ? 'weak' : 'bad')}, make('strong', {}, 'Not certified.'), ' ' + why, target, '.');
+  const why = r.prediction[i] !== r.target[i] ? who[0].toUpperCase() + who.slice(1) + ' does not answer '
+    : r.q[i] >= 5000
+      ? 'Exchanged words can change too much of what is drawn (q is at least one half), whatever the vote for '
+      : 'It is not proven that no exchange changes the answer ';
+  return make('p', {class: 'verdict ' + (isRight(r, i) || r.label[i] < 0 ? 'weak' : 'bad')},
+    make('strong', {}, 'Not certified.'), ' ' + why, target, '.');
 }
 
 async function show(i) {
@@ -305,7 +325,8 @@ async function show(i) {
   const place = make('div', {id: 'said'});
   inside.replaceChildren(verdict(r, i), facts(r, i), place);
   if (i >= r.texts) {
-    place.append(make('p', {class: 'soft'}, r.texts ? 'Only the first ' + whole(r.texts) + ' texts are in this page (--texts).'
+    place.append(make('p', {class: 'soft'}, r.texts
+      ? 'Only the first ' + whole(r.texts) + ' texts are in this page (--texts).'
       : 'The text is not in this page: give --data, and --lexicon for its words.'));
     return;
   }
@@ -315,7 +336,8 @@ async function show(i) {
     const slots = r.lexicon < 0 ? null : (await block('slots-' + r.lexicon + '-' + b))[k];
     const words = r.lexicon < 0 ? null : await block('words-' + r.lexicon);
     const attacks = await attacksOn(i);
-    if (mine === openings) place.append(...said(r, i, texts[k], slots, words), ...attacks.map(attack => attacked(attack, texts[k])));
+    if (mine === openings) place.append(...said(r, i, texts[k], slots, words),
+      ...attacks.map(attack => attacked(attack, texts[k])));
   } catch (error) {
     place.append(make('p', {}, 'The text cannot be unpacked by this browser (' + error.message + ').'));
   }
@@ -328,7 +350,8 @@ function said(r, i, stored, slots, words) {
     let at = 0;
     for (let s = 0; s < slots.length; s += 3) {
       const begin = at + slots[s], end = begin + slots[s + 1], number = slots[s + 2], unread = s / 3 >= r.visible[i];
-      line.append(text.slice(at, begin), make('span', {class: 'w o' + (hasVotes(r) ? levelOf(words.s[number]) : 0) + (unread ? ' unread' : ''), role: 'button',
+      const level = hasVotes(r) ? levelOf(words.s[number]) : 0;
+      line.append(text.slice(at, begin), make('span', {class: 'w o' + level + (unread ? ' unread' : ''), role: 'button',
         tabindex: s ? -1 : 0, 'data-word': number, 'data-unread': unread}, text.slice(begin, end)));
       at = end;
     }
@@ -338,10 +361,12 @@ function said(r, i, stored, slots, words) {
     line.append(text);
   }
   parts.push(line);
-  if (cut) parts.push(make('p', {class: 'soft'}, 'The text is longer: ' + whole(stored[1]) + ' bytes. The rest is not shown.'));
+  if (cut) parts.push(make('p', {class: 'soft'},
+    'The text is longer: ' + whole(stored[1]) + ' bytes. The rest is not shown.'));
   if (!slots) return parts.concat(make('p', {class: 'soft'}, 'Its words are shown when the lexicon is given too.'));
   const panel = make('div', {id: 'word', role: 'status', 'aria-live': 'polite'},
-    make('p', {class: 'soft'}, slots.length ? 'Point at a coloured word, or move with the arrow keys, to see what may stand in its place.'
+    make('p', {class: 'soft'}, slots.length
+      ? 'Point at a coloured word, or move with the arrow keys, to see what may stand in its place.'
       : 'No word of this text can change.'));
   const tell = event => { if (event.target.dataset.word) describe(r, event.target, words, panel); };
   for (const name of ['mouseover', 'focusin', 'click']) line.addEventListener(name, tell);
@@ -354,21 +379,27 @@ async function attacksOn(i) {
   const found = [];
   for (let a = 0; byId('attacks-' + a); a++) {
     const attack = await block('attacks-' + a), record = attack.rows[i];
-    if (record && attack.runs.includes(state.run)) found.push([attack.name + (attack.smoothed ? ' on the smoothed classifier' : ' on the base model'), record]);
+    if (record && attack.runs.includes(state.run))
+      found.push([attack.name + (attack.smoothed ? ' on the smoothed classifier' : ' on the base model'), record]);
   }
   return found;
 }
 
 function attacked([name, [, outcome, after, changes]], stored) {
-  const text = visible(Array.isArray(stored) ? stored[0] : stored), line = make('p', {class: 'said diff', dir: 'auto', lang: ''});
-  const count = changes.length / 3, result = [['failed'], ['succeeded: ' + count + (count === 1 ? ' word' : ' words') + ' changed, and the answer is ',
-    isolated(visible(after || 'none'))], ['was not tried: the answer was wrong already']][outcome];
-  const section = make('section', {class: 'attack'}, make('h3', {}, 'Attack: ', isolated(visible(name))), make('p', {}, 'It ', ...result, '.'));
+  const text = visible(Array.isArray(stored) ? stored[0] : stored),
+    line = make('p', {class: 'said diff', dir: 'auto', lang: ''});
+  const count = changes.length / 3, result = [['failed'],
+    ['succeeded: ' + count + (count === 1 ? ' word' : ' words') + ' changed, and the answer is ',
+      isolated(visible(after || 'none'))],
+    ['was not tried: the answer was wrong already']][outcome];
+  const section = make('section', {class: 'attack'}, make('h3', {}, 'Attack: ', isolated(visible(name))),
+    make('p', {}, 'It ', ...result, '.'));
   if (!count) return section;
   let at = 0;
   for (let c = 0; c < changes.length; c += 3) {
     const begin = changes[c], end = begin + changes[c + 1];
-    line.append(text.slice(at, begin), make('del', {}, text.slice(begin, end)), ' ', make('ins', {}, visible(changes[c + 2])));
+    line.append(text.slice(at, begin), make('del', {}, text.slice(begin, end)), ' ',
+      make('ins', {}, visible(changes[c + 2])));
     at = end;
   }
   line.append(text.slice(at));
@@ -391,7 +422,8 @@ async function describe(r, element, words, panel) {
   if (hasVotes(r)) facts.append(make('dt', {}, 'overlap'),
     make('dd', {}, 's = ' + myriads(words.s[number]) + (worst < 0 ? '' : ', with the worst synonym: '),
       worst < 0 ? '' : make('strong', {}, isolated(visible(words.w[worst])))),
-    make('dt', {}, 'draws'), make('dd', {}, isolated('from ' + whole(drawCount) + ' words' + (weights ? ': ' : ', 1/' + drawCount + ' each: ') +
+    make('dt', {}, 'draws'), make('dd', {}, isolated('from ' + whole(drawCount) + ' words' +
+      (weights ? ': ' : ', 1/' + drawCount + ' each: ') +
       list(draws, drawCount, weights ? k => ' ' + weights[k] + '/' + total : null))));
   panel.replaceChildren(make('strong', {}, isolated(visible(words.w[number]))),
     element.hasAttribute('data-unread') ? ' (the model never reads this far)' : '', facts);
@@ -401,7 +433,8 @@ async function describe(r, element, words, panel) {
 
 const SVG = 'http://www.w3.org/2000/svg'; /* a name, not an address */
 const AREA = {left: 54, top: 14, width: 414, height: 238}; /* as in src/report/plot.c */
-const placeOf = (r, i) => [AREA.left + Math.min(1, r.q[i] / 10000) * AREA.width, AREA.top + (1 - r.bound[i] / 10000) * AREA.height];
+const placeOf = (r, i) =>
+  [AREA.left + Math.min(1, r.q[i] / 10000) * AREA.width, AREA.top + (1 - r.bound[i] / 10000) * AREA.height];
 
 /* The text whose point is nearest; of many in one place, the next one at every click. */
 function nearest(r, x, y) {
@@ -419,7 +452,8 @@ function nearest(r, x, y) {
 function choose(i) {
   for (const old of document.querySelectorAll('circle.chosen')) old.remove();
   if (i < 0 || !hasVotes(run())) return;
-  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg.plot'), circle = document.createElementNS(SVG, 'circle');
+  const svg = document.querySelector('figure.margin[data-run="' + state.run + '"] svg.plot'),
+    circle = document.createElementNS(SVG, 'circle');
   const [x, y] = placeOf(run(), i);
   for (const [name, value] of Object.entries({class: 'chosen', cx: x, cy: y, r: 6})) circle.setAttribute(name, value);
   svg.append(circle);
@@ -432,9 +466,11 @@ function enliven(figure) {
   figure.classList.add('live');
   svg.setAttribute('tabindex', '0');
   svg.setAttribute('role', 'application');
-  figure.append(make('p', {class: 'soft'}, 'Click a point to open its text; with the keyboard, arrow keys walk from point to point and Enter opens.'));
+  figure.append(make('p', {class: 'soft'},
+    'Click a point to open its text; with the keyboard, arrow keys walk from point to point and Enter opens.'));
   svg.addEventListener('click', event => {
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()), i = nearest(r, at.x, at.y);
+    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()),
+      i = nearest(r, at.x, at.y);
     if (i >= 0) openHere(i);
   });
   svg.addEventListener('keydown', event => {

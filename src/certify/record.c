@@ -183,7 +183,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
 {
     const safer_model *model = w->model;
     json_t *record = json_object();
-    json_object_set_new(record, "row", json_integer((json_int_t)row));
+    if (row) json_object_set_new(record, "row", json_integer((json_int_t)row));
     json_object_set_new(record, "id", json_string(c->id));
     json_object_set_new(record, "label", label_json(model, c->label));
     json_object_set_new(record, "prediction", label_json(model, c->prediction));

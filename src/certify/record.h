@@ -43,7 +43,8 @@ typedef struct sf_config {
 safer_status sf_config_read(sf_config *out, json_t *config, const char *name, safer_error *error);
 
 /* The certificate in the workspace as a JSON object, without "seconds" and "check". `row` is
- * the text's place in the data, from 1: a record in another line is out of place. */
+ * the text's place in the data, from 1: a record in another line is out of place. 0: the text is not
+ * of a data set, and the record has no "row". */
 json_t *sf_record_json(const safer_certificate *certificate, size_t row, const safer_workspace *workspace);
 
 /* Whether the record of a line (the configuration is line 1) is the one that belongs there. */

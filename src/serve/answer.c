@@ -2,6 +2,7 @@
 #include "serve/answer.h"
 
 #include "base/progress.h"
+#include "certify/answer.h"
 #include "certify/record.h"
 
 #include <string.h>
@@ -19,32 +20,10 @@ static json_t *votes_json(const safer_model *model, const uint64_t *votes)
     return object;
 }
 
-/* The answer of predict: a certificate of the prediction is worth nothing when there is none. */
-static json_t *answer_json(const safer_model *model, const safer_certificate *c)
-{
-    json_t *shares = json_object();
-    for (size_t k = 0; k < model->classes; k++) json_object_set_new(shares, model->labels[k], json_real(c->shares[k]));
-    return json_pack("{s:o, s:o, s:b, s:f, s:o, s:f, s:b, s:o, s:b, s:I, s:I, s:I}", "label",
-                     label_json(model, c->abstained ? SF_NO_LABEL : c->prediction), "leading",
-                     label_json(model, c->prediction), "abstained", c->abstained, "confidence",
-                     c->shares[c->prediction], "shares", shares, "bound", c->bound, "certified",
-                     c->certified && !c->abstained, "radius", sf_radius_json(c->abstained ? 0 : c->radius), "exact",
-                     c->exact, "words", (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries",
-                     (json_int_t)c->queries);
-}
-
-/* A record as safer certify writes it, without what belongs to a run. */
-static json_t *certificate_json(const safer_certificate *c, const safer_workspace *w)
-{
-    json_t *record = sf_record_json(c, 0, w);
-    json_object_del(record, "row");
-    return record;
-}
-
 /* --------------------------------------------------------------- streaming */
 
 enum { FREE_EVENTS = 64 };
-#define EVENT_SECONDS 0.05 /* between events once there were that many: a bound costs time to compute */
+#define EVENT_SECONDS 0.05 /* between events, once there were so many: a bound takes time to compute */
 
 typedef struct watching {
     sf_job *job;
@@ -92,7 +71,7 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
 {
     watching *self = context;
     if (atomic_load(&self->job->cancelled)) return 1;
-    if (self->job->asked != SF_STREAM) return 0;
+    if (self->job->route->id != SF_ROUTE_STREAM) return 0;
     if (moment == SF_TEXT_READ)
         tell_start(self->job, c, w);
     else if (moment == SF_PREDICTION_CHOSEN)
@@ -107,7 +86,7 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
 static void fail(sf_job *job, const safer_error *error)
 {
     sf_fault fault;
-    if (error->status == SAFER_CANCELLED) return; /* whoever cancelled has ended the job */
+    if (error->status == SAFER_CANCELLED) return; /* what cancelled it has ended the job */
     /* What exactly failed may name addresses and files: that is for the log. */
     sf_fault_set(&fault, 500, "failed", error->status == SAFER_MEMORY ? "out of memory" : "the model failed");
     sf_job_fail(job, &fault, error->message);
@@ -120,7 +99,7 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
     sf_job_text *t = &job->texts[index];
     safer_error error = {0};
     watching self = {.job = job};
-    if (job->asked == SF_WORDS) {
+    if (job->route->id == SF_ROUTE_WORDS) {
         t->answer = sf_words_json(t->text, t->length, lexicon, &error);
         if (!t->answer) fail(job, &error);
         return 0;
@@ -134,13 +113,13 @@ int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_work
         return 0;
     }
     atomic_fetch_add(&job->queries, out->queries);
-    if (job->asked == SF_PREDICT)
-        t->answer = answer_json(model, out);
-    else if (job->asked == SF_CERTIFY)
-        t->answer = certificate_json(out, workspace);
+    if (job->route->id == SF_ROUTE_PREDICT)
+        t->answer = sf_answer_json(out, model);
+    else if (job->route->id == SF_ROUTE_CERTIFY)
+        t->answer = sf_record_json(out, 0, workspace);
     else
-        t->answer = json_pack("{s:o, s:o}", "certificate", certificate_json(out, workspace), "answer",
-                              job->labelled ? json_null() : answer_json(model, out));
+        t->answer = json_pack("{s:o, s:o}", "certificate", sf_record_json(out, 0, workspace), "answer",
+                              job->labelled ? json_null() : sf_answer_json(out, model));
     error.status = SAFER_MEMORY;
     if (!t->answer) fail(job, &error);
     return 1;
@@ -157,18 +136,18 @@ static json_t *take_answer(sf_job_text *text)
 void sf_answer_whole(sf_job *job)
 {
     if (atomic_load(&job->cancelled)) return;
-    if (job->asked == SF_STREAM) {
+    if (job->route->id == SF_ROUTE_STREAM) {
         sf_job_emit(job, "result", take_answer(&job->texts[0]), 1);
         return;
     }
-    if (job->asked == SF_WORDS) {
+    if (job->route->id == SF_ROUTE_WORDS) {
         json_t *words = take_answer(&job->texts[0]);
         sf_job_finish(job, sf_json_text(words));
         json_decref(words);
         return;
     }
     json_t *list = json_array(),
-           *whole = json_pack("{s:o}", job->asked == SF_PREDICT ? "answers" : "certificates", list);
+           *whole = json_pack("{s:o}", job->route->id == SF_ROUTE_PREDICT ? "answers" : "certificates", list);
     for (size_t i = 0; i < job->count; i++) json_array_append_new(list, take_answer(&job->texts[i]));
     sf_job_finish(job, json_array_size(list) == job->count ? sf_json_text(whole) : NULL);
     json_decref(whole);

@@ -5,7 +5,7 @@
 #include "certify/certificate.h"
 #include "serve/job.h"
 
-/* Certifies text `index` of the job, or (SF_WORDS) looks its words up, and keeps the answer
+/* Certifies text `index` of the job, or (/v1/words) looks its words up, and keeps the answer
  * in the job, or streams it. A failure ends the job. Returns whether *out is a certificate. */
 int sf_answer_text(safer_certificate *out, sf_job *job, size_t index, safer_workspace *workspace);
 

@@ -10,23 +10,23 @@
 
 #define LOOK_SECONDS 0.05
 
-/* Whose time is over. The lock is held. */
-static void look_at(sf_guest *g, double now, double patience)
+/* Ends what has taken too long. The lock is held. */
+static void look_at(sf_connection *c, double now, double patience)
 {
     sf_fault fault;
-    if (now < g->due) return;
-    g->due = now + patience;
-    if (!g->job) {
-        shutdown(g->fd, SHUT_RDWR); /* the server sees it end */
+    if (now < c->due) return;
+    c->due = now + patience;
+    if (!c->job) {
+        shutdown(c->fd, SHUT_RDWR); /* the server sees it end */
         return;
     }
     sf_fault_set(&fault, 504, "deadline", "there was no answer in time");
-    sf_job_fail(g->job, &fault, NULL); /* unless it is done */
-    g->job = NULL;                     /* what is left is to send it */
+    sf_job_fail(c->job, &fault, NULL); /* unless it is done */
+    c->job = NULL;                     /* what is left is to send it */
 }
 
-/* Waits a little, or until it shall end. The lock is held. */
-static void wait_a_little(sf_guests *guests)
+/* Waits a little, or until the watcher shall end. The lock is held. */
+static void wait_a_little(sf_connections *connections)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -35,120 +35,120 @@ static void wait_a_little(sf_guests *guests)
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
-    pthread_cond_timedwait(&guests->wish, &guests->lock, &until);
+    pthread_cond_timedwait(&connections->woken, &connections->lock, &until);
 }
 
 static void *watch(void *argument)
 {
-    sf_guests *guests = argument;
-    pthread_mutex_lock(&guests->lock);
-    while (!guests->ending) {
-        wait_a_little(guests);
+    sf_connections *connections = argument;
+    pthread_mutex_lock(&connections->lock);
+    while (!connections->ending) {
+        wait_a_little(connections);
         double now = sf_seconds();
-        for (sf_guest *g = guests->first; g; g = g->next) look_at(g, now, guests->patience);
+        for (sf_connection *c = connections->first; c; c = c->next) look_at(c, now, connections->patience);
     }
-    pthread_mutex_unlock(&guests->lock);
+    pthread_mutex_unlock(&connections->lock);
     return NULL;
 }
 
-safer_status sf_guests_start(sf_guests *guests, double patience, safer_error *error)
+safer_status sf_connections_start(sf_connections *connections, double patience, safer_error *error)
 {
     pthread_condattr_t monotonic;
-    *guests = (sf_guests){.patience = patience};
+    *connections = (sf_connections){.patience = patience};
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&guests->wish, &monotonic);
+    pthread_cond_init(&connections->woken, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&guests->lock, NULL);
-    guests->watched = pthread_create(&guests->watchman, NULL, watch, guests) == 0;
-    return guests->watched ? SAFER_OK : sf_fail(error, SAFER_SYSTEM, "cannot start a thread");
+    pthread_mutex_init(&connections->lock, NULL);
+    connections->watched = pthread_create(&connections->watcher, NULL, watch, connections) == 0;
+    return connections->watched ? SAFER_OK : sf_fail(error, SAFER_SYSTEM, "cannot start a thread");
 }
 
-void sf_guests_end(sf_guests *guests)
+void sf_connections_end(sf_connections *connections)
 {
-    pthread_mutex_lock(&guests->lock);
-    guests->ending = 1;
-    pthread_cond_signal(&guests->wish);
-    pthread_mutex_unlock(&guests->lock);
-    if (guests->watched) pthread_join(guests->watchman, NULL);
-    pthread_cond_destroy(&guests->wish);
-    pthread_mutex_destroy(&guests->lock);
+    pthread_mutex_lock(&connections->lock);
+    connections->ending = 1;
+    pthread_cond_signal(&connections->woken);
+    pthread_mutex_unlock(&connections->lock);
+    if (connections->watched) pthread_join(connections->watcher, NULL);
+    pthread_cond_destroy(&connections->woken);
+    pthread_mutex_destroy(&connections->lock);
 }
 
-sf_guest *sf_guest_enter(sf_guests *guests, int fd, double seconds)
+sf_connection *sf_connection_open(sf_connections *connections, int fd, double seconds)
 {
-    sf_guest *g = sf_calloc(1, sizeof *g);
-    if (!g) return NULL;
-    g->fd = fd;
-    g->since = sf_seconds();
-    g->due = g->since + seconds;
-    pthread_mutex_lock(&guests->lock);
-    g->next = guests->first;
-    if (g->next) g->next->previous = g;
-    guests->first = g;
-    guests->count++;
-    pthread_mutex_unlock(&guests->lock);
-    return g;
+    sf_connection *c = sf_calloc(1, sizeof *c);
+    if (!c) return NULL;
+    c->fd = fd;
+    c->since = sf_seconds();
+    c->due = c->since + seconds;
+    pthread_mutex_lock(&connections->lock);
+    c->next = connections->first;
+    if (c->next) c->next->previous = c;
+    connections->first = c;
+    connections->count++;
+    pthread_mutex_unlock(&connections->lock);
+    return c;
 }
 
-void sf_guest_leave(sf_guests *guests, sf_guest *g)
+void sf_connection_close(sf_connections *connections, sf_connection *c)
 {
-    if (!g) return;
-    pthread_mutex_lock(&guests->lock);
-    if (g->previous)
-        g->previous->next = g->next;
+    if (!c) return;
+    pthread_mutex_lock(&connections->lock);
+    if (c->previous)
+        c->previous->next = c->next;
     else
-        guests->first = g->next;
-    if (g->next) g->next->previous = g->previous;
-    guests->count--;
-    pthread_mutex_unlock(&guests->lock);
-    free(g);
+        connections->first = c->next;
+    if (c->next) c->next->previous = c->previous;
+    connections->count--;
+    pthread_mutex_unlock(&connections->lock);
+    free(c);
 }
 
 /* The lock is held. */
-static void change(sf_guest *g, int busy, sf_job *job, double seconds)
+static void change(sf_connection *c, int busy, sf_job *job, double seconds)
 {
-    g->busy = busy;
-    g->job = job;
-    g->since = sf_seconds();
-    g->due = g->since + seconds;
+    c->busy = busy;
+    c->job = job;
+    c->since = sf_seconds();
+    c->due = c->since + seconds;
 }
 
-int sf_guest_asks(sf_guests *guests, sf_guest *g, double seconds)
+int sf_connection_begin(sf_connections *connections, sf_connection *c, double seconds)
 {
-    if (!g) return -1;
-    pthread_mutex_lock(&guests->lock);
-    int closed = guests->closed;
-    if (!closed) change(g, 1, NULL, seconds);
-    pthread_mutex_unlock(&guests->lock);
+    if (!c) return -1;
+    pthread_mutex_lock(&connections->lock);
+    int closed = connections->closed;
+    if (!closed) change(c, 1, NULL, seconds);
+    pthread_mutex_unlock(&connections->lock);
     return closed ? -1 : 0;
 }
 
-void sf_guest_does(sf_guests *guests, sf_guest *g, int busy, sf_job *job, double seconds)
+void sf_connection_set(sf_connections *connections, sf_connection *c, int busy, sf_job *job, double seconds)
 {
-    pthread_mutex_lock(&guests->lock);
-    change(g, busy, job, seconds);
-    pthread_mutex_unlock(&guests->lock);
+    pthread_mutex_lock(&connections->lock);
+    change(c, busy, job, seconds);
+    pthread_mutex_unlock(&connections->lock);
 }
 
-size_t sf_guests_count(sf_guests *guests)
+size_t sf_connections_count(sf_connections *connections)
 {
-    pthread_mutex_lock(&guests->lock);
-    size_t count = guests->count;
-    pthread_mutex_unlock(&guests->lock);
+    pthread_mutex_lock(&connections->lock);
+    size_t count = connections->count;
+    pthread_mutex_unlock(&connections->lock);
     return count;
 }
 
-void sf_guests_quiet(sf_guests *guests, double seconds)
+void sf_connections_drain(sf_connections *connections, double seconds)
 {
-    pthread_mutex_lock(&guests->lock);
+    pthread_mutex_lock(&connections->lock);
     for (;;) {
         double now = sf_seconds();
-        const sf_guest *g = guests->first;
-        while (g && !g->busy && now - g->since >= seconds) g = g->next;
-        if (!g) break;
-        wait_a_little(guests);
+        const sf_connection *c = connections->first;
+        while (c && !c->busy && now - c->since >= seconds) c = c->next;
+        if (!c) break;
+        wait_a_little(connections);
     }
-    guests->closed = 1;
-    pthread_mutex_unlock(&guests->lock);
+    connections->closed = 1;
+    pthread_mutex_unlock(&connections->lock);
 }

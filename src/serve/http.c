@@ -1,4 +1,4 @@
-/* Requests and answers.
+/* Requests and answers: what docs/serve.md promises, over libmicrohttpd (MHD).
  *
  * One thread of MHD reads and writes; it never waits for work. A request that needs work becomes
  * a job, and its connection is suspended until the job wakes it. */
@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/progress.h"
+#include "certify/answer.h"
 #include "certify/record.h"
 #include "report/assets.h"
 
@@ -17,19 +18,20 @@
 #include <strings.h>
 #include <time.h>
 
-enum { DISCARDED = 8 << 20 }; /* bytes of a body that is refused which are still read, so that the client reads why */
+enum { DISCARDED = 8 << 20 }; /* bytes of a refused body that are still read, so that the client reads why */
 
-/* Memory for clients is bounded in all, in bodies of the largest size: what is held is counted when it
- * comes in. Answers about words are counted in advance, as they are so much longer. */
+/* The memory for all clients together is bounded, at so many bodies of the largest size. What is held
+ * is counted when it comes in; answers about words are counted in advance, as so many times the
+ * request, because they are so much longer. */
 enum { HELD_BODIES = 256, WORDS_GROW = 100 };
 
 #define JSON_TYPE "application/json"
 
 typedef struct request {
     safer_server *server;
-    struct MHD_Connection *connection;
-    sf_guest *guest;
-    sf_route route;
+    struct MHD_Connection *mhd;
+    sf_connection *connection;
+    const sf_route *route;
     const char *method; /* for the log */
     double start;
     sf_buffer body;
@@ -47,23 +49,22 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
 {
     char seconds[16];
     if (!response) return MHD_NO;
-    int works = q->route <= SF_ROUTE_WORDS;
     (void)MHD_add_response_header(response, "Content-Type", type);
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
     (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (q->route == SF_ROUTE_PAGE)
+    if (q->route->id == SF_ROUTE_PAGE)
         (void)MHD_add_response_header(
             response, "Content-Security-Policy",
             "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     if (status == 401) (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    if (status == 405) (void)MHD_add_response_header(response, "Allow", works ? "POST" : "GET, HEAD");
+    if (status == 405) (void)MHD_add_response_header(response, "Allow", q->route->works ? "POST" : "GET, HEAD");
     if (q->retry) {
         snprintf(seconds, sizeof seconds, "%d", q->retry);
         (void)MHD_add_response_header(response, "Retry-After", seconds);
     }
     if (q->last || atomic_load(&q->server->stopping)) (void)MHD_add_response_header(response, "Connection", "close");
-    enum MHD_Result result = MHD_queue_response(q->connection, (unsigned)status, response);
+    enum MHD_Result result = MHD_queue_response(q->mhd, (unsigned)status, response);
     MHD_destroy_response(response);
     if (result == MHD_YES) q->status = status;
     return result;
@@ -98,7 +99,8 @@ static char *model_text(const safer_server *s)
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
     safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
     json_t *value = json_pack(
-        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, s:{s:I, s:I, s:I, s:I, s:f}}",
+        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, "
+        "s:{s:I, s:I, s:I, s:I, s:f}}",
         "version", SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels",
         labels, "lexicon", "hash", sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words,
         "method", sf_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
@@ -114,8 +116,8 @@ static char *model_text(const safer_server *s)
 static enum MHD_Result answer_metrics(request *q)
 {
     sf_buffer page = {0};
-    sf_gauges gauges = {.connections = sf_guests_count(&q->server->guests)};
-    sf_room_gauge(q->server->room, &gauges);
+    sf_gauges gauges = {.connections = sf_connections_count(&q->server->connections)};
+    sf_workers_gauge(q->server->workers, &gauges);
     if (sf_metrics_print(&page, &q->server->metrics, &gauges)) {
         sf_buffer_free(&page);
         return answer_text(q, 500, "text/plain", NULL);
@@ -126,7 +128,7 @@ static enum MHD_Result answer_metrics(request *q)
 static enum MHD_Result answer_known(request *q)
 {
     int stopping = atomic_load(&q->server->stopping);
-    switch (q->route) {
+    switch (q->route->id) {
     case SF_ROUTE_HEALTH:
         return answer_text(q, stopping ? 503 : 200, JSON_TYPE,
                            sf_strdup(stopping ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}"));
@@ -141,7 +143,7 @@ static enum MHD_Result answer_known(request *q)
 
 /* -------------------------------------------------------------------- work */
 
-static void resume(void *connection) { MHD_resume_connection(connection); }
+static void resume(void *mhd) { MHD_resume_connection(mhd); }
 
 /* Takes events away. Position does not matter: a stream is read once. */
 static ssize_t read_events(void *context, uint64_t position, char *out, size_t most)
@@ -184,7 +186,7 @@ static enum MHD_Result answer_job(request *q)
     char *body = q->job->answer;
     q->job->answer = NULL;
     pthread_mutex_unlock(&q->job->lock);
-    sf_guest_does(&q->server->guests, q->guest, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
     return answer_text(q, status, JSON_TYPE, body);
 }
 
@@ -207,44 +209,43 @@ static void drop_body(request *q)
     sf_buffer_free(&q->body);
 }
 
-/* The whole request is there: gives it to the room, and waits. */
+/* The whole request is there: gives it to the workers, and waits. */
 static enum MHD_Result begin_work(request *q)
 {
     safer_server *s = q->server;
     const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
     sf_job *job;
-    if (q->route == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
-    if (sf_job_read(&job, (sf_asked)q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault))
-        return answer_fault(q);
+    if (q->route->id == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
+    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
     job->wake = resume;
-    job->wake_context = q->connection;
+    job->wake_context = q->mhd;
     job->account = &s->held;
     job->held = q->held;
     q->held = 0;
     q->job = job;
     sf_buffer_free(&q->body);
-    sf_guest_does(&s->guests, q->guest, 1, job, s->options.deadline);
+    sf_connection_set(&s->connections, q->connection, 1, job, s->options.deadline);
     pthread_mutex_lock(&job->lock);
-    int refused = sf_room_offer(s->room, job, &q->retry);
-    if (!refused && job->asked != SF_STREAM && !job->status) {
+    int refused = sf_workers_offer(s->workers, job, &q->retry);
+    if (!refused && q->route->id != SF_ROUTE_STREAM && !job->status) {
         job->waiting = 1;
-        MHD_suspend_connection(q->connection);
+        MHD_suspend_connection(q->mhd);
     }
     int waits = job->waiting;
     pthread_mutex_unlock(&job->lock);
     if (refused) {
         sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
                      job->count == 1 ? "" : "s", q->retry);
-        sf_guest_does(&s->guests, q->guest, 1, NULL, s->options.patience);
+        sf_connection_set(&s->connections, q->connection, 1, NULL, s->options.patience);
         return answer_fault(q);
     }
-    if (job->asked == SF_STREAM) return answer_stream(q);
+    if (q->route->id == SF_ROUTE_STREAM) return answer_stream(q);
     return waits ? MHD_YES : answer_job(q);
 }
 
 /* ---------------------------------------------------------------- requests */
 
-/* Looks at every byte, whatever the first ones say. */
+/* Looks at every byte, even when the first ones differ. */
 static int same_secret(const char *sent, const char *secret)
 {
     size_t length = strlen(sent), expected = strlen(secret);
@@ -256,14 +257,14 @@ static int same_secret(const char *sent, const char *secret)
 
 static int is_allowed(const request *q)
 {
-    const char *sent = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Authorization");
-    if (!q->server->token || (q->route > SF_ROUTE_MODEL && q->route != SF_ROUTE_METRICS)) return 1;
+    const char *sent = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Authorization");
+    if (!q->server->token || !q->route->guarded) return 1;
     return sent && strncasecmp(sent, "Bearer ", 7) == 0 && same_secret(sent + 7, q->server->token);
 }
 
 static int is_json(const request *q)
 {
-    const char *type = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Content-Type");
+    const char *type = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Content-Type");
     size_t length = sizeof JSON_TYPE - 1;
     return type && strncasecmp(type, JSON_TYPE, length) == 0 &&
            (!type[length] || type[length] == ';' || type[length] == ' ');
@@ -271,7 +272,7 @@ static int is_json(const request *q)
 
 static int is_too_long(const request *q)
 {
-    const char *length = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Content-Length");
+    const char *length = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Content-Length");
     return length && strtoull(length, NULL, 10) > q->server->options.max_body;
 }
 
@@ -281,8 +282,8 @@ static void refuse_too_long(request *q)
                  q->server->options.max_body);
 }
 
-/* Who reads a request with two lengths, or with a length and chunks, may take the end of it for another
- * place than a proxy that passed it on: what one takes for a body is the other's next request. */
+/* Where a request has two lengths, or a length and chunks, a proxy that passed it on may have seen its
+ * end in another place than we do: what one reads as a body is the other's next request. */
 typedef struct framing {
     int hosts, lengths, encodings, odd_names;
 } framing;
@@ -302,13 +303,13 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
 static int is_ambiguous(const request *q)
 {
     framing f = {0};
-    MHD_get_connection_values(q->connection, MHD_HEADER_KIND, count_header, &f);
+    MHD_get_connection_values(q->mhd, MHD_HEADER_KIND, count_header, &f);
     return f.hosts > 1 || f.lengths + f.encodings > 1 || f.odd_names;
 }
 
-/* Whether a Host header is an address, or localhost. Whoever owns another name can let it mean this
- * machine after a browser has loaded their page from it (DNS rebinding); the page then counts
- * as ours, and may read what it asks for. */
+/* Whether a Host header is an address, or localhost. The owner of another name can let it mean this
+ * machine after a browser has loaded a page from it (DNS rebinding); the page then counts as ours,
+ * and may read what it asks for. */
 static int names_this_machine(const char *host)
 {
     unsigned char address[16];
@@ -328,20 +329,20 @@ static int names_this_machine(const char *host)
 /* Browsers always send a Host; HTTP 1.0 need not. */
 static int is_for_us(const request *q)
 {
-    const char *host = MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, "Host");
+    const char *host = MHD_lookup_connection_value(q->mhd, MHD_HEADER_KIND, "Host");
     return !q->server->local || !host || names_this_machine(host);
 }
 
-/* What can be said by the head of a request alone. */
+/* Refuses what the head of a request alone shows to be wrong. */
 static void check_head(request *q, const char *method)
 {
-    int works = q->route <= SF_ROUTE_WORDS;
+    const int works = q->route->works;
     int fits = works ? strcmp(method, "POST") == 0 : strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if ((q->last = is_ambiguous(q)))
         sf_fault_set(&q->fault, 400, "bad_request", "where the request ends, or whom it is for, is said twice");
     else if (!is_for_us(q))
         sf_fault_set(&q->fault, 403, "wrong_host", "this server is for localhost; another name needs a token");
-    else if (q->route == SF_ROUTE_NONE)
+    else if (q->route->id == SF_ROUTE_NONE)
         sf_fault_set(&q->fault, 404, "not_found", "there is no such path");
     else if (!fits)
         sf_fault_set(&q->fault, 405, "wrong_method", "this path takes %s", works ? "POST" : "GET");
@@ -353,7 +354,7 @@ static void check_head(request *q, const char *method)
         refuse_too_long(q);
 }
 
-/* What a client made up does not get into the log. */
+/* A name that a client made up does not get into the log. */
 static const char *known_method(const char *method)
 {
     static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"};
@@ -362,27 +363,27 @@ static const char *known_method(const char *method)
     return "other";
 }
 
-static enum MHD_Result begin(safer_server *s, struct MHD_Connection *connection, const char *url, const char *method,
+static enum MHD_Result begin(safer_server *s, struct MHD_Connection *mhd, const char *url, const char *method,
                              void **out)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    sf_guest *guest = info ? info->socket_context : NULL;
-    if (sf_guest_asks(&s->guests, guest, s->options.patience)) return MHD_NO;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    sf_connection *connection = info ? info->socket_context : NULL;
+    if (sf_connection_begin(&s->connections, connection, s->options.patience)) return MHD_NO;
     request *q = sf_calloc(1, sizeof *q);
     if (!q) {
-        sf_guest_does(&s->guests, guest, 0, NULL, s->options.patience);
+        sf_connection_set(&s->connections, connection, 0, NULL, s->options.patience);
         return MHD_NO;
     }
     q->server = s;
+    q->mhd = mhd;
     q->connection = connection;
-    q->guest = guest;
     q->route = sf_route_find(url);
     q->start = sf_seconds();
     q->method = known_method(method);
     *out = q;
     check_head(q, method);
-    /* Who asks first whether to send the body is told at once. */
-    const char *expect = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect");
+    /* A client that asks first whether to send the body is told at once. */
+    const char *expect = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Expect");
     return q->fault.status && expect ? answer_fault(q) : MHD_YES;
 }
 
@@ -393,23 +394,23 @@ static enum MHD_Result take_body(request *q, const char *bytes, size_t *size)
     q->received += length;
     if (q->received > most && !q->fault.status) refuse_too_long(q);
     if (q->received > most && q->received - most > DISCARDED) return MHD_NO;
-    if (!q->fault.status && q->route <= SF_ROUTE_WORDS && !hold(q, length) && sf_buffer_add(&q->body, bytes, length))
+    if (!q->fault.status && q->route->works && !hold(q, length) && sf_buffer_add(&q->body, bytes, length))
         sf_fault_set(&q->fault, 500, "failed", "out of memory");
     if (q->fault.status) drop_body(q);
     return MHD_YES;
 }
 
-enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *mhd, const char *url, const char *method,
                                const char *version, const char *upload, size_t *upload_size, void **context)
 {
     request *q = *context;
     (void)version;
-    if (!q) return begin(server, connection, url, method, context);
+    if (!q) return begin(server, mhd, url, method, context);
     if (*upload_size) return take_body(q, upload, upload_size);
     if (q->job) return answer_job(q); /* it was woken */
-    sf_guest_does(&q->server->guests, q->guest, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
     if (q->fault.status) return answer_fault(q);
-    return q->route <= SF_ROUTE_WORDS ? begin_work(q) : answer_known(q);
+    return q->route->works ? begin_work(q) : answer_known(q);
 }
 
 /* --------------------------------------------------------------------- log */
@@ -417,7 +418,7 @@ enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, 
 static json_t *client_json(const request *q)
 {
     char name[64] = "";
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(q->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *address = info ? info->client_addr : NULL;
     socklen_t length = address && address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                                                  : sizeof(struct sockaddr_in);
@@ -425,7 +426,7 @@ static json_t *client_json(const request *q)
     return json_string(name);
 }
 
-/* Nothing that a client wrote stands in it, unless the texts are asked for. */
+/* Nothing that a client wrote is in the log, unless the operator wants the texts in it. */
 static void write_log(const request *q, double seconds, int lost)
 {
     const safer_server *s = q->server;
@@ -438,8 +439,8 @@ static void write_log(const request *q, double seconds, int lost)
     size_t length = strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%S", &parts);
     snprintf(time + length, sizeof time - length, ".%03ldZ", now.tv_nsec / 1000000);
     json_t *line = json_pack("{s:s, s:o, s:s, s:s, s:i, s:I, s:f}", "time", time, "client", client_json(q), "method",
-                             q->method, "path", sf_route_path(q->route), "status", q->status, "body",
-                             (json_int_t)q->received, "seconds", (double)(int64_t)(seconds * 1e6) / 1e6);
+                             q->method, "path", q->route->path, "status", q->status, "body", (json_int_t)q->received,
+                             "seconds", (double)(int64_t)(seconds * 1e6) / 1e6);
     if (lost) json_object_set_new(line, "lost", json_true());
     if (q->job) {
         json_object_set_new(line, "texts", json_integer((json_int_t)q->job->count));
@@ -458,15 +459,14 @@ static void write_log(const request *q, double seconds, int lost)
     free(text);
 }
 
-void sf_http_completed(void *server, struct MHD_Connection *connection, void **context,
-                       enum MHD_RequestTerminationCode how)
+void sf_http_completed(void *server, struct MHD_Connection *mhd, void **context, enum MHD_RequestTerminationCode how)
 {
     request *q = *context;
     safer_server *s = server;
-    (void)connection;
+    (void)mhd;
     if (!q) return;
     *context = NULL;
-    sf_guest_does(&s->guests, q->guest, 0, NULL, s->options.patience);
+    sf_connection_set(&s->connections, q->connection, 0, NULL, s->options.patience);
     double seconds = sf_seconds() - q->start;
     int lost = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || !q->status;
     if (lost)
@@ -485,16 +485,16 @@ void sf_http_completed(void *server, struct MHD_Connection *connection, void **c
     free(q);
 }
 
-void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest,
+void sf_http_connection(void *server, struct MHD_Connection *mhd, void **connection,
                         enum MHD_ConnectionNotificationCode what)
 {
     safer_server *s = server;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *guest = info ? sf_guest_enter(&s->guests, info->connect_fd, s->options.patience) : NULL;
-        if (info && !*guest) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *connection = info ? sf_connection_open(&s->connections, info->connect_fd, s->options.patience) : NULL;
+        if (info && !*connection) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
     } else {
-        sf_guest_leave(&s->guests, *guest);
-        *guest = NULL;
+        sf_connection_close(&s->connections, *connection);
+        *connection = NULL;
     }
 }

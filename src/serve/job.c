@@ -2,7 +2,7 @@
 #include "serve/job.h"
 
 #include "base/memory.h"
-#include "model/model.h"
+#include "certify/answer.h"
 #include "text/unicode.h"
 
 #include <stdarg.h>
@@ -22,11 +22,6 @@ int sf_fault_set(sf_fault *fault, int status, const char *code, const char *form
     fault->message[sf_utf8_valid(fault->message, strlen(fault->message))] =
         '\0'; /* what it quotes may be cut anywhere */
     return -1;
-}
-
-char *sf_json_text(const json_t *value)
-{
-    return value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
 }
 
 static json_t *fault_value(const sf_fault *fault)
@@ -78,19 +73,18 @@ static int check_members(const sf_job *job, sf_fault *fault)
 {
     const char *name;
     json_t *value;
-    int single = job->asked == SF_STREAM || job->asked == SF_WORDS,
-        labels = job->asked == SF_CERTIFY || job->asked == SF_STREAM;
+    const int many = job->route->many, labels = job->route->labels;
     json_object_foreach(job->body, name, value)
     {
-        if (strcmp(name, "text") == 0 || (!single && strcmp(name, "texts") == 0) ||
-            (labels && strcmp(name, "label") == 0) || (labels && !single && strcmp(name, "labels") == 0))
+        if (strcmp(name, "text") == 0 || (many && strcmp(name, "texts") == 0) ||
+            (labels && strcmp(name, "label") == 0) || (labels && many && strcmp(name, "labels") == 0))
             continue;
         return sf_fault_set(fault, 400, "bad_request", "this request has no member \"%.*s\"", CLIPPED(name));
     }
     const json_t *text = json_object_get(job->body, "text"), *texts = json_object_get(job->body, "texts");
     if (!text && !texts)
         return sf_fault_set(fault, 400, "bad_request",
-                            single ? "\"text\" is missing" : "\"text\" or \"texts\" is missing");
+                            many ? "\"text\" or \"texts\" is missing" : "\"text\" is missing");
     if (text && texts) return sf_fault_set(fault, 400, "bad_request", "\"text\" and \"texts\": only one of them");
     if (json_object_get(job->body, text ? "labels" : "label"))
         return sf_fault_set(fault, 400, "bad_request", "\"label\" goes with \"text\", \"labels\" with \"texts\"");
@@ -122,13 +116,13 @@ static int read_texts(sf_job *job, const safer_model *model, sf_job_limits limit
     return 0;
 }
 
-int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, const safer_model *model,
+int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t length, const safer_model *model,
                 sf_job_limits limits, sf_fault *fault)
 {
     json_error_t wrong;
     sf_job *job = sf_calloc(1, sizeof *job);
     if (!job) return sf_fault_set(fault, 500, "failed", "out of memory");
-    job->asked = asked;
+    job->route = route;
     job->references = 1;
     pthread_mutex_init(&job->lock, NULL);
     job->body = json_loadb(body ? body : "", length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
@@ -211,7 +205,7 @@ static void note(sf_job *job, const char *detail)
 void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail)
 {
     atomic_store(&job->cancelled, 1);
-    if (job->asked == SF_STREAM) {
+    if (job->route->id == SF_ROUTE_STREAM) {
         pthread_mutex_lock(&job->lock);
         if (!job->status) note(job, detail);
         pthread_mutex_unlock(&job->lock);

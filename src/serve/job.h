@@ -1,19 +1,18 @@
 /* A request's work: its texts, what came out, and who waits for it.
  *
- * Two sides hold a job: the connection, which waits, and the room, which works. Either may be
- * done with it first. A job ends once, with a status and a body, or (streams) with a last
+ * Two sides hold a job: the connection, which waits, and the workers. Either may be done
+ * with it first. A job ends once, with a status and a body, or (streams) with a last
  * event; what comes later is dropped. */
 #ifndef SF_SERVE_JOB_H
 #define SF_SERVE_JOB_H
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "serve/routes.h"
 
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
-
-typedef enum sf_asked { SF_PREDICT, SF_CERTIFY, SF_STREAM, SF_WORDS } sf_asked;
 
 /* An error as a client sees it. */
 typedef struct sf_fault {
@@ -37,7 +36,7 @@ typedef struct sf_job_text {
 } sf_job_text;
 
 typedef struct sf_job {
-    sf_asked asked;
+    const sf_route *route;
     json_t *body; /* holds the texts */
     sf_job_text *texts;
     size_t count;
@@ -45,7 +44,7 @@ typedef struct sf_job {
     atomic_int cancelled; /* nobody wants the rest */
     atomic_uint_fast64_t queries;
 
-    struct sf_job *next; /* the room's, under its lock */
+    struct sf_job *next; /* the workers', under their lock */
     size_t taken, finished;
 
     atomic_size_t *account; /* of the bytes that all requests hold; NULL: they are not counted */
@@ -67,8 +66,8 @@ typedef struct sf_job_limits {
     size_t text, texts;
 } sf_job_limits;
 
-/* Reads a request's body. *out has one reference. -1: the fault says why not. */
-int sf_job_read(sf_job **out, sf_asked asked, const char *body, size_t length, const safer_model *model,
+/* Reads the body of a request for work. *out has one reference. -1: the fault says why not. */
+int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t length, const safer_model *model,
                 sf_job_limits limits, sf_fault *fault);
 
 void sf_job_hold(sf_job *job);
@@ -83,8 +82,5 @@ void sf_job_fail(sf_job *job, const sf_fault *fault, const char *detail);
 /* Adds an event to a stream; `data` is taken over. One that is not the last is dropped when the
  * client is too slow to read. */
 void sf_job_emit(sf_job *job, const char *event, json_t *data, int last);
-
-/* As the answers are written: reals so that reading gives them back. */
-char *sf_json_text(const json_t *value);
 
 #endif

@@ -6,24 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const paths[SF_ROUTES] = {
-    [SF_ROUTE_PREDICT] = "/v1/predict", [SF_ROUTE_CERTIFY] = "/v1/certify",   [SF_ROUTE_STREAM] = "/v1/certify/stream",
-    [SF_ROUTE_WORDS] = "/v1/words",     [SF_ROUTE_MODEL] = "/v1/model",       [SF_ROUTE_HEALTH] = "/healthz",
-    [SF_ROUTE_METRICS] = "/metrics",    [SF_ROUTE_OPENAPI] = "/openapi.json", [SF_ROUTE_PAGE] = "/",
-    [SF_ROUTE_STYLE] = "/explorer.css", [SF_ROUTE_SCRIPT] = "/explorer.js",   [SF_ROUTE_NONE] = "other",
-};
-
 static const int statuses[SF_STATUSES] = {200, 400, 401, 403, 404, 405, 413, 415, 500, 503, 504, 0 /* any other */};
 static const double times[SF_TIMES] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30};
-
-const char *sf_route_path(sf_route route) { return paths[route]; }
-
-sf_route sf_route_find(const char *path)
-{
-    for (int r = 0; r < SF_ROUTE_NONE; r++)
-        if (strcmp(path, paths[r]) == 0) return (sf_route)r;
-    return SF_ROUTE_NONE;
-}
 
 void sf_metrics_start(sf_metrics *m)
 {
@@ -33,14 +17,14 @@ void sf_metrics_start(sf_metrics *m)
 
 void sf_metrics_end(sf_metrics *m) { pthread_mutex_destroy(&m->lock); }
 
-void sf_metrics_request(sf_metrics *m, sf_route route, int status, double seconds)
+void sf_metrics_request(sf_metrics *m, const sf_route *route, int status, double seconds)
 {
     size_t s = 0, t = 0;
     while (s + 1 < SF_STATUSES && statuses[s] != status) s++;
     while (t < SF_TIMES && seconds > times[t]) t++;
     pthread_mutex_lock(&m->lock);
-    m->requests[route][s]++;
-    if (route <= SF_ROUTE_WORDS) {
+    m->requests[route->id][s]++;
+    if (route->works) {
         m->times[t]++;
         m->seconds += seconds;
     }
@@ -88,8 +72,8 @@ static int print_requests(sf_buffer *out, const sf_metrics *m)
     for (int r = 0; r < SF_ROUTES; r++)
         for (int s = 0; s < SF_STATUSES; s++)
             if (m->requests[r][s])
-                failed |= sf_buffer_format(out, "safer_requests_total{path=\"%s\",status=\"%d\"} %llu\n", paths[r],
-                                           statuses[s], (unsigned long long)m->requests[r][s]);
+                failed |= sf_buffer_format(out, "safer_requests_total{path=\"%s\",status=\"%d\"} %llu\n",
+                                           sf_routes[r].path, statuses[s], (unsigned long long)m->requests[r][s]);
     return failed;
 }
 

@@ -3,29 +3,10 @@
 #define SF_SERVE_METRICS_H
 
 #include "base/buffer.h"
+#include "serve/routes.h"
 
 #include <pthread.h>
 #include <stdint.h>
-
-/* The paths; those that work on texts come first, in the order of sf_asked. */
-typedef enum sf_route {
-    SF_ROUTE_PREDICT,
-    SF_ROUTE_CERTIFY,
-    SF_ROUTE_STREAM,
-    SF_ROUTE_WORDS,
-    SF_ROUTE_MODEL,
-    SF_ROUTE_HEALTH,
-    SF_ROUTE_METRICS,
-    SF_ROUTE_OPENAPI,
-    SF_ROUTE_PAGE,
-    SF_ROUTE_STYLE,
-    SF_ROUTE_SCRIPT,
-    SF_ROUTE_NONE, /* no such path */
-    SF_ROUTES
-} sf_route;
-
-const char *sf_route_path(sf_route route); /* "/v1/predict", ...; "other" for SF_ROUTE_NONE */
-sf_route sf_route_find(const char *path);
 
 enum { SF_STATUSES = 12, SF_TIMES = 14 };
 
@@ -42,11 +23,11 @@ void sf_metrics_start(sf_metrics *metrics);
 void sf_metrics_end(sf_metrics *metrics);
 
 /* A request that was answered, `seconds` after it began. */
-void sf_metrics_request(sf_metrics *metrics, sf_route route, int status, double seconds);
+void sf_metrics_request(sf_metrics *metrics, const sf_route *route, int status, double seconds);
 void sf_metrics_lost(sf_metrics *metrics);
 void sf_metrics_text(sf_metrics *metrics, int certified, int abstained, int exact, uint64_t queries);
 
-/* What others know. */
+/* What the workers and the connections know. */
 typedef struct sf_gauges {
     size_t waiting, busy, workers, connections;
 } sf_gauges;

@@ -117,8 +117,8 @@ static safer_status listen_at(int *out, safer_server *s, const char *host, addre
 
 /* ------------------------------------------------------------------- start */
 
-/* A model that lives elsewhere must answer before anybody is let in; this also finds out
- * whether it answers at random. */
+/* A remote model must answer before a client is let in; this also finds out whether it answers at
+ * random. */
 static safer_status probe(const safer_model *model, safer_error *error)
 {
     static const char *const texts[] = {"It is good.", "It is bad.", "I do not know what to think of it.",
@@ -138,7 +138,7 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
     return SAFER_OK;
 }
 
-/* With epoll, not poll: there MHD also answers those who close their half of the connection when
+/* With epoll, not poll: there MHD also answers clients that close their half of the connection when
  * they have asked. */
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
@@ -152,8 +152,8 @@ static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 static void server_free(safer_server *s)
 {
     if (s->daemon) MHD_stop_daemon(s->daemon);
-    sf_room_close(s->room);
-    sf_guests_end(&s->guests);
+    sf_workers_end(s->workers);
+    sf_connections_end(&s->connections);
     sf_metrics_end(&s->metrics);
     free(s->token);
     free(s);
@@ -180,14 +180,14 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     s->local = where.loopback && !options->token;
     s->options.certify.unlabelled = s->options.certify.family_wise = 0;
     sf_metrics_start(&s->metrics);
-    SF_TRY(sf_guests_start(&s->guests, options->patience, error));
+    SF_TRY(sf_connections_start(&s->connections, options->patience, error));
     if (options->token && !(s->token = sf_strdup(options->token))) {
         status = sf_fail_memory(error);
         goto done;
     }
     if (!options->fixed_seed) SF_TRY(fresh_seed(&s->options.certify.seed, error));
     SF_TRY(probe(model, error));
-    SF_TRY(sf_room_open(&s->room, model, lexicon, &s->options.certify, options->queue, &s->metrics, error));
+    SF_TRY(sf_workers_start(&s->workers, model, lexicon, &s->options.certify, options->queue, &s->metrics, error));
     SF_TRY(listen_at(&fd, s, options->host, &where, error));
     s->daemon = start_daemon(s, fd);
     if (!s->daemon) {
@@ -207,8 +207,9 @@ uint16_t safer_server_port(const safer_server *server) { return server->port; }
 
 /* -------------------------------------------------------------------- stop */
 
-/* Connections that the system has taken but nobody has looked at: they may have asked already. Then
- * no more are taken. The socket stays open: MHD's thread may still be looking at it. */
+/* Takes the connections that the system has accepted and MHD has not: their clients may have asked
+ * already. After that no more are accepted. The socket stays open, since MHD's thread may still be
+ * looking at it. */
 static void take_the_last(safer_server *s, int fd)
 {
     for (;;) {
@@ -226,7 +227,7 @@ void safer_server_stop(safer_server *s)
     atomic_store(&s->stopping, 1); /* from now on every connection ends with its next answer */
     int fd = MHD_quiesce_daemon(s->daemon);
     if (fd >= 0) take_the_last(s, fd);
-    sf_guests_quiet(&s->guests, QUIET_SECONDS); /* MHD may only end when nobody waits for work */
+    sf_connections_drain(&s->connections, QUIET_SECONDS); /* MHD may only end when nobody waits for work */
     server_free(s);
     if (fd >= 0) close(fd);
 }

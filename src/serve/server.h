@@ -10,13 +10,13 @@
 struct safer_server {
     const safer_model *model;
     const safer_lexicon *lexicon;
-    safer_serve_options options; /* host and token are not looked at: */
+    safer_serve_options options; /* a copy; where host and token lay may be freed: */
     char *token;                 /* a copy, or NULL */
     int local;                   /* for this machine alone, and without a token */
     struct MHD_Daemon *daemon;
-    sf_room *room;
+    sf_workers *workers;
     sf_metrics metrics;
-    sf_guests guests;
+    sf_connections connections;
     atomic_size_t held; /* bytes of bodies and answers that are in memory */
     atomic_int stopping;
     uint16_t port;
@@ -24,11 +24,10 @@ struct safer_server {
 };
 
 /* MHD's callbacks; the server is their first argument. */
-enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *connection, const char *url, const char *method,
+enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *mhd, const char *url, const char *method,
                                const char *version, const char *upload, size_t *upload_size, void **request);
-void sf_http_completed(void *server, struct MHD_Connection *connection, void **request,
-                       enum MHD_RequestTerminationCode how);
-void sf_http_connection(void *server, struct MHD_Connection *connection, void **guest,
+void sf_http_completed(void *server, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode how);
+void sf_http_connection(void *server, struct MHD_Connection *mhd, void **connection,
                         enum MHD_ConnectionNotificationCode what);
 
 #endif

@@ -1,4 +1,4 @@
-/* Where the work is done. */
+/* The workers: threads that take texts from a queue. */
 #include "serve/workers.h"
 
 #include "base/memory.h"
@@ -9,15 +9,15 @@
 #include <pthread.h>
 
 typedef struct worker {
-    struct sf_room *room;
+    struct sf_workers *workers; /* it is one of */
     safer_workspace *workspace;
     pthread_t thread;
 } worker;
 
-struct sf_room {
+struct sf_workers {
     sf_metrics *metrics;
     size_t queue; /* texts that may wait */
-    worker *workers;
+    worker *list;
     size_t count;            /* of the workers that were started */
     safer_workspace *shared; /* all threads on one text */
 
@@ -30,68 +30,68 @@ struct sf_room {
 };
 
 /* Certifies a text or looks its words up, with the workspace of a thread or the shared one. */
-static void do_text(sf_room *room, sf_job *job, size_t index, safer_workspace *workspace)
+static void do_text(sf_workers *workers, sf_job *job, size_t index, safer_workspace *workspace)
 {
     safer_certificate certificate;
     if (atomic_load(&job->cancelled) || !sf_answer_text(&certificate, job, index, workspace)) return;
-    sf_metrics_text(room->metrics, certificate.certified, certificate.abstained, certificate.exact,
+    sf_metrics_text(workers->metrics, certificate.certified, certificate.abstained, certificate.exact,
                     certificate.queries);
 }
 
 static void *work(void *argument)
 {
     worker *self = argument;
-    sf_room *room = self->room;
-    pthread_mutex_lock(&room->lock);
+    sf_workers *workers = self->workers;
+    pthread_mutex_lock(&workers->lock);
     for (;;) {
-        while (!room->first && !room->ending) pthread_cond_wait(&room->work, &room->lock);
-        if (!room->first) break;
-        sf_job *job = room->first;
+        while (!workers->first && !workers->ending) pthread_cond_wait(&workers->work, &workers->lock);
+        if (!workers->first) break;
+        sf_job *job = workers->first;
         size_t index = job->taken++;
-        room->waiting--;
-        room->busy++;
+        workers->waiting--;
+        workers->busy++;
         if (job->taken == job->count) {
-            room->first = job->next;
-            if (!room->first) room->last = NULL;
+            workers->first = job->next;
+            if (!workers->first) workers->last = NULL;
         }
-        int alone = room->busy == 1 && room->waiting == 0 && room->shared && !room->shared_taken;
-        if (alone) room->shared_taken = 1;
-        pthread_mutex_unlock(&room->lock);
+        int alone = workers->busy == 1 && workers->waiting == 0 && workers->shared && !workers->shared_taken;
+        if (alone) workers->shared_taken = 1;
+        pthread_mutex_unlock(&workers->lock);
 
         double start = sf_seconds();
-        do_text(room, job, index, alone ? room->shared : self->workspace);
+        do_text(workers, job, index, alone ? workers->shared : self->workspace);
         double seconds = sf_seconds() - start;
 
-        pthread_mutex_lock(&room->lock);
-        if (alone) room->shared_taken = 0;
-        room->busy--;
-        room->seconds += (seconds - room->seconds) / 16;
+        pthread_mutex_lock(&workers->lock);
+        if (alone) workers->shared_taken = 0;
+        workers->busy--;
+        workers->seconds += (seconds - workers->seconds) / 16;
         if (++job->finished < job->count) continue;
-        pthread_mutex_unlock(&room->lock);
+        pthread_mutex_unlock(&workers->lock);
         sf_answer_whole(job);
         sf_job_release(job);
-        pthread_mutex_lock(&room->lock);
+        pthread_mutex_lock(&workers->lock);
     }
-    pthread_mutex_unlock(&room->lock);
+    pthread_mutex_unlock(&workers->lock);
     return NULL;
 }
 
-static safer_status start_workers(sf_room *room, size_t count, const safer_model *model, const safer_lexicon *lexicon,
-                                  safer_certify_options options, safer_error *error)
+static safer_status start_workers(sf_workers *workers, size_t count, const safer_model *model,
+                                  const safer_lexicon *lexicon, safer_certify_options options, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    room->workers = sf_calloc(count, sizeof *room->workers);
-    if (!room->workers) return sf_fail_memory(error);
+    workers->list = sf_calloc(count, sizeof *workers->list);
+    if (!workers->list) return sf_fail_memory(error);
     options.threads = (int)count;
-    if (count > 1) SF_TRY(sf_workspace_new(&room->shared, model, lexicon, &options, error));
+    if (count > 1) SF_TRY(sf_workspace_new(&workers->shared, model, lexicon, &options, error));
     options.threads = 1;
-    for (; room->count < count; room->count++) {
-        worker *w = &room->workers[room->count];
-        w->room = room;
+    for (; workers->count < count; workers->count++) {
+        worker *w = &workers->list[workers->count];
+        w->workers = workers;
         SF_TRY(sf_workspace_new(&w->workspace, model, lexicon, &options, error));
         if (pthread_create(&w->thread, NULL, work, w) != 0) {
             safer_workspace_free(w->workspace);
-            status = sf_fail(error, SAFER_SYSTEM, "cannot start thread %zu of %zu", room->count + 1, count);
+            status = sf_fail(error, SAFER_SYSTEM, "cannot start thread %zu of %zu", workers->count + 1, count);
             goto done;
         }
     }
@@ -99,71 +99,72 @@ done:
     return status;
 }
 
-safer_status sf_room_open(sf_room **out, const safer_model *model, const safer_lexicon *lexicon,
-                          const safer_certify_options *options, size_t queue, sf_metrics *metrics, safer_error *error)
+safer_status sf_workers_start(sf_workers **out, const safer_model *model, const safer_lexicon *lexicon,
+                              const safer_certify_options *options, size_t queue, sf_metrics *metrics,
+                              safer_error *error)
 {
-    sf_room *room = sf_calloc(1, sizeof *room);
-    if (!room) return sf_fail_memory(error);
-    room->queue = queue;
-    room->metrics = metrics;
-    pthread_mutex_init(&room->lock, NULL);
-    pthread_cond_init(&room->work, NULL);
+    sf_workers *workers = sf_calloc(1, sizeof *workers);
+    if (!workers) return sf_fail_memory(error);
+    workers->queue = queue;
+    workers->metrics = metrics;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->work, NULL);
     size_t threads = (size_t)(model->concurrency ? model->concurrency : sf_threads(options->threads));
-    safer_status status = start_workers(room, threads, model, lexicon, *options, error);
+    safer_status status = start_workers(workers, threads, model, lexicon, *options, error);
     if (status == SAFER_OK)
-        *out = room;
+        *out = workers;
     else
-        sf_room_close(room);
+        sf_workers_end(workers);
     return status;
 }
 
-void sf_room_close(sf_room *room)
+void sf_workers_end(sf_workers *workers)
 {
-    if (!room) return;
-    pthread_mutex_lock(&room->lock);
-    room->ending = 1;
-    pthread_cond_broadcast(&room->work);
-    pthread_mutex_unlock(&room->lock);
-    for (size_t i = 0; i < room->count; i++) {
-        pthread_join(room->workers[i].thread, NULL);
-        safer_workspace_free(room->workers[i].workspace);
+    if (!workers) return;
+    pthread_mutex_lock(&workers->lock);
+    workers->ending = 1;
+    pthread_cond_broadcast(&workers->work);
+    pthread_mutex_unlock(&workers->lock);
+    for (size_t i = 0; i < workers->count; i++) {
+        pthread_join(workers->list[i].thread, NULL);
+        safer_workspace_free(workers->list[i].workspace);
     }
-    safer_workspace_free(room->shared);
-    pthread_mutex_destroy(&room->lock);
-    pthread_cond_destroy(&room->work);
-    free(room->workers);
-    free(room);
+    safer_workspace_free(workers->shared);
+    pthread_mutex_destroy(&workers->lock);
+    pthread_cond_destroy(&workers->work);
+    free(workers->list);
+    free(workers);
 }
 
-int sf_room_offer(sf_room *room, sf_job *job, int *seconds)
+int sf_workers_offer(sf_workers *workers, sf_job *job, int *seconds)
 {
-    pthread_mutex_lock(&room->lock);
-    int fits = job->count <= room->queue - room->waiting;
+    pthread_mutex_lock(&workers->lock);
+    int fits = job->count <= workers->queue - workers->waiting;
     if (fits) {
         job->references++;
-        if (room->last)
-            room->last->next = job;
+        if (workers->last)
+            workers->last->next = job;
         else
-            room->first = job;
-        room->last = job;
-        room->waiting += job->count;
+            workers->first = job;
+        workers->last = job;
+        workers->waiting += job->count;
         if (job->count == 1)
-            pthread_cond_signal(&room->work);
+            pthread_cond_signal(&workers->work);
         else
-            pthread_cond_broadcast(&room->work);
+            pthread_cond_broadcast(&workers->work);
     } else {
-        double wait = room->seconds * (double)room->waiting / (double)room->count;
+        double wait = workers->seconds * (double)workers->waiting / (double)workers->count;
         *seconds = wait < 1 ? 1 : wait > 3600 ? 3600 : (int)(wait + 0.999);
     }
-    pthread_mutex_unlock(&room->lock);
+    pthread_mutex_unlock(&workers->lock);
     return fits ? 0 : -1;
 }
 
-void sf_room_gauge(sf_room *room, sf_gauges *out)
+void sf_workers_gauge(sf_workers *workers, sf_gauges *out)
 {
-    pthread_mutex_lock(&room->lock);
-    out->waiting = room->waiting;
-    out->busy = room->busy;
-    out->workers = room->count;
-    pthread_mutex_unlock(&room->lock);
+    pthread_mutex_lock(&workers->lock);
+    out->waiting = workers->waiting;
+    out->busy = workers->busy;
+    out->workers = workers->count;
+    pthread_mutex_unlock(&workers->lock);
 }
