@@ -22,6 +22,13 @@ static uint64_t random64(void) /* xorshift64*; has nothing to do with base/rng *
 }
 static unsigned random_below(unsigned bound) { return (unsigned)((random64() >> 32) * bound >> 32); }
 
+/* The whole of a string as a number, or -1. */
+static int to_double(const char *text, double *out)
+{
+    const char *end = text + strlen(text);
+    return sf_parse_double(text, end, out) == end ? 0 : -1;
+}
+
 static uint64_t bits_of(double x)
 {
     uint64_t bits;
@@ -196,7 +203,7 @@ static void test_parse_refused(void **state)
         double value = 12345;
         assert_null(sf_parse_double(refused[i], refused[i] + strlen(refused[i]), &value));
         assert_true(value == 12345);
-        assert_int_equal(sf_to_double(refused[i], &value), -1);
+        assert_int_equal(to_double(refused[i], &value), -1);
     }
     double value;
     const char *text = "nan(1)";
@@ -268,7 +275,7 @@ static void test_parse_random(void **state)
         int length = snprintf(text, sizeof text, i % 2 ? "%.17g" : "%.16e", x);
         assert_ptr_equal(sf_parse_double(text, text + length, &value), text + length);
         if (bits_of(value) != bits_of(x)) fail_msg("%s: %a, not %a", text, value, x);
-        assert_int_equal(sf_to_double(text, &value), 0);
+        assert_int_equal(to_double(text, &value), 0);
         assert_true(bits_of(value) == bits_of(x));
     }
 }
@@ -299,20 +306,20 @@ static void test_parse_long(void **state)
     char *p = text + sprintf(text, "1.00000000000000011102230246251565404236316680908203125");
     memset(p, '0', 4000);
     p[4000] = '\0';
-    assert_int_equal(sf_to_double(text, &value), 0);
+    assert_int_equal(to_double(text, &value), 0);
     assert_true(value == 1);
     strcpy(p + 4000, "1");
-    assert_int_equal(sf_to_double(text, &value), 0);
+    assert_int_equal(to_double(text, &value), 0);
     assert_true(value == 0x1.0000000000001p0);
     /* An exponent that the leading zeros undo. */
     memset(text, '0', 3000);
     memcpy(text, "0.", 2);
     strcpy(text + 3000, "25e2999"); /* 2998 zeros after the point */
-    assert_int_equal(sf_to_double(text, &value), 0);
+    assert_int_equal(to_double(text, &value), 0);
     assert_true(value == 2.5);
     memset(text, '0', 3000);
     strcpy(text + 3000, "7");
-    assert_int_equal(sf_to_double(text, &value), 0);
+    assert_int_equal(to_double(text, &value), 0);
     assert_true(value == 7);
 }
 
@@ -322,10 +329,10 @@ static void test_to_numbers(void **state)
     static const char *const not_whole[] = {"",    "1 ", " 1",   "1x",  "1e",   "1e+",
                                             "--1", ".",  "0x10", "1,5", "nan ", "inf1"};
     double value;
-    for (size_t i = 0; i < COUNT(not_whole); i++) assert_int_equal(sf_to_double(not_whole[i], &value), -1);
-    assert_int_equal(sf_to_double("-2.5e1", &value), 0);
+    for (size_t i = 0; i < COUNT(not_whole); i++) assert_int_equal(to_double(not_whole[i], &value), -1);
+    assert_int_equal(to_double("-2.5e1", &value), 0);
     assert_true(value == -25);
-    assert_int_equal(sf_to_double("inf", &value), 0);
+    assert_int_equal(to_double("inf", &value), 0);
     assert_true(isinf(value));
 
     static const char *const not_integers[] = {"",
@@ -356,15 +363,15 @@ static void check_in_locale(void)
 {
     double value;
     char text[16];
-    assert_int_equal(sf_to_double("1234.5", &value), 0);
+    assert_int_equal(to_double("1234.5", &value), 0);
     assert_true(value == 1234.5);
-    assert_int_equal(sf_to_double("0.1000000000000000055511151231257827021181583404541015625", &value), 0);
+    assert_int_equal(to_double("0.1000000000000000055511151231257827021181583404541015625", &value), 0);
     assert_true(value == 0.1);
-    assert_int_equal(sf_to_double("1.5e300", &value), 0);
+    assert_int_equal(to_double("1.5e300", &value), 0);
     assert_true(value == 1.5e300);
-    assert_int_equal(sf_to_double("1,5", &value), -1);
-    assert_int_equal(sf_to_double("1,5e300", &value), -1);
-    assert_int_equal(sf_to_double("nan", &value), 0);
+    assert_int_equal(to_double("1,5", &value), -1);
+    assert_int_equal(to_double("1,5e300", &value), -1);
+    assert_int_equal(to_double("nan", &value), 0);
     sf_format_down(text, 0.9876, 3);
     assert_string_equal(text, "0.987");
     sf_format_down(text, 1, 2);
@@ -652,6 +659,27 @@ static void test_complement_up(void **state)
     for (int i = 0; i < 1000000; i++) check_complement(random_unit(i % 2 ? 120 : 10));
 }
 
+/* ------------------------------------------------------------ whole numbers */
+
+static void test_weight_multiply(void **state)
+{
+    (void)state;
+    sf_weight weight = 1;
+    for (int i = 0; i < 4; i++) assert_int_equal(sf_weight_multiply(&weight, UINT32_MAX), 0);
+    assert_true(weight == (sf_weight)UINT32_MAX * UINT32_MAX * UINT32_MAX * UINT32_MAX);
+    const sf_weight before = weight;
+    assert_int_equal(sf_weight_multiply(&weight, UINT32_MAX), -1);
+    assert_true(weight == before);
+    assert_int_equal(sf_weight_multiply(&weight, 1), 0);
+    assert_true(weight == before);
+    weight = (sf_weight)1 << 64; /* 2^128 - 2^64 is the largest multiple that fits */
+    assert_int_equal(sf_weight_multiply(&weight, UINT64_MAX), 0);
+    assert_true(weight == ~(sf_weight)0 - UINT64_MAX);
+    assert_int_equal(sf_weight_multiply(&weight, 2), -1);
+    assert_int_equal(sf_weight_multiply(&weight, 0), 0);
+    assert_true(weight == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -660,7 +688,7 @@ int main(void)
         cmocka_unit_test(test_to_numbers),        cmocka_unit_test_teardown(test_locales, back_to_c),
         cmocka_unit_test(test_format_down),       cmocka_unit_test(test_ratio_down),
         cmocka_unit_test(test_product_reference), cmocka_unit_test(test_multiply_down),
-        cmocka_unit_test(test_complement_up),
+        cmocka_unit_test(test_complement_up),     cmocka_unit_test(test_weight_multiply),
     };
     return cmocka_run_group_tests_name("base: numbers", tests, NULL, NULL);
 }

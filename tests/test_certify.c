@@ -341,85 +341,6 @@ static void test_bound_is_attained(void **state)
             }
 }
 
-/* ----------------------------------------------------------------- sampler */
-
-static void test_sampler(void **state)
-{
-    (void)state;
-    safer_lexicon *l = make_lexicon(5, "weighted", 0, 0);
-    sf_slots slots = {0};
-    sf_sampler sampler = {0};
-    enum { N = 60000 };
-    const char *text = "aa bb cc dd ee ff aa";
-    assert_ok(sf_slots_read(&slots, l, text, strlen(text), &error));
-    assert_ok(sf_sampler_prepare(&sampler, &slots, l, &error));
-    assert_true(slots.slot_count >= 5);
-    uint32_t *all = malloc(N * slots.slot_count * sizeof *all), *some = malloc(100 * slots.slot_count * sizeof *some);
-    sf_stream stream = sf_stream_of(9, slots.hash, SF_STAGE_CERTIFICATION);
-    sf_sampler_draw(all, &sampler, stream, 0, N);
-    sf_sampler_draw(some, &sampler, stream, 777, 100); /* any part, in any order, is the same */
-    assert_memory_equal(some, all + 777 * slots.slot_count, 100 * slots.slot_count * sizeof *some);
-    for (size_t s = 0; s < slots.slot_count; s++) { /* chi-square against the weights */
-        const sf_draw_rule *rule = &sampler.rules[s];
-        double chi = 0;
-        for (uint32_t i = 0; i < rule->count; i++) {
-            size_t seen = 0;
-            for (size_t d = 0; d < N; d++) seen += all[d * slots.slot_count + s] == i;
-            double expected = (double)N * rule->weights[i] / rule->total;
-            chi += ((double)seen - expected) * ((double)seen - expected) / expected;
-        }
-        if (chi > 30) fail_msg("slot %zu: chi-square %.1f", s, chi);
-    }
-    /* Two slots of one sample are not the same stream. */
-    size_t equal = 0;
-    for (size_t d = 0; d < N; d++)
-        equal += all[d * slots.slot_count] == all[d * slots.slot_count + slots.slot_count - 1];
-    assert_true(equal < N * 9 / 10);
-    free(all);
-    free(some);
-    sf_sampler_free(&sampler);
-    sf_slots_free(&slots);
-    safer_lexicon_free(l);
-}
-
-/* A draw rendered from X equals the same draw rendered from X'. */
-static void test_rendering(void **state)
-{
-    (void)state;
-    safer_lexicon *l = make_lexicon(5, "component", 0, 0);
-    sf_slots a = {0}, b = {0};
-    sf_buffer first = {0}, second = {0};
-    uint32_t x = safer_lexicon_find(l, "aa", 2), y = SAFER_NO_WORD;
-    for (uint32_t w = 0; w < WORDS && y == SAFER_NO_WORD; w++)
-        if (safer_lexicon_word(l, w).synonym_count) {
-            x = w;
-            y = safer_lexicon_word(l, w).synonyms[0];
-        }
-    char from[64], to[64];
-    snprintf(from, sizeof from, "--%c%s, %s; %c%c!", names[x][0] - 32, names[x] + 1, names[x], names[x][0] - 32,
-             names[x][1] - 32);
-    snprintf(to, sizeof to, "--%c%s, %s; %c%c!", names[y][0] - 32, names[y] + 1, names[y], names[y][0] - 32,
-             names[y][1] - 32);
-    assert_ok(sf_slots_read(&a, l, from, strlen(from), &error));
-    assert_ok(sf_slots_read(&b, l, to, strlen(to), &error));
-    assert_int_equal(a.slot_count, 3);
-    assert_int_equal(b.slot_count, 3);
-    uint32_t count = (uint32_t)safer_lexicon_word(l, x).support_count;
-    for (uint32_t d = 0; d < count * count * count; d++) {
-        uint32_t draws[3] = {d % count, d / count % count, d / count / count};
-        sf_buffer_clear(&first);
-        sf_buffer_clear(&second);
-        assert_int_equal(sf_slots_render(&first, &a, l, draws), 0);
-        assert_int_equal(sf_slots_render(&second, &b, l, draws), 0);
-        assert_string_equal(first.bytes, second.bytes);
-    }
-    sf_buffer_free(&first);
-    sf_buffer_free(&second);
-    sf_slots_free(&a);
-    sf_slots_free(&b);
-    safer_lexicon_free(l);
-}
-
 /* --------------------------------------------------------------------- runs */
 
 static void test_run(void **state)
@@ -553,6 +474,66 @@ static void test_one_call(void **state)
         safer_workspace_free(workspace);
     }
     assert_true(different > 20);
+    safer_lexicon_free(l);
+}
+
+static size_t asked; /* texts */
+
+static safer_status noting_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels,
+                                    float *scores, void *scratch, safer_error *e)
+{
+    asked += count;
+    return hash_classify(model, texts, count, labels, scores, scratch, e);
+}
+
+/* How many texts were asked when the prediction was chosen. */
+static int note_selection(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace)
+{
+    (void)workspace;
+    assert_false(so_far->exact);
+    if (moment == SF_PREDICTION_CHOSEN) *(size_t *)context = asked;
+    return 0;
+}
+
+/* Few draws, but the sum of their weights needs more than 128 bits: the text is sampled, and no
+ * question is wasted on its enumeration. */
+static void test_weights_too_large(void **state)
+{
+    (void)state;
+    const sf_model_class noting = {.arch = "hash", .classify = noting_classify};
+    safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
+    hash_model m = make_model(3, 3, 300);
+    m.base.class = &noting;
+    safer_certify_options o = safer_certify_options_default();
+    o.threads = 1;
+    o.n = 100000;
+    const char *text = "aa bb cc dd ee";
+    const uint32_t rows = l->kernel.rows;
+    const size_t items = (size_t)l->kernel.offsets[rows];
+    const uint32_t *small_weights = l->kernel.weights, *small_totals = l->kernel.totals;
+    uint32_t *weights = malloc(items * sizeof *weights), *totals = malloc(rows * sizeof *totals);
+    for (size_t i = 0; i < items; i++) weights[i] = small_weights[i] << 27;
+    for (uint32_t r = 0; r < rows; r++) totals[r] = small_totals[r] << 27;
+    for (int large = 0; large < 2; large++) { /* the same kernel, once in large numbers */
+        safer_workspace *workspace = NULL;
+        safer_certificate c;
+        size_t at_selection = 0;
+        l->kernel.weights = large ? weights : small_weights;
+        l->kernel.totals = large ? totals : small_totals;
+        assert_ok(sf_workspace_new(&workspace, &m.base, l, &o, &error));
+        if (large) workspace->watch = (sf_watch){note_selection, &at_selection};
+        asked = 0;
+        assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, strlen(text), -1, &o, &error));
+        assert_int_equal(c.slots, 5);
+        assert_int_equal(c.exact, !large);
+        assert_int_equal(at_selection, large ? 1 + o.n0 : 0);
+        if (!large) assert_int_equal(asked, 1 + c.queries);
+        safer_workspace_free(workspace);
+    }
+    l->kernel.weights = small_weights;
+    l->kernel.totals = small_totals;
+    free(weights);
+    free(totals);
     safer_lexicon_free(l);
 }
 
@@ -764,11 +745,10 @@ int main(void)
         cmocka_unit_test(test_sampled_soundness),
         cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_bound_is_attained),
-        cmocka_unit_test(test_sampler),
-        cmocka_unit_test(test_rendering),
         cmocka_unit_test(test_run),
         cmocka_unit_test(test_batches_are_shared),
         cmocka_unit_test(test_one_call),
+        cmocka_unit_test(test_weights_too_large),
         cmocka_unit_test(test_verify_refuses_edits),
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_out_of_memory),

@@ -145,7 +145,7 @@ static void run_three(outcome *out, const sf_eprocess_options *options, double p
 /* log of n! / (a! b! c!) */
 static double log_multinomial(unsigned a, unsigned b, unsigned c)
 {
-    return sf_log_gamma(a + b + c + 1.0) - sf_log_gamma(a + 1.0) - sf_log_gamma(b + 1.0) - sf_log_gamma(c + 1.0);
+    return lgamma(a + b + c + 1.0) - lgamma(a + 1.0) - lgamma(b + 1.0) - lgamma(c + 1.0);
 }
 
 static double log_power(unsigned n, double p) { return n ? n * log(p) : 0; }

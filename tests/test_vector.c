@@ -72,7 +72,8 @@ static void test_activations(void **state)
                               rough ? "rough" : "activation", isas[k], N);
                     }
                 }
-                sf_activate_backward(back, d, x, (sf_activation)a, N, isas[k]);
+                const sf_view to = {back, N, SF_F32}, from = {d, N, SF_F32}, at = {x, N, SF_F32};
+                sf_activate_rows_backward(to, from, at, (sf_activation)a, 1, N, isas[k]);
                 for (size_t i = 0; i < N; i++)
                     check((double)back[i], (double)d[i] * slope((double)x[i], (sf_activation)a),
                           a == SF_GELU_TANH ? 2e-4 : 3e-6, "slope", isas[k], N);

@@ -20,7 +20,8 @@ enum { WORDS = 6, LONGEST = 4, CLASSES = 5 };
 static const char *const names[WORDS] = {"aa", "bb", "cc", "dd", "ee", "ff"};
 
 static char label_names[CLASSES][2] = {"0", "1", "2", "3", "4"};
-static char *label_list[CLASSES] = {label_names[0], label_names[1], label_names[2], label_names[3], label_names[4]};
+__attribute__((unused)) static char *label_list[CLASSES] = {label_names[0], label_names[1], label_names[2],
+                                                            label_names[3], label_names[4]};
 
 /* --------------------------------------------------- small random lexicons */
 

@@ -14,42 +14,13 @@
 #include "attack/victim.h"
 
 #include "base/memory.h"
+#include "draw/enumerate.h"
 #include "stats/special.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { ENUMERATE = 1 << 16 }; /* draws that a finding may enumerate */
-
-/* How many distinct draws the rules have in the first `visible` slots; 0: more than `most`, or
- * their weights do not add up within 128 bits. */
-static uint64_t draws_of(const sf_sampler *sampler, size_t visible, uint64_t most)
-{
-    uint64_t draws = 1;
-    sf_weight total = 1;
-    for (size_t s = 0; s < visible; s++) {
-        draws *= sampler->rules[s].count; /* below 2^30 * 2^32 */
-        if (draws > most || sf_exact_multiply(&total, sampler->rules[s].total)) return 0;
-    }
-    return draws;
-}
-
-static sf_weight weight_of(const sf_sampler *sampler, size_t visible, const uint32_t *draw)
-{
-    sf_weight weight = 1; /* fits: draws_of has seen the product of the totals */
-    for (size_t s = 0; s < visible; s++) weight *= sampler->rules[s].weights[draw[s]];
-    return weight;
-}
-
-/* Draw number d in mixed radix; what is not seen is the first of its support. */
-static void number_to_draw(uint32_t *draw, const sf_sampler *sampler, size_t visible, uint64_t d)
-{
-    for (size_t s = 0; s < sampler->slots; s++) {
-        const uint32_t count = s < visible ? sampler->rules[s].count : 1;
-        draw[s] = (uint32_t)(d % count);
-        d /= count;
-    }
-}
 
 /* -------------------------------------------------------- a text in reach */
 
@@ -142,7 +113,7 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
     /* The slots that count are those of the text with all its words: with one less, one more may
      * come into sight. */
     const size_t visible = removed == SIZE_MAX ? v->visible : v->slots.slot_count;
-    const uint64_t all = v->model->random ? 0 : draws_of(&v->sampler, visible, v->options.n),
+    const uint64_t all = v->model->random ? 0 : sf_enumerate_count(&v->sampler, visible, v->options.n),
                    draws = all ? all : v->options.n;
     *cost = draws;
     if (!scores) return SAFER_OK;
@@ -153,13 +124,14 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
     *exact = all > 0;
     for (uint64_t done = 0; done < draws;) {
         const size_t count = draws - done < v->options.batch ? (size_t)(draws - done) : v->options.batch;
-        if (!all) sf_sampler_draw(v->draws, &v->sampler, stream, done, count);
-        for (size_t i = 0; all && i < count; i++)
-            number_to_draw(v->draws + i * v->sampler.slots, &v->sampler, visible, done + i);
+        if (all)
+            sf_enumerate_draws(v->draws, &v->sampler, visible, done, count);
+        else
+            sf_sampler_draw(v->draws, &v->sampler, stream, done, count);
         SF_TRY(ask_draws(v, prepared, choices, count, error));
         for (size_t i = 0; i < count; i++)
             (void)sf_tally_add(&v->tally, v->labels[i],
-                               all ? weight_of(&v->sampler, visible, v->draws + i * v->sampler.slots) : 1);
+                               all ? sf_enumerate_weight(&v->sampler, visible, v->draws + i * v->sampler.slots) : 1);
         done += count;
     }
     *label = winner(v, v->tally.votes);
@@ -229,11 +201,12 @@ static safer_status enumerate(sf_finding *out, deployed *d, uint64_t draws, safe
     sf_tally_clear(&v->tally);
     for (uint64_t first = 0; first < draws;) {
         const size_t count = draws - first < v->options.batch ? (size_t)(draws - first) : v->options.batch;
-        for (size_t i = 0; i < count; i++) number_to_draw(v->draws + i * slots, &d->sampler, d->visible, first + i);
+        sf_enumerate_draws(v->draws, &d->sampler, d->visible, first, count);
         safer_status status = ask_deployed(d, count, error);
         if (status != SAFER_OK) return status;
         for (size_t i = 0; i < count; i++)
-            (void)sf_tally_add(&v->tally, v->labels[i], weight_of(&d->sampler, d->visible, v->draws + i * slots));
+            (void)sf_tally_add(&v->tally, v->labels[i],
+                               sf_enumerate_weight(&d->sampler, d->visible, v->draws + i * slots));
         first += count;
     }
     const int won = winner(v, v->tally.votes);
@@ -273,7 +246,7 @@ safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *ch
     uint64_t end = v->options.n, first = 0;
     *out = (sf_finding){.p_value = 1};
     SF_TRY(deploy(&d, choices, error));
-    const uint64_t draws = v->model->random ? 0 : draws_of(&d.sampler, d.visible, ENUMERATE);
+    const uint64_t draws = v->model->random ? 0 : sf_enumerate_count(&d.sampler, d.visible, ENUMERATE);
     memset(v->votes, 0, v->model->classes * sizeof *v->votes);
     if (draws && draws <= end) SF_TRY(enumerate(out, &d, draws, error));
     for (int look = 0; look < looks && !out->exact; look++, end *= 4) {

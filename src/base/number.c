@@ -105,12 +105,6 @@ const char *sf_parse_double(const char *text, const char *end, double *out)
     return p;
 }
 
-int sf_to_double(const char *text, double *out)
-{
-    const char *end = text + strlen(text);
-    return *text && sf_parse_double(text, end, out) == end ? 0 : -1;
-}
-
 int sf_to_uint64(const char *text, uint64_t *out)
 {
     uint64_t value = 0;
@@ -178,6 +172,16 @@ double sf_complement_up(double x)
 {
     double y = 1.0 - x;
     return (1.0 - y) - x > 0 ? nextafter(y, 2.0) : y;
+}
+
+/* -------------------------------------------------------- whole numbers */
+
+int sf_weight_multiply(sf_weight *weight, uint64_t factor)
+{
+    sf_weight product;
+    if (__builtin_mul_overflow(*weight, (sf_weight)factor, &product)) return -1;
+    *weight = product;
+    return 0;
 }
 
 /* ------------------------------------------------------------- denormals */

@@ -1,4 +1,5 @@
-/* Numbers as text, the same under every locale, and arithmetic that rounds one way. */
+/* Numbers as text, the same under every locale; arithmetic that rounds one way; whole numbers that
+ * report an overflow. */
 #ifndef SF_BASE_NUMBER_H
 #define SF_BASE_NUMBER_H
 
@@ -12,8 +13,7 @@
  * numbers. Correctly rounded to double, however long. */
 const char *sf_parse_double(const char *text, const char *end, double *out);
 
-/* The whole of a terminated string as a number, or -1. */
-int sf_to_double(const char *text, double *out);
+/* The whole of a terminated string as a number. Returns 0, or -1 when it is not one. */
 int sf_to_uint64(const char *text, uint64_t *out);
 
 /* Writes x with `digits` decimals, cut, never rounded up: the printed value is at most
@@ -29,6 +29,12 @@ double sf_ratio_down(uint64_t numerator, uint64_t denominator);
 /* a*b and 1-x rounded towards the named side, for a, b, x in [0, 1]. */
 double sf_multiply_down(double a, double b);
 double sf_complement_up(double x);
+
+/* A product of whole-number weights, or a sum of such products. */
+__extension__ typedef unsigned __int128 sf_weight;
+
+/* *weight times factor. Returns 0, or -1, *weight unchanged, when it overflows. */
+int sf_weight_multiply(sf_weight *weight, uint64_t factor);
 
 /* From here on this thread, and workers it calls (base/parallel.h), take denormal numbers for
  * 0, where the processor can: each of them costs a hundred ordinary operations. `before` is

@@ -6,6 +6,16 @@
 
 #include <stdlib.h>
 
+/* The stage whose stream a public stage names; -1: no such stage. */
+static int stream_stage(sf_stage *out, safer_stage stage)
+{
+    switch (stage) {
+    case SAFER_SELECTION: *out = SF_STAGE_SELECTION; return 0;
+    case SAFER_CERTIFICATION: *out = SF_STAGE_CERTIFICATION; return 0;
+    }
+    return -1;
+}
+
 safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage, uint64_t seed,
                         uint64_t first, uint64_t count, safer_draw_function each, void *context, safer_error *error)
 {
@@ -14,14 +24,13 @@ safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t l
     sf_sampler sampler = {0};
     sf_buffer drawn = {0};
     uint32_t *draw = NULL;
+    sf_stage own;
     size_t valid = sf_utf8_valid(text, length);
     if (valid < length) return sf_fail(error, SAFER_INPUT, "the text is not valid UTF-8 at byte %zu", valid);
-    if (stage != SAFER_SELECTION && stage != SAFER_CERTIFICATION)
-        return sf_fail(error, SAFER_INVALID, "stage: unknown");
+    if (stream_stage(&own, stage)) return sf_fail(error, SAFER_INVALID, "stage: unknown");
     SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
     SF_TRY(sf_sampler_prepare(&sampler, &slots, lexicon, error));
-    const sf_stream stream = sf_stream_of(seed, slots.hash,
-                                          stage == SAFER_SELECTION ? SF_STAGE_SELECTION : SF_STAGE_CERTIFICATION);
+    const sf_stream stream = sf_stream_of(seed, slots.hash, own);
     draw = sf_alloc(slots.slot_count, sizeof *draw);
     if (!draw) {
         status = sf_fail_memory(error);

@@ -21,7 +21,7 @@ typedef struct sf_draw_rule {
 sf_draw_rule sf_sampler_rule(const safer_lexicon *lexicon, uint32_t word);
 
 typedef struct sf_sampler {
-    sf_draw_rule *rules; /* one a slot */
+    sf_draw_rule *rules; /* one per slot */
     size_t slots, capacity;
 } sf_sampler; /* zero-initialise; reused from text to text */
 
@@ -29,8 +29,8 @@ safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, cons
                                 safer_error *error);
 void sf_sampler_free(sf_sampler *sampler);
 
-/* draws (count, slots): for samples first .. first+count-1 the index into each slot's
- * support. */
+/* draws (count, slots): for samples first .. first+count-1 the index into each slot's support, below
+ * its rule's count. All draws, without sampling: draw/enumerate.h. */
 void sf_sampler_draw(uint32_t *draws, const sf_sampler *sampler, sf_stream stream, uint64_t first, size_t count);
 
 #endif

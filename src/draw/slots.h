@@ -21,14 +21,14 @@ typedef struct sf_text_word {
 typedef struct sf_slots {
     const char *text; /* borrowed */
     size_t length;
-    uint64_t hash; /* of the text: what its random stream hangs on */
+    uint64_t hash; /* of the text: what its random stream depends on */
     sf_text_word *words;
     size_t word_count, word_capacity;
     uint32_t *slots; /* of each slot: the index of its word */
     size_t slot_count, slot_capacity;
     sf_buffer keys; /* lower-cased words, one after the other, terminated */
     sf_word_reader reader;
-} sf_slots; /* zero-initialise; may be used for text after text */
+} sf_slots; /* zero-initialise; reused from text to text */
 
 /* Reads a text, which must be shorter than 2^31 bytes and outlive the slots. */
 safer_status sf_slots_read(sf_slots *slots, const safer_lexicon *lexicon, const char *text, size_t length,

@@ -127,12 +127,6 @@ void sf_activate_rough(float *out, const float *x, sf_activation activation, siz
     DISPATCH(activate, out, x, activation, 1, N);
 }
 
-void sf_activate_backward(float *dinp, const float *dout, const float *x, sf_activation activation, size_t N,
-                          sf_isa isa)
-{
-    DISPATCH(activate_backward, dinp, dout, x, activation, 0, N);
-}
-
 /* `count` elements from (row, column) on as floats: where they lie, or in `room`. */
 enum { PIECE = 512 };
 

@@ -11,9 +11,6 @@
  * results that become bf16, below 1e-4 * max(1, |x|). */
 void sf_activate(float *out, const float *x, sf_activation activation, size_t N, sf_isa isa);
 void sf_activate_rough(float *out, const float *x, sf_activation activation, size_t N, sf_isa isa);
-/* dinp = dout * activation'(x), in place is fine. */
-void sf_activate_backward(float *dinp, const float *dout, const float *x, sf_activation activation, size_t N,
-                          sf_isa isa);
 
 /* The same for rows of views of any type, rough when the result is bf16: out (M, N) =
  * activation(x (M, N)). */

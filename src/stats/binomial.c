@@ -24,6 +24,7 @@
 #include "stats/binomial.h"
 
 #include "base/number.h"
+#include "safer.h"
 #include "stats/special.h"
 
 #include <assert.h>
@@ -68,12 +69,6 @@ double sf_binomial_lower(uint64_t k, uint64_t n, double delta)
     }
 }
 
-double sf_binomial_upper(uint64_t k, uint64_t n, double delta)
-{
-    assert(k <= n);
-    return sf_complement_up(sf_binomial_lower(n - k, n, delta));
-}
-
 int sf_binomial_certifies(uint64_t k, uint64_t n, double q, double delta)
 {
     double p0 = sf_null_probability(q);
@@ -108,6 +103,13 @@ sf_interval sf_wilson(uint64_t k, uint64_t n, double z)
     double centre = (p + zz / 2) / (1 + zz);
     double half = sqrt(zz * (p * (1 - p) + zz / 4)) / (1 + zz);
     return (sf_interval){k == 0 ? 0 : fmax(centre - half, 0), k == n ? 1 : fmin(centre + half, 1)};
+}
+
+void safer_interval(size_t part, size_t whole, double *low, double *high)
+{
+    const sf_interval interval = sf_wilson(part, whole, SF_Z95);
+    *low = interval.low;
+    *high = interval.high;
 }
 
 double sf_sign_test(uint64_t first, uint64_t second)

@@ -18,9 +18,6 @@ double sf_null_probability(double q);
  * true probability at or above p with confidence 1 - delta. 0 when k = 0. */
 double sf_binomial_lower(uint64_t k, uint64_t n, double delta);
 
-/* The mirror image: P[Bin(n,p) <= k] <= delta; 1 when k = n. */
-double sf_binomial_upper(uint64_t k, uint64_t n, double delta);
-
 /* The `binomial` method: whether k votes for the class in n say g > 1/2 + q. */
 int sf_binomial_certifies(uint64_t k, uint64_t n, double q, double delta);
 

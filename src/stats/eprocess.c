@@ -30,7 +30,7 @@
  * record prove its claims. A radius claimed early whose E has sunk again when the last one
  * is decided is open again: sampling stops at the first n at which none is open.
  *
- * Futility. Giving up is always sound, so this part needs good sense, not proof. A radius
+ * Futility. Giving up is always sound, so this part needs no proof. A radius
  * is futile
  *   - when p0 >= 1, or n = n_max without a claim;
  *   - when it could not be claimed even if all remaining samples voted y. E grows with every
@@ -49,9 +49,10 @@
  *
  * Speed. While one radius is known to be open no other needs to be looked at, and that one
  * only when it can have changed. With one number, k and the threshold both move by at most 1
- * a sample, so d votes short of a boundary means d samples in peace. With the two-class form
- * log E grows by at most log(1/m) a sample. An evaluation takes .4 microseconds; a text that
- * runs to n = 5000 with six radii costs about a millisecond, .2 microseconds a sample.
+ * per sample, so a boundary that is d votes away cannot be reached in fewer than d samples.
+ * With the two-class form log E grows by at most log(1/m) per sample. An evaluation takes .4
+ * microseconds; a text that runs to n = 5000 with six radii costs about a millisecond, .2
+ * microseconds per sample.
  *
  * Rounding: claims compare log E rounded down with log(1/delta) rounded up. */
 #include "stats/eprocess.h"
@@ -82,8 +83,7 @@ struct sf_eprocess {
     sf_eprocess_options options;
     double claim_target, give_up_target;
     radius *radii;
-    sf_verdict *verdicts;
-    size_t count, radius_capacity, verdict_capacity;
+    size_t count, radius_capacity;
     size_t y, suspect; /* suspect: the radius that was open when last examined */
     uint64_t *counts;  /* options.classes */
     uint64_t n, next;  /* nothing can be decided before n = next */
@@ -260,7 +260,6 @@ void sf_eprocess_free(sf_eprocess *process)
     if (!process) return;
     free(process->counts);
     free(process->radii);
-    free(process->verdicts);
     free(process);
 }
 
@@ -287,7 +286,6 @@ static void examine(sf_eprocess *process)
         process->next = s.n + patience(process, &process->radii[r], s);
         return;
     }
-    sf_eprocess_decide(process, process->verdicts, process->counts, process->n);
     process->done = 1;
 }
 
@@ -298,8 +296,7 @@ safer_status sf_eprocess_begin(sf_eprocess *process, size_t y, const double *p0,
     for (size_t i = 0; i < radii; i++)
         if (!(p0[i] >= 0.5) || (i > 0 && p0[i] < p0[i - 1]))
             return sf_fail(error, SAFER_INVALID, "radius %zu: p0 = %g must be at least 1/2 and not fall", i, p0[i]);
-    if (sf_grow(&process->radii, &process->radius_capacity, radii, sizeof *process->radii) != 0 ||
-        sf_grow(&process->verdicts, &process->verdict_capacity, radii, sizeof *process->verdicts) != 0)
+    if (sf_grow(&process->radii, &process->radius_capacity, radii, sizeof *process->radii))
         return sf_fail_memory(error);
     for (size_t i = 0; i < radii; i++) prepare(process, &process->radii[i], p0[i]);
     for (size_t c = 0; c < process->options.classes; c++) process->counts[c] = 0;
@@ -322,12 +319,6 @@ int sf_eprocess_add(sf_eprocess *process, int vote)
     process->n++;
     if (process->n >= process->next) examine(process);
     return process->done;
-}
-
-sf_verdict sf_eprocess_verdict(const sf_eprocess *process, size_t r)
-{
-    assert(r < process->count);
-    return process->done ? process->verdicts[r] : SF_OPEN;
 }
 
 uint64_t sf_eprocess_samples(const sf_eprocess *process) { return process->n; }

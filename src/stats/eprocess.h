@@ -9,12 +9,12 @@
  *         sf_eprocess_begin(process, y, p0, radii, error);
  *         for (i = 0; !sf_eprocess_done(process); i++)
  *             sf_eprocess_add(process, vote of sample i);
- *         sf_eprocess_verdict(process, r) ...
+ *         sf_eprocess_claims(&options, y, p0[r], sf_eprocess_counts(process), sf_eprocess_samples(process)) ...
  *     sf_eprocess_free(process);
  *
  * Samples count in index order and never past the one that decides. Verdicts are functions
  * of the counts alone: what a record holds is enough to check it (sf_eprocess_claims). One
- * process a thread. */
+ * process per thread. */
 #ifndef SF_STATS_EPROCESS_H
 #define SF_STATS_EPROCESS_H
 
@@ -61,9 +61,6 @@ int sf_eprocess_done(const sf_eprocess *process);
 /* Counts the next sample's answer: a label, or -1 for none. Returns sf_eprocess_done. */
 int sf_eprocess_add(sf_eprocess *process, int vote);
 
-/* What is decided about radius r. Before the process is done, SF_OPEN for all. */
-sf_verdict sf_eprocess_verdict(const sf_eprocess *process, size_t r);
-
 /* Samples so far, and the votes of every class (they sum to less when there were none-votes). */
 uint64_t sf_eprocess_samples(const sf_eprocess *process);
 const uint64_t *sf_eprocess_counts(const sf_eprocess *process);
@@ -72,7 +69,8 @@ const uint64_t *sf_eprocess_counts(const sf_eprocess *process);
 
 /* The verdicts on the radii of sf_eprocess_begin in any state, by their definitions and
  * without the process's shortcuts: it is done at the first state in which none is SF_OPEN.
- * `counts` has one entry a class; none-votes are what they lack to n. */
+ * `counts` has one entry per class; none-votes are what they lack to n. The reference that the
+ * process is tested against, and by which its error rates are computed exactly. */
 void sf_eprocess_decide(const sf_eprocess *process, sf_verdict *verdicts, const uint64_t *counts, uint64_t n);
 
 /* Whether these counts claim a radius: exactly what the process says at its stopping time. */

@@ -13,28 +13,9 @@
 #include "stats/exact.h"
 
 #include "base/memory.h"
-#include "base/number.h"
 
 #include <assert.h>
 #include <math.h>
-
-uint64_t sf_exact_draws(const uint32_t *supports, size_t slots)
-{
-    uint64_t draws = 1;
-    for (size_t i = 0; i < slots; i++) {
-        assert(supports[i] >= 1);
-        if (__builtin_mul_overflow(draws, (uint64_t)supports[i], &draws)) return UINT64_MAX;
-    }
-    return draws;
-}
-
-int sf_exact_multiply(sf_weight *weight, uint64_t factor)
-{
-    sf_weight product;
-    if (__builtin_mul_overflow(*weight, (sf_weight)factor, &product)) return -1;
-    *weight = product;
-    return 0;
-}
 
 /* ------------------------------------------------------------------- tally */
 

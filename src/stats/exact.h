@@ -1,25 +1,16 @@
 /* Certificates without sampling: all draws of a text, with integer weights.
  *
- * When a text has few distinct draws they are enumerated (by src/certify), each is asked
+ * When a text has few distinct draws they are enumerated (draw/enumerate.h), each is asked
  * once, and its weight is added to the class it voted for. The decision is then made in
  * integers: no error probability is spent and nothing is rounded. */
 #ifndef SF_STATS_EXACT_H
 #define SF_STATS_EXACT_H
 
 #include "base/error.h"
+#include "base/number.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* A product of the kernel's integer weights, or a sum of such products. */
-__extension__ typedef unsigned __int128 sf_weight;
-
-/* The number of distinct draws, given how many substitutes each slot has (each >= 1);
- * UINT64_MAX when it does not fit. 1 for no slots. */
-uint64_t sf_exact_draws(const uint32_t *supports, size_t slots);
-
-/* *weight times factor. Returns 0, or -1, unchanged, when it overflows: sample instead. */
-int sf_exact_multiply(sf_weight *weight, uint64_t factor);
 
 /* The weight that voted for each class. */
 typedef struct sf_tally {

@@ -1,4 +1,4 @@
-/* Gamma and beta functions in logarithms: what every bound of this room stands on.
+/* The beta function and its tails in logarithms: what every bound of this room stands on.
  *
  * Own code, no globals, no errno: any number of threads. Nothing here is rounded to a
  * side; the functions below state how far they can be off, and every bound built on
@@ -13,15 +13,9 @@
 #define SF_BETA_MAX 1e9
 #define SF_SAMPLES_MAX UINT64_C(1000000000)
 
-/* log Gamma(x), x in [0.5, 1e300]. Relative error below 1e-15, also beside its zeros at 1
- * and 2. */
-double sf_log_gamma(double x);
-
-/* log Gamma(x) - ((x - 1/2) log x - x + log(2 pi)/2), Stirling's correction, x >= 0.5. */
+/* log Gamma(x) - ((x - 1/2) log x - x + log(2 pi)/2), Stirling's correction, x >= 0.5.
+ * Error below 1e-16. */
 double sf_stirling_correction(double x);
-
-/* log B(a,b), a and b in [0.5, 1e9]. Error below 1e-15 (1 + |value|). */
-double sf_log_beta(double a, double b);
 
 /* log( x^a (1-x)^b / B(a,b) ), x in (0,1): the factor all tails share. Error below
  * 5e-15 (1 + |value|), whatever the size of a and b. */
@@ -40,9 +34,6 @@ typedef struct sf_log_tails {
     double upper; /* log (1 - I_x(a,b)) */
 } sf_log_tails;
 sf_log_tails sf_log_beta_tails(double x, double a, double b);
-
-/* I_x(a,b) itself. */
-double sf_beta_tail(double x, double a, double b);
 
 /* log P[Bin(n,p) >= k], p in [0,1], k <= n + 1, n <= SF_SAMPLES_MAX. */
 double sf_log_binomial_tail(uint64_t k, uint64_t n, double p);

@@ -1,0 +1,106 @@
+/* The votes of the text at hand. */
+#include "certify/votes.h"
+
+#include "certify/ask.h"
+#include "certify/evidence.h"
+#include "draw/enumerate.h"
+#include "stats/binomial.h"
+
+#include <string.h>
+
+static size_t smaller(uint64_t left, size_t batch) { return left < batch ? (size_t)left : batch; }
+
+/* ----------------------------------------------------------------- samples */
+
+safer_status sf_votes_sample(uint64_t *votes, safer_workspace *w, sf_stage stage, uint64_t n,
+                             safer_certificate *watched, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, stage);
+    memset(votes, 0, w->model->classes * sizeof *votes);
+    for (uint64_t done = 0; done < n;) {
+        const size_t count = smaller(n - done, w->options.batch);
+        sf_sampler_draw(w->draws, &w->sampler, stream, done, count);
+        SF_TRY(sf_ask_draws(w, count, error));
+        for (size_t i = 0; i < count; i++)
+            if (w->answers[i] >= 0) votes[w->answers[i]]++;
+        done += count;
+        if (!watched) continue;
+        watched->n = done;
+        watched->votes = votes;
+        if (done < n) SF_TRY(sf_workspace_show(w, SF_BATCH_ASKED, watched, error));
+    }
+done:
+    return status;
+}
+
+/* p0 at the radii to decide, rising: the reported ones, and the asked one among them. */
+static size_t radii_to_decide(double *p0, const safer_workspace *w, const safer_certificate *c)
+{
+    const size_t asked = w->options.radius;
+    size_t radii = 0;
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        if (r > 0 && asked > sf_reported_radii[r - 1] && asked < sf_reported_radii[r])
+            p0[radii++] = sf_null_probability(sf_q_at(w->overlaps, w->visible, asked));
+        p0[radii++] = sf_null_probability(c->q[r]);
+    }
+    return radii;
+}
+
+/* Answers past the sample that decides are discarded, so that batches do not matter; they start
+ * small and grow, unless the model gains nothing by large ones. */
+safer_status sf_votes_until_decided(safer_certificate *c, safer_workspace *w, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    double p0[SAFER_RADII + 1];
+    const size_t radii = radii_to_decide(p0, w, c), group = w->model->class->group * (size_t)w->threads;
+    const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_CERTIFICATION);
+    size_t count = smaller(group ? group : 16, w->options.batch);
+    SF_TRY(sf_eprocess_begin(w->process, (size_t)c->target, p0, radii, error));
+    for (uint64_t done = 0; !sf_eprocess_done(w->process); done += count) {
+        if (done && !group) count = smaller(2 * (uint64_t)count, w->options.batch);
+        count = smaller(w->options.n - done, count);
+        sf_sampler_draw(w->draws, &w->sampler, stream, done, count);
+        SF_TRY(sf_ask_draws(w, count, error));
+        for (size_t i = 0; i < count && !sf_eprocess_done(w->process); i++) sf_eprocess_add(w->process, w->answers[i]);
+        c->n = sf_eprocess_samples(w->process);
+        c->votes = sf_eprocess_counts(w->process);
+        if (!sf_eprocess_done(w->process)) SF_TRY(sf_workspace_show(w, SF_BATCH_ASKED, c, error));
+    }
+    memcpy(w->votes, sf_eprocess_counts(w->process), w->model->classes * sizeof *w->votes);
+    c->n = sf_eprocess_samples(w->process);
+    c->votes = w->votes;
+done:
+    return status;
+}
+
+/* --------------------------------------------------------------- every draw */
+
+/* A model that answers at random has no exact shares. */
+uint64_t sf_votes_enumerable(const safer_workspace *w)
+{
+    if (w->options.method != SAFER_ADAPTIVE || w->model->random) return 0;
+    return sf_enumerate_count(&w->sampler, w->visible, w->options.n);
+}
+
+safer_status sf_votes_enumerate(safer_workspace *w, uint64_t draws, int known, const safer_certificate *watched,
+                                safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    safer_certificate so_far = *watched;
+    so_far.exact = 1;
+    sf_tally_clear(&w->tally);
+    for (uint64_t done = 0; done < draws;) {
+        const size_t count = smaller(draws - done, w->options.batch);
+        sf_enumerate_draws(w->draws, &w->sampler, w->visible, done, count);
+        if (!known) SF_TRY(sf_ask_draws(w, count, error));
+        for (size_t i = 0; i < count; i++) /* the sum of all weights fits: sf_enumerate_count saw to it */
+            (void)sf_tally_add(&w->tally, w->answers[i],
+                               sf_enumerate_weight(&w->sampler, w->visible, w->draws + i * w->slots.slot_count));
+        done += count;
+        so_far.n = done;
+        if (done < draws) SF_TRY(sf_workspace_show(w, SF_BATCH_ASKED, &so_far, error));
+    }
+done:
+    return status;
+}

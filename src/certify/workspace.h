@@ -1,0 +1,82 @@
+/* What one thread needs to certify text after text: options, working memory, and the text at hand.
+ *
+ * Nothing is allocated while a text is sampled. One workspace per thread. */
+#ifndef SF_CERTIFY_WORKSPACE_H
+#define SF_CERTIFY_WORKSPACE_H
+
+#include "draw/sampler.h"
+#include "ibp/ibp.h"
+#include "model/model.h"
+#include "stats/eprocess.h"
+#include "stats/exact.h"
+
+/* SAFER_INVALID, with the field's name, when an option is out of range, or when the method
+ * cannot certify this model with this lexicon (NULL, both: any). */
+safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model,
+                              const safer_lexicon *lexicon, safer_error *error);
+
+/* Sees a certificate as it grows: when the text was read (words, slots, visible and q are known),
+ * when the prediction was chosen (not of exact certificates; the workspace holds the votes of the
+ * selection), and after every batch of the certificate's own draws (n and votes are those so
+ * far; an exact one has no votes yet). Nonzero ends it with SAFER_CANCELLED. */
+typedef enum sf_moment { SF_TEXT_READ, SF_PREDICTION_CHOSEN, SF_BATCH_ASKED } sf_moment;
+
+typedef struct sf_watch {
+    int (*look)(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace);
+    void *context;
+} sf_watch;
+
+/* The state of one thread. */
+struct safer_workspace {
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    safer_certify_options options; /* delta is the text's own */
+    int threads;                   /* that share a batch */
+    void **scratch;                /* the model's, one per thread */
+
+    /* The text at hand. */
+    sf_span text; /* borrowed */
+    sf_slots slots;
+    void *prepared; /* by the model's fast path; NULL where there is none */
+    size_t visible; /* slots the model can ever see: the others leave the product */
+    sf_sampler sampler;
+    double *overlaps; /* slots; those of the visible ones first, rising */
+    size_t overlap_capacity;
+    sf_watch watch; /* look may be NULL */
+
+    /* A batch. */
+    uint32_t *draws; /* (batch, slots) */
+    size_t draw_capacity;
+    sf_buffer *texts; /* batch: rendered, for models without a fast path */
+    sf_span *spans;   /* batch */
+    int *answers;     /* batch */
+
+    /* Evidence and results. */
+    sf_eprocess *process;
+    sf_tally tally;
+    uint64_t *votes, *selection; /* classes: of the certificate's samples, and of those that chose the prediction */
+    double *shares;              /* classes */
+    double q_radius, q_next;     /* q at the certified radius and at the next */
+    double *margins;             /* classes: ibp */
+    sf_margins_scratch *ibp;
+};
+
+/* What safer_certify_text makes when it is given none. End it with safer_workspace_free. */
+safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, const safer_lexicon *lexicon,
+                              const safer_certify_options *options, safer_error *error);
+
+/* Takes in the next text, valid UTF-8 that must outlive its certificate: its words and slots. */
+safer_status sf_workspace_read(safer_workspace *workspace, const char *text, size_t length, safer_error *error);
+
+/* Makes the text that was read ready to be drawn and asked about: room for a batch, the sampler,
+ * the model's preparation, the visible slots and their overlaps. */
+safer_status sf_workspace_prepare(safer_workspace *workspace, safer_error *error);
+
+/* Ends the text at hand, after success and failure alike. */
+void sf_workspace_release(safer_workspace *workspace);
+
+/* Shows a certificate to the one who watches, if any, who may end it. */
+safer_status sf_workspace_show(safer_workspace *workspace, sf_moment moment, const safer_certificate *so_far,
+                               safer_error *error);
+
+#endif
