@@ -12,8 +12,11 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "model/charcnn.h"
+#include "model/charcnn_answer.h"
+#include "model/charcnn_codes.h"
 #include "nn/gemm.h"
 #include "nn/layers.h"
+#include "train/charcnn_step.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -256,7 +259,7 @@ static double sampling_rate(fixture *x, int threads)
 
 static double code_rate(fixture *x, size_t length)
 {
-    const sf_charcnn_net *net = ((const sf_charcnn_model *)x->model)->net;
+    const sf_charcnn_net *net = sf_charcnn_net_of(x->model);
     uint8_t *codes = sf_calloc(CHUNK, L);
     size_t lengths[CHUNK];
     double best = 0;

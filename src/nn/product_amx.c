@@ -24,27 +24,19 @@
 
 #if SF_HAVE_X86
 #include "base/progress.h"
+#include "nn/simd.h"
 
 #include <float.h>
-#include <immintrin.h>
 #include <math.h>
 
 #define TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 
-/* The activations of vector.c, inlined between tile instructions. */
-typedef float v16 __attribute__((vector_size(64)));
-typedef int32_t v16i __attribute__((vector_size(64)));
-typedef float v16_any __attribute__((vector_size(64), aligned(4), may_alias));
+/* The activations of vector.h, inlined between tile instructions. */
 #define NAME(x) x##_amx
-#define MADD(a, b, c) ((v16)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
-#define CLAMP(x, l, h) ((v16)_mm512_min_ps((__m512)(h), _mm512_max_ps((__m512)(l), (__m512)(x))))
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#include "nn/vector_kernels.h"
-#pragma GCC diagnostic pop
+#define AVX512 1
+#include "nn/simd_lanes.h"
+#include "nn/activation_kernels.h"
 
-#undef INLINE
-#define INLINE TARGET static inline __attribute__((always_inline))
 #define NOINLINE TARGET static __attribute__((noinline))
 
 enum {

@@ -94,7 +94,7 @@ const sf_kernel sf_kernel_avx2 = {256, take_avx2, multiply_avx2};
 
 /* ------------------------------------------------------------------- AVX-512 */
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define TARGET SF_TARGET_AVX512
 
 /* 16 elements of a row, rounded but as f32, of which `count` are there. */
 INLINE TARGET __m512 take_16_avx512(sf_view in, size_t row, size_t column, size_t count)
@@ -158,7 +158,7 @@ const sf_kernel sf_kernel_avx512 = {256, take_avx512, multiply_avx512};
 
 /* -------------------------------------------------------------- AVX-512-BF16 */
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define TARGET SF_TARGET_AVX512_BF16
 
 /* 32 elements of a row, rounded, of which `count` are there. */
 INLINE TARGET __m512i take_32_bf16(sf_view in, size_t row, size_t column, size_t count)

@@ -16,12 +16,6 @@
 
 #include <string.h>
 
-#if defined(__x86_64__)
-#define SF_HAVE_X86 1
-#else
-#define SF_HAVE_X86 0
-#endif
-
 enum {
     SF_BLOCK = 32,
     SF_STEP = 32,
@@ -68,11 +62,6 @@ void sf_multiply_plain(float *out, const float *a, const float *b, int add, size
  * elements, of which `rows` rows of `columns` are there. */
 void sf_pack_step(sf_bf16 *out, sf_view in, int transposed, size_t rows, size_t columns, sf_isa isa);
 
-static inline __attribute__((always_inline)) size_t sf_element(sf_dtype type)
-{
-    return type == SF_F32 ? sizeof(float) : sizeof(sf_bf16);
-}
-
 /* sf_view_at, for kernels: a call out of a loop of tile instructions is dear, see
  * product_amx.c. */
 static inline __attribute__((always_inline)) sf_view sf_shift(sf_view view, size_t row, size_t column)
@@ -82,7 +71,6 @@ static inline __attribute__((always_inline)) sf_view sf_shift(sf_view view, size
 }
 
 static inline size_t sf_blocks(size_t count) { return count / SF_BLOCK + (count % SF_BLOCK != 0); }
-static inline size_t sf_least(size_t a, size_t b) { return a < b ? a : b; }
 static inline float *sf_floats(sf_view view, size_t row) { return (float *)view.values + row * view.stride; }
 static inline sf_bf16 *sf_halves(sf_view view, size_t row) { return (sf_bf16 *)view.values + row * view.stride; }
 
