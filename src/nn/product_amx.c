@@ -293,22 +293,11 @@ INLINE void block(const work *w, const leaving *l)
 
 /* ----------------------------------------------------------------- left side */
 
-/* 32 elements of a row, rounded, of which `count` are there. */
-INLINE __m512i take_32(sf_view in, size_t row, size_t column, size_t count)
-{
-    const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
-    if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
-    const float *x = sf_floats(in, row) + column;
-    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x),
-                 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
-    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
-
 TARGET static void take(char *out, sf_view in, size_t rows, size_t K)
 {
     for (size_t r = 0; r < rows; r++)
         for (size_t k = 0; k < K; k += SF_STEP)
-            _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, take_32(in, r, k, K - k));
+            _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, sf_take_32(in, r, k, K - k));
     for (size_t r = rows; r < SF_BLOCK; r++)
         for (size_t k = 0; k < K; k += SF_STEP)
             _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, _mm512_setzero_si512());

@@ -4,10 +4,6 @@
  * vectorised versions are for AVX-512; results are the same to the last bit. */
 #include "nn/product_kernel.h"
 
-#if SF_HAVE_X86
-#include <immintrin.h>
-#endif
-
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---------------------------------------------------------------- conversion */

@@ -16,6 +16,10 @@
 
 #include <string.h>
 
+#if SF_HAVE_X86
+#include <immintrin.h>
+#endif
+
 enum {
     SF_BLOCK = 32,
     SF_STEP = 32,
@@ -89,5 +93,19 @@ static inline sf_bf16 sf_round(float x)
     if ((bits & 0x7fffffff) > 0x7f800000) return (sf_bf16)(bits >> 16 | 0x40); /* NaN may not become infinity */
     return (sf_bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
+
+#if SF_HAVE_X86
+/* 32 elements of a row, rounded, of which `count` are there. */
+SF_TARGET_AVX512_BF16 static inline __attribute__((always_inline)) __m512i sf_take_32(sf_view in, size_t row,
+                                                                                      size_t column, size_t count)
+{
+    const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
+    if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
+    const float *x = sf_floats(in, row) + column;
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x),
+                 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+#endif
 
 #endif
