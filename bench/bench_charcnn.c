@@ -1,4 +1,4 @@
-/* Samples a second of the character CNN, and its training, beside oneDNN's f32 products.
+/* Samples per second of the character CNN, and its training, beside oneDNN's f32 products.
  *
  * The paper's small network on 1014 characters. One text longer than that, in which 43% of
  * the words are slots with 50 substitutes each; draws are made beforehand. The reference

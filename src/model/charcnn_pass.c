@@ -17,7 +17,7 @@ void sf_charcnn_pass_free(sf_charcnn_pass *pass)
     free(pass);
 }
 
-/* Rows of F elements. Cleared, so that rows at the end that nobody computes are numbers. */
+/* Rows of F elements. Cleared, so that rows at the end that are never computed are numbers. */
 static void *new_rows(int *failed, size_t texts, size_t frames, size_t row)
 {
     size_t count;

@@ -75,7 +75,7 @@ static void affine_portable(float *out, const float *inp, const float *weight, c
 
 /* ------------------------------------------------------------------- AVX2 */
 
-/* N vectors of 16 filters; T drawn words a window, or as many as there are when T is 0.
+/* N vectors of 16 filters; T drawn words per window, or as many as there are when T is 0.
  * With constants for both the loops unroll and the sums stay in registers. */
 #define TARGET SF_TARGET_AVX2
 

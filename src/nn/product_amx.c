@@ -19,7 +19,7 @@
  *     and leave (bias, activation, conversion, the write to memory) row by row between the
  *     tile instructions of that block: 0.82 at depth 384 with all that in the second-level
  *     cache. Where results go is asked for beforehand; in f32 that is up to half as fast again.
- *   - One call of a function with SSE instructions in it cost 500 cycles a block: none here. */
+ *   - One call of a function with SSE instructions in it cost 500 cycles per block: none here. */
 #include "nn/product_kernel.h"
 
 #if SF_HAVE_X86
@@ -171,12 +171,12 @@ INLINE void plan(leaving *l, const sf_job *j, const float *sums, size_t row, siz
 typedef struct work {
     const char *a, *b;
     size_t stride, step, steps; /* of the left side: bytes from row to row, and from step to step */
-    const float *more;          /* sums to go on from, or NULL */
+    const float *more;          /* sums to add to, or NULL */
     float *before;              /* where the sums of the block before, still in the tiles, go */
 
     /* What will be wanted soon: the rows of the left side that come next, some lines of the cache
      * in each step (an address, which may run past their end); the sums of the next block, or
-     * NULL; and the places where those of this one will go, one or two lines a row, or NULL. */
+     * NULL; and the places where those of this one will go, one or two lines per row, or NULL. */
     uintptr_t ahead;
     size_t ahead_lines;
     const char *soon, *out;

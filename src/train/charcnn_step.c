@@ -10,13 +10,13 @@
  * from column t on, with D.
  *
  * Blank frames: what texts send back to their copies of a blank frame is added up, and goes
- * on from the one place where that frame was computed, a pass of its own over one blank
- * text (net->blank_pass), after all others.
+ * further back from the one place where that frame was computed, a pass of its own over one
+ * blank text (net->blank_pass), after all others.
  *
  * Nothing depends on the number of threads: texts are taken in groups of fixed size, the
  * groups are dealt to a number of lanes that depends on the batch alone, each lane adds up
- * the gradients of its groups in order, and the lanes are added in order. In the dense layers every thread has rows or
- * columns of its own. */
+ * the gradients of its groups in order, and the lanes are added in order. In the dense
+ * layers every thread has rows or columns of its own. */
 #include "train/charcnn_step.h"
 
 #include "base/memory.h"
