@@ -1,4 +1,4 @@
-/* Samples a second of the character CNN, and its training, beside oneDNN's f32 products.
+/* Samples per second of the character CNN, and its training, beside oneDNN's f32 products.
  *
  * The paper's small network on 1014 characters. One text longer than that, in which 43% of
  * the words are slots with 50 substitutes each; draws are made beforehand. The reference
@@ -12,17 +12,18 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "model/charcnn.h"
+#include "model/charcnn_answer.h"
+#include "model/charcnn_codes.h"
+#include "nn/gemm.h"
 #include "nn/layers.h"
+#include "train/charcnn_step.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-extern void omp_set_num_threads(int threads);
 
 enum {
     L = 1014,
@@ -197,8 +198,7 @@ static void first_convolution(float *out, const fixture *x, const uint8_t *codes
 static void multiply(float *out, const float *a, const float *w, const float *bias, size_t rows, size_t outputs,
                      size_t inputs)
 {
-    dnnl_sgemm('N', 'N', (dnnl_dim_t)rows, (dnnl_dim_t)outputs, (dnnl_dim_t)inputs, 1, a, (dnnl_dim_t)inputs, w,
-               (dnnl_dim_t)outputs, 0, out, (dnnl_dim_t)outputs);
+    check(sf_gemm_dense(SF_GEMM_NN, out, a, w, 0, rows, outputs, inputs) == SAFER_OK, "dnnl_sgemm failed");
     for (size_t r = 0; r < rows; r++)
         for (size_t o = 0; o < outputs; o++) {
             float y = out[r * outputs + o] + bias[o];
@@ -212,7 +212,6 @@ static void reference(float *logits, fixture *x, size_t first)
     const sf_charcnn_layout *l = &x->layout;
     const float *w = x->parameters;
     size_t frames = 336;
-    omp_set_num_threads(1);
     for (size_t b = 0; b < TOGETHER; b++) first_convolution(x->frames + b * frames * F, x, x->codes + (first + b) * L);
     for (size_t i = 1; i < SF_CHARCNN_CONVS; i++) {
         const size_t width = sf_charcnn_width(i), out = frames - width + 1;
@@ -260,7 +259,7 @@ static double sampling_rate(fixture *x, int threads)
 
 static double code_rate(fixture *x, size_t length)
 {
-    const sf_charcnn_net *net = ((const sf_charcnn_model *)x->model)->net;
+    const sf_charcnn_net *net = sf_charcnn_net_of(x->model);
     uint8_t *codes = sf_calloc(CHUNK, L);
     size_t lengths[CHUNK];
     double best = 0;

@@ -12,17 +12,15 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "model/cnn.h"
+#include "nn/gemm.h"
 #include "safer.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-extern void omp_set_num_threads(int threads);
 
 enum {
     WORDS = 250,
@@ -181,7 +179,6 @@ static void multiply(void *context, size_t begin, size_t end, int worker)
     const sf_cnn_layout *l = &x->layout;
     const float *w = ((const sf_cnn_model *)x->model)->parameters;
     float *columns = x->columns[worker], *out = x->outputs[worker], features[BATCH * F], hidden[BATCH * H];
-    omp_set_num_threads(1);
     for (size_t s = begin; s < end; s += BATCH) {
         for (size_t b = 0; b < BATCH; b++)
             for (size_t i = 0; i < WORDS; i++)
@@ -192,7 +189,8 @@ static void multiply(void *context, size_t begin, size_t end, int worker)
                     else
                         memcpy(to, w + l->embedding + x->ids[(s + b) * WORDS + i + t - 1] * D, D * sizeof *to);
                 }
-        dnnl_sgemm('N', 'N', BATCH * WORDS, F, T * D, 1, columns, T * D, x->weight, F, 0, out, F);
+        check(sf_gemm_dense(SF_GEMM_NN, out, columns, x->weight, 0, BATCH * WORDS, F, T * D) == SAFER_OK,
+              "dnnl_sgemm failed");
         for (size_t b = 0; b < BATCH; b++)
             for (size_t f = 0; f < F; f++) features[b * F + f] = 0;
         for (size_t b = 0; b < BATCH; b++)
@@ -201,7 +199,8 @@ static void multiply(void *context, size_t begin, size_t end, int worker)
                     float y = out[(b * WORDS + i) * F + f] + w[l->conv_bias + f];
                     features[b * F + f] += (y > 0 ? y : 0) * (1.0f / WORDS);
                 }
-        dnnl_sgemm('N', 'T', BATCH, H, F, 1, features, F, w + l->hidden_weight, F, 0, hidden, H);
+        check(sf_gemm_dense(SF_GEMM_NT, hidden, features, w + l->hidden_weight, 0, BATCH, H, F) == SAFER_OK,
+              "dnnl_sgemm failed");
         for (size_t b = 0; b < BATCH; b++)
             for (size_t k = 0; k < K; k++) {
                 float sum = w[l->output_bias + k];

@@ -10,16 +10,14 @@
 #include "base/rng.h"
 #include "lexicon/pairs.h"
 #include "lexicon/vectors.h"
+#include "nn/gemm.h"
 #include "safer.h"
 
 #include <jansson.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-extern void omp_set_num_threads(int threads);
 
 static void check(int ok, const char *what)
 {
@@ -61,11 +59,10 @@ typedef struct product {
 static void multiply(void *context, size_t begin, size_t end, int worker)
 {
     product *job = context;
-    omp_set_num_threads(1);
     for (size_t i = begin; i < end; i++)
-        dnnl_sgemm('N', 'T', M, M, (dnnl_dim_t)job->dim, 1.0f, job->values, (dnnl_dim_t)job->dim,
-                   job->values + i % 8 * M * job->dim, (dnnl_dim_t)job->dim, 0.0f, job->out + (size_t)worker * M * M,
-                   M);
+        check(sf_gemm_dense(SF_GEMM_NT, job->out + (size_t)worker * M * M, job->values,
+                            job->values + i % 8 * M * job->dim, 0, M, M, job->dim) == SAFER_OK,
+              "dnnl_sgemm failed");
 }
 
 /* GFLOP/s of the bare product on all threads, best of five. */

@@ -13,17 +13,15 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "nn/gemm.h"
 #include "nn/product.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-extern void omp_set_num_threads(int threads);
 
 enum { MAX_M = 8192, MAX_K = 1536, MAX_N = 3072, THREADS = 2, PIECES = 2, SAMPLES = 1024 };
 
@@ -93,10 +91,8 @@ static void multiply_f32(void *context, size_t begin, size_t end, int worker)
 {
     fixture *x = context;
     (void)worker;
-    omp_set_num_threads(1);
-    const dnnl_dim_t M = (dnnl_dim_t)(end - begin), N = (dnnl_dim_t)x->N, K = (dnnl_dim_t)x->K;
-    check(dnnl_sgemm('N', 'N', M, N, K, 1.0f, x->a32 + begin * x->K, K, x->b32, N, 0.0f, x->out32 + begin * x->N, N) ==
-              dnnl_success,
+    check(sf_gemm_dense(SF_GEMM_NN, x->out32 + begin * x->N, x->a32 + begin * x->K, x->b32, 0, end - begin, x->N,
+                        x->K) == SAFER_OK,
           "dnnl_sgemm failed");
 }
 

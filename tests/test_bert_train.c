@@ -6,55 +6,14 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "draw/sampler.h"
+#include "encoder.h"
 #include "model/bert.h"
 #include "train/train.h"
-#include "training.h"
 
 #include <stdio.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
-
-/* A small encoder with random weights and a vocabulary of letters and some words. */
-static const char *make_encoder(void)
-{
-    safer_error error = {0};
-    sf_wordpiece *wordpiece = NULL;
-    sf_bert_layout layout;
-    sf_bert_shape shape = {.positions = 40,
-                           .types = 2,
-                           .layers = 2,
-                           .hidden = 16,
-                           .heads = 2,
-                           .inner = 24,
-                           .activation = SF_GELU,
-                           .pool = SF_POOL_MEAN,
-                           .epsilon = 1e-6f,
-                           .tokens = 24};
-    const sf_wordpiece_options options = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};
-    sf_buffer vocabulary = {0};
-    const char *path = temporary("encoder.safetensors");
-    assert_int_equal(sf_buffer_add_string(&vocabulary, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n"), 0);
-    for (char c = 'a'; c <= 'z'; c++) assert_int_equal(sf_buffer_format(&vocabulary, "%c\n##%c\n", c, c), 0);
-    assert_int_equal(
-        sf_buffer_add_string(&vocabulary,
-                             "good\nfine\ngreat\nbad\npoor\nawful\nfilm\nmovie\nthe\nwas\nplot\n!\n.\n##ing\n"),
-        0);
-    assert_ok(sf_wordpiece_new(&wordpiece, vocabulary.bytes, vocabulary.length, &options, "vocabulary", &error));
-    shape.vocabulary = sf_wordpiece_size(wordpiece);
-    assert_int_equal(sf_bert_layout_make(&layout, &shape), 0);
-    float *p = sf_alloc_aligned(layout.size, sizeof *p);
-    for (size_t i = 0; i < layout.size; i++) p[i] = ((float)below(2000) / 1000 - 1) * 0.3f;
-    for (size_t t = 0; t < layout.tensor_count; t++)
-        if (strstr(layout.tensors[t].name, "LayerNorm.weight"))
-            for (size_t i = 0; i < layout.tensors[t].count; i++) p[layout.tensors[t].offset + i] += 1;
-    assert_ok(sf_bert_save(path, &layout, p, wordpiece, NULL, NULL, &error));
-    free(p);
-    sf_bert_layout_free(&layout);
-    sf_wordpiece_free(wordpiece);
-    sf_buffer_free(&vocabulary);
-    return path;
-}
 
 static safer_train_options small_options(const char *encoder, const safer_data *data, const safer_lexicon *lexicon)
 {

@@ -149,77 +149,6 @@ static void answers_depend_on_the_text_alone(void **unused)
     }
 }
 
-static void instruction_sets_agree(void **unused)
-{
-    (void)unused;
-    enum { F = 48, N = 11, BLOCK = 1, TABLE = SF_CHARCNN_CODES * 7 * 16 };
-    float *table = sf_alloc_aligned(TABLE, sizeof *table), bias[F], dout[N * F];
-    uint8_t codes[3 * N + 6];
-    uint32_t places[3 * N + 6], begin[SF_CHARCNN_CODES + 1];
-    static float spread[(3 * N + 12) * 16];
-    sf_isa best = sf_isa_choose();
-    assert_non_null(table);
-    for (size_t i = 0; i < TABLE; i++) table[i] = noise();
-    for (size_t i = 0; i < F; i++) bias[i] = noise() - 1;
-    for (size_t i = 0; i < N * F; i++) dout[i] = noise();
-    random_codes(codes, sizeof codes, sizeof codes);
-    sf_charcnn_places(places, begin, codes, sizeof codes);
-    for (int type = 0; type < 2; type++)
-        for (int isa = SF_PORTABLE; isa <= (int)best && isa <= SF_AVX512; isa++) {
-            static float first[N * F], pooled[N * F], din[3 * N * F], drelu[N * F], raw[3 * N * F];
-            static float first0[N * F], pooled0[N * F], din0[3 * N * F], drelu0[N * F];
-            static uint8_t which[2][N * F], which0[2][N * F];
-            float sums[3][F] = {{0}}, *dtable = zeros(TABLE, sizeof *dtable);
-            static float sums0[3][F], dtable0[TABLE];
-            const sf_dtype t = type ? SF_BF16 : SF_F32;
-            memset(first, 0, sizeof first);
-            for (size_t i = 0; isa == 0 && i < 3 * N * F; i++) {
-                float x = noise();
-                if (type)
-                    sf_to_bf16((sf_bf16 *)(void *)raw + i, &(float){x > 0 ? x : 0}, 1, SF_PORTABLE);
-                else
-                    raw[i] = x > 0 ? x : below(2) ? 0.0f : -0.0f;
-            }
-            sf_charcnn_first((sf_view){first, F, t}, which[0], table, bias, codes, N, BLOCK, (sf_isa)isa);
-            sf_charcnn_pool((sf_view){pooled, F, t}, which[1], (sf_view){raw, F, t}, N, F, (sf_isa)isa);
-            sf_charcnn_pool_backward((sf_view){din, F, t}, sums[0], dout, (sf_view){pooled, F, t}, which[1], N, F,
-                                     (sf_isa)isa);
-            sf_charcnn_relu_backward((sf_view){drelu, F, t}, sums[1], dout, (sf_view){pooled, F, t}, N, F, (sf_isa)isa);
-            sf_charcnn_first_backward(dtable, sums[2], spread, dout, (sf_view){first, F, t}, which[0], places, begin, N,
-                                      BLOCK, (sf_isa)isa);
-            static float exact_first[N * F];
-            if (isa == SF_PORTABLE && type == 0) {
-                memcpy(exact_first, first, sizeof first);
-            } else if (isa == SF_PORTABLE) { /* bf16 is f32, rounded as products round */
-                static sf_bf16 want[N * F];
-                sf_to_bf16(want, exact_first, N * F, SF_PORTABLE);
-                assert_memory_equal(first, want, sizeof want);
-            }
-            if (isa == SF_PORTABLE) {
-                memcpy(first0, first, sizeof first);
-                memcpy(pooled0, pooled, sizeof pooled);
-                memcpy(din0, din, sizeof din);
-                memcpy(drelu0, drelu, sizeof drelu);
-                memcpy(which0, which, sizeof which);
-                memcpy(sums0, sums, sizeof sums);
-                memcpy(dtable0, dtable, sizeof dtable0);
-                float some = 0;
-                for (size_t i = 0; i < TABLE; i++) some += fabsf(dtable[i]);
-                assert_true(some > 1);
-            } else {
-                assert_memory_equal(first, first0, sizeof first);
-                assert_memory_equal(pooled, pooled0, sizeof pooled);
-                assert_memory_equal(din, din0, sizeof din);
-                assert_memory_equal(drelu, drelu0, sizeof drelu);
-                assert_memory_equal(which, which0, sizeof which);
-                assert_memory_equal(sums, sums0, sizeof sums);
-                assert_memory_equal(dtable, dtable0, sizeof dtable0);
-            }
-            free(dtable);
-        }
-    free(table);
-}
-
 /* ---------------------------------------------------------------- fast path */
 
 static void random_text(sf_buffer *out, size_t words)
@@ -373,7 +302,7 @@ static void slots_behind_the_end_are_not_visible(void **unused)
             random_text(&text, 10 + below(40));
             assert_ok(sf_slots_read(&slots, lexicon, text.bytes, text.length, &error));
             assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
-            size_t visible = sf_charcnn_visible(prepared), want = 0;
+            size_t visible = model->class->visible(prepared), want = 0;
             while (want < slots.slot_count && earliest(&slots, lexicon, want) < l.shape.characters) want++;
             assert_int_equal(visible, want);
             all += visible == slots.slot_count;
@@ -401,7 +330,7 @@ static void files_come_back(void **unused)
     snprintf(path, sizeof path, "%s", temporary("file.safetensors"));
     assert_ok(sf_charcnn_save(path, &l, w, "[\"no\",\"yes\"]", "{\"lexicon\":null}", &error));
     assert_ok(open_model(&model, path, &error));
-    const sf_charcnn_model *inside = (const sf_charcnn_model *)model;
+    const sf_charcnn_net *inside = sf_charcnn_net_of(model);
     assert_memory_equal(&inside->layout.shape, &l.shape, sizeof l.shape);
     assert_string_equal(safer_model_label(model, 1), "yes");
     assert_string_equal(safer_model_trained_with(model), "{\"lexicon\":null}");
@@ -409,9 +338,9 @@ static void files_come_back(void **unused)
     assert_ok(sf_charcnn_net_new(&net, &l, SF_BF16, &error));
     sf_charcnn_net_load(net, w, 1);
     for (size_t i = 1; i < SF_CHARCNN_CONVS; i++)
-        assert_memory_equal(net->conv[i].values, inside->net->conv[i].values, net->conv[i].capacity);
-    assert_memory_equal(net->table, inside->net->table, SF_CHARCNN_CODES * 7 * 32 * sizeof(float));
-    assert_memory_equal(net->blank[2], inside->net->blank[2], 32 * sizeof(sf_bf16));
+        assert_memory_equal(net->conv[i].values, inside->conv[i].values, net->conv[i].capacity);
+    assert_memory_equal(net->table, inside->table, SF_CHARCNN_CODES * 7 * 32 * sizeof(float));
+    assert_memory_equal(net->blank[2], inside->blank[2], 32 * sizeof(sf_bf16));
     sf_charcnn_net_free(net);
     model->class->free(model);
     free(w);
@@ -498,7 +427,6 @@ int main(void)
         cmocka_unit_test(layouts_are_the_papers),
         cmocka_unit_test(answers_equal_the_definition),
         cmocka_unit_test(answers_depend_on_the_text_alone),
-        cmocka_unit_test(instruction_sets_agree),
         cmocka_unit_test(draws_equal_rendered_texts),
         cmocka_unit_test(slots_behind_the_end_are_not_visible),
         cmocka_unit_test(files_come_back),

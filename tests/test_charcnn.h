@@ -9,6 +9,8 @@
 #include "base/rng.h"
 #include "lexicon/overlap.h"
 #include "model/charcnn.h"
+#include "model/charcnn_answer.h"
+#include "model/charcnn_codes.h"
 #include "nn/layers.h"
 #include "training.h"
 

@@ -2,6 +2,9 @@
 #define _GNU_SOURCE
 #include "test_charcnn.h"
 
+#include "train/charcnn_step.h"
+#include "train/charcnn_train.h"
+
 /* ---------------------------------------------------------------- gradients */
 
 enum { BATCH = 19, CLASSES = 3 }; /* more than one group of texts */

@@ -16,21 +16,18 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "lexicon/vectors.h"
+#include "nn/gemm.h"
 
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
-
-/* From libgomp: each of our threads runs its matrix products alone. */
-extern void omp_set_num_threads(int threads);
 
 enum { TILE_ROWS = 512, TILE_COLUMNS = 1024, SCAN = 64 };
 
 typedef struct found {
     sf_pair *items;
     size_t count, capacity;
-    float *tile; /* (TILE_ROWS, TILE_COLUMNS) */
-    int no_memory, failed;
+    float *tile;         /* (TILE_ROWS, TILE_COLUMNS) */
+    safer_status status; /* SAFER_MEMORY, or what a matrix product returned */
 } found;
 
 typedef struct search {
@@ -38,7 +35,7 @@ typedef struct search {
     size_t count, dim, tile_columns; /* tiles across */
     double threshold;
     float candidate; /* the threshold less the error of single precision */
-    found *found;    /* one a worker */
+    found *found;    /* one per worker */
     sf_meter meter;
 } search;
 
@@ -61,7 +58,7 @@ static void scan_row(const search *job, found *f, const float *products, size_t 
             if (!(products[k] >= job->candidate) || b0 + k <= a) continue;
             double exact = sf_vectors_dot(job->values + a * job->dim, job->values + (b0 + k) * job->dim, job->dim);
             if (exact >= job->threshold && add_pair(f, a, b0 + k, exact)) {
-                f->no_memory = 1;
+                f->status = SAFER_MEMORY;
                 return;
             }
         }
@@ -72,19 +69,16 @@ static void search_tiles(void *context, size_t begin, size_t end, int worker)
 {
     search *job = context;
     found *f = &job->found[worker];
-    omp_set_num_threads(1);
     for (size_t t = begin; t < end; t++) {
         size_t a0 = t / job->tile_columns * TILE_ROWS, b0 = t % job->tile_columns * TILE_COLUMNS;
         size_t rows = job->count - a0 < TILE_ROWS ? job->count - a0 : TILE_ROWS;
         size_t columns = job->count - b0 < TILE_COLUMNS ? job->count - b0 : TILE_COLUMNS;
-        if (f->no_memory || f->failed || sf_meter_cancelled(&job->meter)) return;
+        if (f->status != SAFER_OK || sf_meter_cancelled(&job->meter)) return;
         if (b0 + columns <= a0 + 1) continue; /* wholly below the diagonal */
-        dnnl_dim_t M = (dnnl_dim_t)rows, N = (dnnl_dim_t)columns, K = (dnnl_dim_t)job->dim;
-        if (dnnl_sgemm('N', 'T', M, N, K, 1.0f, job->values + a0 * job->dim, K, job->values + b0 * job->dim, K, 0.0f,
-                       f->tile, TILE_COLUMNS) != dnnl_success) {
-            f->failed = 1;
-            return;
-        }
+        const sf_gemm_side left = {job->values + a0 * job->dim, job->dim},
+                           right = {job->values + b0 * job->dim, job->dim};
+        f->status = sf_gemm(SF_GEMM_NT, f->tile, TILE_COLUMNS, left, right, 0, rows, columns, job->dim);
+        if (f->status != SAFER_OK) return;
         for (size_t i = 0; i < rows; i++) scan_row(job, f, f->tile + i * TILE_COLUMNS, a0 + i, b0, columns);
         sf_meter_add(&job->meter, 1, worker);
     }
@@ -131,11 +125,9 @@ safer_status sf_pairs_find(sf_pairs *out, const float *values, size_t count, siz
     sf_parallel(threads, tile_rows * job.tile_columns, 1, search_tiles, &job);
     SF_TRY(sf_meter_finish(&job.meter, error));
     for (int i = 0; i < threads; i++) {
-        if (job.found[i].no_memory) status = sf_fail_memory(error);
-        if (job.found[i].failed) status = sf_fail(error, SAFER_SYSTEM, "the matrix product failed");
+        SF_TRY(sf_gemm_fail(error, job.found[i].status));
         total += job.found[i].count;
     }
-    if (status != SAFER_OK) goto done;
     if (!(out->items = sf_alloc(total, sizeof *out->items))) {
         status = sf_fail_memory(error);
         goto done;

@@ -14,7 +14,7 @@
  * a-z, 0-9, -,;.!?:'"/\|_@#$%^&*~`+=<>()[]{} and the new line. F16, BF16 and F64 tensors
  * are read too. */
 #include "base/memory.h"
-#include "model/charcnn.h"
+#include "model/charcnn_model.h"
 
 #include <stdio.h>
 #include <string.h>

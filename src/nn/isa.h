@@ -19,6 +19,26 @@ const char *sf_isa_name(sf_isa isa);
 /* SAFER_INVALID when SAFER_ISA names no set, or one that this processor lacks. */
 safer_status sf_isa_check(safer_error *error);
 
+/* Whether there are functions for sets other than the portable one; what stands before them. */
+#if defined(__x86_64__)
+#define SF_HAVE_X86 1
+#define SF_TARGET_AVX2 __attribute__((target("avx2")))
+#define SF_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define SF_TARGET_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#else
+#define SF_HAVE_X86 0
+#endif
+
+/* Calls function_avx512, function_avx2 or function_portable, the best of them that `isa` includes. */
+#if SF_HAVE_X86
+#define SF_DISPATCH(isa, function, ...) \
+    ((isa) >= SF_AVX512 ? function##_avx512(__VA_ARGS__) \
+     : (isa) >= SF_AVX2 ? function##_avx2(__VA_ARGS__) \
+                        : function##_portable(__VA_ARGS__))
+#else
+#define SF_DISPATCH(isa, function, ...) ((void)(isa), function##_portable(__VA_ARGS__))
+#endif
+
 /* Before a function: it is compiled for several sets, and the loader takes the best. For loops
  * that compute element by element, where every set gives the same bits: nothing is fused
  * (-ffp-contract=off) and sums keep their order. (Sanitizers are not ready when the loader asks.) */

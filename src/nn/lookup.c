@@ -7,11 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-#if defined(__x86_64__)
+#if SF_HAVE_X86
 #include <immintrin.h>
-#define HAVE_X86 1
-#else
-#define HAVE_X86 0
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
@@ -74,13 +71,13 @@ static void affine_portable(float *out, const float *inp, const float *weight, c
     for (size_t o = 0; o < OC; o += 16) affine_block(out + o, inp, weight + o, bias ? bias + o : NULL, C, OC, 16);
 }
 
-#if HAVE_X86
+#if SF_HAVE_X86
 
 /* ------------------------------------------------------------------- AVX2 */
 
-/* N vectors of 16 filters; T drawn words a window, or as many as there are when T is 0.
+/* N vectors of 16 filters; T drawn words per window, or as many as there are when T is 0.
  * With constants for both the loops unroll and the sums stay in registers. */
-#define TARGET __attribute__((target("avx2")))
+#define TARGET SF_TARGET_AVX2
 
 INLINE TARGET __m256i window_avx2(const int16_t *fixed, const sf_term *terms, size_t taps, const int16_t *const *rows,
                                   size_t f)
@@ -259,35 +256,13 @@ static TARGET void affine_avx512(float *out, const float *inp, const float *weig
 void sf_lookup_sum(uint32_t *sums, const sf_windows *windows, const int16_t *const *rows, size_t F, sf_isa isa)
 {
     assert(F % SF_LOOKUP_LANES == 0);
-#if HAVE_X86
-    if (isa >= SF_AVX512) {
-        sum_avx512(sums, windows, rows, F);
-        return;
-    }
-    if (isa >= SF_AVX2) {
-        sum_avx2(sums, windows, rows, F);
-        return;
-    }
-#endif
-    (void)isa;
-    sum_portable(sums, windows, rows, F);
+    SF_DISPATCH(isa, sum, sums, windows, rows, F);
 }
 
 void sf_lookup_max(int16_t *tops, const sf_windows *windows, const int16_t *const *rows, size_t F, sf_isa isa)
 {
     assert(F % SF_LOOKUP_LANES == 0);
-#if HAVE_X86
-    if (isa >= SF_AVX512) {
-        max_avx512(tops, windows, rows, F);
-        return;
-    }
-    if (isa >= SF_AVX2) {
-        max_avx2(tops, windows, rows, F);
-        return;
-    }
-#endif
-    (void)isa;
-    max_portable(tops, windows, rows, F);
+    SF_DISPATCH(isa, max, tops, windows, rows, F);
 }
 
 void sf_lookup_quantise(int16_t *out, const float *inp, const float *scale, int limit, size_t F)
@@ -303,16 +278,5 @@ void sf_lookup_quantise(int16_t *out, const float *inp, const float *scale, int 
 void sf_affine(float *out, const float *inp, const float *weight, const float *bias, size_t C, size_t OC, sf_isa isa)
 {
     assert(OC % 16 == 0);
-#if HAVE_X86
-    if (isa >= SF_AVX512) {
-        affine_avx512(out, inp, weight, bias, C, OC);
-        return;
-    }
-    if (isa >= SF_AVX2) {
-        affine_avx2(out, inp, weight, bias, C, OC);
-        return;
-    }
-#endif
-    (void)isa;
-    affine_portable(out, inp, weight, bias, C, OC);
+    SF_DISPATCH(isa, affine, out, inp, weight, bias, C, OC);
 }

@@ -3,14 +3,11 @@
 
 #include "base/memory.h"
 #include "base/progress.h"
+#include "nn/gemm.h"
 #include "nn/product_kernel.h"
 #include "nn/vector.h"
 
 #include <assert.h>
-#include <oneapi/dnnl/dnnl.h>
-
-extern void omp_set_num_threads(int threads);
-extern int omp_get_max_threads(void);
 
 sf_view sf_view_at(sf_view view, size_t row, size_t column) { return sf_shift(view, row, column); }
 
@@ -206,9 +203,8 @@ static void multiply_f32(const sf_job *j, const float *a, size_t stride, size_t 
 {
     const size_t N = j->packed->N, K = j->packed->K;
     float *out = sf_floats(j->out, row);
-    if (dnnl_sgemm('N', 'N', (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, a, (dnnl_dim_t)stride,
-                   j->packed->values, (dnnl_dim_t)N, j->add ? 1.0f : 0.0f, out,
-                   (dnnl_dim_t)j->out.stride) != dnnl_success)
+    if (sf_gemm(SF_GEMM_NN, out, j->out.stride, (sf_gemm_side){a, stride}, (sf_gemm_side){j->packed->values, N}, j->add,
+                M, N, K) != SAFER_OK)
         sf_multiply_plain(out, a, j->packed->values, j->add, j->out.stride, stride, M, N, K);
 }
 
@@ -231,13 +227,10 @@ static void product_overlapping(const sf_job *j, size_t M)
 
 static void product_f32(const sf_job *j, size_t M)
 {
-    const int threads = omp_get_max_threads(); /* of this thread's own OpenMP, were it to use it */
-    omp_set_num_threads(1);
     if (j->a.stride < j->packed->K && M > 1)
         product_overlapping(j, M);
     else
         multiply_f32(j, j->a.values, j->packed->K > j->a.stride ? j->packed->K : j->a.stride, 0, M);
-    omp_set_num_threads(threads);
     for (size_t i = 0; i < M; i++) {
         float *row = sf_floats(j->out, i);
         if (j->bias)

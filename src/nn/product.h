@@ -31,6 +31,15 @@ typedef struct sf_view {
     sf_dtype type; /* SF_F32 or SF_BF16 */
 } sf_view;
 
+/* Bytes of an element. (Inlined always: see sf_shift in product_kernel.h.) */
+static inline __attribute__((always_inline)) size_t sf_element(sf_dtype type)
+{
+    return type == SF_F32 ? sizeof(float) : sizeof(sf_bf16);
+}
+
+/* Of a whole block and what is left of the rows. */
+static inline size_t sf_least(size_t a, size_t b) { return a < b ? a : b; }
+
 /* The view from row r, column c on. */
 sf_view sf_view_at(sf_view view, size_t row, size_t column);
 

@@ -19,32 +19,24 @@
  *     and leave (bias, activation, conversion, the write to memory) row by row between the
  *     tile instructions of that block: 0.82 at depth 384 with all that in the second-level
  *     cache. Where results go is asked for beforehand; in f32 that is up to half as fast again.
- *   - One call of a function with SSE instructions in it cost 500 cycles a block: none here. */
+ *   - One call of a function with SSE instructions in it cost 500 cycles per block: none here. */
 #include "nn/product_kernel.h"
 
 #if SF_HAVE_X86
 #include "base/progress.h"
+#include "nn/simd.h"
 
 #include <float.h>
-#include <immintrin.h>
 #include <math.h>
 
 #define TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 
-/* The activations of vector.c, inlined between tile instructions. */
-typedef float v16 __attribute__((vector_size(64)));
-typedef int32_t v16i __attribute__((vector_size(64)));
-typedef float v16_any __attribute__((vector_size(64), aligned(4), may_alias));
+/* The activations of vector.h, inlined between tile instructions. */
 #define NAME(x) x##_amx
-#define MADD(a, b, c) ((v16)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
-#define CLAMP(x, l, h) ((v16)_mm512_min_ps((__m512)(h), _mm512_max_ps((__m512)(l), (__m512)(x))))
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#include "nn/vector_kernels.h"
-#pragma GCC diagnostic pop
+#define AVX512 1
+#include "nn/simd_lanes.h"
+#include "nn/activation_kernels.h"
 
-#undef INLINE
-#define INLINE TARGET static inline __attribute__((always_inline))
 #define NOINLINE TARGET static __attribute__((noinline))
 
 enum {
@@ -179,12 +171,12 @@ INLINE void plan(leaving *l, const sf_job *j, const float *sums, size_t row, siz
 typedef struct work {
     const char *a, *b;
     size_t stride, step, steps; /* of the left side: bytes from row to row, and from step to step */
-    const float *more;          /* sums to go on from, or NULL */
+    const float *more;          /* sums to add to, or NULL */
     float *before;              /* where the sums of the block before, still in the tiles, go */
 
     /* What will be wanted soon: the rows of the left side that come next, some lines of the cache
      * in each step (an address, which may run past their end); the sums of the next block, or
-     * NULL; and the places where those of this one will go, one or two lines a row, or NULL. */
+     * NULL; and the places where those of this one will go, one or two lines per row, or NULL. */
     uintptr_t ahead;
     size_t ahead_lines;
     const char *soon, *out;
@@ -301,22 +293,11 @@ INLINE void block(const work *w, const leaving *l)
 
 /* ----------------------------------------------------------------- left side */
 
-/* 32 elements of a row, rounded, of which `count` are there. */
-INLINE __m512i take_32(sf_view in, size_t row, size_t column, size_t count)
-{
-    const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
-    if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
-    const float *x = sf_floats(in, row) + column;
-    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x),
-                 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
-    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
-
 TARGET static void take(char *out, sf_view in, size_t rows, size_t K)
 {
     for (size_t r = 0; r < rows; r++)
         for (size_t k = 0; k < K; k += SF_STEP)
-            _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, take_32(in, r, k, K - k));
+            _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, sf_take_32(in, r, k, K - k));
     for (size_t r = rows; r < SF_BLOCK; r++)
         for (size_t k = 0; k < K; k += SF_STEP)
             _mm512_store_si512(out + k / SF_STEP * 2 * TILE + r * 64, _mm512_setzero_si512());

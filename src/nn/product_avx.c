@@ -8,7 +8,6 @@
 #include "nn/product_kernel.h"
 
 #if SF_HAVE_X86
-#include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -94,7 +93,7 @@ const sf_kernel sf_kernel_avx2 = {256, take_avx2, multiply_avx2};
 
 /* ------------------------------------------------------------------- AVX-512 */
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define TARGET SF_TARGET_AVX512
 
 /* 16 elements of a row, rounded but as f32, of which `count` are there. */
 INLINE TARGET __m512 take_16_avx512(sf_view in, size_t row, size_t column, size_t count)
@@ -120,14 +119,25 @@ static TARGET void take_avx512(void *out, sf_view in, size_t rows, size_t K)
                              r < rows && k < K ? take_16_avx512(in, r, k, K - k) : _mm512_setzero_ps());
 }
 
-/* Eight rows: sixteen sums of sixteen columns. */
+/* Eight rows of two halves: sixteen sums of sixteen columns. */
+INLINE TARGET void load_sums(__m512 sum[8][2], const float *c, int add)
+{
+    for (size_t r = 0; r < 8; r++)
+        for (size_t n = 0; n < 2; n++)
+            sum[r][n] = add ? _mm512_loadu_ps(c + r * SF_BLOCK + 16 * n) : _mm512_setzero_ps();
+}
+
+INLINE TARGET void store_sums(float *c, __m512 sum[8][2])
+{
+    for (size_t r = 0; r < 8; r++)
+        for (size_t n = 0; n < 2; n++) _mm512_storeu_ps(c + r * SF_BLOCK + 16 * n, sum[r][n]);
+}
+
 INLINE TARGET void multiply_8_avx512(float *c, const float *a, const sf_bf16 *b, size_t steps, int add)
 {
     const __m512i mask = _mm512_set1_epi32((int)0xffff0000);
     __m512 sum[8][2];
-    for (size_t r = 0; r < 8; r++)
-        for (size_t n = 0; n < 2; n++)
-            sum[r][n] = add ? _mm512_loadu_ps(c + r * SF_BLOCK + 16 * n) : _mm512_setzero_ps();
+    load_sums(sum, c, add);
     for (size_t s = 0; s < steps; s++, a += SF_STEP_SIZE, b += SF_STEP_SIZE)
         for (size_t p = 0; p < SF_PAIRS; p++) {
             const __m512i x = _mm512_loadu_si512(b + p * 2 * SF_HALF),
@@ -143,8 +153,7 @@ INLINE TARGET void multiply_8_avx512(float *c, const float *a, const sf_bf16 *b,
                 for (size_t n = 0; n < 2; n++) sum[r][n] = _mm512_fmadd_ps(second, odd[n], sum[r][n]);
             }
         }
-    for (size_t r = 0; r < 8; r++)
-        for (size_t n = 0; n < 2; n++) _mm512_storeu_ps(c + r * SF_BLOCK + 16 * n, sum[r][n]);
+    store_sums(c, sum);
 }
 
 static TARGET void multiply_avx512(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add)
@@ -158,18 +167,7 @@ const sf_kernel sf_kernel_avx512 = {256, take_avx512, multiply_avx512};
 
 /* -------------------------------------------------------------- AVX-512-BF16 */
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
-
-/* 32 elements of a row, rounded, of which `count` are there. */
-INLINE TARGET __m512i take_32_bf16(sf_view in, size_t row, size_t column, size_t count)
-{
-    const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
-    if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
-    const float *x = sf_floats(in, row) + column;
-    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x),
-                 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
-    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-}
+#define TARGET SF_TARGET_AVX512_BF16
 
 static TARGET void take_bf16(void *out, sf_view in, size_t rows, size_t K)
 {
@@ -177,7 +175,7 @@ static TARGET void take_bf16(void *out, sf_view in, size_t rows, size_t K)
     for (size_t r = 0; r < SF_BLOCK; r++)
         for (size_t k = 0; k < K; k += SF_STEP)
             _mm512_storeu_si512(a + k / SF_STEP * SF_STEP_SIZE + r * SF_STEP,
-                                r < rows ? take_32_bf16(in, r, k, K - k) : _mm512_setzero_si512());
+                                r < rows ? sf_take_32(in, r, k, K - k) : _mm512_setzero_si512());
 }
 
 INLINE TARGET __m512bh pair_bf16(const sf_bf16 *a)
@@ -190,9 +188,7 @@ INLINE TARGET __m512bh pair_bf16(const sf_bf16 *a)
 INLINE TARGET void multiply_8_bf16(float *c, const sf_bf16 *a, const sf_bf16 *b, size_t steps, int add)
 {
     __m512 sum[8][2];
-    for (size_t r = 0; r < 8; r++)
-        for (size_t n = 0; n < 2; n++)
-            sum[r][n] = add ? _mm512_loadu_ps(c + r * SF_BLOCK + 16 * n) : _mm512_setzero_ps();
+    load_sums(sum, c, add);
     for (size_t s = 0; s < steps; s++, a += SF_STEP_SIZE, b += SF_STEP_SIZE)
         for (size_t p = 0; p < SF_PAIRS; p++) {
             const __m512bh x = (__m512bh)_mm512_loadu_si512(b + p * 2 * SF_HALF);
@@ -203,8 +199,7 @@ INLINE TARGET void multiply_8_bf16(float *c, const sf_bf16 *a, const sf_bf16 *b,
                 sum[r][1] = _mm512_dpbf16_ps(sum[r][1], left, y);
             }
         }
-    for (size_t r = 0; r < 8; r++)
-        for (size_t n = 0; n < 2; n++) _mm512_storeu_ps(c + r * SF_BLOCK + 16 * n, sum[r][n]);
+    store_sums(c, sum);
 }
 
 static TARGET void multiply_bf16(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add)

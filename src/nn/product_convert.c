@@ -4,10 +4,6 @@
  * vectorised versions are for AVX-512; results are the same to the last bit. */
 #include "nn/product_kernel.h"
 
-#if SF_HAVE_X86
-#include <immintrin.h>
-#endif
-
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---------------------------------------------------------------- conversion */
@@ -23,7 +19,7 @@ static void from_portable(float *out, const sf_bf16 *inp, size_t N)
 }
 
 #if SF_HAVE_X86
-#define TARGET __attribute__((target("avx2")))
+#define TARGET SF_TARGET_AVX2
 
 INLINE TARGET __m256i round_avx2(const float *x)
 {
@@ -56,7 +52,7 @@ static TARGET void from_avx2(float *out, const sf_bf16 *inp, size_t N)
 }
 #undef TARGET
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define TARGET SF_TARGET_AVX512
 
 /* The first `count` of 16. */
 INLINE TARGET __mmask16 first_16(size_t count) { return (__mmask16)(count < 16 ? (1u << count) - 1 : 0xffff); }
@@ -91,37 +87,9 @@ static TARGET void from_avx512(float *out, const sf_bf16 *inp, size_t N)
 }
 #endif
 
-void sf_to_bf16(sf_bf16 *out, const float *inp, size_t N, sf_isa isa)
-{
-#if SF_HAVE_X86
-    if (isa >= SF_AVX512) {
-        to_avx512(out, inp, N);
-        return;
-    }
-    if (isa >= SF_AVX2) {
-        to_avx2(out, inp, N);
-        return;
-    }
-#endif
-    (void)isa;
-    to_portable(out, inp, N);
-}
+void sf_to_bf16(sf_bf16 *out, const float *inp, size_t N, sf_isa isa) { SF_DISPATCH(isa, to, out, inp, N); }
 
-void sf_from_bf16(float *out, const sf_bf16 *inp, size_t N, sf_isa isa)
-{
-#if SF_HAVE_X86
-    if (isa >= SF_AVX512) {
-        from_avx512(out, inp, N);
-        return;
-    }
-    if (isa >= SF_AVX2) {
-        from_avx2(out, inp, N);
-        return;
-    }
-#endif
-    (void)isa;
-    from_portable(out, inp, N);
-}
+void sf_from_bf16(float *out, const sf_bf16 *inp, size_t N, sf_isa isa) { SF_DISPATCH(isa, from, out, inp, N); }
 
 /* ------------------------------------------------- squares of 32 by 32 elements */
 

@@ -16,10 +16,8 @@
 
 #include <string.h>
 
-#if defined(__x86_64__)
-#define SF_HAVE_X86 1
-#else
-#define SF_HAVE_X86 0
+#if SF_HAVE_X86
+#include <immintrin.h>
 #endif
 
 enum {
@@ -68,11 +66,6 @@ void sf_multiply_plain(float *out, const float *a, const float *b, int add, size
  * elements, of which `rows` rows of `columns` are there. */
 void sf_pack_step(sf_bf16 *out, sf_view in, int transposed, size_t rows, size_t columns, sf_isa isa);
 
-static inline __attribute__((always_inline)) size_t sf_element(sf_dtype type)
-{
-    return type == SF_F32 ? sizeof(float) : sizeof(sf_bf16);
-}
-
 /* sf_view_at, for kernels: a call out of a loop of tile instructions is dear, see
  * product_amx.c. */
 static inline __attribute__((always_inline)) sf_view sf_shift(sf_view view, size_t row, size_t column)
@@ -82,7 +75,6 @@ static inline __attribute__((always_inline)) sf_view sf_shift(sf_view view, size
 }
 
 static inline size_t sf_blocks(size_t count) { return count / SF_BLOCK + (count % SF_BLOCK != 0); }
-static inline size_t sf_least(size_t a, size_t b) { return a < b ? a : b; }
 static inline float *sf_floats(sf_view view, size_t row) { return (float *)view.values + row * view.stride; }
 static inline sf_bf16 *sf_halves(sf_view view, size_t row) { return (sf_bf16 *)view.values + row * view.stride; }
 
@@ -101,5 +93,19 @@ static inline sf_bf16 sf_round(float x)
     if ((bits & 0x7fffffff) > 0x7f800000) return (sf_bf16)(bits >> 16 | 0x40); /* NaN may not become infinity */
     return (sf_bf16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
+
+#if SF_HAVE_X86
+/* 32 elements of a row, rounded, of which `count` are there. */
+SF_TARGET_AVX512_BF16 static inline __attribute__((always_inline)) __m512i sf_take_32(sf_view in, size_t row,
+                                                                                      size_t column, size_t count)
+{
+    const __mmask32 mask = count < SF_STEP ? ((__mmask32)1 << count) - 1 : UINT32_MAX;
+    if (in.type == SF_BF16) return _mm512_maskz_loadu_epi16(mask, sf_halves(in, row) + column);
+    const float *x = sf_floats(in, row) + column;
+    const __m512 low = _mm512_maskz_loadu_ps((__mmask16)mask, x),
+                 high = _mm512_maskz_loadu_ps((__mmask16)(mask >> 16), x + 16);
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
+}
+#endif
 
 #endif

@@ -5,73 +5,13 @@
 #include <math.h>
 #include <string.h>
 
-typedef float v16 __attribute__((vector_size(64)));
-typedef int32_t v16i __attribute__((vector_size(64)));
-typedef float v16_any __attribute__((vector_size(64), aligned(4), may_alias)); /* in memory */
+#define KERNELS "nn/vector_kernels.h"
+#include "nn/simd_sets.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define HAVE_X86 1
-#else
-#define HAVE_X86 0
-#endif
-
-#define NAME(x) x##_portable
-#define TARGET
-#define MADD(a, b, c) ((a) * (b) + (c))
-#include "nn/vector_kernels.h"
-#undef NAME
-#undef TARGET
-
-#if HAVE_X86
-#define NAME(x) x##_avx2
-#define TARGET __attribute__((target("avx2")))
-#include "nn/vector_kernels.h"
-#undef NAME
-#undef TARGET
-#undef MADD
-
-#define AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-
-/* The order of the sum is that of the other sets: halves, then halves of those. */
-AVX512 static inline __attribute__((always_inline)) float total_of(__m512 x)
-{
-    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-
-AVX512 static inline __attribute__((always_inline)) float largest_avx512(const float *x, size_t N)
-{
-    __m512 a = _mm512_set1_ps(-FLT_MAX), b = a; /* two, since a maximum takes its time */
-    size_t i = 0;
-    for (; i + 32 <= N; i += 32) {
-        a = _mm512_max_ps(a, _mm512_loadu_ps(x + i));
-        b = _mm512_max_ps(b, _mm512_loadu_ps(x + i + 16));
-    }
-    for (; i < N; i += 16) {
-        const __mmask16 rest = (__mmask16)(N - i < 16 ? (1u << (N - i)) - 1 : 0xffffu);
-        a = _mm512_mask_max_ps(a, rest, a, _mm512_maskz_loadu_ps(rest, x + i));
-    }
-    return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
-}
-
-#define NAME(x) x##_avx512
-#define TARGET AVX512
-#define MADD(a, b, c) ((v16)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
-#define CLAMP(x, l, h) ((v16)_mm512_min_ps((__m512)(h), _mm512_max_ps((__m512)(l), (__m512)(x))))
-#define TOTAL(x) total_of((__m512)(x))
-#define LARGEST
-#include "nn/vector_kernels.h"
-#undef NAME
-#undef TARGET
-
-#define BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
-
+#if SF_HAVE_X86
 /* 2^t for t <= 0, to within 1e-4: what rounding to bf16 leaves of it is 4e-3. Never below
  * 2^-100: numbers without a leading 1 are slow, and there is no sum in which it matters. */
-BF16 static inline __attribute__((always_inline)) __m512 power16(__m512 t)
+SF_TARGET_AVX512_BF16 static inline __attribute__((always_inline)) __m512 power16(__m512 t)
 {
     t = _mm512_max_ps(t, _mm512_set1_ps(-100.0f));
     const __m512 n = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(t, n);
@@ -82,7 +22,7 @@ BF16 static inline __attribute__((always_inline)) __m512 power16(__m512 t)
     return _mm512_scalef_ps(p, n);
 }
 
-BF16 static float exp_row_bf16(sf_bf16 *out, const float *x, float scale, size_t N)
+SF_TARGET_AVX512_BF16 static float exp_row_bf16(sf_bf16 *out, const float *x, float scale, size_t N)
 {
     const __m512 factor = _mm512_set1_ps(scale * 1.44269504f),
                  top = _mm512_set1_ps(-largest_avx512(x, N) * (scale * 1.44269504f));
@@ -101,30 +41,19 @@ BF16 static float exp_row_bf16(sf_bf16 *out, const float *x, float scale, size_t
         a = _mm512_mask_add_ps(a, rest, a, p);
         _mm256_mask_storeu_epi16(out + i, rest, (__m256i)_mm512_cvtneps_pbh(p));
     }
-    return total_of(_mm512_add_ps(a, b));
+    const v16 sum = (v16)_mm512_add_ps(a, b);
+    return total_avx512(&sum);
 }
-
-#define DISPATCH(function, ...) \
-    do { \
-        if (isa >= SF_AVX512) \
-            function##_avx512(__VA_ARGS__); \
-        else if (isa >= SF_AVX2) \
-            function##_avx2(__VA_ARGS__); \
-        else \
-            function##_portable(__VA_ARGS__); \
-    } while (0)
-#else
-#define DISPATCH(function, ...) ((void)isa, function##_portable(__VA_ARGS__))
 #endif
 
 void sf_activate(float *out, const float *x, sf_activation activation, size_t N, sf_isa isa)
 {
-    DISPATCH(activate, out, x, activation, 0, N);
+    SF_DISPATCH(isa, activate, out, x, activation, 0, N);
 }
 
 void sf_activate_rough(float *out, const float *x, sf_activation activation, size_t N, sf_isa isa)
 {
-    DISPATCH(activate, out, x, activation, 1, N);
+    SF_DISPATCH(isa, activate, out, x, activation, 1, N);
 }
 
 /* `count` elements from (row, column) on as floats: where they lie, or in `room`. */
@@ -146,7 +75,7 @@ void sf_activate_rows(sf_view out, sf_view x, sf_activation activation, size_t M
             size_t count = N - j < PIECE ? N - j : PIECE;
             const float *inp = read_piece(a, x, i, j, count, isa);
             float *to = out.type == SF_F32 ? (float *)out.values + i * out.stride + j : a;
-            DISPATCH(activate, to, inp, activation, out.type == SF_BF16, count);
+            SF_DISPATCH(isa, activate, to, inp, activation, out.type == SF_BF16, count);
             if (out.type == SF_BF16) sf_to_bf16((sf_bf16 *)out.values + i * out.stride + j, a, count, isa);
         }
 }
@@ -160,40 +89,38 @@ void sf_activate_rows_backward(sf_view dinp, sf_view dout, sf_view x, sf_activat
             size_t count = N - j < PIECE ? N - j : PIECE;
             const float *inp = read_piece(a, x, i, j, count, isa), *d = read_piece(b, dout, i, j, count, isa);
             float *to = dinp.type == SF_F32 ? (float *)dinp.values + i * dinp.stride + j : b;
-            DISPATCH(activate_backward, to, d, inp, activation, dinp.type == SF_BF16, count);
+            SF_DISPATCH(isa, activate_backward, to, d, inp, activation, dinp.type == SF_BF16, count);
             if (dinp.type == SF_BF16) sf_to_bf16((sf_bf16 *)dinp.values + i * dinp.stride + j, b, count, isa);
         }
 }
 
-void sf_softmax_row(float *x, float scale, size_t N, sf_isa isa) { DISPATCH(softmax_row, x, scale, N); }
+void sf_softmax_row(float *x, float scale, size_t N, sf_isa isa) { SF_DISPATCH(isa, softmax_row, x, scale, N); }
 
 float sf_exp_row(sf_bf16 *out, float *x, float scale, size_t N, sf_isa isa)
 {
-#if HAVE_X86
+#if SF_HAVE_X86
     if (isa >= SF_AVX512_BF16) return exp_row_bf16(out, x, scale, N);
-    if (isa >= SF_AVX512) return exp_row_avx512(out, x, scale, N, isa);
-    if (isa >= SF_AVX2) return exp_row_avx2(out, x, scale, N, isa);
 #endif
-    return exp_row_portable(out, x, scale, N, isa);
+    return SF_DISPATCH(isa, exp_row, out, x, scale, N, isa);
 }
 
-void sf_scale(float *x, float factor, size_t N, sf_isa isa) { DISPATCH(scale, x, factor, N); }
+void sf_scale(float *x, float factor, size_t N, sf_isa isa) { SF_DISPATCH(isa, scale, x, factor, N); }
 
 void sf_softmax_row_backward(float *dx, const float *dp, const float *p, float scale, size_t N, sf_isa isa)
 {
-    DISPATCH(softmax_row_backward, dx, dp, p, scale, N);
+    SF_DISPATCH(isa, softmax_row_backward, dx, dp, p, scale, N);
 }
 
 void sf_norm_row(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N,
                  sf_isa isa)
 {
-    DISPATCH(norm_row, out, x, weight, bias, epsilon, N);
+    SF_DISPATCH(isa, norm_row, out, x, weight, bias, epsilon, N);
 }
 
 void sf_norm_row_backward(float *dx, float *dweight, float *dbias, const float *dout, const float *x,
                           const float *weight, float epsilon, size_t N, sf_isa isa)
 {
-    DISPATCH(norm_row_backward, dx, dweight, dbias, dout, x, weight, epsilon, N);
+    SF_DISPATCH(isa, norm_row_backward, dx, dweight, dbias, dout, x, weight, epsilon, N);
 }
 
-void sf_add(float *out, const float *x, size_t N, sf_isa isa) { DISPATCH(add, out, x, N); }
+void sf_add(float *out, const float *x, size_t N, sf_isa isa) { SF_DISPATCH(isa, add, out, x, N); }

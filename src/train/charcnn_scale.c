@@ -1,11 +1,12 @@
-/* The `charcnn` classifier: weights from what is trained, and back.
+/* Training of `charcnn`: weights from what is trained, and back.
  *
  * An output's inputs are a column of a matrix. Matrices are walked in blocks of rows, so
  * that memory is read as it lies; a block leaves the sums of its columns, and blocks are
  * added up in order: nothing depends on threads. */
+#include "train/charcnn_scale.h"
+
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "model/charcnn.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,6 +23,15 @@ typedef struct matrix {
     float *a, *b, *c;    /* (outputs): dV = a dW - b V + c */
 } matrix;
 
+/* A block of rows: of V, of what is written, and where the sums of its columns go. */
+typedef struct rows {
+    const matrix *m;
+    const float *v;        /* (count, N) */
+    float *out;            /* (count, N): weights, or their gradient, which becomes that of V */
+    float *sum, *products; /* (N) */
+    size_t count, N;
+} rows;
+
 struct sf_charcnn_scaling {
     sf_charcnn_layout layout;
     int threads;
@@ -34,7 +44,7 @@ struct sf_charcnn_scaling {
     /* Of the call in progress. */
     const float *trained;
     float *out; /* parameters or gradient */
-    int backward;
+    void (*visit)(const rows *block);
 };
 
 /* The mean square of what a matrix reads: of ReLU, and of the largest of three ReLUs, for
@@ -86,36 +96,65 @@ safer_status sf_charcnn_scaling_new(sf_charcnn_scaling **out, const sf_charcnn_l
     return SAFER_OK;
 }
 
-/* The matrix that holds a block, and the rows of it. */
-static const matrix *find_block(const sf_charcnn_scaling *s, size_t block, size_t *first, size_t *last)
+/* Items are blocks. */
+static void visit_blocks(void *context, size_t begin, size_t end, int worker)
 {
-    size_t i = SF_CHARCNN_MATRICES - 1;
-    while (s->matrices[i].block > block) i--;
-    const matrix *m = &s->matrices[i];
-    *first = (block - m->block) * ROWS;
-    *last = m->inputs - *first > ROWS ? *first + ROWS : m->inputs;
-    return m;
-}
-
-/* Sums of V and V V, or of dW and dW V. */
-static void sum_blocks(void *context, size_t begin, size_t end, int worker)
-{
-    sf_charcnn_scaling *s = context;
+    const sf_charcnn_scaling *s = context;
+    size_t i = 0;
     (void)worker;
     for (size_t block = begin; block < end; block++) {
-        size_t first, last;
-        const matrix *m = find_block(s, block, &first, &last);
-        const size_t N = m->outputs;
-        const float *v = s->trained + m->offset, *x = s->backward ? s->out + m->offset : v;
-        float *sum = s->sums + block * 2 * s->widest, *products = sum + s->widest;
-        memset(sum, 0, N * sizeof *sum);
-        memset(products, 0, N * sizeof *products);
-        for (size_t r = first; r < last; r++)
-            for (size_t n = 0; n < N; n++) {
-                sum[n] += x[r * N + n];
-                products[n] += x[r * N + n] * v[r * N + n];
-            }
+        while (i + 1 < SF_CHARCNN_MATRICES && s->matrices[i + 1].block <= block) i++;
+        const matrix *m = &s->matrices[i];
+        const size_t first = (block - m->block) * ROWS, N = m->outputs, at = m->offset + first * N;
+        s->visit(&(rows){.m = m,
+                         .v = s->trained + at,
+                         .out = s->out + at,
+                         .sum = s->sums + block * 2 * s->widest,
+                         .products = s->sums + (block * 2 + 1) * s->widest,
+                         .count = m->inputs - first > ROWS ? ROWS : m->inputs - first,
+                         .N = N});
     }
+}
+
+static void visit_all(sf_charcnn_scaling *s, void (*visit)(const rows *block))
+{
+    s->visit = visit;
+    sf_parallel(s->threads, s->blocks, 1, visit_blocks, s);
+}
+
+/* Sums of x and x V over the rows. */
+static void sum_rows(const rows *r, const float *x)
+{
+    const size_t N = r->N;
+    const float *v = r->v;
+    float *sum = r->sum, *products = r->products;
+    memset(sum, 0, N * sizeof *sum);
+    memset(products, 0, N * sizeof *products);
+    for (size_t k = 0; k < r->count; k++)
+        for (size_t n = 0; n < N; n++) {
+            sum[n] += x[k * N + n];
+            products[n] += x[k * N + n] * v[k * N + n];
+        }
+}
+
+static void sum_forward(const rows *r) { sum_rows(r, r->v); }
+static void sum_backward(const rows *r) { sum_rows(r, r->out); }
+
+static void write_forward(const rows *r)
+{
+    const size_t N = r->N;
+    const float *v = r->v, *mean = r->m->mean, *scale = r->m->scale;
+    for (size_t k = 0; k < r->count; k++)
+        for (size_t n = 0; n < N; n++) r->out[k * N + n] = (v[k * N + n] - mean[n]) * scale[n];
+}
+
+static void write_backward(const rows *r)
+{
+    const size_t N = r->N;
+    const float *v = r->v, *a = r->m->a, *b = r->m->b, *c = r->m->c;
+    float *out = r->out;
+    for (size_t k = 0; k < r->count; k++)
+        for (size_t n = 0; n < N; n++) out[k * N + n] = a[n] * out[k * N + n] - b[n] * v[k * N + n] + c[n];
 }
 
 static void add_up(double *sum, double *products, const sf_charcnn_scaling *s, const matrix *m, size_t n)
@@ -128,32 +167,12 @@ static void add_up(double *sum, double *products, const sf_charcnn_scaling *s, c
     }
 }
 
-static void write_blocks(void *context, size_t begin, size_t end, int worker)
-{
-    sf_charcnn_scaling *s = context;
-    (void)worker;
-    for (size_t block = begin; block < end; block++) {
-        size_t first, last;
-        const matrix *m = find_block(s, block, &first, &last);
-        const size_t N = m->outputs;
-        const float *v = s->trained + m->offset;
-        float *out = s->out + m->offset;
-        for (size_t r = first; r < last; r++)
-            if (s->backward)
-                for (size_t n = 0; n < N; n++)
-                    out[r * N + n] = m->a[n] * out[r * N + n] - m->b[n] * v[r * N + n] + m->c[n];
-            else
-                for (size_t n = 0; n < N; n++) out[r * N + n] = (v[r * N + n] - m->mean[n]) * m->scale[n];
-    }
-}
-
 void sf_charcnn_scale(float *parameters, sf_charcnn_scaling *s, const float *trained)
 {
     const sf_charcnn_layout *l = &s->layout;
     s->trained = trained;
     s->out = parameters;
-    s->backward = 0;
-    sf_parallel(s->threads, s->blocks, 1, sum_blocks, s);
+    visit_all(s, sum_forward);
     for (size_t i = 0; i < SF_CHARCNN_MATRICES; i++) {
         matrix *m = &s->matrices[i];
         for (size_t n = 0; n < m->outputs; n++) {
@@ -166,8 +185,8 @@ void sf_charcnn_scale(float *parameters, sf_charcnn_scaling *s, const float *tra
             m->scale[n] = (float)((double)trained[m->gains + n] * sqrt(m->share) / spread);
         }
     }
-    sf_parallel(s->threads, s->blocks, 1, write_blocks, s);
-    for (size_t i = 0; i < l->tensor_count; i++) { /* the rest is what it is */
+    visit_all(s, write_forward);
+    for (size_t i = 0; i < l->tensor_count; i++) { /* the others stay as they are */
         const size_t at = l->tensors[i].offset;
         int scaled = 0;
         for (size_t k = 0; k < SF_CHARCNN_MATRICES; k++) scaled |= at == s->matrices[k].offset;
@@ -181,8 +200,7 @@ void sf_charcnn_scale_backward(float *gradient, sf_charcnn_scaling *s, const flo
 {
     s->trained = trained;
     s->out = gradient;
-    s->backward = 1;
-    sf_parallel(s->threads, s->blocks, 1, sum_blocks, s);
+    visit_all(s, sum_backward);
     for (size_t i = 0; i < SF_CHARCNN_MATRICES; i++) {
         matrix *m = &s->matrices[i];
         for (size_t n = 0; n < m->outputs; n++) {
@@ -198,5 +216,5 @@ void sf_charcnn_scale_backward(float *gradient, sf_charcnn_scaling *s, const flo
             m->c[n] = (float)(b * mean - a * sum / inputs);
         }
     }
-    sf_parallel(s->threads, s->blocks, 1, write_blocks, s);
+    visit_all(s, write_backward);
 }

@@ -10,18 +10,21 @@
  * from column t on, with D.
  *
  * Blank frames: what texts send back to their copies of a blank frame is added up, and goes
- * on from the one place where that frame was computed, a pass of its own over one blank
- * text (net->blank_pass), after all others.
+ * further back from the one place where that frame was computed, a pass of its own over one
+ * blank text (net->blank_pass), after all others.
  *
  * Nothing depends on the number of threads: texts are taken in groups of fixed size, the
  * groups are dealt to a number of lanes that depends on the batch alone, each lane adds up
- * the gradients of its groups in order, and the lanes are added in order. In the dense layers every thread has rows or
- * columns of its own. */
+ * the gradients of its groups in order, and the lanes are added in order. In the dense
+ * layers every thread has rows or columns of its own. */
+#include "train/charcnn_step.h"
+
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "model/charcnn.h"
+#include "model/charcnn_pass.h"
 #include "nn/layers.h"
 #include "nn/vector.h"
+#include "train/charcnn_scale.h"
 
 #include <math.h>
 #include <string.h>
@@ -85,9 +88,7 @@ struct sf_charcnn_step {
     sf_adam adam;
 };
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-static size_t size_of(sf_dtype type) { return type == SF_F32 ? sizeof(float) : sizeof(sf_bf16); }
 static size_t table_size(size_t F) { return SF_CHARCNN_CODES * SF_CHARCNN_WIDE * F; }
 
 /* ------------------------------------------------------------------- memory */
@@ -146,7 +147,7 @@ static int new_lanes(sf_charcnn_step *s)
 
 static int new_workspaces(sf_charcnn_step *s)
 {
-    const size_t F = s->layout.shape.features, size = size_of(s->options.type),
+    const size_t F = s->layout.shape.features, size = sf_element(s->options.type),
                  rows = GROUP * s->layout.frames[SF_CHARCNN_A];
     int failed = 0;
     if (!(s->workspaces = sf_calloc((size_t)s->threads, sizeof *s->workspaces))) return -1;
@@ -166,7 +167,8 @@ static int new_workspaces(sf_charcnn_step *s)
 
 static int new_head(sf_charcnn_step *s)
 {
-    const size_t B = s->texts, H = s->layout.shape.hidden, K = s->layout.shape.classes, size = size_of(s->options.type);
+    const size_t B = s->texts, H = s->layout.shape.hidden, K = s->layout.shape.classes,
+                 size = sf_element(s->options.type);
     int failed = 0;
     s->features = array(&failed, B, s->layout.inputs, size);
     for (size_t i = 0; i < 2; i++) {
@@ -213,7 +215,7 @@ safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout 
         goto done;
     }
     for (size_t g = 0; g < s->groups; g++)
-        SF_TRY(sf_charcnn_pass_new(&s->passes[g], s->net, smaller(GROUP, texts - g * GROUP), 1, error));
+        SF_TRY(sf_charcnn_pass_new(&s->passes[g], s->net, sf_least(GROUP, texts - g * GROUP), 1, error));
     *out = s;
     s = NULL;
 done:
@@ -256,9 +258,9 @@ static void run_groups(void *context, size_t begin, size_t end, int worker)
     (void)worker;
     for (size_t g = begin; g < end; g++) {
         const size_t first = g * GROUP;
-        sf_charcnn_pass_run(s->passes[g], (char *)s->features + first * s->layout.inputs * size_of(s->options.type),
+        sf_charcnn_pass_run(s->passes[g], (char *)s->features + first * s->layout.inputs * sf_element(s->options.type),
                             s->net, s->batch->codes + first * L, s->batch->lengths + first,
-                            smaller(GROUP, s->batch->count - first));
+                            sf_least(GROUP, s->batch->count - first));
     }
 }
 
@@ -442,13 +444,13 @@ static void unpool(sf_charcnn_step *s, workspace *w, lane *to, const sf_charcnn_
     const sf_view douts = sf_view_at((sf_view){w->douts, F, type}, SF_CHARCNN_WIDE - 1, 0),
                   out = {(void *)(uintptr_t)frames, F, type};
     float *dbias = to->gradient + s->layout.conv_bias[stage == SF_CHARCNN_C ? SF_CHARCNN_CONVS - 1 : 1];
-    memset(w->douts, 0, (rows + SF_CHARCNN_WIDE - 1) * F * size_of(type));
+    memset(w->douts, 0, (rows + SF_CHARCNN_WIDE - 1) * F * sf_element(type));
     for (size_t b = 0; b < pass->count; b++) {
         const sf_charcnn_extent *e = &pass->extents[b];
         const size_t first = stage == SF_CHARCNN_C ? b * s->layout.frames[stage] : e->first[stage];
-        sf_charcnn_pool_backward(sf_view_at(douts, e->first[before], 0), dbias, dframes + first * F,
-                                 sf_view_at(out, first, 0), pass->which[stage] + first * F, e->used[stage], F,
-                                 s->net->isa);
+        sf_frames_pool_backward(sf_view_at(douts, e->first[before], 0), dbias, dframes + first * F,
+                                sf_view_at(out, first, 0), pass->which[stage] + first * F, e->used[stage], F,
+                                s->net->isa);
     }
 }
 
@@ -461,17 +463,18 @@ static void backward_first(sf_charcnn_step *s, workspace *w, lane *to, const sf_
     for (size_t i = 0; i < pass->count; i++) {
         const size_t used = pass->extents[i].used[SF_CHARCNN_A],
                      read = used ? SF_CHARCNN_POOL * used + SF_CHARCNN_WIDE - 1 : 0;
-        sf_charcnn_places(w->places + i * L, w->begin + i * (SF_CHARCNN_CODES + 1), codes + i * L, read);
+        sf_frames_places(w->places + i * L, w->begin + i * (SF_CHARCNN_CODES + 1), codes + i * L, read,
+                         SF_CHARCNN_CODES);
     }
     for (size_t block = 0; block < F / SF_CHARCNN_LANES; block++) /* its table stays in the first-level cache */
         for (size_t i = 0; i < pass->count; i++) {
             const size_t row = pass->extents[i].first[SF_CHARCNN_A];
-            sf_charcnn_first_backward(to->table + block * SF_CHARCNN_CODES * SF_CHARCNN_WIDE * SF_CHARCNN_LANES,
-                                      to->gradient + s->layout.conv_bias[0] + block * SF_CHARCNN_LANES, w->spread,
-                                      w->dframes + row * F, sf_view_at(frames, row, 0),
-                                      pass->which[SF_CHARCNN_A] + row * F, w->places + i * L,
-                                      w->begin + i * (SF_CHARCNN_CODES + 1), pass->extents[i].used[SF_CHARCNN_A], block,
-                                      s->net->isa);
+            sf_frames_of_codes_backward(to->table + block * SF_CHARCNN_CODES * SF_CHARCNN_WIDE * SF_CHARCNN_LANES,
+                                        to->gradient + s->layout.conv_bias[0] + block * SF_CHARCNN_LANES, w->spread,
+                                        w->dframes + row * F, sf_view_at(frames, row, 0),
+                                        pass->which[SF_CHARCNN_A] + row * F, w->places + i * L,
+                                        w->begin + i * (SF_CHARCNN_CODES + 1), pass->extents[i].used[SF_CHARCNN_A],
+                                        block, SF_CHARCNN_CODES, s->net->isa);
         }
 }
 
@@ -489,8 +492,8 @@ static void backward_pass(sf_charcnn_step *s, workspace *w, lane *to, const sf_c
         const void *in = i > 2 ? pass->between[i - 3] : pass->frames[SF_CHARCNN_B];
         backward_convolution(s, w, to, i, in, b);
         if (i > 2)
-            sf_charcnn_relu_backward(douts, to->gradient + s->layout.conv_bias[i - 1], w->dframes,
-                                     (sf_view){pass->between[i - 3], F, type}, b, F, s->net->isa);
+            sf_frames_relu_backward(douts, to->gradient + s->layout.conv_bias[i - 1], w->dframes,
+                                    (sf_view){pass->between[i - 3], F, type}, b, F, s->net->isa);
     }
     take_blanks(s, to, pass, w->dframes, SF_CHARCNN_B, blank);
     unpool(s, w, to, pass, w->dframes, pass->frames[SF_CHARCNN_B], SF_CHARCNN_B, a);
@@ -513,9 +516,9 @@ static void backward_lanes(void *context, size_t begin, size_t end, int worker)
         for (size_t k = 0; k < SF_CHARCNN_STAGES; k++) memset(to->blank[k], 0, F * sizeof *to->blank[k]);
         for (size_t first = i * GROUP; first < B; first += s->used * GROUP) {
             sf_transpose((sf_view){w->dfeatures, l->inputs, SF_F32}, (sf_view){s->dinputs + first, B, SF_F32},
-                         l->inputs, smaller(GROUP, B - first), s->net->isa);
+                         l->inputs, sf_least(GROUP, B - first), s->net->isa);
             backward_pass(s, w, to, s->passes[first / GROUP], w->dfeatures,
-                          (const char *)s->features + first * l->inputs * size_of(s->options.type),
+                          (const char *)s->features + first * l->inputs * sf_element(s->options.type),
                           s->batch->codes + first * l->shape.characters, 0);
         }
     }
@@ -596,7 +599,7 @@ const float *sf_charcnn_step_gradient(double *loss, sf_charcnn_step *s, const fl
 {
     s->batch = batch;
     s->number = number;
-    s->used = smaller(LANES, (batch->count + GROUP - 1) / GROUP);
+    s->used = sf_least(LANES, (batch->count + GROUP - 1) / GROUP);
     sf_charcnn_scale(s->weights, s->scaling, trained);
     load_weights(s);
     forward(s);

@@ -6,13 +6,18 @@
  * later, and a long one may begin anywhere. Dev texts are drawn too, the same from epoch to
  * epoch, and answered by the code that will answer later. The rest is a course (course.h),
  * whose rate falls, so that the number of epochs is part of the run. */
-#include "model/charcnn.h"
+#include "train/charcnn_train.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "train/course.h"
 #include "draw/drawn.h"
+#include "model/charcnn.h"
+#include "model/charcnn_answer.h"
+#include "model/charcnn_codes.h"
+#include "train/charcnn_scale.h"
+#include "train/charcnn_step.h"
+#include "train/course.h"
 
 #include <math.h>
 #include <stdatomic.h>

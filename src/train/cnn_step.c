@@ -15,12 +15,10 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "model/cnn.h"
+#include "nn/gemm.h"
 #include "nn/layers.h"
 
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
-
-extern void omp_set_num_threads(int threads);
 
 enum { BLOCK = 256 }; /* words a matrix product */
 
@@ -55,7 +53,7 @@ struct sf_cnn_step {
     const float *parameters;
     const sf_cnn_batch *batch;
     uint64_t number;
-    atomic_int failed;
+    atomic_int failed; /* a status of sf_gemm */
     float *moved, *means, *variances;
     sf_adam adam;
 };
@@ -158,14 +156,12 @@ static void number_words(sf_cnn_step *s)
     for (size_t i = sum; i-- > 0;) s->occurrences[--s->begin[s->local[i]]] = (uint32_t)i;
 }
 
-/* C (M, N) = A B, or with A or B transposed; the worker's own thread does it. */
-static void multiply(sf_cnn_step *s, char transpose_a, char transpose_b, float *C, const float *A, const float *B,
-                     size_t M, size_t N, size_t K)
+/* out (M, N) = left right: the worker's own thread does it. */
+static void multiply(sf_cnn_step *s, sf_gemm_sides sides, float *out, const float *left, const float *right, size_t M,
+                     size_t N, size_t K)
 {
-    size_t lda = transpose_a == 'T' ? M : K, ldb = transpose_b == 'T' ? K : N;
-    if (dnnl_sgemm(transpose_a, transpose_b, (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, A, (dnnl_dim_t)lda, B,
-                   (dnnl_dim_t)ldb, 0.0f, C, (dnnl_dim_t)N) != dnnl_success)
-        atomic_store(&s->failed, 1);
+    const safer_status status = sf_gemm_dense(sides, out, left, right, 0, M, N, K);
+    if (status != SAFER_OK) atomic_store(&s->failed, (int)status);
 }
 
 /* Items are blocks of words. */
@@ -175,13 +171,12 @@ static void project_words(void *context, size_t begin, size_t end, int worker)
     const sf_cnn_layout *l = &s->layout;
     size_t D = l->shape.dim, R = l->row;
     (void)worker;
-    omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
         size_t first = block * BLOCK, last = s->count - first > BLOCK ? first + BLOCK : s->count;
         for (size_t i = first; i < last; i++)
             memcpy(s->vectors + i * D, s->parameters + l->embedding + s->different[i] * D, D * sizeof *s->vectors);
         if (l->shape.convolution)
-            multiply(s, 'N', 'T', s->rows + first * R, s->vectors + first * D, s->parameters + l->conv_weight,
+            multiply(s, SF_GEMM_NT, s->rows + first * R, s->vectors + first * D, s->parameters + l->conv_weight,
                      last - first, R, D);
     }
 }
@@ -209,15 +204,14 @@ static void collect_words(void *context, size_t begin, size_t end, int worker)
     const sf_cnn_layout *l = &s->layout;
     size_t D = l->shape.dim, R = l->row;
     (void)worker;
-    omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
         size_t first = block * BLOCK, last = s->count - first > BLOCK ? first + BLOCK : s->count;
         for (size_t i = first; i < last; i++) collect_word(s, i);
         if (!l->shape.convolution) continue;
         if (!s->options.freeze)
-            multiply(s, 'N', 'N', s->dvectors + first * D, s->drows + first * R, s->parameters + l->conv_weight,
+            multiply(s, SF_GEMM_NN, s->dvectors + first * D, s->drows + first * R, s->parameters + l->conv_weight,
                      last - first, D, R);
-        multiply(s, 'T', 'N', s->partial + block * R * D, s->drows + first * R, s->vectors + first * D, R, D,
+        multiply(s, SF_GEMM_TN, s->partial + block * R * D, s->drows + first * R, s->vectors + first * D, R, D,
                  last - first);
     }
 }
@@ -301,7 +295,7 @@ safer_status sf_cnn_step_gradient(double *loss, sf_cnn_step *s, const float *par
     s->parameters = parameters;
     s->batch = batch;
     s->number = number;
-    atomic_store(&s->failed, 0);
+    atomic_store(&s->failed, SAFER_OK);
     number_words(s);
     size_t blocks = (s->count + BLOCK - 1) / BLOCK;
     sf_parallel(s->options.threads, blocks, 1, project_words, s);
@@ -310,7 +304,7 @@ safer_status sf_cnn_step_gradient(double *loss, sf_cnn_step *s, const float *par
     reduce(s, blocks);
     *loss = 0;
     for (size_t b = 0; b < batch->count; b++) *loss += (double)s->losses[b];
-    return atomic_load(&s->failed) ? sf_fail(error, SAFER_SYSTEM, "a matrix product failed (dnnl_sgemm)") : SAFER_OK;
+    return sf_gemm_fail(error, (safer_status)atomic_load(&s->failed));
 }
 
 /* --------------------------------------------------------------- the update */

@@ -24,26 +24,21 @@
 #include "train/ibp_step.h"
 
 #include "base/parallel.h"
+#include "nn/gemm.h"
 #include "nn/isa.h"
 #include "nn/layers.h"
 
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
-
-extern void omp_set_num_threads(int threads);
 
 /* ------------------------------------------------------------------- products */
 
-/* C (M, N) = A B, or with A or B transposed; or C += A B. The worker's own thread does it. */
-static void multiply(sf_ibp_step *s, char transpose_a, char transpose_b, float *C, const float *A, const float *B,
-                     size_t M, size_t N, size_t K, int add)
+/* out (M, N) = left right, or out += left right. The worker's own thread does it. */
+static void multiply(sf_ibp_step *s, sf_gemm_sides sides, float *out, const float *left, const float *right, size_t M,
+                     size_t N, size_t K, int add)
 {
-    size_t lda = transpose_a == 'T' ? M : K, ldb = transpose_b == 'T' ? K : N;
-    if (M == 0) return;
-    if (dnnl_sgemm(transpose_a, transpose_b, (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, A, (dnnl_dim_t)lda, B,
-                   (dnnl_dim_t)ldb, add ? 1.0f : 0.0f, C, (dnnl_dim_t)N) != dnnl_success)
-        atomic_store(&s->failed, 1);
+    const safer_status status = sf_gemm_dense(sides, out, left, right, add, M, N, K);
+    if (status != SAFER_OK) atomic_store(&s->failed, (int)status);
 }
 
 static void add(float *out, const float *inp, size_t N)
@@ -99,13 +94,12 @@ static void project_words(void *context, size_t begin, size_t end, int worker)
     const sf_ibp_layout *l = &s->layout;
     size_t D = l->shape.dim, Q = l->hull;
     (void)worker;
-    omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
         size_t first = block * SF_IBP_BLOCK, last = s->W - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->W;
         for (size_t i = first; i < last; i++)
             memcpy(s->vectors + i * D, s->parameters + l->embedding + s->words[i] * D, D * sizeof *s->vectors);
-        multiply(s, 'N', 'T', s->pre + first * Q, s->vectors + first * D, s->parameters + l->first, last - first, Q, D,
-                 0);
+        multiply(s, SF_GEMM_NT, s->pre + first * Q, s->vectors + first * D, s->parameters + l->first, last - first, Q,
+                 D, 0);
         for (size_t i = first; l->shape.wordwise && i < last; i++) add(s->pre + i * Q, s->parameters + l->word_bias, Q);
     }
 }
@@ -143,12 +137,12 @@ static void convolve_hulls(sf_ibp_step *s, size_t first, size_t last)
     const sf_ibp_layout *l = &s->layout;
     size_t Q = l->hull, R = l->row, sets = last < s->S ? last : s->S;
     const float *weight = s->parameters + l->conv_weight;
-    multiply(s, 'N', 'T', s->rows + first * R, s->hull + first * Q, weight, last - first, R, Q, 0);
+    multiply(s, SF_GEMM_NT, s->rows + first * R, s->hull + first * Q, weight, last - first, R, Q, 0);
     if (first >= sets) return;
     size_t count = sets - first, low = s->U + first, high = s->U + s->S + first;
     to_centre(s->centre + first * Q, s->radius + first * Q, s->hull + low * Q, s->hull + high * Q, count * Q);
-    multiply(s, 'N', 'T', s->rows + low * R, s->centre + first * Q, weight, count, R, Q, 0);
-    multiply(s, 'N', 'T', s->rows + high * R, s->radius + first * Q, s->conv_size, count, R, Q, 0);
+    multiply(s, SF_GEMM_NT, s->rows + low * R, s->centre + first * Q, weight, count, R, Q, 0);
+    multiply(s, SF_GEMM_NT, s->rows + high * R, s->radius + first * Q, s->conv_size, count, R, Q, 0);
     to_ends(s->rows + low * R, s->rows + high * R, s->rows + low * R, s->rows + high * R, count * R);
 }
 
@@ -158,7 +152,6 @@ static void make_hulls(void *context, size_t begin, size_t end, int worker)
     sf_ibp_step *s = context;
     size_t Q = s->layout.hull;
     (void)worker;
-    omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
         size_t first = block * SF_IBP_BLOCK, last = s->U - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->U;
         for (size_t u = first; u < last; u++) {
@@ -223,9 +216,9 @@ static void enter_hidden(sf_ibp_step *s)
                                s->options.dropout, s->dropout, s->number, (uint32_t)(2 * b), F);
         sf_dropout_backward(mid[SF_LOW], mid[SF_LOW], s->feature_mask, B * F);
         sf_dropout_backward(mid[SF_HIGH], mid[SF_HIGH], s->feature_mask, B * F);
-        multiply(s, 'N', 'T', s->before[SF_VALUE], mid[SF_VALUE], weight, B, H, F, 0);
-        multiply(s, 'N', 'T', s->before[SF_LOW], mid[SF_LOW], weight, B, H, F, 0);
-        multiply(s, 'N', 'T', s->before[SF_HIGH], mid[SF_HIGH], s->hidden_size, B, H, F, 0);
+        multiply(s, SF_GEMM_NT, s->before[SF_VALUE], mid[SF_VALUE], weight, B, H, F, 0);
+        multiply(s, SF_GEMM_NT, s->before[SF_LOW], mid[SF_LOW], weight, B, H, F, 0);
+        multiply(s, SF_GEMM_NT, s->before[SF_HIGH], mid[SF_HIGH], s->hidden_size, B, H, F, 0);
     }
     for (size_t b = 0; b < B; b++) {
         add(s->before[SF_VALUE] + b * H, bias, H);
@@ -340,12 +333,12 @@ static void return_through_hidden(sf_ibp_step *s, float *gradient)
         halves(s->dfeatures[SF_LOW], s->dfeatures[SF_HIGH], dcentre, dradius, B * F);
         return;
     }
-    multiply(s, 'T', 'N', dweight, dvalue, s->mid[SF_VALUE], H, F, B, 1);
-    multiply(s, 'T', 'N', dweight, dcentre, s->mid[SF_LOW], H, F, B, 1);
-    multiply(s, 'N', 'N', s->dfeatures[SF_VALUE], dvalue, weight, B, F, H, 0);
-    multiply(s, 'N', 'N', s->dfeatures[SF_LOW], dcentre, weight, B, F, H, 0);
-    multiply(s, 'N', 'N', s->dfeatures[SF_HIGH], dradius, s->hidden_size, B, F, H, 0);
-    multiply(s, 'T', 'N', s->hidden_size, dradius, s->mid[SF_HIGH], H, F, B, 0); /* |W| was needed last just above */
+    multiply(s, SF_GEMM_TN, dweight, dvalue, s->mid[SF_VALUE], H, F, B, 1);
+    multiply(s, SF_GEMM_TN, dweight, dcentre, s->mid[SF_LOW], H, F, B, 1);
+    multiply(s, SF_GEMM_NN, s->dfeatures[SF_VALUE], dvalue, weight, B, F, H, 0);
+    multiply(s, SF_GEMM_NN, s->dfeatures[SF_LOW], dcentre, weight, B, F, H, 0);
+    multiply(s, SF_GEMM_NN, s->dfeatures[SF_HIGH], dradius, s->hidden_size, B, F, H, 0);
+    multiply(s, SF_GEMM_TN, s->hidden_size, dradius, s->mid[SF_HIGH], H, F, B, 0); /* |W| was needed last just above */
     add_signed(dweight, s->hidden_size, weight, H * F);
     for (int run = 0; run < SF_IBP_RUNS; run++)
         sf_dropout_backward(s->dfeatures[run], s->dfeatures[run], s->feature_mask, B * F);
@@ -376,8 +369,8 @@ static void return_through_taps(sf_ibp_step *s, size_t block, size_t first, size
     size_t Q = l->hull, R = l->row, sets = last < s->S ? last : s->S;
     const float *weight = s->parameters + l->conv_weight;
     float *part = s->conv_parts + block * 2 * R * Q, *part_radius = part + R * Q;
-    multiply(s, 'N', 'N', s->dhull + first * Q, s->drows + first * R, weight, last - first, Q, R, 0);
-    multiply(s, 'T', 'N', part, s->drows + first * R, s->hull + first * Q, R, Q, last - first, 0);
+    multiply(s, SF_GEMM_NN, s->dhull + first * Q, s->drows + first * R, weight, last - first, Q, R, 0);
+    multiply(s, SF_GEMM_TN, part, s->drows + first * R, s->hull + first * Q, R, Q, last - first, 0);
     memset(part_radius, 0, R * Q * sizeof *part);
     if (first >= sets) return;
     size_t count = sets - first;
@@ -388,10 +381,10 @@ static void return_through_taps(sf_ibp_step *s, size_t block, size_t first, size
         dlow[i] = low + high;
         dhigh[i] = high - low;
     }
-    multiply(s, 'N', 'N', to_low, dlow, weight, count, Q, R, 0);
-    multiply(s, 'N', 'N', to_high, dhigh, s->conv_size, count, Q, R, 0);
-    multiply(s, 'T', 'N', part, dlow, s->centre + first * Q, R, Q, count, 1);
-    multiply(s, 'T', 'N', part_radius, dhigh, s->radius + first * Q, R, Q, count, 0);
+    multiply(s, SF_GEMM_NN, to_low, dlow, weight, count, Q, R, 0);
+    multiply(s, SF_GEMM_NN, to_high, dhigh, s->conv_size, count, Q, R, 0);
+    multiply(s, SF_GEMM_TN, part, dlow, s->centre + first * Q, R, Q, count, 1);
+    multiply(s, SF_GEMM_TN, part_radius, dhigh, s->radius + first * Q, R, Q, count, 0);
     halves(to_low, to_high, to_low, to_high, count * Q);
 }
 
@@ -419,7 +412,6 @@ static void return_to_types(void *context, size_t begin, size_t end, int worker)
 {
     sf_ibp_step *s = context;
     (void)worker;
-    omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
         size_t first = block * SF_IBP_BLOCK, last = s->U - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->U;
         for (size_t u = first; u < last; u++) {
@@ -461,15 +453,14 @@ static void return_through_first(void *context, size_t begin, size_t end, int wo
     const sf_ibp_layout *l = &s->layout;
     size_t D = l->shape.dim, Q = l->hull;
     (void)worker;
-    omp_set_num_threads(1);
     for (size_t block = begin; block < end; block++) {
         size_t first = block * SF_IBP_BLOCK, last = s->W - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->W;
         float *bias = s->bias_parts + block * Q;
-        multiply(s, 'T', 'N', s->first_parts + block * Q * D, s->dpre + first * Q, s->vectors + first * D, Q, D,
+        multiply(s, SF_GEMM_TN, s->first_parts + block * Q * D, s->dpre + first * Q, s->vectors + first * D, Q, D,
                  last - first, 0);
         if (!s->options.freeze)
-            multiply(s, 'N', 'N', s->dvectors + first * D, s->dpre + first * Q, s->parameters + l->first, last - first,
-                     D, Q, 0);
+            multiply(s, SF_GEMM_NN, s->dvectors + first * D, s->dpre + first * Q, s->parameters + l->first,
+                     last - first, D, Q, 0);
         else if (sf_ibp_moves_vectors(s))
             memset(s->dvectors + first * D, 0, (last - first) * D * sizeof *s->dvectors);
         memset(bias, 0, Q * sizeof *bias);
@@ -509,13 +500,12 @@ safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *s, const float *par
     s->kappa = (float)kappa;
     s->eps = (float)eps;
     s->number = number;
-    atomic_store(&s->failed, 0);
+    atomic_store(&s->failed, SAFER_OK);
     sf_ibp_step_number(s);
     safer_status status = sf_ibp_step_room(s, error);
     if (status != SAFER_OK) return status;
     memset(s->gradient, 0, (l->size - l->shape.vocabulary * l->shape.dim) * sizeof *s->gradient);
     if (sf_ibp_has_taps(s)) absolute(s->conv_size, parameters + l->conv_weight, l->row * l->hull);
-    omp_set_num_threads(1);
     sf_parallel(threads, sf_ibp_blocks(s->W), 1, project_words, s);
     sf_parallel(threads, sf_ibp_blocks(s->U), 1, make_hulls, s);
     sf_parallel(threads, batch->count, 1, read_texts, s);
@@ -529,7 +519,7 @@ safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *s, const float *par
     sf_parallel(threads, sf_ibp_blocks(s->W), 1, return_through_first, s);
     *loss += sf_ibp_triplets(s);
     reduce(s);
-    return atomic_load(&s->failed) ? sf_fail(error, SAFER_SYSTEM, "a matrix product failed (dnnl_sgemm)") : SAFER_OK;
+    return sf_gemm_fail(error, (safer_status)atomic_load(&s->failed));
 }
 
 /* What the gradient is multiplied by so that it is no longer than options.clip. */

@@ -1,5 +1,5 @@
-/* charcnn files: whatever is opened answers, and the same whatever shares the batch. */
-#include "model/charcnn.h"
+/* charcnn files: what is opened answers, and the same in any batch. */
+#include "model/model.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,13 +1,4 @@
-/* The row kernels of charcnn.h for one instruction set: included by charcnn_rows.c with
- * NAME(x), the function's name there, and TARGET, the attribute that selects the set. */
-
-#define INLINE TARGET static inline __attribute__((always_inline))
-
-INLINE void NAME(load)(v16 *out, const float *x) { *out = *(const v16_any *)x; }
-INLINE void NAME(store)(float *out, const v16 *x) { *(v16_any *)out = *x; }
-
-/* where mask ? x : 0 */
-INLINE void NAME(where)(v16 *out, const v16i *mask, const v16 *x) { *out = (v16)(*mask & (v16i)*x); }
+/* The functions of nn/frames.h for one instruction set: included as nn/simd.h says; no guard. */
 
 /* Rounded to nearest, ties to even, for all but NaN. */
 INLINE void NAME(store_bf16)(sf_bf16 *out, const v16 *x)
@@ -49,21 +40,21 @@ INLINE void NAME(load_which)(v16i *out, const uint8_t *x)
     *out = __builtin_convertvector(*(const v16b_any *)x, v16i);
 }
 
-/* ---------------------------------------------------------- first convolution */
+/* ------------------------------------------------------------- frames of codes */
 
-INLINE void NAME(first_typed)(sf_view out, uint8_t *which, const float *table, const float *bias, const uint8_t *codes,
-                              size_t count, size_t block)
+INLINE void NAME(of_codes_typed)(sf_view out, uint8_t *which, const float *table, const float *bias,
+                                 const uint8_t *codes, size_t count, size_t block)
 {
     v16 start, zero = {0};
-    NAME(load)(&start, bias + block * SF_CHARCNN_LANES);
-    for (size_t p = 0; p < count; p++, codes += SF_CHARCNN_POOL) {
-        v16 sum[SF_CHARCNN_POOL] = {start, start, start}, x;
-        for (size_t t = 0; t < SF_CHARCNN_WIDE; t++)
-            for (size_t j = 0; j < SF_CHARCNN_POOL; j++) {
-                NAME(load)(&x, table + ((size_t)codes[j + t] * SF_CHARCNN_WIDE + t) * SF_CHARCNN_LANES);
+    NAME(load)(&start, bias + block * SF_FRAME_LANES);
+    for (size_t p = 0; p < count; p++, codes += SF_FRAME_POOL) {
+        v16 sum[SF_FRAME_POOL] = {start, start, start}, x;
+        for (size_t t = 0; t < SF_FRAME_TAPS; t++)
+            for (size_t j = 0; j < SF_FRAME_POOL; j++) {
+                NAME(load)(&x, table + ((size_t)codes[j + t] * SF_FRAME_TAPS + t) * SF_FRAME_LANES);
                 sum[j] += x;
             }
-        const size_t at = p * out.stride + block * SF_CHARCNN_LANES;
+        const size_t at = p * out.stride + block * SF_FRAME_LANES;
         v16i more = sum[1] > sum[0], most;
         x = (v16)((more & (v16i)sum[1]) | (~more & (v16i)sum[0]));
         most = sum[2] > x;
@@ -78,31 +69,31 @@ INLINE void NAME(first_typed)(sf_view out, uint8_t *which, const float *table, c
     }
 }
 
-TARGET static void NAME(first)(sf_view out, uint8_t *which, const float *table, const float *bias, const uint8_t *codes,
-                               size_t count, size_t block)
+TARGET static void NAME(of_codes)(sf_view out, uint8_t *which, const float *table, const float *bias,
+                                  const uint8_t *codes, size_t count, size_t block)
 {
     /* Constants for the compiler: two loops without questions. */
     if (out.type == SF_F32)
-        NAME(first_typed)((sf_view){out.values, out.stride, SF_F32}, which, table, bias, codes, count, block);
+        NAME(of_codes_typed)((sf_view){out.values, out.stride, SF_F32}, which, table, bias, codes, count, block);
     else
-        NAME(first_typed)((sf_view){out.values, out.stride, SF_BF16}, which, table, bias, codes, count, block);
+        NAME(of_codes_typed)((sf_view){out.values, out.stride, SF_BF16}, which, table, bias, codes, count, block);
 }
 
-TARGET static void NAME(first_backward)(float *dtable, float *dbias, float *spread, const float *dout, sf_view out,
-                                        const uint8_t *which, const uint32_t *places, const uint32_t *begin,
-                                        size_t count, size_t block)
+TARGET static void NAME(of_codes_backward)(float *dtable, float *dbias, float *spread, const float *dout, sf_view out,
+                                           const uint8_t *which, const uint32_t *places, const uint32_t *begin,
+                                           size_t count, size_t block, size_t kinds)
 {
-    enum { PAD = SF_CHARCNN_WIDE - 1 };
+    enum { PAD = SF_FRAME_TAPS - 1 };
     const v16 zero = {0};
     v16 sum;
     /* Of every frame before pooling, with rows of zeros before and behind. */
     for (size_t r = 0; r < PAD; r++) {
-        NAME(store)(spread + r * SF_CHARCNN_LANES, &zero);
-        NAME(store)(spread + (PAD + SF_CHARCNN_POOL * count + r) * SF_CHARCNN_LANES, &zero);
+        NAME(store)(spread + r * SF_FRAME_LANES, &zero);
+        NAME(store)(spread + (PAD + SF_FRAME_POOL * count + r) * SF_FRAME_LANES, &zero);
     }
     NAME(load)(&sum, dbias);
     for (size_t p = 0; p < count; p++) {
-        const size_t at = p * out.stride + block * SF_CHARCNN_LANES;
+        const size_t at = p * out.stride + block * SF_FRAME_LANES;
         v16 d, part;
         v16i bits, index;
         NAME(load)(&d, dout + at);
@@ -111,27 +102,27 @@ TARGET static void NAME(first_backward)(float *dtable, float *dbias, float *spre
         v16i alive = bits > (v16i)zero;
         NAME(where)(&d, &alive, &d);
         sum += d;
-        for (int j = 0; j < SF_CHARCNN_POOL; j++) {
+        for (int j = 0; j < SF_FRAME_POOL; j++) {
             v16i here = index == j;
             NAME(where)(&part, &here, &d);
-            NAME(store)(spread + (PAD + SF_CHARCNN_POOL * p + (size_t)j) * SF_CHARCNN_LANES, &part);
+            NAME(store)(spread + (PAD + SF_FRAME_POOL * p + (size_t)j) * SF_FRAME_LANES, &part);
         }
     }
     NAME(store)(dbias, &sum);
-    /* A character at place i is tap t of frame i - t. */
-    for (size_t c = 1; c < SF_CHARCNN_CODES; c++) {
-        float *rows = dtable + c * SF_CHARCNN_WIDE * SF_CHARCNN_LANES;
-        v16 sums[SF_CHARCNN_WIDE], x;
+    /* A code at place i is tap t of frame i - t. */
+    for (size_t c = 1; c < kinds; c++) {
+        float *rows = dtable + c * SF_FRAME_TAPS * SF_FRAME_LANES;
+        v16 sums[SF_FRAME_TAPS], x;
         if (begin[c] == begin[c + 1]) continue;
-        for (size_t t = 0; t < SF_CHARCNN_WIDE; t++) NAME(load)(&sums[t], rows + t * SF_CHARCNN_LANES);
+        for (size_t t = 0; t < SF_FRAME_TAPS; t++) NAME(load)(&sums[t], rows + t * SF_FRAME_LANES);
         for (uint32_t k = begin[c]; k < begin[c + 1]; k++) {
-            const float *last = spread + (PAD + places[k]) * (size_t)SF_CHARCNN_LANES;
-            for (size_t t = 0; t < SF_CHARCNN_WIDE; t++) {
-                NAME(load)(&x, last - t * SF_CHARCNN_LANES);
+            const float *last = spread + (PAD + places[k]) * (size_t)SF_FRAME_LANES;
+            for (size_t t = 0; t < SF_FRAME_TAPS; t++) {
+                NAME(load)(&x, last - t * SF_FRAME_LANES);
                 sums[t] += x;
             }
         }
-        for (size_t t = 0; t < SF_CHARCNN_WIDE; t++) NAME(store)(rows + t * SF_CHARCNN_LANES, &sums[t]);
+        for (size_t t = 0; t < SF_FRAME_TAPS; t++) NAME(store)(rows + t * SF_FRAME_LANES, &sums[t]);
     }
 }
 
@@ -140,8 +131,8 @@ TARGET static void NAME(first_backward)(float *dtable, float *dbias, float *spre
 INLINE void NAME(pool_typed)(sf_view out, uint8_t *which, sf_view in, size_t count, size_t F)
 {
     for (size_t p = 0; p < count; p++)
-        for (size_t f = 0; f < F; f += SF_CHARCNN_LANES) {
-            const size_t from = SF_CHARCNN_POOL * p * in.stride + f, at = p * out.stride + f;
+        for (size_t f = 0; f < F; f += SF_FRAME_LANES) {
+            const size_t from = SF_FRAME_POOL * p * in.stride + f, at = p * out.stride + f;
             v16i x, y, z;
             NAME(load_bits)(&x, in, from);
             NAME(load_bits)(&y, in, from + in.stride);
@@ -160,10 +151,12 @@ INLINE void NAME(pool_typed)(sf_view out, uint8_t *which, sf_view in, size_t cou
 
 TARGET static void NAME(pool)(sf_view out, uint8_t *which, sf_view in, size_t count, size_t F)
 {
-    if (out.type == SF_F32) NAME(pool_typed)
-    ((sf_view){out.values, out.stride, SF_F32}, which, (sf_view){in.values, in.stride, SF_F32}, count, F);
-    else NAME(pool_typed)((sf_view){out.values, out.stride, SF_BF16}, which, (sf_view){in.values, in.stride, SF_BF16},
-                          count, F);
+    const sf_view out_f32 = {out.values, out.stride, SF_F32}, in_f32 = {in.values, in.stride, SF_F32},
+                  out_bf16 = {out.values, out.stride, SF_BF16}, in_bf16 = {in.values, in.stride, SF_BF16};
+    if (out.type == SF_F32)
+        NAME(pool_typed)(out_f32, which, in_f32, count, F);
+    else
+        NAME(pool_typed)(out_bf16, which, in_bf16, count, F);
 }
 
 TARGET static void NAME(pool_backward)(sf_view din, float *dbias, const float *dout, sf_view out, const uint8_t *which,
@@ -171,7 +164,7 @@ TARGET static void NAME(pool_backward)(sf_view din, float *dbias, const float *d
 {
     const v16i zero = {0};
     for (size_t p = 0; p < count; p++)
-        for (size_t f = 0; f < F; f += SF_CHARCNN_LANES) {
+        for (size_t f = 0; f < F; f += SF_FRAME_LANES) {
             const size_t at = p * out.stride + f;
             v16 d, part, sum;
             v16i bits, index;
@@ -183,10 +176,10 @@ TARGET static void NAME(pool_backward)(sf_view din, float *dbias, const float *d
             NAME(where)(&d, &alive, &d);
             sum += d;
             NAME(store)(dbias + f, &sum);
-            for (int j = 0; j < SF_CHARCNN_POOL; j++) {
+            for (int j = 0; j < SF_FRAME_POOL; j++) {
                 v16i here = index == j;
                 NAME(where)(&part, &here, &d);
-                NAME(put)(din, (SF_CHARCNN_POOL * p + (size_t)j) * din.stride + f, &part);
+                NAME(put)(din, (SF_FRAME_POOL * p + (size_t)j) * din.stride + f, &part);
             }
         }
 }
@@ -195,7 +188,7 @@ TARGET static void NAME(relu_backward)(sf_view din, float *dbias, const float *d
 {
     const v16i zero = {0};
     for (size_t r = 0; r < rows; r++)
-        for (size_t f = 0; f < F; f += SF_CHARCNN_LANES) {
+        for (size_t f = 0; f < F; f += SF_FRAME_LANES) {
             const size_t at = r * out.stride + f;
             v16 d, sum;
             v16i bits;
@@ -209,5 +202,3 @@ TARGET static void NAME(relu_backward)(sf_view din, float *dbias, const float *d
             NAME(put)(din, r * din.stride + f, &d);
         }
 }
-
-#undef INLINE

@@ -1,0 +1,110 @@
+/* The `charcnn` classifier: from codes to classes. */
+#include "model/charcnn_answer.h"
+
+#include "base/memory.h"
+#include "model/charcnn_pass.h"
+#include "nn/layers.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------------ scratch */
+
+/* Texts go through the convolutions PASS at a time (fewer are slower, more are not faster),
+ * and through the dense layers HEAD at a time, many, because those read more weights than
+ * any cache holds. */
+enum { PASS = 8, HEAD = SF_CHARCNN_TOGETHER };
+
+struct sf_charcnn_scratch {
+    sf_charcnn_pass *pass;
+    uint8_t *codes;  /* (HEAD, L) */
+    size_t *lengths; /* (HEAD) */
+    void *features;  /* (HEAD, inputs) */
+    float *hidden;   /* (HEAD, H): of either dense layer */
+    void *rounded;   /* (HEAD, H): of the first */
+    float *logits;   /* (HEAD, classes) */
+};
+
+void sf_charcnn_scratch_free(sf_charcnn_scratch *s)
+{
+    if (!s) return;
+    sf_charcnn_pass_free(s->pass);
+    free(s->codes);
+    free(s->lengths);
+    free(s->features);
+    free(s->hidden);
+    free(s->rounded);
+    free(s->logits);
+    free(s);
+}
+
+safer_status sf_charcnn_scratch_new(const sf_charcnn_net *net, sf_charcnn_scratch **out, safer_error *error)
+{
+    const sf_charcnn_layout *l = &net->layout;
+    safer_status status;
+    sf_charcnn_scratch *s = sf_calloc(1, sizeof *s);
+    if (!s) return sf_fail_memory(error);
+    SF_TRY(sf_charcnn_pass_new(&s->pass, net, PASS, 0, error));
+    s->codes = sf_alloc(HEAD * l->shape.characters, 1);
+    s->lengths = sf_alloc(HEAD, sizeof *s->lengths);
+    s->features = sf_alloc_aligned(HEAD * l->inputs, sf_element(net->type));
+    s->hidden = sf_alloc_aligned(HEAD * l->shape.hidden, sizeof *s->hidden);
+    s->rounded = sf_alloc_aligned(HEAD * l->shape.hidden, sf_element(net->type));
+    s->logits = sf_alloc(HEAD * l->shape.classes, sizeof *s->logits);
+    if (!s->codes || !s->lengths || !s->features || !s->hidden || !s->rounded || !s->logits) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    *out = s;
+    s = NULL;
+done:
+    sf_charcnn_scratch_free(s);
+    return status;
+}
+
+const float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch) { return scratch->logits; }
+uint8_t *sf_charcnn_scratch_codes(sf_charcnn_scratch *scratch) { return scratch->codes; }
+size_t *sf_charcnn_scratch_lengths(sf_charcnn_scratch *scratch) { return scratch->lengths; }
+
+/* ------------------------------------------------------------------ answers */
+
+/* An f32 product may depend on how many rows it has: then every text goes alone. */
+static void answer(int *labels, float *probabilities, const sf_charcnn_net *net, const uint8_t *codes,
+                   const size_t *lengths, size_t count, sf_charcnn_scratch *s)
+{
+    const sf_charcnn_layout *l = &net->layout;
+    const size_t H = l->shape.hidden, K = l->shape.classes, size = sf_element(net->type);
+    const sf_view features = {s->features, l->inputs, net->type}, rounded = {s->rounded, H, net->type};
+    const size_t together = net->type == SF_F32 ? 1 : count, pass = sf_least(PASS, together);
+    for (size_t i = 0; i < count; i += pass)
+        sf_charcnn_pass_run(s->pass, (char *)s->features + i * l->inputs * size, net, codes + i * l->shape.characters,
+                            lengths + i, sf_least(pass, count - i));
+    for (size_t i = 0; i < count; i += together) {
+        float *out = s->hidden + i * H;
+        sf_charcnn_dense(out, sf_view_at(features, i, 0), net, 0, 0, net->pieces, together);
+        if (net->type == SF_F32)
+            memcpy(rounded.values, out, together * H * sizeof *out);
+        else
+            sf_to_bf16(rounded.values, out, together * H, net->isa);
+        sf_charcnn_dense(out, rounded, net, 1, 0, net->pieces, together);
+    }
+    sf_linear_forward(s->logits, s->hidden, net->output_weight, net->output_bias, count, H, K);
+    for (size_t i = 0; i < count; i++) {
+        const float *logits = s->logits + i * K;
+        labels[i] = 0;
+        for (size_t k = 1; k < K; k++)
+            if (logits[k] > logits[labels[i]]) labels[i] = (int)k;
+        if (probabilities) sf_softmax_forward(probabilities + i * K, logits, K);
+    }
+}
+
+void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits, const sf_charcnn_net *net,
+                               const uint8_t *codes, const size_t *lengths, size_t count, sf_charcnn_scratch *scratch)
+{
+    const size_t K = net->layout.shape.classes;
+    for (size_t i = 0; i < count; i += HEAD) {
+        size_t n = sf_least(HEAD, count - i);
+        answer(labels + i, probabilities ? probabilities + i * K : NULL, net, codes + i * net->layout.shape.characters,
+               lengths + i, n, scratch);
+        if (logits) memcpy(logits + i * K, scratch->logits, n * K * sizeof *logits);
+    }
+}
