@@ -4,7 +4,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "model/cnn.h"
+#include "train/cnn_step.h"
 #include "nn/layers.h"
 #include "support.h"
 

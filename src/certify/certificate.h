@@ -3,7 +3,7 @@
 #define SF_CERTIFY_CERTIFICATE_H
 
 #include "draw/sampler.h"
-#include "ibp/ibp.h"
+#include "ibp/bounds.h"
 #include "model/model.h"
 #include "stats/eprocess.h"
 #include "stats/exact.h"
@@ -76,7 +76,7 @@ struct safer_workspace {
     size_t overlap_capacity, draw_capacity;
     double q_radius, q_next; /* q at the certified radius and at the next */
     double *margins;         /* classes: ibp */
-    sf_margins_scratch *ibp;
+    sf_ibp_scratch *ibp;
     sf_watch watch; /* of the text at hand; look may be NULL */
 };
 

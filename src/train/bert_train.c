@@ -5,13 +5,13 @@
  * epoch. The rest is a course (course.h), whose rate falls, so that the number of epochs is
  * part of it. */
 #define _GNU_SOURCE
-#include "model/bert.h"
+#include "train/bert_step.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "train/course.h"
 #include "draw/drawn.h"
+#include "train/course.h"
 
 #include <stdatomic.h>
 #include <string.h>

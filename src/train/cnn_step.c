@@ -12,12 +12,14 @@
  * Adam on the embedding is lazy: only rows of words in the batch move, and their moments
  * decay only then (as in PyTorch's SparseAdam). The dense rule would touch five million
  * numbers a step where 250,000 have a gradient. */
+#include "train/cnn_step.h"
+
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "model/cnn.h"
 #include "nn/layers.h"
 
 #include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
 #include <string.h>
 
 extern void omp_set_num_threads(int threads);

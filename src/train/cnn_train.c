@@ -3,16 +3,17 @@
  * Every mini-batch sees fresh draws of its texts (the sample number is the epoch); after
  * every epoch the model is measured on draws of the dev texts that stay the same from
  * epoch to epoch, with the code that will answer later. The rest is a course (course.h). */
-#include "model/cnn.h"
+#include "train/cnn_step.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "nn/layers.h"
 #include "train/course.h"
 #include "train/texts.h"
-#include "nn/layers.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { DEV_DRAWS = 8 };                /* of each dev text */

@@ -21,7 +21,7 @@
  * types are taken in blocks of fixed size, whose shares of a gradient are added in order; a
  * type's occurrences are added in the order of the batch, and a word's shares in the order
  * of the types, each column by one worker. */
-#include "train/ibp_step.h"
+#include "train/ibp_inside.h"
 
 #include "base/parallel.h"
 #include "nn/isa.h"

@@ -4,16 +4,19 @@
  * linearly over the first `ramp` epochs, to options->kappa and 1. After every epoch the
  * model is measured on the dev texts: the share certified for their label by the bounds
  * that `safer certify --method ibp` computes. The rest is a course (train/course.h). */
-#include "ibp/ibp.h"
+#include "train/ibp_step.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "ibp/bounds.h"
+#include "ibp/network.h"
+#include "nn/layers.h"
 #include "train/course.h"
 #include "train/texts.h"
-#include "nn/layers.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct trainer {
@@ -246,8 +249,8 @@ done:
 typedef struct measuring {
     trainer *t;
     const sf_cnn_net *net;
-    sf_ibp_scratch **scratch; /* one a worker */
-    uint32_t **ids;           /* one a worker, grown */
+    sf_ibp_network_scratch **scratch; /* one a worker */
+    uint32_t **ids;                   /* one a worker, grown */
     size_t *id_capacity;
     size_t *begins;  /* (workers, longest+1) */
     double *margins; /* (workers, classes) */
@@ -288,7 +291,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
         sf_ibp_choices text;
         size_t label = (size_t)m->t->corpus.dev.labels[i];
         if (list_choices(&text, m, i, worker) ||
-            sf_ibp_bound(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
+            sf_ibp_network_margins(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
             atomic_store(&m->failed, 1);
         else
             certified += (size_t)sf_ibp_certifies(margins, K, label);
@@ -323,7 +326,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
     *accuracy = (double)atomic_load(&m.certified) / (double)t->corpus.dev.count;
 done:
     for (size_t i = 0; i < workers; i++) {
-        if (m.scratch) sf_ibp_scratch_free(m.scratch[i]);
+        if (m.scratch) sf_ibp_network_scratch_free(m.scratch[i]);
         if (m.ids) free(m.ids[i]);
     }
     free(m.scratch);

@@ -6,7 +6,7 @@
  * differences, and counts up to the margin a. The loss of a word is
  *     max(0, extent - mean over the others of min(a, distance) + a),
  * averaged over all positions of the batch. It speaks of the word vectors. */
-#include "train/ibp_step.h"
+#include "train/ibp_inside.h"
 
 #include "base/parallel.h"
 #include "nn/isa.h"

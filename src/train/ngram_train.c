@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "draw/sampler.h"
-#include "model/ngram.h"
+#include "train/ngram_fit.h"
 #include "train/train.h"
 
 #include <stdio.h>

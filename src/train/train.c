@@ -250,14 +250,11 @@ done:
     return status;
 }
 
-typedef safer_status trainer(const char *output, const safer_train_options *options, safer_train_report *report,
-                             safer_error *error);
-
-static trainer *find_trainer(const char *arch)
+static sf_trainer *find_trainer(const char *arch)
 {
     static const struct {
         const char *arch;
-        trainer *train;
+        sf_trainer *train;
     } trainers[] = {{"ngram", sf_ngram_train},
                     {"bow", sf_cnn_train},
                     {"cnn", sf_cnn_train},
@@ -275,7 +272,7 @@ safer_status safer_train(const char *output, const safer_train_options *options,
     safer_train_report unused;
     if (!output || !*output) return sf_fail(error, SAFER_INVALID, "output is not given: the model needs a file name");
     if (!options) return sf_fail(error, SAFER_INVALID, "options are not given");
-    trainer *train = find_trainer(options->arch);
+    sf_trainer *train = find_trainer(options->arch);
     if (!train)
         return sf_fail(error, SAFER_INVALID, "arch is \"%s\"; it must be ngram, bow, cnn, charcnn or bert",
                        options->arch ? options->arch : "(none)");
