@@ -6,7 +6,6 @@
  * that `safer certify --method ibp` computes. The rest is a course (train/course.h). */
 #include "train/ibp_step.h"
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "ibp/bounds.h"
@@ -31,11 +30,7 @@ typedef struct trainer {
     double ramp;       /* steps */
     sf_ibp_step *step;
     sf_linear_step *linear; /* the one or the other */
-
-    /* One batch. */
-    uint32_t *items;
-    size_t *offsets;
-    int *labels;
+    sf_textbatch batch;
 } trainer;
 
 static void trainer_free(trainer *t)
@@ -49,9 +44,7 @@ static void trainer_free(trainer *t)
     free(t->parameters);
     free(t->folded);
     free(t->scale);
-    free(t->items);
-    free(t->offsets);
-    free(t->labels);
+    sf_textbatch_free(&t->batch);
 }
 
 /* ---------------------------------------------------------------------- sets */
@@ -113,8 +106,7 @@ static sf_ibp_shape read_shape(const trainer *t, size_t dim)
                       .hidden = (size_t)o->hidden,
                       .width = 1,
                       .classes = safer_data_label_count(o->train),
-                      .max_words = SF_LOOKUP_POSITIONS};
-    if (o->max_words && o->max_words < SF_LOOKUP_POSITIONS) s.max_words = (size_t)o->max_words;
+                      .max_words = sf_texts_limit(o)};
     if (strcmp(o->defense, "exact") == 0) {
         s.hidden = 0;
         s.dim = s.classes == 2 ? 1 : s.classes;
@@ -141,12 +133,6 @@ static void first_vectors(trainer *t, const sf_vectors *vectors)
     if (vectors) sf_textset_place(t->parameters, &t->corpus, vectors);
 }
 
-static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
-                         safer_error *error);
-static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
-static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
-                         safer_error *error);
-
 /* Word vectors that stay as they are are no part of the course: its checkpoints stay small. */
 static void plan_course(trainer *t, const sf_train_split *split)
 {
@@ -167,36 +153,25 @@ static void plan_course(trainer *t, const sf_train_split *split)
                         (double)t->layout.shape.max_pool,
                         (double)t->layout.shape.max_words,
                         (double)t->layout.size};
-    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
-    hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash); /* vectors, shapes */
-    t->course = (sf_course){.options = o,
-                            .texts = t->corpus.fit.count,
-                            .parameters = t->parameters + base,
-                            .size = t->layout.size - base,
-                            .fingerprint = sf_course_hash(split, o, hash),
-                            .step = step,
-                            .measure = measure,
-                            .save = save,
-                            .context = t};
+    sf_course *c = &t->course;
+    c->texts = t->corpus.fit.count;
+    c->tokens = t->corpus.fit.offsets[c->texts];
+    c->parameters = t->parameters + base;
+    c->size = t->layout.size - base;
+    c->model_size = t->layout.size;
+    c->fingerprint = sf_course_fingerprint(numbers, sizeof numbers / sizeof numbers[0], t->parameters, t->layout.size,
+                                           split, o);
 }
 
-static safer_status make_room(trainer *t, size_t batch, safer_error *error)
+static safer_status make_room(trainer *t, safer_error *error)
 {
     const safer_train_options *o = t->options;
-    size_t words = sf_texts_most_words(&t->corpus.fit, batch);
-    if (words == SIZE_MAX) return sf_fail_memory(error);
-    if (words > UINT32_MAX)
-        return sf_fail(error, SAFER_INVALID,
-                       "batch is %d: the longest texts have %zu words together; lower it or give max_words", o->batch,
-                       words);
+    safer_status status = sf_textbatch_new(&t->batch, &t->corpus.fit, (size_t)o->batch, error);
+    if (status != SAFER_OK) return status;
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
     t->folded = sf_alloc_aligned(t->folded_layout.size, sizeof *t->folded);
     t->scale = sf_alloc(t->folded_layout.features, sizeof *t->scale);
-    t->items = sf_alloc(words, sizeof *t->items);
-    t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
-    t->labels = sf_alloc(batch, sizeof *t->labels);
-    if (!t->parameters || !t->folded || !t->scale || !t->items || !t->offsets || !t->labels)
-        return sf_fail_memory(error);
+    if (!t->parameters || !t->folded || !t->scale) return sf_fail_memory(error);
     sf_ibp_options options = {.rate = o->rate,
                               .decay = o->decay,
                               .clip = o->clip,
@@ -209,20 +184,18 @@ static safer_status make_room(trainer *t, size_t batch, safer_error *error)
     sf_linear_options linear = {.rate = o->rate, .decay = o->decay, .dropout = o->dropout, .seed = o->seed};
     if (t->layout.linear)
         return sf_linear_step_new(&t->linear, &t->layout, &t->sets, &linear, t->corpus.fit.longest, error);
-    return sf_ibp_step_new(&t->step, &t->layout, &t->sets, &options, words, error);
+    return sf_ibp_step_new(&t->step, &t->layout, &t->sets, &options, t->batch.words, error);
 }
 
-static safer_status start(trainer *t, safer_error *error)
+static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
+    trainer *t = course->trainer;
     const safer_train_options *o = t->options;
     sf_train_split split = {0};
     sf_vectors vectors = {0};
     SF_TRY(sf_train_split_make(&split, o, error));
-    SF_TRY(
-        sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_SYNONYMS,
-                        o->max_words && o->max_words < SF_LOOKUP_POSITIONS ? (size_t)o->max_words : SF_LOOKUP_POSITIONS,
-                        (size_t)o->min_count, error));
+    SF_TRY(sf_textset_read(&t->corpus, &split, SF_KNOW_SYNONYMS, o, error));
     if (o->vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->vectors, o->threads, error));
     sf_ibp_shape shape = read_shape(t, o->vectors ? vectors.dim : (size_t)o->dim);
     sf_ibp_layout_make(&t->layout, &shape);
@@ -232,8 +205,7 @@ static safer_status start(trainer *t, safer_error *error)
     SF_TRY(make_sets(t, error));
     make_items(t, &t->corpus.fit);
     make_items(t, &t->corpus.dev);
-    size_t batch = (size_t)o->batch < t->corpus.fit.count ? (size_t)o->batch : t->corpus.fit.count;
-    SF_TRY(make_room(t, batch, error));
+    SF_TRY(make_room(t, error));
     first_vectors(t, o->vectors ? &vectors : NULL);
     sf_ibp_first_weights(t->parameters, &t->layout, o->seed);
     t->ramp = (double)o->ramp * ceil((double)t->corpus.fit.count / (double)o->batch);
@@ -302,7 +274,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
 /* The share of dev texts that the present parameters certify. */
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = course->trainer;
     safer_status status = SAFER_OK;
     int threads = sf_threads(t->options->threads);
     size_t workers = (size_t)threads;
@@ -343,18 +315,17 @@ done:
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = course->trainer;
     const sf_texts *fit = &t->corpus.fit;
     double sum, risen = t->ramp > 0 ? (double)(course->steps - 1) / t->ramp : 1;
     (void)rate; /* the step's own, which does not change */
     if (risen > 1) risen = 1;
-    for (size_t b = 0; b < count; b++) {
-        size_t first = fit->offsets[texts[b]], words = fit->offsets[texts[b] + 1] - first;
-        memcpy(t->items + t->offsets[b], fit->tokens + first, words * sizeof *t->items);
-        t->offsets[b + 1] = t->offsets[b] + words;
-        t->labels[b] = fit->labels[texts[b]];
-    }
-    sf_ibp_batch batch = {t->items, t->offsets, t->labels, count};
+    sf_textbatch_choose(&t->batch, fit, texts, count);
+    for (size_t b = 0; b < count; b++)
+        memcpy(t->batch.ids + t->batch.offsets[b], fit->tokens + fit->offsets[texts[b]],
+               (t->batch.offsets[b + 1] - t->batch.offsets[b]) * sizeof *t->batch.ids);
+    sf_ibp_batch batch = {t->batch.ids, t->batch.offsets, t->batch.labels, count};
+    course->read += t->batch.offsets[count];
     if (t->linear) {
         *loss += sf_linear_step_learn(t->linear, t->parameters, course->variances, &batch, t->options->kappa * risen,
                                       risen, course->steps);
@@ -371,7 +342,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = course->trainer;
     sf_ibp_fold(t->folded, &t->layout, t->parameters, t->options->threads);
     if (sf_cnn_scales(t->scale, &t->folded_layout, t->folded, t->options->threads)) return sf_fail_memory(error);
     return sf_cnn_save(output, &t->folded_layout, t->folded, t->scale, &t->corpus.words, labels, trained_with, error);
@@ -380,19 +351,12 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 safer_status sf_ibp_train(const char *output, const safer_train_options *options, safer_train_report *report,
                           safer_error *error)
 {
-    safer_status status;
-    double begin = sf_seconds(), before;
+    static const sf_course_methods methods = {.start = start, .step = step, .measure = measure, .save = save};
     trainer *t = sf_calloc(1, sizeof *t);
     if (!t) return sf_fail_memory(error);
     t->options = options;
-    SF_TRY(start(t, error));
-    SF_TRY(sf_course_run(&t->course, output, error));
-    *report = sf_course_report(&t->course, t->corpus.fit.offsets[t->corpus.fit.count], t->layout.size);
-    report->seconds = sf_seconds() - begin;
-    before = (double)t->course.first_step / (double)t->course.steps;
-    report->tokens_per_second = (double)report->tokens * t->course.epoch * (1 - before) /
-                                (t->course.seconds > 0 ? t->course.seconds : 1);
-done:
+    t->course = (sf_course){.methods = &methods, .options = options, .trainer = t};
+    safer_status status = sf_course_run(&t->course, output, report, error);
     trainer_free(t);
     free(t);
     return status;
