@@ -120,17 +120,17 @@ static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
     SF_TRY(read_json(&r->config, r->config_path.bytes, error));
     SF_TRY(check_type(r, r->config_path.bytes, error));
     const int d = r->distil;
-    const sf_bert_config c = {r->config, r->config_path.bytes, ""};
-    SF_TRY(sf_bert_config_number(&s->vocabulary, c, "vocab_size", 1, SF_BERT_PIECES, error));
-    SF_TRY(sf_bert_config_number(&s->positions, c, "max_position_embeddings", 3, SF_BERT_POSITIONS, error));
-    SF_TRY(sf_bert_config_number(&s->hidden, c, d ? "dim" : "hidden_size", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_bert_config_number(&s->layers, c, d ? "n_layers" : "num_hidden_layers", 1, SF_BERT_LAYERS, error));
-    SF_TRY(sf_bert_config_number(&s->heads, c, d ? "n_heads" : "num_attention_heads", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_bert_config_number(&s->inner, c, d ? "hidden_dim" : "intermediate_size", 1, SF_BERT_INNER, error));
+    const sf_model_config c = {r->config, r->config_path.bytes, ""};
+    SF_TRY(sf_model_config_number(&s->vocabulary, c, "vocab_size", 1, SF_BERT_PIECES, error));
+    SF_TRY(sf_model_config_number(&s->positions, c, "max_position_embeddings", 3, SF_BERT_POSITIONS, error));
+    SF_TRY(sf_model_config_number(&s->hidden, c, d ? "dim" : "hidden_size", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_model_config_number(&s->layers, c, d ? "n_layers" : "num_hidden_layers", 1, SF_BERT_LAYERS, error));
+    SF_TRY(sf_model_config_number(&s->heads, c, d ? "n_heads" : "num_attention_heads", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_model_config_number(&s->inner, c, d ? "hidden_dim" : "intermediate_size", 1, SF_BERT_INNER, error));
     SF_TRY(sf_bert_config_activation(&s->activation, c, d ? "activation" : "hidden_act", error));
     s->types = 0;
     s->epsilon = 1e-12f;
-    if (!d) SF_TRY(sf_bert_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
+    if (!d) SF_TRY(sf_model_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
     if (!d && json_object_get(r->config, "layer_norm_eps"))
         SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "layer_norm_eps", error));
     SF_TRY(sf_bert_config_check(s, c, error));
