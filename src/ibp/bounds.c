@@ -28,7 +28,7 @@
  *   5. Without a hidden layer a mean over words is all there is: the real number of step 4 is
  *      a sum over words, and its least value over all choices is the sum of the least that
  *      every word can give. It is never below what the box says, for two classes with one
- *      number per word it is the same, and but for the errors it is the worst case itself.
+ *      number per word it is the same, and apart from the errors it is the worst case itself.
  *
  * No operation here is fused (the build says -ffp-contract=off). */
 #include "ibp/network.h"

@@ -11,7 +11,7 @@
  *   - where the logits are not known to be that small, all that is known is that R clips:
  *     -2 * SF_SUM_MOST.
  *
- * A member that reads the canonical form of this lexicon reads the same text whatever is
+ * A member that reads the canonical form of this lexicon reads the same text whichever words are
  * exchanged: what it says of the text as it is, is what it says of all. Whole numbers add up
  * exactly, and a sum of lower bounds is one. */
 #include "ibp/bounds.h"

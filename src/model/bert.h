@@ -50,7 +50,7 @@ typedef struct sf_bert_layout {
     size_t words, positions, types; /* embeddings; types: SIZE_MAX without */
     size_t norm_weight, norm_bias;
     sf_bert_layer *layers;                     /* owned */
-    size_t pooler_weight, pooler_bias;         /* SIZE_MAX but for pool pooler */
+    size_t pooler_weight, pooler_bias;         /* SIZE_MAX except with pool pooler */
     size_t classifier_weight, classifier_bias; /* SIZE_MAX without classes */
     size_t size;                               /* of all parameters, floats */
     sf_bert_tensor *tensors;                   /* owned, in the order of their offsets */
@@ -117,7 +117,7 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
 void sf_bert_scratch_free(sf_bert_scratch *scratch);
 
 /* features (count, hidden): the pooled vector of every text; a text's is the same to the
- * last bit whatever shares the batch. */
+ * last bit in every batch. */
 void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_batch *batch, sf_bert_scratch *scratch);
 
 /* logits (count, classes) of features. */
@@ -156,7 +156,7 @@ typedef struct sf_bert_rows {
 
 /* x and input of the N pieces of a text; sum1, when there, gets the sum before the norm. */
 void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint32_t *ids, size_t N);
-/* The layer but for attention: from context to x and the next layer's input. */
+/* The layer without its attention: from context to x and the next layer's input. */
 void sf_bert_transform(const sf_bert_rows *rows, sf_view next, const sf_bert_net *net, size_t layer, size_t N);
 
 /* Memory for a view, 64-byte aligned, and the row of a view of floats. view_new: -1 without memory. */

@@ -11,7 +11,8 @@
  *   labels        a JSON list of names; missing: an encoder without a classifier
  *   trained_with  as in all model files; may be missing
  *
- * and F32 tensors under the names of bert_layout.c. F16, BF16 and F64 are read too. */
+ * and F32 tensors under the names of bert_layout.c. F16, BF16 and F64 are read too.
+ * The files around this one: docs/design.md, "From a text to BERT's answer". */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "model/bert_names.h"
@@ -256,7 +257,7 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
     SF_TRY(read_config(&shape, file, error));
     if (sf_safetensors_metadata(file, "labels")) {
         SF_TRY(sf_model_read_common(&common, file, error));
-        shape.classes = c.layout.shape.classes = common.classes; /* of the labels to free, whatever comes */
+        shape.classes = c.layout.shape.classes = common.classes; /* of the labels to free, even on failure */
         c.labels = common.labels;
         c.trained_with = common.trained_with;
         common = (safer_model){0};

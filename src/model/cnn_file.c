@@ -175,7 +175,7 @@ safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *e
     shape.vocabulary = (size_t)model->words.count + 1;
     shape.classes = model->base.classes;
     sf_cnn_layout_make(&layout, &shape);
-    /* Shapes before memory: a configuration that no tensor bears out allocates nothing. */
+    /* Shapes before memory: a configuration that the tensors contradict allocates nothing. */
     for (size_t i = 0; i < layout.tensor_count; i++) {
         const sf_tensor *tensor = sf_safetensors_find(file, layout.tensors[i].name);
         SF_TRY(sf_safetensors_require(&tensor, file, layout.tensors[i].name, tensor ? tensor->type : SF_F32,

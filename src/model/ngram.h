@@ -7,7 +7,7 @@
  *   2. For n = 1 .. ngrams and every position, the hashes of n tokens in a row are combined
  *      and the top `bits` bits name a bucket. A bucket counts once per text.
  *   3. Each class has a weight per bucket and a bias. Its score is the bias plus the sum over
- *      the text's k buckets times 16/sqrt(k), so that long texts do not speak louder; the
+ *      the text's k buckets times 16/sqrt(k), so that long texts do not count for more; the
  *      largest score wins, ties go to the lowest class. With two classes there is one
  *      score, for class 1 against 0.
  *

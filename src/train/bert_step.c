@@ -7,7 +7,7 @@
  *
  * The forward pass keeps what the backward pass reads: the factors of every product, the
  * sums before every norm, and the inner layer before its activation. Attention's shares
- * are not kept but computed again. */
+ * are not kept but computed again. The forward pass itself is model/bert_net.c. */
 #include "train/bert_step.h"
 
 #include "base/memory.h"

@@ -3,7 +3,7 @@
  * Every mini-batch sees fresh draws of its texts (the sample number is the epoch). After
  * every epoch the model is measured on one draw of each dev text, the same from epoch to
  * epoch. The rest is a course (course.h), whose rate falls, so that the number of epochs is
- * part of it. */
+ * part of it. docs/train.md has the recipe. */
 #define _GNU_SOURCE
 #include "train/bert_step.h"
 
@@ -26,8 +26,8 @@ typedef struct reader {
 } reader;
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
-    sf_course course;
     sf_train_split split;
     sf_bert_checkpoint start; /* its parameters are moved to the layout below */
     sf_bert_layout layout;
@@ -43,8 +43,9 @@ typedef struct trainer {
     atomic_int failed;
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     for (int i = 0; t->readers && i < sf_threads(t->options->threads); i++) {
         sf_drawn_free(&t->readers[i].drawn);
         sf_ids_free(&t->readers[i].encoded);
@@ -55,7 +56,6 @@ static void trainer_free(trainer *t)
     sf_train_split_free(&t->split);
     sf_bert_checkpoint_free(&t->start);
     sf_bert_layout_free(&t->layout);
-    sf_course_free(&t->course);
     free(t->parameters);
     free(t->ids);
     free(t->lengths);
@@ -124,7 +124,7 @@ static safer_status take_parameters(trainer *t, safer_error *error)
     return SAFER_OK;
 }
 
-static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course->trainer)->step); }
+static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course)->step); }
 
 static void plan_course(trainer *t)
 {
@@ -154,8 +154,8 @@ static void plan_course(trainer *t)
 static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    trainer *t = course->trainer;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
     SF_TRY(sf_isa_check(error));
     SF_TRY(sf_train_split_make(&t->split, o, error));
     SF_TRY(sf_bert_checkpoint_open(&t->start, o->encoder, error));
@@ -262,7 +262,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
 
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     measuring m = {.t = t};
     sf_parallel(t->options->threads, t->split.dev_count, DEV_GROUP, measure_texts, &m);
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
@@ -275,7 +275,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     t->texts = texts;
     sf_parallel(t->options->threads, count, 1, draw_texts, t);
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
@@ -293,21 +293,19 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     return sf_bert_save(output, &t->layout, t->parameters, t->start.wordpiece, labels, trained_with, error);
 }
 
 safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report,
                            safer_error *error)
 {
-    static const sf_course_methods methods = {
-        .start = start, .step = step, .measure = measure, .save = save, .changed = changed};
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    t->course = (sf_course){.methods = &methods, .options = options, .trainer = t};
-    safer_status status = sf_course_run(&t->course, output, report, error);
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {.size = sizeof(trainer),
+                                              .start = start,
+                                              .step = step,
+                                              .measure = measure,
+                                              .save = save,
+                                              .changed = changed,
+                                              .free = trainer_free};
+    return sf_course_train(&methods, NULL, output, options, report, error);
 }

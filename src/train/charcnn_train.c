@@ -34,13 +34,13 @@ typedef struct reader {
 } reader;
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
     const sf_charcnn_plan *plan;
     sf_train_split split;
     sf_charcnn_layout layout;
     float *trained; /* (trained) */
     sf_charcnn_step *step;
-    sf_course course;
     sf_charcnn_scaling *scaling; /* for measuring and saving: */
     float *parameters;           /* (size) */
     sf_charcnn_net *net;
@@ -54,8 +54,9 @@ typedef struct trainer {
     atomic_int failed;
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     for (int i = 0; t->readers && i < sf_threads(t->options->threads); i++) {
         sf_drawn_free(&t->readers[i].drawn);
         sf_charcnn_scratch_free(t->readers[i].scratch);
@@ -63,7 +64,6 @@ static void trainer_free(trainer *t)
         free(t->readers[i].whole);
     }
     sf_train_split_free(&t->split);
-    sf_course_free(&t->course);
     sf_charcnn_step_free(t->step);
     sf_charcnn_scaling_free(t->scaling);
     sf_charcnn_net_free(t->net);
@@ -158,8 +158,9 @@ static void plan_course(trainer *t)
 static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    trainer *t = course->trainer;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
+    t->plan = course->plan;
     const sf_dtype type = strcmp(o->precision, "f32") == 0 ? SF_F32 : SF_BF16;
     SF_TRY(sf_isa_check(error));
     if (o->characters < SF_CHARCNN_SHORTEST || o->characters > SF_CHARCNN_LONGEST) {
@@ -292,7 +293,7 @@ static void measure_draws(void *context, size_t begin, size_t end, int worker)
 
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     measuring m = {.t = t, .draws = t->options->lexicon ? DEV_DRAWS : 1};
     size_t count = t->split.dev_count * m.draws;
     sf_charcnn_scale(t->parameters, t->scaling, t->trained);
@@ -308,7 +309,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     double sum;
     t->texts = texts;
     sf_parallel(t->options->threads, count, 4, draw_texts, t);
@@ -324,7 +325,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     sf_charcnn_scale(t->parameters, t->scaling, t->trained);
     return sf_charcnn_save(output, &t->layout, t->parameters, labels, trained_with, error);
 }
@@ -342,16 +343,9 @@ sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
 safer_status sf_charcnn_train_plan(const char *output, const safer_train_options *options, const sf_charcnn_plan *plan,
                                    safer_train_report *report, safer_error *error)
 {
-    static const sf_course_methods methods = {.start = start, .step = step, .measure = measure, .save = save};
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    t->plan = plan;
-    t->course = (sf_course){.methods = &methods, .options = options, .trainer = t};
-    safer_status status = sf_course_run(&t->course, output, report, error);
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {
+        .size = sizeof(trainer), .start = start, .step = step, .measure = measure, .save = save, .free = trainer_free};
+    return sf_course_train(&methods, plan, output, options, report, error);
 }
 
 safer_status sf_charcnn_train(const char *output, const safer_train_options *options, safer_train_report *report,

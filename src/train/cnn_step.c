@@ -11,7 +11,7 @@
  *
  * Adam on the embedding is lazy: only rows of words in the batch move, and their moments
  * decay only then (as in PyTorch's SparseAdam). The dense rule would touch five million
- * numbers per step where 250,000 have a gradient. */
+ * numbers per step where 250,000 have a gradient. The network is described in model/cnn.h. */
 #include "train/cnn_step.h"
 
 #include "base/memory.h"

@@ -22,8 +22,8 @@ enum { DEV_DRAWS = 8 };                /* of each dev text */
 enum { PURPOSE_WEIGHTS = 2 };
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
-    sf_course course;
     sf_textset corpus;
     sf_cnn_layout layout;
     float *parameters; /* (size) */
@@ -34,10 +34,10 @@ typedef struct trainer {
     sf_textbatch batch;
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     sf_textset_free(&t->corpus);
-    sf_course_free(&t->course);
     free(t->parameters);
     free(t->scale);
     sf_cnn_step_free(t->step);
@@ -119,8 +119,8 @@ static void plan_course(trainer *t, const sf_train_split *split)
 static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    trainer *t = course->trainer;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
     sf_train_split split = {0};
     sf_vectors vectors = {0};
     sf_cnn_shape shape = {0};
@@ -156,7 +156,7 @@ done:
 typedef struct measuring {
     trainer *t;
     const sf_cnn_net *net;
-    sf_cnn_scratch **scratch; /* one a worker */
+    sf_cnn_scratch **scratch; /* one per worker */
     uint32_t *ids;            /* (workers, longest) */
     int draws;
     atomic_size_t right;
@@ -184,7 +184,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
 /* The share of draws of dev texts that the present parameters classify rightly. */
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     safer_status status = SAFER_OK;
     int threads = sf_threads(t->options->threads);
     sf_cnn_net *net = NULL;
@@ -223,7 +223,7 @@ static void draw_texts(void *context, size_t begin, size_t end, int worker)
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     double sum;
     (void)rate; /* the step's own, which does not change */
     t->texts = texts;
@@ -241,7 +241,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     if (sf_cnn_scales(t->scale, &t->layout, t->parameters, t->options->threads)) return sf_fail_memory(error);
     return sf_cnn_save(output, &t->layout, t->parameters, t->scale, &t->corpus.words, labels, trained_with, error);
 }
@@ -249,13 +249,7 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 safer_status sf_cnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
                           safer_error *error)
 {
-    static const sf_course_methods methods = {.start = start, .step = step, .measure = measure, .save = save};
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    t->course = (sf_course){.methods = &methods, .options = options, .trainer = t};
-    safer_status status = sf_course_run(&t->course, output, report, error);
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {
+        .size = sizeof(trainer), .start = start, .step = step, .measure = measure, .save = save, .free = trainer_free};
+    return sf_course_train(&methods, NULL, output, options, report, error);
 }

@@ -1,4 +1,4 @@
-/* A course of training. */
+/* A course of training: checkpoints, epochs, the report. course.h says what it is. */
 #define _GNU_SOURCE
 #include "train/course.h"
 
@@ -28,18 +28,6 @@ uint64_t sf_course_fingerprint(const double *numbers, size_t count, const float 
             hash = sf_hash(row.text, row.text_length, hash ^ (uint64_t)row.label);
         }
     return options->lexicon ? sf_hash(options->lexicon->image.bytes, options->lexicon->image.length, hash) : hash;
-}
-
-void sf_course_free(sf_course *c)
-{
-    free(c->means);
-    free(c->variances);
-    free(c->best);
-    free(c->order);
-    free(c->checkpoint);
-    c->means = c->variances = c->best = NULL;
-    c->order = NULL;
-    c->checkpoint = NULL;
 }
 
 static size_t batch_of(const sf_course *c) { return (size_t)c->options->batch; }
@@ -150,7 +138,7 @@ static double rate_of_step(const sf_course *c)
     return c->options->rate * (total + 1 - at) / (total + 1 - rising);
 }
 
-/* One step. Weights that a network has given up shrink for ever: as denormal numbers they make
+/* One step. Weights that a network no longer uses shrink without end: as denormal numbers they make
  * products several times slower and decide nothing. */
 static safer_status take_step(sf_course *c, const uint32_t *texts, size_t count, safer_error *error)
 {
@@ -256,7 +244,7 @@ static safer_train_report report_of(const sf_course *c, double seconds)
                                 .tokens_per_second = (double)c->read / (c->seconds > 0 ? c->seconds : 1)};
 }
 
-safer_status sf_course_run(sf_course *c, const char *output, safer_train_report *report, safer_error *error)
+static safer_status run(sf_course *c, const char *output, safer_train_report *report, safer_error *error)
 {
     safer_status status;
     const double begin = sf_seconds();
@@ -271,5 +259,21 @@ safer_status sf_course_run(sf_course *c, const char *output, safer_train_report 
     SF_TRY(save(c, output, error));
     *report = report_of(c, sf_seconds() - begin);
 done:
+    return status;
+}
+
+safer_status sf_course_train(const sf_course_methods *methods, const void *plan, const char *output,
+                             const safer_train_options *options, safer_train_report *report, safer_error *error)
+{
+    sf_course *c = sf_calloc(1, methods->size);
+    if (!c) return sf_fail_memory(error);
+    c->methods = methods;
+    c->options = options;
+    c->plan = plan;
+    safer_status status = run(c, output, report, error);
+    methods->free(c);
+    void *owned[] = {c->means, c->variances, c->best, c->order, c->checkpoint};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
+    free(c);
     return status;
 }

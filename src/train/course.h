@@ -7,8 +7,8 @@
  * written beside the output after every epoch, every few minutes and when the course is
  * interrupted; a run resumed from it gives the same file as one that never stopped.
  *
- * An architecture has a trainer, a struct of its own that holds an sf_course, and methods: how to
- * start, take a step, measure and save. */
+ * An architecture has a trainer, a struct of its own that begins with an sf_course, and methods: how
+ * to start, take a step, measure and save. */
 #ifndef SF_TRAIN_COURSE_H
 #define SF_TRAIN_COURSE_H
 
@@ -18,7 +18,8 @@
 typedef struct sf_course sf_course;
 
 typedef struct sf_course_methods {
-    /* Reads the texts, makes the network, and sets the course's plan. */
+    size_t size; /* bytes of the trainer, which begins as zeros behind its course */
+    /* Reads the texts, makes the network, and sets what the course must know of them. */
     safer_status (*start)(sf_course *course, safer_error *error);
     /* One step with texts[0..count-1] at this rate: updates the parameters, adds the loss of each
      * text to *loss and what was read to course->read. epoch and steps (from 1) are the step's. */
@@ -31,15 +32,16 @@ typedef struct sf_course_methods {
                          safer_error *error);
     /* The parameters were changed from outside; may be NULL. */
     void (*changed)(sf_course *course);
+    /* Frees what the trainer owns, however far it came. */
+    void (*free)(sf_course *course);
 } sf_course_methods;
 
 struct sf_course {
-    /* Set before it runs. */
     const sf_course_methods *methods;
     const safer_train_options *options;
-    void *trainer; /* whose methods these are */
+    const void *plan; /* what this trainer is told besides the options, or NULL */
 
-    /* The plan, set by `start`. */
+    /* Set by `start`. */
     size_t texts;      /* to learn from */
     float *parameters; /* (size): what is trained; borrowed */
     size_t size;
@@ -67,12 +69,11 @@ struct sf_course {
     sf_meter meter;
 };
 
-/* Starts it, runs it from the first step or, with options->resume, from the checkpoint beside
+/* Trains: starts, runs from the first step or, with options->resume, from the checkpoint beside
  * `output`, and reports. In the end the parameters are those of the best epoch; they are saved, and
- * the checkpoint is removed. The trainer frees the course, whatever became of it. */
-safer_status sf_course_run(sf_course *course, const char *output, safer_train_report *report, safer_error *error);
-
-void sf_course_free(sf_course *course);
+ * the checkpoint is removed. */
+safer_status sf_course_train(const sf_course_methods *methods, const void *plan, const char *output,
+                             const safer_train_options *options, safer_train_report *report, safer_error *error);
 
 /* Of the numbers that decide how a course goes, the first parameters (size), the seed, the texts and labels of the
  * split, and the lexicon. */

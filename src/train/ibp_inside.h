@@ -21,7 +21,7 @@ struct sf_ibp_step {
     sf_stream dropout, others;
 
     uint32_t *word_place;           /* (vocabulary): where a word is among the batch's, or SF_NONE */
-    uint32_t *item_place;           /* (vocabulary + sets): likewise among the types */
+    uint32_t *item_place;           /* (vocabulary + sets): the same among the types */
     uint32_t *words;                /* (W): the batch's words */
     uint32_t *types;                /* (U): the batch's items, sets first */
     uint32_t *single;               /* those that stay, while they are being numbered */

@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* A bias speaks for a whole text, a word's number for one word of it. */
+/* A bias counts for a whole text, a word's number for one word of it. */
 static const double BIAS_RATE = 1.0 / 64;
 
 struct sf_linear_step {

@@ -20,7 +20,7 @@
  * Nothing depends on the number of threads: texts are independent of each other; words and
  * types are taken in blocks of fixed size, whose shares of a gradient are added in order; a
  * type's occurrences are added in the order of the batch, and a word's shares in the order
- * of the types, each column by one worker. */
+ * of the types, each column by one worker. The idea, and the papers: ibp_step.h. */
 #include "train/ibp_inside.h"
 
 #include "base/parallel.h"

@@ -3,7 +3,8 @@
  * Texts are read as they are; what varies is the box around them. kappa and eps rise from 0,
  * linearly over the first `ramp` epochs, to options->kappa and 1. After every epoch the
  * model is measured on the dev texts: the share certified for their label by the bounds
- * that `safer certify --method ibp` computes. The rest is a course (train/course.h). */
+ * that `safer certify --method ibp` computes. The rest is a course (train/course.h);
+ * what is trained, and why it works, ibp_step.h. */
 #include "train/ibp_step.h"
 
 #include "base/memory.h"
@@ -19,8 +20,8 @@
 #include <string.h>
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
-    sf_course course;
     sf_textset corpus; /* tokens become items of the sets once it is read */
     sf_ibp_sets sets;
     sf_ibp_layout layout;
@@ -33,10 +34,10 @@ typedef struct trainer {
     sf_textbatch batch;
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     sf_textset_free(&t->corpus);
-    sf_course_free(&t->course);
     sf_ibp_step_free(t->step);
     sf_linear_step_free(t->linear);
     free(t->sets.members);
@@ -190,8 +191,8 @@ static safer_status make_room(trainer *t, safer_error *error)
 static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    trainer *t = course->trainer;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
     sf_train_split split = {0};
     sf_vectors vectors = {0};
     SF_TRY(sf_train_split_make(&split, o, error));
@@ -221,8 +222,8 @@ done:
 typedef struct measuring {
     trainer *t;
     const sf_cnn_net *net;
-    sf_ibp_network_scratch **scratch; /* one a worker */
-    uint32_t **ids;                   /* one a worker, grown */
+    sf_ibp_network_scratch **scratch; /* one per worker */
+    uint32_t **ids;                   /* one per worker, grown */
     size_t *id_capacity;
     size_t *begins;  /* (workers, longest+1) */
     double *margins; /* (workers, classes) */
@@ -274,7 +275,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
 /* The share of dev texts that the present parameters certify. */
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     safer_status status = SAFER_OK;
     int threads = sf_threads(t->options->threads);
     size_t workers = (size_t)threads;
@@ -315,7 +316,7 @@ done:
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     const sf_texts *fit = &t->corpus.fit;
     double sum, risen = t->ramp > 0 ? (double)(course->steps - 1) / t->ramp : 1;
     (void)rate; /* the step's own, which does not change */
@@ -342,7 +343,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->trainer;
+    trainer *t = (trainer *)course;
     sf_ibp_fold(t->folded, &t->layout, t->parameters, t->options->threads);
     if (sf_cnn_scales(t->scale, &t->folded_layout, t->folded, t->options->threads)) return sf_fail_memory(error);
     return sf_cnn_save(output, &t->folded_layout, t->folded, t->scale, &t->corpus.words, labels, trained_with, error);
@@ -351,13 +352,7 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 safer_status sf_ibp_train(const char *output, const safer_train_options *options, safer_train_report *report,
                           safer_error *error)
 {
-    static const sf_course_methods methods = {.start = start, .step = step, .measure = measure, .save = save};
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    t->course = (sf_course){.methods = &methods, .options = options, .trainer = t};
-    safer_status status = sf_course_run(&t->course, output, report, error);
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {
+        .size = sizeof(trainer), .start = start, .step = step, .measure = measure, .save = save, .free = trainer_free};
+    return sf_course_train(&methods, NULL, output, options, report, error);
 }

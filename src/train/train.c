@@ -1,7 +1,7 @@
 /* Training: defaults, checks and the parts that the architectures share.
  *
  * Everything a caller can get wrong is refused here, by name, before any work: the
- * architectures may rely on it. */
+ * architectures may rely on it. docs/train.md describes them and their options. */
 #include "train/train.h"
 
 #include "base/buffer.h"
