@@ -456,6 +456,8 @@ static void it_learns(void **unused)
         assert_ok(safer_train(output, &o, &report, &error));
         if (!(report.dev_accuracy > (o.vectors ? 0.7 : 0.95)))
             fail_msg("case %d: dev %.3f, loss %.3f", c, report.dev_accuracy, report.loss);
+        assert_true(report.tokens > 1000 && report.parameters > 100 && report.seconds > 0);
+        assert_true(report.tokens_per_second > 0);
         assert_ok(safer_model_open(&model, output, &error));
         assert_string_equal(safer_model_arch(model), arches[c >> 1 & 1]);
         assert_non_null(strstr(safer_model_trained_with(model), defenses[c & 1]));
