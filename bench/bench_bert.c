@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
-#include "model/bert.h"
+#include "train/bert_step.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "base/rng.h"
-#include "ibp/ibp.h"
 #include "nn/gemm.h"
+#include "train/ibp_step.h"
 
 #include <jansson.h>
 #include <math.h>

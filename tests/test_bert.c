@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "model/bert.h"
 #include "nn/vector.h"
+#include "train/bert_step.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -139,6 +139,7 @@ static void it_learns_and_answers(void **unused)
     assert_ok(safer_train(output, &o, &report, &error));
     assert_true(report.dev_accuracy > 0.95);
     assert_int_equal(report.texts, 180);
+    assert_true(report.tokens > 1000 && report.parameters > 100 && report.seconds > 0 && report.tokens_per_second > 0);
     assert_ok(safer_model_open(&model, output, &error));
     assert_string_equal(safer_model_arch(model), "bert");
     assert_string_equal(safer_model_label(model, 1), "1");

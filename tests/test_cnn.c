@@ -4,7 +4,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "model/cnn.h"
+#include "train/cnn_step.h"
 #include "nn/layers.h"
 #include "support.h"
 
@@ -588,6 +588,8 @@ static void bad_files_are_refused(void **unused)
         {"{", "config"},
         {"{\"dim\":0,\"widths\":[3],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "dim"},
         {"{\"dim\":6,\"widths\":[],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
+        {"{\"dim\":6,\"widths\":[2.5],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
+        {"{\"dim\":6,\"widths\":[\"3\"],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
         {"{\"dim\":6,\"widths\":[101],\"filters\":8,\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "widths"},
         {"{\"dim\":6,\"widths\":[3],\"filters\":\"8\",\"pool\":\"mean\",\"hidden\":7,\"max_words\":0}", "filters"},
         {"{\"dim\":6,\"widths\":[3],\"filters\":8,\"pool\":\"sum\",\"hidden\":7,\"max_words\":0}", "pool"},

@@ -193,13 +193,27 @@ static int flushes(void)
     return smallest / 2 == 0;
 }
 
+static int flushed; /* steps that took denormal numbers for 0 */
+
 static safer_status step_flushing(sf_course *c, const uint32_t *texts, size_t count, double rate, double *loss,
                                   safer_error *error)
 {
     (void)texts, (void)count, (void)rate, (void)loss;
-    *(int *)c->context += flushes();
+    flushed += flushes();
     return c->steps == 9 ? sf_fail(error, SAFER_INVALID, "step 9") : SAFER_OK;
 }
+
+static safer_status start_with_one(sf_course *c, safer_error *error)
+{
+    static float parameter = 1;
+    (void)error;
+    c->texts = 8;
+    c->parameters = &parameter;
+    c->size = 1;
+    return SAFER_OK;
+}
+
+static void free_nothing(sf_course *c) { (void)c; }
 
 static safer_status measure_exactly(sf_course *c, double *accuracy, safer_error *error)
 {
@@ -215,21 +229,18 @@ static void steps_flush_denormals(void **unused)
     safer_error error = {0};
     safer_data *data = make_data(8);
     safer_train_options o = small_options("bow", data, NULL);
-    float parameter = 1;
-    int flushed = 0;
+    const sf_course_methods methods = {.size = sizeof(sf_course),
+                                       .start = start_with_one,
+                                       .step = step_flushing,
+                                       .measure = measure_exactly,
+                                       .free = free_nothing};
+    safer_train_report report;
     o.course.batch = 2;
-    sf_course course = {.options = &o,
-                        .texts = 8,
-                        .parameters = &parameter,
-                        .size = 1,
-                        .step = step_flushing,
-                        .measure = measure_exactly,
-                        .context = &flushed};
-    assert_int_equal(sf_course_run(&course, temporary("flushed"), &error), SAFER_INVALID);
+    flushed = 0;
+    assert_int_equal(sf_course_train(&methods, NULL, temporary("flushed"), &o, &report, &error), SAFER_INVALID);
     assert_string_equal(error.message, "step 9");
     assert_int_equal(flushed, 9);
     assert_false(flushes());
-    sf_course_free(&course);
     safer_data_free(data);
 }
 

@@ -5,7 +5,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "ibp/ibp.h"
+#include "ibp/network.h"
+#include "train/ibp_step.h"
 #include "training.h"
 
 #include <float.h>
@@ -333,7 +334,7 @@ static void trained_bounds_hold(void **unused)
             }
         }
         memcpy(items, original, sizeof items);
-        sf_ibp_scratch *ibp = NULL;
+        sf_ibp_network_scratch *ibp = NULL;
         for (size_t b = 0; b < TEXTS; b++) {
             uint32_t ids[64];
             size_t begin[16] = {0}, count = 0, N = offsets[b + 1] - offsets[b];
@@ -346,10 +347,10 @@ static void trained_bounds_hold(void **unused)
                 begin[i + 1] = count;
             }
             sf_ibp_choices text = {ids, begin, N};
-            assert_ok(sf_ibp_bound(margins, NULL, net, &text, (size_t)labels[b], &ibp, &error));
+            assert_ok(sf_ibp_network_margins(margins, NULL, net, &text, (size_t)labels[b], &ibp, &error));
             for (size_t k = 0; k < 3; k++) assert_true(margins[k] >= -(double)worst[b * 3 + k] - 2e-2);
         }
-        sf_ibp_scratch_free(ibp);
+        sf_ibp_network_scratch_free(ibp);
         sf_ibp_step_free(step);
         sf_cnn_scratch_free(scratch);
         sf_cnn_net_free(net);
@@ -455,6 +456,8 @@ static void it_learns(void **unused)
         assert_ok(safer_train(output, &o, &report, &error));
         if (!(report.dev_accuracy > (o.cnn.vectors ? 0.7 : 0.95)))
             fail_msg("case %d: dev %.3f, loss %.3f", c, report.dev_accuracy, report.loss);
+        assert_true(report.tokens > 1000 && report.parameters > 100 && report.seconds > 0);
+        assert_true(report.tokens_per_second > 0);
         assert_ok(safer_model_open(&model, output, &error));
         assert_string_equal(safer_model_arch(model), arches[c >> 1 & 1]);
         assert_non_null(strstr(safer_model_trained_with(model), defenses[c & 1]));

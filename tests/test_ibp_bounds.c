@@ -3,7 +3,8 @@
 #define _GNU_SOURCE
 #include "base/buffer.h"
 #include "certify/record.h"
-#include "ibp/ibp.h"
+#include "ibp/bounds.h"
+#include "ibp/network.h"
 #include "support.h"
 
 #include <float.h>
@@ -34,7 +35,7 @@ typedef struct network {
     float parameters[4000], scale[200];
     sf_cnn_net *net;
     sf_cnn_scratch *scratch;
-    sf_ibp_scratch *ibp;
+    sf_ibp_network_scratch *ibp;
 } network;
 
 static void network_open(network *n, sf_cnn_shape shape, float (*weight)(void))
@@ -53,7 +54,7 @@ static void network_open(network *n, sf_cnn_shape shape, float (*weight)(void))
 
 static void network_close(network *n)
 {
-    sf_ibp_scratch_free(n->ibp);
+    sf_ibp_network_scratch_free(n->ibp);
     sf_cnn_scratch_free(n->scratch);
     sf_cnn_net_free(n->net);
     *n = (network){0};
@@ -121,7 +122,7 @@ static int check_all(double *margins, double *least, network *n, const sf_ibp_ch
     uint32_t chosen[8];
     double one[8], extent;
     const size_t K = n->layout.shape.classes;
-    assert_ok(sf_ibp_bound(margins, &extent, n->net, text, target, &n->ibp, &error));
+    assert_ok(sf_ibp_network_margins(margins, &extent, n->net, text, target, &n->ibp, &error));
     const int certified = sf_ibp_certifies(margins, K, target);
     for (size_t k = 0; k < K; k++) least[k] = DBL_MAX;
     for (size_t way = 0; next_choice(chosen, &way, text);) {
@@ -277,7 +278,7 @@ static void samples_stay_within_bounds(void **unused)
         double margins[8], one[8];
         network_open(&n, any_shape(c), noise);
         sf_ibp_choices text = any_text(ids, begin, LONG, 9);
-        assert_ok(sf_ibp_bound(margins, NULL, n.net, &text, 1, &n.ibp, &error));
+        assert_ok(sf_ibp_network_margins(margins, NULL, n.net, &text, 1, &n.ibp, &error));
         for (int sample = 0; sample < 300; sample++) {
             for (size_t i = 0; i < LONG; i++) chosen[i] = ids[begin[i] + below((uint32_t)(begin[i + 1] - begin[i]))];
             program_margins(one, &n, chosen, LONG, 1);
@@ -316,7 +317,7 @@ static void monotone_networks_have_tight_bounds(void **unused)
             lowest[i] = ids[begin[i]];
             for (size_t k = begin[i]; k < begin[i + 1]; k++) lowest[i] = ids[k] < lowest[i] ? ids[k] : lowest[i];
         }
-        assert_ok(sf_ibp_bound(margins, NULL, n.net, &text, 0, &n.ibp, &error));
+        assert_ok(sf_ibp_network_margins(margins, NULL, n.net, &text, 0, &n.ibp, &error));
         program_margins(one, &n, lowest, 5, 0);
         if (!(margins[1] <= one[1] && one[1] - margins[1] < 1e-4 * (1 + fabs(one[1]))))
             fail_msg("case %u: %.9g, bound %.9g", c, one[1], margins[1]);
@@ -347,7 +348,7 @@ static void rounding_goes_outward(void **unused)
             weight[20 + i] = nextafterf(weight[i], noise() * 1e9f); /* nearly the same class */
         bias[1] = bias[0];
         sf_ibp_choices text = any_text(ids, begin, 3, 1);
-        assert_ok(sf_ibp_bound(margins, NULL, n.net, &text, 0, &n.ibp, &error));
+        assert_ok(sf_ibp_network_margins(margins, NULL, n.net, &text, 0, &n.ibp, &error));
         program_margins(one, &n, ids, 3, 0);
         const int16_t *rows[3];
         const float *features;
@@ -379,7 +380,7 @@ static void overflow_certifies_nothing(void **unused)
         network_open(&n, any_shape(c), enormous);
         sf_ibp_choices text = any_text(ids, begin, 4, 3);
         double extent = 0;
-        assert_ok(sf_ibp_bound(margins, &extent, n.net, &text, 0, &n.ibp, &error));
+        assert_ok(sf_ibp_network_margins(margins, &extent, n.net, &text, 0, &n.ibp, &error));
         assert_true(extent == DBL_MAX);
         for (size_t k = 1; k < n.layout.shape.classes; k++) assert_true(margins[k] == -DBL_MAX);
         network_close(&n);

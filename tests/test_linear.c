@@ -1,8 +1,9 @@
 /* Linear classifiers: their bounds are the worst case itself, their steps follow the gradient of
  * it, and training ends where it should. */
 #define _GNU_SOURCE
-#include "ibp/ibp.h"
+#include "ibp/network.h"
 #include "support.h"
+#include "train/ibp_step.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,7 +63,7 @@ static void the_bound_is_the_worst_case(void **unused)
         sf_cnn_layout layout;
         sf_cnn_net *net = NULL;
         sf_cnn_scratch *scratch = NULL;
-        sf_ibp_scratch *ibp = NULL;
+        sf_ibp_network_scratch *ibp = NULL;
         float parameters[200], scale[8];
         uint32_t ids[POSITIONS * 4];
         size_t begin[POSITIONS + 1], count = 0, N = 1 + c % POSITIONS;
@@ -80,7 +81,7 @@ static void the_bound_is_the_worst_case(void **unused)
         begin[N] = count;
         sf_ibp_choices text = {ids, begin, N};
         for (size_t target = 0; target < shape.classes; target++) {
-            assert_ok(sf_ibp_bound(margins, NULL, net, &text, target, &ibp, &error));
+            assert_ok(sf_ibp_network_margins(margins, NULL, net, &text, target, &ibp, &error));
             for (size_t k = 0; k < shape.classes; k++) {
                 if (k == target) continue;
                 double worst = worst_of_all(net, scratch, &text, target, k);
@@ -88,7 +89,7 @@ static void the_bound_is_the_worst_case(void **unused)
                     fail_msg("bound %.9g, worst case %.9g", margins[k], worst);
             }
         }
-        sf_ibp_scratch_free(ibp);
+        sf_ibp_network_scratch_free(ibp);
         sf_cnn_scratch_free(scratch);
         sf_cnn_net_free(net);
     }

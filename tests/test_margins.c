@@ -1,7 +1,7 @@
 /* Bounds of whole texts and of sums of models, against everything an attacker can write; sums
  * against their members; files of sums. */
 #define _GNU_SOURCE
-#include "ibp/ibp.h"
+#include "model/cnn.h"
 #include "model/sum.h"
 #include "training.h"
 

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "draw/sampler.h"
 #include "model/ngram.h"
+#include "train/ngram_fit.h"
 #include "train/train.h"
 
 #include <math.h>

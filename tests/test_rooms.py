@@ -15,6 +15,9 @@ import sys
 ORDER = ("base text nn data lexicon draw stats model remote ibp train run certify attack report serve").split()
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
+# Headers that show how something is made inside: the rooms that may look.
+INSIDE = {"model/cnn.h": "model ibp train", "model/bert.h": "model train", "model/ngram.h": "model train",
+          "ibp/network.h": "ibp train"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -60,6 +63,12 @@ def against_the_order(edges):
             if ORDER.index(used) > ORDER.index(user)]
 
 
+def inside(edges):
+    """Inner headers that other rooms include."""
+    return [reason for (user, _), reasons in sorted(edges.items()) for reason in reasons
+            for name in [reason.split()[-1]] if name in INSIDE and user not in INSIDE[name].split()]
+
+
 def outside():
     """What stands above the library includes its public header and its own files only."""
     wrong = []
@@ -75,6 +84,7 @@ def main():
     rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()}
     # A test that cannot fail is a defect: an edge the wrong way must be seen.
     assert against_the_order({("base", "serve"): ["seen"], ("serve", "base"): ["not seen"]}) == ["seen"]
+    assert inside({("certify", "ibp"): ["x.c includes ibp/network.h", "x.c includes ibp/bounds.h"]}) == ["x.c includes ibp/network.h"]
     included, linked = includes(), symbols(build)
     assert ("certify", "stats") in included and ("certify", "stats") in linked, "the graphs are not read"
     checks = [
@@ -82,6 +92,8 @@ def main():
         ("every room of the order is there", [f"src/{r} is missing" for r in sorted(set(ORDER) - rooms)]),
         ("no #include against the order", against_the_order(included)),
         ("no symbol against the order", against_the_order(linked)),
+        ("inner headers are there", [f"src/{name} is missing" for name in INSIDE if not (SOURCE / name).exists()]),
+        ("inner headers stay with the rooms that may look", inside(included)),
         ("the program knows safer.h alone", outside()),
     ]
     failed = 0

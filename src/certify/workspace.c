@@ -65,7 +65,7 @@ void safer_workspace_free(safer_workspace *w)
     free(w->draws);
     free(w->answers);
     free(w->margins);
-    sf_margins_scratch_free(w->ibp);
+    sf_ibp_scratch_free(w->ibp);
     free(w);
 }
 

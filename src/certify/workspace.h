@@ -5,7 +5,7 @@
 #define SF_CERTIFY_WORKSPACE_H
 
 #include "draw/sampler.h"
-#include "ibp/ibp.h"
+#include "ibp/bounds.h"
 #include "model/model.h"
 #include "stats/eprocess.h"
 #include "stats/exact.h"
@@ -58,7 +58,7 @@ struct safer_workspace {
     double *shares;              /* classes */
     double q_radius, q_next;     /* q at the certified radius and at the next */
     double *margins;             /* classes: ibp */
-    sf_margins_scratch *ibp;
+    sf_ibp_scratch *ibp;
 };
 
 /* What safer_certify_text makes when it is given none. End it with safer_workspace_free. */

@@ -22,15 +22,16 @@
  *      the roundings that a term can meet (gamma(k, u) = k u / (1 - k u), Higham 2002,
  *      lemma 3.1; the last summand is for results that underflow: 2k of them in each logit, even
  *      if the process flushes denormal numbers to 0, as libraries built for speed make it do;
- *      steps 1 to 3 do not mind), and that of this computation, at most gamma(k, 2^-53) * A. Both are tiny beside margins that matter.
+ *      steps 1 to 3 do not mind), and that of this computation, at most gamma(k, 2^-53) * A. Both
+ *      are tiny beside margins that matter.
  *
  *   5. Without a hidden layer a mean over words is all there is: the real number of step 4 is
  *      a sum over words, and its least value over all choices is the sum of the least that
  *      every word can give. It is never below what the box says, for two classes with one
- *      number a word it is the same, and but for the errors it is the worst case itself.
+ *      number per word it is the same, and apart from the errors it is the worst case itself.
  *
  * No operation here is fused (the build says -ffp-contract=off). */
-#include "ibp/ibp.h"
+#include "ibp/network.h"
 
 #include "base/memory.h"
 
@@ -38,7 +39,7 @@
 #include <math.h>
 #include <string.h>
 
-struct sf_ibp_scratch {
+struct sf_ibp_network_scratch {
     sf_cnn_scratch *cnn;
     int16_t *boxes;                        /* (positions, 2, row length): low, high; aligned as rows are */
     const int16_t **low_rows, **high_rows; /* (positions) */
@@ -47,7 +48,7 @@ struct sf_ibp_scratch {
     size_t box_capacity, low_row_capacity, high_row_capacity;
 };
 
-void sf_ibp_scratch_free(sf_ibp_scratch *s)
+void sf_ibp_network_scratch_free(sf_ibp_network_scratch *s)
 {
     if (!s) return;
     sf_cnn_scratch_free(s->cnn);
@@ -61,11 +62,11 @@ void sf_ibp_scratch_free(sf_ibp_scratch *s)
     free(s);
 }
 
-static safer_status scratch_new(sf_ibp_scratch **out, const sf_cnn_net *net, safer_error *error)
+static safer_status scratch_new(sf_ibp_network_scratch **out, const sf_cnn_net *net, safer_error *error)
 {
     const sf_cnn_layout *l = sf_cnn_net_layout(net);
     safer_status status = SAFER_OK;
-    sf_ibp_scratch *s = sf_calloc(1, sizeof *s);
+    sf_ibp_network_scratch *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     SF_TRY(sf_cnn_scratch_new(net, &s->cnn, error));
     s->low_features = sf_alloc(l->features, sizeof *s->low_features);
@@ -79,7 +80,7 @@ static safer_status scratch_new(sf_ibp_scratch **out, const sf_cnn_net *net, saf
     *out = s;
     s = NULL;
 done:
-    sf_ibp_scratch_free(s);
+    sf_ibp_network_scratch_free(s);
     return status;
 }
 
@@ -94,7 +95,7 @@ static void widen(int16_t *low, int16_t *high, const int16_t *row, size_t R)
 }
 
 /* Room for the boxes of `count` positions; what was there is lost. */
-static int make_boxes(sf_ibp_scratch *s, size_t count, size_t R)
+static int make_boxes(sf_ibp_network_scratch *s, size_t count, size_t R)
 {
     size_t need = count * 2 * R;
     if (need <= s->box_capacity) return 0;
@@ -105,8 +106,8 @@ static int make_boxes(sf_ibp_scratch *s, size_t count, size_t R)
 }
 
 /* Steps 1 and 2. */
-static safer_status bound_features(sf_ibp_scratch *s, const sf_cnn_net *net, const sf_ibp_choices *text, size_t count,
-                                   safer_error *error)
+static safer_status bound_features(sf_ibp_network_scratch *s, const sf_cnn_net *net, const sf_ibp_choices *text,
+                                   size_t count, safer_error *error)
 {
     size_t R = sf_cnn_row_length(net), F = sf_cnn_net_layout(net)->features;
     const float *features;
@@ -151,7 +152,7 @@ static void bound_unit(float *low, float *high, const float *low_inputs, const f
 static double gamma_of(double k, double unit) { return k * unit / (1 - k * unit); }
 
 /* Step 5: what all words give class y over class c at least, their mean. */
-static double bound_words(const sf_cnn_net *net, sf_ibp_scratch *s, const sf_ibp_choices *text, size_t count,
+static double bound_words(const sf_cnn_net *net, sf_ibp_network_scratch *s, const sf_ibp_choices *text, size_t count,
                           const float *own, const float *other)
 {
     size_t D = sf_cnn_net_layout(net)->features;
@@ -200,8 +201,8 @@ static double bound_margin(double *extent, const sf_cnn_layout *l, const float *
     return size < 1e38 ? nextafter(margin, -DBL_MAX) : -DBL_MAX; /* beyond, or NaN: floats may overflow */
 }
 
-safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text,
-                          size_t target, sf_ibp_scratch **scratch, safer_error *error)
+safer_status sf_ibp_network_margins(double *margins, double *extent, const sf_cnn_net *net, const sf_ibp_choices *text,
+                                    size_t target, sf_ibp_network_scratch **scratch, safer_error *error)
 {
     safer_status status = SAFER_OK;
     double largest = 0x1p-100; /* what underflows is smaller */
@@ -210,7 +211,7 @@ safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net
     size_t H = l->shape.hidden, P = l->features, count = text->count;
     if (count > l->shape.max_words) count = l->shape.max_words;
     if (!*scratch) SF_TRY(scratch_new(scratch, net, error));
-    sf_ibp_scratch *s = *scratch;
+    sf_ibp_network_scratch *s = *scratch;
     SF_TRY(bound_features(s, net, text, count, error));
     for (size_t h = 0; h < H; h++)
         bound_unit(&s->low_hidden[h], &s->high_hidden[h], s->low_features, s->high_features,
@@ -227,11 +228,4 @@ safer_status sf_ibp_bound(double *margins, double *extent, const sf_cnn_net *net
     if (extent) *extent = largest;
 done:
     return status;
-}
-
-int sf_ibp_certifies(const double *margins, size_t classes, size_t target)
-{
-    for (size_t c = 0; c < classes; c++)
-        if (c != target && !(margins[c] > 0)) return 0;
-    return 1;
 }

@@ -11,20 +11,21 @@
  *   - where the logits are not known to be that small, all that is known is that R clips:
  *     -2 * SF_SUM_MOST.
  *
- * A member that reads the canonical form of this lexicon reads the same text whatever is
+ * A member that reads the canonical form of this lexicon reads the same text whichever words are
  * exchanged: what it says of the text as it is, is what it says of all. Whole numbers add up
  * exactly, and a sum of lower bounds is one. */
-#include "ibp/ibp.h"
+#include "ibp/bounds.h"
 
 #include "base/memory.h"
+#include "ibp/network.h"
 #include "model/sum.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-struct sf_margins_scratch {
-    sf_ibp_scratch **nets; /* (count): of the members, or of the one model */
+struct sf_ibp_scratch {
+    sf_ibp_network_scratch **nets; /* (count): of the members, or of the one model */
     size_t count;
     double *margins; /* (classes): of one member */
     int64_t *totals; /* (classes) */
@@ -33,10 +34,10 @@ struct sf_margins_scratch {
     size_t id_capacity, begin_capacity;
 };
 
-void sf_margins_scratch_free(sf_margins_scratch *s)
+void sf_ibp_scratch_free(sf_ibp_scratch *s)
 {
     if (!s) return;
-    for (size_t i = 0; s->nets && i < s->count; i++) sf_ibp_scratch_free(s->nets[i]);
+    for (size_t i = 0; s->nets && i < s->count; i++) sf_ibp_network_scratch_free(s->nets[i]);
     free(s->nets);
     free(s->margins);
     free(s->totals);
@@ -50,16 +51,16 @@ static const sf_sum_model *as_sum(const safer_model *model)
     return model->class == &sf_sum_class ? (const sf_sum_model *)model : NULL;
 }
 
-static safer_status scratch_new(sf_margins_scratch **out, const safer_model *model, safer_error *error)
+static safer_status scratch_new(sf_ibp_scratch **out, const safer_model *model, safer_error *error)
 {
-    sf_margins_scratch *s = sf_calloc(1, sizeof *s);
+    sf_ibp_scratch *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     s->count = as_sum(model) ? as_sum(model)->count : 1;
     s->nets = sf_calloc(s->count, sizeof *s->nets);
     s->margins = sf_alloc(model->classes, sizeof *s->margins);
     s->totals = sf_alloc(model->classes, sizeof *s->totals);
     if (!s->nets || !s->margins || !s->totals) {
-        sf_margins_scratch_free(s);
+        sf_ibp_scratch_free(s);
         return sf_fail_memory(error);
     }
     *out = s;
@@ -123,7 +124,7 @@ size_t sf_ibp_visible(const safer_model *model, const sf_slots *slots)
 
 /* The margins of one network. */
 static safer_status bound_net(double *margins, double *extent, const safer_model *base, const safer_lexicon *lexicon,
-                              const sf_slots *slots, size_t target, sf_margins_scratch *s, sf_ibp_scratch **net,
+                              const sf_slots *slots, size_t target, sf_ibp_scratch *s, sf_ibp_network_scratch **net,
                               safer_error *error)
 {
     const sf_cnn_model *model = (const sf_cnn_model *)base;
@@ -145,7 +146,7 @@ static safer_status bound_net(double *margins, double *extent, const safer_model
     }
     s->begin[words] = count;
     sf_ibp_choices text = {s->ids, s->begin, words};
-    return sf_ibp_bound(margins, extent, model->net, &text, target, net, error);
+    return sf_ibp_network_margins(margins, extent, model->net, &text, target, net, error);
 }
 
 /* What the whole numbers of two classes differ by at least, when their logits do by `margin` and are
@@ -160,13 +161,13 @@ static int64_t least_lead(double weight, double margin, double extent)
 }
 
 safer_status sf_ibp_margins(double *margins, const safer_model *model, const safer_lexicon *lexicon,
-                            const sf_slots *slots, size_t target, const void *answered, sf_margins_scratch **scratch,
+                            const sf_slots *slots, size_t target, const void *answered, sf_ibp_scratch **scratch,
                             safer_error *error)
 {
     safer_status status = SAFER_OK;
     const sf_sum_model *sum = as_sum(model);
     if (!*scratch) SF_TRY(scratch_new(scratch, model, error));
-    sf_margins_scratch *s = *scratch;
+    sf_ibp_scratch *s = *scratch;
     if (!sum) return bound_net(margins, NULL, model, lexicon, slots, target, s, &s->nets[0], error);
     for (size_t k = 0; k < model->classes; k++) s->totals[k] = 0;
     for (size_t m = 0; m < sum->count; m++) {
@@ -184,4 +185,11 @@ safer_status sf_ibp_margins(double *margins, const safer_model *model, const saf
         margins[k] = ldexp((double)s->totals[k], -SF_SUM_BITS); /* keeps its sign */
 done:
     return status;
+}
+
+int sf_ibp_certifies(const double *margins, size_t classes, size_t target)
+{
+    for (size_t c = 0; c < classes; c++)
+        if (c != target && !(margins[c] > 0)) return 0;
+    return 1;
 }

@@ -95,7 +95,7 @@ typedef struct moments {
     size_t count, dim, components;
     const double *mean;       /* (dim) */
     const double *directions; /* (components, dim) */
-    double *scratch;          /* (dim) a worker */
+    double *scratch;          /* (dim) per worker */
     double *partial;          /* a block each: (dim) for the mean, (dim, dim) for the covariance */
 } moments;
 

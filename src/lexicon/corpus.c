@@ -24,7 +24,7 @@ typedef struct reading {
     const sf_words_view *words;
     size_t texts;
     block *blocks;
-    sf_word_reader *readers; /* one a worker */
+    sf_word_reader *readers; /* one per worker */
     atomic_int no_memory;
     sf_meter meter;
 } reading;

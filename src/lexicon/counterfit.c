@@ -148,7 +148,7 @@ typedef struct fit {
     size_t dim;
     const size_t *first; /* count+1: where each word's ties begin */
     const tie *ties;
-    double *scratch; /* dim numbers a worker */
+    double *scratch; /* dim numbers per worker */
 } fit;
 
 static void fit_words(void *context, size_t begin, size_t end, int worker)

@@ -1,4 +1,6 @@
-/* From words and candidate pairs to a finished lexicon. */
+/* From words and candidate pairs to a finished lexicon: what building and importing share, and the
+ * same lexicon with another kernel. docs/lexicon.md says what is computed; docs/design.md has the
+ * order of the steps. */
 #include "lexicon/draft.h"
 
 #include "base/hash.h"
@@ -17,6 +19,9 @@
 
 void sf_draft_free(sf_draft *draft)
 {
+    sf_words_free(&draft->vocab);
+    sf_inputs_free(&draft->inputs);
+    sf_vectors_free(&draft->vectors);
     sf_words_free(&draft->words);
     free(draft->counts);
     free(draft->edges);
@@ -26,18 +31,21 @@ void sf_draft_free(sf_draft *draft)
     *draft = (sf_draft){0};
 }
 
-void sf_draft_time(safer_lexicon_report *report, const char *stage, double *clock)
+void sf_draft_time(sf_draft *draft, const char *stage)
 {
+    safer_lexicon_report *report = draft->report;
     double now = sf_seconds();
     if (report->stage_count < sizeof report->stages / sizeof *report->stages) {
         report->stages[report->stage_count].name = stage;
-        report->stages[report->stage_count++].seconds = now - *clock;
+        report->stages[report->stage_count++].seconds = now - draft->clock;
     }
-    *clock = now;
+    draft->clock = now;
 }
 
-void sf_draft_report_vectors(safer_lexicon_report *report, const sf_vectors *vectors)
+void sf_draft_report_vectors(sf_draft *draft)
 {
+    safer_lexicon_report *report = draft->report;
+    const sf_vectors *vectors = &draft->vectors;
     report->vector_rows = vectors->rows;
     report->vector_dim = vectors->dim;
     report->vector_duplicates = vectors->duplicates;
@@ -46,16 +54,35 @@ void sf_draft_report_vectors(safer_lexicon_report *report, const sf_vectors *vec
     report->listed = vectors->words.count;
 }
 
-safer_status sf_draft_count(sf_draft *draft, const sf_inputs *inputs, const sf_words *words,
-                            const safer_lexicon_options *options, safer_lexicon_report *report, safer_error *error)
+safer_status sf_draft_count(sf_draft *draft, const sf_words *words, safer_error *error)
 {
+    const safer_lexicon_options *o = draft->options;
+    sf_inputs *inputs = &draft->inputs;
     sf_words_view view = sf_words_as_view(words);
     if (!inputs->set_count) return SAFER_OK;
     safer_status status = sf_corpus_of(&draft->corpus, (const safer_data *const *)inputs->sets, inputs->set_count,
-                                       &view, options->threads, &options->progress, error);
-    report->texts = draft->corpus.texts;
-    report->tokens = draft->corpus.tokens;
+                                       &view, o->threads, &o->progress, error);
+    draft->report->texts = draft->corpus.texts;
+    draft->report->tokens = draft->corpus.tokens;
+    sf_inputs_free_sets(inputs);
     return status;
+}
+
+safer_status sf_draft_keep(sf_draft *draft, uint32_t *map, uint32_t x, const char *word, size_t length,
+                           safer_error *error)
+{
+    uint64_t *counts = draft->corpus.counts;
+    safer_status status = sf_words_add(&draft->words, word, length, &map[x], error);
+    if (status == SAFER_OK && counts) counts[map[x]] = counts[x]; /* numbers here never exceed those there */
+    return status;
+}
+
+void sf_draft_renumber(sf_draft *draft, const uint32_t *map)
+{
+    if (!draft->corpus.counts) return;
+    sf_corpus_renumber(&draft->corpus, map);
+    draft->counts = draft->corpus.counts; /* the first entries are the kept words' */
+    draft->corpus.counts = NULL;
 }
 
 void safer_lexicon_options_init(safer_lexicon_options *options, size_t size)
@@ -69,7 +96,7 @@ void safer_lexicon_options_init(safer_lexicon_options *options, size_t size)
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
-safer_status sf_draft_check(const safer_lexicon_options *o, safer_error *error)
+static safer_status check_options(const safer_lexicon_options *o, safer_error *error)
 {
     sf_kernel_spec spec;
     if (o->counterfit < 0 || o->counterfit > 100000)
@@ -82,6 +109,16 @@ safer_status sf_draft_check(const safer_lexicon_options *o, safer_error *error)
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (!o->kernel) return sf_fail(error, SAFER_INVALID, "kernel: none given");
     return sf_kernel_spec_parse(&spec, o->kernel, error);
+}
+
+safer_status sf_draft_begin(sf_draft *draft, const safer_lexicon_options *options, safer_lexicon_report *report,
+                            safer_error *error)
+{
+    draft->options = options;
+    draft->report = report ? report : &draft->own_report;
+    *draft->report = (safer_lexicon_report){0};
+    draft->clock = sf_seconds();
+    return check_options(options, error);
 }
 
 /* ------------------------------------------------------------- provenance */
@@ -104,8 +141,9 @@ static void add_file(json_t *files, const char *role, const char *path)
     json_array_append_new(files, entry);
 }
 
-safer_status sf_draft_describe(sf_draft *draft, const char *made, const safer_lexicon_options *o, safer_error *error)
+safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *error)
 {
+    const safer_lexicon_options *o = draft->options;
     json_t *files = json_array();
     add_file(files, "vectors", o->vectors);
     add_file(files, "table", o->table);
@@ -129,15 +167,16 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, const safer_le
     } else {
         json_object_set_new(draft->provenance, "directed", json_boolean(o->directed));
     }
-    return SAFER_OK;
+    return o->vocab ? sf_word_list_read(&draft->vocab, o->vocab, error) : SAFER_OK;
 }
 
 /* ---------------------------------------------------- what may be swapped */
 
 /* Drops the edges that the admission rule, the exclusions and the protections forbid. */
-static safer_status prune(sf_draft *draft, const safer_lexicon_options *o, safer_lexicon_report *report,
-                          safer_error *error)
+static safer_status prune(sf_draft *draft, safer_error *error)
 {
+    const safer_lexicon_options *o = draft->options;
+    safer_lexicon_report *report = draft->report;
     safer_status status = SAFER_OK;
     uint32_t n = draft->words.count;
     enum { UNSEEN = 255 };
@@ -194,11 +233,11 @@ static const uint32_t LADDER[] = {10, 20, 50, 100, 150, 200, 250, 300, 400, 500,
 enum { RUNGS = sizeof LADDER / sizeof *LADDER };
 
 /* The share of texts that each K leaves certifiable. */
-static safer_status climb(const sf_draft *draft, const sf_graph *graph, const sf_nearest *nearest, size_t largest,
-                          double *overlap, uint32_t *worst, int threads, safer_lexicon_report *report,
-                          safer_error *error)
+static safer_status climb(sf_draft *draft, const sf_graph *graph, const sf_nearest *nearest, size_t largest,
+                          double *overlap, uint32_t *worst, int threads, safer_error *error)
 {
     safer_status status = SAFER_OK;
+    safer_lexicon_report *report = draft->report;
     double *scratch = sf_alloc(sf_corpus_longest(&draft->corpus), sizeof *scratch);
     if (!scratch) return sf_fail_memory(error);
     for (int rung = 0; rung <= RUNGS; rung++) {
@@ -230,16 +269,16 @@ static size_t largest_component(const sf_graph *graph)
 
 /* Kernel, overlaps and the finished object for a graph. */
 static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_graph *graph, const char *kernel_name,
-                             int directed, int threads, const safer_progress *progress, safer_lexicon_report *report,
-                             safer_error *error)
+                             int directed, int threads, const safer_progress *progress, safer_error *error)
 {
     safer_status status;
     sf_kernel_spec spec;
     sf_nearest nearest = {0};
     sf_kernel kernel = {0};
     uint32_t n = graph->words, *worst = sf_alloc(n, sizeof *worst);
-    double *overlap = sf_alloc(n, sizeof *overlap), clock = sf_seconds();
+    double *overlap = sf_alloc(n, sizeof *overlap);
     char *provenance = NULL;
+    draft->clock = sf_seconds();
     if (!worst || !overlap) {
         status = sf_fail_memory(error);
         goto done;
@@ -253,11 +292,11 @@ static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_grap
     }
     if (limit) {
         SF_TRY(sf_nearest_build(&nearest, graph, draft->rows, draft->dim, floor, limit, threads, progress, error));
-        sf_draft_time(report, "rank neighbours", &clock);
+        sf_draft_time(draft, "rank neighbours");
     }
     if (draft->corpus.texts) {
-        SF_TRY(climb(draft, graph, &nearest, largest, overlap, worst, threads, report, error));
-        sf_draft_time(report, "ladder of K", &clock);
+        SF_TRY(climb(draft, graph, &nearest, largest, overlap, worst, threads, error));
+        sf_draft_time(draft, "ladder of K");
     }
     SF_TRY(sf_kernel_build(&kernel, graph, draft->counts, &nearest, spec, error));
     sf_kernel_view view = sf_kernel_as_view(&kernel);
@@ -279,7 +318,7 @@ static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_grap
                               .kernel_name = kernel_name,
                               .provenance = provenance};
     SF_TRY(sf_lexicon_assemble(out, &parts, error));
-    sf_draft_time(report, "kernel and overlaps", &clock);
+    sf_draft_time(draft, "kernel and overlaps");
 done:
     sf_nearest_free(&nearest);
     sf_kernel_free(&kernel);
@@ -289,21 +328,22 @@ done:
     return status;
 }
 
-safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, const safer_lexicon_options *o,
-                             safer_lexicon_report *report, safer_error *error)
+safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *error)
 {
     safer_status status;
+    const safer_lexicon_options *o = draft->options;
+    safer_lexicon_report *report = draft->report;
     sf_graph graph = {0};
     size_t added = 0;
     if (draft->words.count == 0)
         return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and min_count");
-    SF_TRY(prune(draft, o, report, error));
+    SF_TRY(prune(draft, error));
     SF_TRY(sf_graph_build(&graph, draft->words.count, draft->edges, draft->edge_count,
                           o->directed ? SF_DIRECTED : SF_SYMMETRIC, draft->with_similarity, &added, error));
     report->words = draft->words.count;
     report->symmetrised = draft->with_similarity ? 0 : added; /* computed pairs come one way by nature */
     report->pairs = (size_t)graph.offsets[graph.words] / (o->directed ? 1 : 2);
-    SF_TRY(complete(out, draft, &graph, o->kernel, o->directed, o->threads, &o->progress, report, error));
+    SF_TRY(complete(out, draft, &graph, o->kernel, o->directed, o->threads, &o->progress, error));
 done:
     sf_graph_free(&graph);
     return status;
@@ -317,10 +357,10 @@ safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon 
     safer_status status = SAFER_OK;
     sf_draft draft = {.with_similarity = l->similarity != NULL, .dim = l->vector_dim};
     sf_graph graph = {0};
-    safer_lexicon_report report = {0};
     uint32_t n = l->words.count, id;
     size_t edges = (size_t)l->synonym_offsets[n];
     json_error_t ignored;
+    draft.report = &draft.own_report;
     for (uint32_t x = 0; x < n; x++) {
         const char *word = l->words.pool + l->words.offsets[x];
         SF_TRY(sf_words_add(&draft.words, word, strlen(word), &id, error));
@@ -348,7 +388,7 @@ safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon 
         draft.rows = NULL;
     }
     SF_TRY(sf_graph_build(&graph, n, draft.edges, draft.edge_count, SF_DIRECTED, draft.with_similarity, NULL, error));
-    SF_TRY(complete(out, &draft, &graph, kernel, l->directed, threads, NULL, &report, error));
+    SF_TRY(complete(out, &draft, &graph, kernel, l->directed, threads, NULL, error));
 done:
     sf_graph_free(&graph);
     sf_draft_free(&draft);

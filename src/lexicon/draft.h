@@ -10,6 +10,15 @@
 #include <jansson.h>
 
 typedef struct sf_draft {
+    const safer_lexicon_options *options; /* borrowed */
+    safer_lexicon_report *report;         /* the caller's, or the one below */
+    safer_lexicon_report own_report;
+    double clock; /* when the present stage began */
+
+    sf_words vocab;     /* of options->vocab, or empty */
+    sf_inputs inputs;   /* until they are used up */
+    sf_vectors vectors; /* what `rows` points into */
+
     sf_words words;
     uint64_t *counts; /* NULL: unknown */
     sf_pair *edges;   /* a -> b */
@@ -21,27 +30,31 @@ typedef struct sf_draft {
     json_t *provenance; /* an object, owned */
 } sf_draft;
 
+/* Begins a draft of zeros (with_similarity may be set): an empty report, and the options that both
+ * ways share checked; the message names the offending one. */
+safer_status sf_draft_begin(sf_draft *draft, const safer_lexicon_options *options, safer_lexicon_report *report,
+                            safer_error *error);
 void sf_draft_free(sf_draft *draft);
 
-/* Checks the options that both ways share, and names the offending one. */
-safer_status sf_draft_check(const safer_lexicon_options *options, safer_error *error);
+/* Starts the provenance of a lexicon "made" in this way, and reads the vocabulary. */
+safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *error);
 
-/* Starts the provenance of a lexicon "made" in this way. */
-safer_status sf_draft_describe(sf_draft *draft, const char *made, const safer_lexicon_options *options,
-                               safer_error *error);
+/* Counts the words of the data sets, which are released; nothing without any. */
+safer_status sf_draft_count(sf_draft *draft, const sf_words *words, safer_error *error);
+
+/* Takes word x of those that were counted into the draft, with its count; map[x] becomes its number. */
+safer_status sf_draft_keep(sf_draft *draft, uint32_t *map, uint32_t x, const char *word, size_t length,
+                           safer_error *error);
+/* Once all words are chosen: texts and counts in this draft's numbers. Words that were not kept have SF_NONE. */
+void sf_draft_renumber(sf_draft *draft, const uint32_t *map);
 
 /* Refuses, excludes and protects; builds graph, ladder, kernel and overlaps; assembles. */
-safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, const safer_lexicon_options *options,
-                             safer_lexicon_report *report, safer_error *error);
+safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *error);
 
 /* What the vector file held. */
-void sf_draft_report_vectors(safer_lexicon_report *report, const sf_vectors *vectors);
+void sf_draft_report_vectors(sf_draft *draft);
 
-/* Counts the words of the data sets; nothing without any. */
-safer_status sf_draft_count(sf_draft *draft, const sf_inputs *inputs, const sf_words *words,
-                            const safer_lexicon_options *options, safer_lexicon_report *report, safer_error *error);
-
-/* Remembers how long a stage took since *clock, and restarts the clock. */
-void sf_draft_time(safer_lexicon_report *report, const char *stage, double *clock);
+/* Remembers how long a stage took, and restarts the clock. */
+void sf_draft_time(sf_draft *draft, const char *stage);
 
 #endif

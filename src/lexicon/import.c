@@ -1,4 +1,4 @@
-/* Importing a lexicon from a table of synonyms or WordNet. */
+/* Importing a lexicon from a table of synonyms or WordNet; docs/lexicon.md says what is read. */
 #include "base/memory.h"
 #include "base/progress.h"
 #include "lexicon/draft.h"
@@ -9,12 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+static safer_status check(const safer_lexicon_options *o, safer_error *error)
+{
+    if (!o->table == !o->wordnet) return sf_fail(error, SAFER_INVALID, "table or wordnet: one of the two is needed");
+    if (o->synonyms_count || o->antonyms_count || o->simlex)
+        return sf_fail(error, SAFER_INVALID, "synonyms, antonyms and simlex are for building, not for importing");
+    return SAFER_OK;
+}
+
 /* Keeps the table's words that are listed and frequent enough, and the pairs among them. */
-static safer_status select_words(sf_draft *draft, sf_table *table, const sf_words *vocab,
-                                 const safer_lexicon_options *o, safer_error *error)
+static safer_status select_words(sf_draft *draft, sf_table *table, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    uint32_t n = table->words.count, id;
+    const safer_lexicon_options *o = draft->options;
+    uint32_t n = table->words.count;
     uint32_t *map = sf_alloc(n, sizeof *map);
     size_t kept = 0;
     if (!map) return sf_fail_memory(error);
@@ -22,17 +30,11 @@ static safer_status select_words(sf_draft *draft, sf_table *table, const sf_word
         const char *word = sf_words_string(&table->words, x);
         size_t length = sf_words_length(&table->words, x);
         map[x] = SF_NONE;
-        if (o->vocab && sf_words_find(vocab, word, length) == SF_NONE) continue;
+        if (o->vocab && sf_words_find(&draft->vocab, word, length) == SF_NONE) continue;
         if (o->vocab_from_count && draft->corpus.counts[x] < o->min_count) continue;
-        SF_TRY(sf_words_add(&draft->words, word, length, &id, error));
-        map[x] = id;
-        if (draft->corpus.counts) draft->corpus.counts[id] = draft->corpus.counts[x];
+        SF_TRY(sf_draft_keep(draft, map, x, word, length, error));
     }
-    if (o->vocab_from_count) {
-        sf_corpus_renumber(&draft->corpus, map);
-        draft->counts = draft->corpus.counts;
-        draft->corpus.counts = NULL;
-    }
+    sf_draft_renumber(draft, map);
     for (size_t i = 0; i < table->count; i++) {
         sf_pair p = table->pairs[i];
         if (map[p.a] != SF_NONE && map[p.b] != SF_NONE) table->pairs[kept++] = (sf_pair){map[p.a], map[p.b], 0};
@@ -45,67 +47,50 @@ done:
     return status;
 }
 
+/* Vectors only rank the synonyms: words without one come last. */
+static safer_status read_vectors(sf_draft *draft, safer_error *error)
+{
+    const safer_lexicon_options *o = draft->options;
+    sf_vectors *v = &draft->vectors;
+    safer_status status = sf_vectors_parse(v, draft->inputs.vectors.bytes, draft->inputs.vectors.length, o->vectors,
+                                           &draft->words, o->threads, error);
+    if (status != SAFER_OK) return status;
+    sf_vectors_normalise(v->values, v->words.count, v->dim, o->threads);
+    sf_draft_report_vectors(draft);
+    draft->dim = v->dim;
+    draft->rows = sf_calloc(draft->words.count, sizeof *draft->rows);
+    if (!draft->rows) return sf_fail_memory(error);
+    for (uint32_t i = 0; i < v->words.count; i++) {
+        uint32_t x = sf_words_find(&draft->words, sf_words_string(&v->words, i), sf_words_length(&v->words, i));
+        draft->rows[x] = v->values + i * v->dim;
+    }
+    sf_draft_time(draft, "parse vectors");
+    return SAFER_OK;
+}
+
 safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_options *options,
                                   safer_lexicon_report *report, safer_error *error)
 {
     safer_status status;
-    safer_lexicon_report own;
-    sf_words vocab = {0};
     sf_table table = {0};
-    sf_vectors vectors = {0};
     sf_draft draft = {0};
-    sf_inputs inputs = {0};
-    double clock = sf_seconds();
-    if (!report) report = &own;
-    *report = (safer_lexicon_report){0};
-    SF_TRY(sf_draft_check(options, error));
-    if (!options->table == !options->wordnet) {
-        status = sf_fail(error, SAFER_INVALID, "table or wordnet: one of the two is needed");
-        goto done;
-    }
-    if (options->synonyms_count || options->antonyms_count || options->simlex) {
-        status = sf_fail(error, SAFER_INVALID, "synonyms, antonyms and simlex are for building, not for importing");
-        goto done;
-    }
-    SF_TRY(sf_draft_describe(&draft, "import", options, error));
-
-    if (options->vocab) SF_TRY(sf_word_list_read(&vocab, options->vocab, error));
+    SF_TRY(sf_draft_begin(&draft, options, report, error));
+    SF_TRY(check(options, error));
+    SF_TRY(sf_draft_describe(&draft, "import", error));
     if (options->table)
         SF_TRY(sf_table_read(&table, options->table, error));
     else
         SF_TRY(sf_wordnet_read(&table, options->wordnet, error));
-    report->table_phrases = table.phrases;
-    SF_TRY(sf_inputs_load(&inputs, options, error));
-    sf_draft_time(report, "load files", &clock);
-
-    SF_TRY(sf_draft_count(&draft, &inputs, &table.words, options, report, error));
-    sf_draft_time(report, "count words", &clock);
-    SF_TRY(select_words(&draft, &table, &vocab, options, error));
-
-    if (options->vectors) {
-        SF_TRY(sf_vectors_parse(&vectors, inputs.vectors.bytes, inputs.vectors.length, options->vectors, &draft.words,
-                                options->threads, error));
-        sf_vectors_normalise(vectors.values, vectors.words.count, vectors.dim, options->threads);
-        sf_draft_report_vectors(report, &vectors);
-        draft.dim = vectors.dim;
-        draft.rows = sf_calloc(draft.words.count, sizeof *draft.rows);
-        if (!draft.rows) {
-            status = sf_fail_memory(error);
-            goto done;
-        }
-        for (uint32_t i = 0; i < vectors.words.count; i++) {
-            uint32_t x = sf_words_find(&draft.words, sf_words_string(&vectors.words, i),
-                                       sf_words_length(&vectors.words, i));
-            draft.rows[x] = vectors.values + i * vectors.dim;
-        }
-        sf_draft_time(report, "parse vectors", &clock);
-    }
-    SF_TRY(sf_draft_finish(out, &draft, options, report, error));
+    draft.report->table_phrases = table.phrases;
+    SF_TRY(sf_inputs_load(&draft.inputs, options, error));
+    sf_draft_time(&draft, "load files");
+    SF_TRY(sf_draft_count(&draft, &table.words, error));
+    sf_draft_time(&draft, "count words");
+    SF_TRY(select_words(&draft, &table, error));
+    if (options->vectors) SF_TRY(read_vectors(&draft, error));
+    SF_TRY(sf_draft_finish(out, &draft, error));
 done:
-    sf_inputs_free(&inputs);
-    sf_words_free(&vocab);
     sf_table_free(&table);
     sf_draft_free(&draft);
-    sf_vectors_free(&vectors);
     return status;
 }

@@ -55,10 +55,17 @@ safer_status sf_inputs_load(sf_inputs *out, const safer_lexicon_options *options
     return status;
 }
 
+void sf_inputs_free_sets(sf_inputs *inputs)
+{
+    for (size_t i = 0; inputs->sets && i < inputs->set_count; i++) safer_data_free(inputs->sets[i]);
+    free(inputs->sets);
+    inputs->sets = NULL;
+    inputs->set_count = 0;
+}
+
 void sf_inputs_free(sf_inputs *inputs)
 {
     sf_file_free(&inputs->vectors);
-    for (size_t i = 0; inputs->sets && i < inputs->set_count; i++) safer_data_free(inputs->sets[i]);
-    free(inputs->sets);
+    sf_inputs_free_sets(inputs);
     *inputs = (sf_inputs){0};
 }

@@ -15,4 +15,7 @@ typedef struct sf_inputs {
 safer_status sf_inputs_load(sf_inputs *out, const safer_lexicon_options *options, safer_error *error);
 void sf_inputs_free(sf_inputs *inputs);
 
+/* The data sets alone: they are large, and used up first. */
+void sf_inputs_free_sets(sf_inputs *inputs);
+
 #endif

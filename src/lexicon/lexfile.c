@@ -9,9 +9,14 @@
  *   3. The sections, in the order of `enum section`.
  *   4. The last 8 bytes: XXH64 of everything before them.
  *
- * Loading checks the length, the checksum, and then every number that is used as an
- * index, so that even a file made to deceive cannot make a reader leave the image. It
- * does not recompute overlaps. */
+ * Loading checks, in this order, what every later step may rely on:
+ *
+ *   5. the header: the mark, the byte order, the version, the length, the checksum;
+ *   6. the table of sections: each lies inside the file, with the length that the counts imply;
+ *   7. every number that is used as an index, so that even a file made to deceive cannot make
+ *      a reader leave the image. Overlaps are not recomputed.
+ *
+ * docs/lexicon.md says what the sections mean. */
 #include "lexicon/lexicon.h"
 
 #include "base/hash.h"
@@ -66,33 +71,63 @@ typedef struct piece {
 
 static size_t align_up(size_t n) { return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1); }
 
+/* The vectors that are kept: only words with synonyms are ever ranked. */
+typedef struct kept_vectors {
+    uint32_t *words; /* (count) */
+    float *values;   /* (count, dim) */
+    uint32_t count, dim;
+} kept_vectors;
+
+/* -1 without memory; what was allocated is the caller's to free either way. */
+static int keep_vectors(kept_vectors *out, const sf_lexicon_parts *parts)
+{
+    const uint64_t *offsets = parts->graph->offsets;
+    uint32_t n = parts->words->count;
+    out->words = sf_alloc(n, sizeof *out->words);
+    if (!out->words) return -1;
+    for (uint32_t x = 0; parts->rows && x < n; x++)
+        if (parts->rows[x] && offsets[x + 1] > offsets[x]) out->words[out->count++] = x;
+    if (out->count) out->dim = (uint32_t)parts->dim;
+    out->values = sf_alloc((size_t)out->count * out->dim, sizeof *out->values);
+    if (!out->values) return -1;
+    for (size_t i = 0; i < out->count; i++)
+        memcpy(out->values + i * parts->dim, parts->rows[out->words[i]], parts->dim * sizeof *out->values);
+    return 0;
+}
+
+/* Completes the header, and puts it, the pieces and the checksum where they belong. -1 without memory. */
+static int fill_image(sf_file *image, header *head, const piece pieces[SECTIONS])
+{
+    size_t at = align_up(sizeof *head);
+    for (int i = 0; i < SECTIONS; i++) {
+        head->section[i].offset = at;
+        head->section[i].length = pieces[i].length;
+        at = align_up(at + pieces[i].length);
+    }
+    head->length = at + sizeof(uint64_t);
+    char *bytes = sf_alloc_aligned(head->length, 1);
+    if (!bytes) return -1;
+    memset(bytes, 0, head->length);
+    memcpy(bytes, head, sizeof *head);
+    for (int i = 0; i < SECTIONS; i++)
+        if (pieces[i].length) memcpy(bytes + head->section[i].offset, pieces[i].bytes, pieces[i].length);
+    uint64_t checksum = sf_hash(bytes, at, 0);
+    memcpy(bytes + at, &checksum, sizeof checksum);
+    *image = (sf_file){.bytes = bytes, .length = head->length, .heap = bytes};
+    return 0;
+}
+
 safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *parts, safer_error *error)
 {
-    safer_status status = SAFER_OK;
+    safer_status status;
     const sf_words *w = parts->words;
     const sf_graph *g = parts->graph;
     const sf_kernel *k = parts->kernel;
     size_t n = w->count, synonyms = (size_t)g->offsets[n], entries = (size_t)k->offsets[k->rows];
-    uint64_t *zeros = NULL;
-    uint32_t *vector_words = sf_alloc(n, sizeof *vector_words);
-    float *vectors = NULL;
+    uint64_t *zeros = parts->counts ? NULL : sf_calloc(n, sizeof *zeros);
+    kept_vectors kept = {0};
     sf_file image = {0};
-    header head = {.magic = "SAFERLEX",
-                   .version = VERSION,
-                   .order = ORDER,
-                   .words = w->count,
-                   .rows = k->rows,
-                   .directed = (uint32_t)parts->directed,
-                   .sections = SECTIONS};
-    if (!vector_words || (!parts->counts && !(zeros = sf_calloc(n, sizeof *zeros)))) goto no_memory;
-    for (uint32_t x = 0; parts->rows && x < n; x++) /* only words with synonyms are ever ranked */
-        if (parts->rows[x] && g->offsets[x + 1] > g->offsets[x]) vector_words[head.vector_count++] = x;
-    if (head.vector_count) head.vector_dim = (uint32_t)parts->dim;
-    vectors = sf_alloc((size_t)head.vector_count * head.vector_dim, sizeof *vectors);
-    if (!vectors) goto no_memory;
-    for (size_t i = 0; i < head.vector_count; i++)
-        memcpy(vectors + i * parts->dim, parts->rows[vector_words[i]], parts->dim * sizeof *vectors);
-
+    if ((!parts->counts && !zeros) || keep_vectors(&kept, parts)) goto no_memory;
     const piece pieces[SECTIONS] = {
         [WORD_POOL] = {w->pool, w->pool_length},
         [WORD_OFFSETS] = {w->offsets, (n + 1) * sizeof(uint32_t)},
@@ -109,35 +144,29 @@ safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *pa
         [KERNEL_TOTALS] = {k->totals, k->rows * sizeof(uint32_t)},
         [OVERLAP] = {parts->overlap, n * sizeof(double)},
         [WORST] = {parts->worst, n * sizeof(uint32_t)},
-        [VECTOR_WORDS] = {vector_words, head.vector_count * sizeof(uint32_t)},
-        [VECTORS] = {vectors, (size_t)head.vector_count * head.vector_dim * sizeof(float)},
+        [VECTOR_WORDS] = {kept.words, kept.count * sizeof(uint32_t)},
+        [VECTORS] = {kept.values, (size_t)kept.count * kept.dim * sizeof(float)},
         [KERNEL_NAME] = {parts->kernel_name, strlen(parts->kernel_name) + 1},
         [PROVENANCE] = {parts->provenance, strlen(parts->provenance) + 1},
     };
-    size_t at = align_up(sizeof head);
-    for (int i = 0; i < SECTIONS; i++) {
-        head.section[i].offset = at;
-        head.section[i].length = pieces[i].length;
-        at = align_up(at + pieces[i].length);
-    }
-    head.length = at + sizeof(uint64_t);
-    char *bytes = sf_alloc_aligned(head.length, 1);
-    if (!bytes) goto no_memory;
-    memset(bytes, 0, head.length);
-    memcpy(bytes, &head, sizeof head);
-    for (int i = 0; i < SECTIONS; i++)
-        if (pieces[i].length) memcpy(bytes + head.section[i].offset, pieces[i].bytes, pieces[i].length);
-    uint64_t checksum = sf_hash(bytes, at, 0);
-    memcpy(bytes + at, &checksum, sizeof checksum);
-    image = (sf_file){.bytes = bytes, .length = head.length, .heap = bytes};
-    SF_TRY(sf_lexicon_from_image(out, &image, "the new lexicon", error));
+    header head = {.magic = "SAFERLEX",
+                   .version = VERSION,
+                   .order = ORDER,
+                   .words = w->count,
+                   .rows = k->rows,
+                   .vector_count = kept.count,
+                   .vector_dim = kept.dim,
+                   .directed = (uint32_t)parts->directed,
+                   .sections = SECTIONS};
+    if (fill_image(&image, &head, pieces)) goto no_memory;
+    status = sf_lexicon_from_image(out, &image, "the new lexicon", error);
     goto done;
 no_memory:
     status = sf_fail_memory(error);
 done:
     free(zeros);
-    free(vector_words);
-    free(vectors);
+    free(kept.words);
+    free(kept.values);
     sf_file_free(&image);
     return status;
 }
@@ -204,98 +233,131 @@ static safer_status refuse(safer_error *error, const char *name, const char *rea
     return sf_fail(error, SAFER_INPUT, "%s is not a usable lexicon: %s", name, reason);
 }
 
-safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const char *name, safer_error *error)
+/* ---------------------------------------------------------------- loading */
+
+/* Step 5. */
+static safer_status read_header(header *head, const sf_file *image, const char *name, safer_error *error)
 {
     const char *base = image->bytes;
-    header head;
     uint64_t checksum;
-    if (image->length < sizeof head.magic || memcmp(base, "SAFERLEX", sizeof head.magic) != 0)
+    if (image->length < sizeof head->magic || memcmp(base, "SAFERLEX", sizeof head->magic) != 0)
         return refuse(error, name, "it does not begin as a .lex file");
-    if (image->length < sizeof head + sizeof checksum) return refuse(error, name, "truncated");
-    memcpy(&head, base, sizeof head);
-    if (head.order != ORDER) return refuse(error, name, "written on a machine of the other byte order");
-    if (head.version != VERSION)
+    if (image->length < sizeof *head + sizeof checksum) return refuse(error, name, "truncated");
+    memcpy(head, base, sizeof *head);
+    if (head->order != ORDER) return refuse(error, name, "written on a machine of the other byte order");
+    if (head->version != VERSION)
         return sf_fail(error, SAFER_INPUT, "%s is not a usable lexicon: version %u, this program reads %d", name,
-                       (unsigned)head.version, VERSION);
-    if (head.length != image->length)
+                       (unsigned)head->version, VERSION);
+    if (head->length != image->length)
         return sf_fail(error, SAFER_INPUT, "%s is not a usable lexicon: %zu bytes where %llu are expected (truncated?)",
-                       name, image->length, (unsigned long long)head.length);
+                       name, image->length, (unsigned long long)head->length);
     memcpy(&checksum, base + image->length - sizeof checksum, sizeof checksum);
     if (sf_hash(base, image->length - sizeof checksum, 0) != checksum)
         return refuse(error, name, "the checksum does not match: the file is damaged");
+    return SAFER_OK;
+}
 
-    /* Sections lie inside the file, aligned, with the lengths that the counts imply. */
-    size_t end = image->length - sizeof checksum;
-    if (head.sections != SECTIONS || head.words > UINT32_MAX / 2) return refuse(error, name, "unknown layout");
+static size_t length_of(const header *head, enum section s) { return (size_t)head->section[s].length; }
+
+/* Step 6. What is wrong with the table of sections, or NULL. */
+static const char *find_misplaced(const header *head)
+{
+    const size_t end = (size_t)head->length - sizeof(uint64_t), n = head->words, rows = head->rows,
+                 synonyms = length_of(head, SYNONYMS) / 4, entries = length_of(head, KERNEL_IDS) / 4,
+                 slots = length_of(head, WORD_TABLE) / 4, vectors = head->vector_count;
+    const struct {
+        enum section section;
+        size_t item, count; /* bytes of a number, numbers */
+    } arrays[] = {
+        {WORD_OFFSETS, 4, n + 1},
+        {WORD_TABLE, 4, slots},
+        {COUNTS, 8, n},
+        {SYNONYM_OFFSETS, 8, n + 1},
+        {SYNONYMS, 4, synonyms},
+        {COMPONENT, 4, n},
+        {KERNEL_ROW, 4, n},
+        {KERNEL_IDS, 4, entries},
+        {KERNEL_WEIGHTS, 4, entries},
+        {KERNEL_OFFSETS, 8, rows + 1},
+        {KERNEL_TOTALS, 4, rows},
+        {OVERLAP, 8, n},
+        {VECTOR_WORDS, 4, vectors},
+        {WORST, 4, n},
+        {VECTORS, 4, vectors * head->vector_dim},
+    };
+    if (head->sections != SECTIONS || head->words > UINT32_MAX / 2) return "unknown layout";
     for (int i = 0; i < SECTIONS; i++)
-        if (head.section[i].offset % ALIGN || head.section[i].offset > end ||
-            head.section[i].length > end - head.section[i].offset)
-            return refuse(error, name, "a section lies outside the file");
-    size_t n = head.words;
-#define LENGTH(s) ((size_t)head.section[s].length)
-#define AT(s, type) ((const type *)(const void *)(base + head.section[s].offset))
-    size_t slots = LENGTH(WORD_TABLE) / sizeof(uint32_t);
-    if (n == 0 || LENGTH(WORD_OFFSETS) != (n + 1) * 4 || LENGTH(COUNTS) != n * 8 ||
-        LENGTH(SYNONYM_OFFSETS) != (n + 1) * 8 || LENGTH(COMPONENT) != n * 4 || LENGTH(KERNEL_ROW) != n * 4 ||
-        LENGTH(OVERLAP) != n * 8 || LENGTH(WORST) != n * 4 || LENGTH(KERNEL_OFFSETS) != ((size_t)head.rows + 1) * 8 ||
-        LENGTH(KERNEL_TOTALS) != (size_t)head.rows * 4 || LENGTH(SYNONYMS) % 4 ||
-        (LENGTH(SIMILARITY) && LENGTH(SIMILARITY) != LENGTH(SYNONYMS)) || LENGTH(KERNEL_IDS) % 4 ||
-        LENGTH(KERNEL_WEIGHTS) != LENGTH(KERNEL_IDS) || LENGTH(WORD_TABLE) % 4 || slots <= n || (slots & (slots - 1)) ||
-        LENGTH(VECTOR_WORDS) != (size_t)head.vector_count * 4 ||
-        LENGTH(VECTORS) != (size_t)head.vector_count * head.vector_dim * 4 || LENGTH(KERNEL_NAME) == 0 ||
-        LENGTH(PROVENANCE) == 0)
-        return refuse(error, name, "a section has the wrong length");
+        if (head->section[i].offset % ALIGN || head->section[i].offset > end ||
+            head->section[i].length > end - head->section[i].offset)
+            return "a section lies outside the file";
+    int good = n > 0 && slots > n && slots <= UINT32_MAX && (slots & (slots - 1)) == 0;
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        size_t length = length_of(head, arrays[i].section);
+        good &= length % arrays[i].item == 0 && length / arrays[i].item == arrays[i].count;
+    }
+    good &= length_of(head, SIMILARITY) == 0 || length_of(head, SIMILARITY) == length_of(head, SYNONYMS);
+    good &= length_of(head, KERNEL_NAME) > 0 && length_of(head, PROVENANCE) > 0;
+    return good ? NULL : "a section has the wrong length";
+}
 
+/* Points a lexicon into the image. */
+static void point_into(safer_lexicon *l, const char *base, const header *head)
+{
+#define AT(s) ((const void *)(base + head->section[s].offset))
+    l->words = (sf_words_view){AT(WORD_POOL), AT(WORD_OFFSETS), AT(WORD_TABLE), head->words,
+                               (uint32_t)(length_of(head, WORD_TABLE) / 4)};
+    l->counts = AT(COUNTS);
+    l->synonym_offsets = AT(SYNONYM_OFFSETS);
+    l->synonyms = AT(SYNONYMS);
+    l->similarity = length_of(head, SIMILARITY) ? AT(SIMILARITY) : NULL;
+    l->component = AT(COMPONENT);
+    l->kernel = (sf_kernel_view){head->words,    head->rows,         AT(KERNEL_ROW),   AT(KERNEL_OFFSETS),
+                                 AT(KERNEL_IDS), AT(KERNEL_WEIGHTS), AT(KERNEL_TOTALS)};
+    l->overlap = AT(OVERLAP);
+    l->worst = AT(WORST);
+    l->vector_words = AT(VECTOR_WORDS);
+    l->vectors = AT(VECTORS);
+    l->vector_count = head->vector_count;
+    l->vector_dim = head->vector_dim;
+    l->directed = head->directed != 0;
+    l->kernel_name = AT(KERNEL_NAME);
+    l->provenance = AT(PROVENANCE);
+#undef AT
+}
+
+/* Step 7. What is wrong inside the sections, or NULL. */
+static const char *find_fault(const safer_lexicon *l, const header *head)
+{
+    const sf_kernel_view *k = &l->kernel;
+    const size_t synonyms = length_of(head, SYNONYMS) / 4, entries = length_of(head, KERNEL_IDS) / 4;
+    const uint32_t n = head->words;
+    if (!words_are_terminated(&l->words, length_of(head, WORD_POOL))) return "its words are not in order";
+    if (!all_below(l->words.table, l->words.slots, n, 1)) return "its word table is wrong";
+    if (!offsets_rise(l->synonym_offsets, n, synonyms) || !all_below(l->synonyms, synonyms, n, 0) ||
+        !ranges_ascend(l->synonym_offsets, n, l->synonyms))
+        return "its synonyms are not in order";
+    if (!all_below(l->component, n, n, 0)) return "its components are wrong";
+    if (k->rows == 0 || !all_below(k->row_of, n, k->rows, 0) || !offsets_rise(k->offsets, k->rows, entries) ||
+        !all_below(k->ids, entries, n, 0) || !ranges_ascend(k->offsets, k->rows, k->ids) || !kernel_is_right(k))
+        return "its kernel is wrong";
+    if (!overlaps_are_shares(l->overlap, n) || !all_below(l->worst, n, n, 1)) return "its overlaps are wrong";
+    if (!all_below(l->vector_words, l->vector_count, n, 0)) return "its vectors are wrong";
+    if (l->kernel_name[length_of(head, KERNEL_NAME) - 1] || l->provenance[length_of(head, PROVENANCE) - 1])
+        return "its description is cut";
+    return NULL;
+}
+
+safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const char *name, safer_error *error)
+{
+    header head;
+    safer_status status = read_header(&head, image, name, error);
+    if (status != SAFER_OK) return status;
+    const char *fault = find_misplaced(&head);
+    if (fault) return refuse(error, name, fault);
     safer_lexicon *l = sf_calloc(1, sizeof *l);
     if (!l) return sf_fail_memory(error);
-    l->words = (sf_words_view){AT(WORD_POOL, char), AT(WORD_OFFSETS, uint32_t), AT(WORD_TABLE, uint32_t), head.words,
-                               (uint32_t)slots};
-    l->counts = AT(COUNTS, uint64_t);
-    l->synonym_offsets = AT(SYNONYM_OFFSETS, uint64_t);
-    l->synonyms = AT(SYNONYMS, uint32_t);
-    l->similarity = LENGTH(SIMILARITY) ? AT(SIMILARITY, float) : NULL;
-    l->component = AT(COMPONENT, uint32_t);
-    l->kernel = (sf_kernel_view){head.words,
-                                 head.rows,
-                                 AT(KERNEL_ROW, uint32_t),
-                                 AT(KERNEL_OFFSETS, uint64_t),
-                                 AT(KERNEL_IDS, uint32_t),
-                                 AT(KERNEL_WEIGHTS, uint32_t),
-                                 AT(KERNEL_TOTALS, uint32_t)};
-    l->overlap = AT(OVERLAP, double);
-    l->worst = AT(WORST, uint32_t);
-    l->vector_words = AT(VECTOR_WORDS, uint32_t);
-    l->vectors = AT(VECTORS, float);
-    l->vector_count = head.vector_count;
-    l->vector_dim = head.vector_dim;
-    l->directed = head.directed != 0;
-    l->kernel_name = AT(KERNEL_NAME, char);
-    l->provenance = AT(PROVENANCE, char);
-
-    const char *fault = NULL;
-    if (!words_are_terminated(&l->words, LENGTH(WORD_POOL)))
-        fault = "its words are not in order";
-    else if (!all_below(l->words.table, slots, head.words, 1))
-        fault = "its word table is wrong";
-    else if (!offsets_rise(l->synonym_offsets, n, LENGTH(SYNONYMS) / 4) ||
-             !all_below(l->synonyms, LENGTH(SYNONYMS) / 4, head.words, 0) ||
-             !ranges_ascend(l->synonym_offsets, n, l->synonyms))
-        fault = "its synonyms are not in order";
-    else if (!all_below(l->component, n, head.words, 0))
-        fault = "its components are wrong";
-    else if (head.rows == 0 || !all_below(l->kernel.row_of, n, head.rows, 0) ||
-             !offsets_rise(l->kernel.offsets, head.rows, LENGTH(KERNEL_IDS) / 4) ||
-             !all_below(l->kernel.ids, LENGTH(KERNEL_IDS) / 4, head.words, 0) ||
-             !ranges_ascend(l->kernel.offsets, head.rows, l->kernel.ids) || !kernel_is_right(&l->kernel))
-        fault = "its kernel is wrong";
-    else if (!overlaps_are_shares(l->overlap, n) || !all_below(l->worst, n, head.words, 1))
-        fault = "its overlaps are wrong";
-    else if (!all_below(l->vector_words, head.vector_count, head.words, 0))
-        fault = "its vectors are wrong";
-    else if (l->kernel_name[LENGTH(KERNEL_NAME) - 1] || l->provenance[LENGTH(PROVENANCE) - 1])
-        fault = "its description is cut";
-#undef LENGTH
-#undef AT
+    point_into(l, image->bytes, &head);
+    fault = find_fault(l, &head);
     if (fault) {
         free(l);
         return refuse(error, name, fault);

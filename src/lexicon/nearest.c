@@ -24,7 +24,7 @@ typedef struct ranking {
     size_t dim;
     const uint32_t *todo; /* the words to rank */
     sf_nearest *out;
-    scratch *scratch; /* one a worker */
+    scratch *scratch; /* one per worker */
     sf_meter meter;
 } ranking;
 
@@ -62,7 +62,7 @@ static void select_smallest(uint64_t *keys, size_t count, size_t want)
             keys[i++] = keys[--j];
             keys[j] = swap;
         }
-        if (i == low) { /* the pivot is the smallest: set it aside and go on */
+        if (i == low) { /* the pivot is the smallest: set it aside and continue */
             for (size_t k = low; k < high; k++)
                 if (keys[k] == pivot) {
                     keys[k] = keys[low];

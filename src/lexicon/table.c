@@ -1,4 +1,4 @@
-/* Synonym tables and word lists. */
+/* Synonym tables (JSON, text, WordNet) and word lists. table.h has what they become, docs/lexicon.md the formats. */
 #include "lexicon/table.h"
 
 #include "base/buffer.h"

@@ -22,14 +22,14 @@ safer_status sf_wordnet_parse(sf_table *table, const char *bytes, size_t length,
 
 void sf_table_free(sf_table *table);
 
-/* A list of words, one a line, folded to keys; blank lines are skipped. */
+/* A list of words, one per line, folded to keys; blank lines are skipped. */
 safer_status sf_word_list_read(sf_words *out, const char *path, safer_error *error);
 safer_status sf_word_list_parse(sf_words *out, const char *bytes, size_t length, const char *name, safer_error *error);
 
-/* A file with one or two words a line: `single` gets the lone words and `pairs` (ids in
+/* A file with one or two words per line: `single` gets the lone words and `pairs` (ids in
  * `words`) the pairs, both looked up in `words`; *unknown counts words that are not there. */
 typedef struct sf_edits {
-    unsigned char *single; /* a flag a word */
+    unsigned char *single; /* a flag per word */
     sf_pair *pairs;
     size_t count, capacity, unknown;
 } sf_edits;

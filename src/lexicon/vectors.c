@@ -3,7 +3,7 @@
  * A text file is cut into pieces at line ends. One parallel pass counts the lines, so
  * that every piece knows the number of its first line; a second one parses each piece
  * straight into its rows of the matrix. Which words are kept is decided afterwards, in
- * file order, by one thread. */
+ * file order, by one thread. docs/lexicon.md lists the formats. */
 #include "lexicon/vectors.h"
 
 #include "base/buffer.h"
@@ -24,7 +24,7 @@ typedef struct span {
     uint32_t length;
 } span;
 
-/* The first fault of a piece; line 0 when there is none. */
+/* The first fault of a piece; line 0: no fault. */
 typedef struct fault {
     size_t line;
     const char *reason;
@@ -38,7 +38,7 @@ typedef struct parse {
     size_t *first;          /* pieces+1: number of the first line of each, from 0 */
     float *values;
     span *spans;
-    fault *faults; /* one a piece */
+    fault *faults; /* one per piece */
 } parse;
 
 static const char *line_end(const char *p, const char *end)

@@ -17,9 +17,9 @@ typedef struct sf_vectors {
     size_t zeros;      /* all-zero vectors: they have no direction */
 } sf_vectors;
 
-/* Reads a vector file's contents; `name` is for messages. Text: a word and dim numbers a
+/* Reads a vector file's contents; `name` is for messages. Text: a word and dim numbers per
  * line, with or without a "count dim" header. Binary: word2vec's. With `keep` only words
- * of that set are kept (the counts above speak of the whole file). Ragged rows and
+ * of that set are kept (the counts above are of the whole file). Ragged rows and
  * numbers that are not finite are errors that name the line. */
 safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length, const char *name, const sf_words *keep,
                               int threads, safer_error *error);

@@ -1,4 +1,4 @@
-/* The `bert` classifier, from the inside.
+/* The `bert` classifier, from the inside: for this room and for train. Everything else uses model.h.
  *
  * A BERT encoder (Devlin et al. 2019; DistilBERT too), one vector out of its last layer,
  * and a linear classifier:
@@ -50,7 +50,7 @@ typedef struct sf_bert_layout {
     size_t words, positions, types; /* embeddings; types: SIZE_MAX without */
     size_t norm_weight, norm_bias;
     sf_bert_layer *layers;                     /* owned */
-    size_t pooler_weight, pooler_bias;         /* SIZE_MAX but for pool pooler */
+    size_t pooler_weight, pooler_bias;         /* SIZE_MAX except with pool pooler */
     size_t classifier_weight, classifier_bias; /* SIZE_MAX without classes */
     size_t size;                               /* of all parameters, floats */
     sf_bert_tensor *tensors;                   /* owned, in the order of their offsets */
@@ -117,7 +117,7 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
 void sf_bert_scratch_free(sf_bert_scratch *scratch);
 
 /* features (count, hidden): the pooled vector of every text; a text's is the same to the
- * last bit whatever shares the batch. */
+ * last bit in every batch. */
 void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_batch *batch, sf_bert_scratch *scratch);
 
 /* logits (count, classes) of features. */
@@ -156,7 +156,7 @@ typedef struct sf_bert_rows {
 
 /* x and input of the N pieces of a text; sum1, when there, gets the sum before the norm. */
 void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint32_t *ids, size_t N);
-/* The layer but for attention: from context to x and the next layer's input. */
+/* The layer without its attention: from context to x and the next layer's input. */
 void sf_bert_transform(const sf_bert_rows *rows, sf_view next, const sf_bert_net *net, size_t layer, size_t N);
 
 /* Memory for a view, 64-byte aligned, and the row of a view of floats. view_new: -1 without memory. */
@@ -167,44 +167,5 @@ void sf_view_keep(sf_view out, size_t row, const float *x, size_t N, sf_isa isa)
 
 /* features (hidden) of a text from x (T, hidden) of the last layer. */
 void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_t T);
-
-/* ------------------------------------------------------------------ one step */
-
-typedef struct sf_bert_options {
-    size_t layers; /* trained, from the top; SIZE_MAX: all, and the embeddings */
-    double decay;  /* of weights, not of biases and norms */
-    double clip;   /* of the gradient's length; 0: none */
-    float dropout; /* of the features */
-    sf_dtype type; /* of products */
-    int threads;
-    uint64_t seed; /* of the dropout masks */
-} sf_bert_options;
-
-typedef struct sf_bert_step sf_bert_step;
-
-/* Working memory for batches of up to so many texts and pieces. Parameters are borrowed
- * and changed by updates. */
-safer_status sf_bert_step_new(sf_bert_step **out, const sf_bert_layout *layout, float *parameters,
-                              const sf_bert_options *options, size_t texts, size_t pieces, safer_error *error);
-void sf_bert_step_free(sf_bert_step *step);
-
-/* The net of the present parameters. */
-const sf_bert_net *sf_bert_step_net(const sf_bert_step *step);
-
-/* Parameters from here on are trained: they lie at the end of the array. */
-size_t sf_bert_step_first(const sf_bert_step *step);
-
-/* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1 and
- * chooses the dropout masks. Bits do not depend on threads. */
-double sf_bert_step_gradient(sf_bert_step *step, const sf_bert_batch *batch, const int *labels, uint64_t number);
-
-/* Clips it and applies it with AdamW; means and variances (size - first) belong to the
- * trained parameters. */
-void sf_bert_step_update(sf_bert_step *step, float *means, float *variances, double rate, uint64_t number);
-
-/* After the parameters were changed from outside. */
-void sf_bert_step_refresh(sf_bert_step *step);
-
-const float *sf_bert_step_read(const sf_bert_step *step); /* the gradient (layout->size), for tests */
 
 #endif

@@ -1,5 +1,6 @@
 /* BERT checkpoints as they are published: a folder with config.json, a vocabulary and
- * weights, which are safetensors (one file, or shards with an index) or ONNX. */
+ * weights, which are safetensors (one file, or shards with an index) or ONNX. How a checkpoint becomes
+ * a classifier: docs/design.md, "From a text to BERT's answer". */
 #define _GNU_SOURCE
 #include "base/hash.h"
 #include "base/memory.h"
@@ -112,7 +113,7 @@ static safer_status check_type(reader *r, const char *path, safer_error *error)
     return SAFER_OK;
 }
 
-/* Shape but for the head and `tokens`. */
+/* The shape, except for the head and `tokens`. */
 static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
@@ -120,17 +121,17 @@ static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
     SF_TRY(read_json(&r->config, r->config_path.bytes, error));
     SF_TRY(check_type(r, r->config_path.bytes, error));
     const int d = r->distil;
-    const sf_bert_config c = {r->config, r->config_path.bytes, ""};
-    SF_TRY(sf_bert_config_number(&s->vocabulary, c, "vocab_size", 1, SF_BERT_PIECES, error));
-    SF_TRY(sf_bert_config_number(&s->positions, c, "max_position_embeddings", 3, SF_BERT_POSITIONS, error));
-    SF_TRY(sf_bert_config_number(&s->hidden, c, d ? "dim" : "hidden_size", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_bert_config_number(&s->layers, c, d ? "n_layers" : "num_hidden_layers", 1, SF_BERT_LAYERS, error));
-    SF_TRY(sf_bert_config_number(&s->heads, c, d ? "n_heads" : "num_attention_heads", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_bert_config_number(&s->inner, c, d ? "hidden_dim" : "intermediate_size", 1, SF_BERT_INNER, error));
+    const sf_model_config c = {r->config, r->config_path.bytes, ""};
+    SF_TRY(sf_model_config_number(&s->vocabulary, c, "vocab_size", 1, SF_BERT_PIECES, error));
+    SF_TRY(sf_model_config_number(&s->positions, c, "max_position_embeddings", 3, SF_BERT_POSITIONS, error));
+    SF_TRY(sf_model_config_number(&s->hidden, c, d ? "dim" : "hidden_size", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_model_config_number(&s->layers, c, d ? "n_layers" : "num_hidden_layers", 1, SF_BERT_LAYERS, error));
+    SF_TRY(sf_model_config_number(&s->heads, c, d ? "n_heads" : "num_attention_heads", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_model_config_number(&s->inner, c, d ? "hidden_dim" : "intermediate_size", 1, SF_BERT_INNER, error));
     SF_TRY(sf_bert_config_activation(&s->activation, c, d ? "activation" : "hidden_act", error));
     s->types = 0;
     s->epsilon = 1e-12f;
-    if (!d) SF_TRY(sf_bert_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
+    if (!d) SF_TRY(sf_model_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
     if (!d && json_object_get(r->config, "layer_norm_eps"))
         SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "layer_norm_eps", error));
     SF_TRY(sf_bert_config_check(s, c, error));
@@ -318,7 +319,7 @@ done:
     return status;
 }
 
-/* With a classifier: how many classes, or why it is none of texts. */
+/* With a classifier: how many classes, or why it does not classify texts. */
 static safer_status read_head(sf_bert_shape *s, const reader *r, safer_error *error)
 {
     const sf_bert_found *classifier = sf_bert_source_find(&r->source, "classifier.weight");
@@ -335,7 +336,7 @@ static safer_status read_head(sf_bert_shape *s, const reader *r, safer_error *er
         return sf_fail(error, SAFER_INPUT,
                        "%s: \"problem_type\" is \"%.60s\"; single_label_classification is supported", file, problem);
     if (classes < 2 || classes > SF_BERT_CLASSES)
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one a class",
+        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one per class",
                        classifier->file, classifier->tensor.name, SF_BERT_CLASSES);
     s->classes = classes;
     s->pool = SF_POOL_POOLER;

@@ -11,7 +11,8 @@
  *   labels        a JSON list of names; missing: an encoder without a classifier
  *   trained_with  as in all model files; may be missing
  *
- * and F32 tensors under the names of bert_layout.c. F16, BF16 and F64 are read too. */
+ * and F32 tensors under the names of bert_layout.c. F16, BF16 and F64 are read too.
+ * The files around this one: docs/design.md, "From a text to BERT's answer". */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "model/bert_names.h"
@@ -36,19 +37,7 @@ enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
 /* ------------------------------------------------------------ configurations */
 
-safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high,
-                                   safer_error *error)
-{
-    const json_t *value = json_object_get(config.json, key);
-    double x = json_real_value(value);
-    if (!json_is_real(value) || x != floor(x) || x < (double)low || x > (double)high)
-        return sf_fail(error, SAFER_INPUT, "%s: \"%s\"%s must be a whole number from %zu to %zu", config.file, key,
-                       config.place, low, high);
-    *out = (size_t)x;
-    return SAFER_OK;
-}
-
-safer_status sf_bert_config_epsilon(float *out, sf_bert_config config, const char *key, safer_error *error)
+safer_status sf_bert_config_epsilon(float *out, sf_model_config config, const char *key, safer_error *error)
 {
     const json_t *value = json_object_get(config.json, key);
     double x = json_real_value(value);
@@ -59,7 +48,7 @@ safer_status sf_bert_config_epsilon(float *out, sf_bert_config config, const cha
     return SAFER_OK;
 }
 
-safer_status sf_bert_config_activation(sf_activation *out, sf_bert_config config, const char *key, safer_error *error)
+safer_status sf_bert_config_activation(sf_activation *out, sf_model_config config, const char *key, safer_error *error)
 {
     const char *name = json_string_value(json_object_get(config.json, key));
     for (int i = 0; name && i < ACTIVATIONS; i++)
@@ -72,7 +61,7 @@ safer_status sf_bert_config_activation(sf_activation *out, sf_bert_config config
                    key, config.place, name ? "\"" : "", name ? name : "missing", name ? "\"" : "");
 }
 
-safer_status sf_bert_config_check(const sf_bert_shape *s, sf_bert_config config, safer_error *error)
+safer_status sf_bert_config_check(const sf_bert_shape *s, sf_model_config config, safer_error *error)
 {
     if (s->hidden % s->heads)
         return sf_fail(error, SAFER_INPUT, "%s: a hidden size of %zu%s cannot be divided among %zu heads", config.file,
@@ -184,31 +173,7 @@ done:
 
 /* ------------------------------------------------------------------- reading */
 
-static safer_status metadata_object(json_t **out, const sf_safetensors *file, const char *key, safer_error *error)
-{
-    const char *text = sf_safetensors_metadata(file, key), *name = sf_safetensors_name(file);
-    *out = NULL;
-    if (text && *text) {
-        safer_status status = sf_model_json(out, text, strlen(text), 0, name, error);
-        if (status == SAFER_MEMORY) return status;
-    }
-    return json_is_object(*out)
-               ? SAFER_OK
-               : sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"%s\" (a JSON object)", name, key);
-}
-
-/* One of two names: which. */
-static safer_status config_choice(int *out, sf_bert_config c, const char *key, const char *no, const char *yes,
-                                  safer_error *error)
-{
-    const char *value = json_string_value(json_object_get(c.json, key));
-    if (!value || (strcmp(value, no) != 0 && strcmp(value, yes) != 0))
-        return sf_fail(error, SAFER_INPUT, "%s: \"%s\"%s must be \"%s\" or \"%s\"", c.file, key, c.place, no, yes);
-    *out = strcmp(value, yes) == 0;
-    return SAFER_OK;
-}
-
-static safer_status config_pool(sf_bert_shape *s, sf_bert_config c, safer_error *error)
+static safer_status config_pool(sf_bert_shape *s, sf_model_config c, safer_error *error)
 {
     const char *value = json_string_value(json_object_get(c.json, "pool"));
     for (s->pool = SF_POOL_CLS; value && s->pool <= SF_POOL_MEAN; s->pool++)
@@ -220,20 +185,20 @@ static safer_status read_config(sf_bert_shape *s, const sf_safetensors *file, sa
 {
     safer_status status;
     json_t *json = NULL;
-    SF_TRY(metadata_object(&json, file, "config", error));
-    sf_bert_config c = {json, sf_safetensors_name(file), " in the metadata \"config\""};
-    SF_TRY(sf_bert_config_number(&s->vocabulary, c, "vocabulary", 1, SF_BERT_PIECES, error));
-    SF_TRY(sf_bert_config_number(&s->positions, c, "positions", 3, SF_BERT_POSITIONS, error));
-    SF_TRY(sf_bert_config_number(&s->types, c, "types", 0, SF_BERT_TYPES, error));
-    SF_TRY(sf_bert_config_number(&s->layers, c, "layers", 1, SF_BERT_LAYERS, error));
-    SF_TRY(sf_bert_config_number(&s->hidden, c, "hidden", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_bert_config_number(&s->heads, c, "heads", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_bert_config_number(&s->inner, c, "inner", 1, SF_BERT_INNER, error));
-    SF_TRY(sf_bert_config_number(&s->tokens, c, "tokens", 3, s->positions, error));
+    SF_TRY(sf_model_config_read(&json, file, "config", error));
+    sf_model_config c = sf_model_config_of(json, file);
+    SF_TRY(sf_model_config_number(&s->vocabulary, c, "vocabulary", 1, SF_BERT_PIECES, error));
+    SF_TRY(sf_model_config_number(&s->positions, c, "positions", 3, SF_BERT_POSITIONS, error));
+    SF_TRY(sf_model_config_number(&s->types, c, "types", 0, SF_BERT_TYPES, error));
+    SF_TRY(sf_model_config_number(&s->layers, c, "layers", 1, SF_BERT_LAYERS, error));
+    SF_TRY(sf_model_config_number(&s->hidden, c, "hidden", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_model_config_number(&s->heads, c, "heads", 1, SF_BERT_HIDDEN, error));
+    SF_TRY(sf_model_config_number(&s->inner, c, "inner", 1, SF_BERT_INNER, error));
+    SF_TRY(sf_model_config_number(&s->tokens, c, "tokens", 3, s->positions, error));
     SF_TRY(sf_bert_config_activation(&s->activation, c, "activation", error));
     SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "epsilon", error));
     SF_TRY(config_pool(s, c, error));
-    SF_TRY(config_choice(&s->pooler_relu, c, "pooler", "tanh", "relu", error));
+    SF_TRY(sf_model_config_choice(&s->pooler_relu, c, "pooler", "tanh", "relu", error));
     SF_TRY(sf_bert_config_check(s, c, error));
 done:
     json_decref(json);
@@ -253,7 +218,7 @@ static safer_status read_wordpiece(sf_wordpiece **out, const sf_safetensors *fil
                  {"accents", &options.accents},
                  {"ideographs", &options.ideographs},
                  {"clean", &options.clean}};
-    SF_TRY(metadata_object(&json, file, "tokenizer", error));
+    SF_TRY(sf_model_config_read(&json, file, "tokenizer", error));
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         const json_t *flag = json_object_get(json, flags[i].key);
         if (!json_is_boolean(flag)) {
@@ -263,8 +228,8 @@ static safer_status read_wordpiece(sf_wordpiece **out, const sf_safetensors *fil
         }
         *flags[i].out = json_is_true(flag);
     }
-    sf_bert_config config = {json, name, " in the metadata \"tokenizer\""};
-    SF_TRY(sf_bert_config_number(&options.longest, config, "longest", 1, (size_t)1 << 53, error));
+    sf_model_config config = {json, name, " in the metadata \"tokenizer\""};
+    SF_TRY(sf_model_config_number(&options.longest, config, "longest", 1, (size_t)1 << 53, error));
     if (vocabulary)
         SF_TRY(sf_wordpiece_new(out, vocabulary, strlen(vocabulary), &options, name, error));
     else
@@ -292,7 +257,7 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
     SF_TRY(read_config(&shape, file, error));
     if (sf_safetensors_metadata(file, "labels")) {
         SF_TRY(sf_model_read_common(&common, file, error));
-        shape.classes = c.layout.shape.classes = common.classes; /* of the labels to free, whatever comes */
+        shape.classes = c.layout.shape.classes = common.classes; /* of the labels to free, even on failure */
         c.labels = common.labels;
         c.trained_with = common.trained_with;
         common = (safer_model){0};

@@ -222,7 +222,7 @@ safer_status sf_bert_source_load(float **parameters, const sf_bert_source *sourc
     safer_status status;
     float *values = NULL, *scratch = NULL;
     size_t most = 0;
-    /* Shapes before memory: a configuration that no tensor bears out allocates nothing. */
+    /* Shapes before memory: a configuration that the tensors contradict allocates nothing. */
     SF_TRY(sf_bert_source_check(source, layout, error));
     for (size_t i = 0; i < layout->tensor_count; i++) {
         const sf_bert_found *found = sf_bert_source_find(source, layout->tensors[i].name);

@@ -9,6 +9,7 @@
 #define SF_MODEL_BERT_NAMES_H
 
 #include "model/bert.h"
+#include "model/config.h"
 
 /* The most that a configuration may ask for: far beyond any model there is, and so little
  * that no product of them overflows 64 bits. */
@@ -57,18 +58,10 @@ safer_status sf_bert_source_load(float **parameters, const sf_bert_source *sourc
 
 /* ------------------------------------------------------------ configurations */
 
-/* Where a JSON object stands: "FILE: "key"PLACE must be ...". */
-typedef struct sf_bert_config {
-    const json_t *json; /* numbers as reals (JSON_DECODE_INT_AS_REAL) */
-    const char *file, *place;
-} sf_bert_config;
-
-safer_status sf_bert_config_number(size_t *out, sf_bert_config config, const char *key, size_t low, size_t high,
-                                   safer_error *error);
-safer_status sf_bert_config_epsilon(float *out, sf_bert_config config, const char *key, safer_error *error);
-safer_status sf_bert_config_activation(sf_activation *out, sf_bert_config config, const char *key, safer_error *error);
+safer_status sf_bert_config_epsilon(float *out, sf_model_config config, const char *key, safer_error *error);
+safer_status sf_bert_config_activation(sf_activation *out, sf_model_config config, const char *key, safer_error *error);
 /* What the numbers must be to each other. */
-safer_status sf_bert_config_check(const sf_bert_shape *shape, sf_bert_config config, safer_error *error);
+safer_status sf_bert_config_check(const sf_bert_shape *shape, sf_model_config config, safer_error *error);
 
 /* What the one-file form says in its metadata. Zero-initialise. */
 typedef struct sf_bert_description {

@@ -6,7 +6,7 @@
  *
  * In bf16 a row of a product depends on nothing but itself, so texts may be grouped as is
  * convenient. In f32 that is only sure for products of the same size: texts are worked on
- * one by one. */
+ * one by one. The files around this one: docs/design.md, "From a text to BERT's answer". */
 #include "model/bert.h"
 
 #include "base/memory.h"

@@ -15,6 +15,7 @@
  * are read too. */
 #include "base/memory.h"
 #include "model/charcnn_model.h"
+#include "model/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,38 +51,20 @@ safer_status sf_charcnn_save(const char *path, const sf_charcnn_layout *l, const
 
 /* ----------------------------------------------------------------- reading */
 
-static safer_status config_number(size_t *out, const json_t *config, const char *key, size_t low, size_t high,
-                                  size_t step, const char *file, safer_error *error)
-{
-    const json_t *value = json_object_get(config, key);
-    json_int_t x = json_integer_value(value);
-    if (!json_is_integer(value) || x < (json_int_t)low || x > (json_int_t)high || (size_t)x % step != 0)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: \"%s\" in the metadata \"config\" must be a whole number from %zu to %zu%s", file, key, low,
-                       high, step > 1 ? ", divisible by 16" : "");
-    *out = (size_t)x;
-    return SAFER_OK;
-}
-
 static safer_status read_config(sf_charcnn_shape *s, const sf_safetensors *file, safer_error *error)
 {
-    safer_status status = SAFER_OK;
-    const char *name = sf_safetensors_name(file), *text = sf_safetensors_metadata(file, "config");
-    json_error_t problem;
-    json_t *config = text ? json_loads(text, 0, &problem) : NULL;
-    if (!json_is_object(config)) {
-        if (text && !config && json_error_code(&problem) == json_error_out_of_memory)
-            status = sf_fail_memory(error);
-        else
-            status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"config\" (a JSON object)", name);
-        goto done;
-    }
-    SF_TRY(
-        config_number(&s->characters, config, "characters", SF_CHARCNN_SHORTEST, SF_CHARCNN_LONGEST, 1, name, error));
-    SF_TRY(config_number(&s->features, config, "features", SF_CHARCNN_LANES, 65536, SF_CHARCNN_LANES, name, error));
-    SF_TRY(config_number(&s->hidden, config, "hidden", 1, 65536, 1, name, error));
+    safer_status status;
+    json_t *json = NULL;
+    SF_TRY(sf_model_config_read(&json, file, "config", error));
+    sf_model_config c = sf_model_config_of(json, file);
+    SF_TRY(sf_model_config_number(&s->characters, c, "characters", SF_CHARCNN_SHORTEST, SF_CHARCNN_LONGEST, error));
+    SF_TRY(sf_model_config_number(&s->features, c, "features", SF_CHARCNN_LANES, 65536, error));
+    SF_TRY(sf_model_config_number(&s->hidden, c, "hidden", 1, 65536, error));
+    if (s->features % SF_CHARCNN_LANES != 0)
+        status = sf_fail(error, SAFER_INPUT, "%s: \"features\"%s must be divisible by %d", c.file, c.place,
+                         SF_CHARCNN_LANES);
 done:
-    json_decref(config);
+    json_decref(json);
     return status;
 }
 

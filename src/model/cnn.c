@@ -2,7 +2,8 @@
  *
  * A word's row (all taps of all filters, fixed point) is made when the word is first met
  * and kept: a certified data set needs a few ten thousand rows, opening a model none. Making
- * one is a fixed sequence of operations, so who made it, and when, leaves no trace. */
+ * one is a fixed sequence of operations, so it does not matter which thread made it, and when. The network
+ * is described in cnn.h, the look-up form of its convolutions in nn/lookup.h. */
 #define _GNU_SOURCE
 #include "model/cnn.h"
 
@@ -13,6 +14,7 @@
 #include <assert.h>
 #include <math.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 

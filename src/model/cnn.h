@@ -1,4 +1,5 @@
-/* The `bow` and `cnn` classifiers, from the inside.
+/* The `bow` and `cnn` classifiers, from the inside: for this room, and for ibp and train, which bound
+ * and train what is declared here. Everything else uses model.h.
  *
  * Words are numbered by the model's own vocabulary, 0 being every unknown word. `cnn`:
  * word vectors, convolutions of one or more widths, ReLU, mean or maximum over the
@@ -15,8 +16,6 @@
 #include "base/words.h"
 #include "model/model.h"
 #include "nn/lookup.h"
-
-#include <stdatomic.h>
 
 enum { SF_CNN_WIDTHS = 16, SF_CNN_WIDEST = 100, SF_CNN_TENSORS = 1 + 2 * SF_CNN_WIDTHS + 4 };
 
@@ -75,7 +74,7 @@ const float *sf_cnn_scratch_logits(const sf_cnn_scratch *scratch);
 safer_status sf_cnn_classify_ids(int *label, float *probabilities, const sf_cnn_net *net, const uint32_t *ids,
                                  size_t count, sf_cnn_scratch *scratch, safer_error *error);
 
-/* The parts of an answer, for whoever wants to bound it. A word's row holds all its taps as
+/* The parts of an answer, for bounding it (ibp/bounds.c). A word's row holds all its taps as
  * whole numbers; the features (features) are those of a text whose `count` words (at most
  * max_words) have these rows. Each is a rising function of every number of every row: sums,
  * maxima and ReLU rise, and so does rounding. They live in the scratch until the next call. */
@@ -111,42 +110,5 @@ safer_status sf_cnn_save(const char *path, const sf_cnn_layout *layout, const fl
 
 /* The words, each followed by a newline. 0, or -1 when memory is out. */
 int sf_cnn_words_pack(sf_buffer *out, const sf_words *words);
-
-/* ---------------------------------------------------------------- one step */
-
-/* Some texts in a row, as numbers. */
-typedef struct sf_cnn_batch {
-    const uint32_t *ids;   /* (offsets[count]) */
-    const size_t *offsets; /* (count+1) */
-    const int *labels;     /* (count) */
-    size_t count;
-} sf_cnn_batch;
-
-typedef struct sf_cnn_options {
-    double rate, decay;
-    float dropout;
-    int freeze; /* word vectors stay as they are */
-    int threads;
-    uint64_t seed; /* of the dropout masks */
-} sf_cnn_options;
-
-typedef struct sf_cnn_step sf_cnn_step;
-
-/* Working memory for batches of up to so many texts and words in all. */
-safer_status sf_cnn_step_new(sf_cnn_step **out, const sf_cnn_layout *layout, const sf_cnn_options *options,
-                             size_t texts, size_t words, safer_error *error);
-void sf_cnn_step_free(sf_cnn_step *step);
-
-/* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1
- * and chooses the dropout masks. Bits do not depend on threads. */
-safer_status sf_cnn_step_gradient(double *loss, sf_cnn_step *step, const float *parameters, const sf_cnn_batch *batch,
-                                  uint64_t number, safer_error *error);
-
-/* Applies it: Adam on all parameters behind the embedding, and on the embedding rows of
- * the batch's words. */
-void sf_cnn_step_update(sf_cnn_step *step, float *parameters, float *means, float *variances, uint64_t number);
-
-/* For the tests: the gradient (layout->size) in full. */
-void sf_cnn_step_read(float *gradient, const sf_cnn_step *step);
 
 #endif

@@ -14,8 +14,10 @@
  * dim. F16, BF16 and F64 tensors are read too. */
 #include "base/memory.h"
 #include "model/cnn.h"
+#include "model/config.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* ----------------------------------------------------------------- writing */
@@ -84,68 +86,42 @@ done:
 
 /* ----------------------------------------------------------------- reading */
 
-static safer_status config_number(size_t *out, const json_t *config, const char *key, size_t low, size_t high,
-                                  const char *file, safer_error *error)
+static safer_status config_widths(sf_cnn_shape *s, sf_model_config config, safer_error *error)
 {
-    const json_t *value = json_object_get(config, key);
-    json_int_t x = json_integer_value(value);
-    if (!json_is_integer(value) || x < (json_int_t)low || x > (json_int_t)high)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: \"%s\" in the metadata \"config\" must be a whole number from %zu to %zu", file, key, low,
-                       high);
-    *out = (size_t)x;
-    return SAFER_OK;
-}
-
-static safer_status config_widths(sf_cnn_shape *s, const json_t *config, const char *file, safer_error *error)
-{
-    const json_t *list = json_object_get(config, "widths");
+    const json_t *list = json_object_get(config.json, "widths");
     s->width_count = json_array_size(list);
     int good = s->width_count >= 1 && s->width_count <= SF_CNN_WIDTHS;
     for (size_t g = 0; good && g < s->width_count; g++) {
-        json_int_t x = json_integer_value(json_array_get(list, g));
-        good = x >= 1 && x <= SF_CNN_WIDEST;
+        double x = json_real_value(json_array_get(list, g));
+        good = x >= 1 && x <= SF_CNN_WIDEST && x == floor(x);
         s->widths[g] = good ? (size_t)x : 0;
     }
-    return good ? SAFER_OK
-                : sf_fail(
-                      error, SAFER_INPUT,
-                      "%s: \"widths\" in the metadata \"config\" must be a list of 1 to %d whole numbers from 1 to %d",
-                      file, SF_CNN_WIDTHS, SF_CNN_WIDEST);
+    if (good) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "%s: \"widths\"%s must be a list of 1 to %d whole numbers from 1 to %d",
+                   config.file, config.place, SF_CNN_WIDTHS, SF_CNN_WIDEST);
 }
 
 static safer_status read_config(sf_cnn_shape *s, const sf_safetensors *file, safer_error *error)
 {
-    safer_status status = SAFER_OK;
-    const char *name = sf_safetensors_name(file), *text = sf_safetensors_metadata(file, "config"), *pool;
-    json_error_t problem;
-    json_t *config = text ? json_loads(text, 0, &problem) : NULL;
-    if (!json_is_object(config)) {
-        if (text && !config && json_error_code(&problem) == json_error_out_of_memory)
-            status = sf_fail_memory(error);
-        else
-            status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"config\" (a JSON object)", name);
-        goto done;
-    }
+    safer_status status;
+    json_t *json = NULL;
+    SF_TRY(sf_model_config_read(&json, file, "config", error));
+    sf_model_config c = sf_model_config_of(json, file);
     s->convolution = strcmp(sf_safetensors_metadata(file, "arch"), "cnn") == 0;
-    SF_TRY(config_number(&s->dim, config, "dim", 1, 4096, name, error));
-    SF_TRY(config_number(&s->hidden, config, "hidden", 0, 65536, name, error));
-    SF_TRY(config_number(&s->max_words, config, "max_words", 0, INT32_MAX, name, error));
+    SF_TRY(sf_model_config_number(&s->dim, c, "dim", 1, 4096, error));
+    SF_TRY(sf_model_config_number(&s->hidden, c, "hidden", 0, 65536, error));
+    SF_TRY(sf_model_config_number(&s->max_words, c, "max_words", 0, INT32_MAX, error));
     if (s->max_words == 0 || s->max_words > SF_LOOKUP_POSITIONS) s->max_words = SF_LOOKUP_POSITIONS;
     if (s->convolution) {
-        SF_TRY(config_widths(s, config, name, error));
-        SF_TRY(config_number(&s->filters, config, "filters", 1, 65536, name, error));
+        SF_TRY(config_widths(s, c, error));
+        SF_TRY(sf_model_config_number(&s->filters, c, "filters", 1, 65536, error));
     } else {
         s->width_count = s->widths[0] = 1;
         s->filters = s->dim;
     }
-    pool = json_string_value(json_object_get(config, "pool"));
-    s->max_pool = pool && strcmp(pool, "max") == 0;
-    if (!s->max_pool && (!pool || strcmp(pool, "mean") != 0))
-        status = sf_fail(error, SAFER_INPUT, "%s: \"pool\" in the metadata \"config\" must be \"mean\" or \"max\"",
-                         name);
+    SF_TRY(sf_model_config_choice(&s->max_pool, c, "pool", "mean", "max", error));
 done:
-    json_decref(config);
+    json_decref(json);
     return status;
 }
 
@@ -199,7 +175,7 @@ safer_status sf_cnn_open(safer_model **out, sf_safetensors *file, safer_error *e
     shape.vocabulary = (size_t)model->words.count + 1;
     shape.classes = model->base.classes;
     sf_cnn_layout_make(&layout, &shape);
-    /* Shapes before memory: a configuration that no tensor bears out allocates nothing. */
+    /* Shapes before memory: a configuration that the tensors contradict allocates nothing. */
     for (size_t i = 0; i < layout.tensor_count; i++) {
         const sf_tensor *tensor = sf_safetensors_find(file, layout.tensors[i].name);
         SF_TRY(sf_safetensors_require(&tensor, file, layout.tensors[i].name, tensor ? tensor->type : SF_F32,

@@ -21,7 +21,7 @@ typedef struct sf_model_class {
     safer_status (*classify)(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
                              void *scratch, safer_error *error);
 
-    /* The fast path, all three or none. prepare: once a text; the result may be used by
+    /* The fast path, all three or none. prepare: once per text; the result may be used by
      * several threads at once. sample: draws (count, slots) as in sf_slots_render. */
     safer_status (*prepare)(const safer_model *model, const safer_lexicon *lexicon, const sf_slots *slots,
                             void **prepared, safer_error *error);
@@ -38,7 +38,7 @@ typedef struct sf_model_class {
 
     void (*free)(safer_model *model);
 
-    /* Models that live elsewhere: finds out whether they answer the same text the same way
+    /* Remote models: finds out whether they answer the same text the same way
      * twice, by these texts, once; then `random` below is set or not. Else NULL. */
     safer_status (*probe)(const safer_model *model, const sf_span *texts, size_t count, safer_error *error);
 

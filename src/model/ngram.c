@@ -1,4 +1,4 @@
-/* The n-gram classifier: features, decisions, and the fast path for draws. */
+/* The n-gram classifier: features, decisions, and the fast path for draws. ngram.h defines it. */
 #include "model/ngram.h"
 
 #include "base/hash.h"

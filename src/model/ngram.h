@@ -5,9 +5,9 @@
  *      itself, runs of bytes beyond ASCII; spaces and control characters are ignored. Each
  *      token is hashed to 64 bits.
  *   2. For n = 1 .. ngrams and every position, the hashes of n tokens in a row are combined
- *      and the top `bits` bits name a bucket. A bucket counts once a text.
- *   3. Each class has a weight a bucket and a bias. Its score is the bias plus the sum over
- *      the text's k buckets times 16/sqrt(k), so that long texts do not speak louder; the
+ *      and the top `bits` bits name a bucket. A bucket counts once per text.
+ *   3. Each class has a weight per bucket and a bias. Its score is the bias plus the sum over
+ *      the text's k buckets times 16/sqrt(k), so that long texts do not count for more; the
  *      largest score wins, ties go to the lowest class. With two classes there is one
  *      score, for class 1 against 0.
  *
@@ -21,7 +21,6 @@
 #ifndef SF_MODEL_NGRAM_H
 #define SF_MODEL_NGRAM_H
 
-#include "base/progress.h"
 #include "model/model.h"
 
 /* ---------------------------------------------------------------- features */
@@ -85,35 +84,5 @@ int sf_ngram_decide(const double *sums, size_t classes, float *scores);
 /* The fast path with scores: labels (count), scores (count, classes) or NULL. */
 safer_status sf_ngram_sample_scores(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count,
                                     int *labels, float *scores, void *scratch, safer_error *error);
-
-/* ----------------------------------------------------------------- fitting */
-
-typedef struct sf_ngram_example {
-    const uint32_t *features; /* distinct buckets */
-    uint32_t count;
-    int label;
-} sf_ngram_example;
-
-typedef struct sf_ngram_settings {
-    double cost;      /* C: what an error costs beside the squared weights */
-    double alpha;     /* added to the naive-Bayes counts */
-    double weight;    /* of one example: 1, or 1/copies when each text is there several times */
-    int passes;       /* over the examples, at most */
-    double tolerance; /* stop when no probability is off by more */
-    uint64_t seed;    /* of the order in which examples are visited */
-    int threads;
-    int worker; /* the calling thread's index, for the meter */
-} sf_ngram_settings;
-
-typedef struct sf_ngram_fitted {
-    int passes;
-    double loss; /* mean logarithmic loss of the last pass, each example before its update */
-} sf_ngram_fitted;
-
-/* Writes weights (2^bits, outputs) and bias (outputs). `meter`, which may be NULL, advances
- * by one an example and pass and output; it may ask to stop. */
-safer_status sf_ngram_fit(float *weights, float *bias, const sf_ngram_example *examples, size_t count, size_t classes,
-                          int bits, const sf_ngram_settings *settings, sf_meter *meter, sf_ngram_fitted *fitted,
-                          safer_error *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* A sum of models. */
+/* A sum of models: its file, its answers and its fast path. sum.h says what it is, ibp/margins.c how it
+ * is bounded. */
 #include "model/sum.h"
 
 #include "base/file.h"

@@ -7,8 +7,8 @@
  *
  * The forward pass keeps what the backward pass reads: the factors of every product, the
  * sums before every norm, and the inner layer before its activation. Attention's shares
- * are not kept but computed again. */
-#include "model/bert.h"
+ * are not kept but computed again. The forward pass itself is model/bert_net.c. */
+#include "train/bert_step.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"

@@ -3,15 +3,14 @@
  * Every mini-batch sees fresh draws of its texts (the sample number is the epoch). After
  * every epoch the model is measured on one draw of each dev text, the same from epoch to
  * epoch. The rest is a course (course.h), whose rate falls, so that the number of epochs is
- * part of it. */
+ * part of it. docs/train.md has the recipe. */
 #define _GNU_SOURCE
-#include "model/bert.h"
+#include "train/bert_step.h"
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "train/course.h"
 #include "draw/drawn.h"
+#include "train/course.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -27,8 +26,8 @@ typedef struct reader {
 } reader;
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
-    sf_course course;
     sf_train_split split;
     sf_bert_checkpoint start; /* its parameters are moved to the layout below */
     sf_bert_layout layout;
@@ -42,11 +41,11 @@ typedef struct trainer {
     size_t *lengths, *offsets;
     int *labels;
     atomic_int failed;
-    uint64_t pieces; /* read in this run */
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     for (int i = 0; t->readers && i < sf_threads(t->options->threads); i++) {
         sf_drawn_free(&t->readers[i].drawn);
         sf_ids_free(&t->readers[i].encoded);
@@ -57,7 +56,6 @@ static void trainer_free(trainer *t)
     sf_train_split_free(&t->split);
     sf_bert_checkpoint_free(&t->start);
     sf_bert_layout_free(&t->layout);
-    sf_course_free(&t->course);
     free(t->parameters);
     free(t->ids);
     free(t->lengths);
@@ -126,13 +124,7 @@ static safer_status take_parameters(trainer *t, safer_error *error)
     return SAFER_OK;
 }
 
-static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
-                         safer_error *error);
-static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
-static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
-                         safer_error *error);
-
-static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course->context)->step); }
+static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course)->step); }
 
 static void plan_course(trainer *t)
 {
@@ -149,25 +141,21 @@ static void plan_course(trainer *t)
                         (double)t->layout.shape.tokens,
                         (double)t->layout.shape.pool,
                         (double)o->course.precision};
-    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
-    hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash);
-    t->course = (sf_course){.options = o,
-                            .texts = t->split.fit_count,
-                            .parameters = t->parameters + first,
-                            .size = t->layout.size - first,
-                            .falls = 1,
-                            .fingerprint = sf_course_hash(&t->split, o, hash),
-                            .step = step,
-                            .measure = measure,
-                            .save = save,
-                            .changed = changed,
-                            .context = t};
+    sf_course *c = &t->course;
+    c->texts = t->split.fit_count;
+    c->parameters = t->parameters + first;
+    c->size = t->layout.size - first;
+    c->model_size = t->layout.size;
+    c->falls = 1;
+    c->fingerprint = sf_course_fingerprint(numbers, sizeof numbers / sizeof numbers[0], t->parameters, t->layout.size,
+                                           &t->split, o);
 }
 
-static safer_status start(trainer *t, safer_error *error)
+static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
     SF_TRY(sf_isa_check(error));
     SF_TRY(sf_train_split_make(&t->split, o, error));
     SF_TRY(sf_bert_checkpoint_open(&t->start, o->bert.encoder, error));
@@ -274,7 +262,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
 
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     measuring m = {.t = t};
     sf_parallel(t->options->threads, t->split.dev_count, DEV_GROUP, measure_texts, &m);
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
@@ -287,7 +275,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     t->texts = texts;
     sf_parallel(t->options->threads, count, 1, draw_texts, t);
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
@@ -298,32 +286,26 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
     sf_bert_batch batch = {t->ids, t->offsets, count};
     *loss += sf_bert_step_gradient(t->step, &batch, t->labels, course->steps);
     sf_bert_step_update(t->step, course->means, course->variances, rate, course->steps);
-    t->pieces += t->offsets[count];
+    course->read += t->offsets[count];
     return SAFER_OK;
 }
 
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     return sf_bert_save(output, &t->layout, t->parameters, t->start.wordpiece, labels, trained_with, error);
 }
 
 safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report,
                            safer_error *error)
 {
-    safer_status status;
-    double begin = sf_seconds();
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    SF_TRY(start(t, error));
-    SF_TRY(sf_course_run(&t->course, output, error));
-    *report = sf_course_report(&t->course, t->pieces, t->layout.size);
-    report->seconds = sf_seconds() - begin;
-    report->tokens_per_second = (double)t->pieces / (t->course.seconds > 0 ? t->course.seconds : 1);
-done:
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {.size = sizeof(trainer),
+                                              .start = start,
+                                              .step = step,
+                                              .measure = measure,
+                                              .save = save,
+                                              .changed = changed,
+                                              .free = trainer_free};
+    return sf_course_train(&methods, NULL, output, options, report, error);
 }

@@ -39,13 +39,13 @@ typedef struct reader {
 } reader;
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
     const sf_charcnn_plan *plan;
     sf_train_split split;
     sf_charcnn_layout layout;
     float *trained; /* (trained) */
     sf_charcnn_step *step;
-    sf_course course;
     sf_charcnn_scaling *scaling; /* for measuring and saving: */
     float *parameters;           /* (size) */
     sf_charcnn_net *net;
@@ -56,12 +56,12 @@ typedef struct trainer {
     uint8_t *codes; /* (batch, L) */
     size_t *lengths;
     int *labels;
-    uint64_t characters; /* read in this run */
     atomic_int failed;
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     for (int i = 0; t->readers && i < sf_threads(t->options->threads); i++) {
         sf_drawn_free(&t->readers[i].drawn);
         sf_charcnn_scratch_free(t->readers[i].scratch);
@@ -69,7 +69,6 @@ static void trainer_free(trainer *t)
         free(t->readers[i].whole);
     }
     sf_train_split_free(&t->split);
-    sf_course_free(&t->course);
     sf_charcnn_step_free(t->step);
     sf_charcnn_scaling_free(t->scaling);
     sf_charcnn_net_free(t->net);
@@ -122,11 +121,16 @@ done:
     return status;
 }
 
-static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
-                         safer_error *error);
-static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
-static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
-                         safer_error *error);
+/* Of the texts as they are, as far as they are read. */
+static uint64_t count_characters(trainer *t)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < t->split.fit_count; i++) {
+        safer_row row = safer_data_row(t->split.fit_data, t->split.fit[i]);
+        sum += sf_charcnn_encode(t->readers[0].codes, row.text, row.text_length, t->layout.shape.characters);
+    }
+    return sum;
+}
 
 static void plan_course(trainer *t)
 {
@@ -145,24 +149,23 @@ static void plan_course(trainer *t)
                         (double)t->layout.shape.characters,
                         (double)o->course.precision,
                         (double)t->layout.size};
-    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
-    hash = sf_hash(t->trained, t->layout.trained * sizeof *t->trained, hash);
-    t->course = (sf_course){.options = o,
-                            .texts = t->split.fit_count,
-                            .parameters = t->trained,
-                            .size = t->layout.trained,
-                            .falls = 1,
-                            .fingerprint = sf_course_hash(&t->split, o, hash),
-                            .step = step,
-                            .measure = measure,
-                            .save = save,
-                            .context = t};
+    sf_course *c = &t->course;
+    c->texts = t->split.fit_count;
+    c->tokens = count_characters(t);
+    c->parameters = t->trained;
+    c->size = t->layout.trained;
+    c->model_size = t->layout.size;
+    c->falls = 1;
+    c->fingerprint = sf_course_fingerprint(numbers, sizeof numbers / sizeof numbers[0], t->trained, t->layout.trained,
+                                           &t->split, o);
 }
 
-static safer_status start(trainer *t, safer_error *error)
+static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
+    t->plan = course->plan;
     const sf_dtype type = o->course.precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16;
     SF_TRY(sf_isa_check(error));
     if (o->charcnn.characters < SF_CHARCNN_SHORTEST || o->charcnn.characters > SF_CHARCNN_LONGEST) {
@@ -266,17 +269,6 @@ static void draw_texts(void *context, size_t begin, size_t end, int worker)
     }
 }
 
-/* Of the texts as they are, as far as they are read. */
-static uint64_t count_characters(trainer *t)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < t->split.fit_count; i++) {
-        safer_row row = safer_data_row(t->split.fit_data, t->split.fit[i]);
-        sum += sf_charcnn_encode(t->readers[0].codes, row.text, row.text_length, t->layout.shape.characters);
-    }
-    return sum;
-}
-
 /* ---------------------------------------------------------------------- dev */
 
 typedef struct measuring {
@@ -306,7 +298,7 @@ static void measure_draws(void *context, size_t begin, size_t end, int worker)
 
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     measuring m = {.t = t, .draws = t->options->lexicon ? DEV_DRAWS : 1};
     size_t count = t->split.dev_count * m.draws;
     sf_charcnn_scale(t->parameters, t->scaling, t->trained);
@@ -322,7 +314,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     double sum;
     t->texts = texts;
     sf_parallel(t->options->threads, count, 4, draw_texts, t);
@@ -330,7 +322,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
     sf_charcnn_batch batch = {t->codes, t->lengths, t->labels, count};
     sf_charcnn_step_gradient(&sum, t->step, t->trained, &batch, course->steps);
     sf_charcnn_step_update(t->step, t->trained, course->means, course->variances, rate, course->steps);
-    for (size_t b = 0; b < count; b++) t->characters += t->lengths[b];
+    for (size_t b = 0; b < count; b++) course->read += t->lengths[b];
     *loss += sum;
     return SAFER_OK;
 }
@@ -338,7 +330,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     sf_charcnn_scale(t->parameters, t->scaling, t->trained);
     return sf_charcnn_save(output, &t->layout, t->parameters, labels, trained_with, error);
 }
@@ -356,21 +348,9 @@ sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
 safer_status sf_charcnn_train_plan(const char *output, const safer_train_options *options, const sf_charcnn_plan *plan,
                                    safer_train_report *report, safer_error *error)
 {
-    safer_status status;
-    double begin = sf_seconds();
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    t->plan = plan;
-    SF_TRY(start(t, error));
-    SF_TRY(sf_course_run(&t->course, output, error));
-    *report = sf_course_report(&t->course, count_characters(t), t->layout.size);
-    report->seconds = sf_seconds() - begin;
-    report->tokens_per_second = (double)t->characters / (t->course.seconds > 0 ? t->course.seconds : 1);
-done:
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {
+        .size = sizeof(trainer), .start = start, .step = step, .measure = measure, .save = save, .free = trainer_free};
+    return sf_course_train(&methods, plan, output, options, report, error);
 }
 
 safer_status sf_charcnn_train(const char *output, const safer_train_options *options, safer_train_report *report,

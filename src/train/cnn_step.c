@@ -2,7 +2,7 @@
  *
  * A batch of 32 IMDB reviews, drawn, holds 7,300 words but only 2,500 different ones, so the
  * convolution is computed in its look-up form here too: U = E W^T for the different words
- * (one matrix product), then additions a position. Backwards, the gradient of U is
+ * (one matrix product), then additions per position. Backwards, the gradient of U is
  * collected word by word from its occurrences, and two products give those of E and W.
  *
  * Nothing depends on the number of threads: texts are independent of each other; words
@@ -11,16 +11,18 @@
  *
  * Adam on the embedding is lazy: only rows of words in the batch move, and their moments
  * decay only then (as in PyTorch's SparseAdam). The dense rule would touch five million
- * numbers a step where 250,000 have a gradient. */
+ * numbers per step where 250,000 have a gradient. The network is described in model/cnn.h. */
+#include "train/cnn_step.h"
+
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "model/cnn.h"
 #include "nn/gemm.h"
 #include "nn/layers.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-enum { BLOCK = 256 }; /* words a matrix product */
+enum { BLOCK = 256 }; /* words per matrix product */
 
 struct sf_cnn_step {
     sf_cnn_layout layout;
@@ -164,21 +166,18 @@ static void multiply(sf_cnn_step *s, sf_gemm_sides sides, float *out, const floa
     if (status != SAFER_OK) atomic_store(&s->failed, (int)status);
 }
 
-/* Items are blocks of words. */
-static void project_words(void *context, size_t begin, size_t end, int worker)
+/* One block of words. */
+static void project_words(void *context, size_t first, size_t last, int worker)
 {
     sf_cnn_step *s = context;
     const sf_cnn_layout *l = &s->layout;
     size_t D = l->shape.dim, R = l->row;
     (void)worker;
-    for (size_t block = begin; block < end; block++) {
-        size_t first = block * BLOCK, last = s->count - first > BLOCK ? first + BLOCK : s->count;
-        for (size_t i = first; i < last; i++)
-            memcpy(s->vectors + i * D, s->parameters + l->embedding + s->different[i] * D, D * sizeof *s->vectors);
-        if (l->shape.convolution)
-            multiply(s, SF_GEMM_NT, s->rows + first * R, s->vectors + first * D, s->parameters + l->conv_weight,
-                     last - first, R, D);
-    }
+    for (size_t i = first; i < last; i++)
+        memcpy(s->vectors + i * D, s->parameters + l->embedding + s->different[i] * D, D * sizeof *s->vectors);
+    if (l->shape.convolution)
+        multiply(s, SF_GEMM_NT, s->rows + first * R, s->vectors + first * D, s->parameters + l->conv_weight,
+                 last - first, R, D);
 }
 
 static void collect_word(sf_cnn_step *s, size_t word)
@@ -198,22 +197,20 @@ static void collect_word(sf_cnn_step *s, size_t word)
     }
 }
 
-static void collect_words(void *context, size_t begin, size_t end, int worker)
+/* Likewise. */
+static void collect_words(void *context, size_t first, size_t last, int worker)
 {
     sf_cnn_step *s = context;
     const sf_cnn_layout *l = &s->layout;
-    size_t D = l->shape.dim, R = l->row;
+    size_t D = l->shape.dim, R = l->row, block = first / BLOCK;
     (void)worker;
-    for (size_t block = begin; block < end; block++) {
-        size_t first = block * BLOCK, last = s->count - first > BLOCK ? first + BLOCK : s->count;
-        for (size_t i = first; i < last; i++) collect_word(s, i);
-        if (!l->shape.convolution) continue;
-        if (!s->options.freeze)
-            multiply(s, SF_GEMM_NN, s->dvectors + first * D, s->drows + first * R, s->parameters + l->conv_weight,
-                     last - first, D, R);
-        multiply(s, SF_GEMM_TN, s->partial + block * R * D, s->drows + first * R, s->vectors + first * D, R, D,
-                 last - first);
-    }
+    for (size_t i = first; i < last; i++) collect_word(s, i);
+    if (!l->shape.convolution) return;
+    if (!s->options.freeze)
+        multiply(s, SF_GEMM_NN, s->dvectors + first * D, s->drows + first * R, s->parameters + l->conv_weight,
+                 last - first, D, R);
+    multiply(s, SF_GEMM_TN, s->partial + block * R * D, s->drows + first * R, s->vectors + first * D, R, D,
+             last - first);
 }
 
 /* ---------------------------------------------------------------- the texts */
@@ -266,7 +263,7 @@ static void do_texts(void *context, size_t begin, size_t end, int worker)
 }
 
 /* Adds up what texts and blocks left, in their order. */
-static void reduce(sf_cnn_step *s, size_t blocks)
+static void reduce(sf_cnn_step *s)
 {
     const sf_cnn_layout *l = &s->layout;
     const sf_cnn_shape *shape = &l->shape;
@@ -275,7 +272,7 @@ static void reduce(sf_cnn_step *s, size_t blocks)
     memset(gradient, 0, (l->size - base) * sizeof *gradient);
     if (shape->convolution) {
         float *dweight = gradient + (l->conv_weight - base), *dbias = gradient + (l->conv_bias - base);
-        for (size_t k = 0; k < blocks; k++) {
+        for (size_t k = 0; k * BLOCK < s->count; k++) {
             const float *partial = s->partial + k * l->row * shape->dim;
             for (size_t i = 0; i < l->row * shape->dim; i++) dweight[i] += partial[i];
         }
@@ -297,11 +294,11 @@ safer_status sf_cnn_step_gradient(double *loss, sf_cnn_step *s, const float *par
     s->number = number;
     atomic_store(&s->failed, SAFER_OK);
     number_words(s);
-    size_t blocks = (s->count + BLOCK - 1) / BLOCK;
-    sf_parallel(s->options.threads, blocks, 1, project_words, s);
+    sf_parallel(s->options.threads, s->count, BLOCK, project_words, s);
     sf_parallel(s->options.threads, batch->count, 1, do_texts, s);
-    if (s->layout.shape.convolution || !s->options.freeze) sf_parallel(s->options.threads, blocks, 1, collect_words, s);
-    reduce(s, blocks);
+    if (s->layout.shape.convolution || !s->options.freeze)
+        sf_parallel(s->options.threads, s->count, BLOCK, collect_words, s);
+    reduce(s);
     *loss = 0;
     for (size_t b = 0; b < batch->count; b++) *loss += (double)s->losses[b];
     return sf_gemm_fail(error, (safer_status)atomic_load(&s->failed));

@@ -3,16 +3,16 @@
  * Every mini-batch sees fresh draws of its texts (the sample number is the epoch); after
  * every epoch the model is measured on draws of the dev texts that stay the same from
  * epoch to epoch, with the code that will answer later. The rest is a course (course.h). */
-#include "model/cnn.h"
+#include "train/cnn_step.h"
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "nn/layers.h"
 #include "train/course.h"
 #include "train/texts.h"
-#include "nn/layers.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { DEV_DRAWS = 8 };                /* of each dev text */
@@ -22,31 +22,26 @@ enum { DEV_DRAWS = 8 };                /* of each dev text */
 enum { PURPOSE_WEIGHTS = 2 };
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
-    sf_course course;
     sf_textset corpus;
     sf_cnn_layout layout;
     float *parameters; /* (size) */
     float *scale;      /* (features) */
     sf_cnn_step *step;
 
-    /* One batch. */
     const uint32_t *texts;
-    uint32_t *ids;
-    size_t *offsets;
-    int *labels;
+    sf_textbatch batch;
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     sf_textset_free(&t->corpus);
-    sf_course_free(&t->course);
     free(t->parameters);
     free(t->scale);
     sf_cnn_step_free(t->step);
-    free(t->ids);
-    free(t->offsets);
-    free(t->labels);
+    sf_textbatch_free(&t->batch);
 }
 
 /* ------------------------------------------------------------ first weights */
@@ -85,8 +80,7 @@ static void read_shape(sf_cnn_shape *s, const trainer *t, size_t dim)
     s->dim = dim;
     s->hidden = (size_t)o->cnn.hidden;
     s->classes = safer_data_label_count(o->train);
-    s->max_words = o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS ? (size_t)o->cnn.max_words
-                                                                              : SF_LOOKUP_POSITIONS;
+    s->max_words = sf_texts_limit(o);
     if (s->convolution) {
         s->filters = (size_t)o->cnn.filters;
         for (const char *at = o->cnn.widths; *at && s->width_count < SF_CNN_WIDTHS; at += *at == ',') {
@@ -99,12 +93,6 @@ static void read_shape(sf_cnn_shape *s, const trainer *t, size_t dim)
         s->filters = dim;
     }
 }
-
-static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
-                         safer_error *error);
-static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
-static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
-                         safer_error *error);
 
 /* The number of epochs does not decide how it goes, only how far. */
 static void plan_course(trainer *t, const sf_train_split *split)
@@ -119,50 +107,35 @@ static void plan_course(trainer *t, const sf_train_split *split)
                         (double)t->layout.shape.convolution,
                         (double)t->layout.shape.max_words,
                         (double)t->layout.size};
-    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
-    hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash); /* vectors, shapes */
-    t->course = (sf_course){.options = o,
-                            .texts = t->corpus.fit.count,
-                            .parameters = t->parameters,
-                            .size = t->layout.size,
-                            .fingerprint = sf_course_hash(split, o, hash),
-                            .step = step,
-                            .measure = measure,
-                            .save = save,
-                            .context = t};
+    sf_course *c = &t->course;
+    c->texts = t->corpus.fit.count;
+    c->tokens = t->corpus.fit.offsets[c->texts];
+    c->parameters = t->parameters;
+    c->size = c->model_size = t->layout.size;
+    c->fingerprint = sf_course_fingerprint(numbers, sizeof numbers / sizeof numbers[0], t->parameters, t->layout.size,
+                                           split, o);
 }
 
-static safer_status start(trainer *t, safer_error *error)
+static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
     sf_train_split split = {0};
     sf_vectors vectors = {0};
     sf_cnn_shape shape = {0};
-    size_t batch = (size_t)o->course.batch, words;
     SF_TRY(sf_train_split_make(&split, o, error));
-    SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_DRAWN,
-                           o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS ? (size_t)o->cnn.max_words
-                                                                                      : SF_LOOKUP_POSITIONS,
-                           (size_t)o->cnn.min_count, error));
+    SF_TRY(sf_textset_read(&t->corpus, &split, SF_KNOW_DRAWN, o, error));
     if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->cnn.vectors, o->threads, error));
     read_shape(&shape, t, o->cnn.vectors ? vectors.dim : (size_t)o->cnn.dim);
     sf_cnn_layout_make(&t->layout, &shape);
-    if (batch > t->corpus.fit.count) batch = t->corpus.fit.count;
-    words = sf_texts_most_words(&t->corpus.fit, batch);
-    if (words == SIZE_MAX) goto no_memory;
-    if (words > UINT32_MAX) {
-        status = sf_fail(error, SAFER_INVALID,
-                         "batch is %d: the longest texts have %zu words together; lower it or give max_words",
-                         o->course.batch, words);
-        goto done;
-    }
+    SF_TRY(sf_textbatch_new(&t->batch, &t->corpus.fit, (size_t)o->course.batch, error));
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
     t->scale = sf_alloc(t->layout.features, sizeof *t->scale);
-    t->ids = sf_alloc(words, sizeof *t->ids);
-    t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
-    t->labels = sf_alloc(batch, sizeof *t->labels);
-    if (!t->parameters || !t->scale || !t->ids || !t->offsets || !t->labels) goto no_memory;
+    if (!t->parameters || !t->scale) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
     first_weights(t, o->cnn.vectors ? &vectors : NULL);
     plan_course(t, &split);
     sf_cnn_options step = {.rate = o->course.rate,
@@ -171,10 +144,7 @@ static safer_status start(trainer *t, safer_error *error)
                            .freeze = o->cnn.freeze,
                            .threads = o->threads,
                            .seed = o->seed};
-    status = sf_cnn_step_new(&t->step, &t->layout, &step, batch, words, error);
-    goto done;
-no_memory:
-    status = sf_fail_memory(error);
+    status = sf_cnn_step_new(&t->step, &t->layout, &step, t->batch.size, t->batch.words, error);
 done:
     sf_train_split_free(&split);
     sf_vectors_free(&vectors);
@@ -186,7 +156,7 @@ done:
 typedef struct measuring {
     trainer *t;
     const sf_cnn_net *net;
-    sf_cnn_scratch **scratch; /* one a worker */
+    sf_cnn_scratch **scratch; /* one per worker */
     uint32_t *ids;            /* (workers, longest) */
     int draws;
     atomic_size_t right;
@@ -214,7 +184,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
 /* The share of draws of dev texts that the present parameters classify rightly. */
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     safer_status status = SAFER_OK;
     int threads = sf_threads(t->options->threads);
     sf_cnn_net *net = NULL;
@@ -246,27 +216,24 @@ static void draw_texts(void *context, size_t begin, size_t end, int worker)
     trainer *t = context;
     (void)worker;
     for (size_t b = begin; b < end; b++)
-        sf_textset_draw(t->ids + t->offsets[b], &t->corpus, &t->corpus.fit, t->texts[b], t->options->seed,
+        sf_textset_draw(t->batch.ids + t->batch.offsets[b], &t->corpus, &t->corpus.fit, t->texts[b], t->options->seed,
                         (uint64_t)t->course.epoch);
 }
 
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->context;
-    const sf_texts *fit = &t->corpus.fit;
+    trainer *t = (trainer *)course;
     double sum;
     (void)rate; /* the step's own, which does not change */
     t->texts = texts;
-    for (size_t b = 0; b < count; b++) {
-        t->offsets[b + 1] = t->offsets[b] + (fit->offsets[texts[b] + 1] - fit->offsets[texts[b]]);
-        t->labels[b] = fit->labels[texts[b]];
-    }
+    sf_textbatch_choose(&t->batch, &t->corpus.fit, texts, count);
     sf_parallel(t->options->threads, count, 4, draw_texts, t);
-    sf_cnn_batch batch = {t->ids, t->offsets, t->labels, count};
+    sf_cnn_batch batch = {t->batch.ids, t->batch.offsets, t->batch.labels, count};
     safer_status status = sf_cnn_step_gradient(&sum, t->step, t->parameters, &batch, course->steps, error);
     if (status != SAFER_OK) return status;
     sf_cnn_step_update(t->step, t->parameters, course->means, course->variances, course->steps);
+    course->read += t->batch.offsets[count];
     *loss += sum;
     return SAFER_OK;
 }
@@ -274,7 +241,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     if (sf_cnn_scales(t->scale, &t->layout, t->parameters, t->options->threads)) return sf_fail_memory(error);
     return sf_cnn_save(output, &t->layout, t->parameters, t->scale, &t->corpus.words, labels, trained_with, error);
 }
@@ -282,20 +249,7 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 safer_status sf_cnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
                           safer_error *error)
 {
-    safer_status status;
-    double begin = sf_seconds(), before;
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    SF_TRY(start(t, error));
-    SF_TRY(sf_course_run(&t->course, output, error));
-    *report = sf_course_report(&t->course, t->corpus.fit.offsets[t->corpus.fit.count], t->layout.size);
-    report->seconds = sf_seconds() - begin;
-    before = (double)t->course.first_step / (double)t->course.steps;
-    report->tokens_per_second = (double)report->tokens * t->course.epoch * (1 - before) /
-                                (t->course.seconds > 0 ? t->course.seconds : 1);
-done:
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {
+        .size = sizeof(trainer), .start = start, .step = step, .measure = measure, .save = save, .free = trainer_free};
+    return sf_course_train(&methods, NULL, output, options, report, error);
 }

@@ -1,4 +1,4 @@
-/* A course of training. */
+/* A course of training: checkpoints, epochs, the report. course.h says what it is. */
 #define _GNU_SOURCE
 #include "train/course.h"
 
@@ -16,8 +16,11 @@
 
 enum { PURPOSE_ORDER = 1, CHECKPOINT_SECONDS = 300, STATE = 6 };
 
-uint64_t sf_course_hash(const sf_train_split *split, const safer_train_options *options, uint64_t hash)
+uint64_t sf_course_fingerprint(const double *numbers, size_t count, const float *parameters, size_t size,
+                               const sf_train_split *split, const safer_train_options *options)
 {
+    uint64_t hash = sf_hash(numbers, count * sizeof *numbers, options->seed);
+    hash = sf_hash(parameters, size * sizeof *parameters, hash); /* vectors, shapes */
     for (int dev = 0; dev < 2; dev++)
         for (size_t i = 0; i < (dev ? split->dev_count : split->fit_count); i++) {
             safer_row row = safer_data_row(dev ? split->dev_data : split->fit_data,
@@ -25,29 +28,6 @@ uint64_t sf_course_hash(const sf_train_split *split, const safer_train_options *
             hash = sf_hash(row.text, row.text_length, hash ^ (uint64_t)row.label);
         }
     return options->lexicon ? sf_hash(options->lexicon->image.bytes, options->lexicon->image.length, hash) : hash;
-}
-
-void sf_course_free(sf_course *c)
-{
-    free(c->means);
-    free(c->variances);
-    free(c->best);
-    free(c->order);
-    free(c->checkpoint);
-    c->means = c->variances = c->best = NULL;
-    c->order = NULL;
-    c->checkpoint = NULL;
-}
-
-safer_train_report sf_course_report(const sf_course *c, uint64_t tokens, size_t parameters)
-{
-    return (safer_train_report){.texts = c->texts,
-                                .tokens = (size_t)tokens,
-                                .parameters = parameters,
-                                .epochs = c->epoch,
-                                .best_epoch = c->best_epoch,
-                                .loss = c->loss,
-                                .dev_accuracy = c->best_accuracy};
 }
 
 static size_t batch_of(const sf_course *c) { return (size_t)c->options->course.batch; }
@@ -121,7 +101,7 @@ static safer_status read_checkpoint(sf_course *c, safer_error *error)
     c->best_accuracy = state[3];
     c->loss = state[4];
     c->loss_sum = state[5];
-    if (c->changed) c->changed(c);
+    if (c->methods->changed) c->methods->changed(c);
 done:
     sf_safetensors_free(file);
     return status;
@@ -158,13 +138,13 @@ static double rate_of_step(const sf_course *c)
     return c->options->course.rate * (total + 1 - at) / (total + 1 - rising);
 }
 
-/* One step. Weights that a network has given up shrink for ever: as denormal numbers they make
+/* One step. Weights that a network no longer uses shrink without end: as denormal numbers they make
  * products several times slower and decide nothing. */
 static safer_status take_step(sf_course *c, const uint32_t *texts, size_t count, safer_error *error)
 {
     fenv_t before;
     sf_flush_denormals(&before);
-    safer_status status = c->step(c, texts, count, rate_of_step(c), &c->loss_sum, error);
+    safer_status status = c->methods->step(c, texts, count, rate_of_step(c), &c->loss_sum, error);
     fesetenv(&before);
     return status;
 }
@@ -210,7 +190,7 @@ static safer_status run_epochs(sf_course *c, safer_error *error)
         if (sf_meter_cancelled(&c->meter)) break;
         SF_TRY(run_epoch(c, accuracy, error));
         if (sf_meter_cancelled(&c->meter)) break;
-        SF_TRY(c->measure(c, &accuracy, error));
+        SF_TRY(c->methods->measure(c, &accuracy, error));
         tell(c, c->loss, accuracy);
         c->epoch++;
         if (c->best_epoch == 0 || accuracy > c->best_accuracy) {
@@ -230,7 +210,7 @@ done:
 static safer_status save(sf_course *c, const char *output, safer_error *error)
 {
     char *labels = sf_train_labels_json(c->options->train), *trained_with = sf_train_provenance_json(c->options);
-    safer_status status = labels && trained_with ? c->save(c, output, labels, trained_with, error)
+    safer_status status = labels && trained_with ? c->methods->save(c, output, labels, trained_with, error)
                                                  : sf_fail_memory(error);
     free(labels);
     free(trained_with);
@@ -238,9 +218,8 @@ static safer_status save(sf_course *c, const char *output, safer_error *error)
     return status;
 }
 
-safer_status sf_course_run(sf_course *c, const char *output, safer_error *error)
+static safer_status make_room(sf_course *c, const char *output, safer_error *error)
 {
-    safer_status status;
     c->means = sf_calloc(c->size, sizeof *c->means);
     c->variances = sf_calloc(c->size, sizeof *c->variances);
     c->best = sf_alloc_aligned(c->size, sizeof *c->best);
@@ -249,14 +228,52 @@ safer_status sf_course_run(sf_course *c, const char *output, safer_error *error)
     if (!c->means || !c->variances || !c->best || !c->order || !c->checkpoint) return sf_fail_memory(error);
     sprintf(c->checkpoint, "%s.checkpoint", output);
     memcpy(c->best, c->parameters, c->size * sizeof *c->best);
+    return SAFER_OK;
+}
+
+static safer_train_report report_of(const sf_course *c, double seconds)
+{
+    return (safer_train_report){.texts = c->texts,
+                                .tokens = (size_t)(c->tokens ? c->tokens : c->read),
+                                .parameters = c->model_size,
+                                .epochs = c->epoch,
+                                .best_epoch = c->best_epoch,
+                                .loss = c->loss,
+                                .dev_accuracy = c->best_accuracy,
+                                .seconds = seconds,
+                                .tokens_per_second = (double)c->read / (c->seconds > 0 ? c->seconds : 1)};
+}
+
+static safer_status run(sf_course *c, const char *output, safer_train_report *report, safer_error *error)
+{
+    safer_status status;
+    const double begin = sf_seconds();
+    SF_TRY(c->methods->start(c, error));
+    SF_TRY(make_room(c, output, error));
     if (c->options->resume && access(c->checkpoint, F_OK) == 0) SF_TRY(read_checkpoint(c, error));
-    c->first_step = c->steps;
     c->seconds = sf_seconds();
     SF_TRY(run_epochs(c, error));
     c->seconds = sf_seconds() - c->seconds;
     memcpy(c->parameters, c->best, c->size * sizeof *c->best);
-    if (c->changed) c->changed(c);
+    if (c->methods->changed) c->methods->changed(c);
     SF_TRY(save(c, output, error));
+    *report = report_of(c, sf_seconds() - begin);
 done:
+    return status;
+}
+
+safer_status sf_course_train(const sf_course_methods *methods, const void *plan, const char *output,
+                             const safer_train_options *options, safer_train_report *report, safer_error *error)
+{
+    sf_course *c = sf_calloc(1, methods->size);
+    if (!c) return sf_fail_memory(error);
+    c->methods = methods;
+    c->options = options;
+    c->plan = plan;
+    safer_status status = run(c, output, report, error);
+    methods->free(c);
+    void *owned[] = {c->means, c->variances, c->best, c->order, c->checkpoint};
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
+    free(c);
     return status;
 }

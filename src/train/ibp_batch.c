@@ -1,5 +1,5 @@
 /* One training step: its memory, and the numbers of a batch's words and items. */
-#include "train/ibp_step.h"
+#include "train/ibp_inside.h"
 
 #include "base/memory.h"
 

@@ -1,6 +1,6 @@
 /* The networks that are trained by their bounds: where their parameters lie, how they begin,
  * and how they become ordinary models. */
-#include "ibp/ibp.h"
+#include "train/ibp_step.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"

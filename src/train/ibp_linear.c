@@ -5,14 +5,14 @@
  * each word can give: no interval, no relaxation. What is left of training is convex. It
  * goes text by text, by gradient descent with a rate of its own for every number (AdaGrad;
  * Duchi, Hazan and Singer 2011): words are as different in frequency as can be. */
-#include "ibp/ibp.h"
+#include "train/ibp_step.h"
 
 #include "base/memory.h"
 #include "base/rng.h"
 
 #include <math.h>
 
-/* A bias speaks for a whole text, a word's number for one word of it. */
+/* A bias counts for a whole text, a word's number for one word of it. */
 static const double BIAS_RATE = 1.0 / 64;
 
 struct sf_linear_step {

@@ -20,8 +20,8 @@
  * Nothing depends on the number of threads: texts are independent of each other; words and
  * types are taken in blocks of fixed size, whose shares of a gradient are added in order; a
  * type's occurrences are added in the order of the batch, and a word's shares in the order
- * of the types, each column by one worker. */
-#include "train/ibp_step.h"
+ * of the types, each column by one worker. The idea, and the papers: ibp_step.h. */
+#include "train/ibp_inside.h"
 
 #include "base/parallel.h"
 #include "nn/gemm.h"
@@ -87,24 +87,21 @@ static void halves(float *dlow, float *dhigh, const float *dcentre, const float 
 
 /* ------------------------------------------------------------- words and hulls */
 
-/* Items are blocks of words. */
-static void project_words(void *context, size_t begin, size_t end, int worker)
+/* One block of words. */
+static void project_words(void *context, size_t first, size_t last, int worker)
 {
     sf_ibp_step *s = context;
     const sf_ibp_layout *l = &s->layout;
     size_t D = l->shape.dim, Q = l->hull;
     (void)worker;
-    for (size_t block = begin; block < end; block++) {
-        size_t first = block * SF_IBP_BLOCK, last = s->W - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->W;
-        for (size_t i = first; i < last; i++)
-            memcpy(s->vectors + i * D, s->parameters + l->embedding + s->words[i] * D, D * sizeof *s->vectors);
-        multiply(s, SF_GEMM_NT, s->pre + first * Q, s->vectors + first * D, s->parameters + l->first, last - first, Q,
-                 D, 0);
-        for (size_t i = first; l->shape.wordwise && i < last; i++) add(s->pre + i * Q, s->parameters + l->word_bias, Q);
-    }
+    for (size_t i = first; i < last; i++)
+        memcpy(s->vectors + i * D, s->parameters + l->embedding + s->words[i] * D, D * sizeof *s->vectors);
+    multiply(s, SF_GEMM_NT, s->pre + first * Q, s->vectors + first * D, s->parameters + l->first, last - first, Q, D,
+             0);
+    for (size_t i = first; l->shape.wordwise && i < last; i++) add(s->pre + i * Q, s->parameters + l->word_bias, Q);
 }
 
-/* The ends of a set, and who attains them: the first in the set's order. */
+/* The ends of a set, and which word attains them: the first in the set's order. */
 SF_WIDE static void find_ends(sf_ibp_step *s, size_t u)
 {
     size_t Q = s->layout.hull;
@@ -146,24 +143,21 @@ static void convolve_hulls(sf_ibp_step *s, size_t first, size_t last)
     to_ends(s->rows + low * R, s->rows + high * R, s->rows + low * R, s->rows + high * R, count * R);
 }
 
-/* Items are blocks of types. */
-static void make_hulls(void *context, size_t begin, size_t end, int worker)
+/* One block of types. */
+static void make_hulls(void *context, size_t first, size_t last, int worker)
 {
     sf_ibp_step *s = context;
     size_t Q = s->layout.hull;
     (void)worker;
-    for (size_t block = begin; block < end; block++) {
-        size_t first = block * SF_IBP_BLOCK, last = s->U - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->U;
-        for (size_t u = first; u < last; u++) {
-            memcpy(s->hull + u * Q, s->pre + s->own[u] * Q, Q * sizeof *s->hull);
-            if (u < s->S) find_ends(s, u);
-            if (!s->layout.shape.wordwise) continue;
-            sf_relu_forward(s->hull + u * Q, s->hull + u * Q, Q);
-            for (size_t row = s->U + u; u < s->S && row < s->U + 2 * s->S; row += s->S)
-                sf_relu_forward(s->hull + row * Q, s->hull + row * Q, Q);
-        }
-        if (sf_ibp_has_taps(s)) convolve_hulls(s, first, last);
+    for (size_t u = first; u < last; u++) {
+        memcpy(s->hull + u * Q, s->pre + s->own[u] * Q, Q * sizeof *s->hull);
+        if (u < s->S) find_ends(s, u);
+        if (!s->layout.shape.wordwise) continue;
+        sf_relu_forward(s->hull + u * Q, s->hull + u * Q, Q);
+        for (size_t row = s->U + u; u < s->S && row < s->U + 2 * s->S; row += s->S)
+            sf_relu_forward(s->hull + row * Q, s->hull + row * Q, Q);
     }
+    if (sf_ibp_has_taps(s)) convolve_hulls(s, first, last);
 }
 
 /* ----------------------------------------------------------------------- texts */
@@ -363,10 +357,10 @@ static void collect_row(sf_ibp_step *s, size_t row, size_t u, int first_run, int
 }
 
 /* The reverse of convolve_hulls, with the block's share of the convolution's gradient. */
-static void return_through_taps(sf_ibp_step *s, size_t block, size_t first, size_t last)
+static void return_through_taps(sf_ibp_step *s, size_t first, size_t last)
 {
     const sf_ibp_layout *l = &s->layout;
-    size_t Q = l->hull, R = l->row, sets = last < s->S ? last : s->S;
+    size_t Q = l->hull, R = l->row, sets = last < s->S ? last : s->S, block = first / SF_IBP_BLOCK;
     const float *weight = s->parameters + l->conv_weight;
     float *part = s->conv_parts + block * 2 * R * Q, *part_radius = part + R * Q;
     multiply(s, SF_GEMM_NN, s->dhull + first * Q, s->drows + first * R, weight, last - first, Q, R, 0);
@@ -407,24 +401,21 @@ SF_WIDE static void return_through_hull(sf_ibp_step *s, size_t u)
     }
 }
 
-/* Items are blocks of types. */
-static void return_to_types(void *context, size_t begin, size_t end, int worker)
+/* One block of types. */
+static void return_to_types(void *context, size_t first, size_t last, int worker)
 {
     sf_ibp_step *s = context;
     (void)worker;
-    for (size_t block = begin; block < end; block++) {
-        size_t first = block * SF_IBP_BLOCK, last = s->U - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->U;
-        for (size_t u = first; u < last; u++) {
-            collect_row(s, u, u, SF_VALUE,
-                        u < s->S ? SF_VALUE : SF_HIGH); /* without synonyms the value is both ends, too */
-            if (u < s->S) {
-                collect_row(s, s->U + u, u, SF_LOW, SF_LOW);
-                collect_row(s, s->U + s->S + u, u, SF_HIGH, SF_HIGH);
-            }
+    for (size_t u = first; u < last; u++) {
+        collect_row(s, u, u, SF_VALUE,
+                    u < s->S ? SF_VALUE : SF_HIGH); /* without synonyms the value is both ends, too */
+        if (u < s->S) {
+            collect_row(s, s->U + u, u, SF_LOW, SF_LOW);
+            collect_row(s, s->U + s->S + u, u, SF_HIGH, SF_HIGH);
         }
-        if (sf_ibp_has_taps(s)) return_through_taps(s, block, first, last);
-        for (size_t u = first; u < last; u++) return_through_hull(s, u);
     }
+    if (sf_ibp_has_taps(s)) return_through_taps(s, first, last);
+    for (size_t u = first; u < last; u++) return_through_hull(s, u);
 }
 
 /* Items are columns: each worker takes its own through all types, in their order. */
@@ -446,26 +437,23 @@ SF_WIDE static void return_to_words(void *context, size_t begin, size_t end, int
     }
 }
 
-/* Items are blocks of words. */
-static void return_through_first(void *context, size_t begin, size_t end, int worker)
+/* One block of words. */
+static void return_through_first(void *context, size_t first, size_t last, int worker)
 {
     sf_ibp_step *s = context;
     const sf_ibp_layout *l = &s->layout;
-    size_t D = l->shape.dim, Q = l->hull;
+    size_t D = l->shape.dim, Q = l->hull, block = first / SF_IBP_BLOCK;
     (void)worker;
-    for (size_t block = begin; block < end; block++) {
-        size_t first = block * SF_IBP_BLOCK, last = s->W - first > SF_IBP_BLOCK ? first + SF_IBP_BLOCK : s->W;
-        float *bias = s->bias_parts + block * Q;
-        multiply(s, SF_GEMM_TN, s->first_parts + block * Q * D, s->dpre + first * Q, s->vectors + first * D, Q, D,
-                 last - first, 0);
-        if (!s->options.freeze)
-            multiply(s, SF_GEMM_NN, s->dvectors + first * D, s->dpre + first * Q, s->parameters + l->first,
-                     last - first, D, Q, 0);
-        else if (sf_ibp_moves_vectors(s))
-            memset(s->dvectors + first * D, 0, (last - first) * D * sizeof *s->dvectors);
-        memset(bias, 0, Q * sizeof *bias);
-        for (size_t i = first; i < last; i++) add(bias, s->dpre + i * Q, Q);
-    }
+    float *bias = s->bias_parts + block * Q;
+    multiply(s, SF_GEMM_TN, s->first_parts + block * Q * D, s->dpre + first * Q, s->vectors + first * D, Q, D,
+             last - first, 0);
+    if (!s->options.freeze)
+        multiply(s, SF_GEMM_NN, s->dvectors + first * D, s->dpre + first * Q, s->parameters + l->first, last - first, D,
+                 Q, 0);
+    else if (sf_ibp_moves_vectors(s))
+        memset(s->dvectors + first * D, 0, (last - first) * D * sizeof *s->dvectors);
+    memset(bias, 0, Q * sizeof *bias);
+    for (size_t i = first; i < last; i++) add(bias, s->dpre + i * Q, Q);
 }
 
 /* --------------------------------------------------------------------- the step */
@@ -506,17 +494,17 @@ safer_status sf_ibp_step_gradient(double *loss, sf_ibp_step *s, const float *par
     if (status != SAFER_OK) return status;
     memset(s->gradient, 0, (l->size - l->shape.vocabulary * l->shape.dim) * sizeof *s->gradient);
     if (sf_ibp_has_taps(s)) absolute(s->conv_size, parameters + l->conv_weight, l->row * l->hull);
-    sf_parallel(threads, sf_ibp_blocks(s->W), 1, project_words, s);
-    sf_parallel(threads, sf_ibp_blocks(s->U), 1, make_hulls, s);
+    sf_parallel(threads, s->W, SF_IBP_BLOCK, project_words, s);
+    sf_parallel(threads, s->U, SF_IBP_BLOCK, make_hulls, s);
     sf_parallel(threads, batch->count, 1, read_texts, s);
     enter_hidden(s);
     leave_hidden(s);
     *loss = lose(s, s->gradient);
     return_through_hidden(s, s->gradient);
     sf_parallel(threads, batch->count, 1, return_to_texts, s);
-    sf_parallel(threads, sf_ibp_blocks(s->U), 1, return_to_types, s);
+    sf_parallel(threads, s->U, SF_IBP_BLOCK, return_to_types, s);
     sf_parallel(threads, l->hull, SF_IBP_COLUMNS, return_to_words, s);
-    sf_parallel(threads, sf_ibp_blocks(s->W), 1, return_through_first, s);
+    sf_parallel(threads, s->W, SF_IBP_BLOCK, return_through_first, s);
     *loss += sf_ibp_triplets(s);
     reduce(s);
     return sf_gemm_fail(error, (safer_status)atomic_load(&s->failed));

@@ -3,22 +3,25 @@
  * Texts are read as they are; what varies is the box around them. kappa and eps rise from 0,
  * linearly over the first `ramp` epochs, to options->defense.kappa and 1. After every epoch the
  * model is measured on the dev texts: the share certified for their label by the bounds
- * that `safer certify --method ibp` computes. The rest is a course (train/course.h). */
-#include "ibp/ibp.h"
+ * that `safer certify --method ibp` computes. The rest is a course (train/course.h);
+ * what is trained, and why it works, ibp_step.h. */
+#include "train/ibp_step.h"
 
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "ibp/bounds.h"
+#include "ibp/network.h"
+#include "nn/layers.h"
 #include "train/course.h"
 #include "train/texts.h"
-#include "nn/layers.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct trainer {
+    sf_course course; /* first */
     const safer_train_options *options;
-    sf_course course;
     sf_textset corpus; /* tokens become items of the sets once it is read */
     sf_ibp_sets sets;
     sf_ibp_layout layout;
@@ -28,17 +31,13 @@ typedef struct trainer {
     double ramp;       /* steps */
     sf_ibp_step *step;
     sf_linear_step *linear; /* the one or the other */
-
-    /* One batch. */
-    uint32_t *items;
-    size_t *offsets;
-    int *labels;
+    sf_textbatch batch;
 } trainer;
 
-static void trainer_free(trainer *t)
+static void trainer_free(sf_course *course)
 {
+    trainer *t = (trainer *)course;
     sf_textset_free(&t->corpus);
-    sf_course_free(&t->course);
     sf_ibp_step_free(t->step);
     sf_linear_step_free(t->linear);
     free(t->sets.members);
@@ -46,9 +45,7 @@ static void trainer_free(trainer *t)
     free(t->parameters);
     free(t->folded);
     free(t->scale);
-    free(t->items);
-    free(t->offsets);
-    free(t->labels);
+    sf_textbatch_free(&t->batch);
 }
 
 /* ---------------------------------------------------------------------- sets */
@@ -110,8 +107,7 @@ static sf_ibp_shape read_shape(const trainer *t, size_t dim)
                       .hidden = (size_t)o->cnn.hidden,
                       .width = 1,
                       .classes = safer_data_label_count(o->train),
-                      .max_words = SF_LOOKUP_POSITIONS};
-    if (o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS) s.max_words = (size_t)o->cnn.max_words;
+                      .max_words = sf_texts_limit(o)};
     if (o->defense.kind == SAFER_DEFENSE_EXACT) {
         s.hidden = 0;
         s.dim = s.classes == 2 ? 1 : s.classes;
@@ -138,12 +134,6 @@ static void first_vectors(trainer *t, const sf_vectors *vectors)
     if (vectors) sf_textset_place(t->parameters, &t->corpus, vectors);
 }
 
-static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
-                         safer_error *error);
-static safer_status measure(sf_course *course, double *accuracy, safer_error *error);
-static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
-                         safer_error *error);
-
 /* Word vectors that stay as they are are no part of the course: its checkpoints stay small. */
 static void plan_course(trainer *t, const sf_train_split *split)
 {
@@ -164,36 +154,25 @@ static void plan_course(trainer *t, const sf_train_split *split)
                         (double)t->layout.shape.max_pool,
                         (double)t->layout.shape.max_words,
                         (double)t->layout.size};
-    uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
-    hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash); /* vectors, shapes */
-    t->course = (sf_course){.options = o,
-                            .texts = t->corpus.fit.count,
-                            .parameters = t->parameters + base,
-                            .size = t->layout.size - base,
-                            .fingerprint = sf_course_hash(split, o, hash),
-                            .step = step,
-                            .measure = measure,
-                            .save = save,
-                            .context = t};
+    sf_course *c = &t->course;
+    c->texts = t->corpus.fit.count;
+    c->tokens = t->corpus.fit.offsets[c->texts];
+    c->parameters = t->parameters + base;
+    c->size = t->layout.size - base;
+    c->model_size = t->layout.size;
+    c->fingerprint = sf_course_fingerprint(numbers, sizeof numbers / sizeof numbers[0], t->parameters, t->layout.size,
+                                           split, o);
 }
 
-static safer_status make_room(trainer *t, size_t batch, safer_error *error)
+static safer_status make_room(trainer *t, safer_error *error)
 {
     const safer_train_options *o = t->options;
-    size_t words = sf_texts_most_words(&t->corpus.fit, batch);
-    if (words == SIZE_MAX) return sf_fail_memory(error);
-    if (words > UINT32_MAX)
-        return sf_fail(error, SAFER_INVALID,
-                       "batch is %d: the longest texts have %zu words together; lower it or give max_words",
-                       o->course.batch, words);
+    safer_status status = sf_textbatch_new(&t->batch, &t->corpus.fit, (size_t)o->course.batch, error);
+    if (status != SAFER_OK) return status;
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
     t->folded = sf_alloc_aligned(t->folded_layout.size, sizeof *t->folded);
     t->scale = sf_alloc(t->folded_layout.features, sizeof *t->scale);
-    t->items = sf_alloc(words, sizeof *t->items);
-    t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
-    t->labels = sf_alloc(batch, sizeof *t->labels);
-    if (!t->parameters || !t->folded || !t->scale || !t->items || !t->offsets || !t->labels)
-        return sf_fail_memory(error);
+    if (!t->parameters || !t->folded || !t->scale) return sf_fail_memory(error);
     sf_ibp_options options = {.rate = o->course.rate,
                               .decay = o->course.decay,
                               .clip = o->course.clip,
@@ -207,20 +186,18 @@ static safer_status make_room(trainer *t, size_t batch, safer_error *error)
         .rate = o->course.rate, .decay = o->course.decay, .dropout = o->course.dropout, .seed = o->seed};
     if (t->layout.linear)
         return sf_linear_step_new(&t->linear, &t->layout, &t->sets, &linear, t->corpus.fit.longest, error);
-    return sf_ibp_step_new(&t->step, &t->layout, &t->sets, &options, words, error);
+    return sf_ibp_step_new(&t->step, &t->layout, &t->sets, &options, t->batch.words, error);
 }
 
-static safer_status start(trainer *t, safer_error *error)
+static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
-    const safer_train_options *o = t->options;
+    trainer *t = (trainer *)course;
+    const safer_train_options *o = t->options = course->options;
     sf_train_split split = {0};
     sf_vectors vectors = {0};
     SF_TRY(sf_train_split_make(&split, o, error));
-    SF_TRY(sf_textset_read(&t->corpus, &split, o->lexicon, SF_KNOW_SYNONYMS,
-                           o->cnn.max_words && o->cnn.max_words < SF_LOOKUP_POSITIONS ? (size_t)o->cnn.max_words
-                                                                                      : SF_LOOKUP_POSITIONS,
-                           (size_t)o->cnn.min_count, error));
+    SF_TRY(sf_textset_read(&t->corpus, &split, SF_KNOW_SYNONYMS, o, error));
     if (o->cnn.vectors) SF_TRY(sf_textset_vectors(&vectors, &t->corpus, o->cnn.vectors, o->threads, error));
     sf_ibp_shape shape = read_shape(t, o->cnn.vectors ? vectors.dim : (size_t)o->cnn.dim);
     sf_ibp_layout_make(&t->layout, &shape);
@@ -230,8 +207,7 @@ static safer_status start(trainer *t, safer_error *error)
     SF_TRY(make_sets(t, error));
     make_items(t, &t->corpus.fit);
     make_items(t, &t->corpus.dev);
-    size_t batch = (size_t)o->course.batch < t->corpus.fit.count ? (size_t)o->course.batch : t->corpus.fit.count;
-    SF_TRY(make_room(t, batch, error));
+    SF_TRY(make_room(t, error));
     first_vectors(t, o->cnn.vectors ? &vectors : NULL);
     sf_ibp_first_weights(t->parameters, &t->layout, o->seed);
     t->ramp = (double)o->defense.ramp * ceil((double)t->corpus.fit.count / (double)o->course.batch);
@@ -247,8 +223,8 @@ done:
 typedef struct measuring {
     trainer *t;
     const sf_cnn_net *net;
-    sf_ibp_scratch **scratch; /* one a worker */
-    uint32_t **ids;           /* one a worker, grown */
+    sf_ibp_network_scratch **scratch; /* one per worker */
+    uint32_t **ids;                   /* one per worker, grown */
     size_t *id_capacity;
     size_t *begins;  /* (workers, longest+1) */
     double *margins; /* (workers, classes) */
@@ -289,7 +265,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
         sf_ibp_choices text;
         size_t label = (size_t)m->t->corpus.dev.labels[i];
         if (list_choices(&text, m, i, worker) ||
-            sf_ibp_bound(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
+            sf_ibp_network_margins(margins, NULL, m->net, &text, label, &m->scratch[worker], NULL) != SAFER_OK)
             atomic_store(&m->failed, 1);
         else
             certified += (size_t)sf_ibp_certifies(margins, K, label);
@@ -300,7 +276,7 @@ static void measure_texts(void *context, size_t begin, size_t end, int worker)
 /* The share of dev texts that the present parameters certify. */
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     safer_status status = SAFER_OK;
     int threads = sf_threads(t->options->threads);
     size_t workers = (size_t)threads;
@@ -324,7 +300,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
     *accuracy = (double)atomic_load(&m.certified) / (double)t->corpus.dev.count;
 done:
     for (size_t i = 0; i < workers; i++) {
-        if (m.scratch) sf_ibp_scratch_free(m.scratch[i]);
+        if (m.scratch) sf_ibp_network_scratch_free(m.scratch[i]);
         if (m.ids) free(m.ids[i]);
     }
     free(m.scratch);
@@ -341,18 +317,17 @@ done:
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     const sf_texts *fit = &t->corpus.fit;
     double sum, risen = t->ramp > 0 ? (double)(course->steps - 1) / t->ramp : 1;
     (void)rate; /* the step's own, which does not change */
     if (risen > 1) risen = 1;
-    for (size_t b = 0; b < count; b++) {
-        size_t first = fit->offsets[texts[b]], words = fit->offsets[texts[b] + 1] - first;
-        memcpy(t->items + t->offsets[b], fit->tokens + first, words * sizeof *t->items);
-        t->offsets[b + 1] = t->offsets[b] + words;
-        t->labels[b] = fit->labels[texts[b]];
-    }
-    sf_ibp_batch batch = {t->items, t->offsets, t->labels, count};
+    sf_textbatch_choose(&t->batch, fit, texts, count);
+    for (size_t b = 0; b < count; b++)
+        memcpy(t->batch.ids + t->batch.offsets[b], fit->tokens + fit->offsets[texts[b]],
+               (t->batch.offsets[b + 1] - t->batch.offsets[b]) * sizeof *t->batch.ids);
+    sf_ibp_batch batch = {t->batch.ids, t->batch.offsets, t->batch.labels, count};
+    course->read += t->batch.offsets[count];
     if (t->linear) {
         *loss += sf_linear_step_learn(t->linear, t->parameters, course->variances, &batch,
                                       t->options->defense.kappa * risen, risen, course->steps);
@@ -369,7 +344,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error)
 {
-    trainer *t = course->context;
+    trainer *t = (trainer *)course;
     sf_ibp_fold(t->folded, &t->layout, t->parameters, t->options->threads);
     if (sf_cnn_scales(t->scale, &t->folded_layout, t->folded, t->options->threads)) return sf_fail_memory(error);
     return sf_cnn_save(output, &t->folded_layout, t->folded, t->scale, &t->corpus.words, labels, trained_with, error);
@@ -378,20 +353,7 @@ static safer_status save(sf_course *course, const char *output, const char *labe
 safer_status sf_ibp_train(const char *output, const safer_train_options *options, safer_train_report *report,
                           safer_error *error)
 {
-    safer_status status;
-    double begin = sf_seconds(), before;
-    trainer *t = sf_calloc(1, sizeof *t);
-    if (!t) return sf_fail_memory(error);
-    t->options = options;
-    SF_TRY(start(t, error));
-    SF_TRY(sf_course_run(&t->course, output, error));
-    *report = sf_course_report(&t->course, t->corpus.fit.offsets[t->corpus.fit.count], t->layout.size);
-    report->seconds = sf_seconds() - begin;
-    before = (double)t->course.first_step / (double)t->course.steps;
-    report->tokens_per_second = (double)report->tokens * t->course.epoch * (1 - before) /
-                                (t->course.seconds > 0 ? t->course.seconds : 1);
-done:
-    trainer_free(t);
-    free(t);
-    return status;
+    static const sf_course_methods methods = {
+        .size = sizeof(trainer), .start = start, .step = step, .measure = measure, .save = save, .free = trainer_free};
+    return sf_course_train(&methods, NULL, output, options, report, error);
 }

@@ -5,8 +5,8 @@
  * the word to a synonym; the distance from another word, drawn at random, is the sum of the
  * differences, and counts up to the margin a. The loss of a word is
  *     max(0, extent - mean over the others of min(a, distance) + a),
- * averaged over all positions of the batch. It speaks of the word vectors. */
-#include "train/ibp_step.h"
+ * averaged over all positions of the batch. It is a loss of the word vectors alone. */
+#include "train/ibp_inside.h"
 
 #include "base/parallel.h"
 #include "nn/isa.h"

@@ -29,7 +29,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/rng.h"
-#include "model/ngram.h"
+#include "train/ngram_fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,11 +8,11 @@
  * The cost C is chosen from a short ladder by accuracy on the dev texts (ties go to the
  * smaller), with models fitted to the rows that are not held out; that accuracy is what is
  * reported. The model that is kept is then fitted with this C: to train when dev was given,
- * otherwise to all rows, the held-out tenth included. */
+ * otherwise to all rows, the held-out tenth included. The model is defined in model/ngram.h. */
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "draw/sampler.h"
-#include "model/ngram.h"
+#include "train/ngram_fit.h"
 #include "train/train.h"
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "draw/slots.h"
+#include "nn/lookup.h"
 
 #include <string.h>
 
@@ -162,15 +163,21 @@ static void renumber(sf_texts *t, const sf_textset *c, const reading *r)
     }
 }
 
-safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, sf_known known,
-                             size_t max_words, size_t min_count, safer_error *error)
+size_t sf_texts_limit(const safer_train_options *options)
+{
+    int limit = options->cnn.max_words;
+    return limit && limit < SF_LOOKUP_POSITIONS ? (size_t)limit : SF_LOOKUP_POSITIONS;
+}
+
+safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, sf_known known,
+                             const safer_train_options *options, safer_error *error)
 {
     safer_status status;
-    sf_textset c = {.lexicon = lexicon};
-    reading r = {.lexicon = lexicon, .limit = max_words ? max_words : SIZE_MAX};
+    sf_textset c = {.lexicon = options->lexicon};
+    reading r = {.lexicon = options->lexicon, .limit = sf_texts_limit(options)};
     SF_TRY(read_texts(&r, &c.fit, split->fit_data, split->fit, split->fit_count, 1, error));
     SF_TRY(read_texts(&r, &c.dev, split->dev_data, split->dev, split->dev_count, 0, error));
-    SF_TRY(make_vocabulary(&c, &r, known, min_count, error));
+    SF_TRY(make_vocabulary(&c, &r, known, (size_t)options->cnn.min_count, error));
     renumber(&c.fit, &c, &r);
     renumber(&c.dev, &c, &r);
     *out = c;
@@ -218,7 +225,8 @@ static int falling(const void *left, const void *right)
     return *a < *b ? 1 : *a > *b ? -1 : 0;
 }
 
-size_t sf_texts_most_words(const sf_texts *texts, size_t batch)
+/* The words of the longest `batch` texts together: no batch has more. SIZE_MAX without memory. */
+static size_t most_words(const sf_texts *texts, size_t batch)
 {
     size_t sum = 0, *lengths = sf_alloc(texts->count, sizeof *lengths);
     if (!lengths) return SIZE_MAX;
@@ -227,6 +235,41 @@ size_t sf_texts_most_words(const sf_texts *texts, size_t batch)
     for (size_t i = 0; i < batch && i < texts->count; i++) sum += lengths[i];
     free(lengths);
     return sum;
+}
+
+safer_status sf_textbatch_new(sf_textbatch *out, const sf_texts *texts, size_t size, safer_error *error)
+{
+    sf_textbatch b = {.size = size < texts->count ? size : texts->count, .words = most_words(texts, size)};
+    if (b.words == SIZE_MAX) return sf_fail_memory(error);
+    if (b.words > UINT32_MAX)
+        return sf_fail(error, SAFER_INVALID,
+                       "batch is %zu: the longest texts have %zu words together; lower it or give max_words", size,
+                       b.words);
+    b.ids = sf_alloc(b.words, sizeof *b.ids);
+    b.offsets = sf_calloc(b.size + 1, sizeof *b.offsets);
+    b.labels = sf_alloc(b.size, sizeof *b.labels);
+    if (!b.ids || !b.offsets || !b.labels) {
+        sf_textbatch_free(&b);
+        return sf_fail_memory(error);
+    }
+    *out = b;
+    return SAFER_OK;
+}
+
+void sf_textbatch_free(sf_textbatch *b)
+{
+    free(b->ids);
+    free(b->offsets);
+    free(b->labels);
+    *b = (sf_textbatch){0};
+}
+
+void sf_textbatch_choose(sf_textbatch *b, const sf_texts *texts, const uint32_t *chosen, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        b->offsets[i + 1] = b->offsets[i] + (texts->offsets[chosen[i] + 1] - texts->offsets[chosen[i]]);
+        b->labels[i] = texts->labels[chosen[i]];
+    }
 }
 
 /* ------------------------------------------------------------- word vectors */

@@ -12,7 +12,7 @@
 typedef struct sf_texts {
     uint32_t *tokens; /* a vocabulary number, or SF_TOKEN_SLOT | a lexicon word */
     size_t *offsets;  /* (count+1) */
-    uint64_t *hashes; /* (count): of the text, what its random stream hangs on */
+    uint64_t *hashes; /* (count): of the text, what its random stream depends on */
     int *labels;      /* (count) */
     size_t count, longest;
 } sf_texts;
@@ -31,19 +31,35 @@ typedef struct sf_textset {
  * that was seen: what can be drawn in its place, or the word and its synonyms. */
 typedef enum sf_known { SF_KNOW_DRAWN, SF_KNOW_SYNONYMS } sf_known;
 
-/* Reads both parts of the split, the first `max_words` of each text (0: all). The
+/* Words of a text that are read: options->max_words, or as many as a model can take. */
+size_t sf_texts_limit(const safer_train_options *options);
+
+/* Reads both parts of the split, of each text as much as sf_texts_limit says. The
  * vocabulary: words seen at least min_count times in the part that is learned from, and
- * words of the lexicon for all words seen there. */
-safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, const safer_lexicon *lexicon, sf_known known,
-                             size_t max_words, size_t min_count, safer_error *error);
+ * words of the options' lexicon for all words seen there. */
+safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, sf_known known,
+                             const safer_train_options *options, safer_error *error);
 void sf_textset_free(sf_textset *corpus);
 
 /* Text `index` with a draw in every slot, as vocabulary numbers; returns how many. */
 size_t sf_textset_draw(uint32_t *ids, const sf_textset *corpus, const sf_texts *texts, size_t index, uint64_t seed,
                        uint64_t sample);
 
-/* The words of the longest `batch` texts together: no batch has more. SIZE_MAX without memory. */
-size_t sf_texts_most_words(const sf_texts *texts, size_t batch);
+/* One batch of texts as a step reads it: text b is ids[offsets[b]] .. ids[offsets[b+1]-1]. Zeros at first. */
+typedef struct sf_textbatch {
+    uint32_t *ids;
+    size_t *offsets; /* (size+1) */
+    int *labels;     /* (size) */
+    size_t size;     /* texts at most */
+    size_t words;    /* at most: those of the longest texts together */
+} sf_textbatch;
+
+/* For any `size` of these texts, or all of them when there are fewer. */
+safer_status sf_textbatch_new(sf_textbatch *out, const sf_texts *texts, size_t size, safer_error *error);
+void sf_textbatch_free(sf_textbatch *batch);
+
+/* Sets the offsets and labels of the chosen texts; the ids are for the caller to fill in. */
+void sf_textbatch_choose(sf_textbatch *batch, const sf_texts *texts, const uint32_t *chosen, size_t count);
 
 /* The vectors that a file has for the vocabulary, and their place in an embedding of
  * (vocabulary, dim): words that the file lacks keep what is there. */

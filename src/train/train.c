@@ -1,7 +1,7 @@
 /* Training: defaults, checks and the parts that the architectures share.
  *
  * Everything a caller can get wrong is refused here, by name, before any work: the
- * architectures may rely on it. */
+ * architectures may rely on it. docs/train.md describes them and their options. */
 #include "train/train.h"
 
 #include "base/buffer.h"
@@ -245,17 +245,14 @@ done:
     return status;
 }
 
-typedef safer_status trainer(const char *output, const safer_train_options *options, safer_train_report *report,
-                             safer_error *error);
-
 safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report,
                          safer_error *error)
 {
-    static trainer *const trainers[] = {[SAFER_ARCH_NGRAM] = sf_ngram_train,
-                                        [SAFER_ARCH_BOW] = sf_cnn_train,
-                                        [SAFER_ARCH_CNN] = sf_cnn_train,
-                                        [SAFER_ARCH_CHARCNN] = sf_charcnn_train,
-                                        [SAFER_ARCH_BERT] = sf_bert_train};
+    static sf_trainer *const trainers[] = {[SAFER_ARCH_NGRAM] = sf_ngram_train,
+                                           [SAFER_ARCH_BOW] = sf_cnn_train,
+                                           [SAFER_ARCH_CNN] = sf_cnn_train,
+                                           [SAFER_ARCH_CHARCNN] = sf_charcnn_train,
+                                           [SAFER_ARCH_BERT] = sf_bert_train};
     safer_status status;
     safer_train_report unused;
     safer_train_options o = safer_train_options_default();

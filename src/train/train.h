@@ -4,20 +4,14 @@
 
 #include "lexicon/lexicon.h"
 
-/* One a family; called by safer_train after the options were checked. */
-safer_status sf_ngram_train(const char *output, const safer_train_options *options, safer_train_report *report,
-                            safer_error *error);
-safer_status sf_cnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
-                          safer_error *error); /* bow and cnn */
-
-safer_status sf_charcnn_train(const char *output, const safer_train_options *options, safer_train_report *report,
-                              safer_error *error);
-safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report,
-                           safer_error *error);
-
-/* bow and cnn with a defense: what the room ibp, which knows this one, does for training. */
-safer_status sf_ibp_train(const char *output, const safer_train_options *options, safer_train_report *report,
-                          safer_error *error);
+/* One per family; called by safer_train after the options were checked. */
+typedef safer_status sf_trainer(const char *output, const safer_train_options *options, safer_train_report *report,
+                                safer_error *error);
+sf_trainer sf_ngram_train;
+sf_trainer sf_cnn_train; /* bow and cnn */
+sf_trainer sf_ibp_train; /* these with a defense */
+sf_trainer sf_charcnn_train;
+sf_trainer sf_bert_train;
 
 /* The option as a number; SIZE_MAX: all. */
 size_t sf_train_layers(const safer_train_options *options);
