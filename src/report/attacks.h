@@ -16,7 +16,7 @@
 
 /* Writes attacks-A for the first `count` texts. An attack on other data, or on the model of
  * none of the runs, is an error. */
-safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, const sf_run *runs, size_t run_count,
-                              const safer_data *data, size_t count, safer_error *error);
+safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, const sf_report_run *runs,
+                              size_t run_count, const safer_data *data, size_t count, safer_error *error);
 
 #endif
