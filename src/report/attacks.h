@@ -1,7 +1,7 @@
 /* What attacks made of the texts, packed for the page.
  *
  * Reads the JSON Lines of an attack: a configuration with "kind": "attack", the hashes of model
- * and data, and a record a text with its row, outcome, the answer after it, and "changes", a
+ * and data, and one record per text with its row, outcome, the answer after it, and "changes", a
  * list of {"byte", "to"}: where the word begins in the text, and what took its place. Lines
  * are sealed as those of a run. The block attacks-A holds
  *

@@ -76,9 +76,8 @@ static void put_evidence(sf_writer *out, const sf_report_run *run, const sf_reco
 
 void sf_csv_texts(sf_writer *out, const sf_report_run *runs, size_t count)
 {
-    sf_put(
-        out,
-        "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,certified,queries\r\n");
+    sf_put(out, "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,"
+                "certified,queries\r\n");
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < runs[i].count; k++) {
             const sf_record *e = &runs[i].records[k];

@@ -1,5 +1,10 @@
-/* The page of a report. It reads in the order in which it is seen: head, figures, plots,
- * table, configurations; then what the script needs, and the script. */
+/* The page of a report, as one HTML file.
+ *
+ * The code reads in the order in which the page is seen: head, figures, plots, table,
+ * configurations; then what the script needs, and the script. All of it can be read without the
+ * script, which sorts, filters and opens texts. What comes from data, records or paths goes
+ * through writer.h. docs/report.md says what the reader sees; "From runs to a page" in
+ * docs/design.md, which files take part. */
 #include "report/page.h"
 
 #include "base/hash.h"
@@ -12,8 +17,8 @@
 
 enum { NAME_LENGTH = 60, ID_LENGTH = 120, LABEL_LENGTH = 40 }; /* shown, in characters */
 
-/* Only what carries this mark may run or style the page. It cannot be guessed by whoever
- * wrote a text, because it depends on the answers of the model, and is the same for the same runs. */
+/* Only what carries this mark may run or style the page. The author of a text cannot guess it,
+ * because it depends on the answers of the model; it is the same for the same runs. */
 static uint64_t nonce_of(const sf_page *page)
 {
     uint64_t hash = 0;
@@ -48,10 +53,10 @@ static void put_name(sf_writer *out, const sf_report_run *run)
 /* The coloured mark of a run. */
 static void put_mark(sf_writer *out, size_t run)
 {
-    sf_putf(
-        out,
-        "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
-        run % SF_PLOT_COLOURS);
+    sf_putf(out,
+            "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">"
+            "<rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
+            run % SF_PLOT_COLOURS);
 }
 
 /* ------------------------------------------------------------------ figures */
@@ -106,9 +111,8 @@ static void put_facts(sf_writer *out, const sf_report_run *run)
     sf_put(out, s->texts == 1 ? " text, " : " texts, ");
     if (!sf_report_run_has_votes(run)) {
         sf_put_count(out, s->without_slots);
-        sf_put(
-            out,
-            " in which no word can change. Certified by interval bounds on the model itself: nothing is drawn, and no certificate has an error probability.</p>\n");
+        sf_put(out, " in which no word can change. Certified by interval bounds on the model itself: "
+                    "nothing is drawn, and no certificate has an error probability.</p>\n");
         return;
     }
     sf_put_count(out, s->abstained);
@@ -141,10 +145,10 @@ static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
 
 static void put_radius_table(sf_writer *out, const sf_page *page)
 {
-    sf_put(
-        out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Certified accuracy by radius, as numbers\">"
-        "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n<thead><tr><th scope=\"col\">run</th>");
+    sf_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\""
+                " aria-label=\"Certified accuracy by radius, as numbers\">"
+                "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n"
+                "<thead><tr><th scope=\"col\">run</th>");
     for (size_t r = 0; r < SAFER_RADII; r++) {
         sf_put(out, "<th scope=\"col\">");
         put_radius(out, safer_reported_radius(r));
@@ -250,9 +254,8 @@ static void put_table(sf_writer *out, const sf_page *page)
 {
     const sf_report_run *run = &page->runs[0];
     size_t shown = run->count < SF_STATIC_ROWS ? run->count : SF_STATIC_ROWS;
-    sf_put(
-        out,
-        "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
+    sf_put(out, "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n"
+                "<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
     if (shown < run->count || page->run_count > 1) {
         sf_put(out, "The first ");
         sf_put_count(out, shown);
@@ -262,9 +265,9 @@ static void put_table(sf_writer *out, const sf_page *page)
         put_name(out, run);
         sf_put(out, "; all of them can be seen with JavaScript.");
     }
-    sf_put(
-        out,
-        "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\"><table id=\"table\" class=\"plain\">\n<thead><tr>");
+    sf_put(out,
+           "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\">"
+           "<table id=\"table\" class=\"plain\">\n<thead><tr>");
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
         sf_putf(out, "<th scope=\"col\" data-key=\"%s\" title=\"%s\">%s</th>", columns[c].key, columns[c].meaning,
                 columns[c].title);
@@ -321,13 +324,12 @@ static void put_configurations(sf_writer *out, const sf_page *page)
         json_object_foreach(page->runs[i].json, key, value) put_member(out, NULL, key, value);
         sf_put(out, "</dl>\n");
     }
-    sf_put(
-        out,
-        "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, one word for one word. "
-        "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
-        "A certificate by interval bounds speaks of the model itself, and is exact. "
-        "Intervals (Wilson, 95%) say what another sample of such texts might give. "
-        "Every record was checked when this page was written.</p></section>\n");
+    sf_put(out, "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, "
+                "one word for one word. "
+                "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
+                "A certificate by interval bounds speaks of the model itself, and is exact. "
+                "Intervals (Wilson, 95%) say what another sample of such texts might give. "
+                "Every record was checked when this page was written.</p></section>\n");
 }
 
 /* ------------------------------------------------------- for the script */
@@ -405,14 +407,13 @@ static void put_data(sf_writer *out, const sf_page *page)
 static void put_head(sf_writer *out, const sf_page *page)
 {
     unsigned long long nonce = (unsigned long long)nonce_of(page);
-    sf_put(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n");
-    sf_putf(
-        out,
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
-        nonce, nonce);
+    sf_put(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<meta name=\"color-scheme\" content=\"light dark\">\n");
+    sf_putf(out,
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+            "style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
+            nonce, nonce);
     sf_put(out, "<title>safer: ");
     for (size_t i = 0; i < page->run_count; i++) {
         if (i) sf_put(out, ", ");

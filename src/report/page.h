@@ -13,7 +13,7 @@ typedef struct sf_page {
     size_t texts; /* how many are in the page; 0 without data */
 } sf_page;
 
-/* Everything before the packed blocks, and everything behind them. */
+/* Everything before the packed blocks, and everything after them. */
 void sf_page_begin(sf_writer *out, const sf_page *page);
 void sf_page_end(sf_writer *out, const sf_page *page);
 

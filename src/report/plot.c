@@ -1,4 +1,6 @@
-/* The pictures of a report. */
+/* The pictures of a report, as SVG: first points, lines, frame and legend, then one section per
+ * picture, in the order of the page, and the table of them. plot.h says how they get their colours;
+ * docs/report.md, what each of them shows. */
 #include "report/plot.h"
 
 #include "base/memory.h"
@@ -132,9 +134,9 @@ static double share_of(size_t part, size_t whole) { return whole ? (double)part 
 
 static void draw_radius(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
-    begin(
-        out, name, alone, count, "Certified accuracy by radius",
-        "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, a line for each run, with 95% intervals.");
+    begin(out, name, alone, count, "Certified accuracy by radius",
+          "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, "
+          "a line for each run, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t r = 0; r < SAFER_RADII; r++) {
         char label[24] = "all";
@@ -183,9 +185,9 @@ static void draw_accuracy(sf_writer *out, const sf_report_run *runs, size_t coun
 {
     static const char *const groups[] = {"clean", "smoothed", "certified"};
     double group = (double)AREA_WIDTH / 3, bar = fmin(44, group * .8 / (double)count);
-    begin(
-        out, name, alone, count, "Clean, smoothed and certified accuracy",
-        "Three groups of bars, one bar a run: the base model, the smoothed classifier, and the texts certified at the asked radius, with 95% intervals.");
+    begin(out, name, alone, count, "Clean, smoothed and certified accuracy",
+          "Three groups of bars, one bar per run: the base model, the smoothed classifier, "
+          "and the texts certified at the asked radius, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t g = 0; g < 3; g++) {
         double middle = LEFT + ((double)g + .5) * group;
@@ -277,7 +279,7 @@ static void draw_queries(sf_writer *out, const sf_report_run *runs, size_t count
         for (size_t k = 0; k < runs[i].count; k++)
             if (runs[i].records[k].queries > most) most = runs[i].records[k].queries;
     for (double power = 10; power < (double)most; power *= 10) decades++;
-    begin(out, name, alone, count, "Queries a text",
+    begin(out, name, alone, count, "Queries per text",
           "How many texts took how many queries of the base model, on a logarithmic scale, a line for each run.");
     put_histogram(out, runs, count, place_queries, decades);
     for (int d = 0; d <= decades; d++) {
@@ -297,9 +299,9 @@ static void put_unit_axis(sf_writer *out)
 
 static void draw_products(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
-    begin(
-        out, name, alone, count, "Product of overlaps",
-        "How the texts spread over the product of all their overlaps, one minus q. Texts left of one half cannot be certified against all words changed.");
+    begin(out, name, alone, count, "Product of overlaps",
+          "How the texts spread over the product of all their overlaps, one minus q. "
+          "Texts left of one half cannot be certified against all words changed.");
     put_histogram(out, runs, count, place_product, 1);
     put_unit_axis(out);
     put_line(out, "limit", at_x(.5), TOP, at_x(.5), TOP + AREA_HEIGHT);
@@ -310,7 +312,7 @@ static void draw_products(sf_writer *out, const sf_report_run *runs, size_t coun
 const sf_plot sf_plots[] = {
     {"radius", "Certified accuracy by radius", draw_radius, 0},
     {"accuracy", "Clean, smoothed and certified accuracy", draw_accuracy, 0},
-    {"queries", "Queries a text", draw_queries, 1},
+    {"queries", "Queries per text", draw_queries, 1},
     {"products", "Product of overlaps", draw_products, 1},
     {0},
 };
@@ -362,9 +364,9 @@ void sf_plot_margin(sf_writer *out, const sf_report_run *run, const char *name, 
         int x = (int)lround(clamp(e->q) * 2 * AREA_WIDTH), y = (int)lround((1 - clamp(e->bound)) * 2 * AREA_HEIGHT);
         raster[y * RASTER_X + x] |= (unsigned char)(1 << kind_of(e));
     }
-    begin(
-        out, name, alone, 2, "Margin of every text", /* room for one line of legend */
-        "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. Texts above the broken line are certified against all changes.");
+    begin(out, name, alone, 2, "Margin of every text", /* room for one line of legend */
+          "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. "
+          "Texts above the broken line are certified against all changes.");
     sf_put(out, "<path class=\"zone\" d=\"M");
     put_point(out, at_x(0), at_y(.5));
     sf_put(out, "L");

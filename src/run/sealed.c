@@ -182,7 +182,7 @@ json_t *sf_sealed_config(const char *path)
 
 /* ------------------------------------------------------------------- writing */
 
-/* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what is behind them. */
+/* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what follows them. */
 static safer_status resume_file(sf_sealed_output *out, sf_line_visit visit, void *context, safer_error *error)
 {
     safer_status status;

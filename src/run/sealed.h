@@ -61,7 +61,7 @@ typedef struct sf_sealed_output {
 } sf_sealed_output;
 
 /* Creates the file and writes its configuration. A file that holds something is refused, or, with
- * `resume`, read: `visit` sees its whole lines and may refuse them, what is behind them is cut off, and
+ * `resume`, read: `visit` sees its whole lines and may refuse them, what follows them is cut off, and
  * further lines follow them. The file is locked against other runs until it is closed. NULL path: no
  * file. Close it whether or not this succeeds. */
 safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume, const json_t *config,
