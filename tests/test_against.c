@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "test_attack.h"
 
-#include "certify/record.h"
+#include "run/sealed.h"
 
 /* Certifies and attacks what was certified. */
 static safer_against_summary cross_check(const safer_lexicon *l, const safer_model *model, const safer_data *data,
@@ -198,13 +198,14 @@ static const char *forge_bounds(const char *path)
         json_t *object = json_loads(line, 0, NULL), *margins = json_object_get(object, "margins"), *margin;
         const char *key;
         size_t length;
-        assert_ok(sf_record_unseal(object, line, strlen(line) - 1, check, &(uint64_t){0}, path, 1, &error));
+        uint64_t seal;
+        assert_ok(sf_unseal(object, line, strlen(line) - 1, check, &(uint64_t){0}, path, 1, &error));
         json_object_foreach(margins, key, margin) json_real_set(margin, 0.5);
         if (row) json_object_set_new(object, "radius", json_string("all"));
         if (row) json_object_set_new(object, "certified", json_true());
-        char *sealed = sf_record_line(object, row ? 0 : -1, check, &length);
+        char *sealed = sf_seal(object, row ? 0 : -1, check, &length, &seal);
         assert_int_equal(sf_buffer_add(&out, sealed, length), 0);
-        if (!row) check = strtoull(json_string_value(json_object_get(object, "check")), NULL, 16);
+        if (!row) check = seal;
         free(sealed);
         json_decref(object);
     }

@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "test_attack.h"
 
-#include "certify/record.h"
-
 /* ---------------------------------------------------------------------- run */
 
 static void count_line(void *context, const char *record)

@@ -593,7 +593,7 @@ static void test_verify_refuses_edits(void **state)
             for (const char *p = bytes, *end = bytes + length; p < end; line++) {
                 const char *newline = memchr(p, '\n', (size_t)(end - p));
                 json_t *object = json_loadb(p, (size_t)(newline - p), 0, NULL);
-                assert_ok(sf_record_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line, &error));
+                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line, &error));
                 if (line == victim) {
                     const char *field = fields[i % 9];
                     json_t *value = json_object_get(object, field);
@@ -629,7 +629,7 @@ static void test_verify_refuses_edits(void **state)
                     }
                 }
                 size_t n;
-                char *sealed = sf_record_line(object, line ? 0.5 : -1, seed, &n);
+                char *sealed = sf_seal(object, line ? 0.5 : -1, seed, &n, NULL);
                 assert_int_equal(sf_buffer_add(&copy, sealed, n), 0);
                 if (line == 0) seed = check;
                 free(sealed);

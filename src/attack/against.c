@@ -19,6 +19,8 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "certify/read.h"
+#include "run/members.h"
 #include "run/rows.h"
 #include "stats/special.h"
 
@@ -32,34 +34,13 @@ typedef struct check {
     const safer_model *model;
     const safer_lexicon *lexicon;
     const safer_data *data;
-    const sf_kept_run *run;
+    const sf_run *run;
     safer_attack_options options;
-    safer_attacker **attackers; /* one a worker */
+    safer_attacker **attackers; /* one per worker */
     safer_against_summary summary;
     uint64_t *wrong; /* hashes of the texts whose sampled certificates are violated, each once */
     size_t wrong_count, wrong_capacity;
 } check;
-
-static int class_named(const safer_model *model, const char *name)
-{
-    for (size_t k = 0; name && k < model->classes; k++)
-        if (strcmp(model->labels[k], name) == 0) return (int)k;
-    return -1;
-}
-
-/* What a record of the run claims. */
-typedef struct claim {
-    int target, exact;
-    size_t radius; /* 0: nothing */
-} claim;
-
-static claim claim_of(const check *c, size_t index)
-{
-    const json_t *record = c->run->records[index], *radius = json_object_get(record, "radius");
-    return (claim){.target = class_named(c->model, json_string_value(json_object_get(record, "target"))),
-                   .exact = json_is_true(json_object_get(record, "exact")),
-                   .radius = json_is_string(radius) ? SAFER_ALL : (size_t)json_integer_value(radius)};
-}
 
 static json_t *violation_json(safer_attacker *a, safer_attack_method method, safer_error *error)
 {
@@ -86,7 +67,8 @@ static safer_status try_method(safer_attacker *a, safer_attack_method method, sa
     return status;
 }
 
-static safer_status attack_claim(const safer_row *row, const claim *claimed, safer_attacker *a, json_t *record,
+/* Attacks what a record of the run claims. */
+static safer_status attack_claim(const safer_row *row, const sf_record *claimed, safer_attacker *a, json_t *record,
                                  safer_error *error)
 {
     sf_search *s = &a->search;
@@ -128,19 +110,17 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     check *c = context;
     const double start = sf_seconds();
     const safer_row row = safer_data_row(c->data, index);
-    const claim claimed = claim_of(c, index);
+    const sf_record *claimed = &c->run->records[index]; /* the run's labels are the model's */
     safer_status status = SAFER_OK;
-    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:O?, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1,
-                          "id", row.id, "target", sf_label_json(c->model, claimed.target), "exact", claimed.exact,
-                          "radius",
-                          claimed.radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)claimed.radius),
-                          "words", json_object_get(c->run->records[index], "words"), "violation", "choices", 0, "flips",
-                          0, "limited", 0, "queries", 0, "checks", 0);
+    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1,
+                          "id", row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact,
+                          "radius", sf_radius_json(claimed->radius), "words", (json_int_t)claimed->words, "violation",
+                          "choices", 0, "flips", 0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) return sf_fail_memory(error);
-    if (claimed.radius > 0) {
+    if (claimed->radius > 0) {
         safer_attacker **a = &c->attackers[worker];
         if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
-        if (status == SAFER_OK) status = attack_claim(&row, &claimed, *a, r, error);
+        if (status == SAFER_OK) status = attack_claim(&row, claimed, *a, r, error);
     }
     if (status != SAFER_OK) {
         json_decref(r);
@@ -163,42 +143,66 @@ static int add_wrong(check *c, size_t index)
     return 0;
 }
 
+/* What the record of a cross-check says. */
+typedef struct checked {
+    size_t row, radius;
+    int exact, broken;
+    const char *target;
+    uint64_t choices, flips, limited, queries, checks;
+} checked;
+
+static safer_status read_checked(checked *out, const json_t *json, const char *path, size_t line, safer_error *error)
+{
+    sf_members m = {.object = json};
+    checked r = {.row = (size_t)sf_member_integer(&m, "row", 1)};
+    r.target = sf_member_string(&m, "target");
+    r.exact = sf_member_flag(&m, "exact");
+    r.radius = sf_member_radius(&m, "radius");
+    const json_t *violation = sf_member_any(&m, "violation");
+    r.broken = json_is_object(violation);
+    if (violation && !r.broken && !json_is_null(violation)) sf_member_refuse(&m, "violation", "an object, or null");
+    r.choices = sf_member_count(&m, "choices");
+    r.flips = sf_member_count(&m, "flips");
+    r.limited = sf_member_count(&m, "limited");
+    r.queries = sf_member_count(&m, "queries");
+    r.checks = sf_member_count(&m, "checks");
+    safer_status status = sf_members_check(&m, "the record of a cross-check", path, line, error);
+    if (status == SAFER_OK) *out = r;
+    return status;
+}
+
 /* Whether this is what the run claims: a model that answers at random may have been certified anew
  * since an earlier attack. */
-static int is_same_claim(const json_t *record, const json_t *certified)
+static int is_same_claim(const checked *r, const sf_run *run)
 {
-    static const char *const members[] = {"target", "exact", "radius"};
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        if (!json_equal(json_object_get(record, members[i]), json_object_get(certified, members[i]))) return 0;
-    return 1;
+    if (r->row > run->count) return 0;
+    const sf_record *claimed = &run->records[r->row - 1];
+    return r->exact == claimed->exact && r->radius == claimed->radius &&
+           strcmp(r->target, sf_config_label(&run->config, claimed->target)) == 0;
 }
 
 static safer_status count_record(void *context, const json_t *record, const char *name, size_t line, safer_error *error)
 {
     check *c = context;
     safer_against_summary *s = &c->summary;
-    int exact = 0;
-    json_int_t row = 0, choices = 0, flips = 0, limited = 0, queries = 0, checks = 0;
-    json_t *radius, *violation;
-    if (json_unpack((json_t *)(uintptr_t)record, "{s:I, s:b, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "row", &row, "exact",
-                    &exact, "radius", &radius, "violation", &violation, "choices", &choices, "flips", &flips, "limited",
-                    &limited, "queries", &queries, "checks", &checks) != 0)
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record", name, line);
-    if (row < 1 || (size_t)row > c->run->count || !is_same_claim(record, c->run->records[row - 1]))
+    checked r;
+    safer_status status = read_checked(&r, record, name, line, error);
+    if (status != SAFER_OK) return status;
+    if (!is_same_claim(&r, c->run))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s has no such certificate", name, line, c->run->path);
-    const int certified = json_is_string(radius) || json_integer_value(radius) > 0, broken = json_is_object(violation);
+    const int certified = r.radius > 0;
     s->texts++;
-    s->sampled += !exact;
+    s->sampled += !r.exact;
     s->certified += (size_t)certified;
-    s->exact += certified && exact;
-    s->untouched += certified && choices == 0;
-    s->violations += (size_t)broken;
-    s->violations_exact += broken && exact;
-    s->limited += limited > 0;
-    s->flips += (size_t)flips;
-    s->queries += (uint64_t)queries;
-    s->checks += (uint64_t)checks;
-    if (broken && !exact && add_wrong(c, (size_t)row - 1)) return sf_fail_memory(error);
+    s->exact += certified && r.exact;
+    s->untouched += certified && r.choices == 0;
+    s->violations += (size_t)r.broken;
+    s->violations_exact += r.broken && r.exact;
+    s->limited += r.limited > 0;
+    s->flips += (size_t)r.flips;
+    s->queries += r.queries;
+    s->checks += r.checks;
+    if (r.broken && !r.exact && add_wrong(c, r.row - 1)) return sf_fail_memory(error);
     return sf_show_record(&c->options, record, error);
 }
 
@@ -223,8 +227,7 @@ static json_t *config_json(const check *c)
 {
     json_t *config = sf_attack_config(c->model, c->lexicon, c->data, &c->options);
     if (config) json_object_set_new(config, "kind", json_string("against"));
-    if (config)
-        json_object_set_new(config, "against", json_sprintf("%016llx", (unsigned long long)c->run->config.check));
+    if (config) json_object_set_new(config, "against", sf_hex_json(c->run->config.seal));
     return config;
 }
 
@@ -233,7 +236,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
                                   const safer_attack_options *options, safer_error *error)
 {
     safer_status status;
-    sf_kept_run run = {0};
+    sf_run run = {0};
     json_t *config = NULL;
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();

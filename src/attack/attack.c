@@ -1,6 +1,7 @@
 /* Attacks on one text: skip it or search it, and tell what was found. */
 #include "attack/attack.h"
 
+#include "attack/records.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/progress.h"
@@ -126,19 +127,19 @@ static size_t words_with_synonyms(const sf_victim *v)
     return count;
 }
 
-/* Why there is nothing to search, or NULL. */
-static const char *reason_to_skip(const safer_attack_result *r, const sf_search *s)
+/* Why there is nothing to search. */
+static sf_reason reason_to_skip(const safer_attack_result *r, const sf_search *s)
 {
-    if (s->stopped) return NULL;
-    if (r->before < 0) return "the classifier gives no answer";
-    return r->label >= 0 && r->before != r->label ? "already wrong" : NULL;
+    if (s->stopped) return SF_NO_REASON;
+    if (r->before < 0) return SF_NO_ANSWER;
+    return r->label >= 0 && r->before != r->label ? SF_ALREADY_WRONG : SF_NO_REASON;
 }
 
-static const char *reason_to_fail(const sf_search *s)
+static sf_reason reason_to_fail(const sf_search *s)
 {
-    if (s->stopped) return "the queries are used up";
-    if (!s->open_count) return "no word can change";
-    return s->flips ? "fresh draws do not bear it out" : "nothing was found";
+    if (s->stopped) return SF_QUERIES_USED_UP;
+    if (!s->open_count) return SF_NO_WORD_CHANGES;
+    return s->flips ? SF_NOT_BORNE_OUT : SF_NOTHING_FOUND;
 }
 
 static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer_error *error)
@@ -153,7 +154,7 @@ static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer
     r->target = a->victim->target;
     r->choices = words_with_synonyms(a->victim);
     r->score_before = r->score_after = s->start.score;
-    r->reason = reason_to_skip(r, s);
+    r->reason = sf_reason_text(reason_to_skip(r, s));
     if (r->reason) {
         r->outcome = SAFER_ATTACK_SKIPPED;
         goto done;
@@ -161,7 +162,7 @@ static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer
     if (!s->stopped && s->open_count) SF_TRY(sf_attack_functions[a->options.method](s, error));
     if (s->has_best && s->best_answer.score < r->score_after) r->score_after = s->best_answer.score;
     r->outcome = s->won ? SAFER_ATTACK_SUCCEEDED : SAFER_ATTACK_FAILED;
-    r->reason = s->won ? NULL : reason_to_fail(s);
+    r->reason = s->won ? NULL : sf_reason_text(reason_to_fail(s));
 done:
     return status;
 }

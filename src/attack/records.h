@@ -1,4 +1,4 @@
-/* What the records of attacks and of the cross-check have in common. */
+/* What the records of attacks and of the cross-check have in common, and what those of attacks say. */
 #ifndef SF_ATTACK_RECORDS_H
 #define SF_ATTACK_RECORDS_H
 
@@ -16,11 +16,44 @@ json_t *sf_label_json(const safer_model *model, int label);
 /* [{"word": from 1, "byte": where it begins in the text attacked, "from": ..., "to": ...}, ...] */
 json_t *sf_changes_json(const safer_change *changes, size_t count);
 
-/* Adds the record of an attack to the totals of its run. */
-safer_status sf_attack_summary_add(safer_attack_summary *summary, const json_t *record, const char *name, size_t line,
+/* The record of one text, without "seconds" and "check". `row` is its place in the data, from 1. NULL
+ * without memory. */
+json_t *sf_attack_record_json(const safer_attack_result *result, size_t row, const safer_model *model);
+
+/* Why an attack was skipped or failed. A record holds the words. */
+typedef enum sf_reason {
+    SF_NO_REASON, /* it succeeded */
+    SF_NO_ANSWER,
+    SF_ALREADY_WRONG,
+    SF_QUERIES_USED_UP,
+    SF_NO_WORD_CHANGES,
+    SF_NOT_BORNE_OUT,
+    SF_NOTHING_FOUND,
+    SF_OTHER_REASON /* in the record of another version */
+} sf_reason;
+
+const char *sf_reason_text(sf_reason reason); /* NULL for no reason and for another one */
+
+/* What the record of an attack says, as far as totals and comparisons need it. */
+typedef struct sf_attack_record {
+    safer_attack_outcome outcome;
+    sf_reason reason;
+    size_t words, choices, changed;
+    uint64_t queries, checks;
+} sf_attack_record;
+
+/* Reads the record of a line. A member that is missing or of another type is an error that names
+ * file, line and member. */
+safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, const char *path, size_t line,
                                    safer_error *error);
 
-/* Hands a record to whoever asked to see them. */
+/* The outcome with this name, or -1. */
+int sf_attack_outcome_named(const char *name);
+
+/* Adds the record of an attack to the totals of its run. */
+void sf_attack_summary_add(safer_attack_summary *summary, const sf_attack_record *record);
+
+/* Hands a record to the options' function, where there is one. */
 safer_status sf_show_record(const safer_attack_options *options, const json_t *record, safer_error *error);
 
 #endif

@@ -1,83 +1,45 @@
-/* Reading a finished run, line by line, and believing nothing of it. */
-#include "certify/record.h"
+/* Finished runs: read line by line, and nothing of them believed. */
+#include "certify/read.h"
 
 #include "base/memory.h"
 
-#include <string.h>
-
-safer_status sf_lines_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
-                           safer_error *error)
-{
-    safer_status status;
-    sf_file file = {0};
-    json_t *object = NULL;
-    uint64_t seed = 0, check = 0; /* records are sealed with the seal of the configuration */
-    size_t line = 0;
-    SF_TRY(sf_file_read(&file, path, error));
-    for (const char *p = file.bytes, *end = p + file.length; p < end;) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        const size_t length = newline ? (size_t)(newline - p) : 0;
-        json_error_t where;
-        line++;
-        if (!newline) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the %s", path, line, what);
-            goto done;
-        }
-        object = json_loadb(p, length, JSON_REJECT_DUPLICATES | flags, &where);
-        if (!object) {
-            status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, where.text);
-            goto done;
-        }
-        SF_TRY(sf_record_unseal(object, p, length, seed, &check, path, line, error));
-        if (line == 1) seed = check;
-        SF_TRY(visit(context, object, check, line, error));
-        json_decref(object);
-        object = NULL;
-        p = newline + 1;
-    }
-    if (line == 0) status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
-done:
-    json_decref(object);
-    sf_file_free(&file);
-    return status;
-}
-
 typedef struct reading {
     const char *path;
-    const sf_run_visit *visit;
+    const sf_run_visitor *visitor;
     json_t *config_json; /* the first line; the configuration's labels live in it */
     sf_config config;
     safer_summary summary;
 } reading;
 
-static safer_status read_config(reading *r, json_t *object, uint64_t check, safer_error *error)
+static safer_status read_config(reading *r, json_t *object, uint64_t seal, safer_error *error)
 {
     safer_status status;
     r->config_json = json_incref(object);
     SF_TRY(sf_config_read(&r->config, object, r->path, error));
-    r->config.check = check;
-    if (r->visit->config) status = r->visit->config(r->visit->context, object, &r->config, error);
+    r->config.seal = seal;
+    status = r->visitor->config(r->visitor->context, object, &r->config, error);
 done:
     return status;
 }
 
-static safer_status read_line(void *context, json_t *object, uint64_t check, size_t line, safer_error *error)
+static safer_status read_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
 {
     reading *r = context;
     safer_status status;
-    if (line == 1) return read_config(r, object, check, error);
-    SF_TRY(sf_record_in_place(object, r->path, line, error));
-    SF_TRY(sf_record_recheck(object, &r->config, r->path, line, error));
-    SF_TRY(sf_summary_add(&r->summary, object, r->path, line, error));
-    if (r->visit->record) status = r->visit->record(r->visit->context, object, line, error);
+    sf_record record;
+    if (line == 1) return read_config(r, object, seal, error);
+    SF_TRY(sf_record_read(&record, object, &r->config, r->path, line, error));
+    SF_TRY(sf_record_recheck(&record, &r->config, r->path, line, error));
+    sf_summary_add(&r->summary, &record);
+    status = r->visitor->record(r->visitor->context, object, &record, line, error);
 done:
     return status;
 }
 
-safer_status sf_run_read(safer_summary *out, const char *path, const sf_run_visit *visit, safer_error *error)
+safer_status sf_run_walk(safer_summary *out, const char *path, const sf_run_visitor *visitor, safer_error *error)
 {
-    reading r = {.path = path, .visit = visit};
-    safer_status status = sf_lines_read(path, "run", 0, read_line, &r, error);
+    reading r = {.path = path, .visitor = visitor};
+    safer_status status = sf_sealed_read(path, "run", 0, read_line, &r, error);
     if (status == SAFER_OK && r.summary.texts != r.config.texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
                          r.config.texts);
@@ -86,50 +48,54 @@ safer_status sf_run_read(safer_summary *out, const char *path, const sf_run_visi
     return status;
 }
 
-/* -------------------------------------------------------------- kept whole */
+/* ---------------------------------------------------------------- kept whole */
 
 typedef struct keeping {
-    sf_kept_run *run;
-    size_t capacity;
+    sf_run *run;
+    size_t record_capacity, json_capacity;
 } keeping;
 
 static safer_status keep_config(void *context, json_t *json, const sf_config *config, safer_error *error)
 {
-    sf_kept_run *run = ((keeping *)context)->run;
+    sf_run *run = ((keeping *)context)->run;
     (void)error;
     run->config_json = json_incref(json);
     run->config = *config;
     return SAFER_OK;
 }
 
-static safer_status keep_record(void *context, json_t *record, size_t line, safer_error *error)
+static safer_status keep_record(void *context, json_t *json, const sf_record *record, size_t line, safer_error *error)
 {
     keeping *k = context;
+    sf_run *run = k->run;
     (void)line;
-    if (sf_grow(&k->run->records, &k->capacity, k->run->count + 1, sizeof *k->run->records))
+    if (sf_grow(&run->records, &k->record_capacity, run->count + 1, sizeof *run->records) ||
+        sf_grow(&run->json, &k->json_capacity, run->count + 1, sizeof *run->json))
         return sf_fail_memory(error);
-    k->run->records[k->run->count++] = json_incref(record);
+    run->records[run->count] = *record;
+    run->json[run->count++] = json_incref(json);
     return SAFER_OK;
 }
 
-safer_status sf_run_load(sf_kept_run *out, const char *path, safer_error *error)
+safer_status sf_run_load(sf_run *out, const char *path, safer_error *error)
 {
     keeping k = {.run = out};
-    *out = (sf_kept_run){.path = path};
-    safer_status status = sf_run_read(&out->summary, path, &(sf_run_visit){keep_config, keep_record, &k}, error);
+    *out = (sf_run){.path = path};
+    safer_status status = sf_run_walk(&out->summary, path, &(sf_run_visitor){keep_config, keep_record, &k}, error);
     if (status != SAFER_OK) sf_run_free(out);
     return status;
 }
 
-void sf_run_free(sf_kept_run *run)
+void sf_run_free(sf_run *run)
 {
-    for (size_t i = 0; i < run->count; i++) json_decref(run->records[i]);
+    for (size_t i = 0; i < run->count; i++) json_decref(run->json[i]);
+    free(run->json);
     free(run->records);
     json_decref(run->config_json);
-    *run = (sf_kept_run){0};
+    *run = (sf_run){0};
 }
 
-safer_status sf_run_belongs(const sf_kept_run *run, const safer_model *model, const safer_lexicon *lexicon,
+safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const safer_lexicon *lexicon,
                             const safer_data *data, safer_error *error)
 {
     static const struct {

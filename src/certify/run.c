@@ -1,26 +1,28 @@
 /* Certifying a data set. */
-#include "run/rows.h"
+#include "certify/record.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "run/rows.h"
 
 #include <stdio.h>
 
-typedef struct run {
+typedef struct certifying {
     const safer_model *model;
     const safer_lexicon *lexicon;
     const safer_data *data;
     const int *classes; /* of each of the data's labels, the model's class */
     safer_certify_options options;
-    safer_workspace **workspaces; /* one a worker */
+    sf_config config;             /* as far as reading a record needs it */
+    safer_workspace **workspaces; /* one per worker */
     safer_summary summary;
-} run;
+} certifying;
 
 static safer_status certify_row(void *context, size_t index, int worker, json_t **record, double *seconds,
                                 safer_error *error)
 {
-    run *r = context;
+    certifying *r = context;
     safer_certificate c;
     safer_row row = safer_data_row(r->data, index);
     int label = row.label >= 0 ? r->classes[row.label] : -1;
@@ -35,12 +37,16 @@ static safer_status certify_row(void *context, size_t index, int worker, json_t 
 
 static safer_status count_record(void *context, const json_t *record, const char *name, size_t line, safer_error *error)
 {
-    return sf_summary_add(&((run *)context)->summary, record, name, line, error);
+    certifying *r = context;
+    sf_record read;
+    safer_status status = sf_record_read(&read, record, &r->config, name, line, error);
+    if (status == SAFER_OK) sf_summary_add(&r->summary, &read);
+    return status;
 }
 
 static void describe(void *context, char *stage, size_t size)
 {
-    const safer_summary *s = &((const run *)context)->summary;
+    const safer_summary *s = &((const certifying *)context)->summary;
     if (!s->texts)
         snprintf(stage, size, "certifying");
     else
@@ -69,7 +75,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     json_t *config = NULL;
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
-    run r = {.model = model, .lexicon = lexicon, .data = data, .options = *options};
+    certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = *options};
     SF_TRY(sf_certify_check(options, model, lexicon, error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
@@ -77,7 +83,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         ((safer_model *)(uintptr_t)model)->random = 1;
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
-    /* A thread a text; with fewer texts than threads, several threads share a batch. */
+    /* One thread per text; with fewer texts than threads, several threads share a batch. */
     r.options.threads = texts && texts < (size_t)threads ? threads / (int)texts : 1;
     config = sf_config_json(model, lexicon, data, options);
     r.workspaces = sf_calloc((size_t)threads, sizeof *r.workspaces);
@@ -85,6 +91,9 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         status = sf_fail_memory(error);
         goto done;
     }
+    r.config = (sf_config){.method = options->method,
+                           .classes = model->classes,
+                           .labels = json_object_get(config, "labels")};
     sf_rows rows = {.count = texts,
                     .threads = threads,
                     .config = config,

@@ -1,6 +1,7 @@
 /* What attacks made of the texts. */
 #include "report/attacks.h"
 
+#include "attack/records.h"
 #include "report/texts.h"
 #include "text/word.h"
 
@@ -9,19 +10,13 @@
 
 typedef struct reading {
     const char *path;
-    const sf_run *runs;
+    const sf_report_run *runs;
     size_t run_count;
     const safer_data *data;
     size_t count; /* texts in the page */
     sf_word_reader words;
     sf_writer json;
 } reading;
-
-static const char *hash_in(const json_t *config, const char *part)
-{
-    const char *hash = json_string_value(json_object_get(json_object_get(config, part), "hash"));
-    return hash ? hash : "";
-}
 
 static safer_status read_config(reading *r, const json_t *config, safer_error *error)
 {
@@ -32,14 +27,14 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
     if (!kind || strcmp(kind, "attack") != 0 || !method)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of an attack", r->path);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)safer_data_hash(r->data));
-    if (strcmp(hash, hash_in(config, "data")) != 0)
+    if (strcmp(hash, sf_hash_in(config, "data")) != 0)
         return sf_fail(error, SAFER_INPUT, "%s attacked another data set, sample or limit", r->path);
     sf_put(&r->json, "{\"name\":");
     sf_put_json_short(&r->json, method, 60);
     sf_put(&r->json, json_is_true(json_object_get(config, "smoothed")) ? ",\"smoothed\":true,\"runs\":["
                                                                        : ",\"smoothed\":false,\"runs\":[");
     for (size_t i = 0; i < r->run_count; i++)
-        if (strcmp(hash_in(config, "model"), hash_in(r->runs[i].json, "model")) == 0)
+        if (strcmp(sf_hash_in(config, "model"), sf_hash_in(r->runs[i].json, "model")) == 0)
             sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
     sf_put(&r->json, "],\"rows\":[");
     return found ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s attacked the model of none of the runs", r->path);
@@ -65,18 +60,16 @@ static int put_change(reading *r, safer_row row, const json_t *change, const cha
 
 static safer_status read_record(reading *r, const json_t *record, size_t line, safer_error *error)
 {
-    static const char *const outcomes[] = {"failed", "succeeded", "skipped"};
     const char *outcome = json_string_value(json_object_get(record, "outcome")),
                *after = json_string_value(json_object_get(record, "after"));
     json_t *changes = json_object_get(record, "changes"), *change;
-    size_t at, which = 0, row = line - 2;
-    safer_status status = sf_record_in_place(record, r->path, line, error);
-    if (status != SAFER_OK) return status;
-    while (which < 3 && outcome && strcmp(outcome, outcomes[which]) != 0) which++;
-    if (!outcome || which == 3 || row >= safer_data_size(r->data))
+    size_t at;
+    const size_t row = line - 2;
+    const int number = outcome ? sf_attack_outcome_named(outcome) : -1;
+    if (number < 0 || row >= safer_data_size(r->data))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not the record of an attack", r->path, line);
     if (row >= r->count) return SAFER_OK;
-    sf_putf(&r->json, "%s[%zu,%zu,", row ? "," : "", row, which);
+    sf_putf(&r->json, "%s[%zu,%d,", row ? "," : "", row, number);
     if (after)
         sf_put_json_short(&r->json, after, 40);
     else
@@ -85,7 +78,7 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
     size_t start = r->json.out.length;
     json_array_foreach(changes, at, change)
     {
-        if (which != 1) break; /* a search that failed has changed nothing */
+        if (number != SAFER_ATTACK_SUCCEEDED) break; /* a search that failed has changed nothing */
         if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
             return r->json.failed
                        ? sf_fail_memory(error)
@@ -95,18 +88,18 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
     return SAFER_OK;
 }
 
-static safer_status read_line(void *context, json_t *object, uint64_t check, size_t line, safer_error *error)
+static safer_status read_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
 {
-    (void)check;
+    (void)seal;
     return line == 1 ? read_config(context, object, error) : read_record(context, object, line, error);
 }
 
-safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, const sf_run *runs, size_t run_count,
-                              const safer_data *data, size_t count, safer_error *error)
+safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, const sf_report_run *runs,
+                              size_t run_count, const safer_data *data, size_t count, safer_error *error)
 {
     safer_status status;
     reading r = {.path = path, .runs = runs, .run_count = run_count, .data = data, .count = count};
-    SF_TRY(sf_lines_read(path, "attack", JSON_ALLOW_NUL, read_line, &r, error));
+    SF_TRY(sf_sealed_read(path, "attack", JSON_ALLOW_NUL, read_line, &r, error));
     sf_put(&r.json, "]}");
     sf_putf(out, "<script type=\"text/plain\" id=\"attacks-%zu\">", number);
     sf_put_packed(out, r.json.out.bytes, r.json.out.length);

@@ -39,29 +39,32 @@ static safer_status read_config(safer_run *run, json_t *config, safer_error *err
 static safer_status read_certificate(safer_run *run, const json_t *record, size_t line, int *held, safer_error *error)
 {
     safer_status status;
-    SF_TRY(sf_record_recheck(record, &run->config, run->path, line, error));
-    SF_TRY(sf_summary_add(&run->certified, record, run->path, line, error));
-    *held = json_is_true(json_object_get(record, "certified")) &&
-            json_equal(json_object_get(record, "target"), json_object_get(record, "label"));
+    sf_record r;
+    SF_TRY(sf_record_read(&r, record, &run->config, run->path, line, error));
+    SF_TRY(sf_record_recheck(&r, &run->config, run->path, line, error));
+    sf_summary_add(&run->certified, &r);
+    *held = r.certified && r.target == r.label;
 done:
     return status;
 }
 
 static safer_status read_attack(safer_run *run, const json_t *record, size_t line, int *held, safer_error *error)
 {
-    const char *outcome = json_string_value(json_object_get(record, "outcome"));
-    *held = outcome && strcmp(outcome, "failed") == 0;
-    return sf_attack_summary_add(&run->attacked, record, run->path, line, error);
+    sf_attack_record r;
+    safer_status status = sf_attack_record_read(&r, record, run->path, line, error);
+    if (status != SAFER_OK) return status;
+    sf_attack_summary_add(&run->attacked, &r);
+    *held = r.outcome == SAFER_ATTACK_FAILED;
+    return SAFER_OK;
 }
 
-static safer_status read_line(void *context, json_t *object, uint64_t check, size_t line, safer_error *error)
+static safer_status read_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
 {
     safer_run *run = context;
     int held = 0;
     safer_status status;
-    (void)check;
+    (void)seal;
     if (line == 1) return read_config(run, object, error);
-    SF_TRY(sf_record_in_place(object, run->path, line, error));
     SF_TRY(run->is_attack ? read_attack(run, object, line, &held, error)
                           : read_certificate(run, object, line, &held, error));
     if (sf_grow(&run->held, &run->capacity, run->count + 1, sizeof *run->held)) return sf_fail_memory(error);
@@ -75,7 +78,7 @@ safer_status safer_run_read(safer_run **out, const char *path, safer_error *erro
     safer_run *run = sf_calloc(1, sizeof *run);
     if (!run) return sf_fail_memory(error);
     run->path = path;
-    safer_status status = sf_lines_read(path, "run", JSON_ALLOW_NUL, read_line, run, error);
+    safer_status status = sf_sealed_read(path, "run", JSON_ALLOW_NUL, read_line, run, error);
     const json_int_t texts = json_integer_value(json_object_get(json_object_get(run->json, "data"), "texts"));
     if (status == SAFER_OK && (json_int_t)run->count != texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %lld; resume the run", path, run->count,

@@ -27,7 +27,7 @@ static void put_share(sf_writer *out, size_t part, size_t whole)
     }
 }
 
-void sf_csv_runs(sf_writer *out, const sf_run *runs, size_t count)
+void sf_csv_runs(sf_writer *out, const sf_report_run *runs, size_t count)
 {
     sf_put(out, "run,file,method,texts,labelled,clean,clean_low,clean_high,smoothed,smoothed_low,smoothed_high,"
                 "certified,certified_low,certified_high,abstained,exact,without_slots,queries\r\n");
@@ -38,13 +38,13 @@ void sf_csv_runs(sf_writer *out, const sf_run *runs, size_t count)
         sf_put_csv(out, runs[i].path);
         sf_putf(out, ",%s,%zu,%zu", json_string_value(json_object_get(runs[i].json, "method")), s->texts, s->labelled);
         put_share(out, s->base_correct, s->labelled);
-        put_share(out, s->smoothed_correct, sf_run_has_votes(&runs[i]) ? s->labelled : 0);
+        put_share(out, s->smoothed_correct, sf_report_run_has_votes(&runs[i]) ? s->labelled : 0);
         put_share(out, s->certified, s->texts);
         sf_putf(out, ",%zu,%zu,%zu,%llu\r\n", s->abstained, s->exact, s->without_slots, (unsigned long long)s->queries);
     }
 }
 
-void sf_csv_radii(sf_writer *out, const sf_run *runs, size_t count)
+void sf_csv_radii(sf_writer *out, const sf_report_run *runs, size_t count)
 {
     sf_put(out, "run,radius,texts,certified,share,low,high\r\n");
     for (size_t i = 0; i < count; i++)
@@ -60,9 +60,9 @@ void sf_csv_radii(sf_writer *out, const sf_run *runs, size_t count)
 }
 
 /* "bound,q," and an empty margin, or the other way round. */
-static void put_evidence(sf_writer *out, const sf_run *run, const sf_entry *e)
+static void put_evidence(sf_writer *out, const sf_report_run *run, const sf_record *e)
 {
-    if (sf_run_has_votes(run)) {
+    if (sf_report_run_has_votes(run)) {
         sf_put_real(out, e->bound);
         sf_put(out, ",");
         sf_put_real(out, e->q);
@@ -74,21 +74,20 @@ static void put_evidence(sf_writer *out, const sf_run *run, const sf_entry *e)
     }
 }
 
-void sf_csv_texts(sf_writer *out, const sf_run *runs, size_t count)
+void sf_csv_texts(sf_writer *out, const sf_report_run *runs, size_t count)
 {
-    sf_put(
-        out,
-        "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,certified,queries\r\n");
+    sf_put(out, "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,"
+                "certified,queries\r\n");
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < runs[i].count; k++) {
-            const sf_entry *e = &runs[i].entries[k];
+            const sf_record *e = &runs[i].records[k];
             const int classes[] = {e->label, e->prediction, e->base, e->target};
             sf_put_csv(out, runs[i].name);
             sf_putf(out, ",%zu,", k + 1);
-            sf_put_csv(out, sf_entry_id(&runs[i], e));
+            sf_put_csv(out, e->id);
             for (size_t c = 0; c < 4; c++) {
                 sf_put(out, ",");
-                sf_put_csv(out, sf_run_label(&runs[i], classes[c]));
+                sf_put_csv(out, sf_report_run_label(&runs[i], classes[c]));
             }
             sf_putf(out, ",%d,%zu,%zu,%zu,%d,%llu,", e->abstained, e->words, e->slots, e->visible, e->exact,
                     (unsigned long long)e->n);

@@ -1,5 +1,10 @@
-/* The page of a report. It reads in the order in which it is seen: head, figures, plots,
- * table, configurations; then what the script needs, and the script. */
+/* The page of a report, as one HTML file.
+ *
+ * The code reads in the order in which the page is seen: head, figures, plots, table,
+ * configurations; then what the script needs, and the script. All of it can be read without the
+ * script, which sorts, filters and opens texts. What comes from data, records or paths goes
+ * through writer.h. docs/report.md says what the reader sees; "From runs to a page" in
+ * docs/design.md, which files take part. */
 #include "report/page.h"
 
 #include "base/hash.h"
@@ -12,19 +17,19 @@
 
 enum { NAME_LENGTH = 60, ID_LENGTH = 120, LABEL_LENGTH = 40 }; /* shown, in characters */
 
-/* Only what carries this mark may run or style the page. It cannot be guessed by whoever
- * wrote a text, because it depends on the answers of the model, and is the same for the same runs. */
+/* Only what carries this mark may run or style the page. The author of a text cannot guess it,
+ * because it depends on the answers of the model; it is the same for the same runs. */
 static uint64_t nonce_of(const sf_page *page)
 {
     uint64_t hash = 0;
     for (size_t i = 0; i < page->run_count; i++) {
-        const sf_run *run = &page->runs[i];
+        const sf_report_run *run = &page->runs[i];
         hash = sf_hash(run->ids.bytes, run->ids.length, hash);
         for (size_t k = 0; k < run->count; k++) {
-            const uint64_t numbers[] = {run->entries[k].queries, run->entries[k].n};
+            const uint64_t numbers[] = {run->records[k].queries, run->records[k].n};
             hash = sf_hash(numbers, sizeof numbers, hash);
-            hash = sf_hash(&run->entries[k].bound, sizeof(double), hash);
-            hash = sf_hash(&run->entries[k].margin, sizeof(double), hash);
+            hash = sf_hash(&run->records[k].bound, sizeof(double), hash);
+            hash = sf_hash(&run->records[k].margin, sizeof(double), hash);
         }
     }
     return hash;
@@ -38,7 +43,7 @@ static void put_radius(sf_writer *out, size_t radius)
         sf_put_count(out, radius);
 }
 
-static void put_name(sf_writer *out, const sf_run *run)
+static void put_name(sf_writer *out, const sf_report_run *run)
 {
     sf_put(out, "<bdi>");
     sf_put_html_short(out, run->name, NAME_LENGTH);
@@ -48,10 +53,10 @@ static void put_name(sf_writer *out, const sf_run *run)
 /* The coloured mark of a run. */
 static void put_mark(sf_writer *out, size_t run)
 {
-    sf_putf(
-        out,
-        "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
-        run % SF_PLOT_COLOURS);
+    sf_putf(out,
+            "<svg class=\"mark\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">"
+            "<rect class=\"f%zu\" width=\"12\" height=\"12\" rx=\"3\"/></svg> ",
+            run % SF_PLOT_COLOURS);
 }
 
 /* ------------------------------------------------------------------ figures */
@@ -98,17 +103,16 @@ static void put_tile(sf_writer *out, const char *class, const char *name, const 
     sf_put(out, "</dd></div>\n");
 }
 
-static void put_facts(sf_writer *out, const sf_run *run)
+static void put_facts(sf_writer *out, const sf_report_run *run)
 {
     const safer_summary *s = &run->summary;
     sf_put(out, "<p class=\"soft\">");
     sf_put_count(out, s->texts);
     sf_put(out, s->texts == 1 ? " text, " : " texts, ");
-    if (!sf_run_has_votes(run)) {
+    if (!sf_report_run_has_votes(run)) {
         sf_put_count(out, s->without_slots);
-        sf_put(
-            out,
-            " in which no word can change. Certified by interval bounds on the model itself: nothing is drawn, and no certificate has an error probability.</p>\n");
+        sf_put(out, " in which no word can change. Certified by interval bounds on the model itself: "
+                    "nothing is drawn, and no certificate has an error probability.</p>\n");
         return;
     }
     sf_put_count(out, s->abstained);
@@ -121,7 +125,7 @@ static void put_facts(sf_writer *out, const sf_run *run)
     sf_put(out, " queries.</p>\n");
 }
 
-static void put_figures(sf_writer *out, const sf_run *run, size_t number)
+static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
 {
     const safer_summary *s = &run->summary;
     sf_putf(out, "<article aria-labelledby=\"run-%zu\"><h3 id=\"run-%zu\">", number, number);
@@ -129,7 +133,7 @@ static void put_figures(sf_writer *out, const sf_run *run, size_t number)
     put_name(out, run);
     sf_put(out, "</h3>\n<dl class=\"tiles\">\n");
     put_tile(out, "", "clean", "the base model itself", s->base_correct, s->labelled, 0);
-    if (sf_run_has_votes(run))
+    if (sf_report_run_has_votes(run))
         put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled, 0);
     put_tile(out, "first", "certified",
              run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", s->certified,
@@ -141,10 +145,10 @@ static void put_figures(sf_writer *out, const sf_run *run, size_t number)
 
 static void put_radius_table(sf_writer *out, const sf_page *page)
 {
-    sf_put(
-        out,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Certified accuracy by radius, as numbers\">"
-        "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n<thead><tr><th scope=\"col\">run</th>");
+    sf_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\""
+                " aria-label=\"Certified accuracy by radius, as numbers\">"
+                "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n"
+                "<thead><tr><th scope=\"col\">run</th>");
     for (size_t r = 0; r < SAFER_RADII; r++) {
         sf_put(out, "<th scope=\"col\">");
         put_radius(out, safer_reported_radius(r));
@@ -180,7 +184,7 @@ static void put_plots(sf_writer *out, const sf_page *page)
     }
     for (size_t i = 0; i < page->run_count; i++) {
         char name[32];
-        if (!sf_run_has_votes(&page->runs[i])) continue;
+        if (!sf_report_run_has_votes(&page->runs[i])) continue;
         snprintf(name, sizeof name, "margin-%zu", i);
         sf_putf(out, "<figure class=\"margin\" data-run=\"%zu\"><figcaption>Margin of every text", i);
         if (page->run_count > 1) {
@@ -226,16 +230,16 @@ static void put_cell(sf_writer *out, const char *string, size_t most)
 
 static void put_myriads(sf_writer *out, uint32_t n) { sf_putf(out, "<td>%u.%04u</td>", n / 10000, n % 10000); }
 
-static void put_row(sf_writer *out, const sf_run *run, size_t k)
+static void put_row(sf_writer *out, const sf_report_run *run, size_t k)
 {
-    const sf_entry *e = &run->entries[k];
+    const sf_record *e = &run->records[k];
     sf_putf(out, "<tr><td>%zu</td>", k + 1);
-    put_cell(out, sf_entry_id(run, e), ID_LENGTH);
-    put_cell(out, sf_run_label(run, e->label), LABEL_LENGTH);
-    put_cell(out, e->abstained ? "abstained" : sf_run_label(run, e->prediction), LABEL_LENGTH);
-    put_cell(out, sf_run_label(run, e->base), LABEL_LENGTH);
+    put_cell(out, e->id, ID_LENGTH);
+    put_cell(out, sf_report_run_label(run, e->label), LABEL_LENGTH);
+    put_cell(out, e->abstained ? "abstained" : sf_report_run_label(run, e->prediction), LABEL_LENGTH);
+    put_cell(out, sf_report_run_label(run, e->base), LABEL_LENGTH);
     sf_putf(out, "<td>%zu</td><td>%zu</td>", e->words, e->slots);
-    if (sf_run_has_votes(run)) {
+    if (sf_report_run_has_votes(run)) {
         put_myriads(out, sf_myriads_down(e->bound));
         put_myriads(out, sf_myriads_up(e->q));
     } else {
@@ -248,11 +252,10 @@ static void put_row(sf_writer *out, const sf_run *run, size_t k)
 
 static void put_table(sf_writer *out, const sf_page *page)
 {
-    const sf_run *run = &page->runs[0];
+    const sf_report_run *run = &page->runs[0];
     size_t shown = run->count < SF_STATIC_ROWS ? run->count : SF_STATIC_ROWS;
-    sf_put(
-        out,
-        "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
+    sf_put(out, "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n"
+                "<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
     if (shown < run->count || page->run_count > 1) {
         sf_put(out, "The first ");
         sf_put_count(out, shown);
@@ -262,9 +265,9 @@ static void put_table(sf_writer *out, const sf_page *page)
         put_name(out, run);
         sf_put(out, "; all of them can be seen with JavaScript.");
     }
-    sf_put(
-        out,
-        "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\"><table id=\"table\" class=\"plain\">\n<thead><tr>");
+    sf_put(out,
+           "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\">"
+           "<table id=\"table\" class=\"plain\">\n<thead><tr>");
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
         sf_putf(out, "<th scope=\"col\" data-key=\"%s\" title=\"%s\">%s</th>", columns[c].key, columns[c].meaning,
                 columns[c].title);
@@ -321,52 +324,52 @@ static void put_configurations(sf_writer *out, const sf_page *page)
         json_object_foreach(page->runs[i].json, key, value) put_member(out, NULL, key, value);
         sf_put(out, "</dl>\n");
     }
-    sf_put(
-        out,
-        "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, one word for one word. "
-        "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
-        "A certificate by interval bounds speaks of the model itself, and is exact. "
-        "Intervals (Wilson, 95%) say what another sample of such texts might give. "
-        "Every record was checked when this page was written.</p></section>\n");
+    sf_put(out, "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, "
+                "one word for one word. "
+                "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
+                "A certificate by interval bounds speaks of the model itself, and is exact. "
+                "Intervals (Wilson, 95%) say what another sample of such texts might give. "
+                "Every record was checked when this page was written.</p></section>\n");
 }
 
 /* ------------------------------------------------------- for the script */
 
-typedef long long (*number_of)(const sf_entry *entry);
+typedef long long (*number_of)(const sf_record *record);
 
-static long long entry_label(const sf_entry *e) { return e->label; }
-static long long entry_prediction(const sf_entry *e) { return e->prediction; }
-static long long entry_base(const sf_entry *e) { return e->base; }
-static long long entry_target(const sf_entry *e) { return e->target; }
-static long long entry_words(const sf_entry *e) { return (long long)e->words; }
-static long long entry_slots(const sf_entry *e) { return (long long)e->slots; }
-static long long entry_visible(const sf_entry *e) { return (long long)e->visible; }
-static long long entry_bound(const sf_entry *e) { return sf_myriads_down(e->bound); }
-static long long entry_q(const sf_entry *e) { return sf_myriads_up(e->q); }
-static long long entry_radius(const sf_entry *e) { return e->radius == SAFER_ALL ? -1 : (long long)e->radius; }
-static long long entry_queries(const sf_entry *e) { return (long long)e->queries; }
-static long long entry_n(const sf_entry *e) { return (long long)e->n; }
-static long long entry_margin(const sf_entry *e) { return sf_myriads_below(e->margin); }
-static long long entry_flags(const sf_entry *e) { return e->certified | e->abstained << 1 | e->exact << 2; }
+static long long record_label(const sf_record *e) { return e->label; }
+static long long record_prediction(const sf_record *e) { return e->prediction; }
+static long long record_base(const sf_record *e) { return e->base; }
+static long long record_target(const sf_record *e) { return e->target; }
+static long long record_words(const sf_record *e) { return (long long)e->words; }
+static long long record_slots(const sf_record *e) { return (long long)e->slots; }
+static long long record_visible(const sf_record *e) { return (long long)e->visible; }
+static long long record_bound(const sf_record *e) { return sf_myriads_down(e->bound); }
+static long long record_q(const sf_record *e) { return sf_myriads_up(e->q); }
+static long long record_radius(const sf_record *e) { return e->radius == SAFER_ALL ? -1 : (long long)e->radius; }
+static long long record_queries(const sf_record *e) { return (long long)e->queries; }
+static long long record_n(const sf_record *e) { return (long long)e->n; }
+static long long record_margin(const sf_record *e) { return sf_myriads_below(e->margin); }
+static long long record_flags(const sf_record *e) { return e->certified | e->abstained << 1 | e->exact << 2; }
 
 /* A column of the table as an array. */
-static void put_column(sf_writer *out, const sf_run *run, const char *name, number_of number)
+static void put_column(sf_writer *out, const sf_report_run *run, const char *name, number_of number)
 {
     sf_putf(out, ",\"%s\":[", name);
-    for (size_t k = 0; k < run->count; k++) sf_putf(out, "%s%lld", k ? "," : "", number(&run->entries[k]));
+    for (size_t k = 0; k < run->count; k++) sf_putf(out, "%s%lld", k ? "," : "", number(&run->records[k]));
     sf_put(out, "]");
 }
 
-static void put_run_data(sf_writer *out, const sf_run *run, size_t texts)
+static void put_run_data(sf_writer *out, const sf_report_run *run, size_t texts)
 {
     static const struct {
         const char *name;
         number_of number;
     } numbers[] = {
-        {"label", entry_label}, {"prediction", entry_prediction}, {"base", entry_base},       {"target", entry_target},
-        {"words", entry_words}, {"slots", entry_slots},           {"visible", entry_visible}, {"bound", entry_bound},
-        {"q", entry_q},         {"radius", entry_radius},         {"queries", entry_queries}, {"n", entry_n},
-        {"flags", entry_flags},
+        {"label", record_label},     {"prediction", record_prediction}, {"base", record_base},
+        {"target", record_target},   {"words", record_words},           {"slots", record_slots},
+        {"visible", record_visible}, {"bound", record_bound},           {"q", record_q},
+        {"radius", record_radius},   {"queries", record_queries},       {"n", record_n},
+        {"flags", record_flags},
     };
     sf_put(out, "{\"name\":");
     sf_put_json_short(out, run->name, NAME_LENGTH);
@@ -374,17 +377,17 @@ static void put_run_data(sf_writer *out, const sf_run *run, size_t texts)
             run->has_data ? run->lexicon : -1);
     for (size_t k = 0; k < run->config.classes; k++) {
         if (k) sf_put(out, ",");
-        sf_put_json_short(out, sf_run_label(run, (int)k), LABEL_LENGTH);
+        sf_put_json_short(out, sf_report_run_label(run, (int)k), LABEL_LENGTH);
     }
     sf_put(out, "],\"id\":[");
     for (size_t k = 0; k < run->count; k++) {
         if (k) sf_put(out, ",");
-        sf_put_json_short(out, sf_entry_id(run, &run->entries[k]), ID_LENGTH);
+        sf_put_json_short(out, run->records[k].id, ID_LENGTH);
     }
     sf_put(out, "]");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         put_column(out, run, numbers[i].name, numbers[i].number);
-    if (!sf_run_has_votes(run)) put_column(out, run, "margin", entry_margin);
+    if (!sf_report_run_has_votes(run)) put_column(out, run, "margin", record_margin);
     sf_put(out, "}");
 }
 
@@ -404,14 +407,13 @@ static void put_data(sf_writer *out, const sf_page *page)
 static void put_head(sf_writer *out, const sf_page *page)
 {
     unsigned long long nonce = (unsigned long long)nonce_of(page);
-    sf_put(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n");
-    sf_putf(
-        out,
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
-        nonce, nonce);
+    sf_put(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<meta name=\"color-scheme\" content=\"light dark\">\n");
+    sf_putf(out,
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+            "style-src 'nonce-%016llx'; script-src 'nonce-%016llx'\">\n",
+            nonce, nonce);
     sf_put(out, "<title>safer: ");
     for (size_t i = 0; i < page->run_count; i++) {
         if (i) sf_put(out, ", ");

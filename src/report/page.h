@@ -8,18 +8,18 @@
 enum { SF_STATIC_ROWS = 100 }; /* of the table, for readers without JavaScript */
 
 typedef struct sf_page {
-    const sf_run *runs;
+    const sf_report_run *runs;
     size_t run_count;
     size_t texts; /* how many are in the page; 0 without data */
 } sf_page;
 
-/* Everything before the packed blocks, and everything behind them. */
+/* Everything before the packed blocks, and everything after them. */
 void sf_page_begin(sf_writer *out, const sf_page *page);
 void sf_page_end(sf_writer *out, const sf_page *page);
 
 /* The tables as CSV: figures of the runs, their curves, and every text. */
-void sf_csv_runs(sf_writer *out, const sf_run *runs, size_t count);
-void sf_csv_radii(sf_writer *out, const sf_run *runs, size_t count);
-void sf_csv_texts(sf_writer *out, const sf_run *runs, size_t count);
+void sf_csv_runs(sf_writer *out, const sf_report_run *runs, size_t count);
+void sf_csv_radii(sf_writer *out, const sf_report_run *runs, size_t count);
+void sf_csv_texts(sf_writer *out, const sf_report_run *runs, size_t count);
 
 #endif

@@ -1,4 +1,6 @@
-/* The pictures of a report. */
+/* The pictures of a report, as SVG: first points, lines, frame and legend, then one section per
+ * picture, in the order of the page, and the table of them. plot.h says how they get their colours;
+ * docs/report.md, what each of them shows. */
 #include "report/plot.h"
 
 #include "base/memory.h"
@@ -83,13 +85,13 @@ static void begin(sf_writer *out, const char *name, int alone, size_t runs, cons
 }
 
 /* The legend; `votes`: of the runs with votes. */
-static void end(sf_writer *out, const sf_run *runs, size_t count, int votes)
+static void end(sf_writer *out, const sf_report_run *runs, size_t count, int votes)
 {
     size_t place = 0;
     for (size_t i = 0; i < count && count > 1; i++) {
         double x = LEFT + (place % 2 ? AREA_WIDTH / 2 : 0), y = HEIGHT + LEGEND * (double)(place / 2) + 10;
         char class[24];
-        if (votes && !sf_run_has_votes(&runs[i])) continue;
+        if (votes && !sf_report_run_has_votes(&runs[i])) continue;
         place++;
         snprintf(class, sizeof class, "curve r%d%s", colour(i), dashes(i));
         put_line(out, class, x, y, x + 22, y);
@@ -130,11 +132,11 @@ static void put_whisker(sf_writer *out, const char *class, double x, size_t part
 
 static double share_of(size_t part, size_t whole) { return whole ? (double)part / (double)whole : 0; }
 
-static void draw_radius(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+static void draw_radius(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
-    begin(
-        out, name, alone, count, "Certified accuracy by radius",
-        "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, a line for each run, with 95% intervals.");
+    begin(out, name, alone, count, "Certified accuracy by radius",
+          "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, "
+          "a line for each run, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t r = 0; r < SAFER_RADII; r++) {
         char label[24] = "all";
@@ -179,13 +181,13 @@ static void put_value(sf_writer *out, double x, size_t part, size_t whole)
     put_text(out, x, at_y(high) - 4, "value mid", words);
 }
 
-static void draw_accuracy(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+static void draw_accuracy(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
     static const char *const groups[] = {"clean", "smoothed", "certified"};
     double group = (double)AREA_WIDTH / 3, bar = fmin(44, group * .8 / (double)count);
-    begin(
-        out, name, alone, count, "Clean, smoothed and certified accuracy",
-        "Three groups of bars, one bar a run: the base model, the smoothed classifier, and the texts certified at the asked radius, with 95% intervals.");
+    begin(out, name, alone, count, "Clean, smoothed and certified accuracy",
+          "Three groups of bars, one bar per run: the base model, the smoothed classifier, "
+          "and the texts certified at the asked radius, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t g = 0; g < 3; g++) {
         double middle = LEFT + ((double)g + .5) * group;
@@ -197,7 +199,7 @@ static void draw_accuracy(sf_writer *out, const sf_run *runs, size_t count, cons
             double x = middle + ((double)i - (double)count / 2) * bar, height = share_of(parts[g], whole) * AREA_HEIGHT;
             char class[24];
             snprintf(class, sizeof class, "f%d", colour(i));
-            if (!whole || (g == 1 && !sf_run_has_votes(&runs[i]))) continue;
+            if (!whole || (g == 1 && !sf_report_run_has_votes(&runs[i]))) continue;
             put_box(out, class, x + 1, TOP + AREA_HEIGHT - height, bar - 2, height);
             put_whisker(out, "bar-whisker", x + bar / 2, parts[g], whole);
             if (count < 3) put_value(out, x + bar / 2, parts[g], whole);
@@ -229,8 +231,8 @@ static void put_outline(sf_writer *out, const char *class, const size_t bins[BIN
 }
 
 /* Fills the bins of every run with votes by place(), a share of the x axis from 0 to 1, and draws them. */
-static void put_histogram(sf_writer *out, const sf_run *runs, size_t count,
-                          double (*place)(const sf_entry *entry, double scale), double scale)
+static void put_histogram(sf_writer *out, const sf_report_run *runs, size_t count,
+                          double (*place)(const sf_record *record, double scale), double scale)
 {
     size_t(*bins)[BINS] = sf_calloc(count, sizeof *bins);
     double most = 0;
@@ -239,8 +241,8 @@ static void put_histogram(sf_writer *out, const sf_run *runs, size_t count,
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < runs[i].count && sf_run_has_votes(&runs[i]); k++) {
-            int b = (int)(clamp(place(&runs[i].entries[k], scale)) * BINS);
+        for (size_t k = 0; k < runs[i].count && sf_report_run_has_votes(&runs[i]); k++) {
+            int b = (int)(clamp(place(&runs[i].records[k], scale)) * BINS);
             bins[i][b < BINS ? b : BINS - 1]++;
         }
         for (int b = 0; b < BINS; b++) most = fmax(most, share_of(bins[i][b], runs[i].count));
@@ -249,7 +251,7 @@ static void put_histogram(sf_writer *out, const sf_run *runs, size_t count,
     put_percent_axis(out, 100 * most, 5);
     for (size_t i = 0; i < count; i++) {
         char class[24];
-        if (!sf_run_has_votes(&runs[i])) continue;
+        if (!sf_report_run_has_votes(&runs[i])) continue;
         snprintf(class, sizeof class, "area f%d", colour(i));
         put_outline(out, class, bins[i], runs[i].count, most);
         snprintf(class, sizeof class, "curve r%d%s", colour(i), dashes(i));
@@ -258,26 +260,26 @@ static void put_histogram(sf_writer *out, const sf_run *runs, size_t count,
     free(bins);
 }
 
-static double place_queries(const sf_entry *entry, double decades)
+static double place_queries(const sf_record *record, double decades)
 {
-    return entry->queries ? log10((double)entry->queries) / decades : 0;
+    return record->queries ? log10((double)record->queries) / decades : 0;
 }
 
-static double place_product(const sf_entry *entry, double scale)
+static double place_product(const sf_record *record, double scale)
 {
     (void)scale;
-    return 1 - entry->q;
+    return 1 - record->q;
 }
 
-static void draw_queries(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+static void draw_queries(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
     uint64_t most = 10;
     int decades = 1;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < runs[i].count; k++)
-            if (runs[i].entries[k].queries > most) most = runs[i].entries[k].queries;
+            if (runs[i].records[k].queries > most) most = runs[i].records[k].queries;
     for (double power = 10; power < (double)most; power *= 10) decades++;
-    begin(out, name, alone, count, "Queries a text",
+    begin(out, name, alone, count, "Queries per text",
           "How many texts took how many queries of the base model, on a logarithmic scale, a line for each run.");
     put_histogram(out, runs, count, place_queries, decades);
     for (int d = 0; d <= decades; d++) {
@@ -295,11 +297,11 @@ static void put_unit_axis(sf_writer *out)
     for (int i = 0; i < 5; i++) put_text(out, at_x(i / 4.0), HEIGHT - BOTTOM + 18, i == 4 ? "end" : "mid", labels[i]);
 }
 
-static void draw_products(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone)
+static void draw_products(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
-    begin(
-        out, name, alone, count, "Product of overlaps",
-        "How the texts spread over the product of all their overlaps, one minus q. Texts left of one half cannot be certified against all words changed.");
+    begin(out, name, alone, count, "Product of overlaps",
+          "How the texts spread over the product of all their overlaps, one minus q. "
+          "Texts left of one half cannot be certified against all words changed.");
     put_histogram(out, runs, count, place_product, 1);
     put_unit_axis(out);
     put_line(out, "limit", at_x(.5), TOP, at_x(.5), TOP + AREA_HEIGHT);
@@ -310,14 +312,14 @@ static void draw_products(sf_writer *out, const sf_run *runs, size_t count, cons
 const sf_plot sf_plots[] = {
     {"radius", "Certified accuracy by radius", draw_radius, 0},
     {"accuracy", "Clean, smoothed and certified accuracy", draw_accuracy, 0},
-    {"queries", "Queries a text", draw_queries, 1},
+    {"queries", "Queries per text", draw_queries, 1},
     {"products", "Product of overlaps", draw_products, 1},
     {0},
 };
 
-int sf_plot_applies(const sf_plot *plot, const sf_run *runs, size_t count)
+int sf_plot_applies(const sf_plot *plot, const sf_report_run *runs, size_t count)
 {
-    return !plot->votes || sf_runs_have_votes(runs, count);
+    return !plot->votes || sf_report_runs_have_votes(runs, count);
 }
 
 /* ------------------------------------------------------- margin against q */
@@ -328,10 +330,10 @@ enum { RASTER_X = 2 * AREA_WIDTH + 1, RASTER_Y = 2 * AREA_HEIGHT + 1 };
 
 static const char *const kinds[] = {"bad", "weak", "good"}; /* drawn in this order */
 
-static int kind_of(const sf_entry *entry)
+static int kind_of(const sf_record *record)
 {
-    if (entry->certified) return 2;
-    return entry->label < 0 || sf_entry_is_right(entry) ? 1 : 0;
+    if (record->certified) return 2;
+    return record->label < 0 || record->prediction == record->label;
 }
 
 static void put_points(sf_writer *out, const unsigned char *raster)
@@ -349,7 +351,7 @@ static void put_points(sf_writer *out, const unsigned char *raster)
     }
 }
 
-void sf_plot_margin(sf_writer *out, const sf_run *run, const char *name, int alone)
+void sf_plot_margin(sf_writer *out, const sf_report_run *run, const char *name, int alone)
 {
     static const char *const words[] = {"wrong", "right, not certified", "certified"};
     unsigned char *raster = sf_calloc(RASTER_X * RASTER_Y, 1);
@@ -358,13 +360,13 @@ void sf_plot_margin(sf_writer *out, const sf_run *run, const char *name, int alo
         return;
     }
     for (size_t k = 0; k < run->count; k++) {
-        const sf_entry *e = &run->entries[k];
+        const sf_record *e = &run->records[k];
         int x = (int)lround(clamp(e->q) * 2 * AREA_WIDTH), y = (int)lround((1 - clamp(e->bound)) * 2 * AREA_HEIGHT);
         raster[y * RASTER_X + x] |= (unsigned char)(1 << kind_of(e));
     }
-    begin(
-        out, name, alone, 2, "Margin of every text", /* room for one line of legend */
-        "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. Texts above the broken line are certified against all changes.");
+    begin(out, name, alone, 2, "Margin of every text", /* room for one line of legend */
+          "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. "
+          "Texts above the broken line are certified against all changes.");
     sf_put(out, "<path class=\"zone\" d=\"M");
     put_point(out, at_x(0), at_y(.5));
     sf_put(out, "L");

@@ -14,7 +14,7 @@ enum { SF_PLOT_COLOURS = 8 }; /* runs beyond them begin again, with broken lines
 typedef struct sf_plot {
     const char *name;  /* of the file, without .svg, and of the picture in the page */
     const char *title; /* above it */
-    void (*draw)(sf_writer *out, const sf_run *runs, size_t count, const char *name, int alone);
+    void (*draw)(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone);
     int votes; /* it has something to show of runs with votes only */
 } sf_plot;
 
@@ -22,9 +22,9 @@ typedef struct sf_plot {
 extern const sf_plot sf_plots[];
 
 /* Whether there is something to draw. */
-int sf_plot_applies(const sf_plot *plot, const sf_run *runs, size_t count);
+int sf_plot_applies(const sf_plot *plot, const sf_report_run *runs, size_t count);
 
 /* Every text of one run with votes as a point: the bound on its vote above q. */
-void sf_plot_margin(sf_writer *out, const sf_run *run, const char *name, int alone);
+void sf_plot_margin(sf_writer *out, const sf_report_run *run, const char *name, int alone);
 
 #endif

@@ -55,7 +55,7 @@ static safer_status make_folder(const char *path, safer_error *error)
 
 /* ---------------------------------------------------------------- the files */
 
-static safer_status write_plots(const char *folder, const sf_run *runs, size_t count, safer_error *error)
+static safer_status write_plots(const char *folder, const sf_report_run *runs, size_t count, safer_error *error)
 {
     safer_status status;
     sf_writer out = {0};
@@ -68,7 +68,7 @@ static safer_status write_plots(const char *folder, const sf_run *runs, size_t c
     }
     for (size_t i = 0; i < count; i++) {
         char name[32] = "margin";
-        if (!sf_run_has_votes(&runs[i])) continue;
+        if (!sf_report_run_has_votes(&runs[i])) continue;
         if (count > 1) snprintf(name, sizeof name, "margin-%zu", i + 1);
         sf_buffer_clear(&out.out);
         sf_plot_margin(&out, &runs[i], name, 1);
@@ -79,11 +79,11 @@ done:
     return status;
 }
 
-static safer_status write_tables(const char *folder, const sf_run *runs, size_t count, safer_error *error)
+static safer_status write_tables(const char *folder, const sf_report_run *runs, size_t count, safer_error *error)
 {
     static const struct {
         const char *name;
-        void (*put)(sf_writer *out, const sf_run *runs, size_t count);
+        void (*put)(sf_writer *out, const sf_report_run *runs, size_t count);
     } tables[] = {{"runs", sf_csv_runs}, {"radii", sf_csv_radii}, {"texts", sf_csv_texts}};
     safer_status status;
     sf_writer out = {0};
@@ -98,7 +98,7 @@ done:
     return status;
 }
 
-static safer_status write_page(const char *path, const sf_run *runs, size_t count, const safer_report_options *o,
+static safer_status write_page(const char *path, const sf_report_run *runs, size_t count, const safer_report_options *o,
                                safer_error *error)
 {
     safer_status status = SAFER_OK;
@@ -124,7 +124,7 @@ safer_status safer_report(safer_summary *summaries, const char *output, const ch
     safer_status status;
     safer_report_options defaults = safer_report_options_default();
     const safer_report_options *o = options ? options : &defaults;
-    sf_run *runs = NULL;
+    sf_report_run *runs = NULL;
     SF_TRY(check(o, count, error));
     runs = sf_calloc(count, sizeof *runs);
     if (!runs) {

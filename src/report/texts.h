@@ -1,14 +1,14 @@
 /* Texts and the words in them, packed for the page.
  *
  * A page may hold 25,000 texts and must still open at once, so nothing of this is read
- * until somebody opens a text. It is JSON in blocks, each packed by gzip and written in
+ * until a text is opened. It is JSON in blocks, each packed by gzip and written in
  * base64 inside a <script> of a type that is not run, with these ids:
  *
  *   texts-B      B = 0, 1, ...: an array of SF_TEXTS_PER_BLOCK texts, each a string or, when it
  *                was cut, [string, bytes of the whole]
- *   slots-L-B    for lexicon L, parallel to texts-B: an array [gap, length, word, gap, ...] a
- *                text; a slot begins `gap` units of UTF-16 behind the end of the one before
- *                it, and `word` is a number of the excerpt
+ *   slots-L-B    for lexicon L, parallel to texts-B: per text an array [gap, length, word, gap, ...];
+ *                a slot begins `gap` units of UTF-16 after the end of the one before it, and
+ *                `word` is a number of the excerpt
  *   words-L      the excerpt of lexicon L: {"w": [names], "s": [overlaps]}; words that stand
  *                in a text come first, and these have overlaps, in ten-thousandths, cut
  *   details-L-B  of SF_WORDS_PER_BLOCK words that have an overlap: an array

@@ -1,16 +1,17 @@
-/* A run over a data set: rows in parallel, records in order, safe to interrupt.
+/* The rows of a data set, worked on in parallel, their records written in order.
  *
  * What is done with a row, and what a record means, is the caller's: certifying and
  * attacking share this. */
 #ifndef SF_RUN_ROWS_H
 #define SF_RUN_ROWS_H
 
-#include "certify/record.h"
+#include "model/model.h"
+#include "run/sealed.h"
 
 typedef struct sf_rows {
     size_t count; /* of the data */
     int threads;
-    json_t *config; /* the first line; borrowed */
+    const json_t *config; /* the first line; borrowed */
     const safer_progress *progress;
     void *context;
 

@@ -1,0 +1,39 @@
+/* The configuration of a run: the first line of its records. */
+#ifndef SF_CERTIFY_CONFIG_H
+#define SF_CERTIFY_CONFIG_H
+
+#include "certify/certificate.h"
+#include "run/sealed.h"
+
+/* "adaptive", ... */
+const char *sf_method_name(safer_method method);
+
+/* A number, or "all". */
+json_t *sf_radius_json(size_t radius);
+
+/* Everything that the records of a run depend on. NULL without memory. */
+json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
+                       const safer_certify_options *options);
+
+/* What checking a record needs of it. */
+typedef struct sf_config {
+    safer_method method;
+    double delta; /* of one text; like n and n0 of no meaning for ibp */
+    uint64_t n, n0;
+    size_t radius, texts;
+    int unlabelled;
+    int remote; /* the model is remote: some answers may be no label */
+    int random; /* it answers the same text differently */
+    size_t classes;
+    const json_t *labels; /* borrowed: array of names */
+    safer_certify_options options;
+    uint64_t seal; /* of the configuration, where it was read from a run */
+} sf_config;
+
+/* Reads the first line of a file. It must outlive the configuration. */
+safer_status sf_config_read(sf_config *out, const json_t *config, const char *path, safer_error *error);
+
+/* The name of a class; "" for -1. */
+const char *sf_config_label(const sf_config *config, int label);
+
+#endif

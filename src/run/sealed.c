@@ -1,0 +1,258 @@
+/* Sealed lines: one reader, one writer. */
+#define _GNU_SOURCE
+#include "run/sealed.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --------------------------------------------------------------------- seals */
+
+json_t *sf_hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
+
+static char *dump(const json_t *object)
+{
+    return object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+}
+
+char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *length, uint64_t *seal)
+{
+    char *sealed = dump(object), *tail = NULL, *line = NULL;
+    json_t *last = json_object();
+    if (!sealed || !last) goto done;
+    const size_t body = strlen(sealed) - 1; /* without the brace */
+    const uint64_t hash = sf_hash(sealed, body + 1, seed);
+    if (seconds >= 0 && json_object_set_new(last, "seconds", json_real(seconds))) goto done;
+    if (json_object_set_new(last, "check", sf_hex_json(hash))) goto done;
+    tail = dump(last);
+    if (!tail) goto done;
+    const size_t rest = strlen(tail);
+    line = sf_alloc(body + rest + 2, 1);
+    if (!line) goto done;
+    memcpy(line, sealed, body);
+    memcpy(line + body, tail, rest);
+    line[body] = ','; /* in place of the tail's brace */
+    memcpy(line + body + rest, "\n", 2);
+    *length = body + rest + 1;
+    if (seal) *seal = hash;
+done:
+    free(sealed);
+    free(tail);
+    json_decref(last);
+    return line;
+}
+
+/* Where `word` stands last, or NULL. */
+static const char *find_last(const char *bytes, size_t length, const char *word)
+{
+    size_t n = strlen(word);
+    for (size_t i = length < n ? 0 : length - n + 1; i-- > 0;)
+        if (memcmp(bytes + i, word, n) == 0) return bytes + i;
+    return NULL;
+}
+
+safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_t seed, uint64_t *seal,
+                       const char *path, size_t line, safer_error *error)
+{
+    const char *seconds = find_last(bytes, length, ",\"seconds\":"), *check = find_last(bytes, length, ",\"check\":");
+    const char *stored = json_string_value(json_object_get(object, "check"));
+    const char *end = seconds && check && seconds < check ? seconds : check;
+    char expected[17] = "";
+    if (end) {
+        char *sealed = sf_strndup(bytes, (size_t)(end - bytes) + 1);
+        if (!sealed) return sf_fail_memory(error);
+        sealed[end - bytes] = '}';
+        *seal = sf_hash(sealed, (size_t)(end - bytes) + 1, seed);
+        free(sealed);
+        snprintf(expected, sizeof expected, "%016llx", (unsigned long long)*seal);
+    }
+    if (!end || !stored || strcmp(stored, expected) != 0)
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: the check does not match: the line was changed", path, line);
+    json_object_del(object, "check");
+    json_object_del(object, "seconds");
+    return SAFER_OK;
+}
+
+/* ------------------------------------------------------------------- reading */
+
+/* Whether the record of a line is the one that belongs there. */
+static safer_status check_place(const json_t *record, const char *path, size_t line, safer_error *error)
+{
+    const json_t *row = json_object_get(record, "row");
+    if (!json_is_integer(row))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record: \"row\" must be a whole number", path, line);
+    if (json_integer_value(row) == (json_int_t)line - 1) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT,
+                   "%s, line %zu: the record of row %lld stands here: lines were moved, repeated or removed", path,
+                   line, (long long)json_integer_value(row));
+}
+
+/* Where a reader stands. */
+typedef struct reading {
+    const char *path;
+    size_t flags; /* jansson's */
+    size_t most;  /* lines to read; SIZE_MAX: all */
+    sf_line_visit visit;
+    void *context;
+    size_t lines; /* read so far, */
+    size_t end;   /* and where the last of them ends */
+    uint64_t seal;
+} reading;
+
+static safer_status read_line(reading *r, const char *bytes, size_t length, safer_error *error)
+{
+    safer_status status;
+    json_error_t where;
+    uint64_t seal = 0;
+    const size_t line = r->lines + 1;
+    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | r->flags, &where);
+    if (!object)
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not JSON, so not the output of a run: %s", r->path, line,
+                       where.text);
+    SF_TRY(sf_unseal(object, bytes, length, r->seal, &seal, r->path, line, error));
+    if (line == 1)
+        r->seal = seal;
+    else
+        SF_TRY(check_place(object, r->path, line, error));
+    SF_TRY(r->visit(r->context, object, seal, line, error));
+    r->lines = line;
+done:
+    json_decref(object);
+    return status;
+}
+
+/* The one loop over lines: up to the last that is whole. */
+static safer_status read_lines(reading *r, const sf_file *file, safer_error *error)
+{
+    const char *newline;
+    while (r->lines < r->most && r->end < file->length &&
+           (newline = memchr(file->bytes + r->end, '\n', file->length - r->end))) {
+        safer_status status = read_line(r, file->bytes + r->end, (size_t)(newline - file->bytes) - r->end, error);
+        if (status != SAFER_OK) return status;
+        r->end = (size_t)(newline - file->bytes) + 1;
+    }
+    return SAFER_OK;
+}
+
+safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
+                            safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    reading r = {.path = path, .flags = flags, .most = SIZE_MAX, .visit = visit, .context = context};
+    SF_TRY(sf_file_read(&file, path, error));
+    SF_TRY(read_lines(&r, &file, error));
+    if (r.end < file.length)
+        status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the %s", path, r.lines + 1, what);
+    else if (r.lines == 0)
+        status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
+done:
+    sf_file_free(&file);
+    return status;
+}
+
+static safer_status keep_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
+{
+    (void)seal;
+    (void)line;
+    (void)error;
+    *(json_t **)context = json_incref(object);
+    return SAFER_OK;
+}
+
+json_t *sf_sealed_config(const char *path)
+{
+    struct stat info;
+    sf_file file = {0};
+    json_t *config = NULL;
+    reading r = {.path = path, .flags = JSON_ALLOW_NUL, .most = 1, .visit = keep_line, .context = &config};
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_map(&file, path, NULL) == SAFER_OK)
+        (void)read_lines(&r, &file, NULL); /* where it fails, there is no configuration */
+    sf_file_free(&file);
+    return config;
+}
+
+/* ------------------------------------------------------------------- writing */
+
+/* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what follows them. */
+static safer_status resume_file(sf_sealed_output *out, sf_line_visit visit, void *context, safer_error *error)
+{
+    safer_status status;
+    sf_file file = {0};
+    reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
+    SF_TRY(sf_file_map(&file, out->path, error));
+    SF_TRY(read_lines(&r, &file, error));
+    out->end = (off_t)r.end;
+    out->seal = r.seal;
+    if (ftruncate(out->fd, out->end) != 0 || lseek(out->fd, out->end, SEEK_SET) < 0)
+        status = sf_fail_errno(error, "continue", out->path);
+done:
+    sf_file_free(&file);
+    return status;
+}
+
+safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume, const json_t *config,
+                            sf_line_visit visit, void *context, safer_error *error)
+{
+    safer_status status;
+    struct stat info;
+    char *line = NULL;
+    size_t length = 0;
+    *out = (sf_sealed_output){.fd = -1, .path = path};
+    if (!path) return SAFER_OK;
+    out->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (out->fd < 0) return sf_fail_errno(error, "open", path);
+    if (flock(out->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return sf_fail(error, SAFER_SYSTEM, "%s is being written by another run", path);
+    /* Looked at under the lock: another run may have finished it a moment ago. */
+    const int exists = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+    if (exists && !resume)
+        return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
+    if (exists) SF_TRY(resume_file(out, visit, context, error));
+    if (out->end > 0) return SAFER_OK;
+    line = sf_seal(config, -1, 0, &length, &out->seal); /* it is new, or not even its first line was whole */
+    if (!line) return sf_fail_memory(error);
+    status = sf_sealed_append(out, line, length, error);
+done:
+    free(line);
+    return status;
+}
+
+safer_status sf_sealed_append(sf_sealed_output *out, const char *line, size_t length, safer_error *error)
+{
+    size_t done = 0;
+    if (out->fd < 0) return SAFER_OK;
+    while (done < length) {
+        ssize_t put = write(out->fd, line + done, length - done);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) {
+            safer_status status = sf_fail_errno(error, "write", out->path);
+            if (ftruncate(out->fd, out->end) != 0) { /* a regular file can always shrink; a pipe cannot */
+            }
+            return status;
+        }
+        done += (size_t)put;
+    }
+    out->end += (off_t)length;
+    return SAFER_OK;
+}
+
+safer_status sf_sealed_sync(const sf_sealed_output *out, safer_error *error)
+{
+    const int fine = out->fd < 0 || fsync(out->fd) == 0 || errno == EINVAL || errno == EROFS;
+    return fine ? SAFER_OK : sf_fail_errno(error, "write", out->path);
+}
+
+void sf_sealed_close(sf_sealed_output *out)
+{
+    if (out->fd >= 0) close(out->fd);
+    out->fd = -1;
+}

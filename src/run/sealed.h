@@ -1,0 +1,78 @@
+/* Sealed lines: the files that runs write and read back.
+ *
+ *   1. A file is UTF-8 text of lines, each ended by a newline. Every line is one JSON object without
+ *      spaces; real numbers have 17 digits, so that reading gives them back.
+ *   2. Line 1 is the configuration of the run: everything that its records depend on. Line k + 1 is the
+ *      record of row k of the data and says so: its member "row" is k.
+ *   3. Every line ends with the member "check", 16 hexadecimal digits: its seal. In a record, "seconds"
+ *      stands before it, a real number that no seal covers.
+ *   4. The seal is the XXH64 of the line's bytes up to the comma before "seconds", or, where there is no
+ *      such member, before "check", followed by "}". Its seed is 0 in line 1, and the seal of line 1 in
+ *      all others. So no line can be edited, and no record can be moved, repeated, taken out or brought
+ *      in from another run, without notice. A seal is no signature: it needs no secret.
+ *   5. A last line without its newline was being written when a run died. The run can be resumed, which
+ *      cuts that line off; until then the file is not whole.
+ *
+ * What the members mean is the business of those who call: certificates, attacks, cross-checks. */
+#ifndef SF_RUN_SEALED_H
+#define SF_RUN_SEALED_H
+
+#include "base/error.h"
+
+#include <jansson.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A hash as 16 digits; NULL without memory. */
+json_t *sf_hex_json(uint64_t value);
+
+/* The object as one sealed line with its newline, terminated; `length` counts the newline. "seconds" is
+ * left out when negative. *seal, which may be NULL, gets the seal. NULL without memory; free it. */
+char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *length, uint64_t *seal);
+
+/* Checks a line's seal on its very bytes (without the newline) and removes "seconds" and "check" from
+ * its parsed form. */
+safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_t seed, uint64_t *seal,
+                       const char *path, size_t line, safer_error *error);
+
+/* ------------------------------------------------------------------ reading */
+
+/* Sees a line, without "seconds" and "check", its seal and its number, from 1. The seal was right, and a
+ * record is in its place. */
+typedef safer_status (*sf_line_visit)(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error);
+
+/* Reads a finished file, packed or not, of what `what` names: a "run", an "attack". `flags` are jansson's,
+ * besides. A file without lines, and one whose last line is cut, are errors. */
+safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
+                            safer_error *error);
+
+/* The configuration of a regular file with at least one whole line; NULL where there is none. */
+json_t *sf_sealed_config(const char *path);
+
+/* ------------------------------------------------------------------ writing */
+
+/* A file that grows by whole lines: when a line cannot be written, the file is cut back to the one
+ * before it. At any moment, whatever happens, it is whole lines and perhaps a part of one more. */
+typedef struct sf_sealed_output {
+    int fd;           /* -1: there is no file, and nothing is written */
+    const char *path; /* borrowed */
+    off_t end;        /* after the last whole line */
+    uint64_t seal;    /* of the configuration, which seeds those of the records */
+} sf_sealed_output;
+
+/* Creates the file and writes its configuration. A file that holds something is refused, or, with
+ * `resume`, read: `visit` sees its whole lines and may refuse them, what follows them is cut off, and
+ * further lines follow them. The file is locked against other runs until it is closed. NULL path: no
+ * file. Close it whether or not this succeeds. */
+safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume, const json_t *config,
+                            sf_line_visit visit, void *context, safer_error *error);
+
+/* Appends a line that sf_seal made, by one write where the system allows it. */
+safer_status sf_sealed_append(sf_sealed_output *out, const char *line, size_t length, safer_error *error);
+
+/* Returns when all that was written will outlive a crash of the system. */
+safer_status sf_sealed_sync(const sf_sealed_output *out, safer_error *error);
+
+void sf_sealed_close(sf_sealed_output *out);
+
+#endif

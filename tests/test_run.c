@@ -1,0 +1,383 @@
+/* The room run: sealed lines, typed members, rows in parallel. */
+#define _GNU_SOURCE
+#include "base/file.h"
+#include "run/members.h"
+#include "run/rows.h"
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static safer_error error;
+
+/* --------------------------------------------------------------------- seals */
+
+static json_t *record_of(int row) { return json_pack("{s:i, s:f, s:s}", "row", row, "x", row / 3.0, "id", "ü,\"}"); }
+
+/* The lines are those that were written from the first version on. */
+static void test_seal(void **state)
+{
+    (void)state;
+    uint64_t seal = 0, first = 0, again = 0;
+    size_t length = 0;
+    json_t *config = json_pack("{s:s, s:i}", "safer", "0", "format", 1), *record = record_of(1);
+    char *line = sf_seal(config, -1, 0, &length, &first);
+    assert_string_equal(line, "{\"safer\":\"0\",\"format\":1,\"check\":\"ce617179a30e4c82\"}\n");
+    assert_int_equal(length, strlen(line));
+    free(line);
+    line = sf_seal(record, 0.25, first, &length, &seal);
+    assert_string_equal(line, "{\"row\":1,\"x\":0.33333333333333331,\"id\":\"ü,\\\"}\",\"seconds\":0.25,"
+                              "\"check\":\"4b6c0a47a3e304f6\"}\n");
+    assert_int_equal(json_object_size(record), 3); /* it is not touched */
+
+    json_t *read = json_loads(line, 0, NULL);
+    assert_ok(sf_unseal(read, line, length - 1, first, &again, "f", 2, &error));
+    assert_true(again == seal && json_equal(read, record));
+    const char *seconds = strstr(line, "0.25,");
+    for (size_t i = 0; i < length - 1; i++) { /* no byte can change, but those of "seconds" */
+        const int free_to_change = line + i >= seconds && line + i < seconds + 4;
+        line[i] ^= 1;
+        json_decref(read);
+        read = json_loads(line, 0, NULL);
+        if (read && !free_to_change)
+            assert_fails(sf_unseal(read, line, length - 1, first, &again, "f", 2, &error), SAFER_INPUT,
+                         "f, line 2: the check does not match");
+        line[i] ^= 1;
+    }
+    json_decref(read);
+    read = json_loads(line, 0, NULL);
+    assert_fails(sf_unseal(read, line, length - 1, first + 1, &again, "f", 2, &error), SAFER_INPUT, "check");
+    json_decref(read);
+    free(line);
+    json_decref(config);
+    json_decref(record);
+}
+
+/* ------------------------------------------------------------------- reading */
+
+typedef struct seen {
+    size_t lines, refuse; /* refuse: the line that is an error; 0: none */
+    uint64_t seal;
+    json_int_t last;
+} seen;
+
+static safer_status see(void *context, json_t *object, uint64_t seal, size_t line, safer_error *e)
+{
+    seen *s = context;
+    assert_int_equal(line, s->lines + 1);
+    assert_null(json_object_get(object, "check"));
+    assert_null(json_object_get(object, "seconds"));
+    if (line == s->refuse) return sf_fail(e, SAFER_INPUT, "refused");
+    s->lines = line;
+    if (line == 1) s->seal = seal;
+    s->last = json_integer_value(json_object_get(object, "row"));
+    return SAFER_OK;
+}
+
+static safer_status read_all(const char *path, seen *s, safer_error *e)
+{
+    *s = (seen){0};
+    return sf_sealed_read(path, "run", 0, see, s, e);
+}
+
+/* A configuration and `rows` records, the i-th of them with the row numbers[i]. */
+static sf_buffer make_file(const int *numbers, size_t rows)
+{
+    sf_buffer out = {0};
+    uint64_t seal;
+    size_t length;
+    json_t *config = json_pack("{s:s}", "safer", "0");
+    char *line = sf_seal(config, -1, 0, &length, &seal);
+    assert_int_equal(sf_buffer_add(&out, line, length), 0);
+    free(line);
+    json_decref(config);
+    for (size_t i = 0; i < rows; i++) {
+        json_t *record = record_of(numbers[i]);
+        line = sf_seal(record, 1, seal, &length, NULL);
+        assert_int_equal(sf_buffer_add(&out, line, length), 0);
+        free(line);
+        json_decref(record);
+    }
+    return out;
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    seen s;
+    static const int rows[] = {1, 2, 3}, moved[] = {1, 3, 2}, repeated[] = {1, 1, 2}, missing[] = {2, 3};
+    sf_buffer file = make_file(rows, 3);
+    const char *path = write_temporary("read.jsonl", file.bytes, file.length);
+    assert_ok(read_all(path, &s, &error));
+    assert_true(s.lines == 4 && s.last == 3);
+    s = (seen){.refuse = 3};
+    assert_fails(sf_sealed_read(path, "run", 0, see, &s, &error), SAFER_INPUT, "refused");
+    assert_int_equal(s.lines, 2);
+
+    path = write_temporary("cut.jsonl", file.bytes, file.length - 1);
+    assert_fails(read_all(path, &s, &error), SAFER_INPUT, "cut.jsonl, line 4: the record is cut; resume the run");
+    path = write_temporary("nothing.jsonl", "", 0);
+    assert_fails(read_all(path, &s, &error), SAFER_INPUT, "nothing.jsonl is empty");
+    path = write_temporary("words.jsonl", "hello\n", 6);
+    assert_fails(read_all(path, &s, &error), SAFER_INPUT, "words.jsonl, line 1: not JSON");
+    path = write_temporary("list.jsonl", "[1,\"check\":2]\n[]\n", 17);
+    assert_fails(read_all(path, &s, &error), SAFER_INPUT, "list.jsonl, line 1");
+    assert_fails(read_all(temporary("absent.jsonl"), &s, &error), SAFER_SYSTEM, "absent.jsonl");
+    sf_buffer_free(&file);
+
+    const struct {
+        const int *rows;
+        size_t count;
+        const char *words;
+    } misplaced[] = {{moved, 3, "line 3: the record of row 3 stands here"},
+                     {repeated, 3, "line 3: the record of row 1 stands here"},
+                     {missing, 2, "line 2: the record of row 2 stands here"}};
+    for (size_t i = 0; i < COUNT(misplaced); i++) {
+        file = make_file(misplaced[i].rows, misplaced[i].count);
+        path = write_temporary("misplaced.jsonl", file.bytes, file.length);
+        assert_fails(read_all(path, &s, &error), SAFER_INPUT, misplaced[i].words);
+        sf_buffer_free(&file);
+    }
+}
+
+/* ------------------------------------------------------------------- writing */
+
+static void append(sf_sealed_output *out, int row)
+{
+    size_t length;
+    json_t *record = record_of(row);
+    char *line = sf_seal(record, 0, out->seal, &length, NULL);
+    assert_ok(sf_sealed_append(out, line, length, &error));
+    free(line);
+    json_decref(record);
+}
+
+/* Cut after any byte, a file is resumed after its last whole line. */
+static void test_resume(void **state)
+{
+    (void)state;
+    sf_sealed_output out;
+    json_t *config = json_pack("{s:s}", "safer", "0");
+    const char *path = temporary("resume.jsonl");
+    seen s = {0};
+    assert_ok(sf_sealed_open(&out, path, 0, config, see, &s, &error));
+    for (int row = 1; row <= 3; row++) append(&out, row);
+    sf_sealed_output second;
+    assert_fails(sf_sealed_open(&second, path, 1, config, see, &s, &error), SAFER_SYSTEM,
+                 "is being written by another run");
+    sf_sealed_close(&second);
+    assert_ok(sf_sealed_sync(&out, &error));
+    sf_sealed_close(&out);
+    assert_int_equal(s.lines, 0);
+    assert_fails(sf_sealed_open(&out, path, 0, config, see, &s, &error), SAFER_INVALID, "exists; resume it");
+    sf_sealed_close(&out);
+
+    sf_file whole = {0};
+    assert_ok(sf_file_map(&whole, path, &error));
+    for (size_t length = 1; length <= whole.length; length++) {
+        size_t lines = 0;
+        for (size_t i = 0; i < length; i++) lines += whole.bytes[i] == '\n';
+        const char *cut = write_temporary("resumed.jsonl", whole.bytes, length);
+        s = (seen){0};
+        assert_ok(sf_sealed_open(&out, cut, 1, config, see, &s, &error));
+        assert_int_equal(s.lines, lines);
+        for (int row = lines ? (int)lines : 1; row <= 3; row++) append(&out, row);
+        sf_sealed_close(&out);
+        assert_same_file(cut, path);
+    }
+    s = (seen){.refuse = 2};
+    const char *refused = write_temporary("refused.jsonl", whole.bytes, whole.length - 1);
+    assert_fails(sf_sealed_open(&out, refused, 1, config, see, &s, &error), SAFER_INPUT, "refused");
+    sf_sealed_close(&out);
+    struct stat info;
+    assert_int_equal(stat(refused, &info), 0);
+    assert_int_equal(info.st_size, whole.length - 1); /* what is refused is left as it was */
+    sf_file_free(&whole);
+    assert_ok(sf_sealed_open(&out, NULL, 0, config, see, &s, &error));
+    append(&out, 1);
+    assert_ok(sf_sealed_sync(&out, &error));
+    sf_sealed_close(&out);
+    assert_fails(sf_sealed_open(&out, "/dev/full", 0, config, see, &s, &error), SAFER_SYSTEM, "/dev/full");
+    sf_sealed_close(&out);
+    json_decref(config);
+}
+
+static void test_config(void **state)
+{
+    (void)state;
+    static const int rows[] = {1, 1};
+    sf_buffer file = make_file(rows, 2);
+    const size_t first = strcspn(file.bytes, "\n") + 1;
+    json_t *config = sf_sealed_config(write_temporary("config.jsonl", file.bytes, file.length));
+    assert_string_equal(json_string_value(json_object_get(config, "safer")), "0"); /* the rest is not looked at */
+    json_decref(config);
+    assert_null(sf_sealed_config(write_temporary("config.jsonl", file.bytes, first - 1)));
+    file.bytes[first - 3] ^= 1;
+    assert_null(sf_sealed_config(write_temporary("config.jsonl", file.bytes, file.length)));
+    assert_null(sf_sealed_config(temporary("absent.jsonl")));
+    assert_null(sf_sealed_config("/dev/null"));
+    const char *pipe_path = temporary("pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    assert_null(sf_sealed_config(pipe_path)); /* and it does not wait */
+    unlink(pipe_path);
+    sf_buffer_free(&file);
+}
+
+/* ------------------------------------------------------------------- members */
+
+static void take_all(sf_members *m)
+{
+    assert_true(sf_member_integer(m, "below", INT64_MIN) <= 0);
+    (void)sf_member_integer(m, "one", 1);
+    (void)sf_member_count(m, "count");
+    (void)sf_member_number(m, "number");
+    (void)sf_member_flag(m, "flag");
+    (void)sf_member_string(m, "string");
+    (void)sf_member_object(m, "object");
+    (void)sf_member_array(m, "array");
+    (void)sf_member_radius(m, "radius");
+    (void)sf_member_any(m, "any");
+}
+
+static void test_members(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *member, *value, *words; /* value NULL: removed; words NULL: fine */
+    } cases[] = {
+        {"below", "0", NULL},
+        {"below", "0.5", "\"below\" must be a whole number"},
+        {"one", "1", NULL},
+        {"one", "0", "\"one\" must be a whole number above 0"},
+        {"count", "-1", "\"count\" must be a whole number, not below 0"},
+        {"count", "1.0", "\"count\" must be a whole number"},
+        {"count", NULL, "\"count\" is missing"},
+        {"number", "3", NULL},
+        {"number", "\"3\"", "\"number\" must be a number"},
+        {"flag", "false", NULL},
+        {"flag", "0", "\"flag\" must be true or false"},
+        {"string", "null", "\"string\" must be a string"},
+        {"object", "[]", "\"object\" must be an object"},
+        {"array", "{}", "\"array\" must be a list"},
+        {"radius", "\"all\"", NULL},
+        {"radius", "0", NULL},
+        {"radius", "-1", "\"radius\" must be a number of words or \"all\""},
+        {"radius", "\"al\"", "\"radius\" must be a number of words or \"all\""},
+        {"radius", "2.0", "\"radius\" must be a number of words or \"all\""},
+        {"any", "null", NULL},
+        {"any", NULL, "\"any\" is missing"},
+    };
+    json_t *right = json_loads("{\"below\":-5,\"one\":7,\"count\":3,\"number\":0.5,\"flag\":true,\"string\":\"s\","
+                               "\"object\":{},\"array\":[1],\"radius\":12,\"any\":1}",
+                               0, NULL);
+    sf_members m = {.object = right};
+    assert_true(sf_member_integer(&m, "below", INT64_MIN) == -5 && sf_member_integer(&m, "one", 1) == 7);
+    assert_true(sf_member_count(&m, "count") == 3 && sf_member_number(&m, "number") == 0.5);
+    assert_true(sf_member_flag(&m, "flag") == 1 && strcmp(sf_member_string(&m, "string"), "s") == 0);
+    assert_true(sf_member_radius(&m, "radius") == 12 && json_array_size(sf_member_array(&m, "array")) == 1);
+    assert_ok(sf_members_check(&m, "a record", "f", 7, &error));
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *copy = json_deep_copy(right);
+        if (cases[i].value)
+            json_object_set_new(copy, cases[i].member, json_loads(cases[i].value, JSON_DECODE_ANY, NULL));
+        else
+            json_object_del(copy, cases[i].member);
+        m = (sf_members){.object = copy};
+        take_all(&m);
+        if (cases[i].words) {
+            assert_fails(sf_members_check(&m, "a record", "f", 7, &error), SAFER_INPUT, cases[i].words);
+            assert_non_null(strstr(error.message, "f, line 7: not a record: "));
+        } else {
+            assert_ok(sf_members_check(&m, "a record", "f", 7, &error));
+        }
+        json_decref(copy);
+    }
+    m = (sf_members){.object = right}; /* the first is told, and after it nothing is taken */
+    sf_member_refuse(&m, "first", "x");
+    sf_member_refuse(&m, "second", "y");
+    assert_true(sf_member_count(&m, "count") == 0 && sf_member_string(&m, "string") == NULL);
+    assert_fails(sf_members_check(&m, "a record", "f", 7, &error), SAFER_INPUT, "\"first\" must be x");
+    json_decref(right);
+}
+
+/* ---------------------------------------------------------------------- rows */
+
+enum { ROWS = 300, THREADS = 8 };
+
+typedef struct counting {
+    size_t added, refuse; /* refuse: how many records are taken before one is an error */
+} counting;
+
+static safer_status make_record(void *context, size_t row, int worker, json_t **record, double *seconds, safer_error *e)
+{
+    (void)context;
+    (void)worker;
+    (void)e;
+    for (volatile size_t i = 0; i < row * 7919 % 3000; i++) { /* rows take more time and less */
+    }
+    *record = record_of((int)row + 1);
+    *seconds = 0.5;
+    return SAFER_OK;
+}
+
+static safer_status add_record(void *context, const json_t *record, const char *name, size_t line, safer_error *e)
+{
+    counting *c = context;
+    assert_int_equal(json_integer_value(json_object_get(record, "row")), c->added + 1);
+    assert_int_equal(line, c->added + 2);
+    if (c->added == c->refuse) return sf_fail(e, SAFER_INPUT, "%s: refused", name);
+    c->added++;
+    return SAFER_OK;
+}
+
+static void name_stage(void *context, char *stage, size_t size) { snprintf(stage, size, "%p", context); }
+
+/* Records come in order, and none after one that failed, whatever the threads do. */
+static void test_rows(void **state)
+{
+    (void)state;
+    json_t *config = json_pack("{s:s}", "safer", "0"), *other = json_pack("{s:s}", "safer", "1");
+    const char *path = temporary("rows.jsonl");
+    counting c = {.refuse = ROWS};
+    size_t resumed = 7;
+    sf_rows rows = {.count = ROWS,
+                    .threads = THREADS,
+                    .config = config,
+                    .context = &c,
+                    .work = make_record,
+                    .add = add_record,
+                    .describe = name_stage};
+    seen s;
+    assert_ok(sf_rows_run(&rows, path, 0, &resumed, &error));
+    assert_true(resumed == 0 && c.added == ROWS);
+    assert_ok(read_all(path, &s, &error));
+    assert_int_equal(s.lines, ROWS + 1);
+    for (size_t refuse = 0; refuse < 100; refuse++) {
+        unlink(path);
+        c = (counting){.refuse = refuse};
+        assert_fails(sf_rows_run(&rows, path, 0, &resumed, &error), SAFER_INPUT, "refused");
+        assert_ok(read_all(path, &s, &error));
+        assert_int_equal(s.lines, refuse + 2); /* it was written before it was refused */
+    }
+    c = (counting){.refuse = ROWS};
+    assert_ok(sf_rows_run(&rows, path, 1, &resumed, &error));
+    assert_true(resumed == 100 && c.added == ROWS);
+    c = (counting){.refuse = ROWS};
+    rows.count = ROWS - 1;
+    assert_fails(sf_rows_run(&rows, path, 1, &resumed, &error), SAFER_INPUT, "holds more records than there are texts");
+    rows.config = other;
+    assert_fails(sf_rows_run(&rows, path, 1, &resumed, &error), SAFER_INPUT, "belongs to another run");
+    json_decref(config);
+    json_decref(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_seal),   cmocka_unit_test(test_read),    cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_config), cmocka_unit_test(test_members), cmocka_unit_test(test_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
