@@ -221,12 +221,13 @@ static void test_cache_of_texts(void **state)
     assert_null(sf_cache_find(&cache, (sf_span){"x", 1}, 5));
     for (int i = 0; i < 3000; i++) { /* hashes that collide all the time */
         sf_span span = {text, (size_t)snprintf(text, sizeof text, "text %d", i)};
-        assert_int_equal(sf_cache_add(&cache, span, (uint64_t)i % 7, i), 0);
+        assert_int_equal(sf_cache_add(&cache, span, (uint64_t)i % 7 << 32, i), 0);
     }
     for (int i = 0; i < 3000; i++) {
         sf_span span = {text, (size_t)snprintf(text, sizeof text, "text %d", i)};
-        assert_int_equal(sf_cache_find(&cache, span, (uint64_t)i % 7)->answer, i);
-        assert_null(sf_cache_find(&cache, (sf_span){text, span.length - 1}, 1000));
+        assert_int_equal(sf_cache_find(&cache, span, (uint64_t)i % 7 << 32)->answer, i);
+        assert_null(sf_cache_find(&cache, (sf_span){text, 4}, (uint64_t)i % 7 << 32)); /* "text" */
+        assert_null(sf_cache_find(&cache, span, UINT64_C(1000) << 32));
     }
     cache.limit = cache.bytes.length;
     assert_int_equal(sf_cache_add(&cache, (sf_span){"more", 4}, 1, 1), 0);

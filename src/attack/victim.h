@@ -8,6 +8,7 @@
 #define SF_ATTACK_VICTIM_H
 
 #include "attack/shadow.h"
+#include "base/table.h"
 #include "draw/sampler.h"
 #include "model/model.h"
 #include "stats/exact.h"
@@ -48,9 +49,9 @@ typedef struct sf_memory {
     int *labels;          /* (count) */
     unsigned char *flags; /* (count): EXACT, REFUTED in victim.c */
     float *scores;        /* (count, classes) */
-    uint32_t *table;      /* of numbers + 1, 0 for none; a power of two */
+    sf_hashtable table;   /* of their numbers; a random model's answers are not looked up */
     size_t count, slots;
-    size_t key_capacity, label_capacity, flag_capacity, score_capacity, table_size;
+    size_t key_capacity, label_capacity, flag_capacity, score_capacity;
 } sf_memory;
 
 typedef struct sf_victim {
