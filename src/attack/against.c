@@ -243,7 +243,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_run_load(&run, against, error));
     c.options.smoothed = run.config.method != SAFER_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
-    if (run.config.random) ((safer_model *)(uintptr_t)model)->random = 1;
+    if (run.config.random) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
     config = config_json(&c);

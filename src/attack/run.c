@@ -29,7 +29,7 @@ json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon,
         o->smoothed != 0, "n", (json_int_t)o->n, "radius", sf_radius_json(o->radius), "max_queries",
         (json_int_t)o->max_queries, "population", o->population, "iterations", o->iterations, "tries", o->tries,
         "alpha", o->alpha, "seed", (json_int_t)o->seed);
-    if (model->random) json_object_set_new(json_object_get(config, "model"), "random", json_true());
+    if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
     return config;
 }
 
@@ -155,8 +155,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     run r = {.model = model, .lexicon = lexicon, .data = data, .options = options};
     SF_TRY(sf_attack_check(options, error));
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path))
-        ((safer_model *)(uintptr_t)model)->random = 1;
+    if (model->class->probe && resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     config = sf_attack_config(model, lexicon, data, options);

@@ -255,7 +255,7 @@ static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const u
     if (memory_reserve(m, v->model->classes)) return sf_fail_memory(error);
     uint32_t *key = m->keys + m->count * m->slots;
     write_key(key, v, choices);
-    const int known = v->options.smoothed || !v->model->random;
+    const int known = v->options.smoothed || !sf_model_is_random(v->model);
     const uint32_t tag = known ? tag_of(m, key) : 0;
     if (known && (*number = number_of(m, key, tag)) != SF_NONE) return SAFER_OK;
     if (v->options.smoothed) {

@@ -402,7 +402,7 @@ static safer_status make_room(safer_workspace *w, safer_error *error)
 static uint64_t enumerable(const safer_workspace *w)
 {
     uint64_t draws = 1;
-    if (w->options.method != SAFER_ADAPTIVE || w->model->random) return 0;
+    if (w->options.method != SAFER_ADAPTIVE || sf_model_is_random(w->model)) return 0;
     for (size_t s = 0; s < w->visible; s++) {
         draws *= w->sampler.rules[s].count; /* below 2^30 * 2^32 */
         if (draws > w->options.n) return 0;
@@ -474,7 +474,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     qsort(w->overlaps, w->visible, sizeof *w->overlaps, sf_compare_doubles);
 
     c.visible = w->visible;
-    if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &whole, 1, error));
+    SF_TRY(sf_model_probe(model, &whole, 1, error));
 
     /* The reported radii and the asked one, rising. */
     double q[SAFER_RADII + 1], q_asked = sf_q_at(w->overlaps, w->visible, o->radius);

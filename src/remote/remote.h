@@ -1,8 +1,8 @@
-/* Classifiers that live elsewhere: a program, a service, a function of the caller.
+/* Remote models: classifiers behind a program, a service or a function of the caller.
  *
  * A transport carries texts there and answers back; what every such model needs besides is
  * here. A cache: identical texts are asked once. A guard: a small share of the texts is asked
- * again, in other company, because a certificate without sampling, and the cache, rest on
+ * again, in other batches, because a certificate without sampling, and the cache, depend on
  * the answer being a function of the text. And labels: names or numbers become classes. */
 #ifndef SF_REMOTE_REMOTE_H
 #define SF_REMOTE_REMOTE_H
@@ -30,10 +30,6 @@ typedef struct sf_transport {
     size_t batch;                                     /* most texts of a request */
     int concurrency;                                  /* requests that it gains by having at once */
 } sf_transport;
-
-/* Whether the model gives the same answers twice: asks some of these texts again, one by one.
- * When it does not, the model is taken to be random from now on. Only for remote models. */
-safer_status sf_remote_probe(safer_model *model, const sf_span *texts, size_t count, safer_error *error);
 
 /* SAFER_INVALID, with the field's name, when an option is out of range. */
 safer_status sf_remote_check(const safer_remote_options *options, safer_error *error);
