@@ -156,6 +156,9 @@ static void stopped_runs_go_on(void **unused)
         safer_train_options other = o;
         other.rate = 0.004;
         assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
+        other = o;
+        other.precision = strcmp(o.precision, "f32") == 0 ? "bf16" : "f32";
+        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
         assert_ok(safer_train(parts, &o, NULL, &error));
         assert_same_file(whole, parts);
         assert_int_not_equal(access(checkpoint, F_OK), 0);

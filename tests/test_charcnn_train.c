@@ -360,8 +360,8 @@ static void stopped_runs_go_on(void **unused)
     s.when = "epoch 1 of 4: loss";
     assert_fails(train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
     s.when = NULL;
-    safer_train_options changed[7];
-    for (int i = 0; i < 7; i++) changed[i] = o;
+    safer_train_options changed[8];
+    for (size_t i = 0; i < COUNT(changed); i++) changed[i] = o;
     changed[0].seed = 9;
     changed[1].rate = 0.02;
     changed[2].epochs = 5;
@@ -369,7 +369,9 @@ static void stopped_runs_go_on(void **unused)
     changed[4].warmup = 0.5;
     changed[5].dropout = 0;
     changed[6].characters = 124;
-    for (int i = 0; i < 7; i++) assert_fails(train(parts, &changed[i], NULL, &error), SAFER_INPUT, "other options");
+    changed[7].precision = strcmp(o.precision, "f32") == 0 ? "bf16" : "f32";
+    for (size_t i = 0; i < COUNT(changed); i++)
+        assert_fails(train(parts, &changed[i], NULL, &error), SAFER_INPUT, "other options");
     assert_int_equal(truncate(checkpoint, 1000), 0);
     assert_fails(train(parts, &o, NULL, &error), SAFER_INPUT, "parts.checkpoint");
     o.resume = 0; /* a fresh start does not look at it */

@@ -147,9 +147,9 @@ static void plan_course(trainer *t)
                         (double)o->epochs,
                         (double)first,
                         (double)t->layout.shape.tokens,
-                        (double)t->layout.shape.pool,
-                        (double)strlen(o->precision)};
+                        (double)t->layout.shape.pool};
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
+    hash = sf_hash(o->precision, strlen(o->precision), hash);
     hash = sf_hash(t->parameters, t->layout.size * sizeof *t->parameters, hash);
     t->course = (sf_course){.options = o,
                             .texts = t->split.fit_count,

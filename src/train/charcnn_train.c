@@ -138,9 +138,9 @@ static void plan_course(trainer *t)
                         t->plan->moved,
                         (double)t->plan->shift,
                         (double)t->layout.shape.characters,
-                        (double)strlen(o->precision),
                         (double)t->layout.size};
     uint64_t hash = sf_hash(numbers, sizeof numbers, o->seed);
+    hash = sf_hash(o->precision, strlen(o->precision), hash);
     hash = sf_hash(t->trained, t->layout.trained * sizeof *t->trained, hash);
     t->course = (sf_course){.options = o,
                             .texts = t->split.fit_count,
