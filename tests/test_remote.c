@@ -1,11 +1,12 @@
-/* Models that live elsewhere, seen through a function: labels and scores, the cache, the
- * guard, answers that are none, and runs with them. */
+/* Remote models, seen through a function: labels and scores, the cache, the
+ * guard, answers without a label, and runs with them. */
 #define _GNU_SOURCE
 #include "support.h"
 
 #include "base/hash.h"
 #include "remote/remote.h"
 #include "remote/cache.h"
+#include "remote/queue.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -201,7 +202,7 @@ static void test_answers(void **state)
     assert_fails(read_as(0, "[\"pos\"]", out, NULL), SAFER_INPUT, "1 labels for 2 texts");
     assert_fails(read_as(0, "{}", out, NULL), SAFER_INPUT, "no list");
     assert_fails(read_as(0, "[\"pos\", \"good\"]", out, NULL), SAFER_INPUT,
-                 "\"good\" is none of the labels (neg, pos)");
+                 "\"good\" is not one of the labels (neg, pos)");
     assert_ok(read_as(1, "[[0.25, 0.75], [3, 3]]", out, values));
     assert_true(out[0] == 1 && out[1] == 0 && values[1] == 0.75f && values[2] == 3);
     assert_ok(read_as(1, "[null, [-1, -2]]", out, NULL));
@@ -237,6 +238,37 @@ static void test_cache_of_texts(void **state)
     sf_cache_clear(&cache);
     assert_null(sf_cache_find(&cache, (sf_span){"text 1", 6}, 1));
     sf_cache_free(&cache);
+}
+
+/* ---------------------------------------------------------------------- queues */
+
+static void test_queue(void **state)
+{
+    struct item {
+        sf_link link;
+        int number;
+    } items[5], *item;
+    sf_queue queue = {0};
+    (void)state;
+    for (int round = 0; round < 3; round++) { /* an empty queue is as good as a new one */
+        assert_null(sf_queue_first(&queue));
+        assert_null(sf_queue_pop(&queue));
+        for (int i = 0; i < 5; i++) {
+            items[i].number = i;
+            sf_queue_push(&queue, &items[i].link);
+            int seen = 0;
+            for (item = sf_queue_first(&queue); item; item = sf_queue_after(&item->link))
+                assert_int_equal(item->number, seen++);
+            assert_int_equal(seen, i + 1);
+        }
+        item = sf_queue_pop(&queue);
+        assert_int_equal(item->number, 0);
+        sf_queue_push(&queue, &item->link); /* last, now */
+        for (int i = 1; i <= 5; i++) {
+            item = sf_queue_pop(&queue);
+            assert_int_equal(item->number, i % 5);
+        }
+    }
 }
 
 /* ------------------------------------------------------------------------ runs */
@@ -619,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_cache_of_texts),
+        cmocka_unit_test(test_queue),
         cmocka_unit_test(test_counts_are_those_of_the_draws),
         cmocka_unit_test(test_nothing_changes_the_records),
         cmocka_unit_test(test_guard),

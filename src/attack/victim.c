@@ -1,4 +1,5 @@
-/* What is attacked: a text, its choices, and the answers about them. */
+/* What is attacked: a text, its choices, and the answers about them. The votes of the smoothed
+ * classifier are in smoothed.c; docs/design.md, "From a text to an adversarial one", has the map. */
 #include "attack/victim.h"
 
 #include "base/hash.h"

@@ -28,7 +28,7 @@ typedef struct sf_victim_options {
 typedef struct sf_answer {
     int label;     /* the winner, or SF_NO_LABEL */
     int exact;     /* it cannot be otherwise: no draw decided it */
-    int refuted;   /* fresh draws did not bear it out */
+    int refuted;   /* fresh draws did not confirm it */
     int rival;     /* the strongest class but the target */
     double score;  /* the target's */
     double margin; /* the target's less the rival's */
@@ -109,7 +109,7 @@ static inline uint32_t sf_victim_choices(const sf_victim *v, size_t slot)
 safer_status sf_victim_ask(sf_answer *answers, size_t *answered, sf_victim *victim, const uint32_t *choices,
                            size_t count, safer_error *error);
 
-/* Of the texts of the last call, number i was tested on fresh draws in vain. */
+/* Of the texts of the last call, number i was not confirmed by fresh draws. */
 void sf_victim_refute(sf_victim *victim, size_t i);
 
 /* The answer about the first text that was asked about, for the target as it is now; and what

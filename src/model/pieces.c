@@ -9,7 +9,8 @@
  * for fixed text; for a slot the least over all words that any synonym of its word can
  * draw; for slots glued together 1, since letters never vanish. The sum holds for every
  * draw of every text with words exchanged, because their gaps are the same. Where it
- * reaches the limit nothing needs to be prepared any more. */
+ * reaches the limit nothing needs to be prepared any more. docs/design.md, "From a text to BERT's
+ * answer", has the rest of the way. */
 #include "model/pieces.h"
 
 #include "base/memory.h"

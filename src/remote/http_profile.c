@@ -192,7 +192,7 @@ static safer_status find_profile(sf_profile_kind *out, const char *name, safer_e
         *out = (sf_profile_kind)i;
         return SAFER_OK;
     }
-    return sf_fail(error, SAFER_INVALID, "profile: \"%.60s\" is none of json, kserve, tei, openai", name);
+    return sf_fail(error, SAFER_INVALID, "profile: \"%.60s\" is not one of json, kserve, tei, openai", name);
 }
 
 /* Replies are searched for names in any case: two that differ in case alone, or that are

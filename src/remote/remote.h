@@ -21,8 +21,8 @@ typedef struct sf_transport {
     const char *arch; /* "exec", "http", "callback" */
     void *self;
 
-    /* labels[i] = class of texts[i], or SF_NO_LABEL for an answer that is none; scores, when not
-     * NULL, gets (count, classes). Failures of the way there are retried inside: an error is
+    /* labels[i] = class of texts[i], or SF_NO_LABEL for an answer that names no class; scores, when not
+     * NULL, gets (count, classes). Failures on the way are retried inside: an error is
      * final. Counts are 1 .. batch. */
     safer_status (*ask)(void *self, const sf_span *texts, size_t count, int *labels, float *scores, safer_error *error);
     void (*free)(void *self);
@@ -46,7 +46,7 @@ safer_status sf_http_open(sf_transport *out, const char *address, const sf_label
  * SF_NO_LABEL: the model declined. */
 int sf_labels_find(const sf_labels *labels, const json_t *value);
 
-/* A JSON list of labels, or of lists of scores (one a class; the greatest wins, the first of
+/* A JSON list of labels, or of lists of scores (one per class; the greatest wins, the first of
  * equals), as `count` classes. What is wrong is said as "NAME: ...". */
 safer_status sf_read_labels(int *out, const sf_labels *labels, const json_t *list, size_t count, const char *name,
                             safer_error *error);

@@ -2,7 +2,8 @@
  *
  * Most text is ASCII, where a pre-token is a run of letters and digits: it is lower-cased
  * and covered as it is read. Wherever something else turns up, the stretch up to the next
- * certain cut is normalized into a buffer first, and that is cut and covered. */
+ * certain cut is normalized into a buffer first, and that is cut and covered. docs/design.md, "From
+ * a text to BERT's answer", has the rest of the way. */
 #include "text/wordpiece.h"
 
 #include "base/memory.h"

@@ -1,4 +1,5 @@
-/* A vocabulary, read from its text form. */
+/* A vocabulary, read from its text form: one piece per line, marks behind a tab. The form is
+ * described in wordpiece.h, the way from a text to pieces in wordpiece.c and docs/design.md. */
 #include "base/memory.h"
 #include "base/words.h"
 #include "text/unicode.h"
@@ -287,7 +288,7 @@ static safer_status read_all(reading *r, const char *text, size_t length, safer_
         const char *name;
     } needed[] = {{MARK_UNK, "[UNK]"}, {MARK_CLS, "[CLS]"}, {MARK_SEP, "[SEP]"}};
     if (r->wordpiece->size == 0)
-        return sf_fail(error, SAFER_INPUT, "%s is empty; a vocabulary has one piece a line", r->name);
+        return sf_fail(error, SAFER_INPUT, "%s is empty; a vocabulary has one piece per line", r->name);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!(r->found & needed[i].mark))
             return sf_fail(error, SAFER_INPUT, "%s has no %s among its %zu pieces (is this a vocabulary of BERT's?)",
