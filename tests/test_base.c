@@ -1,4 +1,4 @@
-/* The small things of src/base: hashing, randomness, word sets, buffers, memory and errors.
+/* The small things of src/base: hashing, randomness, word sets, hash tables, buffers, memory and errors.
  * Numbers are in test_base_numbers.c, files in test_base_files.c, threads and progress in
  * test_base_threads.c. */
 #define _GNU_SOURCE
@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "base/rng.h"
+#include "base/table.h"
 #include "base/words.h"
 
 #include <errno.h>
@@ -392,6 +393,127 @@ static void test_words_allocations(void **state)
     check_every_allocation(add_words, NULL);
 }
 
+/* ------------------------------------------------------------ hash tables */
+
+/* All numbers of a tag are those of the list `tags` (count), in its order. */
+static void check_tag(const sf_hashtable *table, const uint32_t *tags, uint32_t count, uint32_t tag)
+{
+    sf_hashtable_walk walk = sf_hashtable_find(table, tag);
+    uint32_t first = SF_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        if (tags[i] != tag) continue;
+        if (first == SF_NONE) first = i;
+        assert_int_equal(sf_hashtable_next(table, &walk), i);
+    }
+    assert_int_equal(sf_hashtable_next(table, &walk), SF_NONE);
+    assert_int_equal(sf_hashtable_first(table, tag), first);
+}
+
+/* Random tags against a list of them: from all different to all alike, at every size. */
+static void test_table_random(void **state)
+{
+    (void)state;
+    static const uint64_t kinds[] = {1, 2, 7, 100, 1000, UINT64_C(1) << 32};
+    enum { N = 1500 };
+    uint32_t tags[N];
+    sf_hashtable table = {0};
+    for (size_t k = 0; k < COUNT(kinds); k++) {
+        for (uint32_t i = 0; i < N; i++) {
+            tags[i] = (uint32_t)(sf_hash(&i, sizeof i, k) % kinds[k]);
+            if (kinds[k] == 100) tags[i] = (uint32_t)-tags[i]; /* the greatest there are */
+            assert_int_equal(sf_hashtable_add(&table, tags[i], i), 0);
+            assert_int_equal(table.count, i + 1);
+            assert_true(2 * table.count <= table.size && (table.size & (table.size - 1)) == 0);
+            if (i < 200 || i % 100 == 99)
+                for (uint32_t tag = 0; tag < 10; tag++) {
+                    check_tag(&table, tags, i + 1, tag);
+                    check_tag(&table, tags, i + 1, tags[tag * i / 10]);
+                }
+        }
+        if (k % 2) {
+            const size_t size = table.size;
+            sf_hashtable_clear(&table);
+            assert_int_equal(table.size, size); /* the memory is kept */
+        } else {
+            sf_hashtable_free(&table);
+        }
+        assert_int_equal(sf_hashtable_first(&table, tags[0]), SF_NONE);
+    }
+    sf_hashtable_free(&table);
+    sf_hashtable_free(&table);
+}
+
+/* Tags that all begin their search in the last slot of a small table: the run wraps around. */
+static void test_table_wraps(void **state)
+{
+    (void)state;
+    enum { N = 201 };
+    uint32_t tags[N], count = 0;
+    sf_hashtable table = {0};
+    assert_int_equal(sf_hashtable_add(&table, 0, 0), 0);
+    const unsigned shift = table.shift;
+    const size_t last = table.size - 1;
+    tags[count++] = 0;
+    for (uint32_t tag = 1; count < N; tag++) {
+        sf_hashtable small = {.shift = shift};
+        if (sf_hashtable_home(&small, tag) != last) continue;
+        for (int twice = 0; twice < 2 && count < N; twice++) {
+            assert_int_equal(sf_hashtable_add(&table, tag, count), 0);
+            tags[count++] = tag;
+        }
+        for (uint32_t i = 0; i < count; i++) check_tag(&table, tags, count, tags[i]);
+    }
+    assert_true(table.shift < shift); /* it has grown meanwhile */
+    sf_hashtable_free(&table);
+}
+
+/* Keys that are tags, as in a tree: the greatest number and the least tag have their place. */
+static void test_table_extremes(void **state)
+{
+    (void)state;
+    sf_hashtable table = {0};
+    assert_int_equal(sf_hashtable_first(&table, 0), SF_NONE);
+    sf_hashtable_clear(&table);
+    assert_int_equal(sf_hashtable_add(&table, 0, 0), 0);
+    assert_int_equal(sf_hashtable_add(&table, UINT32_MAX, SF_NONE - 1), 0);
+    assert_int_equal(sf_hashtable_first(&table, 0), 0);
+    assert_int_equal(sf_hashtable_first(&table, UINT32_MAX), SF_NONE - 1);
+    assert_int_equal(sf_hashtable_first(&table, 1), SF_NONE);
+    assert_int_equal(sf_hashtable_tag(UINT64_C(0x123456789abcdef0)), 0x12345678);
+    sf_hashtable_free(&table);
+
+    sf_hashtable full = {.slots = (uint64_t[]){0}, .size = (size_t)1 << 32, .count = (size_t)1 << 31, .shift = 32};
+    assert_int_equal(sf_hashtable_add(&full, 1, 1), -1); /* no tag would find its place in more */
+}
+
+static safer_status add_tags(void *context, safer_error *error)
+{
+    (void)context;
+    sf_hashtable table = {0};
+    safer_status status = SAFER_OK;
+    uint32_t tags[600], i = 0;
+    for (; i < COUNT(tags); i++) {
+        tags[i] = i / 2;
+        if (sf_hashtable_add(&table, tags[i], i) == 0) continue;
+        status = sf_fail_memory(error);
+        break;
+    }
+    /* What was there before the failure is still there, and the failed one can be added. */
+    for (uint32_t k = 0; k < i; k++) check_tag(&table, tags, i, tags[k]);
+    if (i < COUNT(tags)) {
+        assert_int_equal(sf_hashtable_add(&table, tags[i], i), 0);
+        check_tag(&table, tags, i + 1, tags[i]);
+    }
+    sf_hashtable_free(&table);
+    return status;
+}
+
+static void test_table_allocations(void **state)
+{
+    (void)state;
+    check_every_allocation(add_tags, NULL);
+}
+
 /* ----------------------------------------------------- buffers and memory */
 
 static void test_buffer(void **state)
@@ -648,6 +770,10 @@ int main(void)
         cmocka_unit_test(test_words_odd),
         cmocka_unit_test(test_words_view_damaged),
         cmocka_unit_test(test_words_allocations),
+        cmocka_unit_test(test_table_random),
+        cmocka_unit_test(test_table_wraps),
+        cmocka_unit_test(test_table_extremes),
+        cmocka_unit_test(test_table_allocations),
         cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_grow),
         cmocka_unit_test(test_memory),

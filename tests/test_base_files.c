@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void check_contents(const sf_file *file, const void *bytes, size_t length)
@@ -516,10 +517,22 @@ static mode_t mode_of(const char *path)
     return info.st_mode;
 }
 
+/* In the place of the C library's: the umask belongs to the whole process, so nothing else may be
+ * made while it is changed, not even for a moment. */
+static int umask_calls;
+
+mode_t umask(mode_t mask)
+{
+    umask_calls++;
+    return (mode_t)syscall(SYS_umask, mask);
+}
+
 static void check_write(const char *path, const char *bytes, size_t length)
 {
     safer_error error = {0};
+    const int calls = umask_calls;
     assert_ok(sf_file_write(path, bytes, length, &error));
+    assert_int_equal(umask_calls, calls);
     check_read(path, bytes, length);
 }
 
@@ -533,16 +546,23 @@ static void test_write(void **state)
     check_write(path, "first", 5);
     umask(mask);
     assert_int_equal(mode_of(path) & 07777, 0640); /* as open() would have made it */
+    assert_true(umask_calls >= 2);                 /* these two, by this program */
     assert_int_equal(files_beside(path), before + 1);
     assert_int_equal(chmod(path, 0604), 0);
     check_write(path, "", 0);
     check_write(path, text, MUCH);
     check_write(path, "a\0b", 3);
-    assert_int_equal(mode_of(path) & 07777, 0604); /* kept */
+    assert_int_equal(mode_of(path) & 07777, 0604); /* kept, */
+    umask(077);
+    check_write(path, "a\0b", 3); /* whatever the umask is, */
+    assert_int_equal(chmod(path, 0677), 0);
+    check_write(path, "a\0b", 3);
+    umask(mask);
+    assert_int_equal(mode_of(path) & 07777, 0677); /* and whatever the mode is */
     assert_int_equal(files_beside(path), before + 1);
     check_read(other, "untouched", 9);
 
-    /* Whoever has the old file open keeps the old contents. */
+    /* A reader that has the old file open keeps the old contents. */
     safer_error error = {0};
     sf_file old = {0};
     assert_ok(sf_file_map(&old, path, &error));

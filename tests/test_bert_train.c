@@ -116,6 +116,9 @@ static void stopped_runs_go_on(void **unused)
         safer_train_options other = o;
         other.course.rate = 0.004;
         assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
+        other = o;
+        other.course.precision = SAFER_PRECISION_F32 - o.course.precision;
+        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
         assert_ok(safer_train(parts, &o, NULL, &error));
         assert_same_file(whole, parts);
         assert_int_not_equal(access(checkpoint, F_OK), 0);

@@ -363,8 +363,8 @@ static void stopped_runs_go_on(void **unused)
     s.when = "epoch 1 of 4: loss";
     assert_fails(train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
     s.when = NULL;
-    safer_train_options changed[7];
-    for (int i = 0; i < 7; i++) changed[i] = o;
+    safer_train_options changed[8];
+    for (size_t i = 0; i < COUNT(changed); i++) changed[i] = o;
     changed[0].seed = 9;
     changed[1].course.rate = 0.02;
     changed[2].course.epochs = 5;
@@ -372,7 +372,9 @@ static void stopped_runs_go_on(void **unused)
     changed[4].course.warmup = 0.5;
     changed[5].course.dropout = 0;
     changed[6].charcnn.characters = 124;
-    for (int i = 0; i < 7; i++) assert_fails(train(parts, &changed[i], NULL, &error), SAFER_INPUT, "other options");
+    changed[7].course.precision = SAFER_PRECISION_F32 - o.course.precision;
+    for (size_t i = 0; i < COUNT(changed); i++)
+        assert_fails(train(parts, &changed[i], NULL, &error), SAFER_INPUT, "other options");
     assert_int_equal(truncate(checkpoint, 1000), 0);
     assert_fails(train(parts, &o, NULL, &error), SAFER_INPUT, "parts.checkpoint");
     o.resume = 0; /* a fresh start does not look at it */

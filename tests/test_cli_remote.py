@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models that live elsewhere, as users have them: test_cli_remote.py [TEST...] BUILD_DIR. Run by ctest.
+"""Remote models, as users have them: test_cli_remote.py [TEST...] BUILD_DIR. Run by ctest.
 
 One model, a function of the text (http_server.py), is asked through a program and through
 every profile of a service, with faults and without: the records are always the same, and
@@ -171,7 +171,7 @@ class Exec(unittest.TestCase):
     def test_messages(self):
         """what goes wrong is said in one line that names it"""
         cases = {
-            "unknown": (INPUT, r'"splendid" is none of the labels \(neg, pos\)'), "few": (INPUT, r"\d+ labels for \d+ texts"),
+            "unknown": (INPUT, r'"splendid" is not one of the labels \(neg, pos\)'), "few": (INPUT, r"\d+ labels for \d+ texts"),
             "complain": (SYSTEM, "status 3.*cannot open the weights"), "mute": (SYSTEM, "time"), "garbage": (INPUT, "JSON"),
             "nan": (INPUT, "JSON|finite"),
         }

@@ -89,7 +89,7 @@ static void test_csv_errors(void **state)
     refuses("e2.csv", "text,label\nx,1\n\ny,2\n", "e2.csv, line 3: 1 column, but line 1 has 2");
     refuses("e3.csv", "text,label\nx,1\n\"y\",\"2\nz,3\n", "e3.csv, line 3: a quote that begins here never ends");
     refuses("e4.csv", "text,label\n\"x\ny\",\"2\nz,3\n", "e4.csv, line 3: a quote that begins here never ends");
-    refuses("e5.csv", "text,label\n\"a\nb\"c,1\n", "e5.csv, line 2: column 1 goes on after its closing quote");
+    refuses("e5.csv", "text,label\n\"a\nb\"c,1\n", "e5.csv, line 2: column 1 continues after its closing quote");
     refuses("e6.csv", "1,2,3,4\n",
             "e6.csv, line 1: no header with a column \"text\", and 4 columns; without a header CSV is class,text or "
             "class,title,text");
@@ -139,7 +139,7 @@ static void test_jsonl_errors(void **state)
     refuses("e9.jsonl", "{\"text\":\"a\",\"id\":true}\n",
             "line 1: \"id\" is a boolean; it must be a string or an integer");
     refuses("e10.jsonl", "{\"text\":\"a\",\"id\":{}}\n", "line 1: \"id\" is an object;");
-    refuses("e11.jsonl", "[{\"text\":\"a\"}]\n", "e11.jsonl, line 1: a list; JSON Lines holds one object a line");
+    refuses("e11.jsonl", "[{\"text\":\"a\"}]\n", "e11.jsonl, line 1: a list; JSON Lines holds one object per line");
     refuses("e12.jsonl", "\"text\"\n", "e12.jsonl, line 1: a string; JSON Lines");
     refuses("e13.jsonl", "{\"text\":\"a\",\"text\":\"b\"}\n",
             "e13.jsonl, line 1: not valid JSON at byte offset 18: duplicate");

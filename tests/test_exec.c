@@ -224,10 +224,10 @@ static void test_wrong_answers(void **state)
         {"{\"id\":0,\"labels\":[1]}", "exec: 1 labels for 2 texts"},
         {"{\"id\":0,\"labels\":[1,2,0]}", "exec: 3 labels for 2 texts"},
         {"{\"id\":0,\"labels\":\"pos\"}", "no list"},
-        {"{\"id\":0,\"labels\":[1,3]}", "3 is none of the labels"},
-        {"{\"id\":0,\"labels\":[1,\"posh\"]}", "\"posh\" is none of the labels (neg, pos, other)"},
-        {"{\"id\":0,\"labels\":[1,1.5]}", "1.5 is none of the labels"},
-        {"{\"id\":0,\"labels\":[1,true]}", "true is none of the labels"},
+        {"{\"id\":0,\"labels\":[1,3]}", "3 is not one of the labels"},
+        {"{\"id\":0,\"labels\":[1,\"posh\"]}", "\"posh\" is not one of the labels (neg, pos, other)"},
+        {"{\"id\":0,\"labels\":[1,1.5]}", "1.5 is not one of the labels"},
+        {"{\"id\":0,\"labels\":[1,true]}", "true is not one of the labels"},
         {"{\"id\":0,\"scores\":[[1,2,3]]}", "for 2 texts"},
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2]]}", "must be a list of 3 numbers"},
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2,\"3\"]]}", "no finite number"},
@@ -289,7 +289,7 @@ static void test_failure_reaches_all(void **state)
     crowd_end(&c, threads);
     assert_true(sf_seconds() - start < 10);
     assert_int_equal(atomic_load(&c.failed), CROWD);
-    assert_non_null(strstr(c.error.message, "\"unheard-of\" is none of the labels"));
+    assert_non_null(strstr(c.error.message, "\"unheard-of\" is not one of the labels"));
     start = sf_seconds();
     t.free(t.self);
     assert_true(sf_seconds() - start < 5);

@@ -222,7 +222,7 @@ static void test_json_answers(void **state)
     wrong(&p, "{\"labels\":[-1]}", 1, "-1");
     wrong(&p, "{\"labels\":[0.5]}", 1, "0.5");
     wrong(&p, "{\"labels\":[true]}", 1, "true");
-    wrong(&p, "{\"labels\":[0,[1,0]]}", 2, "none of the labels");
+    wrong(&p, "{\"labels\":[0,[1,0]]}", 2, "not one of the labels");
     wrong(&p, "{\"scores\":[[0.5,0.5]]}", 2, "1 lists of scores for 2 texts");
     wrong(&p, "{\"scores\":[[0.5]]}", 1, "2 numbers");
     wrong(&p, "{\"scores\":[[0.5,0.2,0.3]]}", 1, "2 numbers");

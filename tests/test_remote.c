@@ -1,11 +1,12 @@
-/* Models that live elsewhere, seen through a function: labels and scores, the cache, the
- * guard, answers that are none, and runs with them. */
+/* Remote models, seen through a function: labels and scores, the cache, the
+ * guard, answers without a label, and runs with them. */
 #define _GNU_SOURCE
 #include "support.h"
 
 #include "base/hash.h"
 #include "remote/remote.h"
 #include "remote/cache.h"
+#include "remote/queue.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -61,6 +62,7 @@ typedef struct function {
     uint32_t noise;  /* of 1024 answers, so many are drawn afresh each time */
     size_t fails_at; /* call number, from 1 */
     int wrong;       /* answer this class */
+    int alternates;  /* answer 0, 1, 0, 1 ... */
 } function;
 
 static int right_answer(const function *f, const char *text, size_t length)
@@ -80,6 +82,7 @@ static int classify(void *context, const char *const *strings, const size_t *len
         labels[i] = f->wrong ? f->wrong : right_answer(f, strings[i], lengths[i]);
         uint64_t number = before + i, luck = sf_hash(&number, sizeof number, 3);
         if (luck % 1024 < f->noise) labels[i] = (int)((luck >> 20) % f->classes);
+        if (f->alternates) labels[i] = (int)(number % 2);
     }
     return f->fails_at && call >= f->fails_at;
 }
@@ -199,7 +202,7 @@ static void test_answers(void **state)
     assert_fails(read_as(0, "[\"pos\"]", out, NULL), SAFER_INPUT, "1 labels for 2 texts");
     assert_fails(read_as(0, "{}", out, NULL), SAFER_INPUT, "no list");
     assert_fails(read_as(0, "[\"pos\", \"good\"]", out, NULL), SAFER_INPUT,
-                 "\"good\" is none of the labels (neg, pos)");
+                 "\"good\" is not one of the labels (neg, pos)");
     assert_ok(read_as(1, "[[0.25, 0.75], [3, 3]]", out, values));
     assert_true(out[0] == 1 && out[1] == 0 && values[1] == 0.75f && values[2] == 3);
     assert_ok(read_as(1, "[null, [-1, -2]]", out, NULL));
@@ -221,12 +224,13 @@ static void test_cache_of_texts(void **state)
     assert_null(sf_cache_find(&cache, (sf_span){"x", 1}, 5));
     for (int i = 0; i < 3000; i++) { /* hashes that collide all the time */
         sf_span span = {text, (size_t)snprintf(text, sizeof text, "text %d", i)};
-        assert_int_equal(sf_cache_add(&cache, span, (uint64_t)i % 7, i), 0);
+        assert_int_equal(sf_cache_add(&cache, span, (uint64_t)i % 7 << 32, i), 0);
     }
     for (int i = 0; i < 3000; i++) {
         sf_span span = {text, (size_t)snprintf(text, sizeof text, "text %d", i)};
-        assert_int_equal(sf_cache_find(&cache, span, (uint64_t)i % 7)->answer, i);
-        assert_null(sf_cache_find(&cache, (sf_span){text, span.length - 1}, 1000));
+        assert_int_equal(sf_cache_find(&cache, span, (uint64_t)i % 7 << 32)->answer, i);
+        assert_null(sf_cache_find(&cache, (sf_span){text, 4}, (uint64_t)i % 7 << 32)); /* "text" */
+        assert_null(sf_cache_find(&cache, span, UINT64_C(1000) << 32));
     }
     cache.limit = cache.bytes.length;
     assert_int_equal(sf_cache_add(&cache, (sf_span){"more", 4}, 1, 1), 0);
@@ -234,6 +238,37 @@ static void test_cache_of_texts(void **state)
     sf_cache_clear(&cache);
     assert_null(sf_cache_find(&cache, (sf_span){"text 1", 6}, 1));
     sf_cache_free(&cache);
+}
+
+/* ---------------------------------------------------------------------- queues */
+
+static void test_queue(void **state)
+{
+    struct item {
+        sf_link link;
+        int number;
+    } items[5], *item;
+    sf_queue queue = {0};
+    (void)state;
+    for (int round = 0; round < 3; round++) { /* an empty queue is as good as a new one */
+        assert_null(sf_queue_first(&queue));
+        assert_null(sf_queue_pop(&queue));
+        for (int i = 0; i < 5; i++) {
+            items[i].number = i;
+            sf_queue_push(&queue, &items[i].link);
+            int seen = 0;
+            for (item = sf_queue_first(&queue); item; item = sf_queue_after(&item->link))
+                assert_int_equal(item->number, seen++);
+            assert_int_equal(seen, i + 1);
+        }
+        item = sf_queue_pop(&queue);
+        assert_int_equal(item->number, 0);
+        sf_queue_push(&queue, &item->link); /* last, now */
+        for (int i = 1; i <= 5; i++) {
+            item = sf_queue_pop(&queue);
+            assert_int_equal(item->number, i % 5);
+        }
+    }
 }
 
 /* ------------------------------------------------------------------------ runs */
@@ -467,6 +502,119 @@ static void test_data_from_texts(void **state)
     assert_fails(safer_data_from_texts(&data, NULL, NULL, NULL, NULL, 0, &error), SAFER_INPUT, "no rows");
 }
 
+/* ------------------------------------------------------- a model that threads share */
+
+enum { THREADS = 8 };
+
+typedef struct shared {
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    pthread_barrier_t start;
+    atomic_size_t next;
+} shared;
+
+typedef struct certifier {
+    shared *shared;
+    pthread_t thread;
+    safer_status status; /* the worst */
+    int was_random;
+    safer_certificate certificates[TEXTS]; /* of those texts that it took, .label is 1; without the arrays */
+} certifier;
+
+static safer_status certify_one(safer_certificate *out, safer_workspace **workspace, const shared *s, size_t i)
+{
+    safer_certify_options o = safer_certify_options_default();
+    o.n = 300;
+    return safer_certify_text(out, workspace, s->model, s->lexicon, texts[i], strlen(texts[i]), 1, &o, NULL);
+}
+
+/* All begin at once, each with a text of its own. */
+static void *certify_some(void *context)
+{
+    certifier *c = context;
+    safer_workspace *workspace = NULL;
+    pthread_barrier_wait(&c->shared->start);
+    for (size_t i; (i = atomic_fetch_add(&c->shared->next, 1)) < TEXTS;) {
+        safer_status status = certify_one(&c->certificates[i], &workspace, c->shared, i);
+        if (status != SAFER_OK) c->status = status;
+        c->was_random |= safer_model_is_random(c->shared->model);
+    }
+    safer_workspace_free(workspace);
+    return NULL;
+}
+
+static void certify_by_threads(safer_certificate out[TEXTS], const safer_model *model, const safer_lexicon *lexicon)
+{
+    certifier *certifiers = calloc(THREADS, sizeof *certifiers);
+    shared s = {.model = model, .lexicon = lexicon};
+    size_t done = 0;
+    assert_non_null(certifiers);
+    assert_int_equal(pthread_barrier_init(&s.start, NULL, THREADS), 0);
+    for (int t = 0; t < THREADS; t++) {
+        certifiers[t].shared = &s;
+        assert_int_equal(pthread_create(&certifiers[t].thread, NULL, certify_some, &certifiers[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(certifiers[t].thread, NULL);
+        assert_int_equal(certifiers[t].status, SAFER_OK);
+        for (size_t i = 0; i < TEXTS; i++) {
+            if (certifiers[t].certificates[i].label != 1) continue;
+            out[i] = certifiers[t].certificates[i];
+            assert_int_equal(certifiers[t].was_random, safer_model_is_random(model));
+            done++;
+        }
+    }
+    assert_int_equal(done, TEXTS);
+    pthread_barrier_destroy(&s.start);
+    free(certifiers);
+}
+
+/* One model that nobody has looked into yet, eight threads: one of them does, once, and the
+ * others wait for what it finds. `make tsan` watches. */
+static void test_threads_share_a_model(void **state)
+{
+    safer_lexicon *lexicon = make_lexicon("component");
+    safer_remote_options r = safer_remote_options_default();
+    safer_certificate found[TEXTS], expected;
+    safer_workspace *workspace = NULL;
+    (void)state;
+    r.concurrency = THREADS;
+    for (int cache = 0; cache < 2; cache++) {
+        function constant = {.none = 30}, other = {.none = 30};
+        r.cache = cache;
+        safer_model *model = model_of(&constant, r), *alone = model_of(&other, r);
+        certify_by_threads(found, model, lexicon);
+        assert_false(safer_model_is_random(model));
+        assert_int_equal(safer_model_traffic(model).changed, 0);
+        assert_int_equal(constant.asked, safer_model_traffic(model).asked + safer_model_traffic(model).again);
+        shared s = {.model = alone, .lexicon = lexicon};
+        for (size_t i = 0; i < TEXTS; i++) {
+            assert_ok(certify_one(&expected, &workspace, &s, i));
+            assert_int_equal(found[i].exact, expected.exact);
+            assert_int_equal(found[i].n, expected.n);
+            assert_int_equal(found[i].base, expected.base);
+            assert_int_equal(found[i].prediction, expected.prediction);
+            assert_int_equal(found[i].radius, expected.radius);
+            assert_true(found[i].bound == expected.bound);
+        }
+        safer_workspace_free(workspace);
+        workspace = NULL;
+        safer_model_free(alone);
+        safer_model_free(model);
+
+        /* Its answers alternate: two questions in a row show it. */
+        function fickle = {.alternates = 1};
+        model = model_of(&fickle, r);
+        certify_by_threads(found, model, lexicon);
+        assert_true(safer_model_is_random(model));
+        assert_int_equal(safer_model_traffic(model).again, 2);
+        assert_int_equal(safer_model_traffic(model).changed, 1);
+        for (size_t i = 0; i < TEXTS; i++) assert_false(found[i].exact);
+        safer_model_free(model);
+    }
+    safer_lexicon_free(lexicon);
+}
+
 static safer_status whole_run(void *context, safer_error *e)
 {
     safer_lexicon *lexicon = context;
@@ -503,12 +651,14 @@ int main(void)
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_cache_of_texts),
+        cmocka_unit_test(test_queue),
         cmocka_unit_test(test_counts_are_those_of_the_draws),
         cmocka_unit_test(test_nothing_changes_the_records),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_guard_during_a_run),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_data_from_texts),
+        cmocka_unit_test(test_threads_share_a_model),
         cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

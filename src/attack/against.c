@@ -47,9 +47,9 @@ static json_t *violation_json(safer_attacker *a, safer_attack_method method, saf
     const sf_finding *f = &a->search.finding;
     size_t changed = 0;
     if (sf_attacker_write(a, &changed, error) != SAFER_OK) return NULL;
-    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_method_name(method), "proved", f->exact,
-                     "draws", (json_int_t)f->draws, "p_value", f->p_value, "changed", (json_int_t)changed, "changes",
-                     sf_changes_json(a->changes, changed), "text",
+    return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_method_name(method), "proved",
+                     f->exact, "draws", (json_int_t)f->draws, "p_value", f->p_value, "changed", (json_int_t)changed,
+                     "changes", sf_changes_json(a->changes, changed), "text",
                      json_stringn(a->text.bytes ? a->text.bytes : "", a->text.length));
 }
 
@@ -246,7 +246,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_run_load(&run, against, error));
     c.options.smoothed = run.config.method != SAFER_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
-    if (run.config.random) ((safer_model *)(uintptr_t)model)->random = 1;
+    if (run.config.random) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
     config = config_json(&c);

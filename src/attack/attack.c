@@ -183,7 +183,7 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
         goto done;
     }
     const sf_span whole = {text, length};
-    if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &whole, 1, error));
+    SF_TRY(sf_model_probe(model, &whole, 1, error));
     SF_TRY(sf_victim_read(a->victim, text, length, error));
     safer_attack_result r = {.label = label < 0 ? -1 : label, .words = a->victim->slots.word_count};
     SF_TRY(search_text(&r, a, error));

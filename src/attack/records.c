@@ -25,7 +25,7 @@ json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon,
         o->smoothed != 0, "n", (json_int_t)o->n, "radius", sf_radius_json(o->radius), "max_queries",
         (json_int_t)o->max_queries, "population", o->population, "iterations", o->iterations, "tries", o->tries,
         "alpha", o->alpha, "seed", (json_int_t)o->seed);
-    if (model->random) json_object_set_new(json_object_get(config, "model"), "random", json_true());
+    if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
     return config;
 }
 

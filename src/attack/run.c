@@ -68,8 +68,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     attacking r = {.model = model, .lexicon = lexicon, .data = data, .options = options};
     SF_TRY(sf_attack_check(options, error));
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path))
-        ((safer_model *)(uintptr_t)model)->random = 1;
+    if (model->class->probe && resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     config = sf_attack_config(model, lexicon, data, options);

@@ -113,7 +113,7 @@ safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cos
     /* The slots that count are those of the text with all its words: with one less, one more may
      * come into sight. */
     const size_t visible = removed == SIZE_MAX ? v->visible : v->slots.slot_count;
-    const uint64_t all = v->model->random ? 0 : sf_enumerate_count(&v->sampler, visible, v->options.n),
+    const uint64_t all = sf_model_is_random(v->model) ? 0 : sf_enumerate_count(&v->sampler, visible, v->options.n),
                    draws = all ? all : v->options.n;
     *cost = draws;
     if (!scores) return SAFER_OK;
@@ -246,7 +246,7 @@ safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *ch
     uint64_t end = v->options.n, first = 0;
     *out = (sf_finding){.p_value = 1};
     SF_TRY(deploy(&d, choices, error));
-    const uint64_t draws = v->model->random ? 0 : sf_enumerate_count(&d.sampler, d.visible, ENUMERATE);
+    const uint64_t draws = sf_model_is_random(v->model) ? 0 : sf_enumerate_count(&d.sampler, d.visible, ENUMERATE);
     memset(v->votes, 0, v->model->classes * sizeof *v->votes);
     if (draws && draws <= end) SF_TRY(enumerate(out, &d, draws, error));
     for (int look = 0; look < looks && !out->exact; look++, end *= 4) {

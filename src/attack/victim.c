@@ -1,4 +1,5 @@
-/* What is attacked: a text, its choices, and the answers about them. */
+/* What is attacked: a text, its choices, and the answers about them. The votes of the smoothed
+ * classifier are in smoothed.c; docs/design.md, "From a text to an adversarial one", has the map. */
 #include "attack/victim.h"
 
 #include "base/hash.h"
@@ -18,7 +19,7 @@ static void memory_free(sf_memory *m)
     free(m->labels);
     free(m->flags);
     free(m->scores);
-    free(m->table);
+    sf_hashtable_free(&m->table);
     *m = (sf_memory){0};
 }
 
@@ -26,37 +27,28 @@ static void memory_clear(sf_memory *m, size_t slots)
 {
     m->count = 0;
     m->slots = slots;
-    if (m->table) memset(m->table, 0, m->table_size * sizeof *m->table);
+    sf_hashtable_clear(&m->table);
 }
 
-static uint64_t key_hash(const sf_memory *m, const uint32_t *key) { return sf_hash(key, m->slots * sizeof *key, 0); }
-
-/* Where the key stands in the table, or the free place for it. */
-static size_t place_of(const sf_memory *m, const uint32_t *key)
+static uint32_t tag_of(const sf_memory *m, const uint32_t *key)
 {
-    size_t at = (size_t)key_hash(m, key) & (m->table_size - 1);
-    for (; m->table[at]; at = (at + 1) & (m->table_size - 1))
-        if (memcmp(m->keys + (m->table[at] - 1) * m->slots, key, m->slots * sizeof *key) == 0) break;
-    return at;
+    return sf_hashtable_tag(sf_hash(key, m->slots * sizeof *key, 0));
 }
 
-static int table_grow(sf_memory *m)
+/* The number of a key, or SF_NONE. */
+static uint32_t number_of(const sf_memory *m, const uint32_t *key, uint32_t tag)
 {
-    const size_t size = m->table_size ? 2 * m->table_size : 256;
-    uint32_t *table = sf_calloc(size, sizeof *table);
-    if (!table) return -1;
-    free(m->table);
-    m->table = table;
-    m->table_size = size;
-    for (size_t i = 0; i < m->count; i++) m->table[place_of(m, m->keys + i * m->slots)] = (uint32_t)i + 1;
-    return 0;
+    sf_hashtable_walk walk = sf_hashtable_find(&m->table, tag);
+    uint32_t i;
+    while ((i = sf_hashtable_next(&m->table, &walk)) != SF_NONE)
+        if (memcmp(m->keys + i * m->slots, key, m->slots * sizeof *key) == 0) break;
+    return i;
 }
 
 /* Room for one more; its key is to be written behind the last. */
 static int memory_reserve(sf_memory *m, size_t classes)
 {
-    return (m->table_size < 2 * (m->count + 1) && table_grow(m)) ||
-           sf_grow(&m->keys, &m->key_capacity, (m->count + 1) * m->slots + 1, sizeof *m->keys) ||
+    return sf_grow(&m->keys, &m->key_capacity, (m->count + 1) * m->slots + 1, sizeof *m->keys) ||
            sf_grow(&m->labels, &m->label_capacity, m->count + 1, sizeof *m->labels) ||
            sf_grow(&m->flags, &m->flag_capacity, m->count + 1, sizeof *m->flags) ||
            sf_grow(&m->scores, &m->score_capacity, (m->count + 1) * classes, sizeof *m->scores);
@@ -264,11 +256,9 @@ static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const u
     if (memory_reserve(m, v->model->classes)) return sf_fail_memory(error);
     uint32_t *key = m->keys + m->count * m->slots;
     write_key(key, v, choices);
-    const size_t place = place_of(m, key);
-    if (m->table[place] && !(v->model->random && !v->options.smoothed)) {
-        *number = m->table[place] - 1;
-        return SAFER_OK;
-    }
+    const int known = v->options.smoothed || !sf_model_is_random(v->model);
+    const uint32_t tag = known ? tag_of(m, key) : 0;
+    if (known && (*number = number_of(m, key, tag)) != SF_NONE) return SAFER_OK;
     if (v->options.smoothed) {
         safer_status status = sf_victim_vote(NULL, NULL, NULL, &cost, v, choices, error);
         if (status != SAFER_OK) return status;
@@ -277,8 +267,9 @@ static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const u
         *refused = 1;
         return SAFER_OK;
     }
-    *number = (uint32_t)m->count++;
-    m->table[place] = *number + 1;
+    *number = (uint32_t)m->count;
+    if (known && sf_hashtable_add(&m->table, tag, *number)) return sf_fail_memory(error);
+    m->count++;
     if (!v->options.smoothed) return ask_model(v, *number, choices, waiting, error);
     int exact = 0;
     safer_status status = sf_victim_vote(m->scores + *number * v->model->classes, &m->labels[*number], &exact, &cost, v,

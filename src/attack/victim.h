@@ -8,6 +8,7 @@
 #define SF_ATTACK_VICTIM_H
 
 #include "attack/shadow.h"
+#include "base/table.h"
 #include "draw/sampler.h"
 #include "model/model.h"
 #include "stats/exact.h"
@@ -27,7 +28,7 @@ typedef struct sf_victim_options {
 typedef struct sf_answer {
     int label;     /* the winner, or SF_NO_LABEL */
     int exact;     /* it cannot be otherwise: no draw decided it */
-    int refuted;   /* fresh draws did not bear it out */
+    int refuted;   /* fresh draws did not confirm it */
     int rival;     /* the strongest class but the target */
     double score;  /* the target's */
     double margin; /* the target's less the rival's */
@@ -48,9 +49,9 @@ typedef struct sf_memory {
     int *labels;          /* (count) */
     unsigned char *flags; /* (count): EXACT, REFUTED in victim.c */
     float *scores;        /* (count, classes) */
-    uint32_t *table;      /* of numbers + 1, 0 for none; a power of two */
+    sf_hashtable table;   /* of their numbers; a random model's answers are not looked up */
     size_t count, slots;
-    size_t key_capacity, label_capacity, flag_capacity, score_capacity, table_size;
+    size_t key_capacity, label_capacity, flag_capacity, score_capacity;
 } sf_memory;
 
 typedef struct sf_victim {
@@ -108,7 +109,7 @@ static inline uint32_t sf_victim_choices(const sf_victim *v, size_t slot)
 safer_status sf_victim_ask(sf_answer *answers, size_t *answered, sf_victim *victim, const uint32_t *choices,
                            size_t count, safer_error *error);
 
-/* Of the texts of the last call, number i was tested on fresh draws in vain. */
+/* Of the texts of the last call, number i was not confirmed by fresh draws. */
 void sf_victim_refute(sf_victim *victim, size_t i);
 
 /* The answer about the first text that was asked about, for the target as it is now; and what

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -162,6 +163,25 @@ static char *follow_links(const char *path)
     return name;
 }
 
+/* Makes a new file beside `target`; *name becomes its name. The kernel applies the process's umask
+ * (or the folder's default ACL) to `mode`: asking for the umask would change it for a moment, for
+ * all threads. Returns the descriptor, or -1 with errno. */
+static int make_beside(sf_buffer *name, const char *target, mode_t mode)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        uint32_t random;
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) return -1;
+        sf_buffer_clear(name);
+        if (sf_buffer_format(name, "%s.%06x", target, random & 0xffffff)) {
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(name->bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error)
 {
     safer_status status = SAFER_OK;
@@ -174,20 +194,17 @@ safer_status sf_file_write(const char *path, const void *bytes, size_t length, s
     char *target = follow_links(path);
     sf_buffer temporary = {0};
     int fd = -1, made = 0;
-    if (!target || sf_buffer_format(&temporary, "%s.XXXXXX", target)) {
+    if (!target) {
         status = sf_fail_memory(error);
         goto done;
     }
-    fd = mkostemp(temporary.bytes, O_CLOEXEC);
+    fd = make_beside(&temporary, target, exists ? 0600 : 0666);
     if (fd < 0) {
-        status = sf_fail_errno(error, "create a file beside", path);
+        status = errno == ENOMEM ? sf_fail_memory(error) : sf_fail_errno(error, "create a file beside", path);
         goto done;
     }
     made = 1;
-    mode_t mask = umask(0);
-    umask(mask);
-    if (fchmod(fd, exists ? info.st_mode & 07777 : 0666 & ~mask) != 0 || write_all(fd, bytes, length) ||
-        fsync(fd) != 0) {
+    if ((exists && fchmod(fd, info.st_mode & 07777) != 0) || write_all(fd, bytes, length) || fsync(fd) != 0) {
         status = sf_fail_errno(error, "write", path);
         goto done;
     }

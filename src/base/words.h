@@ -2,16 +2,15 @@
  *
  * The strings lie terminated in one pool; an open-addressing table of numbers finds
  * them. The read-only view is what a lexicon file maps into memory, so that loading a
- * lexicon builds nothing. */
+ * lexicon builds nothing; the layout of its table is therefore that of the file, not base/table's. */
 #ifndef SF_BASE_WORDS_H
 #define SF_BASE_WORDS_H
 
 #include "base/error.h"
+#include "base/table.h" /* SF_NONE */
 
 #include <stddef.h>
 #include <stdint.h>
-
-#define SF_NONE UINT32_MAX /* no such word */
 
 typedef struct sf_words_view {
     const char *pool;        /* count terminated strings */

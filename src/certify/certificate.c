@@ -53,10 +53,9 @@ static int target_of(const safer_certificate *c, const safer_workspace *w, int p
 static safer_status prepare_text(safer_certificate *c, safer_workspace *w, safer_error *error)
 {
     safer_status status;
-    const safer_model *model = w->model;
     SF_TRY(sf_workspace_prepare(w, error));
     c->visible = w->visible;
-    if (model->class->probe && !model->probed) SF_TRY(model->class->probe(model, &w->text, 1, error));
+    SF_TRY(sf_model_probe(w->model, &w->text, 1, error));
     for (size_t r = 0; r < SAFER_RADII; r++) c->q[r] = sf_q_at(w->overlaps, w->visible, sf_reported_radii[r]);
     SF_TRY(sf_workspace_show(w, SF_TEXT_READ, c, error));
     c->target = target_of(c, w, SF_NO_LABEL); /* or the prediction, once there is one */

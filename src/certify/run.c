@@ -79,8 +79,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     SF_TRY(sf_certify_check(options, model, lexicon, error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path))
-        ((safer_model *)(uintptr_t)model)->random = 1;
+    if (model->class->probe && resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     /* One thread per text; with fewer texts than threads, several threads share a batch. */

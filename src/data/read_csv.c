@@ -81,7 +81,7 @@ static safer_status split(reader *r, const char *p, const char *end, size_t line
             p = close + 1;
             if (!at_line_end(p, end) && *p != ',')
                 return sf_loader_fail(r->loader, line, error,
-                                      "column %zu goes on after its closing quote (a quote inside is doubled)",
+                                      "column %zu continues after its closing quote (a quote inside is doubled)",
                                       r->count);
         } else {
             const char *begin = p;

@@ -1,4 +1,4 @@
-/* fastText: one row a line, `__label__x` and the text; a line without a label is a text
+/* fastText: one row per line, `__label__x` and the text; a line without a label is a text
  * without one. fastText itself allows several labels a line, but a row here has one, so
  * more are an error rather than a silent choice. Blank lines are skipped, as fastText
  * does. The text begins after one space or tab and is otherwise kept as it is. */

@@ -1,10 +1,10 @@
-/* A folder as in aclImdb: one folder a class, one .txt file a text, the same inside an
+/* A folder as in aclImdb: one folder per class, one .txt file per text, the same inside an
  * archive. The id is CLASS/NAME without ".txt". Classes come in byte order, files in
  * natural order (2_7 before 10_3), whatever order the disk or the archive has.
  *
  * The texts are byte-exact but for HTML line breaks, which become spaces. The folder
  * `unsup` (reviews without a label), hidden files and all that is not CLASS/NAME.txt
- * are passed over. */
+ * are passed over. The user's side is docs/data.md. */
 #define _GNU_SOURCE
 #include "data/loader.h"
 
@@ -61,7 +61,7 @@ static int is_class(const char *name, size_t length)
     return length && *name != '.' && !(length == 5 && memcmp(name, "unsup", 5) == 0);
 }
 
-/* The length of a text file's name without ".txt", or 0 when it is none. */
+/* The length of a text file's name without ".txt", or 0 when it is not one. */
 static size_t stem_length(const char *name)
 {
     size_t length = strlen(name);

@@ -1,4 +1,4 @@
-/* JSON Lines: one object a line, with
+/* JSON Lines: one object per line, with
  *
  *   text   a string;
  *   label  a string, an integer or a boolean, standing for its text; null or absent: none;
@@ -56,7 +56,7 @@ static safer_status read_row(sf_loader *loader, const json_t *object, size_t lin
     sf_span id, label;
     digits id_digits, label_digits;
     if (!json_is_object(object))
-        return sf_loader_fail(loader, line, error, "%s; JSON Lines holds one object a line", type_name(object));
+        return sf_loader_fail(loader, line, error, "%s; JSON Lines holds one object per line", type_name(object));
     const json_t *text = json_object_get(object, "text");
     if (!text) return sf_loader_fail(loader, line, error, "no \"text\" in the object");
     if (!json_is_string(text))

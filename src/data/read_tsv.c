@@ -1,4 +1,4 @@
-/* TSV: one row a line, id TAB label TAB text.
+/* TSV: one row per line, id TAB label TAB text.
  *
  * A tab, line feed, carriage return or backslash inside a column is written \t \n \r \\ ;
  * nothing else may follow a backslash, so that a file with other habits (Windows paths,

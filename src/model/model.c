@@ -8,6 +8,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+safer_status sf_model_probe(const safer_model *model, const sf_span *texts, size_t count, safer_error *error)
+{
+    return model->class->probe ? model->class->probe(model, texts, count, error) : SAFER_OK;
+}
+
+int sf_model_is_random(const safer_model *model) { return model->class->is_random && model->class->is_random(model); }
+
+void sf_model_set_random(const safer_model *model)
+{
+    if (model->class->set_random) model->class->set_random(model);
+}
+
 void sf_model_clear(safer_model *model)
 {
     for (size_t i = 0; model->labels && i < model->classes; i++) free(model->labels[i]);

@@ -38,9 +38,14 @@ typedef struct sf_model_class {
 
     void (*free)(safer_model *model);
 
-    /* Remote models: finds out whether they answer the same text the same way
-     * twice, by these texts, once; then `random` below is set or not. Else NULL. */
+    /* Remote models, which may answer the same text differently: all three; else NULL. What they
+     * find out is kept behind the model, which itself never changes; any threads may call them at
+     * once. probe: asks some of these texts twice, unless that was done before; threads that come
+     * meanwhile wait for what it finds. is_random: such an answer was seen, or told of.
+     * set_random: tells of it. */
     safer_status (*probe)(const safer_model *model, const sf_span *texts, size_t count, safer_error *error);
+    int (*is_random)(const safer_model *model);
+    void (*set_random)(const safer_model *model);
 
     /* Products in SF_F32 or SF_BF16 from now on; NULL: there is no choice. */
     safer_status (*set_precision)(safer_model *model, sf_dtype type, safer_error *error);
@@ -55,10 +60,21 @@ struct safer_model {
     char **labels;          /* names, in the order of the class numbers; owned */
     uint64_t hash;          /* of the model file */
     const char *arithmetic; /* where answers depend on it: precision and instruction set; else NULL */
-    int random, probed;     /* answers the same text differently: no exact claim; and whether that was looked into */
     int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
     char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
 };
+
+/* Finds out, once, whether the model answers these texts the same way twice; a built-in one does.
+ * Any thread. An error is the model's, and then the next call tries again. */
+safer_status sf_model_probe(const safer_model *model, const sf_span *texts, size_t count, safer_error *error);
+
+/* Whether it answers the same text differently, as far as is known: then there is no exact claim.
+ * Any thread; once 1, always 1. */
+int sf_model_is_random(const safer_model *model);
+
+/* From now on it is taken to do so, as it did in a run that is resumed. Any thread; built-in models
+ * stay what they are. */
+void sf_model_set_random(const safer_model *model);
 
 /* Frees the common part. */
 void sf_model_clear(safer_model *model);

@@ -9,10 +9,12 @@
  * for fixed text; for a slot the least over all words that any synonym of its word can
  * draw; for slots glued together 1, since letters never vanish. The sum holds for every
  * draw of every text with words exchanged, because their gaps are the same. Where it
- * reaches the limit nothing needs to be prepared any more. */
+ * reaches the limit nothing needs to be prepared any more. docs/design.md, "From a text to BERT's
+ * answer", has the rest of the way. */
 #include "model/pieces.h"
 
 #include "base/memory.h"
+#include "base/table.h"
 #include "text/unicode.h"
 
 #include <string.h>
@@ -63,50 +65,38 @@ size_t sf_pieces_visible(const sf_pieces *pieces) { return pieces->visible; }
 /* ------------------------------------------------------------------- memo */
 
 /* What was computed already: a number to a run. */
+typedef struct memory {
+    uint64_t key;
+    run value;
+} memory;
+
 typedef struct memo {
-    uint64_t *keys; /* 0: empty */
-    run *values;
-    size_t count, slots;
+    sf_hashtable table; /* of the memories' numbers */
+    memory *memories;
+    size_t count, capacity;
 } memo;
 
 static void memo_free(memo *m)
 {
-    free(m->keys);
-    free(m->values);
+    sf_hashtable_free(&m->table);
+    free(m->memories);
 }
 
-static size_t memo_slot(const memo *m, uint64_t key)
-{
-    size_t slot = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (m->slots - 1);
-    while (m->keys[slot] && m->keys[slot] != key) slot = (slot + 1) & (m->slots - 1);
-    return slot;
-}
-
-/* The place of a key, new ones with no value yet (*fresh is 1). NULL when memory is out. */
+/* The place of a key, new ones with no value yet (*fresh is 1), until another is got. NULL when
+ * memory is out. */
 static run *memo_get(memo *m, uint64_t key, int *fresh)
 {
-    if (m->count * 2 >= m->slots) {
-        memo bigger = {.slots = m->slots ? m->slots * 2 : 256, .count = m->count};
-        bigger.keys = sf_calloc(bigger.slots, sizeof *bigger.keys);
-        bigger.values = sf_alloc(bigger.slots, sizeof *bigger.values);
-        if (!bigger.keys || !bigger.values) {
-            memo_free(&bigger);
-            return NULL;
-        }
-        for (size_t i = 0; i < m->slots; i++) {
-            if (!m->keys[i]) continue;
-            size_t slot = memo_slot(&bigger, m->keys[i]);
-            bigger.keys[slot] = m->keys[i];
-            bigger.values[slot] = m->values[i];
-        }
-        memo_free(m);
-        *m = bigger;
-    }
-    size_t slot = memo_slot(m, key);
-    *fresh = !m->keys[slot];
-    m->count += !m->keys[slot];
-    m->keys[slot] = key;
-    return &m->values[slot];
+    const uint32_t tag = (uint32_t)key;
+    sf_hashtable_walk walk = sf_hashtable_find(&m->table, tag);
+    *fresh = 0;
+    for (uint32_t i; (i = sf_hashtable_next(&m->table, &walk)) != SF_NONE;)
+        if (m->memories[i].key == key) return &m->memories[i].value;
+    *fresh = 1; /* a text has hundreds: room for many at once */
+    if ((m->count == m->capacity && sf_grow(&m->memories, &m->capacity, m->count + 128, sizeof *m->memories)) ||
+        sf_hashtable_add(&m->table, tag, (uint32_t)m->count))
+        return NULL;
+    m->memories[m->count].key = key;
+    return &m->memories[m->count++].value;
 }
 
 /* -------------------------------------------------------------- preparing */
@@ -125,7 +115,7 @@ typedef struct frame {
     sf_case pattern;
 } frame;
 
-static uint64_t key_of(uint32_t number, sf_case pattern) { return (((uint64_t)number << 2) | (uint64_t)pattern) + 1; }
+static uint64_t key_of(uint32_t number, sf_case pattern) { return ((uint64_t)number << 2) | (uint64_t)pattern; }
 
 /* Encodes text into the pool. */
 static int encode(run *out, making *m, const char *text, size_t length, size_t limit)

@@ -58,8 +58,8 @@ safer_status sf_read_labels(int *out, const sf_labels *labels, const json_t *lis
         out[i] = sf_labels_find(labels, value);
         if (out[i] != UNKNOWN) continue;
         char names[200], *text = json_dumps(value, JSON_ENCODE_ANY);
-        status = sf_fail(error, SAFER_INPUT, "%s: the answer %.80s is none of the labels (%s)", name, text ? text : "?",
-                         known(labels, names));
+        status = sf_fail(error, SAFER_INPUT, "%s: the answer %.80s is not one of the labels (%s)", name,
+                         text ? text : "?", known(labels, names));
         free(text);
     }
     return status;
@@ -70,8 +70,8 @@ static safer_status read_row(int *out, float *scores, const sf_labels *labels, c
 {
     double best = -HUGE_VAL;
     if (!json_is_array(row) || json_array_size(row) != labels->count)
-        return sf_fail(error, SAFER_INPUT, "%s: the scores of a text must be a list of %zu numbers, one a label", name,
-                       labels->count);
+        return sf_fail(error, SAFER_INPUT, "%s: the scores of a text must be a list of %zu numbers, one per label",
+                       name, labels->count);
     *out = 0;
     for (size_t k = 0; k < labels->count; k++) {
         const json_t *value = json_array_get(row, k);

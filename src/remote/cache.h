@@ -3,26 +3,27 @@
 #define SF_REMOTE_CACHE_H
 
 #include "base/buffer.h"
+#include "base/table.h"
 
 #include <stdint.h>
 
 typedef struct sf_cache_entry {
-    uint64_t hash;
     size_t at, length; /* in the bytes */
-    int answer, used;
+    int answer;
 } sf_cache_entry;
 
 typedef struct sf_cache {
+    sf_hashtable table;      /* of the entries' numbers */
+    sf_cache_entry *entries; /* (count) in the order in which they came */
+    size_t count, capacity;
     sf_buffer bytes;
-    sf_cache_entry *entries; /* open addressing; a power of two */
-    size_t capacity, count;
     size_t limit; /* of the bytes: then nothing more is added */
 } sf_cache;       /* zero-initialise; not for several threads at once */
 
 uint64_t sf_cache_hash(sf_span text);
 
-/* The entry of a text, or NULL. */
-sf_cache_entry *sf_cache_find(const sf_cache *cache, sf_span text, uint64_t hash);
+/* The entry of a text, or NULL; the cache's own until something is added. */
+const sf_cache_entry *sf_cache_find(const sf_cache *cache, sf_span text, uint64_t hash);
 
 /* Adds a text that is not there, unless the limit is reached. -1 when memory is out. */
 int sf_cache_add(sf_cache *cache, sf_span text, uint64_t hash, int answer);

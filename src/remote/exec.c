@@ -1,8 +1,8 @@
 /* exec:COMMAND. A program of the user's classifies: requests on its standard input, answers
- * on its standard output, each a line of JSON.
+ * on its standard output, one line of JSON for each. The user's side is docs/models.md.
  *
  * Several copies of the command run at once, the workers. Each has a thread of ours, its
- * keeper, which alone writes to it, reads from it, starts it and buries it; whatever the
+ * keeper, which alone writes to it, reads from it, starts it and reaps it; whatever the
  * child does or leaves undone, the keeper waits in poll(2) for all of its pipes at once, so
  * neither side can block the other for good. A thread that asks makes the line of its
  * request, gives it to the worker with the least to do, and sleeps until a keeper wakes it.
@@ -19,6 +19,7 @@
 #include "base/progress.h"
 #include "base/quote.h"
 #include "remote/exec_child.h"
+#include "remote/queue.h"
 
 #include <errno.h>
 #include <math.h>
@@ -45,7 +46,7 @@ static const double GRACE = 2;        /* seconds for a child to end when its inp
 static const double LAST_GRACE = 0.5; /* when it has closed its output, or a run has failed */
 
 typedef struct request {
-    struct request *next;
+    sf_link link; /* first: it is queued by it */
     uint64_t id;
     sf_buffer line;
     size_t written; /* bytes of it */
@@ -59,10 +60,6 @@ typedef struct request {
     pthread_cond_t woken; /* here */
 } request;
 
-typedef struct queue {
-    request *first, *last;
-} queue;
-
 struct exec;
 
 typedef struct worker {
@@ -72,7 +69,7 @@ typedef struct worker {
 
     /* Under the lock. */
     int asleep;         /* in poll, or on the way there */
-    queue waiting;      /* not yet wholly written; only the keeper takes them out */
+    sf_queue waiting;   /* not yet wholly written; only the keeper takes them out */
     size_t load, bytes; /* of the requests that it has, waiting or sent */
 
     /* The keeper's own. */
@@ -80,7 +77,7 @@ typedef struct worker {
     int starts;
     uint64_t answers; /* of this child */
     double heard;     /* when it last answered, or got something to do after a rest */
-    queue sent;
+    sf_queue sent;
     sf_buffer reply; /* what it wrote, from the last newline on */
 } worker;
 
@@ -95,7 +92,7 @@ typedef struct exec {
     pthread_mutex_t lock;
     pthread_cond_t room; /* a worker can take another request */
     int crowd;           /* threads that wait for that */
-    request *spare;      /* for the next to ask */
+    sf_queue spare;      /* requests for the next to ask */
     uint64_t next_id;
     uint64_t requests, resent, restarts;
     int barren; /* children in a row that ended without an answer */
@@ -117,26 +114,7 @@ static int write_line(request *r, const sf_span *texts, size_t count)
     return sf_buffer_add_string(&r->line, "]}\n");
 }
 
-/* --------------------------------------------------- queues; under the lock */
-
-static void push(queue *q, request *r)
-{
-    r->next = NULL;
-    if (q->last)
-        q->last->next = r;
-    else
-        q->first = r;
-    q->last = r;
-}
-
-static request *pop(queue *q)
-{
-    request *r = q->first;
-    if (!r) return NULL;
-    q->first = r->next;
-    if (!q->first) q->last = NULL;
-    return r;
-}
+/* ----------------------------------------------- giving out; under the lock */
 
 static void wake(worker *w)
 {
@@ -147,7 +125,7 @@ static void wake(worker *w)
     }
 }
 
-/* The worker with the least to do; of equals the first, so that none is started in vain. */
+/* The worker with the least to do; of equals the first, so that none is started without need. */
 static worker *least_loaded(exec *x)
 {
     worker *best = &x->workers[0];
@@ -159,7 +137,7 @@ static worker *least_loaded(exec *x)
 static void give(worker *w, request *r)
 {
     r->written = 0;
-    push(&w->waiting, r);
+    sf_queue_push(&w->waiting, &r->link);
     w->load++;
     w->bytes += r->line.length;
     wake(w);
@@ -188,17 +166,17 @@ static void fail(exec *x, const safer_error *error)
 
 static request *find_sent(const worker *w, const json_t *id)
 {
-    request *r = w->sent.first;
+    request *r = sf_queue_first(&w->sent);
     if (!json_is_integer(id)) return NULL;
-    while (r && r->id != (uint64_t)json_integer_value(id)) r = r->next;
+    while (r && r->id != (uint64_t)json_integer_value(id)) r = sf_queue_after(&r->link);
     return r;
 }
 
 static void remove_sent(worker *w, request *r)
 {
-    queue kept = {0};
-    for (request *q; (q = pop(&w->sent));)
-        if (q != r) push(&kept, q);
+    sf_queue kept = {0};
+    for (request *q; (q = sf_queue_pop(&w->sent));)
+        if (q != r) sf_queue_push(&kept, &q->link);
     w->sent = kept;
 }
 
@@ -307,7 +285,7 @@ static safer_status read_output(worker *w, int *ended, safer_error *error)
 static request *first_waiting(worker *w)
 {
     pthread_mutex_lock(&w->exec->lock);
-    request *r = w->waiting.first;
+    request *r = sf_queue_first(&w->waiting);
     pthread_mutex_unlock(&w->exec->lock);
     return r;
 }
@@ -317,7 +295,7 @@ static void begin(worker *w, request *r)
 {
     double now = sf_seconds();
     int ahead = 0;
-    for (const request *q = w->sent.first; q; q = q->next) ahead++;
+    for (const request *q = sf_queue_first(&w->sent); q; q = sf_queue_after(&q->link)) ahead++;
     if (!ahead) w->heard = now;
     r->deadline = now + w->exec->timeout * (ahead + 1);
 }
@@ -340,9 +318,9 @@ static int write_input(worker *w)
         r->written += (size_t)put;
         if (r->written < r->line.length) continue;
         pthread_mutex_lock(&w->exec->lock);
-        pop(&w->waiting);
+        sf_queue_pop(&w->waiting);
         pthread_mutex_unlock(&w->exec->lock);
-        push(&w->sent, r);
+        sf_queue_push(&w->sent, &r->link);
     }
     return 0;
 }
@@ -351,10 +329,10 @@ static int write_input(worker *w)
 
 /* Takes the requests of a child that is gone. One that was not begun has lost nothing.
  * Returns how often the unluckiest was lost. Under the lock. */
-static int take_back(worker *w, queue *lost)
+static int take_back(worker *w, sf_queue *lost)
 {
     int most = 0;
-    for (request *r; (r = pop(&w->sent)) || (r = pop(&w->waiting)); push(lost, r)) {
+    for (request *r; (r = sf_queue_pop(&w->sent)) || (r = sf_queue_pop(&w->waiting)); sf_queue_push(lost, &r->link)) {
         w->load--;
         w->bytes -= r->line.length;
         if (r->written && ++r->lost > most) most = r->lost;
@@ -364,10 +342,10 @@ static int take_back(worker *w, queue *lost)
 
 /* Gives them out again; after a failure back to their own keeper, who lets them go: the
  * others may be gone. Under the lock. */
-static void give_again(worker *w, queue *lost)
+static void give_again(worker *w, sf_queue *lost)
 {
     exec *x = w->exec;
-    for (request *r; (r = pop(lost));) {
+    for (request *r; (r = sf_queue_pop(lost));) {
         if (!x->failed && r->written) x->resent++;
         give(x->failed ? w : least_loaded(x), r);
     }
@@ -395,9 +373,9 @@ static void bury(worker *w, int silent)
 {
     exec *x = w->exec;
     safer_error error;
-    queue lost = {0};
+    sf_queue lost = {0};
     sf_child_end(&w->child, silent ? 0 : LAST_GRACE);
-    sf_buffer_clear(&w->reply); /* half a line is none */
+    sf_buffer_clear(&w->reply); /* half a line is not an answer */
     pthread_mutex_lock(&x->lock);
     if (!w->answers) x->barren++;
     int barren = x->barren, most = take_back(w, &lost);
@@ -427,7 +405,7 @@ static double deadline(const worker *w, int blocked)
 {
     double first = HUGE_VAL;
     if (w->sent.first || blocked) first = w->heard + w->exec->timeout;
-    for (const request *r = w->sent.first; r; r = r->next)
+    for (const request *r = sf_queue_first(&w->sent); r; r = sf_queue_after(&r->link))
         if (r->deadline < first) first = r->deadline;
     return first;
 }
@@ -497,7 +475,7 @@ static void *keep(void *argument)
         if (status != SAFER_OK) fail(x, &error);
         failed = x->failed;
         over = failed || x->ending;
-        for (request *r; over && ((r = pop(&w->sent)) || (r = pop(&w->waiting)));) finish(w, r, 0);
+        for (request *r; over && ((r = sf_queue_pop(&w->sent)) || (r = sf_queue_pop(&w->waiting)));) finish(w, r, 0);
         pthread_mutex_unlock(&x->lock);
     }
     sf_child_end(&w->child, failed ? LAST_GRACE : GRACE);
@@ -517,9 +495,8 @@ static void free_request(request *r)
 static request *borrow(exec *x)
 {
     pthread_mutex_lock(&x->lock);
-    request *r = x->spare;
+    request *r = sf_queue_pop(&x->spare);
     uint64_t id = x->next_id++;
-    if (r) x->spare = r->next;
     pthread_mutex_unlock(&x->lock);
     if (!r) {
         r = sf_calloc(1, sizeof *r);
@@ -535,8 +512,7 @@ static request *borrow(exec *x)
 static void hand_back(exec *x, request *r)
 {
     if (r->line.capacity > SPARE_BYTES) sf_buffer_free(&r->line);
-    r->next = x->spare;
-    x->spare = r;
+    sf_queue_push(&x->spare, &r->link);
 }
 
 /* Gives the request to a worker, when one has room for it. Under the lock. */
@@ -600,8 +576,7 @@ static void exec_free(void *self)
         close(w->wake);
         sf_buffer_free(&w->reply);
     }
-    for (request *r; (r = x->spare);) {
-        x->spare = r->next;
+    for (request *r; (r = sf_queue_pop(&x->spare));) {
         free_request(r);
     }
     pthread_cond_destroy(&x->room);

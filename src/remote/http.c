@@ -1,7 +1,8 @@
-/* Classifiers behind HTTP: libcurl, connections that stay open, and second tries.
+/* Remote models over HTTP: libcurl, connections that stay open, and second tries. The user's side is
+ * docs/models.md.
  *
- * One thread of its own does all input and output. Whoever asks puts requests into a queue and
- * sleeps until they are done. A request is in one of three places: it is ready, it is being
+ * One thread of its own does all input and output. A thread that asks puts requests into a queue
+ * and sleeps until they are done. A request is in one of three places: it is ready, it is being
  * carried by one of `concurrency` handles, or it waits until it may be tried again; so one that
  * waits keeps no other from going. What is lost on the way (no connection, a reset, half a
  * response, 429, 5xx, a body that is not JSON) is tried again; an answer is taken as it is. */
@@ -9,9 +10,11 @@
 #include "remote/remote.h"
 
 #include "base/memory.h"
+#include "base/progress.h"
 #include "base/rng.h"
 #include "remote/http_address.h"
 #include "remote/http_profile.h"
+#include "remote/queue.h"
 #include "text/unicode.h"
 
 #include <assert.h>
@@ -35,7 +38,7 @@ static const double first_pause = 0.25, longest_pause = 30, longest_asked_pause 
 typedef struct call call;
 
 typedef struct request {
-    struct request *next;
+    sf_link link; /* first: it is queued by it */
     call *call;
     size_t first, count; /* texts of the call */
     sf_buffer body, answer;
@@ -44,7 +47,7 @@ typedef struct request {
     int too_large, no_memory;
 } request;
 
-/* Somebody who asks, and sleeps until all requests are done or one has failed for good. */
+/* A thread that asks, and sleeps until all requests are done or one has failed for good. */
 struct call {
     int *labels;
     float *scores; /* or NULL */
@@ -62,11 +65,6 @@ typedef struct handle {
     char reason[CURL_ERROR_SIZE];
 } handle;
 
-/* First in, first out. */
-typedef struct queue {
-    request *first, *last;
-} queue;
-
 typedef struct http {
     sf_http_profile profile;
     sf_http_address address;
@@ -78,48 +76,22 @@ typedef struct http {
     int running;
 
     pthread_mutex_t lock; /* of what follows, and of calls */
-    queue arrived;
+    sf_queue arrived;
     int closing;
 
-    queue ready, waiting; /* the thread's own */
+    sf_queue ready, waiting; /* the thread's own */
     sf_stream jitter;
     uint64_t pauses; /* drawn */
     _Atomic uint64_t sent, sent_again;
 } http;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* --------------------------------------------------------------------- queues */
 
-static void push(queue *q, request *r)
+static void drop_requests_of(sf_queue *q, const call *c)
 {
-    r->next = NULL;
-    if (q->last)
-        q->last->next = r;
-    else
-        q->first = r;
-    q->last = r;
-}
-
-static request *pop(queue *q)
-{
-    request *r = q->first;
-    if (!r) return NULL;
-    q->first = r->next;
-    if (!q->first) q->last = NULL;
-    return r;
-}
-
-static void drop_requests_of(queue *q, const call *c)
-{
-    queue kept = {0};
-    for (request *r; (r = pop(q));)
-        if (r->call != c) push(&kept, r);
+    sf_queue kept = {0};
+    for (request *r; (r = sf_queue_pop(q));)
+        if (r->call != c) sf_queue_push(&kept, &r->link);
     *q = kept;
 }
 
@@ -282,8 +254,8 @@ static void end_transfer(http *h, handle *carrier, CURLcode code)
     if (v == ANSWERED) {
         close_request(h, r);
     } else if (v == LOST && r->tries <= h->retries) {
-        r->due = now() + pause_before(h, carrier, r->tries);
-        push(&h->waiting, r);
+        r->due = sf_seconds() + pause_before(h, carrier, r->tries);
+        sf_queue_push(&h->waiting, &r->link);
     } else {
         if (r->tries > 1) sf_fail(&final, error.status, "%.900s (tried %d times)", error.message, r->tries);
         fail_call(h, r->call, r->tries > 1 ? &final : &error);
@@ -313,12 +285,12 @@ static void begin_transfer(http *h, handle *carrier, request *r)
 /* What arrived, and whose time has come, is ready; ready ones go as far as handles are free. */
 static void begin_transfers(http *h)
 {
-    double time = now();
-    queue still = {0};
-    for (request *r; (r = pop(&h->waiting));) push(r->due <= time ? &h->ready : &still, r);
+    double time = sf_seconds();
+    sf_queue still = {0};
+    for (request *r; (r = sf_queue_pop(&h->waiting));) sf_queue_push(r->due <= time ? &h->ready : &still, &r->link);
     h->waiting = still;
     for (int i = 0; i < h->concurrency && h->ready.first; i++)
-        if (!h->handles[i].request) begin_transfer(h, &h->handles[i], pop(&h->ready));
+        if (!h->handles[i].request) begin_transfer(h, &h->handles[i], sf_queue_pop(&h->ready));
 }
 
 /* Returns how many ended. */
@@ -338,18 +310,19 @@ static int end_transfers(http *h)
 
 static int milliseconds_to_rest(const http *h)
 {
-    double time = now(), rest = LONGEST_REST_MS;
-    for (const request *r = h->waiting.first; r; r = r->next) rest = fmin(rest, ceil(1000 * fmax(0, r->due - time)));
+    double time = sf_seconds(), rest = LONGEST_REST_MS;
+    for (const request *r = sf_queue_first(&h->waiting); r; r = sf_queue_after(&r->link))
+        rest = fmin(rest, ceil(1000 * fmax(0, r->due - time)));
     return (int)rest;
 }
 
-/* libcurl itself is out of order, or out of memory: whoever asks must not sleep forever. */
+/* libcurl itself is out of order, or out of memory: threads that ask must not sleep forever. */
 static void fail_everything(http *h, CURLMcode code)
 {
     safer_error error = {0};
     sf_fail(&error, SAFER_SYSTEM, "%s: %s", h->address.shown, curl_multi_strerror(code));
-    while (h->ready.first) fail_call(h, h->ready.first->call, &error);
-    while (h->waiting.first) fail_call(h, h->waiting.first->call, &error);
+    for (const request *r; (r = sf_queue_first(&h->ready)) || (r = sf_queue_first(&h->waiting));)
+        fail_call(h, r->call, &error);
     for (int i = 0; i < h->concurrency; i++)
         if (h->handles[i].request) fail_call(h, h->handles[i].request->call, &error);
 }
@@ -357,7 +330,7 @@ static void fail_everything(http *h, CURLMcode code)
 static int take_arrived(http *h)
 {
     pthread_mutex_lock(&h->lock);
-    for (request *r; (r = pop(&h->arrived));) push(&h->ready, r);
+    for (request *r; (r = sf_queue_pop(&h->arrived));) sf_queue_push(&h->ready, &r->link);
     int closing = h->closing;
     pthread_mutex_unlock(&h->lock);
     return closing;
@@ -412,7 +385,7 @@ static safer_status ask(void *self, const sf_span *texts, size_t count, int *lab
         pthread_cond_init(&c.done, NULL);
         pthread_mutex_lock(&h->lock);
         for (size_t i = 0; i < c.count; i++)
-            push(&h->arrived, &c.requests[i]); /* all at once: so the thread can drop all at once */
+            sf_queue_push(&h->arrived, &c.requests[i].link); /* all at once: so the thread can drop all at once */
         curl_multi_wakeup(h->multi);
         while (c.open) pthread_cond_wait(&c.done, &h->lock);
         pthread_mutex_unlock(&h->lock);
@@ -574,7 +547,7 @@ safer_status sf_http_open(sf_transport *out, const char *address, const sf_label
     pthread_mutex_init(&h->lock, NULL);
     h->retries = options->retries;
     h->concurrency = options->concurrency > 0 ? options->concurrency : CONCURRENCY;
-    h->jitter = sf_stream_of((uint64_t)(1e9 * now()), (uint64_t)(uintptr_t)h, SF_STAGE_SELECTION);
+    h->jitter = sf_stream_of((uint64_t)(1e9 * sf_seconds()), (uint64_t)(uintptr_t)h, SF_STAGE_SELECTION);
     SF_TRY(sf_http_profile_open(&h->profile, labels, options, error));
     SF_TRY(sf_http_address_read(&h->address, address, error));
     SF_TRY(make_headers(h, options->token, error));

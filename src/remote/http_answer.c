@@ -1,4 +1,5 @@
-/* How a service's answer is read. */
+/* How a service's answer is read: JSON of every profile, and the labels in it. The profiles are
+ * described in http_profile.h and docs/models.md. */
 #include "remote/http_profile.h"
 
 #include "base/memory.h"
@@ -299,7 +300,7 @@ static safer_status read_kserve(const reading *r, const json_t *root, size_t cou
 static int is_digit(uint32_t code) { return code >= '0' && code <= '9'; }
 static int is_word(uint32_t code) { return is_digit(code) || sf_is_letter(code); }
 
-/* The code point before or at p; 0 at the ends and for bytes that are none. */
+/* The code point before or at p; 0 at the ends and for bytes that are not UTF-8. */
 static uint32_t code_before(const char *begin, const char *p, const char **start)
 {
     uint32_t code = 0;

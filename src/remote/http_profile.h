@@ -3,7 +3,7 @@
  *   json    The body is a template. Answers are labels or scores, wherever a pointer says.
  *   kserve  Open Inference Protocol v2: one BYTES tensor of texts, one tensor of answers.
  *   tei     text-embeddings-inference, /predict: lists of labels with their scores.
- *   openai  Chat completions: a question a text, and a label somewhere in the reply. */
+ *   openai  Chat completions: one question per text, and a label somewhere in the reply. */
 #ifndef SF_REMOTE_HTTP_PROFILE_H
 #define SF_REMOTE_HTTP_PROFILE_H
 

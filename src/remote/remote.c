@@ -1,4 +1,5 @@
-/* Classifiers that live elsewhere: what all transports share. */
+/* Remote models: what all transports share. What the file is for stands in remote.h; models in
+ * general in docs/design.md. */
 #define _GNU_SOURCE
 #include "remote/remote.h"
 
@@ -28,16 +29,23 @@ typedef struct question {
     int answer;
 } question;
 
+/* What changes while a model is asked, by any number of threads. */
+typedef struct shared {
+    pthread_mutex_t lock; /* of the cache and of what waits */
+    sf_cache cache;
+    question waiting[WAITING];
+    size_t waiting_count;
+    pthread_mutex_t probing; /* held by the thread that probes */
+    atomic_int probed, random;
+    _Atomic uint64_t asked, cached, again, changed, none;
+} shared;
+
 typedef struct remote {
     safer_model base;
     sf_transport transport;
     sf_labels labels;
     int caching;
-    pthread_mutex_t lock; /* of the cache and of what waits */
-    sf_cache cache;
-    question waiting[WAITING];
-    size_t waiting_count;
-    _Atomic uint64_t asked, cached, again, changed, none;
+    shared *shared; /* owned */
 } remote;
 
 /* Working memory of one thread. */
@@ -83,33 +91,38 @@ static safer_status scratch_new(const safer_model *model, void **out, safer_erro
 
 /* ------------------------------------------------------------------ the guard */
 
+static int is_random(const safer_model *model) { return atomic_load(&((const remote *)model)->shared->random); }
+
+static void set_random(const safer_model *model) { atomic_store(&((const remote *)model)->shared->random, 1); }
+
 /* Whether this text is one of those that are asked again: by its content, so that no
  * order of the texts matters. */
 static int is_checked(sf_span text) { return sf_hash(text.bytes, text.length, 1) % SHARE == 0; }
 
 /* A copy of the text waits for a later request; without room it is left out. */
-static safer_status remember(remote *r, sf_span text, int answer, safer_error *error)
+static safer_status remember(const remote *r, sf_span text, int answer, safer_error *error)
 {
     char *copy = sf_strndup(text.bytes, text.length);
     if (!copy) return sf_fail_memory(error);
-    pthread_mutex_lock(&r->lock);
-    if (r->waiting_count < WAITING) {
-        r->waiting[r->waiting_count++] = (question){copy, text.length, answer};
+    pthread_mutex_lock(&r->shared->lock);
+    if (r->shared->waiting_count < WAITING) {
+        r->shared->waiting[r->shared->waiting_count++] = (question){copy, text.length, answer};
         copy = NULL;
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&r->shared->lock);
     free(copy);
     return SAFER_OK;
 }
 
 /* Up to `room` waiting texts ride along with the next request, when there are at least `least`. */
-static size_t take_waiting(question *riding, remote *r, size_t least, size_t room)
+static size_t take_waiting(question *riding, const remote *r, size_t least, size_t room)
 {
     size_t count = 0;
-    pthread_mutex_lock(&r->lock);
-    if (r->waiting_count >= least)
-        while (count < room && r->waiting_count) riding[count++] = r->waiting[--r->waiting_count];
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&r->shared->lock);
+    if (r->shared->waiting_count >= least)
+        while (count < room && r->shared->waiting_count)
+            riding[count++] = r->shared->waiting[--r->shared->waiting_count];
+    pthread_mutex_unlock(&r->shared->lock);
     return count;
 }
 
@@ -118,11 +131,11 @@ static const char *name_of(const safer_model *model, int label)
     return label >= 0 ? model->labels[label] : "no label";
 }
 
-static safer_status compare(remote *r, const question *q, int answer, safer_error *error)
+static safer_status compare(const remote *r, const question *q, int answer, safer_error *error)
 {
-    atomic_fetch_add(&r->again, 1);
+    atomic_fetch_add(&r->shared->again, 1);
     if (answer == q->answer) return SAFER_OK;
-    atomic_fetch_add(&r->changed, 1);
+    atomic_fetch_add(&r->shared->changed, 1);
     return sf_fail(
         error, SAFER_INPUT,
         "the model answered \"%s\" and later \"%s\" for the same text (\"%.*s...\"): it is no function of the text. "
@@ -134,8 +147,8 @@ static safer_status compare(remote *r, const question *q, int answer, safer_erro
 
 /* One request: `count` texts, and behind them those that ride along. The answers are in the
  * scratch. */
-static safer_status ask_with(remote *r, const sf_span *texts, size_t count, size_t riding, float *scores, scratch *s,
-                             safer_error *error)
+static safer_status ask_with(const remote *r, const sf_span *texts, size_t count, size_t riding, float *scores,
+                             scratch *s, safer_error *error)
 {
     if (count) memcpy(s->request, texts, count * sizeof *texts);
     for (size_t i = 0; i < riding; i++) s->request[count + i] = (sf_span){s->riding[i].text, s->riding[i].length};
@@ -147,23 +160,23 @@ static safer_status ask_with(remote *r, const sf_span *texts, size_t count, size
     return status;
 }
 
-static safer_status ask_some(remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s,
-                             safer_error *error)
+static safer_status ask_some(const remote *r, const sf_span *texts, size_t count, int *labels, float *scores,
+                             scratch *s, safer_error *error)
 {
-    size_t riding = r->base.random || scores ? 0 : take_waiting(s->riding, r, 1, s->batch - count);
+    size_t riding = is_random(&r->base) || scores ? 0 : take_waiting(s->riding, r, 1, s->batch - count);
     safer_status status = ask_with(r, texts, count, riding, scores, s, error);
     if (status != SAFER_OK) return status;
     uint64_t none = 0;
     for (size_t i = 0; i < count; i++) none += s->answers[i] < 0;
-    atomic_fetch_add(&r->asked, count);
-    if (none) atomic_fetch_add(&r->none, none);
+    atomic_fetch_add(&r->shared->asked, count);
+    if (none) atomic_fetch_add(&r->shared->none, none);
     memcpy(labels, s->answers, count * sizeof *labels);
-    for (size_t i = 0; !r->base.random && status == SAFER_OK && i < count; i++)
+    for (size_t i = 0; !is_random(&r->base) && status == SAFER_OK && i < count; i++)
         if (is_checked(texts[i])) status = remember(r, texts[i], labels[i], error);
     return status;
 }
 
-static safer_status ask_all(remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s,
+static safer_status ask_all(const remote *r, const sf_span *texts, size_t count, int *labels, float *scores, scratch *s,
                             safer_error *error)
 {
     size_t classes = r->base.classes, riding;
@@ -174,7 +187,7 @@ static safer_status ask_all(remote *r, const sf_span *texts, size_t count, int *
         if (status != SAFER_OK) return status;
     }
     /* Where every request is full they get one of their own, now and then. */
-    while (!r->base.random && !scores &&
+    while (!is_random(&r->base) && !scores &&
            (riding = take_waiting(s->riding, r, CROWDED, s->batch < WAITING ? s->batch : WAITING))) {
         safer_status status = ask_with(r, NULL, 0, riding, NULL, s, error);
         if (status != SAFER_OK) return status;
@@ -184,7 +197,7 @@ static safer_status ask_all(remote *r, const sf_span *texts, size_t count, int *
 
 /* Numbers the texts that the cache does not know, each once; the others are answered. Returns
  * how many, or SIZE_MAX without memory. */
-static size_t look_up(remote *r, const sf_span *texts, size_t count, int *labels, scratch *s)
+static size_t look_up(const remote *r, const sf_span *texts, size_t count, int *labels, scratch *s)
 {
     size_t unknown = 0;
     int failed = sf_grow(&s->unknown, &s->unknown_capacity, count, sizeof *s->unknown) ||
@@ -192,10 +205,10 @@ static size_t look_up(remote *r, const sf_span *texts, size_t count, int *labels
                  sf_grow(&s->number, &s->number_capacity, count, sizeof *s->number);
     if (failed) return SIZE_MAX;
     sf_cache_clear(&s->seen);
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->shared->lock);
     for (size_t i = 0; i < count && !failed; i++) {
         const uint64_t hash = sf_cache_hash(texts[i]);
-        const sf_cache_entry *known = sf_cache_find(&r->cache, texts[i], hash), *twin;
+        const sf_cache_entry *known = sf_cache_find(&r->shared->cache, texts[i], hash), *twin;
         s->number[i] = -1;
         if (known) {
             labels[i] = known->answer;
@@ -207,42 +220,40 @@ static size_t look_up(remote *r, const sf_span *texts, size_t count, int *labels
             s->unknown[unknown++] = texts[i];
         }
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&r->shared->lock);
     return failed ? SIZE_MAX : unknown;
 }
 
 static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
                              void *pointer, safer_error *error)
 {
-    remote *r = (remote *)(uintptr_t)model; /* its counters and its cache change, its answers do not */
+    const remote *r = (const remote *)model;
     scratch *s = pointer;
-    if (scores || !r->caching || model->random) return ask_all(r, texts, count, labels, scores, s, error);
+    if (scores || !r->caching || is_random(model)) return ask_all(r, texts, count, labels, scores, s, error);
     size_t unknown = look_up(r, texts, count, labels, s);
     if (unknown == SIZE_MAX) return sf_fail_memory(error);
-    atomic_fetch_add(&r->cached, count - unknown);
+    atomic_fetch_add(&r->shared->cached, count - unknown);
     safer_status status = ask_all(r, s->unknown, unknown, s->found, NULL, s, error);
     if (status != SAFER_OK) return status;
     int failed = 0;
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->shared->lock);
     for (size_t i = 0; i < unknown && !failed; i++) {
         const uint64_t hash = sf_cache_hash(s->unknown[i]);
-        if (!sf_cache_find(&r->cache, s->unknown[i], hash))
-            failed = sf_cache_add(&r->cache, s->unknown[i], hash, s->found[i]);
+        if (!sf_cache_find(&r->shared->cache, s->unknown[i], hash))
+            failed = sf_cache_add(&r->shared->cache, s->unknown[i], hash, s->found[i]);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&r->shared->lock);
     if (failed) return sf_fail_memory(error);
     for (size_t i = 0; i < count; i++)
         if (s->number[i] >= 0) labels[i] = s->found[s->number[i]];
     return SAFER_OK;
 }
 
-safer_status sf_remote_probe(safer_model *model, const sf_span *texts, size_t count, safer_error *error)
+/* Asks twice: together, then one by one. */
+static safer_status ask_twice(const remote *r, const sf_span *texts, size_t count, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    remote *r = (remote *)model;
     int first[PROBED], second;
-    if (count > PROBED) count = PROBED;
-    if (model->probed || model->random) return SAFER_OK;
     for (size_t at = 0; at < count; at += r->transport.batch) {
         size_t some = count - at < r->transport.batch ? count - at : r->transport.batch;
         SF_TRY(r->transport.ask(r->transport.self, texts + at, some, first + at, NULL, error));
@@ -250,54 +261,58 @@ safer_status sf_remote_probe(safer_model *model, const sf_span *texts, size_t co
     for (size_t i = count; i-- > 0;) { /* alone, the last one first */
         SF_TRY(r->transport.ask(r->transport.self, texts + i, 1, &second, NULL, error));
         if (second != first[i]) {
-            atomic_fetch_add(&r->changed, 1);
-            model->random = 1;
+            atomic_fetch_add(&r->shared->changed, 1);
+            atomic_store(&r->shared->random, 1);
         }
     }
-    atomic_fetch_add(&r->again, 2 * count);
-    model->probed = 1;
+    atomic_fetch_add(&r->shared->again, 2 * count);
 done:
+    return status;
+}
+
+static safer_status probe(const safer_model *model, const sf_span *texts, size_t count, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const remote *r = (const remote *)model;
+    shared *s = r->shared;
+    if (atomic_load(&s->probed) || is_random(model)) return SAFER_OK;
+    pthread_mutex_lock(&s->probing);
+    if (!atomic_load(&s->probed) && !is_random(model)) {
+        status = ask_twice(r, texts, count < PROBED ? count : PROBED, error);
+        if (status == SAFER_OK) atomic_store(&s->probed, 1);
+    }
+    pthread_mutex_unlock(&s->probing);
     return status;
 }
 
 /* ---------------------------------------------------------------------- model */
 
+static void shared_free(shared *s)
+{
+    if (!s) return;
+    for (size_t i = 0; i < s->waiting_count; i++) free(s->waiting[i].text);
+    sf_cache_free(&s->cache);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->probing);
+    free(s);
+}
+
 static void model_free(safer_model *model)
 {
     remote *r = (remote *)model;
     if (r->transport.free) r->transport.free(r->transport.self);
-    for (size_t i = 0; i < r->waiting_count; i++) free(r->waiting[i].text);
-    sf_cache_free(&r->cache);
-    pthread_mutex_destroy(&r->lock);
+    shared_free(r->shared);
     sf_model_clear(model);
     free(r);
 }
 
-static safer_status probe(const safer_model *model, const sf_span *texts, size_t count, safer_error *error)
-{
-    return sf_remote_probe((safer_model *)(uintptr_t)model, texts, count, error);
-}
-
-static const sf_model_class classes[] = {
-    {.arch = "exec",
-     .classify = classify,
-     .scratch_new = scratch_new,
-     .scratch_free = scratch_free,
-     .free = model_free,
-     .probe = probe},
-    {.arch = "http",
-     .classify = classify,
-     .scratch_new = scratch_new,
-     .scratch_free = scratch_free,
-     .free = model_free,
-     .probe = probe},
-    {.arch = "callback",
-     .classify = classify,
-     .scratch_new = scratch_new,
-     .scratch_free = scratch_free,
-     .free = model_free,
-     .probe = probe},
-};
+#define REMOTE_CLASS(name) \
+    { \
+        .arch = name, .classify = classify, .scratch_new = scratch_new, .scratch_free = scratch_free, \
+        .free = model_free, .probe = probe, .is_random = is_random, .set_random = set_random \
+    }
+static const sf_model_class classes[] = {REMOTE_CLASS("exec"), REMOTE_CLASS("http"), REMOTE_CLASS("callback")};
+#undef REMOTE_CLASS
 enum { CLASSES = sizeof classes / sizeof classes[0] };
 
 static const sf_model_class *class_of(const char *arch)
@@ -365,8 +380,14 @@ static safer_status remote_new(remote **out, const safer_remote_options *o, safe
     remote *r = sf_calloc(1, sizeof *r);
     if (!r) return sf_fail_memory(error);
     r->base.class = &classes[0];
-    pthread_mutex_init(&r->lock, NULL);
-    r->cache.limit = CACHE_BYTES;
+    r->shared = sf_calloc(1, sizeof *r->shared);
+    if (!r->shared) {
+        model_free(&r->base);
+        return sf_fail_memory(error);
+    }
+    pthread_mutex_init(&r->shared->lock, NULL);
+    pthread_mutex_init(&r->shared->probing, NULL);
+    r->shared->cache.limit = CACHE_BYTES;
     status = copy_labels(r, o, error);
     if (status == SAFER_OK)
         *out = r;
@@ -404,7 +425,7 @@ static void complete(remote *r, const char *address, const safer_remote_options 
 {
     r->base.class = class_of(r->transport.arch);
     r->base.hash = identity(address, o);
-    r->base.random = o->random != 0;
+    if (o->random) set_random(&r->base);
     r->base.concurrency = r->transport.concurrency;
     r->caching = o->cache == SAFER_DEFAULT ? strcmp(r->transport.arch, "http") == 0 : o->cache != 0;
 }
@@ -512,10 +533,11 @@ safer_traffic safer_model_traffic(const safer_model *model)
     const remote *r = (const remote *)model;
     safer_traffic traffic = {0};
     if (!is_remote(model)) return traffic;
+    const shared *now = r->shared;
     traffic = (safer_traffic){
-        .asked = r->asked, .cached = r->cached, .again = r->again, .changed = r->changed, .none = r->none};
+        .asked = now->asked, .cached = now->cached, .again = now->again, .changed = now->changed, .none = now->none};
     if (r->transport.tell) r->transport.tell(r->transport.self, &traffic);
     return traffic;
 }
 
-int safer_model_is_random(const safer_model *model) { return model->random; }
+int safer_model_is_random(const safer_model *model) { return sf_model_is_random(model); }

@@ -1,8 +1,8 @@
-/* Classifiers that live elsewhere: a program, a service, a function of the caller.
+/* Remote models: classifiers behind a program, a service or a function of the caller.
  *
  * A transport carries texts there and answers back; what every such model needs besides is
  * here. A cache: identical texts are asked once. A guard: a small share of the texts is asked
- * again, in other company, because a certificate without sampling, and the cache, rest on
+ * again, in other batches, because a certificate without sampling, and the cache, depend on
  * the answer being a function of the text. And labels: names or numbers become classes. */
 #ifndef SF_REMOTE_REMOTE_H
 #define SF_REMOTE_REMOTE_H
@@ -21,8 +21,8 @@ typedef struct sf_transport {
     const char *arch; /* "exec", "http", "callback" */
     void *self;
 
-    /* labels[i] = class of texts[i], or SF_NO_LABEL for an answer that is none; scores, when not
-     * NULL, gets (count, classes). Failures of the way there are retried inside: an error is
+    /* labels[i] = class of texts[i], or SF_NO_LABEL for an answer that names no class; scores, when not
+     * NULL, gets (count, classes). Failures on the way are retried inside: an error is
      * final. Counts are 1 .. batch. */
     safer_status (*ask)(void *self, const sf_span *texts, size_t count, int *labels, float *scores, safer_error *error);
     void (*free)(void *self);
@@ -30,10 +30,6 @@ typedef struct sf_transport {
     size_t batch;                                     /* most texts of a request */
     int concurrency;                                  /* requests that it gains by having at once */
 } sf_transport;
-
-/* Whether the model gives the same answers twice: asks some of these texts again, one by one.
- * When it does not, the model is taken to be random from now on. Only for remote models. */
-safer_status sf_remote_probe(safer_model *model, const sf_span *texts, size_t count, safer_error *error);
 
 /* SAFER_INVALID, with the field's name, when an option is out of range. */
 safer_status sf_remote_check(const safer_remote_options *options, safer_error *error);
@@ -50,7 +46,7 @@ safer_status sf_http_open(sf_transport *out, const char *address, const sf_label
  * SF_NO_LABEL: the model declined. */
 int sf_labels_find(const sf_labels *labels, const json_t *value);
 
-/* A JSON list of labels, or of lists of scores (one a class; the greatest wins, the first of
+/* A JSON list of labels, or of lists of scores (one per class; the greatest wins, the first of
  * equals), as `count` classes. What is wrong is said as "NAME: ...". */
 safer_status sf_read_labels(int *out, const sf_labels *labels, const json_t *list, size_t count, const char *name,
                             safer_error *error);

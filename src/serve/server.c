@@ -126,7 +126,7 @@ static safer_status probe(const safer_model *model, safer_error *error)
     enum { TEXTS = sizeof texts / sizeof texts[0] };
     sf_span spans[TEXTS];
     for (size_t i = 0; i < TEXTS; i++) spans[i] = (sf_span){texts[i], strlen(texts[i])};
-    return model->class->probe ? model->class->probe(model, spans, TEXTS, error) : SAFER_OK;
+    return sf_model_probe(model, spans, TEXTS, error);
 }
 
 /* Fits a signed number in JSON. */

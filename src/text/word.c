@@ -35,19 +35,26 @@ static size_t apostrophe_at(const char *p, const char *end)
     return 0;
 }
 
-int sf_word_reader_next(sf_word_reader *reader, sf_word *word)
+/* The first letter from p on, with its code and length; or the end. */
+static inline const char *find_letter(const char *p, const char *end, uint32_t *code, size_t *step)
 {
-    const char *p = reader->text + reader->at, *end = reader->text + reader->length;
-    uint32_t code = 0;
-    size_t step = 0;
-    while (p < end && (step = letter_at(p, end, &code)) == 0) {
+    while (p < end && (*step = letter_at(p, end, code)) == 0) {
         if ((unsigned char)*p < 0x80) {
             p++;
         } else {
-            size_t skip = sf_utf8_decode(p, end, &code);
+            size_t skip = sf_utf8_decode(p, end, code);
             p += skip ? skip : 1;
         }
     }
+    return p;
+}
+
+int sf_word_reader_next(sf_word_reader *reader, sf_word *word)
+{
+    const char *end = reader->text + reader->length;
+    uint32_t code = 0;
+    size_t step = 0;
+    const char *p = find_letter(reader->text + reader->at, end, &code, &step);
     if (p >= end) {
         reader->at = reader->length;
         return 0;

@@ -2,7 +2,8 @@
  *
  * Most text is ASCII, where a pre-token is a run of letters and digits: it is lower-cased
  * and covered as it is read. Wherever something else turns up, the stretch up to the next
- * certain cut is normalized into a buffer first, and that is cut and covered. */
+ * certain cut is normalized into a buffer first, and that is cut and covered. docs/design.md, "From
+ * a text to BERT's answer", has the rest of the way. */
 #include "text/wordpiece.h"
 
 #include "base/memory.h"
@@ -72,7 +73,7 @@ static int cover(job *j, const char *bytes, size_t length)
     for (size_t at = 0; at < length;) {
         uint32_t node = at ? SF_ROOT_CONTINUE : SF_ROOT_START, best = SF_NONE;
         size_t best_end = at;
-        for (size_t i = at; i < length && (node = sf_tree_step(tree, node, (unsigned char)bytes[i])) != 0; i++)
+        for (size_t i = at; i < length && (node = sf_tree_step(tree, node, (unsigned char)bytes[i])) != SF_NONE; i++)
             if (tree->values[node] != SF_NONE) {
                 best = tree->values[node];
                 best_end = i + 1;
@@ -275,7 +276,7 @@ static int find_added(match *out, const sf_wordpiece *w, sf_root root, const cha
     for (; at < length; at++) {
         if (!starts[(unsigned char)text[at]]) continue;
         uint32_t node = root, best = SF_NONE;
-        for (size_t i = at; i < length && (node = sf_tree_step(&w->tree, node, (unsigned char)text[i])) != 0; i++)
+        for (size_t i = at; i < length && (node = sf_tree_step(&w->tree, node, (unsigned char)text[i])) != SF_NONE; i++)
             if (w->tree.values[node] != SF_NONE) {
                 best = w->tree.values[node];
                 out->end = i + 1;

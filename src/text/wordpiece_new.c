@@ -1,5 +1,7 @@
-/* A vocabulary, read from its text form. */
+/* A vocabulary, read from its text form: one piece per line, marks behind a tab. The form is
+ * described in wordpiece.h, the way from a text to pieces in wordpiece.c and docs/design.md. */
 #include "base/memory.h"
+#include "base/words.h"
 #include "text/unicode.h"
 #include "text/wordpiece_parts.h"
 
@@ -11,33 +13,9 @@ enum { LONGEST_PIECE = 4096 }; /* bytes */
 
 /* ------------------------------------------------------------------- tree */
 
-static void put_edge(sf_tree *tree, uint64_t edge)
-{
-    size_t slot = sf_tree_slot(tree, edge >> 32);
-    while (tree->edges[slot]) slot = (slot + 1) & (tree->edge_slots - 1);
-    tree->edges[slot] = edge;
-}
-
-/* Keeps the table at most half full. */
-static int make_room(sf_tree *tree)
-{
-    if (tree->nodes * 2 < tree->edge_slots) return 0;
-    sf_tree bigger = *tree;
-    bigger.edge_slots = tree->edge_slots ? tree->edge_slots * 2 : 64;
-    bigger.shift = tree->edge_slots ? tree->shift - 1 : 64 - 6;
-    bigger.edges = sf_calloc(bigger.edge_slots, sizeof *bigger.edges);
-    if (!bigger.edges) return -1;
-    for (size_t i = 0; i < tree->edge_slots; i++)
-        if (tree->edges[i]) put_edge(&bigger, tree->edges[i]);
-    free(tree->edges);
-    *tree = bigger;
-    return 0;
-}
-
 static int add_node(sf_tree *tree)
 {
-    if (tree->nodes >= MAX_NODES || make_room(tree) ||
-        sf_grow(&tree->values, &tree->capacity, tree->nodes + 1, sizeof *tree->values))
+    if (tree->nodes >= MAX_NODES || sf_grow(&tree->values, &tree->capacity, tree->nodes + 1, sizeof *tree->values))
         return -1;
     tree->values[tree->nodes++] = SF_NONE;
     return 0;
@@ -50,10 +28,10 @@ int sf_tree_add(sf_tree *tree, sf_root root, const char *bytes, size_t length, u
         if (add_node(tree)) return -1;
     for (size_t i = 0; i < length; i++) {
         uint32_t next = sf_tree_step(tree, node, (unsigned char)bytes[i]);
-        if (next == 0) {
+        if (next == SF_NONE) {
             next = (uint32_t)tree->nodes;
-            if (add_node(tree)) return -1;
-            put_edge(tree, ((uint64_t)node << 8 | (unsigned char)bytes[i]) << 32 | next);
+            if (add_node(tree) || sf_hashtable_add(&tree->edges, sf_tree_edge(node, (unsigned char)bytes[i]), next))
+                return -1;
         }
         node = next;
     }
@@ -63,44 +41,16 @@ int sf_tree_add(sf_tree *tree, sf_root root, const char *bytes, size_t length, u
 
 /* ----------------------------------------------------------- short pieces */
 
-static void put_short(sf_shorts *table, sf_short key, uint32_t id)
-{
-    size_t slot = sf_shorts_slot(table, key.key);
-    while (table->keys[slot].key[1]) slot = (slot + 1) & (table->slots - 1);
-    table->keys[slot] = key;
-    table->ids[slot] = id;
-}
-
-/* Keeps the table at most half full. */
-static int make_short_room(sf_shorts *table)
-{
-    if (table->count * 2 < table->slots) return 0;
-    sf_shorts bigger = {.count = table->count, .slots = table->slots ? table->slots * 2 : 64};
-    bigger.keys = sf_calloc(bigger.slots, sizeof *bigger.keys);
-    bigger.ids = sf_alloc(bigger.slots, sizeof *bigger.ids);
-    if (!bigger.keys || !bigger.ids) {
-        free(bigger.keys);
-        free(bigger.ids);
-        return -1;
-    }
-    for (size_t i = 0; i < table->slots; i++)
-        if (table->keys[i].key[1]) put_short(&bigger, table->keys[i], table->ids[i]);
-    free(table->keys);
-    free(table->ids);
-    *table = bigger;
-    return 0;
-}
-
-static int add_short(sf_shorts *table, const char *bytes, size_t length, uint32_t id)
+static int add_short(sf_shorts *shorts, const char *bytes, size_t length, uint32_t id)
 {
     char padded[SF_SHORT + 1] = {0};
-    sf_short key;
-    if (make_short_room(table)) return -1;
+    sf_short piece = {.id = id};
+    if (sf_grow(&shorts->pieces, &shorts->capacity, shorts->count + 1, sizeof *shorts->pieces)) return -1;
     memcpy(padded, bytes, length);
     padded[SF_SHORT] = (char)length;
-    memcpy(key.key, padded, sizeof key.key);
-    put_short(table, key, id);
-    table->count++;
+    memcpy(piece.key, padded, sizeof piece.key);
+    if (sf_hashtable_add(&shorts->table, sf_short_tag(piece.key), (uint32_t)shorts->count)) return -1;
+    shorts->pieces[shorts->count++] = piece;
     return 0;
 }
 
@@ -338,7 +288,7 @@ static safer_status read_all(reading *r, const char *text, size_t length, safer_
         const char *name;
     } needed[] = {{MARK_UNK, "[UNK]"}, {MARK_CLS, "[CLS]"}, {MARK_SEP, "[SEP]"}};
     if (r->wordpiece->size == 0)
-        return sf_fail(error, SAFER_INPUT, "%s is empty; a vocabulary has one piece a line", r->name);
+        return sf_fail(error, SAFER_INPUT, "%s is empty; a vocabulary has one piece per line", r->name);
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!(r->found & needed[i].mark))
             return sf_fail(error, SAFER_INPUT, "%s has no %s among its %zu pieces (is this a vocabulary of BERT's?)",
@@ -375,8 +325,7 @@ safer_status sf_wordpiece_new(sf_wordpiece **out, const char *vocabulary, size_t
     w->options = *options;
     classify_bytes(w);
     if (sf_buffer_add(&w->vocabulary, vocabulary, length) || sf_buffer_add_string(&r.prefix, "##") ||
-        sf_tree_add(&w->tree, SF_ROOT_START, "", 0, 0) ||
-        make_short_room(&w->shorts)) /* there to be searched, even if empty */
+        sf_tree_add(&w->tree, SF_ROOT_START, "", 0, 0)) /* its roots are there, even if empty */
         status = sf_fail_memory(error);
     if (status == SAFER_OK) status = read_all(&r, vocabulary, length, error);
     sf_buffer_free(&r.prefix);
@@ -394,10 +343,10 @@ void sf_wordpiece_free(sf_wordpiece *wordpiece)
 {
     if (!wordpiece) return;
     sf_buffer_free(&wordpiece->vocabulary);
-    free(wordpiece->tree.edges);
+    sf_hashtable_free(&wordpiece->tree.edges);
     free(wordpiece->tree.values);
-    free(wordpiece->shorts.keys);
-    free(wordpiece->shorts.ids);
+    sf_hashtable_free(&wordpiece->shorts.table);
+    free(wordpiece->shorts.pieces);
     free(wordpiece->added);
     free(wordpiece);
 }

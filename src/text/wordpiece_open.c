@@ -2,7 +2,8 @@
  *
  * tokenizer.json says everything itself; tokenizer_config.json overrides its options, as
  * it does in `transformers`. Without it there is vocab.txt, where tokenizer_config.json,
- * special_tokens_map.json and added_tokens.json say what is special. */
+ * special_tokens_map.json and added_tokens.json say what is special. The text form is read by
+ * wordpiece_new.c; docs/design.md, "From a text to BERT's answer", has the rest of the way. */
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "base/memory.h"

@@ -2,7 +2,7 @@
 #ifndef SF_TEXT_WORDPIECE_PARTS_H
 #define SF_TEXT_WORDPIECE_PARTS_H
 
-#include "base/words.h"
+#include "base/table.h"
 #include "text/wordpiece.h"
 
 /* ------------------------------------------------------------- characters */
@@ -32,26 +32,17 @@ typedef enum sf_root {
 } sf_root;
 
 typedef struct sf_tree {
-    uint64_t *edges;                    /* (parent << 8 | byte) << 32 | child; 0: none */
-    uint32_t *values;                   /* of each node: a number, or SF_NONE */
-    size_t nodes, capacity, edge_slots; /* edge_slots is a power of two */
-    unsigned shift;                     /* 64 - log2(edge_slots) */
+    sf_hashtable edges; /* parent << 8 | byte, which is the tag, to the child */
+    uint32_t *values;   /* of each node: a number, or SF_NONE */
+    size_t nodes, capacity;
 } sf_tree;
 
-static inline size_t sf_tree_slot(const sf_tree *tree, uint64_t key)
-{
-    return (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> tree->shift);
-}
+static inline uint32_t sf_tree_edge(uint32_t node, unsigned char byte) { return node << 8 | byte; }
 
-/* The node below, or 0, which is a root and so never below anything. */
+/* The node below, or SF_NONE. */
 static inline uint32_t sf_tree_step(const sf_tree *tree, uint32_t node, unsigned char byte)
 {
-    const uint64_t key = (uint64_t)node << 8 | byte;
-    for (size_t slot = sf_tree_slot(tree, key);; slot = (slot + 1) & (tree->edge_slots - 1)) {
-        uint64_t edge = tree->edges[slot];
-        if (edge == 0) return 0;
-        if (edge >> 32 == key) return (uint32_t)edge;
-    }
+    return sf_hashtable_first(&tree->edges, sf_tree_edge(node, byte));
 }
 
 /* Adds a string, unless it is there already. 0; -1 when memory is out, or nodes are. */
@@ -62,29 +53,30 @@ int sf_tree_add(sf_tree *tree, sf_root root, const char *bytes, size_t length, u
 enum { SF_SHORT = 15 };
 
 typedef struct sf_short {
-    uint64_t key[2]; /* 0 0: none */
+    uint64_t key[2];
+    uint32_t id;
 } sf_short;
 
 typedef struct sf_shorts {
-    sf_short *keys;
-    uint32_t *ids;
-    size_t count, slots; /* slots is a power of two */
+    sf_hashtable table; /* of the pieces' numbers */
+    sf_short *pieces;
+    size_t count, capacity;
 } sf_shorts;
 
-static inline size_t sf_shorts_slot(const sf_shorts *table, const uint64_t key[2])
+static inline uint32_t sf_short_tag(const uint64_t key[2])
 {
-    uint64_t hash = (key[0] ^ key[1] * UINT64_C(0xff51afd7ed558ccd)) * UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(hash ^ hash >> 32) & (table->slots - 1);
+    return sf_hashtable_tag(key[0] * UINT64_C(0x9e3779b97f4a7c15) + key[1] * UINT64_C(0xff51afd7ed558ccd));
 }
 
-/* The number of the piece with this key, or SF_NONE. */
-static inline uint32_t sf_shorts_find(const sf_shorts *table, const uint64_t key[2])
+/* The id of the piece with this key, or SF_NONE. */
+static inline uint32_t sf_shorts_find(const sf_shorts *shorts, const uint64_t key[2])
 {
-    for (size_t slot = sf_shorts_slot(table, key);; slot = (slot + 1) & (table->slots - 1)) {
-        const uint64_t *found = table->keys[slot].key;
-        if (found[0] == key[0] && found[1] == key[1]) return table->ids[slot];
-        if (found[1] == 0) return SF_NONE;
+    sf_hashtable_walk walk = sf_hashtable_find(&shorts->table, sf_short_tag(key));
+    for (uint32_t i; (i = sf_hashtable_next(&shorts->table, &walk)) != SF_NONE;) {
+        const sf_short *piece = &shorts->pieces[i];
+        if (piece->key[0] == key[0] && piece->key[1] == key[1]) return piece->id;
     }
+    return SF_NONE;
 }
 
 typedef struct sf_added {

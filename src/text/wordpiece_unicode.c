@@ -14,7 +14,7 @@ typedef struct range {
 } range;
 
 /* Marks, punctuation and format characters of Unicode 9 to 17. Whatever else lies in these
- * ranges is none of the three in any version. */
+ * ranges is not one of the three in any version. */
 static const range young[] = {
     {0x61d, 0x61d},     {0x7fd, 0x7fd},     {0x890, 0x8e2},     {0x9fd, 0x9fe},     {0xa76, 0xa76},
     {0xafa, 0xaff},     {0xb55, 0xb55},     {0xc04, 0xc3c},     {0xc77, 0xc77},     {0xc84, 0xc84},
