@@ -22,6 +22,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
+import test_rooms  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -29,7 +30,8 @@ DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
 MANUAL = ROOT / "docs/safer.1"
 
 # Options of other programs that a page may name.
-FOREIGN = {"scripts/bootstrap": {"--check", "--browser"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"}}
+FOREIGN = {"scripts/bootstrap": {"--check", "--browser"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"},
+           "cmake": {"--build"}, "ctest": {"--test-dir", "--output-on-failure"}}
 
 demo = None  # a folder with the demo's data
 
@@ -216,6 +218,19 @@ class Pages(unittest.TestCase):
                     anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
                     self.assertIn(anchor, anchors, f"{path.name} links to {target}")
 
+    def test_paths(self):
+        """files of the tree that a document names exist"""
+        named = {(path.name, name) for path in DOCUMENTS if path.name != "CHANGELOG.md"
+                 for name in re.findall(r"`((?:src|cli|tests|scripts|include|\.github)/[\w./-]+)`", path.read_text())}
+        self.assertGreater(len(named), 20)
+        for page, name in sorted(named):
+            self.assertTrue("NAME" in name or (ROOT / name).exists(), f"{page} names {name}")
+
+    def test_rooms(self):
+        """docs/design.md has the rooms in their order"""
+        shown = re.findall(r"^\| `src/(\w+)` \|", (ROOT / "docs/design.md").read_text(), re.M)
+        self.assertEqual(shown, test_rooms.ORDER)
+
     def test_readme_begins(self):
         """README shows make demo and make test before anything else"""
         lines = [line for block in blocks(ROOT / "README.md", "sh")[:1] for line in block[1]]
@@ -330,10 +345,15 @@ class Pages(unittest.TestCase):
         self.assertIn("SPDX-License-Identifier: Apache-2.0", (ROOT / "include/safer.h").read_text())
 
     def test_changelog(self):
-        """CHANGELOG begins with the version of the header"""
-        version = re.search(r'SAFER_VERSION "([^"]+)"', (ROOT / "include/safer.h").read_text())[1]
-        self.assertRegex((ROOT / "CHANGELOG.md").read_text(),
-                         rf"(?m)\A# Changelog\n(?:(?!##).*\n)*## \[?{re.escape(version)}\]? - ")
+        """CHANGELOG begins with the version of the header, or with the one to come above it"""
+        done = test_cli.run("--version")
+        version = done.out.split()[1]
+        sections = re.findall(r"^## (\S+) - (unreleased|\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+        self.assertEqual(len(sections), len(re.findall(r"^## ", (ROOT / "CHANGELOG.md").read_text(), re.M)))
+        numbers = [tuple(map(int, number.split("."))) for number, _ in sections]
+        self.assertEqual(numbers, sorted(set(numbers), reverse=True), "the newest first")
+        below = sections[1:] if sections[0][0] != version and sections[0][1] == "unreleased" else sections
+        self.assertEqual(below[0][0], version)
 
 
 def page_test(path):
