@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Keeps the documentation true: test_docs.py [TEST...] BUILD_DIR. Run by ctest.
 
-Blocks marked ```console in README.md and docs/*.md are run, one temporary folder a
+Blocks marked ```console in README.md and docs/*.md are run, one temporary folder per
 document: lines that begin with "$ " are commands (a backslash at the end continues on the
 next line), the lines below are what they print, stdout and stderr together. A line "..."
 stands for any number of lines. Commands must end with exit status 0. The folder holds

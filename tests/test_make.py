@@ -64,7 +64,7 @@ class Targets(unittest.TestCase):
         self.assertIn("-DSAFER_WERROR=OFF", run("make", "-n", "BOOTSTRAP=:", "WERROR=OFF", "build").stdout)
 
     def test_bootstrap(self):
-        """make goes on where there is no apt-get, and stops where a package cannot be had"""
+        """make continues where there is no apt-get, and stops where a package cannot be had"""
         for code, expected in ((0, 0), (3, 0), (1, 2)):
             self.assertEqual(run("make", "bootstrap", f"BOOTSTRAP=sh -c 'exit {code}'").returncode, expected, code)
 
