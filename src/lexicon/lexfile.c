@@ -77,7 +77,7 @@ safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *pa
     uint32_t *vector_words = sf_alloc(n, sizeof *vector_words);
     float *vectors = NULL;
     sf_file image = {0};
-    header head = {.magic = "SAFERLEX",
+    header head = {.magic = {'S', 'A', 'F', 'E', 'R', 'L', 'E', 'X'},
                    .version = VERSION,
                    .order = ORDER,
                    .words = w->count,
