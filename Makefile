@@ -4,9 +4,11 @@
 #   PREFIX=DIR    where to install (default /usr/local), below DESTDIR if set
 #   SECONDS=N     how long to fuzz each target (default 60)
 #   BOOTSTRAP=:   do not look for missing packages
+#   WERROR=OFF    a warning of the compiler does not stop the build
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 PREFIX ?= /usr/local
 BOOTSTRAP ?= scripts/bootstrap
+WERROR ?= ON
 ifeq ($(origin SECONDS),undefined)
 SECONDS := 60
 endif
@@ -14,7 +16,7 @@ endif
 # A build below this one takes its parallelism from JOBS, not from this make.
 cmake := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake
 # $(call configure,FOLDER,OPTIONS) and $(call compile,FOLDER)
-configure = $(cmake) -S . -B $(1) $(2) >/dev/null
+configure = $(cmake) -S . -B $(1) -DSAFER_WERROR=$(WERROR) $(2) >/dev/null
 compile = $(cmake) --build $(1) -j $(JOBS)
 # $(call check,FOLDER,RUNNER): the tests, and a closing line that counts their cases.
 check = $(2) ctest --test-dir $(1) --output-on-failure --output-junit $(abspath $(1))/tests.xml \
@@ -23,7 +25,7 @@ check = $(2) ctest --test-dir $(1) --output-on-failure --output-junit $(abspath 
 
 sanitized := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1
 
-.PHONY: all bootstrap build clang demo test test-browser bench asan tsan fuzz install clean help
+.PHONY: all bootstrap build clang demo test test-browser bench asan tsan fuzz format install clean help
 .NOTPARALLEL:
 
 all: build
@@ -71,6 +73,9 @@ fuzz: bootstrap
 	  -DSAFER_SANITIZE=address$(comma)undefined)
 	@JOBS=$(JOBS) scripts/fuzz $(SECONDS)
 
+format: bootstrap
+	@scripts/format
+
 install: bootstrap
 	@$(call configure,build,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
 	@$(call compile,build)
@@ -80,15 +85,21 @@ clean:
 	rm -rf build build-asan build-clang build-fuzz build-tsan out/demo
 
 help:
-	@echo 'make            build build/safer and the library, installing missing packages first'
+	@echo 'make            the same as make build'
+	@echo 'make all        the same as make build'
+	@echo 'make build      build build/safer and the library, installing missing packages first'
+	@echo 'make clang      the same with clang, in build-clang'
 	@echo 'make demo       make up reviews, build a lexicon, train two models, certify them, write a report'
 	@echo 'make test       build with gcc and clang, run the tests'
 	@echo 'make test-browser  the report and the explorer in Chromium, which is installed if need be'
 	@echo 'make bench      run the benchmarks'
-	@echo 'make asan       the tests under AddressSanitizer and UBSan; make tsan: ThreadSanitizer'
+	@echo 'make asan       the tests under AddressSanitizer and UBSan'
+	@echo 'make tsan       the tests under ThreadSanitizer'
 	@echo 'make fuzz       fuzz every parser for SECONDS=60 seconds each'
+	@echo 'make format     lay out all C code as .clang-format says (clang-format 14)'
 	@echo 'make install    install below PREFIX=/usr/local (and DESTDIR)'
 	@echo 'make bootstrap  only install missing packages; make BOOTSTRAP=: never does'
 	@echo 'make clean      remove the build folders'
+	@echo 'make help       this text'
 
 comma := ,

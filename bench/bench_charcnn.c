@@ -95,7 +95,7 @@ static void make_lexicon(fixture *x, const char *path)
     options.table = path;
     options.kernel = "component";
     check(safer_lexicon_import(&x->lexicon, &options, NULL, &error) == SAFER_OK, error.message);
-    for (size_t i = 0; !failed && x->text.length < 2 * L; i++) {
+    while (!failed && x->text.length < 2 * L) {
         char word[16];
         uint32_t w = below(100);
         if (below(100) < 43)

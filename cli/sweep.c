@@ -27,7 +27,7 @@ typedef struct sweep {
 static void file_name(char *out, size_t size, const sweep *s, const char *kernel, const char *ending)
 {
     char safe[64];
-    snprintf(safe, sizeof safe, "%s", kernel);
+    snprintf(safe, sizeof safe, "%.63s", kernel);
     for (char *c = safe; *c; c++)
         if (*c == ':') *c = '-';
     snprintf(out, size, "%s/%s%s", s->folder, safe, ending);

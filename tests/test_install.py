@@ -60,6 +60,11 @@ class Install(unittest.TestCase):
         self.assertEqual(bad.returncode, 1)
         self.assertIn("absent.lex", bad.stderr)
 
+    def test_version(self):
+        """the program, the header and pkg-config name the same version"""
+        version = self.pkg_config("--modversion")[0]
+        self.assertIn(version, run(prefix / "bin/safer", "--version").split())
+
     def test_symbols(self):
         """the shared library has a SONAME and exports what the header declares, nothing else"""
         library = next(prefix.rglob("libsafer.so"))

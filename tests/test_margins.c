@@ -110,7 +110,7 @@ static safer_model *random_sum(uint32_t c, const safer_lexicon *lexicon, double 
     assert_ok(safer_lexicon_save(lexicon, temporary("words.lex"), &error));
     assert_int_equal(sf_buffer_format(&text, "{\"arch\": \"sum\", \"members\": ["), 0);
     for (size_t m = 0; m < members; m++) {
-        char name[20];
+        char name[32];
         const int canonical = (m + c) % 3 == 0;
         snprintf(name, sizeof name, "member%zu", m);
         write_model(temporary(name), below(1000), 2 + c % 3, below(4) ? 1000 : 1 + below(4));

@@ -595,7 +595,7 @@ static void test_errors(void **state)
     free_run(&other);
 }
 
-static int stop(void *context, const char *stage, uint64_t done, uint64_t total)
+static int stop_at_once(void *context, const char *stage, uint64_t done, uint64_t total)
 {
     (void)context;
     (void)stage;
@@ -610,7 +610,7 @@ static void test_cancelled(void **state)
     safer_report_options o = safer_report_options_default();
     (void)state;
     o.data = f.data;
-    o.progress.report = stop;
+    o.progress.report = stop_at_once;
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_CANCELLED, "");
     free_run(&f);
 }

@@ -188,7 +188,7 @@ static void lengths_are_checked(void **state)
     safer_error error;
     sf_safetensors *file = NULL;
     for (size_t i = 0; i < 3; i++) {
-        char bytes[10] = "\0\0\0\0\0\0\0\0{}";
+        char bytes[10] = {[8] = '{', [9] = '}'};
         for (int k = 0; k < 8; k++) bytes[k] = (char)(unsigned char)(cases[i].length >> 8 * k);
         sf_file image = {.bytes = bytes, .length = 10};
         assert_fails(sf_safetensors_parse(&file, &image, "x", &error), SAFER_INPUT, cases[i].words);

@@ -149,7 +149,7 @@ safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *pa
         [KERNEL_NAME] = {parts->kernel_name, strlen(parts->kernel_name) + 1},
         [PROVENANCE] = {parts->provenance, strlen(parts->provenance) + 1},
     };
-    header head = {.magic = "SAFERLEX",
+    header head = {.magic = {'S', 'A', 'F', 'E', 'R', 'L', 'E', 'X'},
                    .version = VERSION,
                    .order = ORDER,
                    .words = w->count,
