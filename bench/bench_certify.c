@@ -104,7 +104,7 @@ int main(int argc, char **argv)
     safer_certify_options certify = safer_certify_options_default();
     safer_summary one, two;
     double seconds[2] = {1e9, 1e9};
-    certify.method = SAFER_HOEFFDING;
+    certify.method = SAFER_METHOD_HOEFFDING;
     certify.n = 2000;
     for (int round = 0; round < 3; round++)
         for (int threads = 1; threads <= 2; threads++) {

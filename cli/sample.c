@@ -60,7 +60,7 @@ int cli_sample(int argc, char **argv)
     if (!texts == !d.path) cli_misuse(&verb, "texts are needed: as arguments, or --data DATA");
     if (strcmp(stage, "certification") != 0 && strcmp(stage, "selection") != 0)
         cli_misuse(&verb, "--stage %s: certification or selection", stage);
-    safer_stage which = strcmp(stage, "selection") == 0 ? SAFER_SELECTION : SAFER_CERTIFICATION;
+    safer_stage which = strcmp(stage, "selection") == 0 ? SAFER_STAGE_SELECTION : SAFER_STAGE_CERTIFICATION;
     safer_error error = {0};
     safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
     safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;

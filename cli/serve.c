@@ -136,7 +136,6 @@ static safer_serve_options serve_options(flags *f, char **token)
     o.fixed_seed = f->certify.options.seed != SEED_NOT_GIVEN;
     if (!o.fixed_seed) f->certify.options.seed = 0;
     cli_certify_finish(&f->certify, &verb);
-    o.certify = f->certify.options;
     if (f->auth_env && !(o.token = getenv(f->auth_env)))
         cli_misuse(&verb, "--auth-env %s: there is no such variable", f->auth_env);
     if (f->auth_file) o.token = *token = read_token(f->auth_file);
@@ -201,7 +200,7 @@ int cli_serve(int argc, char **argv)
     safer_model *model = cli_model_open(&f.model, &verb, NULL);
     safer_lexicon *lexicon = cli_lexicon_open(f.lexicon);
     cli_note_training(model, lexicon);
-    int code = safer_server_start(&server, model, lexicon, &options, &error) == SAFER_OK
+    int code = safer_server_start(&server, model, lexicon, &f.certify.options, &options, &error) == SAFER_OK
                    ? serve_until_signal(server, &ends)
                    : cli_fail(&error);
     free(token);

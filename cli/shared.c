@@ -203,7 +203,7 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
         cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
     if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
-    if (o->method == SAFER_IBP) refuse_draws(o, verb);
+    if (o->method == SAFER_METHOD_IBP) refuse_draws(o, verb);
     o->batch = (size_t)c->batch;
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();
@@ -262,7 +262,7 @@ static void print_bounds(const safer_summary *s)
 
 void cli_summary_print(const safer_summary *s, const safer_certify_options *options)
 {
-    if (options->method == SAFER_IBP) {
+    if (options->method == SAFER_METHOD_IBP) {
         print_bounds(s);
         return;
     }

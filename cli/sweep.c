@@ -172,7 +172,7 @@ int cli_sweep(int argc, char **argv)
     if (!s.folder) cli_misuse(&verb, "-o FOLDER is needed: where models and records go");
     c.options.seed = o->seed; /* checked with the rest */
     cli_certify_finish(&c, &verb);
-    if (c.options.method == SAFER_IBP) cli_misuse(&verb, "--method ibp: a kernel makes no difference to it");
+    if (c.options.method == SAFER_METHOD_IBP) cli_misuse(&verb, "--method ibp: a kernel makes no difference to it");
     s.certify = c.options;
     o->threads = cli_settings()->threads;
     o->progress = *cli_progress();

@@ -179,8 +179,8 @@ typedef struct safer_lexicon safer_lexicon;
 #define SAFER_NO_WORD UINT32_MAX
 
 typedef enum safer_metric {
-    SAFER_COSINE, /* vectors of length 1 */
-    SAFER_DOT     /* after all-but-the-top the lengths are left as they are */
+    SAFER_METRIC_COSINE, /* vectors of length 1 */
+    SAFER_METRIC_DOT     /* after all-but-the-top the lengths are left as they are */
 } safer_metric;
 SAFER_NAMED(safer_metric); /* "cosine", "dot" */
 
@@ -575,10 +575,10 @@ SAFER_API safer_status safer_train(const char *output, const safer_train_options
 /* ------------------------------------------------------------ certification */
 
 typedef enum safer_method {
-    SAFER_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
-    SAFER_BINOMIAL,  /* n samples, Clopper-Pearson */
-    SAFER_HOEFFDING, /* n samples, the paper's test */
-    SAFER_IBP /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no error probability */
+    SAFER_METHOD_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
+    SAFER_METHOD_BINOMIAL,  /* n samples, Clopper-Pearson */
+    SAFER_METHOD_HOEFFDING, /* n samples, the paper's test */
+    SAFER_METHOD_IBP /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no error probability */
 } safer_method;
 SAFER_NAMED(safer_method); /* "adaptive", "binomial", "hoeffding", "ibp" */
 
@@ -674,8 +674,8 @@ SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int
 /* The draws of a text that a certificate with this seed asks about, `count` of them from
  * number `first` on, in order, one call each. Nonzero from `each` ends it with SAFER_CALLBACK. */
 typedef enum safer_stage {
-    SAFER_SELECTION,    /* the n0 samples that choose the prediction */
-    SAFER_CERTIFICATION /* the certificate's own */
+    SAFER_STAGE_SELECTION,    /* the n0 samples that choose the prediction */
+    SAFER_STAGE_CERTIFICATION /* the certificate's own */
 } safer_stage;
 SAFER_NAMED(safer_stage); /* "selection", "certification" */
 typedef int (*safer_draw_function)(void *context, uint64_t index, const char *text, size_t length);
@@ -699,10 +699,10 @@ SAFER_API safer_status safer_verify(safer_summary *out, const char *path, const 
 /* How a text is searched for words to exchange. All look for any other class than the right
  * one, and exchange words for their synonyms in the lexicon only. */
 typedef enum safer_attack_method {
-    SAFER_TEXTFOOLER, /* the most important words first; of each the synonym that hurts most */
-    SAFER_GENETIC,    /* a population that mutates and crosses */
-    SAFER_PWWS,       /* every word's best synonym, in the order of saliency times gain */
-    SAFER_RANDOM      /* random exchanges: what a search must beat */
+    SAFER_ATTACK_TEXTFOOLER, /* the most important words first; of each the synonym that hurts most */
+    SAFER_ATTACK_GENETIC,    /* a population that mutates and crosses */
+    SAFER_ATTACK_PWWS,       /* every word's best synonym, in the order of saliency times gain */
+    SAFER_ATTACK_RANDOM      /* random exchanges: what a search must beat */
 } safer_attack_method;
 
 #define SAFER_ATTACKS 4
@@ -733,12 +733,12 @@ typedef struct safer_attack_options {
 
 SAFER_OPTIONS(safer_attack_options);
 
-typedef enum safer_attack_outcome {
-    SAFER_ATTACK_FAILED, /* no such exchange was found */
-    SAFER_ATTACK_SUCCEEDED,
-    SAFER_ATTACK_SKIPPED /* there was nothing to attack: the answer is already wrong */
-} safer_attack_outcome;
-SAFER_NAMED(safer_attack_outcome); /* "failed", "succeeded", "skipped" */
+typedef enum safer_outcome {
+    SAFER_OUTCOME_FAILED, /* no such exchange was found */
+    SAFER_OUTCOME_SUCCEEDED,
+    SAFER_OUTCOME_SKIPPED /* there was nothing to attack: the answer is already wrong */
+} safer_outcome;
+SAFER_NAMED(safer_outcome); /* "failed", "succeeded", "skipped" */
 
 /* One exchanged word. */
 typedef struct safer_change {
@@ -756,7 +756,7 @@ typedef struct safer_attack_result {
     int before; /* the answer for the text as it is */
     int after;  /* for the new text; as `before` when the attack did not succeed */
     double score_before, score_after; /* the target's share of the classifier's belief; after: lowest that was found */
-    safer_attack_outcome outcome;
+    safer_outcome outcome;
     const char *reason;    /* why it failed or was skipped, a few words; NULL on success */
     size_t words, choices; /* of the text, and those of them that have synonyms */
     size_t changed;        /* words exchanged in the new text; 0 without success */
@@ -895,9 +895,7 @@ typedef struct safer_server safer_server;
 
 typedef struct safer_serve_options {
     size_t size;
-    safer_certify_options certify; /* threads: texts worked on at a time. Of no meaning: seed (unless fixed_seed),
-                                    * unlabelled, family_wise, progress */
-    int fixed_seed;   /* use certify.seed, and tell clients; else the seed comes from the system's entropy, a secret */
+    int fixed_seed; /* use the seed of `certify`, and tell clients; else the seed comes from the system's entropy, a secret */
     const char *host; /* an address to bind to; "127.0.0.1" */
     uint16_t port;    /* 0: any free one; 8080 */
     const char *
@@ -918,9 +916,12 @@ typedef struct safer_serve_options {
 
 SAFER_OPTIONS(safer_serve_options);
 
-/* Serves from now on, by threads of its own. Model and lexicon must outlive it. */
+/* Serves from now on, by threads of its own. Model and lexicon must outlive it. `certify` says how texts
+ * are certified; its threads are texts worked on at a time, and its seed (unless fixed_seed),
+ * unlabelled, family_wise and progress have no effect. NULL options, of both, mean the defaults. */
 SAFER_API safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
-                                          const safer_serve_options *options, safer_error *error);
+                                          const safer_certify_options *certify, const safer_serve_options *options,
+                                          safer_error *error);
 
 /* "http://127.0.0.1:8080", and the port in it. */
 SAFER_API const char *safer_server_url(const safer_server *server);

@@ -48,6 +48,6 @@ int main(void)
     VALUES(safer_method);
     VALUES(safer_stage);
     VALUES(safer_attack_method);
-    VALUES(safer_attack_outcome);
+    VALUES(safer_outcome);
     return 0;
 }

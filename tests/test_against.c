@@ -242,7 +242,7 @@ static void test_bounds(void **state)
         t.seed = (uint64_t)i;
         assert_ok(safer_train(file, &t, NULL, &error));
         assert_ok(safer_model_open(&model, file, &error));
-        c.method = SAFER_IBP;
+        c.method = SAFER_METHOD_IBP;
         c.unlabelled = 1;
         assert_ok(safer_certify(&run, path, 0, model, l, data, &c, &error));
         assert_ok(safer_attack_against(&s, path, NULL, 0, model, l, data, &o, &error));

@@ -131,13 +131,13 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
                                             &o, &error));
                 assert_int_equal(r.before, right);
                 if (right < 0 || (label >= 0 && right != label)) {
-                    assert_int_equal(r.outcome, SAFER_ATTACK_SKIPPED);
+                    assert_int_equal(r.outcome, SAFER_OUTCOME_SKIPPED);
                     skipped++;
                     continue;
                 }
                 const int can = can_succeed(l, &m, text, length, right, o.radius, smoothed);
                 possible[method] += (size_t)can;
-                if (r.outcome != SAFER_ATTACK_SUCCEEDED) {
+                if (r.outcome != SAFER_OUTCOME_SUCCEEDED) {
                     assert_null(r.text);
                     assert_non_null(r.reason);
                     continue;
@@ -165,12 +165,12 @@ static void test_model_itself(void **state)
     (void)state;
     double share[SAFER_ATTACKS];
     try_all(share, 0, &any_class, 0, 300);
-    assert_true(share[SAFER_GENETIC] > 0.97); /* a hash has no slope to follow: it looks at nearly all */
-    assert_true(share[SAFER_RANDOM] > 0.8);
+    assert_true(share[SAFER_ATTACK_GENETIC] > 0.97); /* a hash has no slope to follow: it looks at nearly all */
+    assert_true(share[SAFER_ATTACK_RANDOM] > 0.8);
     try_all(share, 0, &any_class, 1, 300);
-    assert_true(share[SAFER_TEXTFOOLER] > 0.95); /* each word for itself: the greedy way is nearly the best */
-    assert_true(share[SAFER_GENETIC] > 0.97);
-    assert_true(share[SAFER_PWWS] > 0.9);
+    assert_true(share[SAFER_ATTACK_TEXTFOOLER] > 0.95); /* each word for itself: the greedy way is nearly the best */
+    assert_true(share[SAFER_ATTACK_GENETIC] > 0.97);
+    assert_true(share[SAFER_ATTACK_PWWS] > 0.9);
 }
 
 static void test_smoothed_exactly(void **state)
@@ -178,9 +178,9 @@ static void test_smoothed_exactly(void **state)
     (void)state;
     double share[SAFER_ATTACKS];
     try_all(share, 1, &any_class, 0, 150);
-    assert_true(share[SAFER_GENETIC] > 0.95);
+    assert_true(share[SAFER_ATTACK_GENETIC] > 0.95);
     try_all(share, 1, &fast_class, 0, 150);
-    assert_true(share[SAFER_GENETIC] > 0.95);
+    assert_true(share[SAFER_ATTACK_GENETIC] > 0.95);
 }
 
 /* TextFooler as DESIGN has it, written down once more, without batches or memory. */
@@ -250,7 +250,7 @@ static void test_textfooler_is_greedy(void **state)
             size_t n = write_text(bytes, text, LONGEST);
             assert_ok(safer_attack_text(&r, &attacker, &m.base, l, bytes, n, -1, &o, &error));
             int success = greedy_reference(text, l, &m, LONGEST, o.radius);
-            assert_int_equal(r.outcome == SAFER_ATTACK_SUCCEEDED, success);
+            assert_int_equal(r.outcome == SAFER_OUTCOME_SUCCEEDED, success);
             if (!success) continue;
             n = write_text(expected, text, LONGEST);
             assert_int_equal(r.text_length, n);
@@ -277,7 +277,7 @@ static void test_rendering(void **state)
         const char *text = "\tAa, \xe2\x80\x94 BB! (unknown) cC.\n";
         make_model(&m, salt, 2, 0);
         assert_ok(safer_attack_text(&r, &attacker, &m.base, l, text, strlen(text), -1, &o, &error));
-        if (r.outcome == SAFER_ATTACK_SUCCEEDED) {
+        if (r.outcome == SAFER_OUTCOME_SUCCEEDED) {
             char rebuilt[64];
             size_t n = 0, at = 0;
             for (size_t i = 0; i < r.changed; i++) {
@@ -321,7 +321,7 @@ static void test_smoothed_by_samples(void **state)
             for (uint32_t i = 0; i < LONGEST; i++) text[i] = below(seed, 9000 + LONGEST * k + i, WORDS);
             assert_ok(
                 safer_attack_text(&r, &attacker, &m.base, l, bytes, write_text(bytes, text, LONGEST), -1, &o, &error));
-            if (r.outcome != SAFER_ATTACK_SUCCEEDED) continue;
+            if (r.outcome != SAFER_OUTCOME_SUCCEEDED) continue;
             for (size_t i = 0; i < LONGEST; i++) attacked[i] = word_at(r.text, i);
             succeeded++;
             wrong += answer_to(l, &m, attacked, LONGEST, 1) == r.target;

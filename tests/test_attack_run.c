@@ -154,7 +154,7 @@ static void test_other_answers(void **state)
             o.iterations = 4;
             assert_ok(safer_model_from_callback(&model, say_none, &none, &remote, &error));
             assert_ok(safer_attack_text(&r, &attacker, model, l, "aa bb", 5, 0, &o, &error));
-            assert_int_equal(r.outcome, SAFER_ATTACK_SKIPPED);
+            assert_int_equal(r.outcome, SAFER_OUTCOME_SKIPPED);
             assert_string_equal(r.reason, "the classifier gives no answer");
             safer_attacker_free(attacker);
             safer_model_free(model);
@@ -162,7 +162,7 @@ static void test_other_answers(void **state)
             assert_ok(safer_model_from_callback(&model, say_by_word, NULL, &remote, &error));
             snprintf(text, sizeof text, "aa %s", names[synonym]);
             assert_ok(safer_attack_text(&r, &attacker, model, l, text, 5, 0, &o, &error));
-            if (!smoothed) assert_int_equal(r.outcome, SAFER_ATTACK_SUCCEEDED); /* one word, whatever the scores */
+            if (!smoothed) assert_int_equal(r.outcome, SAFER_OUTCOME_SUCCEEDED); /* one word, whatever the scores */
             safer_attacker_free(attacker);
             safer_model_free(model);
             attacker = NULL;
@@ -245,7 +245,7 @@ static void test_fast_paths(void **state)
             o.n = 20;
             o.population = 6;
             o.iterations = 2;
-            o.method = k ? SAFER_TEXTFOOLER : SAFER_GENETIC;
+            o.method = k ? SAFER_ATTACK_TEXTFOOLER : SAFER_ATTACK_GENETIC;
             assert_ok(safer_attack(&s, fast_records, 0, model, l, data, &o, &error));
             model->class = &slow;
             assert_ok(safer_attack(&s, slow_records, 0, model, l, data, &o, &error));
@@ -297,7 +297,7 @@ static void test_bad_options(void **state)
                  "UTF-8 at byte 1");
     assert_ok(safer_attack_text(&r, &attacker, &m.base, l, "", 0, -1, &o, &error));
     assert_string_equal(r.reason, "no word can change");
-    assert_string_equal(safer_attack_method_name(SAFER_PWWS), "pwws");
+    assert_string_equal(safer_attack_method_name(SAFER_ATTACK_PWWS), "pwws");
     assert_null(safer_attack_method_name((safer_attack_method)SAFER_ATTACKS));
     safer_attacker_free(attacker);
     safer_data_free(data);

@@ -640,15 +640,15 @@ static void test_names(void **state)
 {
     (void)state;
     safer_error error;
-    safer_method method = SAFER_IBP;
+    safer_method method = SAFER_METHOD_IBP;
     safer_attack_method search;
     assert_int_equal(safer_method_parse(&method, "binomial", &error), SAFER_OK);
-    assert_int_equal(method, SAFER_BINOMIAL);
+    assert_int_equal(method, SAFER_METHOD_BINOMIAL);
     assert_fails(safer_method_parse(&method, "Binomial", &error), SAFER_INVALID,
                  "method is \"Binomial\"; it must be adaptive, binomial, hoeffding or ibp");
     assert_fails(safer_method_parse(&method, "", &error), SAFER_INVALID, "method is \"\"");
     assert_fails(safer_method_parse(&method, NULL, &error), SAFER_INVALID, "(none)");
-    assert_int_equal(method, SAFER_BINOMIAL); /* written on success only */
+    assert_int_equal(method, SAFER_METHOD_BINOMIAL); /* written on success only */
     assert_null(safer_method_name((safer_method)4));
     assert_null(safer_method_name((safer_method)-1));
     for (int i = 0; i < SAFER_ATTACKS; i++) {

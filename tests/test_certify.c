@@ -250,7 +250,7 @@ static void test_truncation(void **state)
 static void test_sampled_soundness(void **state)
 {
     (void)state;
-    const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING};
+    const safer_method methods[] = {SAFER_METHOD_ADAPTIVE, SAFER_METHOD_BINOMIAL, SAFER_METHOD_HOEFFDING};
     for (int m = 0; m < 3; m++) {
         size_t texts = 0, wrong = 0, certified = 0;
         for (uint32_t seed = 0; seed < 400; seed++) {
@@ -419,7 +419,7 @@ static void test_batches_are_shared(void **state)
         safer_workspace *workspace = NULL;
         safer_certificate c;
         safer_certify_options o = safer_certify_options_default();
-        o.method = SAFER_BINOMIAL;
+        o.method = SAFER_METHOD_BINOMIAL;
         o.n = 3000;
         o.threads = threads;
         assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, strlen(text), -1, &o, &error));
@@ -542,7 +542,7 @@ static void test_weights_too_large(void **state)
 static void test_verify_refuses_edits(void **state)
 {
     (void)state;
-    const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING};
+    const safer_method methods[] = {SAFER_METHOD_ADAPTIVE, SAFER_METHOD_BINOMIAL, SAFER_METHOD_HOEFFDING};
     safer_lexicon *l = make_lexicon(8, "topk:2", 0, 0);
     safer_data *data = make_data(300);
     hash_model m = make_model(3, 3, 700);

@@ -176,7 +176,7 @@ static void test_configurations(void **state)
         {1, "seed", NULL, "\"seed\" is missing"},
     };
     (void)state;
-    refuse(certify("configured.jsonl", SAFER_HOEFFDING), forgeries, COUNT(forgeries));
+    refuse(certify("configured.jsonl", SAFER_METHOD_HOEFFDING), forgeries, COUNT(forgeries));
 }
 
 static void test_votes(void **state)
@@ -218,7 +218,7 @@ static void test_votes(void **state)
         {4, "queries", "-1", "\"queries\" must be a whole number, not below 0"},
     };
     (void)state;
-    refuse(certify("votes.jsonl", SAFER_HOEFFDING), forgeries, COUNT(forgeries));
+    refuse(certify("votes.jsonl", SAFER_METHOD_HOEFFDING), forgeries, COUNT(forgeries));
 }
 
 static void test_weights(void **state)
@@ -235,7 +235,7 @@ static void test_weights(void **state)
         {2, "total", NULL, "\"total\" is missing"},
     };
     (void)state;
-    refuse(certify("weights.jsonl", SAFER_ADAPTIVE), forgeries, COUNT(forgeries));
+    refuse(certify("weights.jsonl", SAFER_METHOD_ADAPTIVE), forgeries, COUNT(forgeries));
 }
 
 /* The first version wrote no "visible". */
@@ -243,7 +243,7 @@ static void test_first_version(void **state)
 {
     const forgery g = {.line = 2, .member = "visible"};
     (void)state;
-    const char *forged = forge(certify("first.jsonl", SAFER_HOEFFDING), &g);
+    const char *forged = forge(certify("first.jsonl", SAFER_METHOD_HOEFFDING), &g);
     for (size_t r = 0; r < COUNT(readers); r++) assert_ok(readers[r](forged, &error));
 }
 
@@ -253,7 +253,7 @@ static void test_report(void **state)
     static const forgery forgeries[] = {{2, "words", "0", "there are more slots than words"},
                                         {2, "visible", "9", "more slots are visible than there are"}};
     (void)state;
-    const char *path = certify("reported.jsonl", SAFER_HOEFFDING);
+    const char *path = certify("reported.jsonl", SAFER_METHOD_HOEFFDING);
     for (size_t i = 0; i < COUNT(forgeries); i++)
         assert_fails(report(forge(path, &forgeries[i]), &error), SAFER_INPUT, forgeries[i].words);
 }
@@ -317,7 +317,7 @@ static void test_cross_checks(void **state)
         {2, "queries", "1.5", "\"queries\" must be a whole number"},
         {2, "checks", "{}", "\"checks\" must be a whole number"},
     };
-    const char *run = certify("checked.jsonl", SAFER_ADAPTIVE), *path = temporary("against.jsonl");
+    const char *run = certify("checked.jsonl", SAFER_METHOD_ADAPTIVE), *path = temporary("against.jsonl");
     (void)state;
     assert_ok(cross_check(path, run, 0, &error));
     for (size_t i = 0; i < COUNT(forgeries); i++)

@@ -433,7 +433,8 @@ static void test_random(void **state)
         for (size_t s = 0; s < COUNT(sizes); s++) {
             char sample[32];
             snprintf(sample, sizeof sample, "random:%zu", sizes[s]);
-            safer_data *data = load(path, &(safer_data_options){.sample = sample, .seed = seed});
+            safer_data *data = load(
+                path, &(safer_data_options){.size = sizeof(safer_data_options), .sample = sample, .seed = seed});
             size_t kept = 0;
             for (size_t i = 0; i < ROWS_IN; i++) { /* kept when fewer than N rows draw less */
                 double draw = sf_draw_unit(stream, i, 0);
@@ -446,8 +447,10 @@ static void test_random(void **state)
             safer_data_free(data);
         }
     }
-    safer_data *one = load(path, &(safer_data_options){.sample = "random:20", .seed = 1});
-    safer_data *two = load(path, &(safer_data_options){.sample = "random:20", .seed = 2});
+    safer_data *one = load(path,
+                           &(safer_data_options){.size = sizeof(safer_data_options), .sample = "random:20", .seed = 1});
+    safer_data *two = load(path,
+                           &(safer_data_options){.size = sizeof(safer_data_options), .sample = "random:20", .seed = 2});
     int differ = 0;
     for (size_t i = 0; i < 20; i++) differ |= row_number(one, i) != row_number(two, i);
     assert_true(differ);

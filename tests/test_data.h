@@ -76,6 +76,6 @@ static inline void check_failure(const char *path, const safer_data_options *opt
 #define refuses(name, literal, words) \
     check_failure(write_temporary(name, literal, sizeof(literal) - 1), NULL, SAFER_INPUT, words)
 
-#define OPTIONS(...) (&(const safer_data_options){.seed = 1, __VA_ARGS__})
+#define OPTIONS(...) (&(const safer_data_options){.size = sizeof(safer_data_options), .seed = 1, __VA_ARGS__})
 
 #endif

@@ -111,7 +111,7 @@ static int expect_draw(void *context, uint64_t index, const char *text, size_t l
 static void test_public_draws(void **state)
 {
     (void)state;
-    static const safer_stage stages[] = {SAFER_SELECTION, SAFER_CERTIFICATION};
+    static const safer_stage stages[] = {SAFER_STAGE_SELECTION, SAFER_STAGE_CERTIFICATION};
     static const sf_stage streams[] = {SF_STAGE_SELECTION, SF_STAGE_CERTIFICATION};
     safer_lexicon *l = make_lexicon(5, "weighted", 0, 0);
     const char *text = "aa bb, cc dd! EE";
@@ -132,7 +132,8 @@ static void test_public_draws(void **state)
         assert_int_equal(e.next, 3);
     }
     assert_fails(safer_draw(l, text, length, (safer_stage)2, 9, 0, 1, expect_draw, &e, &error), SAFER_INVALID, "stage");
-    assert_fails(safer_draw(l, "\xff", 1, SAFER_SELECTION, 9, 0, 1, expect_draw, &e, &error), SAFER_INPUT, "UTF-8");
+    assert_fails(safer_draw(l, "\xff", 1, SAFER_STAGE_SELECTION, 9, 0, 1, expect_draw, &e, &error), SAFER_INPUT,
+                 "UTF-8");
     sf_slots_free(&e.slots);
     sf_sampler_free(&e.sampler);
     safer_lexicon_free(l);

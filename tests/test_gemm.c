@@ -107,7 +107,8 @@ static void building_a_lexicon(void **unused)
 static void check_model(const char *path, const char *precision, const safer_lexicon *lexicon, const safer_data *data,
                         int threads)
 {
-    static const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING, SAFER_IBP};
+    static const safer_method methods[] = {SAFER_METHOD_ADAPTIVE, SAFER_METHOD_BINOMIAL, SAFER_METHOD_HOEFFDING,
+                                           SAFER_METHOD_IBP};
     static const char *const texts[] = {"a good film", "the plot was bad"};
     static const size_t lengths[] = {11, 16};
     safer_error error = {0};
@@ -123,7 +124,7 @@ static void check_model(const char *path, const char *precision, const safer_lex
         const char *arch = safer_model_arch(model);
         safer_certify_options o = safer_certify_options_default();
         safer_summary summary;
-        if (methods[i] == SAFER_IBP && strcmp(arch, "bow") != 0 && strcmp(arch, "cnn") != 0) continue;
+        if (methods[i] == SAFER_METHOD_IBP && strcmp(arch, "bow") != 0 && strcmp(arch, "cnn") != 0) continue;
         o.method = methods[i];
         o.n = o.n0 = 20;
         o.threads = threads;

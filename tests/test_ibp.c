@@ -468,7 +468,7 @@ static void it_learns(void **unused)
         safer_certificate certificate;
         safer_certify_options certify = safer_certify_options_default();
         const char *text = "A GOOD film, the story was fine and great";
-        certify.method = SAFER_IBP;
+        certify.method = SAFER_METHOD_IBP;
         assert_ok(
             safer_certify_text(&certificate, &workspace, model, lexicon, text, strlen(text), -1, &certify, &error));
         assert_true(certificate.exact && certificate.queries == 0 && certificate.slots == 5 &&

@@ -402,7 +402,7 @@ static void records_follow_from_margins(void **unused)
     (void)unused;
     safer_error error = {0};
     json_t *labels = json_pack("[sss]", "a", "b", "c");
-    sf_config config = {.method = SAFER_IBP, .radius = SAFER_ALL, .classes = 3, .labels = labels};
+    sf_config config = {.method = SAFER_METHOD_IBP, .radius = SAFER_ALL, .classes = 3, .labels = labels};
     const char *right = "{\"id\":\"1\",\"label\":\"b\",\"prediction\":\"b\",\"abstained\":false,\"base\":\"b\","
                         "\"target\":\"b\",\"words\":3,\"slots\":2,\"exact\":true,"
                         "\"margins\":{\"a\":0.5,\"c\":1e-9},\"certified\":true,\"radius\":\"all\",\"queries\":0}";

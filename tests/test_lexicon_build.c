@@ -213,7 +213,7 @@ static void test_build(void **state)
     safer_lexicon_free(other);
     safer_lexicon_free(direct);
     safer_lexicon_free(l);
-    o.metric = SAFER_DOT;
+    o.metric = SAFER_METRIC_DOT;
     o.threshold = 0.2;
     assert_ok(safer_lexicon_build(&l, &o, &report, &error));
     safer_lexicon_free(l);

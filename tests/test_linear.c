@@ -254,7 +254,7 @@ static void training_resumes_and_certifies(void **unused)
         assert_ok(safer_model_open(&model, whole, &error));
         safer_certify_options co = safer_certify_options_default();
         safer_summary summary;
-        co.method = SAFER_IBP;
+        co.method = SAFER_METHOD_IBP;
         assert_ok(safer_certify(&summary, NULL, 0, model, lexicon, data, &co, &error));
         assert_true(summary.certified > 210);
         safer_model_free(model);

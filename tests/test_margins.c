@@ -224,7 +224,7 @@ static void check_texts(size_t *certified, size_t *asked, const safer_model *mod
     safer_error error = {0};
     safer_workspace *workspace = NULL;
     safer_certify_options options = safer_certify_options_default();
-    options.method = SAFER_IBP;
+    options.method = SAFER_METHOD_IBP;
     options.radius = radius; /* bounds speak of all words whatever is asked */
     for (uint32_t t = 0; t < texts; t++) {
         spoken s = {.count = below(longest + 1)};
@@ -303,7 +303,7 @@ static void vast_errors_certify_nothing(void **unused)
     safer_workspace *workspace = NULL;
     safer_certificate found;
     safer_certify_options options = safer_certify_options_default();
-    options.method = SAFER_IBP;
+    options.method = SAFER_METHOD_IBP;
     sf_words words = {0};
     uint32_t id;
     sf_cnn_layout layout;
@@ -484,7 +484,7 @@ static void what_cannot_be_bounded_is_refused(void **unused)
     safer_workspace *workspace = NULL;
     safer_certificate found;
     safer_certify_options options = safer_certify_options_default();
-    options.method = SAFER_IBP;
+    options.method = SAFER_METHOD_IBP;
     safer_lexicon *lexicon = random_lexicon(linked, 0, 4, "representative"),
                   *other = random_lexicon(linked, 0, 2, "representative");
     safer_model *sum = random_sum(3, lexicon, 1); /* its first member is canonical */
@@ -590,7 +590,7 @@ static safer_status open_and_certify(void *lexicon, safer_error *error)
     safer_workspace *workspace = NULL;
     safer_certificate found;
     safer_certify_options options = safer_certify_options_default();
-    options.method = SAFER_IBP;
+    options.method = SAFER_METHOD_IBP;
     safer_status status = safer_model_open(&model, temporary("sum.json"), error);
     if (status == SAFER_OK)
         status = safer_certify_text(&found, &workspace, model, lexicon, "aa bb cc", 8, 0, &options, error);

@@ -310,11 +310,11 @@ static void test_counts_are_those_of_the_draws(void **state)
         safer_certify_options o = safer_certify_options_default();
         safer_workspace *workspace = NULL;
         safer_certificate c;
-        o.method = SAFER_BINOMIAL;
+        o.method = SAFER_METHOD_BINOMIAL;
         o.n = 700;
         o.seed = 9;
         for (size_t i = 0; i < TEXTS; i++) {
-            uint64_t votes[3], sum = recount(votes, lexicon, texts[i], SAFER_CERTIFICATION, o.n, &f);
+            uint64_t votes[3], sum = recount(votes, lexicon, texts[i], SAFER_STAGE_CERTIFICATION, o.n, &f);
             assert_ok(safer_certify_text(&c, &workspace, model, lexicon, texts[i], strlen(texts[i]), -1, &o, &error));
             assert_true(sum <= o.n && !c.exact && c.n == o.n);
             assert_memory_equal(votes, c.votes, classes * sizeof *votes);
@@ -423,7 +423,7 @@ static void test_guard_during_a_run(void **state)
     safer_data *data = make_data();
     size_t found = 0, first = 0;
     (void)state;
-    o.method = SAFER_BINOMIAL;
+    o.method = SAFER_METHOD_BINOMIAL;
     o.n = 2000;
     for (uint32_t seed = 0; seed < 20; seed++) {
         function f = {.noise = 60, .asked = 100 * seed};

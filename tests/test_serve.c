@@ -493,9 +493,9 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
         assert_true(c->n > s->last);
         s->last = c->n;
         int claims = sf_certificate_claims(workspace, c, &bound, &radius);
-        assert_int_equal(claims, workspace->options.method == SAFER_ADAPTIVE && !c->exact);
+        assert_int_equal(claims, workspace->options.method == SAFER_METHOD_ADAPTIVE && !c->exact);
         if (claims) { /* exactly what these counts would be worth at the end */
-            sf_evidence e = {.method = SAFER_ADAPTIVE,
+            sf_evidence e = {.method = SAFER_METHOD_ADAPTIVE,
                              .delta = workspace->options.delta,
                              .classes = 2,
                              .target = (size_t)c->target,
@@ -511,7 +511,7 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
 
 static void test_watching(void **state)
 {
-    static const safer_method methods[] = {SAFER_ADAPTIVE, SAFER_BINOMIAL, SAFER_HOEFFDING};
+    static const safer_method methods[] = {SAFER_METHOD_ADAPTIVE, SAFER_METHOD_BINOMIAL, SAFER_METHOD_HOEFFDING};
     (void)state;
     for (size_t m = 0; m < 4; m++) {
         safer_error error = {0};
@@ -567,7 +567,7 @@ static void test_looking_is_allowed(void **state)
                 alive[k] = (k ? alive[k - 1] * p : 0) + (k <= n - 1 ? alive[k] * (1 - p) : 0);
             for (size_t k = 0; k <= n; k++) {
                 const uint64_t votes[2] = {k, n - k};
-                sf_evidence e = {.method = SAFER_ADAPTIVE,
+                sf_evidence e = {.method = SAFER_METHOD_ADAPTIVE,
                                  .delta = cases[i].delta,
                                  .classes = 2,
                                  .target = 0,
@@ -623,8 +623,9 @@ static safer_status start_and_stop(void *context, safer_error *error)
     (void)context;
     options.port = 0;
     options.token = "0123456789abcdef";
-    options.certify.threads = 3;
-    safer_status status = safer_server_start(&server, &model, lexicon, &options, error);
+    safer_certify_options certify = safer_certify_options_default();
+    certify.threads = 3;
+    safer_status status = safer_server_start(&server, &model, lexicon, &certify, &options, error);
     if (status == SAFER_OK) assert_true(safer_server_port(server) > 0);
     safer_server_stop(server);
     return status;
@@ -642,12 +643,13 @@ static void test_options(void **state)
     safer_error error = {0};
     const safer_serve_options good = safer_serve_options_default();
     safer_serve_options o;
+    safer_certify_options certify = safer_certify_options_default();
     (void)state;
 #define REFUSED(field, value, words) \
     do { \
         o = good; \
         o.field = value; \
-        assert_fails(safer_server_start(&server, &model, lexicon, &o, &error), SAFER_INVALID, words); \
+        assert_fails(safer_server_start(&server, &model, lexicon, &certify, &o, &error), SAFER_INVALID, words); \
     } while (0)
     REFUSED(host, "0.0.0.0", "token");
     REFUSED(host, "nowhere", "nowhere");
@@ -659,8 +661,12 @@ static void test_options(void **state)
     REFUSED(connections, 0, "connections");
     REFUSED(deadline, (double)NAN, "deadline");
     REFUSED(patience, -1, "patience");
-    REFUSED(certify.n, 0, "n:");
-    REFUSED(certify.method, SAFER_IBP, "");
+    REFUSED(size, 0, "safer_serve_options");
+    certify.n = 0;
+    REFUSED(port, 0, "n:");
+    certify = safer_certify_options_default();
+    certify.method = SAFER_METHOD_IBP;
+    REFUSED(port, 0, "");
 #undef REFUSED
 }
 

@@ -280,9 +280,9 @@ static safer_status finish_defense(cmp_setup *out, cmp_config *c, const char *me
     if (safer_method_parse(&number, method, NULL) != SAFER_OK)
         return fail(c, error, "%s.method is \"%.60s\": adaptive, binomial, hoeffding or ibp", where, method);
     out->certify.method = number;
-    if (number != SAFER_IBP && !out->kernel)
+    if (number != SAFER_METHOD_IBP && !out->kernel)
         return fail(c, error, "%s: \"kernel\" is missing: %s certifies a smoothed model", where, method);
-    if (out->kernel && (number == SAFER_IBP || out->training.defense))
+    if (out->kernel && (number == SAFER_METHOD_IBP || out->training.defense))
         return fail(c, error, "%s: a kernel is for smoothing, not for interval bounds", where);
     return SAFER_OK;
 }

@@ -17,6 +17,7 @@
 #include "attack/records.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/read.h"
@@ -233,18 +234,21 @@ static json_t *config_json(const check *c)
 
 safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *path, int resume,
                                   const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
-                                  const safer_attack_options *options, safer_error *error)
+                                  const safer_attack_options *given, safer_error *error)
 {
-    safer_status status;
+    safer_attack_options own = safer_attack_options_default();
+    const safer_attack_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_attack_options, error);
+    if (status != SAFER_OK) return status;
     sf_run run = {0};
     json_t *config = NULL;
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = *options};
     c.options.radius = SAFER_ALL;
-    c.options.method = SAFER_TEXTFOOLER;
+    c.options.method = SAFER_ATTACK_TEXTFOOLER;
     SF_TRY(sf_run_load(&run, against, error));
-    c.options.smoothed = run.config.method != SAFER_IBP;
+    c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
     if (run.config.random) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));

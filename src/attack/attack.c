@@ -13,7 +13,7 @@ enum { LOOKS = 3 }; /* of the test of a success, at n, 4n and 16n draws */
 
 void safer_attack_options_init(safer_attack_options *options, size_t size)
 {
-    static const safer_attack_options defaults = {.method = SAFER_TEXTFOOLER,
+    static const safer_attack_options defaults = {.method = SAFER_ATTACK_TEXTFOOLER,
                                                   .n = 200,
                                                   .radius = SAFER_ALL,
                                                   .population = 60,
@@ -156,12 +156,12 @@ static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer
     r->score_before = r->score_after = s->start.score;
     r->reason = sf_reason_text(reason_to_skip(r, s));
     if (r->reason) {
-        r->outcome = SAFER_ATTACK_SKIPPED;
+        r->outcome = SAFER_OUTCOME_SKIPPED;
         goto done;
     }
     if (!s->stopped && s->open_count) SF_TRY(sf_attack_functions[a->options.method](s, error));
     if (s->has_best && s->best_answer.score < r->score_after) r->score_after = s->best_answer.score;
-    r->outcome = s->won ? SAFER_ATTACK_SUCCEEDED : SAFER_ATTACK_FAILED;
+    r->outcome = s->won ? SAFER_OUTCOME_SUCCEEDED : SAFER_OUTCOME_FAILED;
     r->reason = s->won ? NULL : sf_reason_text(reason_to_fail(s));
 done:
     return status;
@@ -174,8 +174,10 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
     safer_status status;
     const double start = sf_seconds();
     if (!*attacker) {
-        SF_TRY(sf_attack_check(options, error));
-        SF_TRY(sf_attacker_new(attacker, model, lexicon, options, 0, error));
+        safer_attack_options own = safer_attack_options_default();
+        SF_TRY(SF_TAKE_OPTIONS(&own, options, safer_attack_options, error));
+        SF_TRY(sf_attack_check(&own, error));
+        SF_TRY(sf_attacker_new(attacker, model, lexicon, &own, 0, error));
     }
     safer_attacker *a = *attacker;
     if (label >= (int)model->classes) {
@@ -187,7 +189,7 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
     SF_TRY(sf_victim_read(a->victim, text, length, error));
     safer_attack_result r = {.label = label < 0 ? -1 : label, .words = a->victim->slots.word_count};
     SF_TRY(search_text(&r, a, error));
-    if (r.outcome == SAFER_ATTACK_SUCCEEDED) {
+    if (r.outcome == SAFER_OUTCOME_SUCCEEDED) {
         SF_TRY(sf_attacker_write(a, &r.changed, error));
         r.after = a->search.best_answer.label;
         r.changes = a->changes;

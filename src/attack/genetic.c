@@ -50,7 +50,7 @@ enum { MUTATION, FIRST_PARENT, SECOND_PARENT, REPAIR, CROSSING = 1 << 20 };
 
 static uint32_t below(const population *p, uint64_t birth, uint32_t purpose, size_t bound)
 {
-    return sf_draw_below(p->search->stream, (uint64_t)SAFER_GENETIC << 56 | birth, purpose, (uint32_t)bound);
+    return sf_draw_below(p->search->stream, (uint64_t)SAFER_ATTACK_GENETIC << 56 | birth, purpose, (uint32_t)bound);
 }
 
 /* The open slots that are changed; how many. */
@@ -110,7 +110,7 @@ static safer_status mutate(population *p, size_t first, uint64_t birth, safer_er
 
 static size_t pick_parent(const population *p, uint64_t birth, uint32_t purpose)
 {
-    const double point = sf_draw_unit(p->search->stream, (uint64_t)SAFER_GENETIC << 56 | birth, purpose) *
+    const double point = sf_draw_unit(p->search->stream, (uint64_t)SAFER_ATTACK_GENETIC << 56 | birth, purpose) *
                          p->sums[p->size - 1];
     size_t i = 0;
     while (i + 1 < p->size && p->sums[i] <= point) i++;

@@ -23,7 +23,7 @@ static void exchange_some(uint32_t *row, const sf_search *s, uint32_t *shuffled,
 safer_status sf_attack_random(sf_search *s, safer_error *error)
 {
     enum { STRIDE = 32 };
-    const uint64_t method = (uint64_t)SAFER_RANDOM << 56, tries = (uint64_t)s->options->tries;
+    const uint64_t method = (uint64_t)SAFER_ATTACK_RANDOM << 56, tries = (uint64_t)s->options->tries;
     safer_status status = SAFER_OK;
     uint32_t *shuffled = sf_alloc(s->open_count, sizeof *shuffled);
     if (!shuffled) return sf_fail_memory(error);

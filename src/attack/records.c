@@ -46,9 +46,6 @@ json_t *sf_changes_json(const safer_change *changes, size_t count)
 
 /* -------------------------------------------------------- outcomes and reasons */
 
-static const char *const outcomes[] =
-    {[SAFER_ATTACK_FAILED] = "failed", [SAFER_ATTACK_SUCCEEDED] = "succeeded", [SAFER_ATTACK_SKIPPED] = "skipped"};
-
 static const char *const reasons[] = {[SF_NO_ANSWER] = "the classifier gives no answer",
                                       [SF_ALREADY_WRONG] = "already wrong",
                                       [SF_QUERIES_USED_UP] = "the queries are used up",
@@ -58,13 +55,6 @@ static const char *const reasons[] = {[SF_NO_ANSWER] = "the classifier gives no 
                                       [SF_OTHER_REASON] = NULL};
 
 const char *sf_reason_text(sf_reason reason) { return reasons[reason]; }
-
-int sf_attack_outcome_named(const char *name)
-{
-    for (int i = 0; i < (int)(sizeof outcomes / sizeof outcomes[0]); i++)
-        if (strcmp(name, outcomes[i]) == 0) return i;
-    return -1;
-}
 
 static sf_reason reason_of(const char *text)
 {
@@ -81,7 +71,7 @@ json_t *sf_attack_record_json(const safer_attack_result *r, size_t row, const sa
     return json_pack("{s:I, s:s, s:o, s:o, s:o, s:s, s:s?, s:I, s:I, s:f, s:f, s:I, s:o, s:o, s:I, s:I}", "row",
                      (json_int_t)row, "id", r->id, "label", sf_label_json(model, r->label), "before",
                      sf_label_json(model, r->before), "after", sf_label_json(model, r->after), "outcome",
-                     outcomes[r->outcome], "reason", r->reason, "words", (json_int_t)r->words, "choices",
+                     safer_outcome_name(r->outcome), "reason", r->reason, "words", (json_int_t)r->words, "choices",
                      (json_int_t)r->choices, "score_before", r->score_before, "score_after", r->score_after, "changed",
                      (json_int_t)r->changed, "changes", sf_changes_json(r->changes, r->changed), "text", text,
                      "queries", (json_int_t)r->queries, "checks", (json_int_t)r->checks);
@@ -91,11 +81,9 @@ safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, co
                                    safer_error *error)
 {
     sf_members m = {.object = json};
-    sf_attack_record r = {.outcome = SAFER_ATTACK_FAILED};
+    sf_attack_record r = {.outcome = SAFER_OUTCOME_FAILED};
     const char *outcome = sf_member_string(&m, "outcome");
-    if (outcome && sf_attack_outcome_named(outcome) >= 0)
-        r.outcome = (safer_attack_outcome)sf_attack_outcome_named(outcome);
-    else
+    if (!outcome || safer_outcome_parse(&r.outcome, outcome, NULL) != SAFER_OK)
         sf_member_refuse(&m, "outcome", "failed, succeeded or skipped");
     const json_t *reason = sf_member_any(&m, "reason");
     if (json_is_string(reason))
@@ -115,10 +103,10 @@ safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, co
 void sf_attack_summary_add(safer_attack_summary *s, const sf_attack_record *r)
 {
     s->texts++;
-    s->skipped += r->outcome == SAFER_ATTACK_SKIPPED;
+    s->skipped += r->outcome == SAFER_OUTCOME_SKIPPED;
     s->without_choices += r->choices == 0;
     s->limited += r->reason == SF_QUERIES_USED_UP;
-    if (r->outcome == SAFER_ATTACK_SUCCEEDED) {
+    if (r->outcome == SAFER_OUTCOME_SUCCEEDED) {
         s->succeeded++;
         s->changed += r->changed;
         s->changed_share += r->words > 0 ? (double)r->changed / (double)r->words : 0;

@@ -36,7 +36,7 @@ const char *sf_reason_text(sf_reason reason); /* NULL for no reason and for anot
 
 /* What the record of an attack says, as far as totals and comparisons need it. */
 typedef struct sf_attack_record {
-    safer_attack_outcome outcome;
+    safer_outcome outcome;
     sf_reason reason;
     size_t words, choices, changed;
     uint64_t queries, checks;
@@ -46,9 +46,6 @@ typedef struct sf_attack_record {
  * file, line and member. */
 safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, const char *path, size_t line,
                                    safer_error *error);
-
-/* The outcome with this name, or -1. */
-int sf_attack_outcome_named(const char *name);
 
 /* Adds the record of an attack to the totals of its run. */
 void sf_attack_summary_add(safer_attack_summary *summary, const sf_attack_record *record);

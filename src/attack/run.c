@@ -3,6 +3,7 @@
 
 #include "attack/records.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/certificate.h"
@@ -57,10 +58,13 @@ static void describe(void *context, char *stage, size_t size)
 }
 
 safer_status safer_attack(safer_attack_summary *out, const char *path, int resume, const safer_model *model,
-                          const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *options,
+                          const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *given,
                           safer_error *error)
 {
-    safer_status status;
+    safer_attack_options own = safer_attack_options_default();
+    const safer_attack_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_attack_options, error);
+    if (status != SAFER_OK) return status;
     int *classes = NULL;
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();

@@ -8,10 +8,10 @@
 
 enum { CONFIRMATIONS = 20 }; /* tests of a text, at most; what is found later does not count */
 
-const sf_attack_function sf_attack_functions[SAFER_ATTACKS] = {[SAFER_TEXTFOOLER] = sf_attack_textfooler,
-                                                               [SAFER_GENETIC] = sf_attack_genetic,
-                                                               [SAFER_PWWS] = sf_attack_pwws,
-                                                               [SAFER_RANDOM] = sf_attack_random};
+const sf_attack_function sf_attack_functions[SAFER_ATTACKS] = {[SAFER_ATTACK_TEXTFOOLER] = sf_attack_textfooler,
+                                                               [SAFER_ATTACK_GENETIC] = sf_attack_genetic,
+                                                               [SAFER_ATTACK_PWWS] = sf_attack_pwws,
+                                                               [SAFER_ATTACK_RANDOM] = sf_attack_random};
 
 void sf_search_free(sf_search *s)
 {

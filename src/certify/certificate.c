@@ -112,7 +112,7 @@ static safer_status sample_for_certificate(safer_certificate *c, safer_workspace
 {
     safer_status status;
     SF_TRY(sf_workspace_show(w, SF_PREDICTION_CHOSEN, c, error));
-    if (w->options.method == SAFER_ADAPTIVE)
+    if (w->options.method == SAFER_METHOD_ADAPTIVE)
         SF_TRY(sf_votes_until_decided(c, w, error));
     else
         SF_TRY(sf_votes_sample(w->votes, w, SF_STAGE_CERTIFICATION, w->options.n, c, error));
@@ -137,7 +137,7 @@ static sf_evidence evidence_of(const safer_certificate *c, const safer_workspace
 
 int sf_certificate_claims(safer_workspace *w, const safer_certificate *c, double *bound, size_t *radius)
 {
-    if (w->options.method != SAFER_ADAPTIVE || c->exact || !c->votes) return 0;
+    if (w->options.method != SAFER_METHOD_ADAPTIVE || c->exact || !c->votes) return 0;
     const sf_evidence evidence = evidence_of(c, w);
     *bound = sf_evidence_bound(&evidence);
     *radius = sf_evidence_radius(&w->q_radius, &w->q_next, &evidence, w->overlaps, w->visible);
@@ -196,7 +196,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     if (!*workspace) SF_TRY(sf_workspace_new(workspace, model, lexicon, options, error));
     safer_workspace *w = *workspace;
     SF_TRY(read_text(&c, w, text, length, error));
-    if (w->options.method == SAFER_IBP) {
+    if (w->options.method == SAFER_METHOD_IBP) {
         SF_TRY(bound_text(&c, w, error));
     } else {
         SF_TRY(prepare_text(&c, w, error));

@@ -7,14 +7,6 @@
 
 enum { FORMAT = 1 };
 
-static const char *const method_names[] = {[SAFER_ADAPTIVE] = "adaptive",
-                                           [SAFER_BINOMIAL] = "binomial",
-                                           [SAFER_HOEFFDING] = "hoeffding",
-                                           [SAFER_IBP] = "ibp"};
-enum { METHODS = sizeof method_names / sizeof method_names[0] };
-
-const char *sf_method_name(safer_method method) { return method_names[method]; }
-
 json_t *sf_radius_json(size_t radius)
 {
     return radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)radius);
@@ -43,13 +35,13 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
                                sf_hex_json(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash",
                                sf_hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash",
                                sf_hex_json(safer_data_hash(data)), "texts", (json_int_t)texts, "labels", labels,
-                               "method", method_names[o->method], "n", (json_int_t)o->n, "n0", (json_int_t)o->n0,
+                               "method", safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0,
                                "delta", o->delta, "delta_text", delta_of_text(o, texts), "family_wise",
                                o->family_wise != 0, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii",
                                radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
     if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
     /* Nothing is drawn: what speaks of draws would only mislead. */
-    for (size_t i = 0; o->method == SAFER_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
+    for (size_t i = 0; o->method == SAFER_METHOD_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
         json_object_del(config, sampling_members[i]);
     return config;
 }
@@ -91,12 +83,11 @@ static size_t read_texts(sf_members *m)
 
 static safer_method read_method(sf_members *m)
 {
-    int method = 0;
+    safer_method method = SAFER_METHOD_ADAPTIVE;
     const char *name = sf_member_string(m, "method");
-    while (name && method < METHODS && strcmp(name, method_names[method]) != 0) method++;
-    if (name && method < METHODS) return (safer_method)method;
-    sf_member_refuse(m, "method", "a method that this program knows");
-    return SAFER_ADAPTIVE;
+    if (!name || safer_method_parse(&method, name, NULL) != SAFER_OK)
+        sf_member_refuse(m, "method", "a method that this program knows");
+    return method;
 }
 
 /* What is wrong with numbers that have the right types. */
@@ -133,7 +124,7 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     o->radius = sf_member_radius(&m, "radius");
     o->unlabelled = sf_member_flag(&m, "unlabelled");
     out->delta = o->delta;
-    if (o->method != SAFER_IBP) read_sampling(out, &m);
+    if (o->method != SAFER_METHOD_IBP) read_sampling(out, &m);
     SF_TRY(sf_members_check(&m, "the configuration of a run", path, 1, error));
     out->method = o->method;
     out->n = o->n;

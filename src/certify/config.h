@@ -5,9 +5,6 @@
 #include "certify/certificate.h"
 #include "run/sealed.h"
 
-/* "adaptive", ... */
-const char *sf_method_name(safer_method method);
-
 /* A number, or "all". */
 json_t *sf_radius_json(size_t radius);
 

@@ -48,9 +48,9 @@ sf_eprocess_options sf_evidence_process(double delta, size_t classes, uint64_t n
 int sf_evidence_certifies(const sf_evidence *e, double q)
 {
     if (e->exact) return sf_tally_certifies(e->tally, e->target, q);
-    if (e->method == SAFER_HOEFFDING)
+    if (e->method == SAFER_METHOD_HOEFFDING)
         return sf_hoeffding_certifies(e->votes[e->target], strongest_rival(e), e->n, e->classes, q, e->delta);
-    if (e->method == SAFER_BINOMIAL) return sf_binomial_certifies(e->votes[e->target], e->n, q, e->delta);
+    if (e->method == SAFER_METHOD_BINOMIAL) return sf_binomial_certifies(e->votes[e->target], e->n, q, e->delta);
     sf_eprocess_options o = sf_evidence_process(e->delta, e->classes, e->n);
     double p0 = sf_null_probability(q);
     return p0 < 1 && sf_eprocess_claims(&o, e->target, p0, e->votes, e->n);
@@ -59,8 +59,8 @@ int sf_evidence_certifies(const sf_evidence *e, double q)
 double sf_evidence_bound(const sf_evidence *e)
 {
     if (e->exact) return sf_tally_bound(e->tally, e->target);
-    if (e->method == SAFER_BINOMIAL) return sf_binomial_lower(e->votes[e->target], e->n, e->delta);
-    if (e->method == SAFER_HOEFFDING) {
+    if (e->method == SAFER_METHOD_BINOMIAL) return sf_binomial_lower(e->votes[e->target], e->n, e->delta);
+    if (e->method == SAFER_METHOD_HOEFFDING) {
         /* (1 + margin - slack)/2: the same quantity as for the other methods. */
         double margin = ((double)e->votes[e->target] - (double)strongest_rival(e)) / (double)e->n;
         double bound = 0.5 + (margin - sf_hoeffding_slack(e->n, e->classes, e->delta)) / 2;

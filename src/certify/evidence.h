@@ -15,7 +15,7 @@ double sf_q_at(const double *overlaps, size_t slots, size_t radius);
 
 /* The parts of a decision that follow from the counts: what a record can be checked by. */
 typedef struct sf_evidence {
-    safer_method method; /* not SAFER_IBP, which counts nothing */
+    safer_method method; /* not SAFER_METHOD_IBP, which counts nothing */
     double delta;
     size_t classes, target;
     int exact;

@@ -175,7 +175,7 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
     /* The first records did not say: they had no model that stops reading. */
     r.visible = json_object_get(json, "visible") ? (size_t)sf_member_count(&m, "visible") : r.slots;
     r.exact = sf_member_flag(&m, "exact");
-    if (config->method == SAFER_IBP)
+    if (config->method == SAFER_METHOD_IBP)
         read_margins(&r, &m, config);
     else
         read_votes(&r, &m, config);
@@ -222,9 +222,9 @@ static int take_counts(uint64_t *votes, sf_tally *tally, const sf_record *r, con
 /* What of a record does not fit the configuration, or NULL. */
 static const char *fault_of_counts(const sf_record *r, const sf_config *config)
 {
-    if (r->exact && config->method != SAFER_ADAPTIVE) return "this method never enumerates";
+    if (r->exact && config->method != SAFER_METHOD_ADAPTIVE) return "this method never enumerates";
     if (r->exact && config->random) return "a model that answers at random has no exact certificate";
-    if (r->exact ? r->n != 0 : r->n > config->n || (config->method != SAFER_ADAPTIVE && r->n != config->n))
+    if (r->exact ? r->n != 0 : r->n > config->n || (config->method != SAFER_METHOD_ADAPTIVE && r->n != config->n))
         return "n does not fit the configuration";
     return r->target != right_target(r, config) ? "the certificate speaks of another class" : NULL;
 }
@@ -289,7 +289,7 @@ safer_status sf_record_recheck(const sf_record *r, const sf_config *config, cons
 {
     const char *fault = NULL;
     safer_status status = SAFER_OK;
-    if (config->method == SAFER_IBP)
+    if (config->method == SAFER_METHOD_IBP)
         fault = fault_of_margins(r, config);
     else
         status = recheck_votes(&fault, r, config, error);

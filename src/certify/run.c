@@ -2,6 +2,7 @@
 #include "certify/record.h"
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "run/rows.h"
@@ -67,10 +68,13 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
 }
 
 safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
-                           const safer_lexicon *lexicon, const safer_data *data, const safer_certify_options *options,
+                           const safer_lexicon *lexicon, const safer_data *data, const safer_certify_options *given,
                            safer_error *error)
 {
-    safer_status status;
+    safer_certify_options own = safer_certify_options_default();
+    const safer_certify_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_certify_options, error);
+    if (status != SAFER_OK) return status;
     int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     json_t *config = NULL;
     size_t texts = safer_data_size(data);

@@ -79,7 +79,7 @@ done:
 /* A model that answers at random has no exact shares. */
 uint64_t sf_votes_enumerable(const safer_workspace *w)
 {
-    if (w->options.method != SAFER_ADAPTIVE || sf_model_is_random(w->model)) return 0;
+    if (w->options.method != SAFER_METHOD_ADAPTIVE || sf_model_is_random(w->model)) return 0;
     return sf_enumerate_count(&w->sampler, w->visible, w->options.n);
 }
 

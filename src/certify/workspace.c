@@ -14,7 +14,7 @@
 
 void safer_certify_options_init(safer_certify_options *options, size_t size)
 {
-    static const safer_certify_options defaults = {.method = SAFER_ADAPTIVE,
+    static const safer_certify_options defaults = {.method = SAFER_METHOD_ADAPTIVE,
                                                    .n = 5000,
                                                    .n0 = 100,
                                                    .delta = 0.01,
@@ -28,8 +28,8 @@ void safer_certify_options_init(safer_certify_options *options, size_t size)
 safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, const safer_lexicon *lexicon,
                               safer_error *error)
 {
-    if (o->method != SAFER_ADAPTIVE && o->method != SAFER_BINOMIAL && o->method != SAFER_HOEFFDING &&
-        o->method != SAFER_IBP)
+    if (o->method != SAFER_METHOD_ADAPTIVE && o->method != SAFER_METHOD_BINOMIAL &&
+        o->method != SAFER_METHOD_HOEFFDING && o->method != SAFER_METHOD_IBP)
         return sf_fail(error, SAFER_INVALID, "method: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX)
         return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 999999999)", (unsigned long long)o->n);
@@ -40,7 +40,7 @@ safer_status sf_certify_check(const safer_certify_options *o, const safer_model 
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
-    return o->method == SAFER_IBP && model ? sf_ibp_check(model, lexicon, error) : SAFER_OK;
+    return o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : SAFER_OK;
 }
 
 /* --------------------------------------------------------------- workspace */

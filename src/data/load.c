@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "data/loader.h"
 
+#include "base/options.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -139,14 +140,14 @@ done:
 
 safer_status safer_data_load(safer_data **out, const char *path, const safer_data_options *options, safer_error *error)
 {
-    safer_status status;
-    safer_data_options defaults = safer_data_options_default();
+    safer_data_options own = safer_data_options_default();
     sf_loader loader = {0};
     int taken = 0;
-    if (!options) options = &defaults;
-    const safer_format format = options->format;
+    safer_status status = SF_TAKE_OPTIONS(&own, options, safer_data_options, error);
+    if (status != SAFER_OK) return status;
+    const safer_format format = own.format;
     if (!safer_format_name(format)) return sf_fail(error, SAFER_INVALID, "format: unknown");
-    SF_TRY(sf_loader_start(&loader, path, options, error));
+    SF_TRY(sf_loader_start(&loader, path, &own, error));
     if (format == SAFER_FORMAT_AUTO || format == SAFER_FORMAT_FOLDER)
         SF_TRY(try_folder(&loader, path, format == SAFER_FORMAT_FOLDER, &taken, error));
     if (!taken) SF_TRY(read_file(&loader, path, format, error));

@@ -10,8 +10,8 @@
 static int stream_stage(sf_stage *out, safer_stage stage)
 {
     switch (stage) {
-    case SAFER_SELECTION: *out = SF_STAGE_SELECTION; return 0;
-    case SAFER_CERTIFICATION: *out = SF_STAGE_CERTIFICATION; return 0;
+    case SAFER_STAGE_SELECTION: *out = SF_STAGE_SELECTION; return 0;
+    case SAFER_STAGE_CERTIFICATION: *out = SF_STAGE_CERTIFICATION; return 0;
     }
     return -1;
 }

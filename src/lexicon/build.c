@@ -1,5 +1,6 @@
 /* Building a lexicon from word vectors; docs/lexicon.md says what each step is for. */
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "lexicon/allbutthetop.h"
 #include "lexicon/counterfit.h"
@@ -132,7 +133,7 @@ static safer_status refine(sf_draft *draft, safer_error *error)
     sf_draft_time(draft, "counter-fitting");
     SF_TRY(select_words(draft, error));
     SF_TRY(sf_all_but_the_top(v->values, draft->words.count, v->dim, (size_t)o->all_but_the_top, o->threads, error));
-    if (o->metric == SAFER_COSINE) sf_vectors_normalise(v->values, draft->words.count, v->dim, o->threads);
+    if (o->metric == SAFER_METRIC_COSINE) sf_vectors_normalise(v->values, draft->words.count, v->dim, o->threads);
     SF_TRY(correlate(&report->simlex_after, draft, &draft->words, error));
     sf_draft_time(draft, "all-but-the-top");
 done:
@@ -152,10 +153,13 @@ static safer_status join(sf_draft *draft, safer_error *error)
     return status;
 }
 
-safer_status safer_lexicon_build(safer_lexicon **out, const safer_lexicon_options *options,
-                                 safer_lexicon_report *report, safer_error *error)
+safer_status safer_lexicon_build(safer_lexicon **out, const safer_lexicon_options *given, safer_lexicon_report *report,
+                                 safer_error *error)
 {
-    safer_status status;
+    safer_lexicon_options own = safer_lexicon_options_default();
+    const safer_lexicon_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_lexicon_options, error);
+    if (status != SAFER_OK) return status;
     sf_draft draft = {.with_similarity = 1};
     SF_TRY(sf_draft_begin(&draft, options, report, error));
     SF_TRY(check(options, error));

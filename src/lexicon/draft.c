@@ -91,7 +91,7 @@ void safer_lexicon_options_init(safer_lexicon_options *options, size_t size)
                                                    .counterfit = 20,
                                                    .all_but_the_top = 8,
                                                    .threshold = 0.8,
-                                                   .metric = SAFER_COSINE,
+                                                   .metric = SAFER_METRIC_COSINE,
                                                    .kernel = "topk:100"};
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
@@ -103,9 +103,10 @@ static safer_status check_options(const safer_lexicon_options *o, safer_error *e
         return sf_fail(error, SAFER_INVALID, "counterfit: %d steps (0 to 100000)", o->counterfit);
     if (o->all_but_the_top < 0)
         return sf_fail(error, SAFER_INVALID, "all_but_the_top: %d directions", o->all_but_the_top);
-    if (!isfinite(o->threshold) || (o->metric == SAFER_COSINE && (o->threshold <= 0 || o->threshold > 1)))
+    if (!isfinite(o->threshold) || (o->metric == SAFER_METRIC_COSINE && (o->threshold <= 0 || o->threshold > 1)))
         return sf_fail(error, SAFER_INVALID, "threshold: %g (above 0, at most 1)", o->threshold);
-    if (o->metric != SAFER_COSINE && o->metric != SAFER_DOT) return sf_fail(error, SAFER_INVALID, "metric: unknown");
+    if (o->metric != SAFER_METRIC_COSINE && o->metric != SAFER_METRIC_DOT)
+        return sf_fail(error, SAFER_INVALID, "metric: unknown");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (!o->kernel) return sf_fail(error, SAFER_INVALID, "kernel: none given");
     return sf_kernel_spec_parse(&spec, o->kernel, error);
@@ -163,7 +164,7 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *e
         json_object_set_new(draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
         json_object_set_new(draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
         json_object_set_new(draft->provenance, "threshold", json_real(o->threshold));
-        json_object_set_new(draft->provenance, "metric", json_string(o->metric == SAFER_DOT ? "dot" : "cosine"));
+        json_object_set_new(draft->provenance, "metric", json_string(o->metric == SAFER_METRIC_DOT ? "dot" : "cosine"));
     } else {
         json_object_set_new(draft->provenance, "directed", json_boolean(o->directed));
     }

@@ -1,5 +1,6 @@
 /* Importing a lexicon from a table of synonyms or WordNet; docs/lexicon.md says what is read. */
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/progress.h"
 #include "lexicon/draft.h"
 #include "lexicon/inputs.h"
@@ -68,10 +69,13 @@ static safer_status read_vectors(sf_draft *draft, safer_error *error)
     return SAFER_OK;
 }
 
-safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_options *options,
-                                  safer_lexicon_report *report, safer_error *error)
+safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_options *given, safer_lexicon_report *report,
+                                  safer_error *error)
 {
-    safer_status status;
+    safer_lexicon_options own = safer_lexicon_options_default();
+    const safer_lexicon_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_lexicon_options, error);
+    if (status != SAFER_OK) return status;
     sf_table table = {0};
     sf_draft draft = {0};
     SF_TRY(sf_draft_begin(&draft, options, report, error));

@@ -430,10 +430,13 @@ static void complete(remote *r, const char *address, const safer_remote_options 
     r->caching = o->cache == SAFER_DEFAULT ? strcmp(r->transport.arch, "http") == 0 : o->cache != 0;
 }
 
-safer_status safer_model_connect(safer_model **out, const char *address, const safer_remote_options *options,
+safer_status safer_model_connect(safer_model **out, const char *address, const safer_remote_options *given,
                                  safer_error *error)
 {
-    safer_status status;
+    safer_remote_options own = safer_remote_options_default();
+    const safer_remote_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_remote_options, error);
+    if (status != SAFER_OK) return status;
     remote *r = NULL;
     SF_TRY(remote_new(&r, options, error));
     if (strcmp(address, "exec:") == 0) {
@@ -502,10 +505,13 @@ static void caller_free(void *self)
 }
 
 safer_status safer_model_from_callback(safer_model **out, safer_classify function, void *context,
-                                       const safer_remote_options *options, safer_error *error)
+                                       const safer_remote_options *given, safer_error *error)
 {
     remote *r = NULL;
-    safer_status status = remote_new(&r, options, error);
+    safer_remote_options own = safer_remote_options_default();
+    const safer_remote_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_remote_options, error);
+    if (status == SAFER_OK) status = remote_new(&r, options, error);
     if (status != SAFER_OK) return status;
     caller *c = sf_calloc(1, sizeof *c);
     if (!c) {

@@ -65,11 +65,11 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
     json_t *changes = json_object_get(record, "changes"), *change;
     size_t at;
     const size_t row = line - 2;
-    const int number = outcome ? sf_attack_outcome_named(outcome) : -1;
-    if (number < 0 || row >= safer_data_size(r->data))
+    safer_outcome number;
+    if (safer_outcome_parse(&number, outcome, NULL) != SAFER_OK || row >= safer_data_size(r->data))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not the record of an attack", r->path, line);
     if (row >= r->count) return SAFER_OK;
-    sf_putf(&r->json, "%s[%zu,%d,", row ? "," : "", row, number);
+    sf_putf(&r->json, "%s[%zu,%d,", row ? "," : "", row, (int)number);
     if (after)
         sf_put_json_short(&r->json, after, 40);
     else
@@ -78,7 +78,7 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
     size_t start = r->json.out.length;
     json_array_foreach(changes, at, change)
     {
-        if (number != SAFER_ATTACK_SUCCEEDED) break; /* a search that failed has changed nothing */
+        if (number != SAFER_OUTCOME_SUCCEEDED) break; /* a search that failed has changed nothing */
         if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
             return r->json.failed
                        ? sf_fail_memory(error)

@@ -54,7 +54,7 @@ static safer_status read_attack(safer_run *run, const json_t *record, size_t lin
     safer_status status = sf_attack_record_read(&r, record, run->path, line, error);
     if (status != SAFER_OK) return status;
     sf_attack_summary_add(&run->attacked, &r);
-    *held = r.outcome == SAFER_ATTACK_FAILED;
+    *held = r.outcome == SAFER_OUTCOME_FAILED;
     return SAFER_OK;
 }
 

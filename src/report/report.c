@@ -121,9 +121,10 @@ done:
 safer_status safer_report(safer_summary *summaries, const char *output, const char *const *paths, size_t count,
                           const safer_report_options *options, safer_error *error)
 {
-    safer_status status;
-    safer_report_options defaults = safer_report_options_default();
-    const safer_report_options *o = options ? options : &defaults;
+    safer_report_options own = safer_report_options_default();
+    const safer_report_options *o = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, options, safer_report_options, error);
+    if (status != SAFER_OK) return status;
     sf_report_run *runs = NULL;
     SF_TRY(check(o, count, error));
     runs = sf_calloc(count, sizeof *runs);

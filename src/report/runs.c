@@ -8,7 +8,7 @@
 
 const char *sf_report_run_label(const sf_report_run *run, int label) { return sf_config_label(&run->config, label); }
 
-int sf_report_run_has_votes(const sf_report_run *run) { return run->config.method != SAFER_IBP; }
+int sf_report_run_has_votes(const sf_report_run *run) { return run->config.method != SAFER_METHOD_IBP; }
 
 int sf_report_runs_have_votes(const sf_report_run *runs, size_t count)
 {

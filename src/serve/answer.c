@@ -38,7 +38,8 @@ static void tell_start(sf_job *job, const safer_certificate *c, const safer_work
     sf_job_emit(job, "start",
                 json_pack("{s:I, s:I, s:I, s:o, s:s, s:f, s:I}", "words", (json_int_t)c->words, "slots",
                           (json_int_t)c->slots, "visible", (json_int_t)c->visible, "q_at", q_at, "method",
-                          sf_method_name(w->options.method), "delta", w->options.delta, "n", (json_int_t)w->options.n),
+                          safer_method_name(w->options.method), "delta", w->options.delta, "n",
+                          (json_int_t)w->options.n),
                 0);
 }
 

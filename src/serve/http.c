@@ -93,7 +93,7 @@ static enum MHD_Result answer_fault(request *q)
 
 static char *model_text(const safer_server *s)
 {
-    const safer_certify_options *o = &s->options.certify;
+    const safer_certify_options *o = &s->certify;
     json_t *labels = json_array(), *radii = json_array();
     for (size_t k = 0; k < s->model->classes; k++) json_array_append_new(labels, json_string(s->model->labels[k]));
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
@@ -103,8 +103,8 @@ static char *model_text(const safer_server *s)
         "s:{s:I, s:I, s:I, s:I, s:f}}",
         "version", SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels",
         labels, "lexicon", "hash", sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words,
-        "method", sf_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
-        o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
+        "method", safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta,
+        "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
         s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits",
         "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
         (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);

@@ -30,7 +30,6 @@ void safer_serve_options_init(safer_serve_options *options, size_t size)
                                                  .deadline = 30,
                                                  .patience = 20};
     sf_options_init(options, size, &defaults, sizeof defaults);
-    if (size >= sizeof *options) options->certify = safer_certify_options_default();
 }
 
 /* ----------------------------------------------------------------- options */
@@ -160,12 +159,18 @@ static void server_free(safer_server *s)
 }
 
 safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
-                                const safer_serve_options *options, safer_error *error)
+                                const safer_certify_options *certify, const safer_serve_options *given,
+                                safer_error *error)
 {
     address where;
     int fd = -1;
-    safer_status status = check_options(options, error);
-    if (status == SAFER_OK) status = sf_certify_check(&options->certify, model, lexicon, error);
+    safer_certify_options own_certify = safer_certify_options_default();
+    safer_serve_options own = safer_serve_options_default();
+    const safer_serve_options *options = &own;
+    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_serve_options, error);
+    if (status == SAFER_OK) status = SF_TAKE_OPTIONS(&own_certify, certify, safer_certify_options, error);
+    if (status == SAFER_OK) status = check_options(options, error);
+    if (status == SAFER_OK) status = sf_certify_check(&own_certify, model, lexicon, error);
     if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
     if (status != SAFER_OK) return status;
     if (!where.loopback && !options->token && !options->without_token)
@@ -176,18 +181,19 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     if (!s) return sf_fail_memory(error);
     s->model = model;
     s->lexicon = lexicon;
-    s->options = *options;
+    s->options = own;
+    s->certify = own_certify;
     s->local = where.loopback && !options->token;
-    s->options.certify.unlabelled = s->options.certify.family_wise = 0;
+    s->certify.unlabelled = s->certify.family_wise = 0;
     sf_metrics_start(&s->metrics);
     SF_TRY(sf_connections_start(&s->connections, options->patience, error));
     if (options->token && !(s->token = sf_strdup(options->token))) {
         status = sf_fail_memory(error);
         goto done;
     }
-    if (!options->fixed_seed) SF_TRY(fresh_seed(&s->options.certify.seed, error));
+    if (!options->fixed_seed) SF_TRY(fresh_seed(&s->certify.seed, error));
     SF_TRY(probe(model, error));
-    SF_TRY(sf_workers_start(&s->workers, model, lexicon, &s->options.certify, options->queue, &s->metrics, error));
+    SF_TRY(sf_workers_start(&s->workers, model, lexicon, &s->certify, options->queue, &s->metrics, error));
     SF_TRY(listen_at(&fd, s, options->host, &where, error));
     s->daemon = start_daemon(s, fd);
     if (!s->daemon) {

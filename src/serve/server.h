@@ -10,6 +10,7 @@
 struct safer_server {
     const safer_model *model;
     const safer_lexicon *lexicon;
+    safer_certify_options certify;
     safer_serve_options options; /* a copy; where host and token lay may be freed: */
     char *token;                 /* a copy, or NULL */
     int local;                   /* for this machine alone, and without a token */
