@@ -8,6 +8,7 @@ them, this one or Debian's, and are skipped with a line otherwise.
 import collections
 import contextlib
 import ctypes
+import gc
 import io
 import json
 import math
@@ -800,9 +801,14 @@ safer.certify(t.classify, t.TEXTS * 1000, t.LABELS * 1000, safer.Lexicon.load(sy
             self.skipTest("no /proc")
         smoothed = safer.Smoothed(classify, component, classes=["neg", "pos"], n=20, n0=10, cache=True)
         call(500)
-        before = resident()
-        call(3000)  # of each; 100 bytes lost in one of them would show
-        self.assertLess(resident() - before, 1 << 19)
+        for _ in range(4):  # what is lost is lost in every round; Python 3.14 takes one to settle
+            before = resident()
+            call(3000)  # of each; 100 bytes lost in one of them would show
+            gc.collect()
+            grown = resident() - before
+            if grown < 1 << 19:
+                break
+        self.assertLess(grown, 1 << 19)
 
 
 # --------------------------------------------------------------------- models
