@@ -267,6 +267,24 @@ static safer_status attack(const char *path, int resume, safer_error *e)
     return safer_attack(&summary, path, resume, model, lexicon, data, &o, e);
 }
 
+/* A run that an earlier version wrote in the same format can be asked again; it is not resumed, since its
+ * first line names the version that made it. */
+static void test_earlier_version(void **state)
+{
+    static const forgery earlier = {1, "safer", "\"0.1.0\"", ""}, lost = {1, "safer", NULL, ""};
+    const char *run = certify("earlier.jsonl", SAFER_METHOD_ADAPTIVE), *forged = forge(run, &earlier);
+    safer_summary summary;
+    safer_certify_options o = safer_certify_options_default();
+    (void)state;
+    o.n = 40;
+    assert_ok(safer_verify(&summary, forged, model, lexicon, data, 1, NULL, &error));
+    assert_ok(attack_against(forged, &error));
+    assert_fails(safer_certify(&summary, forged, 1, model, lexicon, data, &o, &error), SAFER_INPUT,
+                 "the version of safer differ");
+    assert_fails(safer_verify(&summary, forge(run, &lost), model, lexicon, data, 1, NULL, &error), SAFER_INPUT,
+                 "another configuration");
+}
+
 static safer_status cross_check(const char *path, const char *run, int resume, safer_error *e)
 {
     safer_against_summary summary;
@@ -327,9 +345,9 @@ static void test_cross_checks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configurations), cmocka_unit_test(test_votes),  cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_first_version),  cmocka_unit_test(test_report), cmocka_unit_test(test_attacks),
-        cmocka_unit_test(test_cross_checks),
+        cmocka_unit_test(test_configurations), cmocka_unit_test(test_earlier_version), cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_weights),        cmocka_unit_test(test_first_version),   cmocka_unit_test(test_report),
+        cmocka_unit_test(test_attacks),        cmocka_unit_test(test_cross_checks),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

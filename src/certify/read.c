@@ -104,9 +104,13 @@ safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const s
                  {"lexicon", "lexicon"},
                  {"data", "data set, or to other rows of it"},
                  {"labels", "list of labels"}};
-    const char *other = "version or configuration";
-    json_t *expected = sf_config_json(model, lexicon, data, &run->config.options);
-    if (!expected) return sf_fail_memory(error);
+    const char *other = "configuration";
+    json_t *expected = sf_config_json(model, lexicon, data, &run->config.options),
+           *version = json_object_get(run->config_json, "safer"); /* an earlier one, of the same format, will do */
+    if (!expected || (version && json_object_set(expected, "safer", version) != 0)) {
+        json_decref(expected);
+        return sf_fail_memory(error);
+    }
     int same = json_equal(expected, run->config_json);
     for (size_t i = sizeof parts / sizeof parts[0]; i-- > 0;)
         if (!json_equal(json_object_get(expected, parts[i].member), json_object_get(run->config_json, parts[i].member)))

@@ -111,7 +111,8 @@ static safer_status take_earlier(void *context, json_t *object, uint64_t seal, s
         return rows->add(rows->context, object, p->output.path, line, error);
     }
     if (json_equal(object, rows->config)) return SAFER_OK;
-    return sf_fail(error, SAFER_INPUT, "%s belongs to another run: model, lexicon, data or options differ",
+    return sf_fail(error, SAFER_INPUT,
+                   "%s belongs to another run: model, lexicon, data, options or the version of safer differ",
                    p->output.path);
 }
 
