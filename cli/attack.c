@@ -1,5 +1,11 @@
-/* safer attack */
-#include "cli.h"
+/* safer attack: the verb, its results as a table and as JSON, and the new texts that it shows. What attacks
+ * are stands in docs/attack.md. */
+#include "attack_options.h"
+#include "certify_options.h"
+#include "data_options.h"
+#include "model_options.h"
+#include "results.h"
+#include "verbs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,23 +103,25 @@ static json_t *rate_json(uint64_t queries, double seconds, size_t resumed)
 static json_t *summary_json(const safer_attack_summary *s, const safer_attack_options *o)
 {
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
-    return json_pack(
-        "{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
-        "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "examples", N(s->texts), "skipped",
-        N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts), "adversarial_accuracy",
-        share((double)held, (double)s->texts), "adversarial_interval", interval_json(held, s->texts), "attacked",
-        N(attacked), "succeeded", N(s->succeeded), "success_rate", share((double)s->succeeded, (double)attacked),
-        "success_interval", interval_json(s->succeeded, attacked), "mean_changed",
-        share((double)s->changed, (double)s->succeeded), "mean_changed_share",
-        share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts),
-        "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
-        N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
-        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed));
+    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
+                     " s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
+                     "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "examples",
+                     N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
+                     "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
+                     interval_json(held, s->texts), "attacked", N(attacked), "succeeded", N(s->succeeded),
+                     "success_rate", share((double)s->succeeded, (double)attacked), "success_interval",
+                     interval_json(s->succeeded, attacked), "mean_changed",
+                     share((double)s->changed, (double)s->succeeded), "mean_changed_share",
+                     share(s->changed_share, (double)s->succeeded), "mean_queries",
+                     share((double)s->queries, (double)s->texts), "queries", N(s->queries), "checks", N(s->checks),
+                     "without_choices", N(s->without_choices), "limited", N(s->limited), "queries_per_second",
+                     rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
+                     N(o->seed), "resumed", N(s->resumed));
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
 {
-    printf("queries      %s (%.1f a text)", cli_count(queries), share((double)queries, (double)texts));
+    printf("queries      %s (%.1f per text)", cli_count(queries), share((double)queries, (double)texts));
     if (checks) printf(" and %s to test what was found", cli_count(checks));
     printf("\ntime         %.2f s", seconds);
     if (seconds > 0 && !resumed) printf(", %s queries/s", cli_count((uint64_t)((double)(queries + checks) / seconds)));
@@ -191,8 +199,41 @@ typedef struct request {
     safer_attack_options options;
 } request;
 
-static void check_request(request *r, const cli_verb *verb)
+#define NOT_GIVEN UINT64_MAX
+
+static void list(cli_options *options, void *into)
 {
+    request *r = into;
+    *r = (request){.model = cli_model_default(),
+                   .data = cli_data_default(),
+                   .options = safer_attack_options_default(),
+                   .show = NOT_GIVEN};
+    r->batch = r->options.batch;
+    cli_add_heading(options, "What");
+    cli_model_options(options, &r->model);
+    cli_add_path(options, "lexicon", &r->lexicon, "FILE", "the synonyms that may be used; smoothed: also the kernel");
+    cli_data_options(options, &r->data);
+    cli_add_path(options, "against", &r->against, "RUN",
+                 "attack what this run of safer certify certified, with every method");
+    cli_add_heading(options, "Attack");
+    cli_attack_method_option(options, &r->method);
+    cli_add_string(options, "radius", &r->radius, "R", "words that may change: a number or all (default all)");
+    cli_search_options(options, &r->options);
+    cli_add_flag(options, "smoothed", &r->options.smoothed, "attack the smoothed classifier, not the model itself");
+    cli_vote_options(options, &r->options);
+    cli_add_uint(options, "seed", &r->options.seed, "N", "of the random choices and draws (default {default})");
+    cli_add_uint(options, "batch", &r->batch, "N",
+                 "texts asked at once (default {default}); results do not depend on it");
+    cli_add_heading(options, "Results");
+    cli_add_output(options, "output", &r->output, "FILE", "write one record per text, JSON Lines (also -o FILE)");
+    cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
+    cli_add_uint(options, "show", &r->show, "N", "show the first N new texts (default: 3 on a terminal, else none)");
+    cli_remote_options(options, &r->model);
+}
+
+static void check_request(request *r)
+{
+    const cli_verb *verb = &cli_attack;
     safer_attack_options *o = &r->options;
     if (!r->model.path) cli_misuse(verb, "--model MODEL is needed");
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
@@ -200,11 +241,9 @@ static void check_request(request *r, const cli_verb *verb)
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
-    if (r->method && safer_attack_method_parse(&o->method, r->method, NULL) != SAFER_OK)
-        cli_misuse(verb, "--method %s: textfooler, genetic, pwws or random", r->method);
+    if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */
     if (r->radius) o->radius = cli_radius(r->radius, verb);
-    if (o->seed > INT64_MAX)
-        cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)o->seed, (long long)INT64_MAX);
+    cli_check_seed(o->seed, verb);
     if (o->max_queries > INT64_MAX)
         cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
@@ -262,64 +301,48 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
     return CLI_UNMET;
 }
 
-int cli_attack(int argc, char **argv)
+/* How many new texts are shown. */
+static uint64_t shown_texts(const request *r)
 {
-    static const cli_verb verb = {
-        "attack",
-        "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
-        "Looks, text by text, for words to exchange for synonyms so that the answer becomes wrong.\n"
-        "Texts that are answered wrongly already are skipped. With --against it attacks what a run of\n"
-        "safer certify certified, with every method, and exits 1 when certificates turn out wrong.",
-        "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o attack.jsonl\n"
-        "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv --method genetic --smoothed\n"
-        "  safer attack --against run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
-        0,
-        0};
-    const uint64_t unset = UINT64_MAX;
-    request r = {.model = cli_model_default(),
-                 .data = cli_data_default(),
-                 .options = safer_attack_options_default(),
-                 .show = unset};
-    safer_attack_options *o = &r.options;
-    r.batch = o->batch;
-    const cli_option options[] = {
-        {NULL, CLI_HEADING, NULL, NULL, "What"},
-        CLI_MODEL_OPTIONS(r.model),
-        {"lexicon", CLI_STRING, &r.lexicon, "FILE", "the synonyms that may be used; smoothed: also the kernel"},
-        CLI_DATA_OPTIONS(r.data),
-        {"against", CLI_STRING, &r.against, "RUN",
-         "attack what this run of safer certify certified, with every method"},
-        {NULL, CLI_HEADING, NULL, NULL, "Attack"},
-        {"method", CLI_STRING, &r.method, "NAME", "textfooler, genetic, pwws or random (default textfooler)"},
-        {"radius", CLI_STRING, &r.radius, "R", "words that may change: a number or all (default all)"},
-        CLI_ATTACK_OPTIONS(*o),
-        {"smoothed", CLI_FLAG, &o->smoothed, NULL, "attack the smoothed classifier, not the model itself"},
-        CLI_VOTE_OPTIONS(*o),
-        {"seed", CLI_UINT, &o->seed, "N", "of the random choices and draws (default 1)"},
-        {"batch", CLI_UINT, &r.batch, "N", "texts asked at once (default 256); results do not depend on it"},
-        {NULL, CLI_HEADING, NULL, NULL, "Results"},
-        {"output", CLI_STRING, &r.output, "FILE", "write a record a text, JSON Lines (also -o FILE)"},
-        {"resume", CLI_FLAG, &r.resume, NULL, "continue FILE after its last whole record"},
-        {"show", CLI_UINT, &r.show, "N", "show the first N new texts (default: 3 on a terminal, else none)"},
-        CLI_REMOTE_OPTIONS(r.model),
-        {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    check_request(&r, &verb);
-    showing shown = {.violations = r.against != NULL, .records = json_array()};
-    shown.left = r.show != unset ? r.show : isatty(STDOUT_FILENO) || r.against ? 3 : 0;
-    if (r.against && cli_settings()->json && r.show == unset) shown.left = UINT64_MAX;
+    if (r->show != NOT_GIVEN) return r->show;
+    if (r->against && cli_settings()->json) return UINT64_MAX;
+    return isatty(STDOUT_FILENO) || r->against ? 3 : 0;
+}
+
+static int run(void *from, char **arguments, size_t count)
+{
+    request *r = from;
+    safer_attack_options *o = &r->options;
+    (void)arguments, (void)count;
+    check_request(r);
+    showing shown = {.violations = r->against != NULL, .records = json_array(), .left = shown_texts(r)};
     o->each = keep_record;
     o->each_context = &shown;
-    safer_lexicon *lexicon = cli_lexicon_open(r.lexicon);
-    safer_data *data = cli_data_load(&r.data, o->seed);
-    safer_model *model = cli_model_open(&r.model, &verb, data);
+    safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
+    safer_data *data = cli_data_load(&r->data, o->seed);
+    safer_model *model = cli_model_open(&r->model, &cli_attack, data);
     if (o->smoothed) cli_note_training(model, lexicon);
-    const int code = r.against ? cross_check(&r, model, lexicon, data, &shown)
-                               : attack(&r, model, lexicon, data, &shown);
+    const int code = r->against ? cross_check(r, model, lexicon, data, &shown)
+                                : attack(r, model, lexicon, data, &shown);
     json_decref(shown.records);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
     return code;
 }
+
+const cli_verb cli_attack = {
+    .name = "attack",
+    .brief = "look for synonyms that change the answer, and test certificates",
+    .usage = "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
+    .summary = "Looks, text by text, for words to exchange for synonyms so that the answer becomes wrong.\n"
+               "Texts that are answered wrongly already are skipped. With --against it attacks what a run of\n"
+               "safer certify certified, with every method, and exits 1 when certificates turn out wrong.",
+    .examples =
+        "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o attack.jsonl\n"
+        "  safer attack --model cnn.safetensors --lexicon imdb.lex --data test.tsv --method genetic --smoothed\n"
+        "  safer attack --against run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
+    .request_size = sizeof(request),
+    .list = list,
+    .run = run,
+};

@@ -1,77 +1,95 @@
 /* safer certify | verify */
-#include "cli.h"
+#include "certify_options.h"
+#include "data_options.h"
+#include "model_options.h"
+#include "results.h"
+#include "verbs.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-int cli_certify(int argc, char **argv)
+static double certified_accuracy(const safer_summary *s)
 {
-    static const cli_verb verb = {
-        "certify",
-        "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
-        "Certifies every text: whether any replacement of words by their synonyms could change\n"
-        "the smoothed classifier's answer (with --method ibp: the model's own). Prints accuracies\n"
-        "and certified accuracy by radius; -o writes a record for every text, from which safer\n"
-        "verify can recompute all decisions.",
-        "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o run.jsonl\n"
-        "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv --sample every:20 \\\n"
-        "      --method hoeffding --n 5000 --require 0.81\n"
-        "  safer certify --method ibp --model ibp.safetensors --lexicon imdb.lex --data test.tsv\n",
-        0,
-        0};
-    const char *lexicon_path = NULL, *output = NULL;
-    cli_model_flags m = cli_model_default();
-    double require = (double)NAN;
-    int resume = 0;
-    cli_data d = cli_data_default();
-    cli_certify_flags c = cli_certify_default();
-    const cli_option options[] = {
-        {NULL, CLI_HEADING, NULL, NULL, "What"},
-        CLI_MODEL_OPTIONS(m),
-        {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
-        CLI_DATA_OPTIONS(d),
-        {NULL, CLI_HEADING, NULL, NULL, "Certificate"},
-        CLI_CERTIFY_OPTIONS(c),
-        {"family-wise", CLI_FLAG, &c.options.family_wise, NULL, "delta covers all texts together: each gets delta/N"},
-        {"unlabelled", CLI_FLAG, &c.options.unlabelled, NULL, "certify the prediction, not the label"},
-        {NULL, CLI_HEADING, NULL, NULL, "Results"},
-        {"output", CLI_STRING, &output, "FILE", "write a record a text, JSON Lines (also -o FILE)"},
-        {"resume", CLI_FLAG, &resume, NULL, "continue FILE after its last whole record"},
-        {"require", CLI_REAL, &require, "ACC", "exit 1 when certified accuracy is below ACC (0 to 1)"},
-        CLI_REMOTE_OPTIONS(m),
-        {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    if (!m.path) cli_misuse(&verb, "--model MODEL is needed");
-    if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
-    if (!d.path) cli_misuse(&verb, "--data DATA is needed");
-    if (resume && !output) cli_misuse(&verb, "--resume needs -o FILE");
-    if (require < 0 || require > 1) cli_misuse(&verb, "--require %g: a share from 0 to 1", require);
-    cli_certify_finish(&c, &verb);
+    return s->texts ? (double)s->certified / (double)s->texts : 0.0;
+}
 
+/* ----------------------------------------------------------------- certify */
+
+typedef struct request {
+    const char *lexicon, *output;
+    int resume;
+    double require; /* NaN: nothing */
+    cli_model_flags model;
+    cli_data data;
+    cli_certify_flags certify;
+} request;
+
+static void list_certify(cli_options *options, void *into)
+{
+    request *r = into;
+    *r = (request){.require = (double)NAN,
+                   .model = cli_model_default(),
+                   .data = cli_data_default(),
+                   .certify = cli_certify_default()};
+    cli_add_heading(options, "What");
+    cli_model_options(options, &r->model);
+    cli_add_path(options, "lexicon", &r->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
+    cli_data_options(options, &r->data);
+    cli_add_heading(options, "Certificate");
+    cli_certify_options(options, &r->certify, CLI_SEED_HELP);
+    cli_add_flag(options, "family-wise", &r->certify.options.family_wise,
+                 "delta covers all texts together: each gets delta/N");
+    cli_add_flag(options, "unlabelled", &r->certify.options.unlabelled, "certify the prediction, not the label");
+    cli_add_heading(options, "Results");
+    cli_add_output(options, "output", &r->output, "FILE", "write one record per text, JSON Lines (also -o FILE)");
+    cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
+    cli_add_real(options, "require", &r->require, "ACC", "exit 1 when certified accuracy is below ACC (0 to 1)");
+    cli_remote_options(options, &r->model);
+}
+
+static void check_request(request *r)
+{
+    const cli_verb *verb = &cli_certify;
+    if (!r->model.path) cli_misuse(verb, "--model MODEL is needed");
+    if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
+    if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
+    if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->require < 0 || r->require > 1) cli_misuse(verb, "--require %g: a share from 0 to 1", r->require);
+    cli_certify_finish(&r->certify, verb);
+}
+
+static void print_results(const request *r, const safer_model *model, const safer_summary *summary)
+{
+    cli_progress_clear();
+    if (cli_settings()->json) {
+        json_t *result = cli_summary_json(summary, r->certify.options.seed), *traffic = cli_traffic_json(model);
+        if (traffic) json_object_set_new(result, "traffic", traffic);
+        cli_print_json(result);
+    } else {
+        cli_summary_print(summary, &r->certify.options);
+        cli_traffic_print(model);
+    }
+}
+
+static int run_certify(void *from, char **arguments, size_t count)
+{
+    request *r = from;
+    (void)arguments, (void)count;
+    check_request(r);
     safer_error error = {0};
     safer_summary summary;
-    safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
-    safer_data *data = cli_data_load(&d, c.options.seed);
-    safer_model *model = cli_model_open(&m, &verb, data);
-    cli_note_training(model, lexicon);
     int code = CLI_DONE;
-    if (safer_certify(&summary, output, resume, model, lexicon, data, &c.options, &error) != SAFER_OK) {
+    safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
+    safer_data *data = cli_data_load(&r->data, r->certify.options.seed);
+    safer_model *model = cli_model_open(&r->model, &cli_certify, data);
+    cli_note_training(model, lexicon);
+    if (safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error) != SAFER_OK) {
         code = cli_fail(&error);
-        if (code == CLI_INTERRUPTED && output) cli_say("continue with --resume");
+        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
     } else {
-        double accuracy = summary.texts ? (double)summary.certified / (double)summary.texts : 0;
-        cli_progress_clear();
-        if (cli_settings()->json) {
-            json_t *result = cli_summary_json(&summary, c.options.seed), *traffic = cli_traffic_json(model);
-            if (traffic) json_object_set_new(result, "traffic", traffic);
-            cli_print_json(result);
-        } else {
-            cli_summary_print(&summary, &c.options);
-            cli_traffic_print(model);
-        }
-        if (accuracy < require) {
-            cli_complain("certified accuracy %s is below the required %g", cli_cut(accuracy, 4), require);
+        print_results(r, model, &summary);
+        if (certified_accuracy(&summary) < r->require) {
+            cli_complain("certified accuracy %s is below the required %g", cli_cut(certified_accuracy(&summary), 4),
+                         r->require);
             code = CLI_UNMET;
         }
     }
@@ -81,50 +99,84 @@ int cli_certify(int argc, char **argv)
     return code;
 }
 
-int cli_verify(int argc, char **argv)
+const cli_verb cli_certify = {
+    .name = "certify",
+    .brief = "prove, text by text, that no substitution changes the answer",
+    .usage = "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
+    .summary = "Certifies every text: whether any replacement of words by their synonyms could change\n"
+               "the smoothed classifier's answer (with --method ibp: the model's own). Prints accuracies\n"
+               "and certified accuracy by radius; -o writes a record for every text, from which safer\n"
+               "verify can recompute all decisions.",
+    .examples = "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o run.jsonl\n"
+                "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv --sample every:20 \\\n"
+                "      --method hoeffding --n 5000 --require 0.81\n"
+                "  safer certify --method ibp --model ibp.safetensors --lexicon imdb.lex --data test.tsv\n",
+    .request_size = sizeof(request),
+    .list = list_certify,
+    .run = run_certify,
+};
+
+/* ------------------------------------------------------------------ verify */
+
+typedef struct verify_request {
+    const char *lexicon;
+    uint64_t seed;
+    cli_model_flags model;
+    cli_data data;
+} verify_request;
+
+static void list_verify(cli_options *options, void *into)
 {
-    static const cli_verb verb = {
-        "verify",
-        "RUN.jsonl [--model M --lexicon L --data D]",
-        "Recomputes every decision of a run from its records. With the model, the lexicon and\n"
-        "the data it also draws and asks everything again.",
-        "  safer verify run.jsonl\n"
-        "  safer verify run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
-        1,
-        1};
-    const char *lexicon_path = NULL;
-    cli_model_flags m = cli_model_default();
-    uint64_t seed = 1;
-    cli_data d = cli_data_default();
-    const cli_option options[] = {
-        CLI_MODEL_OPTIONS(m),  {"lexicon", CLI_STRING, &lexicon_path, "FILE", "the lexicon of the run"},
-        CLI_DATA_OPTIONS(d),   {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
-        CLI_REMOTE_OPTIONS(m), {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    if ((m.path || lexicon_path || d.path) && !(m.path && lexicon_path && d.path))
-        cli_misuse(&verb, "--model, --lexicon and --data: all three or none");
+    verify_request *r = into;
+    *r = (verify_request){.seed = 1, .model = cli_model_default(), .data = cli_data_default()};
+    cli_model_options(options, &r->model);
+    cli_add_path(options, "lexicon", &r->lexicon, "FILE", "the lexicon of the run");
+    cli_data_options(options, &r->data);
+    cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
+    cli_remote_options(options, &r->model);
+}
+
+static int run_verify(void *from, char **arguments, size_t count)
+{
+    verify_request *r = from;
+    const int all = r->model.path && r->lexicon && r->data.path, any = r->model.path || r->lexicon || r->data.path;
+    (void)count;
+    if (any && !all) cli_misuse(&cli_verify, "--model, --lexicon and --data: all three or none");
     safer_error error = {0};
     safer_summary summary;
-    safer_lexicon *lexicon = lexicon_path ? cli_lexicon_open(lexicon_path) : NULL;
-    safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
-    safer_model *model = m.path ? cli_model_open(&m, &verb, data) : NULL;
+    safer_lexicon *lexicon = all ? cli_lexicon_open(r->lexicon) : NULL;
+    safer_data *data = all ? cli_data_load(&r->data, r->seed) : NULL;
+    safer_model *model = all ? cli_model_open(&r->model, &cli_verify, data) : NULL;
     int code = CLI_DONE;
-    if (safer_verify(&summary, argv[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
+    if (safer_verify(&summary, arguments[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
         SAFER_OK) {
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
         if (cli_settings()->json)
-            cli_print_json(json_pack("{s:b, s:b, s:I, s:f}", "verified", 1, "asked_again", model != NULL, "records",
-                                     (json_int_t)summary.texts, "certified_accuracy",
-                                     summary.texts ? (double)summary.certified / (double)summary.texts : 0.0));
+            cli_print_json(json_pack("{s:b, s:b, s:I, s:f}", "verified", 1, "asked_again", all, "records",
+                                     (json_int_t)summary.texts, "certified_accuracy", certified_accuracy(&summary)));
         else
             printf("%s records hold%s; %s%% certified\n", cli_count(summary.texts),
-                   model ? ", and the model gives the same again" : "", cli_percent(summary.certified, summary.texts));
+                   all ? ", and the model gives the same again" : "", cli_percent(summary.certified, summary.texts));
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
     return code;
 }
+
+const cli_verb cli_verify = {
+    .name = "verify",
+    .brief = "recompute every decision of a run from its records",
+    .usage = "RUN.jsonl [--model M --lexicon L --data D]",
+    .summary = "Recomputes every decision of a run from its records. With the model, the lexicon and\n"
+               "the data it also draws and asks everything again.",
+    .examples = "  safer verify run.jsonl\n"
+                "  safer verify run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .request_size = sizeof(verify_request),
+    .list = list_verify,
+    .run = run_verify,
+};

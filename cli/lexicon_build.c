@@ -1,6 +1,7 @@
 /* safer lexicon build | import */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "lexicon_options.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,8 +27,8 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
         json_array_append_new(sizes, json_integer((json_int_t)info.largest_components[i]));
 #define N(x) (json_int_t)(x)
     json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I}, s:I, s:I,"
-        " s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
+        "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I},"
+        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
         "output", output, "kernel", info.kernel, "hash", hash, "words", N(info.words), "pairs", N(info.pairs),
         "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms, "components",
         N(info.components), "largest_components", sizes, "vectors", "rows", N(r->vector_rows), "dim", N(r->vector_dim),
@@ -99,34 +100,10 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
 
 /* ---------------------------------------------------------------- the verbs */
 
-cli_lexicon_flags cli_lexicon_default(void)
-{
-    return (cli_lexicon_flags){.min_count = UINT64_MAX, .counterfit = -1, .options = safer_lexicon_options_default()};
-}
-
-safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
-{
-    safer_lexicon_options *o = &a->options;
-    if (a->metric && safer_metric_parse(&o->metric, a->metric, NULL) != SAFER_OK)
-        return cli_error(error, SAFER_INVALID, "--metric %s: cosine or dot", a->metric);
-    if (a->min_count != UINT64_MAX && !a->vocab_from.count)
-        return cli_error(error, SAFER_INVALID, "--min-count counts words in --vocab-from DATA, which is missing");
-    if (o->repair && !a->vocab_from.count)
-        return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
-    if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
-        return cli_error(error, SAFER_INVALID, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
-    if (a->min_count != UINT64_MAX) o->min_count = a->min_count;
-    if (a->counterfit >= 0) o->counterfit = a->counterfit;
-    o->vocab_from = a->vocab_from.items;
-    o->vocab_from_count = a->vocab_from.count;
-    o->synonyms = a->synonyms.items;
-    o->synonyms_count = a->synonyms.count;
-    o->antonyms = a->antonyms.items;
-    o->antonyms_count = a->antonyms.count;
-    o->threads = cli_settings()->threads;
-    o->progress = *cli_progress();
-    return SAFER_OK;
-}
+typedef struct request {
+    const char *output;
+    cli_lexicon_flags flags;
+} request;
 
 /* An output that cannot be written is better known before the work than after. */
 static int check_output(const char *path)
@@ -144,85 +121,98 @@ static int check_output(const char *path)
     return -1;
 }
 
-static int run(const cli_verb *verb, cli_lexicon_flags *a, const char *output, int import)
+static void list_rest(cli_options *options, request *r)
+{
+    cli_kernel_option(options, &r->flags);
+    cli_add_output(options, "output", &r->output, "FILE", "where to write the lexicon (also -o FILE)");
+}
+
+static void list_build(cli_options *options, void *into)
+{
+    request *r = into;
+    r->flags = cli_lexicon_default();
+    cli_build_options(options, &r->flags);
+    list_rest(options, r);
+}
+
+static void list_import(cli_options *options, void *into)
+{
+    request *r = into;
+    r->flags = cli_lexicon_default();
+    cli_import_options(options, &r->flags);
+    list_rest(options, r);
+}
+
+typedef safer_status (*maker)(safer_lexicon **out, const safer_lexicon_options *options, safer_lexicon_report *report,
+                              safer_error *error);
+
+static int make(const cli_verb *verb, request *r, maker make_lexicon)
 {
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     safer_lexicon_report report;
-    safer_lexicon_options *o = &a->options;
-    if (!output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
-    if (cli_lexicon_finish(a, &error) != SAFER_OK) cli_misuse(verb, "%s", error.message);
-    if (check_output(output)) return CLI_SYSTEM;
-
-    safer_status status = import ? safer_lexicon_import(&lexicon, o, &report, &error)
-                                 : safer_lexicon_build(&lexicon, o, &report, &error);
-    if (status == SAFER_OK) status = safer_lexicon_save(lexicon, output, &error);
     int code = CLI_DONE;
+    if (!r->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
+    if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", error.message);
+    if (check_output(r->output)) return CLI_SYSTEM;
+    safer_status status = make_lexicon(&lexicon, &r->flags.options, &report, &error);
+    if (status == SAFER_OK) status = safer_lexicon_save(lexicon, r->output, &error);
     if (status != SAFER_OK) {
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
         if (cli_settings()->json)
-            cli_print_json(report_json(lexicon, &report, output));
+            cli_print_json(report_json(lexicon, &report, r->output));
         else
-            print_report(lexicon, &report, output);
+            print_report(lexicon, &report, r->output);
     }
     safer_lexicon_free(lexicon);
-    free(a->vocab_from.items);
-    free(a->synonyms.items);
-    free(a->antonyms.items);
+    cli_lexicon_flags_free(&r->flags);
     return code;
 }
 
-int cli_lexicon_build(int argc, char **argv)
+static int run_build(void *from, char **arguments, size_t count)
 {
-    static const cli_verb verb = {
-        "lexicon build",
-        "--vectors FILE [options] -o OUT.lex",
-        "Builds a lexicon from word vectors: counter-fits them, removes what all words share,\n"
-        "and takes as synonyms all pairs at least as similar as the threshold. Files may be\n"
-        "compressed (gz, xz, zst, bz2) or ARCHIVE:MEMBER of a tar or zip archive.",
-        "  safer lexicon build --vectors glove.6B.zip:glove.6B.100d.txt --vocab-from imdb.tsv -o imdb.lex\n"
-        "  safer lexicon build --vectors vectors.txt --synonyms ppdb.txt --antonyms wordnet.txt \\\n"
-        "      --vocab-from train.tsv --vocab-from test.tsv --kernel topk:250 -o imdb.lex\n",
-        0,
-        0};
-    const char *output = NULL;
-    cli_lexicon_flags a = cli_lexicon_default();
-    safer_lexicon_options *o = &a.options;
-    const cli_option options[] = {
-        CLI_BUILD_OPTIONS(a),
-        {"kernel", CLI_STRING, &o->kernel, "NAME", "topk:K, component or representative (default topk:100)"},
-        {"output", CLI_STRING, &output, "FILE", "where to write the lexicon (also -o FILE)"},
-        {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    if (!o->vectors) cli_misuse(&verb, "--vectors FILE is needed");
-    return run(&verb, &a, output, 0);
+    request *r = from;
+    (void)arguments, (void)count;
+    if (!r->flags.options.vectors) cli_misuse(&cli_lexicon_build, "--vectors FILE is needed");
+    return make(&cli_lexicon_build, r, safer_lexicon_build);
 }
 
-int cli_lexicon_import(int argc, char **argv)
+static int run_import(void *from, char **arguments, size_t count)
 {
-    static const cli_verb verb = {
-        "lexicon import",
-        "--table FILE | --wordnet DIR [options] -o OUT.lex",
-        "Makes a lexicon from a table of synonyms: JSON {\"word\": [\"synonym\", ...]} or text\n"
-        "lines word<TAB>synonym synonym ...; or from WordNet 3.0's files, where the words of a\n"
-        "synset are synonyms. Pairs listed one way count both ways unless --directed is given.",
-        "  safer lexicon import --table synonyms.json --vocab-from train.tsv --kernel component -o words.lex\n"
-        "  safer lexicon import --wordnet /usr/share/wordnet --vocab-from train.tsv -o wordnet.lex\n",
-        0,
-        0};
-    const char *output = NULL;
-    cli_lexicon_flags a = cli_lexicon_default();
-    safer_lexicon_options *o = &a.options;
-    const cli_option options[] = {
-        CLI_IMPORT_OPTIONS(a),
-        {"kernel", CLI_STRING, &o->kernel, "NAME", "topk:K, component or representative (default topk:100)"},
-        {"output", CLI_STRING, &output, "FILE", "where to write the lexicon (also -o FILE)"},
-        {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    if (!o->table == !o->wordnet) cli_misuse(&verb, "--table FILE or --wordnet DIR is needed, not both");
-    return run(&verb, &a, output, 1);
+    request *r = from;
+    (void)arguments, (void)count;
+    if (!r->flags.options.table == !r->flags.options.wordnet)
+        cli_misuse(&cli_lexicon_import, "--table FILE or --wordnet DIR is needed, not both");
+    return make(&cli_lexicon_import, r, safer_lexicon_import);
 }
+
+const cli_verb cli_lexicon_build = {
+    .name = "lexicon build",
+    .brief = "from word vectors",
+    .usage = "--vectors FILE [options] -o OUT.lex",
+    .summary = "Builds a lexicon from word vectors: counter-fits them, removes what all words share,\n"
+               "and takes as synonyms all pairs at least as similar as the threshold. Files may be\n"
+               "compressed (gz, xz, zst, bz2) or ARCHIVE:MEMBER of a tar or zip archive.",
+    .examples = "  safer lexicon build --vectors glove.6B.zip:glove.6B.100d.txt --vocab-from imdb.tsv -o imdb.lex\n"
+                "  safer lexicon build --vectors vectors.txt --synonyms ppdb.txt --antonyms wordnet.txt \\\n"
+                "      --vocab-from train.tsv --vocab-from test.tsv --kernel topk:250 -o imdb.lex\n",
+    .request_size = sizeof(request),
+    .list = list_build,
+    .run = run_build,
+};
+
+const cli_verb cli_lexicon_import = {
+    .name = "lexicon import",
+    .brief = "from a table of synonyms or WordNet",
+    .usage = "--table FILE | --wordnet DIR [options] -o OUT.lex",
+    .summary = "Makes a lexicon from a table of synonyms: JSON {\"word\": [\"synonym\", ...]} or text\n"
+               "lines word<TAB>synonym synonym ...; or from WordNet 3.0's files, where the words of a\n"
+               "synset are synonyms. Pairs listed one way count both ways unless --directed is given.",
+    .examples = "  safer lexicon import --table synonyms.json --vocab-from train.tsv --kernel component -o words.lex\n"
+                "  safer lexicon import --wordnet /usr/share/wordnet --vocab-from train.tsv -o wordnet.lex\n",
+    .request_size = sizeof(request),
+    .list = list_import,
+    .run = run_import,
+};

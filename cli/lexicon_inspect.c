@@ -1,5 +1,6 @@
 /* safer lexicon show | stats | export */
-#include "cli.h"
+#include "data_options.h"
+#include "verbs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,34 +78,31 @@ static json_t *show_json(const safer_lexicon *lexicon, uint32_t id)
                      w.worst == SAFER_NO_WORD ? NULL : word_of(lexicon, w.worst));
 }
 
-int cli_lexicon_show(int argc, char **argv)
+typedef struct show_request {
+    int all;
+} show_request;
+
+static void list_show(cli_options *options, void *into)
 {
-    static const cli_verb verb = {
-        "lexicon show",
-        "LEXICON WORD...",
-        "Shows a word's synonyms with their similarity, the set its substitutes are drawn from,\n"
-        "and its overlap s: the share of that distribution that survives the worst synonym.",
-        "  safer lexicon show imdb.lex good terrible\n"
-        "  safer lexicon show imdb.lex good --all --json\n",
-        2,
-        SIZE_MAX};
-    int all = 0, code = CLI_DONE;
-    const cli_option options[] = {
-        {"all", CLI_FLAG, &all, NULL, "list every word, not the first 20"},
-        {0},
-    };
-    size_t count = cli_parse(argc, argv, &verb, options);
-    safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
+    show_request *r = into;
+    cli_add_flag(options, "all", &r->all, "list every word, not the first 20");
+}
+
+static int run_show(void *from, char **arguments, size_t count)
+{
+    const show_request *r = from;
+    int code = CLI_DONE;
+    safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     json_t *list = json_array();
     for (size_t i = 1; i < count; i++) {
-        uint32_t id = safer_lexicon_find(lexicon, argv[i], strlen(argv[i]));
+        uint32_t id = safer_lexicon_find(lexicon, arguments[i], strlen(arguments[i]));
         if (id == SAFER_NO_WORD) {
-            cli_complain("%s is not in %s", argv[i], argv[0]);
+            cli_complain("%s is not in %s", arguments[i], arguments[0]);
             code = CLI_INPUT;
         } else if (cli_settings()->json) {
             json_array_append_new(list, show_json(lexicon, id));
         } else {
-            show_text(lexicon, id, all ? SIZE_MAX : 20);
+            show_text(lexicon, id, r->all ? SIZE_MAX : 20);
         }
     }
     if (cli_settings()->json)
@@ -114,6 +112,21 @@ int cli_lexicon_show(int argc, char **argv)
     safer_lexicon_free(lexicon);
     return code;
 }
+
+const cli_verb cli_lexicon_show = {
+    .name = "lexicon show",
+    .brief = "what the lexicon says of some words",
+    .usage = "LEXICON WORD...",
+    .summary = "Shows a word's synonyms with their similarity, the set its substitutes are drawn from,\n"
+               "and its overlap s: the share of that distribution that survives the worst synonym.",
+    .examples = "  safer lexicon show imdb.lex good terrible\n"
+                "  safer lexicon show imdb.lex good --all --json\n",
+    .min_arguments = 2,
+    .max_arguments = SIZE_MAX,
+    .request_size = sizeof(show_request),
+    .list = list_show,
+    .run = run_show,
+};
 
 /* ------------------------------------------------------------------- stats */
 
@@ -184,35 +197,32 @@ static void print_stats(const safer_lexicon_info *info, const safer_survey *surv
     }
 }
 
-int cli_lexicon_stats(int argc, char **argv)
+typedef struct stats_request {
+    uint64_t seed;
+    cli_data data;
+} stats_request;
+
+static void list_stats(cli_options *options, void *into)
 {
-    static const cli_verb verb = {
-        "lexicon stats",
-        "LEXICON [--data DATA]",
-        "Sizes of a lexicon and its components; with data, how many words have synonyms and\n"
-        "how much of the smoothing survives: the product of the smallest overlaps of a text.\n"
-        "Only texts with a product above 1/2 can be certified against that many changes.",
-        "  safer lexicon stats imdb.lex --data imdb_test.tsv.xz\n"
-        "  safer lexicon stats imdb.lex --data test.csv --sample every:20 --json\n",
-        1,
-        1};
-    uint64_t seed = 1;
-    cli_data d = cli_data_default();
-    const cli_option options[] = {
-        CLI_DATA_OPTIONS(d),
-        {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
-        {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    const safer_data_options *o = &d.options;
-    if (!d.path && (d.format || o->sample || d.limit || o->repair || o->strip_breaks))
-        cli_misuse(&verb,
+    stats_request *r = into;
+    *r = (stats_request){.seed = 1, .data = cli_data_default()};
+    cli_data_options(options, &r->data);
+    cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
+}
+
+static int run_stats(void *from, char **arguments, size_t count)
+{
+    stats_request *r = from;
+    const safer_data_options *o = &r->data.options;
+    (void)count;
+    if (!r->data.path && (r->data.format || o->sample || r->data.limit || o->repair || o->strip_breaks))
+        cli_misuse(&cli_lexicon_stats,
                    "--format, --sample, --limit, --repair and --strip-br choose or change texts: --data is needed");
-    safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
+    safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     safer_error error = {0};
     safer_survey survey;
-    safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
+    safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
     safer_status status = SAFER_OK;
     if (data) status = safer_lexicon_survey(&survey, lexicon, data, cli_settings()->threads, cli_progress(), &error);
     int code = CLI_DONE;
@@ -230,6 +240,22 @@ int cli_lexicon_stats(int argc, char **argv)
     return code;
 }
 
+const cli_verb cli_lexicon_stats = {
+    .name = "lexicon stats",
+    .brief = "sizes, components, and what it means for a data set",
+    .usage = "LEXICON [--data DATA]",
+    .summary = "Sizes of a lexicon and its components; with data, how many words have synonyms and\n"
+               "how much of the smoothing survives: the product of the smallest overlaps of a text.\n"
+               "Only texts with a product above 1/2 can be certified against that many changes.",
+    .examples = "  safer lexicon stats imdb.lex --data imdb_test.tsv.xz\n"
+                "  safer lexicon stats imdb.lex --data test.csv --sample every:20 --json\n",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .request_size = sizeof(stats_request),
+    .list = list_stats,
+    .run = run_stats,
+};
+
 /* ------------------------------------------------------------------ export */
 
 static int write_stdout(void *context, const char *bytes, size_t length)
@@ -238,33 +264,48 @@ static int write_stdout(void *context, const char *bytes, size_t length)
     return fwrite(bytes, 1, length, stdout) != length;
 }
 
-int cli_lexicon_export(int argc, char **argv)
+typedef struct export_request {
+    const char *what;
+} export_request;
+
+static const char *tables(size_t number) { return safer_export_name((safer_export)number); }
+
+static void list_export(cli_options *options, void *into)
 {
-    static const cli_verb verb = {
-        "lexicon export",
-        "LEXICON --what synonyms|kernel|overlap",
-        "Prints a table with a line for every word: its synonyms, the distribution its\n"
-        "substitutes are drawn from (whole-number weights), or its overlap s (cut, not rounded).",
-        "  safer lexicon export imdb.lex --what synonyms > synonyms.tsv\n"
-        "  safer lexicon export imdb.lex --what kernel --json > kernel.json\n",
-        1,
-        1};
-    const char *what = NULL;
-    const cli_option options[] = {
-        {"what", CLI_STRING, &what, "TABLE",
-         "synonyms: word<TAB>w1 w2 ...; kernel: word<TAB>total<TAB>z1:weight ...; overlap: word<TAB>s"},
-        {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    safer_export table = SAFER_EXPORT_SYNONYMS;
-    if (!what) cli_misuse(&verb, "--what synonyms, kernel or overlap is needed");
-    if (safer_export_parse(&table, what, NULL) != SAFER_OK)
-        cli_misuse(&verb, "--what %s: synonyms, kernel or overlap", what);
-    safer_lexicon *lexicon = cli_lexicon_open(argv[0]);
+    export_request *r = into;
+    cli_add_choice(options, "what", &r->what, tables, "TABLE",
+                   "synonyms: word<TAB>w1 w2 ...; kernel: word<TAB>total<TAB>z1:weight ...; overlap: word<TAB>s");
+}
+
+static int run_export(void *from, char **arguments, size_t count)
+{
+    const export_request *r = from;
+    char names[128];
+    safer_export table;
     safer_error error = {0};
     int code = CLI_DONE;
+    (void)count;
+    cli_choices(names, sizeof names, tables);
+    if (!r->what) cli_misuse(&cli_lexicon_export, "--what %s is needed", names);
+    if (safer_export_parse(&table, r->what, &error) != SAFER_OK) return cli_fail(&error);
+    safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     safer_status status = safer_lexicon_export(lexicon, table, cli_settings()->json, write_stdout, NULL, &error);
     if (status != SAFER_OK && !ferror(stdout)) code = cli_fail(&error); /* else cli_finish tells */
     safer_lexicon_free(lexicon);
     return code;
 }
+
+const cli_verb cli_lexicon_export = {
+    .name = "lexicon export",
+    .brief = "synonyms, kernel or overlaps as text or JSON",
+    .usage = "LEXICON --what synonyms|kernel|overlap",
+    .summary = "Prints a table with a line for every word: its synonyms, the distribution its\n"
+               "substitutes are drawn from (whole-number weights), or its overlap s (cut, not rounded).",
+    .examples = "  safer lexicon export imdb.lex --what synonyms > synonyms.tsv\n"
+                "  safer lexicon export imdb.lex --what kernel --json > kernel.json\n",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .request_size = sizeof(export_request),
+    .list = list_export,
+    .run = run_export,
+};

@@ -1,33 +1,22 @@
-/* The program: finds the verb and hands over. */
-#include "cli.h"
+/* The program: finds the verb and runs it. */
+#include "verbs.h"
 
 #include <string.h>
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *summary;
-} verbs[] = {
-    {"lexicon", cli_lexicon, "build, import, export and inspect synonym lexicons"},
-    {"train", cli_train, "train a classifier on texts drawn from a lexicon's kernel"},
-    {"certify", cli_certify, "prove, text by text, that no substitution changes the answer"},
-    {"predict", cli_predict, "the smoothed classifier's answer for a text, with its radius"},
-    {"verify", cli_verify, "recompute every decision of a run from its records"},
-    {"attack", cli_attack, "look for synonyms that change the answer, and test certificates"},
-    {"report", cli_report, "one page about one or more runs: figures, plots, every text"},
-    {"serve", cli_serve, "answer over HTTP, for programs and in a browser"},
-    {"sample", cli_sample, "the draws of a text, as certify asks about them"},
-    {"model", cli_model, "convert a BERT checkpoint, average several models"},
-    {"sweep", cli_sweep, "train and certify for several kernels, and compare them"},
-    {"compare", cli_compare, "defences, models and data from one file: tables and tests"},
-};
+static int is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
 
 static void print_help(void)
 {
     printf("Usage: safer VERB [options]\n\n"
            "Proves that replacing words by synonyms cannot change what a text classifier says.\n\n"
            "Verbs:\n");
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) printf("  %-10s%s\n", verbs[i].name, verbs[i].summary);
+    for (size_t i = 0; i < cli_group_count; i++) {
+        const cli_group *g = &cli_groups[i];
+        printf("  %-10s%s\n", g->name, cli_has_actions(g) ? g->brief : g->verbs[0]->brief);
+    }
     printf("\nsafer VERB --help explains each. safer --version prints the version.\n\n"
            "Examples:\n"
            "  safer lexicon import --table synonyms.tsv --kernel component -o words.lex\n"
@@ -36,10 +25,63 @@ static void print_help(void)
            "4 system failure, 130 interrupted.\n");
 }
 
+static void print_actions(const cli_group *group)
+{
+    printf("Usage: safer %s ACTION [options]\n\nActions:\n", group->name);
+    for (size_t i = 0; group->verbs[i]; i++)
+        printf("  %-10s%s\n", cli_action_name(group->verbs[i]), group->verbs[i]->brief);
+    printf("\nsafer %s ACTION --help explains each.\n\nExamples:\n%s", group->name, group->examples);
+}
+
+/* The name that was most likely meant so far. */
+typedef struct guess {
+    const char *name;
+    size_t distance;
+} guess;
+
+static void consider(guess *g, const char *typed, const char *name)
+{
+    const size_t distance = cli_distance(typed, strlen(typed), name);
+    if (distance < g->distance) *g = (guess){name, distance};
+}
+
+/* "build, import or export is needed" */
+static _Noreturn void action_missing(const cli_group *group, const cli_verb *named)
+{
+    char names[256] = "";
+    size_t length = 0;
+    for (size_t i = 0; group->verbs[i] && length < sizeof names; i++) {
+        const char *before = i == 0 ? "" : group->verbs[i + 1] ? ", " : " or ";
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", before,
+                                   cli_action_name(group->verbs[i]));
+    }
+    cli_misuse(named, "%s is needed", names);
+}
+
+static int run_group(const cli_group *group, int argc, char **argv)
+{
+    if (!cli_has_actions(group)) return cli_run(group->verbs[0], argc, argv);
+    const cli_verb named = {.name = group->name};
+    guess meant = {NULL, SIZE_MAX};
+    if (argc < 1) action_missing(group, &named);
+    if (is_help(argv[0])) {
+        print_actions(group);
+        return CLI_DONE;
+    }
+    for (size_t i = 0; group->verbs[i]; i++) {
+        const char *action = cli_action_name(group->verbs[i]);
+        if (strcmp(argv[0], action) == 0) return cli_run(group->verbs[i], argc - 1, argv + 1);
+        consider(&meant, argv[0], action);
+    }
+    if (meant.name) cli_misuse(&named, "there is no action %s; did you mean %s?", argv[0], meant.name);
+    cli_misuse(&named, "there is no action %s", argv[0]);
+}
+
 int main(int argc, char **argv)
 {
+    guess meant = {NULL, SIZE_MAX};
     if (argc < 2) cli_misuse(NULL, "a verb is needed");
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (is_help(argv[1])) {
         print_help();
         return cli_finish(CLI_DONE);
     }
@@ -47,16 +89,11 @@ int main(int argc, char **argv)
         printf("safer %s\n", safer_version());
         return cli_finish(CLI_DONE);
     }
-    const char *nearest = NULL;
-    size_t least = SIZE_MAX;
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        if (strcmp(argv[1], verbs[i].name) == 0) return cli_finish(verbs[i].run(argc - 2, argv + 2));
-        size_t d = cli_distance(argv[1], strlen(argv[1]), verbs[i].name);
-        if (d < least) {
-            least = d;
-            nearest = verbs[i].name;
-        }
+    for (size_t i = 0; i < cli_group_count; i++) {
+        const cli_group *group = &cli_groups[i];
+        if (strcmp(argv[1], group->name) == 0) return cli_finish(run_group(group, argc - 2, argv + 2));
+        consider(&meant, argv[1], group->name);
     }
-    if (nearest) cli_misuse(NULL, "there is no verb %s; did you mean %s?", argv[1], nearest);
+    if (meant.name) cli_misuse(NULL, "there is no verb %s; did you mean %s?", argv[1], meant.name);
     cli_misuse(NULL, "there is no verb %s", argv[1]);
 }

@@ -1,9 +1,18 @@
 /* safer model convert | average */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "verbs.h"
 
-#include <string.h>
 #include <sys/stat.h>
+
+typedef struct request {
+    const char *output;
+} request;
+
+static void list(cli_options *options, void *into)
+{
+    request *r = into;
+    cli_add_output(options, "output", &r->output, "FILE", "where to write the model (also -o FILE)");
+}
 
 static int print_written(const char *output)
 {
@@ -16,74 +25,53 @@ static int print_written(const char *output)
     return CLI_DONE;
 }
 
-static int convert(int argc, char **argv)
+static int convert(void *from, char **arguments, size_t count)
 {
-    static const cli_verb verb = {
-        "model convert",
-        "IN -o OUT.safetensors",
-        "Makes one file of a BERT or DistilBERT checkpoint: weights, vocabulary and labels. IN is a\n"
-        "folder as HuggingFace has them (config.json, vocab.txt or tokenizer.json, and safetensors or\n"
-        "ONNX), or an .onnx file beside the rest.",
-        "  safer model convert bert-base-uncased -o bert.safetensors\n"
-        "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
-        1,
-        1};
-    const char *output = NULL;
-    const cli_option options[] = {
-        {"output", CLI_STRING, &output, "FILE", "where to write the model (also -o FILE)"},
-        {0},
-    };
+    const request *r = from;
     safer_error error = {0};
-    cli_parse(argc, argv, &verb, options);
-    if (!output) cli_misuse(&verb, "-o FILE is needed: where to write the model");
-    if (safer_model_convert(output, argv[0], &error) != SAFER_OK) return cli_fail(&error);
-    return print_written(output);
+    (void)count;
+    if (!r->output) cli_misuse(&cli_model_convert, "-o FILE is needed: where to write the model");
+    if (safer_model_convert(r->output, arguments[0], &error) != SAFER_OK) return cli_fail(&error);
+    return print_written(r->output);
 }
 
-static int average(int argc, char **argv)
+static int average(void *from, char **arguments, size_t count)
 {
-    static const cli_verb verb = {
-        "model average",
-        "MODEL MODEL... -o OUT.safetensors",
-        "Makes one file of several BERT models that were fine-tuned from the same encoder: the mean of\n"
-        "their parameters, which often errs less than each of them.",
-        "  safer model average first.safetensors second.safetensors -o mean.safetensors\n"
-        "  safer model average run-*.safetensors -o mean.safetensors\n",
-        2,
-        SIZE_MAX};
-    const char *output = NULL;
-    const cli_option options[] = {
-        {"output", CLI_STRING, &output, "FILE", "where to write the model (also -o FILE)"},
-        {0},
-    };
+    const request *r = from;
     safer_error error = {0};
-    size_t count = cli_parse(argc, argv, &verb, options);
-    if (!output) cli_misuse(&verb, "-o FILE is needed: where to write the model");
-    if (safer_model_average(output, (const char *const *)argv, count, &error) != SAFER_OK) return cli_fail(&error);
-    return print_written(output);
+    if (!r->output) cli_misuse(&cli_model_average, "-o FILE is needed: where to write the model");
+    if (safer_model_average(r->output, (const char *const *)arguments, count, &error) != SAFER_OK)
+        return cli_fail(&error);
+    return print_written(r->output);
 }
 
-int cli_model(int argc, char **argv)
-{
-    static const cli_verb verb = {.name = "model"};
-    static const struct {
-        const char *name;
-        int (*run)(int argc, char **argv);
-    } actions[] = {{"convert", convert}, {"average", average}};
-    if (argc < 1) cli_misuse(&verb, "convert or average is needed");
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 || strcmp(argv[0], "help") == 0) {
-        printf("Usage: safer model ACTION [options]\n\nActions:\n"
-               "  convert   a BERT checkpoint into one file\n"
-               "  average   several fine-tuned models into one\n"
-               "\nsafer model ACTION --help explains each.\n\nExamples:\n"
-               "  safer model convert bert-base-uncased -o bert.safetensors\n"
-               "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n");
-        return CLI_DONE;
-    }
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (strcmp(argv[0], actions[i].name) == 0) return actions[i].run(argc - 1, argv + 1);
-    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
-        if (cli_distance(argv[0], strlen(argv[0]), actions[i].name) != SIZE_MAX)
-            cli_misuse(&verb, "there is no action %s; did you mean %s?", argv[0], actions[i].name);
-    cli_misuse(&verb, "there is no action %s", argv[0]);
-}
+const cli_verb cli_model_convert = {
+    .name = "model convert",
+    .brief = "a BERT checkpoint into one file",
+    .usage = "IN -o OUT.safetensors",
+    .summary = "Makes one file of a BERT or DistilBERT checkpoint: weights, vocabulary and labels. IN is a\n"
+               "folder as HuggingFace has them (config.json, vocab.txt or tokenizer.json, and safetensors or\n"
+               "ONNX), or an .onnx file beside the rest.",
+    .examples = "  safer model convert bert-base-uncased -o bert.safetensors\n"
+                "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .request_size = sizeof(request),
+    .list = list,
+    .run = convert,
+};
+
+const cli_verb cli_model_average = {
+    .name = "model average",
+    .brief = "several fine-tuned models into one",
+    .usage = "MODEL MODEL... -o OUT.safetensors",
+    .summary = "Makes one file of several BERT models that were fine-tuned from the same encoder: the mean of\n"
+               "their parameters, which often errs less than each of them.",
+    .examples = "  safer model average first.safetensors second.safetensors -o mean.safetensors\n"
+                "  safer model average run-*.safetensors -o mean.safetensors\n",
+    .min_arguments = 2,
+    .max_arguments = SIZE_MAX,
+    .request_size = sizeof(request),
+    .list = list,
+    .run = average,
+};

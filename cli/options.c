@@ -1,7 +1,8 @@
-/* Reading the command line from a table of options. */
+/* Tables of options: making them, printing them as help, reading the command line into their targets. */
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,45 +12,174 @@ static cli_common common;
 
 const cli_common *cli_settings(void) { return &common; }
 
-static const cli_option shared_options[] = {
-    {NULL, CLI_HEADING, NULL, NULL, "Everywhere"},
-    {"json", CLI_FLAG, &common.json, NULL, "print the result as JSON"},
-    {"quiet", CLI_FLAG, &common.quiet, NULL, "no progress and no notes on stderr"},
-    {"threads", CLI_INT, &common.threads, "N", "threads to use (default: all cores)"},
-    {"help", CLI_FLAG, NULL, NULL, "this text"},
-    {0},
-};
+/* ------------------------------------------------------------------ tables */
+
+static cli_option *add(cli_options *options, cli_option option)
+{
+    assert(options->count < CLI_MOST_OPTIONS);
+    options->rows[options->count] = option;
+    return &options->rows[options->count++];
+}
+
+void cli_add_heading(cli_options *options, const char *text)
+{
+    add(options, (cli_option){.kind = CLI_HEADING, .help = text});
+}
+
+cli_option *cli_add_flag(cli_options *options, const char *name, int *target, const char *help)
+{
+    return add(options, (cli_option){.kind = CLI_FLAG, .name = name, .target = target, .help = help});
+}
+
+cli_option *cli_add_choice(cli_options *options, const char *name, const char **target, cli_names names,
+                           const char *value, const char *help)
+{
+    cli_option *option = cli_add_string(options, name, target, value, help);
+    option->kind = CLI_CHOICE;
+    option->names = names;
+    return option;
+}
+
+/* The others differ in the type of the target alone. */
+#define ADDS(function, type, its_kind) \
+    cli_option *function(cli_options *options, const char *name, type *target, const char *value, const char *help) \
+    { \
+        return add(options, \
+                   (cli_option){.kind = its_kind, .name = name, .target = target, .value = value, .help = help}); \
+    } \
+    struct cli_option
+
+ADDS(cli_add_string, const char *, CLI_STRING);
+ADDS(cli_add_path, const char *, CLI_PATH);
+ADDS(cli_add_output, const char *, CLI_OUTPUT);
+ADDS(cli_add_list, cli_list, CLI_LIST);
+ADDS(cli_add_int, int, CLI_INT);
+ADDS(cli_add_uint, uint64_t, CLI_UINT);
+ADDS(cli_add_real, double, CLI_REAL);
+
+cli_option *cli_add_value(cli_options *options, const char *name, json_t **target)
+{
+    return add(options, (cli_option){.kind = CLI_VALUE, .name = name, .target = target});
+}
+
+void cli_common_options(cli_options *options)
+{
+    cli_add_heading(options, "Everywhere");
+    cli_add_flag(options, "json", &common.json, "print the result as JSON");
+    cli_add_flag(options, "quiet", &common.quiet, "no progress and no notes on stderr");
+    cli_add_int(options, "threads", &common.threads, "N", "threads to use (default: all cores)");
+    cli_add_flag(options, "help", NULL, "this text");
+}
+
+void *cli_list_options(cli_options *options, const cli_verb *verb)
+{
+    void *request = calloc(1, verb->request_size);
+    if (!request) abort();
+    verb->list(options, request);
+    return request;
+}
 
 /* ------------------------------------------------------------------- help */
 
-static void print_options(const cli_option *options)
+int cli_is_choice(cli_names names, const char *name)
 {
-    for (const cli_option *o = options; o->kind || o->name || o->help; o++) {
-        char left[64];
-        if (o->kind == CLI_HEADING) {
-            printf("\n%s:\n", o->help);
-            continue;
-        }
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
-        printf("  %-28s%s%s\n", left, strlen(left) > 27 ? " " : "", o->help);
+    for (size_t i = 0; names(i); i++)
+        if (strcmp(names(i), name) == 0) return 1;
+    return 0;
+}
+
+void cli_choices(char *out, size_t size, cli_names names)
+{
+    size_t length = 0;
+    *out = '\0';
+    for (size_t i = 0; names(i) && length < size; i++) {
+        const char *before = i == 0 ? "" : names(i + 1) ? ", " : " or ";
+        length += (size_t)snprintf(out + length, size - length, "%s%s", before, names(i));
     }
 }
 
-static void print_help(const cli_verb *verb, const cli_option *options)
+/* The value that a target holds. */
+static void write_value(char *out, size_t size, const cli_option *o)
 {
+    const void *from = o->usual ? o->usual : o->target;
+    const char *text = NULL;
+    switch (o->kind) {
+    case CLI_INT: snprintf(out, size, "%d", *(const int *)from); return;
+    case CLI_UINT: snprintf(out, size, "%llu", (unsigned long long)*(const uint64_t *)from); return;
+    case CLI_REAL: snprintf(out, size, "%g", *(const double *)from); return;
+    case CLI_CHOICE: /* not given: the first */
+        text = *(const char *const *)from;
+        snprintf(out, size, "%s", text ? text : o->names(0));
+        return;
+    case CLI_STRING:
+    case CLI_PATH:
+    case CLI_OUTPUT: text = *(const char *const *)from; break;
+    case CLI_FLAG:
+    case CLI_LIST:
+    case CLI_VALUE:
+    case CLI_HEADING: break;
+    }
+    snprintf(out, size, "%s", text ? text : "none");
+}
+
+/* Puts `text` in the place of `mark`, where it occurs. */
+static void fill_in(char *line, size_t size, const char *mark, const char *text)
+{
+    char *at = strstr(line, mark), rest[512];
+    if (!at) return;
+    snprintf(rest, sizeof rest, "%s", at + strlen(mark));
+    snprintf(at, size - (size_t)(at - line), "%s%s", text, rest);
+}
+
+void cli_option_help(char *out, size_t size, const cli_option *option)
+{
+    char text[512];
+    snprintf(out, size, "%s", option->help);
+    if (option->kind == CLI_HEADING) return;
+    write_value(text, sizeof text, option);
+    fill_in(out, size, "{default}", text);
+    if (option->kind != CLI_CHOICE) return;
+    cli_choices(text, sizeof text, option->names);
+    fill_in(out, size, "{choices}", text);
+}
+
+static void print_options(const cli_options *options)
+{
+    for (size_t i = 0; i < options->count; i++) {
+        const cli_option *o = &options->rows[i];
+        char left[64], help[1024];
+        cli_option_help(help, sizeof help, o);
+        if (o->kind == CLI_HEADING) {
+            printf("\n%s:\n", help);
+            continue;
+        }
+        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        printf("  %-28s%s%s\n", left, strlen(left) > 27 ? " " : "", help);
+    }
+}
+
+/* Of a fresh request, since options before --help may have changed the values that the help tells. */
+static void print_help(const cli_verb *verb)
+{
+    cli_options options = {0}, everywhere = {0};
+    void *request = cli_list_options(&options, verb);
+    cli_common_options(&everywhere);
     printf("Usage: safer %s %s\n\n%s\n", verb->name, verb->usage, verb->summary);
-    if (options[0].kind != CLI_HEADING && options[0].name) printf("\nOptions:\n");
-    print_options(options);
-    print_options(shared_options);
+    if (options.count && options.rows[0].kind != CLI_HEADING) printf("\nOptions:\n");
+    print_options(&options);
+    print_options(&everywhere);
     printf("\nExamples:\n%s", verb->examples);
+    free(request);
 }
 
 /* ---------------------------------------------------------------- parsing */
 
-const cli_option *cli_option_named(const cli_option *options, const char *name, size_t length)
+const cli_option *cli_option_named(const cli_options *options, const char *name, size_t length)
 {
-    for (const cli_option *o = options; o->kind || o->name || o->help; o++)
-        if (o->name && strlen(o->name) == length && strncmp(o->name, name, length) == 0) return o;
+    for (size_t i = 0; i < options->count; i++) {
+        const char *own = options->rows[i].name;
+        if (own && strlen(own) == length && strncmp(own, name, length) == 0) return &options->rows[i];
+    }
     return NULL;
 }
 
@@ -72,15 +202,16 @@ size_t cli_distance(const char *a, size_t a_length, const char *b)
     return row[b_length] > 3 || 2 * row[b_length] > b_length ? SIZE_MAX : row[b_length];
 }
 
-const char *cli_option_nearest(const cli_option *options, const char *typed, size_t length)
+const char *cli_option_nearest(const cli_options *options, const char *typed, size_t length)
 {
     const char *nearest = NULL;
     size_t least = SIZE_MAX;
-    for (const cli_option *o = options; o->kind || o->name || o->help; o++) {
-        size_t d = o->name ? cli_distance(typed, length, o->name) : SIZE_MAX;
+    for (size_t i = 0; i < options->count; i++) {
+        const char *name = options->rows[i].name;
+        size_t d = name ? cli_distance(typed, length, name) : SIZE_MAX;
         if (d < least) {
             least = d;
-            nearest = o->name;
+            nearest = name;
         }
     }
     return nearest;
@@ -94,12 +225,18 @@ void cli_list_add(cli_list *list, const char *item)
     list->items = items;
 }
 
-static _Noreturn void unknown_option(const cli_verb *verb, const cli_option *options, const char *name, size_t length)
+static _Noreturn void unknown_option(const cli_verb *verb, const cli_options *options, const char *name, size_t length)
 {
     const char *nearest = cli_option_nearest(options, name, length);
-    if (!nearest) nearest = cli_option_nearest(shared_options, name, length);
     if (nearest) cli_misuse(verb, "there is no option --%.*s; did you mean --%s?", (int)length, name, nearest);
     cli_misuse(verb, "there is no option --%.*s", (int)length, name);
+}
+
+static _Noreturn void refuse_choice(const cli_verb *verb, const cli_option *o, const char *text)
+{
+    char choices[512];
+    cli_choices(choices, sizeof choices, o->names);
+    cli_misuse(verb, "--%s %s: %s", o->name, text, choices);
 }
 
 /* Digits only: strtol and strtoull would also take spaces and signs. */
@@ -108,8 +245,13 @@ static int is_whole(const char *text) { return *text && strspn(text, "0123456789
 static void set_value(const cli_verb *verb, const cli_option *o, const char *text)
 {
     switch (o->kind) {
+    case CLI_CHOICE:
+        if (!cli_is_choice(o->names, text)) refuse_choice(verb, o, text);
+        *(const char **)o->target = text;
+        break;
     case CLI_STRING:
-    case CLI_PATH: *(const char **)o->target = text; break;
+    case CLI_PATH:
+    case CLI_OUTPUT: *(const char **)o->target = text; break;
     case CLI_LIST: cli_list_add(o->target, text); break;
     case CLI_INT: {
         long value = is_whole(text) ? strtol(text, NULL, 10) : -1;
@@ -138,42 +280,58 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
     }
 }
 
-size_t cli_parse(int argc, char **argv, const cli_verb *verb, const cli_option *options)
+/* The word at argv[i] as an option, with its value; returns the number of the last word that it used. */
+static int read_option(int argc, char **argv, int i, const cli_verb *verb, const cli_options *options)
+{
+    const char *word = argv[i];
+    if (strcmp(word, "-h") == 0) word = "--help";
+    if (strcmp(word, "-q") == 0) word = "--quiet";
+    if (strncmp(word, "-o", 2) == 0) word = word[2] ? word : "--output";
+    if (word[1] != '-') cli_misuse(verb, "there is no option %s; options have two dashes", word);
+    const char *name = word + 2, *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const cli_option *o = cli_option_named(options, name, length);
+    if (!o) unknown_option(verb, options, name, length);
+    if (o->kind == CLI_FLAG) {
+        if (equals) cli_misuse(verb, "--%s takes no value", o->name);
+        if (strcmp(o->name, "help") == 0) {
+            print_help(verb);
+            exit(cli_finish(CLI_DONE));
+        }
+        *(int *)o->target = 1;
+        return i;
+    }
+    if (!equals && i + 1 >= argc) cli_misuse(verb, "--%s needs a value: %s", o->name, o->value);
+    set_value(verb, o, equals ? equals + 1 : argv[i + 1]);
+    return equals ? i : i + 1;
+}
+
+/* Reads the options into their targets. Positional arguments are moved to the front of argv, and their
+ * number is returned. */
+static size_t parse(int argc, char **argv, const cli_verb *verb, const cli_options *options)
 {
     size_t arguments = 0;
     int only_arguments = 0;
     for (int i = 0; i < argc; i++) {
-        const char *word = argv[i];
-        if (only_arguments || word[0] != '-' || !word[1]) {
+        if (only_arguments || argv[i][0] != '-' || !argv[i][1])
             argv[arguments++] = argv[i];
-            continue;
-        }
-        if (strcmp(word, "--") == 0) {
+        else if (strcmp(argv[i], "--") == 0)
             only_arguments = 1;
-            continue;
-        }
-        if (strcmp(word, "-h") == 0) word = "--help";
-        if (strcmp(word, "-q") == 0) word = "--quiet";
-        if (strncmp(word, "-o", 2) == 0) word = word[2] ? word : "--output";
-        if (word[1] != '-') cli_misuse(verb, "there is no option %s; options have two dashes", word);
-        const char *name = word + 2, *equals = strchr(name, '=');
-        size_t length = equals ? (size_t)(equals - name) : strlen(name);
-        const cli_option *o = cli_option_named(options, name, length);
-        if (!o) o = cli_option_named(shared_options, name, length);
-        if (!o) unknown_option(verb, options, name, length);
-        if (o->kind == CLI_FLAG) {
-            if (equals) cli_misuse(verb, "--%s takes no value", o->name);
-            if (strcmp(o->name, "help") == 0) {
-                print_help(verb, options);
-                exit(cli_finish(CLI_DONE));
-            }
-            *(int *)o->target = 1;
-            continue;
-        }
-        if (!equals && i + 1 >= argc) cli_misuse(verb, "--%s needs a value: %s", o->name, o->value);
-        set_value(verb, o, equals ? equals + 1 : argv[++i]);
+        else
+            i = read_option(argc, argv, i, verb, options);
     }
     if (arguments < verb->min_arguments) cli_misuse(verb, "too few arguments: %s", verb->usage);
     if (arguments > verb->max_arguments) cli_misuse(verb, "unexpected argument %s", argv[verb->max_arguments]);
     return arguments;
+}
+
+int cli_run(const cli_verb *verb, int argc, char **argv)
+{
+    cli_options options = {0};
+    void *request = cli_list_options(&options, verb);
+    cli_common_options(&options); /* last: where a verb has an option of the same name, that is meant */
+    const size_t count = parse(argc, argv, verb, &options);
+    const int code = verb->run(request, argv, count);
+    free(request);
+    return code;
 }

@@ -1,24 +1,15 @@
 /* safer predict */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "certify_options.h"
+#include "data_options.h"
+#include "model_options.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-static const cli_verb verb = {
-    "predict",
-    "--model M --lexicon L [TEXT...]",
-    "The smoothed classifier's answer for each TEXT (or each line of standard input), or an\n"
-    "abstention when the vote is not clear, and how many words an attacker may change\n"
-    "without changing it. The seed is fresh unless --seed is given.",
-    "  safer predict --model cnn.safetensors --lexicon imdb.lex \"A fine film.\"\n"
-    "  safer predict --model cnn.safetensors --lexicon imdb.lex --json < reviews.txt\n",
-    0,
-    SIZE_MAX,
-};
 
 /* ------------------------------------------------------------------- texts */
 
@@ -118,45 +109,74 @@ static int predict_all(json_t *list, texts *t, const safer_model *model, const s
 
 /* -------------------------------------------------------------------- verb */
 
-int cli_predict(int argc, char **argv)
+typedef struct request {
+    const char *lexicon;
+    cli_model_flags model;
+    cli_certify_flags certify;
+} request;
+
+#define SEED_NOT_GIVEN UINT64_MAX
+
+static void list(cli_options *options, void *into)
 {
-    const char *lexicon_path = NULL;
-    cli_model_flags m = cli_model_default();
-    cli_certify_flags c = cli_certify_default();
-    /* A known seed would let an attacker search for sampling errors. */
-    if (getrandom(&c.options.seed, sizeof c.options.seed, 0) != (ssize_t)sizeof c.options.seed) {
+    request *r = into;
+    *r = (request){.model = cli_model_default(), .certify = cli_certify_default()};
+    r->certify.options.seed = SEED_NOT_GIVEN;
+    cli_model_options(options, &r->model);
+    cli_add_path(options, "lexicon", &r->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
+    cli_certify_options(options, &r->certify, "of the random draws (default: a fresh one)");
+    cli_remote_options(options, &r->model);
+}
+
+/* A known seed would let an attacker search for sampling errors. */
+static int choose_seed(uint64_t *seed)
+{
+    if (getrandom(seed, sizeof *seed, 0) != (ssize_t)sizeof *seed) {
         cli_complain("cannot get random numbers: %s", strerror(errno));
         return CLI_SYSTEM;
     }
-    c.options.seed >>= 1; /* fits a signed number in JSON */
-    const cli_option options[] = {
-        CLI_MODEL_OPTIONS(m),
-        {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
-        CLI_TEST_OPTIONS(c),
-        {"radius", CLI_STRING, &c.radius, "R", "words the attacker may change: a number or all (default all)"},
-        {"seed", CLI_UINT, &c.options.seed, "N", "of the random draws (default: a fresh one)"},
-        {"batch", CLI_UINT, &c.batch, "N", "draws asked at once (default 256); results do not depend on it"},
-        CLI_REMOTE_OPTIONS(m),
-        {0},
-    };
-    texts t = {.arguments = argv, .count = cli_parse(argc, argv, &verb, options)};
-    if (!m.path) cli_misuse(&verb, "--model MODEL is needed");
-    if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
-    cli_certify_finish(&c, &verb);
-    c.options.unlabelled = 1;
+    *seed >>= 1; /* fits a signed number in JSON */
+    return CLI_DONE;
+}
+
+static int run(void *from, char **arguments, size_t count)
+{
+    request *r = from;
+    safer_certify_options *o = &r->certify.options;
+    texts t = {.arguments = arguments, .count = count};
+    if (!r->model.path) cli_misuse(&cli_predict, "--model MODEL is needed");
+    if (!r->lexicon) cli_misuse(&cli_predict, "--lexicon FILE is needed");
+    if (o->seed == SEED_NOT_GIVEN && choose_seed(&o->seed) != CLI_DONE) return CLI_SYSTEM;
+    cli_certify_finish(&r->certify, &cli_predict);
+    o->unlabelled = 1;
     signal(SIGINT, SIG_DFL); /* nothing to clean up: Ctrl-C ends it at once */
-    safer_model *model = cli_model_open(&m, &verb, NULL);
-    safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
+    safer_model *model = cli_model_open(&r->model, &cli_predict, NULL);
+    safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     cli_note_training(model, lexicon);
-    json_t *list = json_array();
-    int code = predict_all(list, &t, model, lexicon, &c.options);
+    json_t *answers = json_array();
+    int code = predict_all(answers, &t, model, lexicon, o);
     if (code == CLI_DONE && cli_settings()->json)
-        cli_print_json(json_pack("{s:I, s:O}", "seed", (json_int_t)c.options.seed, "answers", list));
+        cli_print_json(json_pack("{s:I, s:O}", "seed", (json_int_t)o->seed, "answers", answers));
     else if (code == CLI_DONE)
-        cli_say("seed %llu", (unsigned long long)c.options.seed);
-    json_decref(list);
+        cli_say("seed %llu", (unsigned long long)o->seed);
+    json_decref(answers);
     free(t.line);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
     return code;
 }
+
+const cli_verb cli_predict = {
+    .name = "predict",
+    .brief = "the smoothed classifier's answer for a text, with its radius",
+    .usage = "--model M --lexicon L [TEXT...]",
+    .summary = "The smoothed classifier's answer for each TEXT (or each line of standard input), or an\n"
+               "abstention when the vote is not clear, and how many words an attacker may change\n"
+               "without changing it. The seed is fresh unless --seed is given.",
+    .examples = "  safer predict --model cnn.safetensors --lexicon imdb.lex \"A fine film.\"\n"
+                "  safer predict --model cnn.safetensors --lexicon imdb.lex --json < reviews.txt\n",
+    .max_arguments = SIZE_MAX,
+    .request_size = sizeof(request),
+    .list = list,
+    .run = run,
+};

@@ -1,6 +1,7 @@
 /* safer report */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "data_options.h"
+#include "verbs.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,65 +24,80 @@ static void print_written(const char *output, char **runs, const safer_summary *
     cli_print_json(json_pack("{s:s, s:I, s:o}", "output", output, "bytes", (json_int_t)bytes, "runs", list));
 }
 
-int cli_report(int argc, char **argv)
-{
-    static const cli_verb verb = {
-        "report",
-        "RUN.jsonl... [--data D --lexicon L] -o report.html",
-        "Writes one HTML page about one or more runs of certify: accuracies with intervals, certified\n"
-        "accuracy by radius, plots, and a table of all texts. With the data it shows the texts, with\n"
-        "the lexicon also how far each word can be moved. The page needs no network and no other file.",
-        "  safer report run.jsonl -o report.html\n"
-        "  safer report ngram.jsonl cnn.jsonl --data test.tsv --lexicon imdb.lex -o report.html --svg plots --csv tables\n",
-        1,
-        SIZE_MAX};
-    const char *output = NULL;
-    uint64_t texts = 25000, seed = 1;
-    cli_list lexicon_paths = {0}, attacks = {0};
-    cli_data d = cli_data_default();
-    safer_report_options o = safer_report_options_default();
-    const cli_option options[] = {
-        {"output", CLI_STRING, &output, "FILE", "where to write the page (also -o FILE)"},
-        CLI_DATA_OPTIONS(d),
-        {"seed", CLI_UINT, &seed, "N", "for --sample random:N (default 1)"},
-        {"lexicon", CLI_LIST, &lexicon_paths, "FILE",
-         "the lexicon of a run, to show words; may be given several times"},
-        {"attack", CLI_LIST, &attacks, "FILE",
-         "records of an attack on a run's model and data; may be given several times"},
-        {"texts", CLI_UINT, &texts, "N", "show the words of the first N texts (default 25000)"},
-        {"svg", CLI_STRING, &o.svg, "DIR", "also write the plots as SVG files"},
-        {"csv", CLI_STRING, &o.csv, "DIR", "also write runs.csv, radii.csv and texts.csv"},
-        {0},
-    };
-    size_t count = cli_parse(argc, argv, &verb, options);
-    if (!output) cli_misuse(&verb, "-o FILE is needed: where to write the page");
-    if (lexicon_paths.count && !d.path)
-        cli_misuse(&verb, "--lexicon needs --data DATA: words are shown in their texts");
-    if (attacks.count && !d.path) cli_misuse(&verb, "--attack needs --data DATA: attacks are shown in the texts");
+typedef struct request {
+    const char *output;
+    uint64_t texts, seed;
+    cli_list lexicons, attacks;
+    cli_data data;
+    safer_report_options options;
+} request;
 
+static void list(cli_options *options, void *into)
+{
+    request *r = into;
+    *r = (request){.seed = 1, .data = cli_data_default(), .options = safer_report_options_default()};
+    r->texts = r->options.texts;
+    cli_add_output(options, "output", &r->output, "FILE", "where to write the page (also -o FILE)");
+    cli_data_options(options, &r->data);
+    cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
+    cli_add_list(options, "lexicon", &r->lexicons, "FILE",
+                 "the lexicon of a run, to show words; may be given several times");
+    cli_add_list(options, "attack", &r->attacks, "FILE",
+                 "records of an attack on a run's model and data; may be given several times");
+    cli_add_uint(options, "texts", &r->texts, "N", "show the words of the first N texts (default {default})");
+    cli_add_output(options, "svg", &r->options.svg, "DIR", "also write the plots as SVG files");
+    cli_add_output(options, "csv", &r->options.csv, "DIR", "also write runs.csv, radii.csv and texts.csv");
+}
+
+static int run(void *from, char **runs, size_t count)
+{
+    request *r = from;
+    safer_report_options *o = &r->options;
+    if (!r->output) cli_misuse(&cli_report, "-o FILE is needed: where to write the page");
+    if (r->lexicons.count && !r->data.path)
+        cli_misuse(&cli_report, "--lexicon needs --data DATA: words are shown in their texts");
+    if (r->attacks.count && !r->data.path)
+        cli_misuse(&cli_report, "--attack needs --data DATA: attacks are shown in the texts");
     safer_error error = {0};
     int code = CLI_DONE;
     safer_summary *summaries = calloc(count, sizeof *summaries);
-    safer_lexicon **lexicons = calloc(lexicon_paths.count + 1, sizeof *lexicons);
+    safer_lexicon **lexicons = calloc(r->lexicons.count + 1, sizeof *lexicons);
     if (!summaries || !lexicons) abort();
-    for (size_t i = 0; i < lexicon_paths.count; i++) lexicons[i] = cli_lexicon_open(lexicon_paths.items[i]);
-    safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
-    o.data = data;
-    o.lexicons = (const safer_lexicon *const *)lexicons;
-    o.lexicon_count = lexicon_paths.count;
-    o.attacks = attacks.items;
-    o.attack_count = attacks.count;
-    o.texts = (size_t)texts;
-    o.progress = *cli_progress();
-    if (safer_report(summaries, output, (const char *const *)argv, count, &o, &error) != SAFER_OK)
+    for (size_t i = 0; i < r->lexicons.count; i++) lexicons[i] = cli_lexicon_open(r->lexicons.items[i]);
+    safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
+    o->data = data;
+    o->lexicons = (const safer_lexicon *const *)lexicons;
+    o->lexicon_count = r->lexicons.count;
+    o->attacks = r->attacks.items;
+    o->attack_count = r->attacks.count;
+    o->texts = (size_t)r->texts;
+    o->progress = *cli_progress();
+    if (safer_report(summaries, r->output, (const char *const *)runs, count, o, &error) != SAFER_OK)
         code = cli_fail(&error);
     else
-        print_written(output, argv, summaries, count);
-    for (size_t i = 0; i < lexicon_paths.count; i++) safer_lexicon_free(lexicons[i]);
+        print_written(r->output, runs, summaries, count);
+    for (size_t i = 0; i < r->lexicons.count; i++) safer_lexicon_free(lexicons[i]);
     safer_data_free(data);
-    free(lexicon_paths.items);
-    free(attacks.items);
+    free(r->lexicons.items);
+    free(r->attacks.items);
     free(lexicons);
     free(summaries);
     return code;
 }
+
+const cli_verb cli_report = {
+    .name = "report",
+    .brief = "one page about one or more runs: figures, plots, every text",
+    .usage = "RUN.jsonl... [--data D --lexicon L] -o report.html",
+    .summary = "Writes one HTML page about one or more runs of certify: accuracies with intervals, certified\n"
+               "accuracy by radius, plots, and a table of all texts. With the data it shows the texts, with\n"
+               "the lexicon also how far each word can be moved. The page needs no network and no other file.",
+    .examples = "  safer report run.jsonl -o report.html\n"
+                "  safer report ngram.jsonl cnn.jsonl --data test.tsv --lexicon imdb.lex -o report.html \\\n"
+                "      --svg plots --csv tables\n",
+    .min_arguments = 1,
+    .max_arguments = SIZE_MAX,
+    .request_size = sizeof(request),
+    .list = list,
+    .run = run,
+};

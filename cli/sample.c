@@ -1,5 +1,6 @@
 /* safer sample */
-#include "cli.h"
+#include "data_options.h"
+#include "verbs.h"
 
 #include <string.h>
 
@@ -31,49 +32,48 @@ static int print_draw(void *context, uint64_t index, const char *text, size_t le
     return ferror(stdout);
 }
 
-int cli_sample(int argc, char **argv)
+typedef struct request {
+    const char *lexicon, *stage;
+    uint64_t seed, first, count;
+    cli_data data;
+} request;
+
+static const char *stages(size_t number) { return safer_stage_name((safer_stage)number); }
+
+static void list(cli_options *options, void *into)
 {
-    static const cli_verb verb = {
-        "sample",
-        "--lexicon L [--data D | TEXT...]",
-        "Prints what the smoothed classifier asks its model about: draws of each text, in order,\n"
-        "the very ones that certify uses with the same seed.",
-        "  safer sample --lexicon imdb.lex \"A fine film.\"\n"
-        "  safer sample --lexicon imdb.lex --data test.tsv --limit 3 --count 100 --stage selection\n",
-        0,
-        SIZE_MAX};
-    const char *lexicon_path = NULL, *stage = "certification";
-    uint64_t seed = 1, first = 0, count = 10;
-    cli_data d = cli_data_default();
-    const cli_option options[] = {
-        {"lexicon", CLI_STRING, &lexicon_path, "FILE", "synonyms and kernel, from safer lexicon"},
-        CLI_DATA_OPTIONS(d),
-        {"count", CLI_UINT, &count, "N", "draws of each text (default 10)"},
-        {"first", CLI_UINT, &first, "N", "the number of the first one (default 0)"},
-        {"stage", CLI_STRING, &stage, "NAME",
-         "certification, or selection: those that choose the prediction (default certification)"},
-        {"seed", CLI_UINT, &seed, "N", "of the random draws (default 1)"},
-        {0},
-    };
-    size_t texts = cli_parse(argc, argv, &verb, options);
-    if (!lexicon_path) cli_misuse(&verb, "--lexicon FILE is needed");
-    if (!texts == !d.path) cli_misuse(&verb, "texts are needed: as arguments, or --data DATA");
-    if (strcmp(stage, "certification") != 0 && strcmp(stage, "selection") != 0)
-        cli_misuse(&verb, "--stage %s: certification or selection", stage);
-    safer_stage which = strcmp(stage, "selection") == 0 ? SAFER_STAGE_SELECTION : SAFER_STAGE_CERTIFICATION;
+    request *r = into;
+    *r = (request){
+        .stage = safer_stage_name(SAFER_STAGE_CERTIFICATION), .seed = 1, .count = 10, .data = cli_data_default()};
+    cli_add_path(options, "lexicon", &r->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
+    cli_data_options(options, &r->data);
+    cli_add_uint(options, "count", &r->count, "N", "draws of each text (default {default})");
+    cli_add_uint(options, "first", &r->first, "N", "the number of the first one (default {default})");
+    cli_add_choice(options, "stage", &r->stage, stages, "NAME",
+                   "certification, or selection: those that choose the prediction (default {default})");
+    cli_add_uint(options, "seed", &r->seed, "N", "of the random draws (default {default})");
+}
+
+static int run(void *from, char **arguments, size_t texts)
+{
+    request *r = from;
+    safer_stage stage;
     safer_error error = {0};
-    safer_lexicon *lexicon = cli_lexicon_open(lexicon_path);
-    safer_data *data = d.path ? cli_data_load(&d, seed) : NULL;
-    printing p = {.rows = cli_settings()->json ? json_array() : NULL};
     int code = CLI_DONE;
+    if (!r->lexicon) cli_misuse(&cli_sample, "--lexicon FILE is needed");
+    if (!texts == !r->data.path) cli_misuse(&cli_sample, "texts are needed: as arguments, or --data DATA");
+    if (safer_stage_parse(&stage, r->stage, &error) != SAFER_OK) return cli_fail(&error);
+    safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
+    safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
+    printing p = {.rows = cli_settings()->json ? json_array() : NULL};
     for (size_t i = 0; code == CLI_DONE && i < (data ? safer_data_size(data) : texts); i++) {
         char number[24];
         snprintf(number, sizeof number, "%zu", i + 1);
         safer_row row = data ? safer_data_row(data, i)
-                             : (safer_row){.id = number, .text = argv[i], .text_length = strlen(argv[i])};
+                             : (safer_row){.id = number, .text = arguments[i], .text_length = strlen(arguments[i])};
         p.id = row.id;
-        if (safer_draw(lexicon, row.text, row.text_length, which, seed, first, count, print_draw, &p, &error) !=
-            SAFER_OK)
+        if (safer_draw(lexicon, row.text, row.text_length, stage, r->seed, r->first, r->count, print_draw, &p,
+                       &error) != SAFER_OK)
             code = error.status == SAFER_CALLBACK ? CLI_SYSTEM : cli_fail(&error);
     }
     if (p.rows && code == CLI_DONE)
@@ -84,3 +84,17 @@ int cli_sample(int argc, char **argv)
     safer_lexicon_free(lexicon);
     return code;
 }
+
+const cli_verb cli_sample = {
+    .name = "sample",
+    .brief = "the draws of a text, as certify asks about them",
+    .usage = "--lexicon L [--data D | TEXT...]",
+    .summary = "Prints what the smoothed classifier asks its model about: draws of each text, in order,\n"
+               "the very ones that certify uses with the same seed.",
+    .examples = "  safer sample --lexicon imdb.lex \"A fine film.\"\n"
+                "  safer sample --lexicon imdb.lex --data test.tsv --limit 3 --count 100 --stage selection\n",
+    .max_arguments = SIZE_MAX,
+    .request_size = sizeof(request),
+    .list = list,
+    .run = run,
+};

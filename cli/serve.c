@@ -1,6 +1,9 @@
 /* safer serve */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "certify_options.h"
+#include "data_options.h"
+#include "model_options.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,18 +13,6 @@
 #include <unistd.h>
 
 enum { OTHER_FILES = 64 }; /* that are open besides connections: the model's programs and sockets, standard streams */
-
-static const cli_verb verb = {
-    "serve",
-    "--model M --lexicon L [options]",
-    "Answers over HTTP: labels of the smoothed classifier and their certificates, for programs and,\n"
-    "in a browser, for people. Listens on this machine alone unless --host says otherwise. Stops\n"
-    "on Ctrl-C or SIGTERM when all that was asked is answered.",
-    "  safer serve --model cnn.safetensors --lexicon imdb.lex\n"
-    "  SAFER_TOKEN=... safer serve --model cnn.safetensors --lexicon imdb.lex --host 0.0.0.0 --auth-env SAFER_TOKEN\n",
-    0,
-    0,
-};
 
 /* ----------------------------------------------------------------- options */
 
@@ -37,58 +28,52 @@ typedef struct flags {
 
 #define SEED_NOT_GIVEN UINT64_MAX
 
-static flags default_flags(void)
+static void list(cli_options *options, void *into)
 {
     const safer_serve_options o = safer_serve_options_default();
-    flags f = {.port = o.port,
-               .max_body = o.max_body,
-               .max_text = o.max_text,
-               .max_texts = o.max_texts,
-               .queue = o.queue,
-               .connections = o.connections,
-               .model = cli_model_default(),
-               .certify = cli_certify_default(),
-               .serve = o};
-    f.certify.options.seed = SEED_NOT_GIVEN;
-    return f;
+    flags *f = into;
+    *f = (flags){.port = o.port,
+                 .max_body = o.max_body,
+                 .max_text = o.max_text,
+                 .max_texts = o.max_texts,
+                 .queue = o.queue,
+                 .connections = o.connections,
+                 .model = cli_model_default(),
+                 .certify = cli_certify_default(),
+                 .serve = o};
+    f->certify.options.seed = SEED_NOT_GIVEN;
+    cli_add_heading(options, "What");
+    cli_model_options(options, &f->model);
+    cli_add_path(options, "lexicon", &f->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
+    cli_add_heading(options, "Where and for whom");
+    cli_add_string(options, "host", &f->serve.host, "ADDRESS", "address to listen at (default {default})");
+    cli_add_int(options, "port", &f->port, "N", "port; 0 for any that is free (default {default})");
+    cli_add_string(options, "auth-env", &f->auth_env, "VAR",
+                   "the environment variable with the bearer token that clients must send");
+    cli_add_path(options, "auth-file", &f->auth_file, "FILE", "a file with that token in its first line");
+    cli_add_flag(options, "without-token", &f->serve.without_token, "let anybody who can reach --host ask");
+    cli_add_heading(options, "Certificate");
+    cli_certify_options(options, &f->certify, "of the random draws (default: a fresh one, kept secret)");
+    cli_add_heading(options, "Limits");
+    cli_add_uint(options, "max-body", &f->max_body, "BYTES", "of a request (default {default})");
+    cli_add_uint(options, "max-text", &f->max_text, "BYTES", "of a text (default {default})");
+    cli_add_uint(options, "max-texts", &f->max_texts, "N", "texts of a request (default {default})");
+    cli_add_uint(options, "queue", &f->queue, "N", "texts that wait; more are sent away (default {default})");
+    cli_add_uint(options, "connections", &f->connections, "N", "open at a time (default {default})");
+    cli_add_real(options, "deadline", &f->serve.deadline, "S",
+                 "seconds until a request must be answered (default {default})");
+    cli_add_real(options, "patience", &f->serve.patience, "S",
+                 "seconds in which a request must come in, and an answer go out (default {default})");
+    cli_add_flag(options, "log-texts", &f->serve.log_texts, "write the texts into the log too");
+    cli_remote_options(options, &f->model);
 }
 
-static void read_flags(flags *f, int argc, char **argv)
+static void check_flags(const flags *f)
 {
-    const cli_option options[] = {
-        {NULL, CLI_HEADING, NULL, NULL, "What"},
-        CLI_MODEL_OPTIONS(f->model),
-        {"lexicon", CLI_STRING, &f->lexicon, "FILE", "synonyms and kernel, from safer lexicon"},
-        {NULL, CLI_HEADING, NULL, NULL, "Where and for whom"},
-        {"host", CLI_STRING, &f->serve.host, "ADDRESS", "address to listen at (default 127.0.0.1)"},
-        {"port", CLI_INT, &f->port, "N", "port; 0 for any that is free (default 8080)"},
-        {"auth-env", CLI_STRING, &f->auth_env, "VAR",
-         "the environment variable with the bearer token that clients must send"},
-        {"auth-file", CLI_STRING, &f->auth_file, "FILE", "a file with that token in its first line"},
-        {"without-token", CLI_FLAG, &f->serve.without_token, NULL, "let anybody who can reach --host ask"},
-        {NULL, CLI_HEADING, NULL, NULL, "Certificate"},
-        CLI_TEST_OPTIONS(f->certify),
-        {"radius", CLI_STRING, &f->certify.radius, "R", "words the attacker may change: a number or all (default all)"},
-        {"seed", CLI_UINT, &f->certify.options.seed, "N", "of the random draws (default: a fresh one, kept secret)"},
-        {"batch", CLI_UINT, &f->certify.batch, "N", "draws asked at once (default 256); results do not depend on it"},
-        {NULL, CLI_HEADING, NULL, NULL, "Limits"},
-        {"max-body", CLI_UINT, &f->max_body, "BYTES", "of a request (default 1048576)"},
-        {"max-text", CLI_UINT, &f->max_text, "BYTES", "of a text (default 100000)"},
-        {"max-texts", CLI_UINT, &f->max_texts, "N", "texts of a request (default 64)"},
-        {"queue", CLI_UINT, &f->queue, "N", "texts that wait; more are sent away (default 1024)"},
-        {"connections", CLI_UINT, &f->connections, "N", "open at a time (default 1024)"},
-        {"deadline", CLI_REAL, &f->serve.deadline, "S", "seconds until a request must be answered (default 30)"},
-        {"patience", CLI_REAL, &f->serve.patience, "S",
-         "seconds in which a request must come in, and an answer go out (default 20)"},
-        {"log-texts", CLI_FLAG, &f->serve.log_texts, NULL, "write the texts into the log too"},
-        CLI_REMOTE_OPTIONS(f->model),
-        {0},
-    };
-    cli_parse(argc, argv, &verb, options);
-    if (!f->model.path) cli_misuse(&verb, "--model MODEL is needed");
-    if (!f->lexicon) cli_misuse(&verb, "--lexicon FILE is needed");
-    if (f->port > 65535) cli_misuse(&verb, "--port %d: 0 to 65535", f->port);
-    if (f->auth_env && f->auth_file) cli_misuse(&verb, "--auth-env and --auth-file: only one of them");
+    if (!f->model.path) cli_misuse(&cli_serve, "--model MODEL is needed");
+    if (!f->lexicon) cli_misuse(&cli_serve, "--lexicon FILE is needed");
+    if (f->port > 65535) cli_misuse(&cli_serve, "--port %d: 0 to 65535", f->port);
+    if (f->auth_env && f->auth_file) cli_misuse(&cli_serve, "--auth-env and --auth-file: only one of them");
 }
 
 /* The first line of a file; the caller frees it. Or exits. */
@@ -114,7 +99,7 @@ static void allow_files(uint64_t connections)
     const rlim_t need = connections + OTHER_FILES;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) return;
     if (limit.rlim_max < need)
-        cli_misuse(&verb, "--connections %llu: at most %llu, since ulimit -n allows %llu open files",
+        cli_misuse(&cli_serve, "--connections %llu: at most %llu, since ulimit -n allows %llu open files",
                    (unsigned long long)connections,
                    (unsigned long long)(limit.rlim_max > OTHER_FILES ? limit.rlim_max - OTHER_FILES : 0),
                    (unsigned long long)limit.rlim_max);
@@ -135,9 +120,9 @@ static safer_serve_options serve_options(flags *f, char **token)
     safer_serve_options o = f->serve;
     o.fixed_seed = f->certify.options.seed != SEED_NOT_GIVEN;
     if (!o.fixed_seed) f->certify.options.seed = 0;
-    cli_certify_finish(&f->certify, &verb);
+    cli_certify_finish(&f->certify, &cli_serve);
     if (f->auth_env && !(o.token = getenv(f->auth_env)))
-        cli_misuse(&verb, "--auth-env %s: there is no such variable", f->auth_env);
+        cli_misuse(&cli_serve, "--auth-env %s: there is no such variable", f->auth_env);
     if (f->auth_file) o.token = *token = read_token(f->auth_file);
     o.port = (uint16_t)f->port;
     o.max_body = f->max_body;
@@ -187,20 +172,21 @@ static int serve_until_signal(safer_server *server, const sigset_t *ends)
     return code;
 }
 
-int cli_serve(int argc, char **argv)
+static int run(void *from, char **arguments, size_t count)
 {
-    flags f = default_flags();
+    flags *f = from;
     char *token = NULL;
     sigset_t ends;
     safer_error error = {0};
     safer_server *server = NULL;
-    read_flags(&f, argc, argv);
-    const safer_serve_options options = serve_options(&f, &token);
+    (void)arguments, (void)count;
+    check_flags(f);
+    const safer_serve_options options = serve_options(f, &token);
     hold_signals(&ends);
-    safer_model *model = cli_model_open(&f.model, &verb, NULL);
-    safer_lexicon *lexicon = cli_lexicon_open(f.lexicon);
+    safer_model *model = cli_model_open(&f->model, &cli_serve, NULL);
+    safer_lexicon *lexicon = cli_lexicon_open(f->lexicon);
     cli_note_training(model, lexicon);
-    int code = safer_server_start(&server, model, lexicon, &f.certify.options, &options, &error) == SAFER_OK
+    int code = safer_server_start(&server, model, lexicon, &f->certify.options, &options, &error) == SAFER_OK
                    ? serve_until_signal(server, &ends)
                    : cli_fail(&error);
     free(token);
@@ -208,3 +194,18 @@ int cli_serve(int argc, char **argv)
     safer_model_free(model);
     return code;
 }
+
+const cli_verb cli_serve = {
+    .name = "serve",
+    .brief = "answer over HTTP, for programs and in a browser",
+    .usage = "--model M --lexicon L [options]",
+    .summary = "Answers over HTTP: labels of the smoothed classifier and their certificates, for programs and,\n"
+               "in a browser, for people. Listens on this machine alone unless --host says otherwise. Stops\n"
+               "on Ctrl-C or SIGTERM when all that was asked is answered.",
+    .examples = "  safer serve --model cnn.safetensors --lexicon imdb.lex\n"
+                "  SAFER_TOKEN=... safer serve --model cnn.safetensors --lexicon imdb.lex \\\n"
+                "      --host 0.0.0.0 --auth-env SAFER_TOKEN\n",
+    .request_size = sizeof(flags),
+    .list = list,
+    .run = run,
+};

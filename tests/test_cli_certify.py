@@ -715,23 +715,76 @@ class Sweep(Verbs):
         best = max(entry["dev"]["certified_accuracy"] for entry in report["kernels"])
         self.assertEqual(report["chosen"], next(e["kernel"] for e in report["kernels"] if e["dev"]["certified_accuracy"] == best))
         for kernel in ("topk-2", "component", "representative"):
-            for part in (".safetensors", "-dev.jsonl", "-test.jsonl"):
-                self.assertTrue(exists(f"sweep/{kernel}{part}"))
-            self.ok(run("verify", f"sweep/{kernel}-test.jsonl"))
-        (test_cli.temporary / "sweep/component-test.jsonl").unlink()
+            for file in (f"dev.ngram.{kernel}.safetensors", f"dev.ngram.{kernel}.jsonl", f"test.ngram.{kernel}.jsonl", f"dev.{kernel}.lex"):
+                self.assertTrue(exists(f"sweep/{file}"), file)
+            self.assertFalse(exists(f"sweep/test.ngram.{kernel}.safetensors"), "one model serves both data sets")
+            self.ok(run("verify", f"sweep/test.ngram.{kernel}.jsonl"))
+        for entry in report["kernels"]:
+            kernel = entry["kernel"].replace(":", "-")
+            self.agrees_with_verbs(entry, kernel)
+        (test_cli.temporary / "sweep/test.ngram.component.jsonl").unlink()
         again = run(*base, "--json", "--quiet")
         self.assertEqual((again.code, again.err, json.loads(again.out)), (DONE, "", report))
         table = self.ok(run(*base, "--quiet"))
         self.assertRegex(table, rf"\n\* {report['chosen']} ")
         self.assertEqual(table.count("\n  topk:2 ") + table.count("\n* topk:2 "), 1)
 
+    def agrees_with_verbs(self, entry, kernel):
+        """the figures of a kernel are those of certify and lexicon stats with the same options"""
+        lex, model = f"sweep/dev.{kernel}.lex", f"sweep/dev.ngram.{kernel}.safetensors"
+        for data, sample in (("dev", "every:4"), ("test", "every:5")):
+            alone = json.loads(self.ok(run("certify", "--model", model, "--lexicon", lex, "--data", f"demo/{data}.tsv", "--sample", sample,
+                                           "--n", 200, "--json")))
+            self.assertEqual(entry[data], {key: alone[key] for key in entry[data]})
+        survey = json.loads(self.ok(run("lexicon", "stats", lex, "--data", "demo/dev.tsv", "--sample", "every:4", "--json")))
+        self.assertEqual(entry["certifiable"], survey["data"]["products"][-1]["share_above_half"])
+
+    def test_other_training(self):
+        """models that were trained with other options or texts are not used again: refused, with what differs; nothing is lost"""
+        base = ("sweep", "--kernels", "component", "--arch", "cnn", "--lexicon", "c.lex", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv",
+                "--dim", 4, "--filters", 4, "--hidden", 0, "--n", 50, "--quiet", "-o", "sweep4")
+        model = test_cli.temporary / "sweep4/dev.cnn.component.safetensors"
+        table = self.ok(run(*base, "--epochs", 1))
+        before = model.read_bytes()
+        self.ok(run("train", "--arch", "cnn", "--lexicon", "sweep4/dev.component.lex", *base[7:11], "--dim", 4, "--filters", 4, "--hidden", 0,
+                    "--epochs", 1, "-o", "alone.model"))
+        self.assertEqual((test_cli.temporary / "alone.model").read_bytes() == before, True, "the model of safer train")
+        for more, what in ((("--epochs", 2), "options.epochs"), (("--epochs", 1, "--rate", 0.1), "options.rate"), ((), "options.epochs"),
+                           (("--epochs", 1, "--limit", 100), "train")):
+            self.refused(run(*base, *more), INPUT, "sweep4/dev.cnn.component.safetensors", f"another {what};")
+            self.assertEqual(model.read_bytes(), before)
+        self.assertEqual(self.ok(run(*base, "--epochs", 1)), table)
+        for path in model.parent.glob("dev.cnn.component.*"):
+            path.unlink()
+        self.ok(run(*base, "--epochs", 2))
+        self.assertNotEqual(model.read_bytes(), before)
+
+    def test_interrupted(self):
+        """a sweep that was interrupted while it trained, then while it certified, resumes to the same table and models"""
+        base = ("sweep", "--kernels", "topk:2,component", "--arch", "cnn", "--lexicon", "c.lex", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv",
+                "--test", "demo/test.tsv", "--dim", 8, "--filters", 8, "--hidden", 0, "--epochs", 40, "--patience", 0,
+                "--method", "hoeffding", "--n", 3000, "--threads", 1)
+        whole = self.ok(run(*base, "--quiet", "-o", "whole"))
+        for file in ("dev.cnn.topk-2.safetensors.checkpoint", "test.cnn.topk-2.jsonl"):
+            child = subprocess.Popen([test_cli.program, *map(str, base), "--quiet", "-o", "parts"], cwd=test_cli.temporary,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            while not exists(f"parts/{file}") and child.poll() is None:
+                time.sleep(0.005)
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=120)
+            self.assertEqual(child.returncode, INTERRUPTED, file)
+        self.assertEqual(self.ok(run(*base, "--quiet", "-o", "parts")), whole)
+        for path in (test_cli.temporary / "whole").iterdir():
+            if path.suffix in (".safetensors", ".lex"):
+                self.assertEqual((test_cli.temporary / "parts" / path.name).read_bytes(), path.read_bytes(), path.name)
+
     def test_another_folder(self):
-        """a folder with models of another seed or architecture: exit 3, the model is named"""
+        """a folder with models of another seed or lexicon: exit 3, the file is named"""
         base = ("sweep", "--kernels", "component", "--arch", "ngram", "--lexicon", "c.lex", "--data", "demo/train.tsv", "--dev",
                 "demo/dev.tsv", "--dev-sample", "every:8", "--bits", 10, "-o", "sweep3", "--quiet")
         self.ok(run(*base))
-        for more in (("--seed", 2), ("--arch", "cnn"), ("--lexicon", "3.lex")):
-            self.refused(run(*base, *more), INPUT, "sweep3/component.safetensors", "another folder")
+        for more, file in ((("--seed", 2), "dev.ngram.component.safetensors"), (("--lexicon", "3.lex"), "dev.component.lex")):
+            self.refused(run(*base, *more), INPUT, f"sweep3/{file}", "another folder")
 
     def test_refused(self):
         """a kernel that is none: exit 2, named"""

@@ -1,8 +1,14 @@
-/* The parts of safer compare: the configuration, the folder, the tables. */
+/* The parts of safer compare: the configuration, the folder, the study, the tables. safer sweep uses the first
+ * three too. */
 #ifndef CLI_COMPARE_H
 #define CLI_COMPARE_H
 
-#include "cli.h"
+#include "attack_options.h"
+#include "certify_options.h"
+#include "data_options.h"
+#include "lexicon_options.h"
+#include "model_options.h"
+#include "train_options.h"
 
 enum { CMP_ATTACKS = 16 };
 
@@ -35,6 +41,8 @@ typedef struct cmp_config {
 } cmp_config;
 
 safer_status cmp_config_read(cmp_config *out, const char *path, safer_error *error);
+/* One that a program made: paths in it are as they are, `name` stands for the file in messages. Takes `root` over. */
+safer_status cmp_config_take(cmp_config *out, const char *name, json_t *root, safer_error *error);
 void cmp_config_free(cmp_config *config); /* with the results of its cells */
 
 /* A data set: texts to learn from and to ask about, and the synonyms of their words. */
@@ -97,6 +105,13 @@ safer_status cmp_folder_end(cmp_folder *folder, const char *file, double seconds
 /* A finished file that was made with this, or NULL; and the seconds that a file took. */
 const char *cmp_folder_find(const cmp_folder *folder, const json_t *with);
 double cmp_folder_seconds(const cmp_folder *folder, const char *file);
+
+/* --------------------------------------------------------------- the study */
+
+/* Does all that a configuration asks for in a folder, but for what is done there already. A cell that fails
+ * is complained about, its error is kept in it, and the others go on, unless `all` says that they are of no use
+ * then. Returns an exit code: that of the first failure. */
+int cmp_study_run(cmp_config *config, cmp_folder *folder, int all);
 
 /* -------------------------------------------------------------- the tables */
 

@@ -1,4 +1,5 @@
-/* The configuration of safer compare: JSON whose keys are the options of the other verbs. */
+/* The configuration of safer compare: JSON whose keys are the options of the other verbs, so that the tables that
+ * read a command line read it too. docs/compare.md describes it. */
 #define _GNU_SOURCE
 #include "compare/compare.h"
 
@@ -54,6 +55,18 @@ static safer_status add_path(cmp_config *c, cli_list *list, const json_t *value,
     return SAFER_OK;
 }
 
+static safer_status set_choice(cmp_config *c, const cli_option *o, const json_t *value, const char *where,
+                               safer_error *error)
+{
+    char choices[512];
+    if (!json_is_string(value)) return fail(c, error, "%s: a string is expected", where);
+    cli_choices(choices, sizeof choices, o->names);
+    if (!cli_is_choice(o->names, json_string_value(value)))
+        return fail(c, error, "%s is \"%.60s\": %s", where, json_string_value(value), choices);
+    *(const char **)o->target = json_string_value(value);
+    return SAFER_OK;
+}
+
 /* One member into its option's target. */
 static safer_status set_option(cmp_config *c, const cli_option *o, const json_t *value, const char *where,
                                safer_error *error)
@@ -69,7 +82,9 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
                                         ? json_string_value(value)
                                         : keep(c, json_sprintf("%lld", (long long)json_integer_value(value)));
         return SAFER_OK;
+    case CLI_CHOICE: return set_choice(c, o, value, where, error);
     case CLI_PATH:
+    case CLI_OUTPUT:
         if (!json_is_string(value)) return fail(c, error, "%s: a path is expected", where);
         return resolve(o->target, c, json_string_value(value), where, error);
     case CLI_LIST: {
@@ -100,7 +115,7 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
     return SAFER_OK;
 }
 
-static safer_status unknown_key(cmp_config *c, const cli_option *options, const char *key, const char *where,
+static safer_status unknown_key(cmp_config *c, const cli_options *options, const char *key, const char *where,
                                 safer_error *error)
 {
     const char *nearest = cli_option_nearest(options, key, strlen(key));
@@ -109,7 +124,7 @@ static safer_status unknown_key(cmp_config *c, const cli_option *options, const 
 }
 
 /* All members of an object into the targets of a table. */
-static safer_status read_object(cmp_config *c, const json_t *object, const char *where, const cli_option *options,
+static safer_status read_object(cmp_config *c, const json_t *object, const char *where, const cli_options *options,
                                 safer_error *error)
 {
     const char *key;
@@ -137,7 +152,7 @@ static safer_status path_hash(json_t **out, const char *path, safer_error *error
 
 /* Adds to `given` the members of an object that the table knows, with hashes for paths. The
  * targets hold the paths as they were resolved. */
-static safer_status add_given(json_t *given, const json_t *object, const cli_option *options, safer_error *error)
+static safer_status add_given(json_t *given, const json_t *object, const cli_options *options, safer_error *error)
 {
     const char *key;
     json_t *value, *hash = NULL;
@@ -175,8 +190,9 @@ static safer_status read_texts(cli_data *out, cmp_config *c, const json_t *value
 {
     *out = cli_data_default();
     if (json_is_string(value)) return resolve(&out->path, c, json_string_value(value), where, error);
-    const cli_option options[] = {CLI_DATA_OPTIONS(*out), {0}};
-    safer_status status = read_object(c, value, where, options, error);
+    cli_options options = {0};
+    cli_data_options(&options, out);
+    safer_status status = read_object(c, value, where, &options, error);
     if (status == SAFER_OK && !out->path)
         status = fail(c, error, "%s: \"data\" is missing: the file with the texts", where);
     return status;
@@ -188,9 +204,12 @@ static safer_status read_lexicon(cmp_corpus *out, cmp_config *c, const json_t *v
     if (json_is_string(value)) return resolve(&out->lexicon, c, json_string_value(value), where, error);
     out->build = cli_lexicon_default();
     out->imports = json_object_get(value, "table") || json_object_get(value, "wordnet");
-    const cli_option build[] = {CLI_BUILD_OPTIONS(out->build), {0}}, import[] = {CLI_IMPORT_OPTIONS(out->build), {0}};
-    const cli_option *options = out->imports ? import : build;
-    safer_status status = read_object(c, value, where, options, error);
+    cli_options options = {0};
+    if (out->imports)
+        cli_import_options(&options, &out->build);
+    else
+        cli_build_options(&options, &out->build);
+    safer_status status = read_object(c, value, where, &options, error);
     if (status == SAFER_OK && !out->imports && !out->build.options.vectors)
         status = fail(c, error, "%s: \"vectors\", \"table\" or \"wordnet\" is missing: where the synonyms come from",
                       where);
@@ -200,7 +219,7 @@ static safer_status read_lexicon(cmp_corpus *out, cmp_config *c, const json_t *v
     }
     if (status == SAFER_OK && given) {
         *given = json_object();
-        status = add_given(*given, value, options, error);
+        status = add_given(*given, value, &options, error);
         if (status != SAFER_OK) {
             json_decref(*given);
             *given = NULL;
@@ -212,15 +231,15 @@ static safer_status read_lexicon(cmp_corpus *out, cmp_config *c, const json_t *v
 safer_status cmp_corpus_read(cmp_corpus *out, cmp_config *c, const char *name, json_t **given, safer_error *error)
 {
     json_t *train = NULL, *dev = NULL, *test = NULL, *lexicon = NULL;
-    const cli_option options[] = {{"train", CLI_VALUE, &train, NULL, NULL},
-                                  {"dev", CLI_VALUE, &dev, NULL, NULL},
-                                  {"test", CLI_VALUE, &test, NULL, NULL},
-                                  {"lexicon", CLI_VALUE, &lexicon, NULL, NULL},
-                                  {0}};
+    cli_options options = {0};
     char where[128], inner[160];
+    cli_add_value(&options, "train", &train);
+    cli_add_value(&options, "dev", &dev);
+    cli_add_value(&options, "test", &test);
+    cli_add_value(&options, "lexicon", &lexicon);
     *out = (cmp_corpus){0};
     snprintf(where, sizeof where, "data.%s", name);
-    safer_status status = read_object(c, entry(c, "data", name), where, options, error);
+    safer_status status = read_object(c, entry(c, "data", name), where, &options, error);
     if (status == SAFER_OK && !test) status = fail(c, error, "%s: \"test\" is missing: the texts to certify", where);
     if (status == SAFER_OK && !lexicon)
         status = fail(c, error, "%s: \"lexicon\" is missing: a .lex file, or how to make one", where);
@@ -241,9 +260,7 @@ safer_status cmp_corpus_read(cmp_corpus *out, cmp_config *c, const char *name, j
 
 void cmp_corpus_free(cmp_corpus *corpus)
 {
-    free(corpus->build.vocab_from.items);
-    free(corpus->build.synonyms.items);
-    free(corpus->build.antonyms.items);
+    cli_lexicon_flags_free(&corpus->build);
     *corpus = (cmp_corpus){0};
 }
 
@@ -256,13 +273,17 @@ static safer_status read_model(cmp_setup *out, cmp_config *c, const json_t *valu
     out->model = cli_model_default();
     out->is_ready = 1;
     if (json_is_string(value)) return resolve(&out->model.path, c, json_string_value(value), where, error);
-    const cli_option ready[] = {CLI_MODEL_OPTIONS(out->model), CLI_REMOTE_OPTIONS(out->model), {0}};
-    const cli_option trained[] = {{"arch", CLI_STRING, &out->training.arch, NULL, NULL},
-                                  {"seed", CLI_UINT, &out->training.options.seed, NULL, NULL},
-                                  CLI_TRAIN_OPTIONS(out->training),
-                                  {0}};
+    cli_options options = {0};
     out->is_ready = json_object_get(value, "model") != NULL;
-    safer_status status = read_object(c, value, where, out->is_ready ? ready : trained, error);
+    if (out->is_ready) {
+        cli_model_options(&options, &out->model);
+        cli_remote_options(&options, &out->model);
+    } else {
+        cli_arch_option(&options, &out->training);
+        cli_add_uint(&options, "seed", &out->training.options.seed, NULL, NULL);
+        cli_train_options(&options, &out->training);
+    }
+    safer_status status = read_object(c, value, where, &options, error);
     if (status == SAFER_OK && !out->is_ready && !out->training.arch)
         status = fail(c, error, "%s: \"arch\" (to train one) or \"model\" (a ready one) is missing", where);
     return status;
@@ -273,12 +294,12 @@ static safer_status finish_defense(cmp_setup *out, cmp_config *c, const char *me
                                    safer_error *error)
 {
     if (!method && out->training.defense) method = "ibp";
-    if (!method && out->kernel) method = "adaptive";
+    if (!method && out->kernel) method = safer_method_name(out->certify.method);
     out->certifies = method != NULL;
     if (!method) return SAFER_OK;
     safer_method number;
-    if (safer_method_parse(&number, method, NULL) != SAFER_OK)
-        return fail(c, error, "%s.method is \"%.60s\": adaptive, binomial, hoeffding or ibp", where, method);
+    safer_status status = safer_method_parse(&number, method, error);
+    if (status != SAFER_OK) return status;
     out->certify.method = number;
     if (number != SAFER_METHOD_IBP && !out->kernel)
         return fail(c, error, "%s: \"kernel\" is missing: %s certifies a smoothed model", where, method);
@@ -291,13 +312,13 @@ static safer_status finish_defense(cmp_setup *out, cmp_config *c, const char *me
 static safer_status training_given(json_t **given, cmp_setup *s, const json_t *model, const json_t *defense,
                                    safer_error *error)
 {
-    const cli_option options[] = {{"arch", CLI_STRING, &s->training.arch, NULL, NULL},
-                                  CLI_TRAIN_OPTIONS(s->training),
-                                  CLI_DEFENSE_OPTIONS(s->training),
-                                  {0}};
+    cli_options options = {0};
+    cli_arch_option(&options, &s->training);
+    cli_train_options(&options, &s->training);
+    cli_defense_options(&options, &s->training);
     *given = json_object();
-    safer_status status = add_given(*given, model, options, error);
-    if (status == SAFER_OK) status = add_given(*given, defense, options, error);
+    safer_status status = add_given(*given, model, &options, error);
+    if (status == SAFER_OK) status = add_given(*given, defense, &options, error);
     return status;
 }
 
@@ -342,13 +363,13 @@ safer_status cmp_setup_read(cmp_setup *out, cmp_config *c, const cmp_cell *cell,
     out->training.options.seed = c->seed;
     snprintf(where, sizeof where, "models.%s", cell->model);
     safer_status status = read_model(out, c, model, where, error);
-    const cli_option options[] = {{"kernel", CLI_STRING, &out->kernel, NULL, NULL},
-                                  CLI_DEFENSE_OPTIONS(out->training),
-                                  CLI_TEST_OPTIONS(flags),
-                                  CLI_TRAIN_OPTIONS(out->training),
-                                  {0}};
+    cli_options options = {0};
+    cli_add_string(&options, "kernel", &out->kernel, NULL, NULL);
+    cli_defense_options(&options, &out->training);
+    cli_test_options(&options, &flags);
+    cli_train_options(&options, &out->training);
     snprintf(where, sizeof where, "defenses.%s", cell->defense);
-    if (status == SAFER_OK) status = read_object(c, defense, where, options, error);
+    if (status == SAFER_OK) status = read_object(c, defense, where, &options, error);
     out->certify = flags.options;
     out->certify.radius = c->radius;
     out->certify.seed = c->seed;
@@ -374,17 +395,20 @@ safer_status cmp_attack_read(cmp_attack *out, cmp_config *c, const char *data, c
     out->data = corpus.test;
     cmp_corpus_free(&corpus);
     if (status != SAFER_OK) return status;
-    const cli_option options[] = {{"method", CLI_STRING, &method, NULL, NULL},
-                                  {"sample", CLI_STRING, &out->data.options.sample, NULL, NULL},
-                                  {"limit", CLI_UINT, &out->data.limit, NULL, NULL},
-                                  CLI_ATTACK_OPTIONS(out->options),
-                                  CLI_VOTE_OPTIONS(out->options),
-                                  {0}};
+    cli_options options = {0};
+    cli_add_string(&options, "method", &method, NULL, NULL); /* its own name, where none is given */
+    cli_add_string(&options, "sample", &out->data.options.sample, NULL, NULL);
+    cli_add_uint(&options, "limit", &out->data.limit, NULL, NULL);
+    cli_search_options(&options, &out->options);
+    cli_vote_options(&options, &out->options);
     snprintf(where, sizeof where, "attacks.%s", attack);
-    status = read_object(c, object, where, options, error);
+    status = read_object(c, object, where, &options, error);
     if (status != SAFER_OK) return status;
-    if (safer_attack_method_parse(&out->options.method, method, NULL) != SAFER_OK)
-        return fail(c, error, "%s: the method is \"%.60s\": textfooler, genetic, pwws or random", where, method);
+    if (safer_attack_method_parse(&out->options.method, method, NULL) != SAFER_OK) {
+        char choices[128];
+        cli_choices(choices, sizeof choices, cli_attack_methods);
+        return fail(c, error, "%s: the method is \"%.60s\": %s", where, method, choices);
+    }
     out->has_own_texts = json_object_get(object, "sample") || json_object_get(object, "limit");
     out->options.radius = c->radius;
     out->options.seed = c->seed;
@@ -495,12 +519,9 @@ static safer_status add_product(cmp_config *c, const json_t *object, const char 
     const char *names[4][MOST];
     json_t *chosen[4] = {0};
     size_t counts[4];
-    const cli_option options[] = {{"data", CLI_VALUE, &chosen[0], NULL, NULL},
-                                  {"models", CLI_VALUE, &chosen[1], NULL, NULL},
-                                  {"defenses", CLI_VALUE, &chosen[2], NULL, NULL},
-                                  {"attacks", CLI_VALUE, &chosen[3], NULL, NULL},
-                                  {0}};
-    safer_status status = read_object(c, object, where, options, error);
+    cli_options options = {0};
+    for (size_t t = 0; t < 4; t++) cli_add_value(&options, tables[t], &chosen[t]);
+    safer_status status = read_object(c, object, where, &options, error);
     for (size_t t = 0; t < 4 && status == SAFER_OK; t++)
         status = choose(names[t], t == 3 ? CMP_ATTACKS : MOST, &counts[t], c, tables[t], chosen[t], where, error);
     for (size_t i = 0; status == SAFER_OK && i < counts[0] * counts[1] * counts[2]; i++) {
@@ -514,41 +535,15 @@ static safer_status add_product(cmp_config *c, const json_t *object, const char 
     return status;
 }
 
-static safer_status read_root(cmp_config *c, safer_error *error)
+/* The cells that "compare" lists or, where it is missing, all. */
+static safer_status read_products(cmp_config *c, const json_t *compare, safer_error *error)
 {
-    json_t *data = NULL, *models = NULL, *defenses = NULL, *attacks = NULL, *compare = NULL;
-    const char *radius = "all";
-    const cli_option options[] = {{"title", CLI_STRING, &c->title, NULL, NULL},
-                                  {"seed", CLI_UINT, &c->seed, NULL, NULL},
-                                  {"radius", CLI_STRING, &radius, NULL, NULL},
-                                  {"data", CLI_VALUE, &data, NULL, NULL},
-                                  {"models", CLI_VALUE, &models, NULL, NULL},
-                                  {"defenses", CLI_VALUE, &defenses, NULL, NULL},
-                                  {"attacks", CLI_VALUE, &attacks, NULL, NULL},
-                                  {"compare", CLI_VALUE, &compare, NULL, NULL},
-                                  {0}};
-    safer_status status = read_object(c, c->root, "the configuration", options, error);
-    if (status != SAFER_OK) return status;
-    c->radius = cli_radius_of(radius);
-    if (c->radius < 1) return fail(c, error, "radius is \"%.60s\": a number of words from 1, or all", radius);
-    const char *const names[] = {"data", "models", "defenses", "attacks"};
-    for (size_t i = 0; i < 4 && status == SAFER_OK; i++) {
-        const json_t *table = json_object_get(c->root, names[i]);
-        if (!table && i < 3) return fail(c, error, "\"%s\" is missing", names[i]);
-        if (table) status = check_names(c, names[i], table, error);
-    }
-    const char *key, *name;
-    json_t *value, *ignored;
-    if (status == SAFER_OK) json_object_foreach(attacks, key, value) json_object_foreach(data, name, ignored)
-        {
-            cmp_attack attack;
-            if (status == SAFER_OK) status = cmp_attack_read(&attack, c, name, key, error);
-        }
-    if (status == SAFER_OK && !compare) {
+    safer_status status = SAFER_OK;
+    if (!compare) {
         json_t *everything = json_object();
         status = add_product(c, everything, "compare", error);
         json_decref(everything);
-    } else if (status == SAFER_OK && !json_is_array(compare)) {
+    } else if (!json_is_array(compare)) {
         status = fail(c, error, "compare: a list of objects is expected");
     }
     for (size_t i = 0; i < json_array_size(compare) && status == SAFER_OK; i++) {
@@ -558,6 +553,35 @@ static safer_status read_root(cmp_config *c, safer_error *error)
     }
     if (status == SAFER_OK && !c->cell_count) status = fail(c, error, "there is nothing to compare");
     return status;
+}
+
+static safer_status read_root(cmp_config *c, safer_error *error)
+{
+    static const char *const names[] = {"data", "models", "defenses", "attacks"};
+    json_t *tables[4] = {0}, *compare = NULL;
+    const char *radius = "all";
+    cli_options options = {0};
+    cli_add_string(&options, "title", &c->title, NULL, NULL);
+    cli_add_uint(&options, "seed", &c->seed, NULL, NULL);
+    cli_add_string(&options, "radius", &radius, NULL, NULL);
+    for (size_t i = 0; i < 4; i++) cli_add_value(&options, names[i], &tables[i]);
+    cli_add_value(&options, "compare", &compare);
+    safer_status status = read_object(c, c->root, "the configuration", &options, error);
+    if (status != SAFER_OK) return status;
+    c->radius = cli_radius_of(radius);
+    if (c->radius < 1) return fail(c, error, "radius is \"%.60s\": a number of words from 1, or all", radius);
+    for (size_t i = 0; i < 4 && status == SAFER_OK; i++) {
+        if (!tables[i] && i < 3) return fail(c, error, "\"%s\" is missing", names[i]);
+        if (tables[i]) status = check_names(c, names[i], tables[i], error);
+    }
+    const char *key, *name;
+    json_t *value, *ignored;
+    if (status == SAFER_OK) json_object_foreach(tables[3], key, value) json_object_foreach(tables[0], name, ignored)
+        {
+            cmp_attack attack;
+            if (status == SAFER_OK) status = cmp_attack_read(&attack, c, name, key, error);
+        }
+    return status == SAFER_OK ? read_products(c, compare, error) : status;
 }
 
 safer_status cmp_config_read(cmp_config *out, const char *path, safer_error *error)
@@ -572,6 +596,13 @@ safer_status cmp_config_read(cmp_config *out, const char *path, safer_error *err
     if (!out->root)
         return cli_error(error, SAFER_INPUT, "%.500s, line %d, column %d: %.300s", path, where.line, where.column,
                          where.text);
+    return read_root(out, error);
+}
+
+safer_status cmp_config_take(cmp_config *out, const char *name, json_t *root, safer_error *error)
+{
+    *out = (cmp_config){.path = name, .seed = 1, .kept = json_array(), .folder = strdup(""), .root = root};
+    if (!out->kept || !out->folder || !root) abort();
     return read_root(out, error);
 }
 

@@ -1,9 +1,9 @@
 /* The folder of safer compare, and what is known of every file in it.
  *
  * made.json is an object: the name of a file, and for it "with", all that the file depends on, the
- * version of "safer" that made it, "seconds" of work, over several runs where it was interrupted, and whether it is "done". It is
- * written before a file is begun and after it is finished, whole or not at all, so that a kill
- * at any moment leaves a folder that can go on. */
+ * version of "safer" that made it, "seconds" of work, over several runs where it was interrupted,
+ * and whether it is "done". It is written before a file is begun and after it is finished, whole or not
+ * at all, so that work can be resumed after a kill at any moment. */
 #define _GNU_SOURCE
 #include "compare/compare.h"
 

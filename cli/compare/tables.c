@@ -1,4 +1,4 @@
-/* The tables of safer compare: text, Markdown, JSON, CSV. */
+/* The tables of safer compare: text, Markdown, JSON, CSV. What they mean stands in docs/compare.md. */
 #define _GNU_SOURCE
 #include "compare/compare.h"
 
@@ -435,9 +435,9 @@ static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pa
 static void print_pairs(FILE *out, const cmp_config *config, const cmp_pairs *pairs)
 {
     (void)config;
-    fputs(
-        "data,attack,first_model,first_defense,second_model,second_defense,both,only_first,only_second,neither,p,p_holm\r\n",
-        out);
+    fputs("data,attack,first_model,first_defense,second_model,second_defense,both,only_first,only_second,neither,"
+          "p,p_holm\r\n",
+          out);
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         const safer_comparison *r = &p->result;

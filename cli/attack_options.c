@@ -1,0 +1,25 @@
+/* The options of attacks. */
+#include "attack_options.h"
+
+const char *cli_attack_methods(size_t number) { return safer_attack_method_name((safer_attack_method)number); }
+
+void cli_attack_method_option(cli_options *options, const char **method)
+{
+    cli_add_choice(options, "method", method, cli_attack_methods, "NAME", "{choices} (default {default})");
+}
+
+void cli_search_options(cli_options *options, safer_attack_options *o)
+{
+    cli_add_uint(options, "max-queries", &o->max_queries, "N",
+                 "texts a search may ask the model about; smoothed: n or more (default: any number)");
+    cli_add_int(options, "population", &o->population, "N", "genetic: members (default {default})");
+    cli_add_int(options, "iterations", &o->iterations, "N", "genetic: generations (default {default})");
+    cli_add_int(options, "tries", &o->tries, "N", "random: new texts (default {default})");
+}
+
+void cli_vote_options(cli_options *options, safer_attack_options *o)
+{
+    cli_add_uint(options, "n", &o->n, "N", "smoothed: draws that vote on a new text (default {default})");
+    cli_add_real(options, "alpha", &o->alpha, "A",
+                 "smoothed: level at which fresh draws must bear a success out (default {default})");
+}

@@ -1,0 +1,88 @@
+/* The options of a certificate. */
+#include "certify_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *methods(size_t number) { return safer_method_name((safer_method)number); }
+
+cli_certify_flags cli_certify_default(void)
+{
+    const safer_certify_options options = safer_certify_options_default();
+    return (cli_certify_flags){
+        .method = safer_method_name(options.method), .radius = "all", .batch = options.batch, .options = options};
+}
+
+void cli_test_options(cli_options *options, cli_certify_flags *c)
+{
+    safer_certify_options *o = &c->options;
+    cli_add_choice(options, "method", &c->method, methods, "NAME", "{choices} (default {default})");
+    cli_add_uint(options, "n", &o->n, "N", "samples of a certificate; adaptive: at most (default {default})");
+    cli_add_uint(options, "n0", &o->n0, "N", "separate samples that choose the prediction (default {default})");
+    cli_add_real(options, "delta", &o->delta, "D", "error probability of a certificate (default {default})");
+    cli_add_real(options, "alpha", &o->alpha, "A", "level at which a prediction must be clear (default {default})");
+}
+
+void cli_radius_option(cli_options *options, const char **radius)
+{
+    cli_add_string(options, "radius", radius, "R",
+                   "words the attacker may change: a number or all (default {default})");
+}
+
+void cli_certify_options(cli_options *options, cli_certify_flags *c, const char *seed_help)
+{
+    cli_test_options(options, c);
+    cli_radius_option(options, &c->radius);
+    cli_add_uint(options, "seed", &c->options.seed, "N", seed_help);
+    cli_add_uint(options, "batch", &c->batch, "N",
+                 "draws asked at once (default {default}); results do not depend on it");
+}
+
+size_t cli_radius_of(const char *text)
+{
+    char *end;
+    if (strcmp(text, "all") == 0) return SAFER_ALL;
+    unsigned long radius = strtoul(text, &end, 10);
+    return *end || text[0] < '0' || text[0] > '9' ? 0 : radius;
+}
+
+size_t cli_radius(const char *text, const cli_verb *verb)
+{
+    size_t radius = cli_radius_of(text);
+    if (radius < 1) cli_misuse(verb, "--radius %s: a number of words from 1, or all", text);
+    return radius;
+}
+
+void cli_check_seed(uint64_t seed, const cli_verb *verb)
+{
+    if (seed > INT64_MAX) cli_misuse(verb, "--seed %llu: at most %lld", (unsigned long long)seed, (long long)INT64_MAX);
+}
+
+/* Interval bounds draw nothing: what is said about draws would have no effect. */
+static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
+{
+    const safer_certify_options usual = cli_certify_default().options;
+    const char *given = o->n != usual.n           ? "--n"
+                        : o->n0 != usual.n0       ? "--n0"
+                        : o->delta != usual.delta ? "--delta"
+                        : o->alpha != usual.alpha ? "--alpha"
+                        : o->family_wise          ? "--family-wise"
+                                                  : NULL;
+    if (given) cli_misuse(verb, "%s: --method ibp draws nothing and its certificates cannot err by chance", given);
+}
+
+void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
+{
+    safer_certify_options *o = &c->options;
+    safer_method_parse(&o->method, c->method, NULL); /* one of its names: it is a choice */
+    o->radius = cli_radius(c->radius, verb);
+    if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
+    if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);
+    cli_check_seed(o->seed, verb);
+    if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
+    if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
+    if (o->method == SAFER_METHOD_IBP) refuse_draws(o, verb);
+    o->batch = (size_t)c->batch;
+    o->threads = cli_settings()->threads;
+    o->progress = *cli_progress();
+}

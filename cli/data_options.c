@@ -1,0 +1,56 @@
+/* The options of a data set, and opening what a verb works on. */
+#include "data_options.h"
+
+#include <stdlib.h>
+
+static const char *formats(size_t number) /* without "auto", which is what happens when none is given */
+{
+    return safer_format_name((safer_format)(number + 1));
+}
+
+cli_data cli_data_default(void) { return (cli_data){.options = safer_data_options_default()}; }
+
+void cli_data_options(cli_options *options, cli_data *d)
+{
+    cli_add_path(options, "data", &d->path, "DATA",
+                 "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed");
+    cli_add_choice(options, "format", &d->format, formats, "NAME", "{choices} (default: told by the file)");
+    cli_add_string(options, "sample", &d->options.sample, "HOW", "every:N of each class, or random:N");
+    cli_add_uint(options, "limit", &d->limit, "N", "only the first N texts");
+    cli_add_flag(options, "repair", &d->options.repair, "replace invalid UTF-8 instead of refusing it");
+    cli_add_flag(options, "strip-br", &d->options.strip_breaks, "turn <br /> into a space, as folders always do");
+}
+
+safer_status cli_data_try(safer_data **out, cli_data *d, uint64_t seed, safer_error *error)
+{
+    safer_status status = d->format ? safer_format_parse(&d->options.format, d->format, error) : SAFER_OK;
+    d->options.limit = d->limit;
+    d->options.seed = seed;
+    return status == SAFER_OK ? safer_data_load(out, d->path, &d->options, error) : status;
+}
+
+safer_data *cli_data_load(cli_data *d, uint64_t seed)
+{
+    safer_error error = {0};
+    safer_data *data = NULL;
+    if (cli_data_try(&data, d, seed, &error) != SAFER_OK) exit(cli_fail(&error));
+    return data;
+}
+
+cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *labels_of)
+{
+    cli_data beside = cli_data_default();
+    beside.path = path;
+    beside.options.repair = d->options.repair;
+    beside.options.strip_breaks = d->options.strip_breaks;
+    beside.options.labels_of = labels_of;
+    return beside;
+}
+
+safer_lexicon *cli_lexicon_open(const char *path)
+{
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    if (safer_lexicon_open(&lexicon, path, &error) != SAFER_OK) exit(cli_fail(&error));
+    return lexicon;
+}

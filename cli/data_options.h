@@ -1,0 +1,25 @@
+/* The options of a data set, and opening what a verb works on. */
+#ifndef CLI_DATA_OPTIONS_H
+#define CLI_DATA_OPTIONS_H
+
+#include "cli.h"
+
+typedef struct cli_data {
+    const char *path, *format; /* NULL: not given */
+    uint64_t limit;
+    safer_data_options options;
+} cli_data;
+
+cli_data cli_data_default(void);
+void cli_data_options(cli_options *options, cli_data *d);
+
+/* Loads it; `random:N` uses the seed. cli_data_load says why not and exits. */
+safer_status cli_data_try(safer_data **out, cli_data *d, uint64_t seed, safer_error *error);
+safer_data *cli_data_load(cli_data *d, uint64_t seed);
+
+/* Another file beside `d`, read in the same way (not sampled, of any format), with the labels of `labels_of`. */
+cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *labels_of);
+
+safer_lexicon *cli_lexicon_open(const char *path); /* or exits */
+
+#endif

@@ -1,0 +1,100 @@
+/* The options of making a lexicon: by `lexicon build`, or by `lexicon import`. */
+#include "lexicon_options.h"
+
+#include <stdlib.h>
+
+static const char *metrics(size_t number) { return safer_metric_name((safer_metric)number); }
+
+cli_lexicon_flags cli_lexicon_default(void)
+{
+    return (cli_lexicon_flags){.min_count = UINT64_MAX, .counterfit = -1, .options = safer_lexicon_options_default()};
+}
+
+void cli_lexicon_flags_free(cli_lexicon_flags *a)
+{
+    free(a->vocab_from.items);
+    free(a->synonyms.items);
+    free(a->antonyms.items);
+}
+
+static void vocabulary_options(cli_options *options, cli_lexicon_flags *a)
+{
+    cli_add_path(options, "vocab", &a->options.vocab, "FILE", "use only the words of this list, one per line");
+    cli_add_list(options, "vocab-from", &a->vocab_from, "DATA", "keep only words seen in this data (repeatable)");
+    cli_add_uint(options, "min-count", &a->min_count, "N", "... at least N times (default {default})")
+        ->usual = &a->options.min_count;
+    cli_add_flag(options, "repair", &a->options.repair, "replace invalid UTF-8 in that data instead of refusing it");
+}
+
+static void edit_options(cli_options *options, cli_lexicon_flags *a)
+{
+    cli_add_path(options, "exclude", &a->options.exclude, "FILE",
+                 "words that take part in nothing, or pairs that are no synonyms");
+    cli_add_path(options, "protect", &a->options.protect, "FILE", "words that are never substituted");
+}
+
+void cli_kernel_option(cli_options *options, cli_lexicon_flags *a)
+{
+    cli_add_string(options, "kernel", &a->options.kernel, "NAME",
+                   "topk:K, component or representative (default {default})");
+}
+
+void cli_build_options(cli_options *options, cli_lexicon_flags *a)
+{
+    safer_lexicon_options *o = &a->options;
+    cli_add_heading(options, "Words");
+    cli_add_path(options, "vectors", &o->vectors, "FILE", "word vectors: GloVe text or word2vec binary");
+    vocabulary_options(options, a);
+    cli_add_heading(options, "Vectors");
+    cli_add_list(options, "synonyms", &a->synonyms, "FILE", "pairs to pull together (repeatable)");
+    cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to push apart (repeatable)");
+    cli_add_int(options, "counterfit", &a->counterfit, "STEPS",
+                "steps of counter-fitting with those pairs (default {default})")
+        ->usual = &o->counterfit;
+    cli_add_int(options, "all-but-the-top", &o->all_but_the_top, "D",
+                "common directions to remove (default {default})");
+    cli_add_path(options, "simlex", &o->simlex, "FILE", "report the rank correlation with SimLex-999");
+    cli_add_heading(options, "Synonyms");
+    cli_add_real(options, "threshold", &o->threshold, "T", "similarity that makes synonyms (default {default})");
+    cli_add_choice(options, "metric", &a->metric, metrics, "NAME",
+                   "cosine, or dot without rescaling (default {default})");
+    edit_options(options, a);
+    cli_add_heading(options, "Smoothing");
+}
+
+void cli_import_options(cli_options *options, cli_lexicon_flags *a)
+{
+    safer_lexicon_options *o = &a->options;
+    cli_add_heading(options, "Words and synonyms");
+    cli_add_path(options, "table", &o->table, "FILE", "the synonyms, JSON or text");
+    cli_add_path(options, "wordnet", &o->wordnet, "DIR", "the folder with data.noun, data.verb, data.adj, data.adv");
+    cli_add_flag(options, "directed", &o->directed, "one-way synonyms stay one-way");
+    vocabulary_options(options, a);
+    edit_options(options, a);
+    cli_add_heading(options, "Smoothing");
+    cli_add_path(options, "vectors", &o->vectors, "FILE",
+                 "rank neighbours by these vectors (default: by graph distance)");
+}
+
+safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
+{
+    safer_lexicon_options *o = &a->options;
+    if (a->metric && safer_metric_parse(&o->metric, a->metric, error) != SAFER_OK) return SAFER_INVALID;
+    if (a->min_count != UINT64_MAX && !a->vocab_from.count)
+        return cli_error(error, SAFER_INVALID, "--min-count counts words in --vocab-from DATA, which is missing");
+    if (o->repair && !a->vocab_from.count)
+        return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
+    if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
+        return cli_error(error, SAFER_INVALID, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
+    if (a->min_count != UINT64_MAX) o->min_count = a->min_count;
+    if (a->counterfit >= 0) o->counterfit = a->counterfit;
+    o->vocab_from = a->vocab_from.items;
+    o->vocab_from_count = a->vocab_from.count;
+    o->synonyms = a->synonyms.items;
+    o->synonyms_count = a->synonyms.count;
+    o->antonyms = a->antonyms.items;
+    o->antonyms_count = a->antonyms.count;
+    o->threads = cli_settings()->threads;
+    o->progress = *cli_progress();
+    return SAFER_OK;
+}

@@ -1,0 +1,175 @@
+/* The options of a model, of a remote one too, and opening it. */
+#define _GNU_SOURCE
+#include "model_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ----------------------------------------------------------------- options */
+
+const char *cli_precisions(size_t number) { return safer_precision_name((safer_precision)number); }
+static const char *profiles(size_t number) { return safer_profile_name((safer_profile)number); }
+
+static const char *on_or_off(size_t number)
+{
+    static const char *const names[] = {"on", "off"};
+    return number < 2 ? names[number] : NULL;
+}
+
+cli_model_flags cli_model_default(void) { return (cli_model_flags){.remote = safer_remote_options_default()}; }
+
+void cli_model_options(cli_options *options, cli_model_flags *m)
+{
+    cli_add_path(options, "model", &m->path, "MODEL",
+                 "a model file, a sum (JSON), a HuggingFace folder, exec:COMMAND, http address");
+    cli_add_choice(options, "precision", &m->precision, cli_precisions, "TYPE",
+                   "charcnn, bert, sums of them: products in {choices} (default {default})");
+}
+
+void cli_remote_options(cli_options *options, cli_model_flags *m)
+{
+    safer_remote_options *o = &m->remote;
+    cli_add_heading(options, "Remote models (exec, http)");
+    cli_add_string(options, "labels", &m->labels, "LIST", "names of the classes, as neg,pos (default: the data's)");
+    cli_add_int(options, "workers", &o->workers, "N", "exec: processes (default: one per core)");
+    cli_add_int(options, "concurrency", &o->concurrency, "N", "http: requests at a time (default 8)");
+    cli_add_uint(options, "request-texts", &m->request_texts, "N",
+                 "texts of a request, at most (default: exec 64, http 32)");
+    cli_add_real(options, "timeout", &o->timeout, "S", "seconds that a request may take (default {default})");
+    cli_add_int(options, "retries", &o->retries, "N", "of a request that got lost (default {default})");
+    cli_add_choice(options, "cache", &m->cache, on_or_off, "HOW",
+                   "on: ask identical texts once; off (default: on for http)");
+    cli_add_flag(options, "random", &o->random, "it may answer the same text differently: sampling only");
+    cli_add_choice(options, "profile", &m->profile, profiles, "NAME", "http: {choices} (default {default})");
+    cli_add_string(options, "request", &o->request, "BODY",
+                   "json: the body, with {{texts}} or {{text}}; openai: the prompt");
+    cli_add_string(options, "answer", &o->answer, "POINTER", "json: where labels or scores are, as /result/labels");
+    cli_add_string(options, "name", &o->name, "NAME", "kserve: the input's name; openai: the model's");
+    cli_add_string(options, "token-env", &o->token, "VAR", "http: the environment variable with a bearer token");
+}
+
+/* ----------------------------------------------------------------- opening */
+
+/* "neg,pos" in pieces, which live in *copy. */
+static void split_labels(safer_remote_options *o, const char *list, char **copy)
+{
+    const char **names = calloc(strlen(list) + 1, sizeof *names);
+    *copy = strdup(list);
+    if (!*copy || !names) abort();
+    for (char *name = *copy; name; o->label_count++) {
+        char *comma = strchr(name, ',');
+        if (comma) *comma++ = '\0';
+        names[o->label_count] = name;
+        name = comma;
+    }
+    o->labels = names;
+}
+
+static void take_labels(safer_remote_options *o, const safer_data *data)
+{
+    size_t count = safer_data_label_count(data);
+    const char **names = calloc(count + 1, sizeof *names);
+    if (!names) abort();
+    for (size_t k = 0; k < count; k++) names[k] = safer_data_label(data, k);
+    o->labels = names;
+    o->label_count = count;
+}
+
+int cli_is_remote(const char *path)
+{
+    return strncmp(path, "exec:", 5) == 0 || strncmp(path, "http://", 7) == 0 || strncmp(path, "https://", 8) == 0;
+}
+
+static safer_status open_file(safer_model **out, const cli_model_flags *m, safer_error *error)
+{
+    safer_model *model = NULL;
+    safer_precision precision;
+    safer_status status = safer_model_open(&model, m->path, error);
+    if (status == SAFER_OK && m->precision) {
+        status = safer_precision_parse(&precision, m->precision, error);
+        if (status == SAFER_OK) status = safer_model_set_precision(model, precision, error);
+    }
+    if (status == SAFER_OK)
+        *out = model;
+    else
+        safer_model_free(model);
+    return status;
+}
+
+safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_data *data, safer_error *error)
+{
+    safer_remote_options *o = &m->remote;
+    if (!cli_is_remote(m->path)) return open_file(out, m, error);
+    if (m->precision) return cli_error(error, SAFER_INVALID, "--precision is for model files");
+    if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
+    if (m->profile && safer_profile_parse(&o->profile, m->profile, error) != SAFER_OK) return SAFER_INVALID;
+    o->batch = (size_t)m->request_texts;
+    o->label_count = 0;
+    char *copy = NULL;
+    if (m->labels)
+        split_labels(o, m->labels, &copy);
+    else if (data)
+        take_labels(o, data);
+    else
+        return cli_error(error, SAFER_INVALID, "--labels LIST is needed: the names of the model's classes, as neg,pos");
+    const safer_status status = safer_model_connect(out, m->path, o, error); /* which copies the names */
+    free((void *)(uintptr_t)o->labels);
+    free(copy);
+    o->labels = NULL;
+    return status;
+}
+
+safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safer_data *data)
+{
+    safer_error error = {0};
+    safer_model *model = NULL;
+    safer_status status = cli_model_try(&model, m, data, &error);
+    if (status == SAFER_INVALID && strncmp(error.message, "--", 2) == 0) cli_misuse(verb, "%s", error.message);
+    if (status != SAFER_OK) exit(cli_fail(&error));
+    return model;
+}
+
+json_t *cli_traffic_json(const safer_model *model)
+{
+    safer_traffic t = safer_model_traffic(model);
+    if (!t.asked && !t.again) return NULL;
+#define N(x) (json_int_t)(x)
+    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "random", safer_model_is_random(model), "asked",
+                     N(t.asked), "cached", N(t.cached), "asked_again", N(t.again), "changed", N(t.changed), "none",
+                     N(t.none), "requests", N(t.requests), "retries", N(t.retries), "restarts", N(t.restarts));
+#undef N
+}
+
+void cli_traffic_print(const safer_model *model)
+{
+    safer_traffic t = safer_model_traffic(model);
+    if (!t.asked && !t.again) return;
+    printf("asked        %s texts, %s more a second time", cli_count(t.asked), cli_count(t.again));
+    if (t.cached) printf(", %s from the cache", cli_count(t.cached));
+    if (t.none) printf("; %s answers were no label", cli_count(t.none));
+    if (t.retries) printf("; %s requests again", cli_count(t.retries));
+    if (t.restarts) printf("; %s workers started again", cli_count(t.restarts));
+    printf("\n");
+    if (safer_model_is_random(model))
+        printf("random       the model answers the same text differently: certified by sampling alone\n");
+}
+
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
+{
+    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    json_t *with = safer_model_trained_with(model) ? json_loads(safer_model_trained_with(model), 0, NULL) : NULL;
+    const char *kernel = json_string_value(json_object_get(with, "kernel"));
+    const char *hash = json_string_value(json_object_get(with, "lexicon"));
+    char ours[17];
+    snprintf(ours, sizeof ours, "%016llx", (unsigned long long)info.hash);
+    const char *silent[] = {"exec", "http", "sum"}; /* of how these were trained nothing is known here */
+    for (size_t i = 0; !hash && i < sizeof silent / sizeof *silent; i++)
+        if (strcmp(safer_model_arch(model), silent[i]) == 0) return;
+    if (!hash)
+        cli_say("note: the model was trained on plain text, without a lexicon");
+    else if (kernel && strcmp(kernel, info.kernel) != 0)
+        cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);
+    else if (strcmp(hash, ours) != 0)
+        cli_say("note: the model was trained with another lexicon");
+    json_decref(with);
+}

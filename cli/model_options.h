@@ -1,0 +1,34 @@
+/* The options of a model, of a remote one too, and opening it. */
+#ifndef CLI_MODEL_OPTIONS_H
+#define CLI_MODEL_OPTIONS_H
+
+#include "cli.h"
+
+typedef struct cli_model_flags {
+    const char *path, *precision, *labels, *cache, *profile; /* NULL: not given */
+    uint64_t request_texts;
+    safer_remote_options remote;
+} cli_model_flags;
+
+cli_model_flags cli_model_default(void);
+void cli_model_options(cli_options *options, cli_model_flags *m);
+void cli_remote_options(cli_options *options, cli_model_flags *m); /* with a heading */
+
+/* "bf16", "f32" */
+const char *cli_precisions(size_t number);
+
+/* Opens it, with the data's labels when none are given (data may be NULL). cli_model_open says why not
+ * and exits. */
+safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_data *data, safer_error *error);
+safer_model *cli_model_open(cli_model_flags *m, const cli_verb *verb, const safer_data *data);
+
+int cli_is_remote(const char *path); /* exec:COMMAND or an http address */
+
+/* What a remote model was asked, for --json (NULL for any other) and as a line. */
+json_t *cli_traffic_json(const safer_model *model);
+void cli_traffic_print(const safer_model *model);
+
+/* A note when the model was trained with another lexicon or kernel. */
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon);
+
+#endif
