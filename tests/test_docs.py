@@ -27,7 +27,7 @@ import test_rooms  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
-MANUAL = ROOT / "docs/safer.1"
+MANUAL = pathlib.Path(sys.argv[-1]).resolve() / "safer.1"  # made while safer is built
 
 # Options of other programs that a page may name.
 FOREIGN = {"scripts/bootstrap": {"--check", "--browser"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"},
@@ -390,6 +390,24 @@ class Manual(unittest.TestCase):
                     default = re.search(r"\(default:? ([^)]*)\)", text)
                     if default:
                         self.assertIn(default[0], " ".join(manual[name][option][1].split()), f"{name} {option}")
+
+    def test_notes(self):
+        """what the template adds to an option stands in every verb that it names; one about nothing is refused"""
+        pages, template = MANUAL.parent / "safer-pages", ROOT / "docs/safer.1.in"
+        manual = manual_options()
+        notes = re.findall(r"^@note (.*) --(\S+)\n((?:[^@].*\n)+)", template.read_text(), re.M)
+        self.assertGreater(len(notes), 20)
+        for names, option, lines in notes:
+            for verb in names.split(", "):
+                self.assertIn(lines, manual["Everywhere" if verb == "everywhere" else verb]["--" + option][1])
+        for line, words in (("@note certify --nothing", "no such verb or option"), ("@note certify, no --model", "no such verb or option"),
+                            ("@about nothing", "no such verb or option"), ("@nothing", "there is no @nothing")):
+            bad = test_cli.write("noted.1.in", f".Dd x\n{line}\nText.\n")
+            done = subprocess.run([pages, "man", bad, "noted.1"], cwd=test_cli.temporary, capture_output=True, text=True)
+            self.assertEqual(done.returncode, test_cli.INPUT, done)
+            self.assertIn(words, done.stderr)
+            self.assertIn("line 2", done.stderr)
+            self.assertFalse(test_cli.exists("noted.1"))
 
     def test_exit_status(self):
         """the manual page, README and the help list the same exit codes"""

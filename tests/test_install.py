@@ -72,6 +72,9 @@ class Install(unittest.TestCase):
         exported = set(re.findall(r" [A-Za-z] (\S+)$", run("nm", "-D", "--defined-only", library), re.M))
         header = re.sub(r"/\*.*?\*/", "", (prefix / "include/safer.h").read_text(), flags=re.S)
         declared = set(re.findall(r"SAFER_API[^;(]*?\b(safer_\w+)\(", header))
+        for name in re.findall(r"^SAFER_NAMED\((\w+)\);", header, re.M):
+            declared |= {f"{name}_name", f"{name}_parse"}
+        declared |= {f"{name}_init" for name in re.findall(r"^SAFER_OPTIONS\((\w+)\);", header, re.M)}
         self.assertGreater(len(declared), 30)
         self.assertEqual(exported, declared)
 
@@ -83,7 +86,22 @@ class Install(unittest.TestCase):
 
     def test_manual(self):
         """the manual page is where man looks"""
-        self.assertTrue((prefix / "share/man/man1/safer.1").exists())
+        self.assertIn(".Nm safer", (prefix / "share/man/man1/safer.1").read_text())
+
+    def test_completions(self):
+        """completions are where bash, zsh and fish look; the program that writes them is not installed"""
+        for name, words in (("bash-completion/completions/safer", "complete -F _safer safer"),
+                            ("zsh/site-functions/_safer", "#compdef safer"), ("fish/vendor_completions.d/safer.fish", "complete -c safer")):
+            self.assertIn(words, (prefix / "share" / name).read_text(), name)
+        self.assertEqual(sorted(path.name for path in (prefix / "bin").iterdir()), ["safer"])
+
+    def test_destdir(self):
+        """DESTDIR stands before the prefix"""
+        folder = prefix.parent / "staged"
+        run("cmake", "--install", pathlib.Path(test_cli.program).parent, "--prefix", "/usr", env={**os.environ, "DESTDIR": str(folder)})
+        for name in ("bin/safer", "share/man/man1/safer.1", "share/bash-completion/completions/safer", "share/zsh/site-functions/_safer",
+                     "share/fish/vendor_completions.d/safer.fish"):
+            self.assertTrue((folder / "usr" / name).exists(), name)
 
 
 if __name__ == "__main__":
