@@ -1,4 +1,5 @@
-/* safer lexicon show | stats | export */
+/* safer lexicon show | stats | export: words of a lexicon, its sizes and what it means for a data set, its tables.
+ * What the figures mean stands in docs/lexicon.md. */
 #include "data_options.h"
 #include "verbs.h"
 

@@ -1,4 +1,7 @@
-/* Tables of options: making them, printing them as help, reading the command line into their targets. */
+/* Tables of options: making them, printing them as help, reading the command line into their targets.
+ *
+ * The manual page and completions (cli/pages) are made from the same tables; the configuration of safer compare
+ * is read into them too (cli/compare/config.c). */
 #define _GNU_SOURCE
 #include "cli.h"
 

@@ -188,6 +188,18 @@ class Completion(Case):
             self.assertEqual(self.complete("safer", *words, "folder"), ["folder of mine"], words)
         self.assertEqual(self.complete("safer", "nothing", "--"), [])
 
+    def test_fish(self):
+        """fish completes the same, where it is installed"""
+        if not shutil.which("fish"):
+            self.skipTest("fish is not installed")
+        write("unlike others/file.tsv", "")
+        for line, words in (("safer s", ["sample", "serve", "sweep"]), ("safer model ", ["average", "convert"]), ("safer certify --me", ["--method"]),
+                            ("safer lexicon show --a", ["--all"]), ("safer attack --method ", ["genetic", "pwws", "random", "textfooler"]),
+                            ("safer certify --data unl", ["unlike others/"]), ("safer certify --n ", []), ("safer --v", ["--version"])):
+            done = subprocess.run(["fish", "--no-config", "-c", f"source {shlex.quote(str(completions / 'safer.fish'))}; complete -C '{line}'"],
+                                  capture_output=True, text=True, cwd=test_cli.temporary)
+            self.assertEqual((done.returncode, done.stderr, sorted(word.split("\t")[0] for word in done.stdout.splitlines())), (0, "", words), line)
+
 
 if __name__ == "__main__":
     test_cli.run_tests(sys.modules["__main__"], make_files)

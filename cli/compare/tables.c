@@ -1,4 +1,5 @@
-/* The tables of safer compare: text, Markdown, JSON, CSV. What they mean stands in docs/compare.md. */
+/* The tables of safer compare: figures of every cell and tests of every two, as text, Markdown, JSON and CSV.
+ * What they mean stands in docs/compare.md. */
 #define _GNU_SOURCE
 #include "compare/compare.h"
 
