@@ -247,6 +247,16 @@ class Compare(Case):
         done = run("compare", "small.json", "-o", "foreign", "--quiet")
         self.assertEqual((done.code, done.err.count("is not from this command")), (INPUT, 6))
 
+    def test_format(self):
+        """the format of a data set is the one that is asked for, whatever its name says; another is refused"""
+        shutil.copytree(test_cli.temporary / "small", test_cli.temporary / "named")
+        shutil.copy(test_cli.temporary / "demo/test.tsv", test_cli.temporary / "demo/test.csv")
+        texts = {"data": "demo/test.csv", "sample": "every:2", "format": "tsv"}
+        done = run("compare", changed(lambda c: c["data"]["reviews"].update(test=texts)), "-o", "named")
+        self.assertEqual((done.code, done.err), (DONE, ""), "the same texts: nothing is done again")
+        done = run("compare", changed(lambda c: c["data"]["reviews"].update(test={**texts, "format": "xml"})), "-o", "named")
+        self.refused(done, INPUT, 'data.reviews.test.format is "xml": tsv, csv, jsonl, fasttext or folder')
+
     def test_other_version(self):
         """what another version made is not mixed with what this one makes"""
         shutil.copytree(test_cli.temporary / "small", test_cli.temporary / "older")
