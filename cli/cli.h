@@ -105,7 +105,7 @@ typedef struct cli_common {
 } cli_common;
 const cli_common *cli_settings(void);
 
-/* The option of a name, or NULL; and the one that was likely meant where there is none, or NULL. */
+/* The option of a name, or NULL; and the one that was likely meant where no option has it, or NULL. */
 const cli_option *cli_option_named(const cli_options *options, const char *name, size_t length);
 const char *cli_option_nearest(const cli_options *options, const char *typed, size_t length);
 

@@ -787,7 +787,7 @@ class Sweep(Verbs):
             self.refused(run(*base, *more), INPUT, f"sweep3/{file}", "another folder")
 
     def test_refused(self):
-        """a kernel that is none: exit 2, named"""
+        """a kernel that does not exist: exit 2, named"""
         result = run("sweep", "--kernels", "magic", "--arch", "ngram", "--lexicon", "c.lex", "--data", "demo/train.tsv", "--dev",
                      "demo/dev.tsv", "-o", "sweep2", "--quiet")
         self.refused(result, USAGE, "magic")
