@@ -442,6 +442,60 @@ static void test_guard_during_a_run(void **state)
     safer_lexicon_free(lexicon);
 }
 
+/* Seven answers by the text, seven the other way round, and so on: too slow for the first look. */
+static int classify_turning(void *context, const char *const *asked, const size_t *lengths, size_t count, int *labels)
+{
+    uint64_t *answers = context;
+    (void)asked;
+    for (size_t i = 0; i < count; i++) labels[i] = (int)((lengths[i] + (*answers)++ / 7) % 2);
+    return 0;
+}
+
+static int classify_nothing(void *context, const char *const *asked, const size_t *lengths, size_t count, int *labels)
+{
+    (void)context, (void)asked, (void)lengths, (void)count, (void)labels;
+    return 0;
+}
+
+/* A model that was seen to change gets no exact certificate any more, whatever comes after the error. */
+static void test_changes_are_remembered(void **state)
+{
+    safer_lexicon *lexicon = make_lexicon("representative"); /* one draw per text: exact, while it is a function */
+    safer_certify_options o = safer_certify_options_default();
+    safer_remote_options r = safer_remote_options_default();
+    safer_workspace *w = NULL;
+    safer_model *model = NULL;
+    safer_certificate c;
+    uint64_t answers = 0;
+    size_t exact_before = 0, refused = 0, exact_after = 0;
+    char text[64];
+    (void)state;
+    r.labels = (const char *const[]){"neg", "pos"};
+    r.label_count = 2;
+    r.cache = 0;
+    assert_ok(safer_model_from_callback(&model, classify_turning, &answers, &r, &error));
+    for (int i = 0; i < 2000; i++) {
+        const int length = snprintf(text, sizeof text, "text number %d is good %s", i, i % 2 ? "!" : "");
+        const safer_status status = safer_certify_text(&c, &w, model, lexicon, text, (size_t)length, -1, &o, &error);
+        refused += status == SAFER_INPUT;
+        exact_before += status == SAFER_OK && c.exact && !refused;
+        exact_after += status == SAFER_OK && c.exact && refused;
+    }
+    assert_true(exact_before > 0 && refused > 0 && safer_model_is_random(model));
+    assert_int_equal(exact_after, 0);
+    safer_model *other = NULL;
+    assert_ok(safer_model_from_callback(&other, classify_nothing, NULL, &r, &error));
+    assert_fails(safer_certify_text(&c, &w, other, lexicon, "good", 4, -1, &o, &error), SAFER_INVALID,
+                 "workspace: it was made with another model");
+    safer_workspace_free(w);
+    w = NULL;
+    assert_fails(safer_certify_text(&c, &w, other, lexicon, "good", 4, -1, &o, &error), SAFER_INPUT, "returned class");
+    safer_workspace_free(w);
+    safer_model_free(other);
+    safer_model_free(model);
+    safer_lexicon_free(lexicon);
+}
+
 static void test_failures(void **state)
 {
     safer_lexicon *lexicon = make_lexicon("component");
@@ -656,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_nothing_changes_the_records),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_guard_during_a_run),
+        cmocka_unit_test(test_changes_are_remembered),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_data_from_texts),
         cmocka_unit_test(test_threads_share_a_model),

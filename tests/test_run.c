@@ -154,6 +154,56 @@ static void append(sf_sealed_output *out, int row)
     json_decref(record);
 }
 
+/* Members that no seal covers are refused, wherever they are put. */
+static void test_tail(void **state)
+{
+    static const char *const tails[] = {",\"seconds\":0.25,\"note\":1,\"check\":\"%s\"}",
+                                        ",\"seconds\":0.25,\"check\":\"%s\",\"note\":1}",
+                                        ",\"check\":\"%s\",\"seconds\":0.25}",
+                                        ",\"seconds\":\"0.25\",\"check\":\"%s\"}",
+                                        ",\"seconds\":0.25, \"check\":\"%s\"}",
+                                        ",\"seconds\":0.25,\"check\":\"%s\" }",
+                                        ",\"seconds\":0.25,\"check\":\"%s\"}"};
+    json_t *record = record_of(1);
+    uint64_t seal, again;
+    size_t length;
+    char *line = sf_seal(record, 0.25, 7, &length, &seal), digits[17];
+    const size_t body = (size_t)(strstr(line, ",\"seconds\"") - line);
+    (void)state;
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)seal);
+    for (size_t i = 0; i < COUNT(tails); i++) {
+        char forged[400];
+        memcpy(forged, line, body);
+        const size_t whole = body + (size_t)snprintf(forged + body, sizeof forged - body, tails[i], digits);
+        json_t *read = json_loads(forged, 0, NULL);
+        assert_non_null(read);
+        if (i + 1 < COUNT(tails))
+            assert_fails(sf_unseal(read, forged, whole, 7, &again, "f", 2, &error), SAFER_INPUT, "does not match");
+        else
+            assert_ok(sf_unseal(read, forged, whole, 7, &again, "f", 2, &error));
+        json_decref(read);
+    }
+    free(line);
+    json_decref(record);
+}
+
+/* A file that is not a run is left as it was, with whole lines or without. */
+static void test_foreign_file(void **state)
+{
+    static const char *const texts[] = {"precious notes", "{\"safer\":\"1\"", "precious\nnotes\n", "x"};
+    json_t *config = json_pack("{s:s}", "safer", "0");
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        sf_sealed_output out;
+        seen s = {0};
+        const char *path = write_temporary("notes.txt", texts[i], strlen(texts[i]));
+        assert_fails(sf_sealed_open(&out, path, 1, config, see, &s, &error), SAFER_INPUT, "not the output of a run");
+        sf_sealed_close(&out);
+        assert_same_file(path, write_temporary("same.txt", texts[i], strlen(texts[i])));
+    }
+    json_decref(config);
+}
+
 /* Cut after any byte, a file is resumed after its last whole line. */
 static void test_resume(void **state)
 {
@@ -376,8 +426,9 @@ static void test_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seal),   cmocka_unit_test(test_read),    cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_config), cmocka_unit_test(test_members), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_seal),    cmocka_unit_test(test_tail),   cmocka_unit_test(test_foreign_file),
+        cmocka_unit_test(test_read),    cmocka_unit_test(test_resume), cmocka_unit_test(test_config),
+        cmocka_unit_test(test_members), cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,8 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
         SF_TRY(sf_attacker_new(attacker, model, lexicon, &own, 0, error));
     }
     safer_attacker *a = *attacker;
+    if (a->victim->model != model || a->victim->lexicon != lexicon)
+        return sf_fail(error, SAFER_INVALID, "attacker: it was made with another model or lexicon");
     if (label >= (int)model->classes) {
         status = sf_fail(error, SAFER_INVALID, "label: %d, but the model has %zu classes", label, model->classes);
         goto done;

@@ -76,8 +76,8 @@ static safer_status ask_text(safer_certificate *c, safer_workspace *w, safer_err
     else
         SF_TRY(sf_ask_text(&c->base, w, error));
     if (draws) SF_TRY(sf_votes_enumerate(w, draws, together, c, error));
-    c->exact = draws > 0;
-    c->queries = draws;
+    c->exact = draws > 0 && !sf_model_is_random(w->model); /* which may have been found out meanwhile */
+    c->queries = c->exact ? draws : 0;
 done:
     return status;
 }
@@ -195,6 +195,8 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
     const double start = sf_seconds();
     if (!*workspace) SF_TRY(sf_workspace_new(workspace, model, lexicon, options, error));
     safer_workspace *w = *workspace;
+    if (w->model != model || w->lexicon != lexicon)
+        return sf_fail(error, SAFER_INVALID, "workspace: it was made with another model or lexicon");
     SF_TRY(read_text(&c, w, text, length, error));
     if (w->options.method == SAFER_METHOD_IBP) {
         SF_TRY(bound_text(&c, w, error));

@@ -106,7 +106,7 @@ safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const s
                  {"labels", "list of labels"}};
     const char *other = "configuration";
     json_t *expected = sf_config_json(model, lexicon, data, &run->config.options),
-           *version = json_object_get(run->config_json, "safer"); /* an earlier one, of the same format, will do */
+           *version = json_object_get(run->config_json, "safer"); /* any will do that writes this format */
     if (!expected || (version && json_object_set(expected, "safer", version) != 0)) {
         json_decref(expected);
         return sf_fail_memory(error);

@@ -222,6 +222,8 @@ static int take_counts(uint64_t *votes, sf_tally *tally, const sf_record *r, con
 /* What of a record does not fit the configuration, or NULL. */
 static const char *fault_of_counts(const sf_record *r, const sf_config *config)
 {
+    if (r->slots > r->words) return "there are more slots than words";
+    if (r->visible > r->slots) return "more slots are visible than there are";
     if (r->exact && config->method != SAFER_METHOD_ADAPTIVE) return "this method never enumerates";
     if (r->exact && config->random) return "a model that answers at random has no exact certificate";
     if (r->exact ? r->n != 0 : r->n > config->n || (config->method != SAFER_METHOD_ADAPTIVE && r->n != config->n))

@@ -27,6 +27,7 @@ safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t l
     sf_stage own;
     size_t valid = sf_utf8_valid(text, length);
     if (valid < length) return sf_fail(error, SAFER_INPUT, "the text is not valid UTF-8 at byte %zu", valid);
+    if (count > UINT64_MAX - first) return sf_fail(error, SAFER_INVALID, "count: more draws than there are numbers");
     if (stream_stage(&own, stage)) return sf_fail(error, SAFER_INVALID, "stage: unknown");
     SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
     SF_TRY(sf_sampler_prepare(&sampler, &slots, lexicon, error));
@@ -36,7 +37,7 @@ safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t l
         status = sf_fail_memory(error);
         goto done;
     }
-    for (uint64_t i = first; i < first + count; i++) {
+    for (uint64_t i = first; i - first < count; i++) {
         sf_sampler_draw(draw, &sampler, stream, i, 1);
         sf_buffer_clear(&drawn);
         if (sf_slots_render(&drawn, &slots, lexicon, draw)) {

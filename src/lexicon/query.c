@@ -189,6 +189,7 @@ safer_status safer_lexicon_export(const safer_lexicon *l, safer_export what, int
 {
     safer_status status = SAFER_OK;
     sf_buffer line = {0};
+    if (!safer_export_name(what)) return sf_fail(error, SAFER_INVALID, "export: unknown");
     for (uint32_t x = 0; x < l->words.count && status == SAFER_OK; x++) {
         int failed = json ? add_member(&line, l, x, what) : add_line(&line, l, x, what);
         int last = x + 1 == l->words.count;

@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "remote/cache.h"
 
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -136,6 +137,7 @@ static safer_status compare(const remote *r, const question *q, int answer, safe
     atomic_fetch_add(&r->shared->again, 1);
     if (answer == q->answer) return SAFER_OK;
     atomic_fetch_add(&r->shared->changed, 1);
+    atomic_store(&r->shared->random, 1); /* from now on there is no exact claim */
     return sf_fail(
         error, SAFER_INPUT,
         "the model answered \"%s\" and later \"%s\" for the same text (\"%.*s...\"): it is no function of the text. "
@@ -339,6 +341,7 @@ safer_status sf_remote_check(const safer_remote_options *o, safer_error *error)
         for (size_t j = 0; j < i; j++)
             if (strcmp(o->labels[i], o->labels[j]) == 0)
                 return sf_fail(error, SAFER_INVALID, "labels: \"%.80s\" twice", o->labels[i]);
+    if (!safer_profile_name(o->profile)) return sf_fail(error, SAFER_INVALID, "profile: unknown");
     if (o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (at most 1048576)", o->batch);
     if (!(o->timeout > 0 && o->timeout <= 1e6))
         return sf_fail(error, SAFER_INVALID, "timeout: %g (above 0, at most 1000000 seconds)", o->timeout);
@@ -480,6 +483,7 @@ static safer_status ask_caller(void *self, const sf_span *texts, size_t count, i
     for (size_t i = 0; status == SAFER_OK && i < count; i++) {
         strings[i] = texts[i].bytes;
         lengths[i] = texts[i].length;
+        labels[i] = INT_MIN; /* not a class: what the function leaves out is noticed below */
     }
     if (status == SAFER_OK) {
         if (c->alone) pthread_mutex_lock(&c->lock);

@@ -31,8 +31,7 @@ static safer_status take_config(void *context, json_t *json, const sf_config *co
 /* A record that was rechecked has all that a decision needs; the rest is looked at here. */
 static const char *fault_of(const sf_record *r)
 {
-    if (r->slots > r->words) return "there are more slots than words";
-    if (r->visible > r->slots) return "more slots are visible than there are";
+    if (r->slots > r->words || r->visible > r->slots) return "the numbers of words and slots contradict each other";
     return r->bound >= 0 && r->bound <= 1 ? NULL : "the bound is not a share";
 }
 

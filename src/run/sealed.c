@@ -59,6 +59,19 @@ static const char *find_last(const char *bytes, size_t length, const char *word)
     return NULL;
 }
 
+/* Whether a line ends as sf_seal ends it: perhaps "seconds", then "check", and nothing else. What stood
+ * there besides would not be sealed. */
+static int tail_is_ours(const char *tail, const char *stop)
+{
+    static const char seconds[] = ",\"seconds\":", check[] = ",\"check\":\"";
+    if ((size_t)(stop - tail) > sizeof seconds - 1 && memcmp(tail, seconds, sizeof seconds - 1) == 0) {
+        tail += sizeof seconds - 1;
+        while (tail < stop && strchr("0123456789.eE+-", *tail)) tail++;
+    }
+    return (size_t)(stop - tail) == sizeof check - 1 + 16 + 2 && memcmp(tail, check, sizeof check - 1) == 0 &&
+           memcmp(stop - 2, "\"}", 2) == 0;
+}
+
 safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_t seed, uint64_t *seal,
                        const char *path, size_t line, safer_error *error)
 {
@@ -66,6 +79,7 @@ safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_
     const char *stored = json_string_value(json_object_get(object, "check"));
     const char *end = seconds && check && seconds < check ? seconds : check;
     char expected[17] = "";
+    if (end && !tail_is_ours(end, bytes + length)) end = NULL;
     if (end) {
         char *sealed = sf_strndup(bytes, (size_t)(end - bytes) + 1);
         if (!sealed) return sf_fail_memory(error);
@@ -182,14 +196,20 @@ json_t *sf_sealed_config(const char *path)
 
 /* ------------------------------------------------------------------- writing */
 
-/* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what follows them. */
-static safer_status resume_file(sf_sealed_output *out, sf_line_visit visit, void *context, safer_error *error)
+/* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what follows them. Where no
+ * line is whole, what is there must be the beginning of `first`: anything else is not ours to cut. */
+static safer_status resume_file(sf_sealed_output *out, const char *first, size_t first_length, sf_line_visit visit,
+                                void *context, safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
     reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
     SF_TRY(sf_file_map(&file, out->path, error));
     SF_TRY(read_lines(&r, &file, error));
+    if (r.lines == 0 && (file.length > first_length || memcmp(file.bytes, first, file.length) != 0)) {
+        status = sf_fail(error, SAFER_INPUT, "%s is not the output of a run; choose another name", out->path);
+        goto done;
+    }
     out->end = (off_t)r.end;
     out->seal = r.seal;
     if (ftruncate(out->fd, out->end) != 0 || lseek(out->fd, out->end, SEEK_SET) < 0)
@@ -206,6 +226,7 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     struct stat info;
     char *line = NULL;
     size_t length = 0;
+    uint64_t seal = 0;
     *out = (sf_sealed_output){.fd = -1, .path = path};
     if (!path) return SAFER_OK;
     out->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
@@ -216,10 +237,11 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     const int exists = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
     if (exists && !resume)
         return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
-    if (exists) SF_TRY(resume_file(out, visit, context, error));
-    if (out->end > 0) return SAFER_OK;
-    line = sf_seal(config, -1, 0, &length, &out->seal); /* it is new, or not even its first line was whole */
+    line = sf_seal(config, -1, 0, &length, &seal);
     if (!line) return sf_fail_memory(error);
+    status = exists ? resume_file(out, line, length, visit, context, error) : SAFER_OK;
+    if (status != SAFER_OK || out->end > 0) goto done;
+    out->seal = seal; /* it is new, or not even its first line was whole */
     status = sf_sealed_append(out, line, length, error);
 done:
     free(line);

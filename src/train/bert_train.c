@@ -102,8 +102,7 @@ static safer_status take_parameters(trainer *t, safer_error *error)
     if (o->bert.tokens) shape.tokens = (size_t)o->bert.tokens;
     size_t layers = sf_train_layers(o);
     if (layers != SIZE_MAX && layers > shape.layers)
-        return sf_fail(error, SAFER_INVALID, "train_layers is %zu, but the encoder has %zu layers", layers,
-                       shape.layers);
+        return sf_fail(error, SAFER_INVALID, "layers is %zu, but the encoder has %zu layers", layers, shape.layers);
     if (sf_bert_layout_make(&t->layout, &shape)) return sf_fail_memory(error);
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
     if (!t->parameters) return sf_fail_memory(error);

@@ -157,7 +157,7 @@ static safer_status check_choices(const safer_train_options *o, safer_error *err
     if (!safer_pool_name(o->course.pool)) return sf_fail(error, SAFER_INVALID, "pool: unknown");
     if (!safer_precision_name(o->course.precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
     if (!safer_defense_name(o->defense.kind)) return sf_fail(error, SAFER_INVALID, "defense: unknown");
-    if (!safer_charcnn_size_name(o->charcnn.size)) return sf_fail(error, SAFER_INVALID, "size: unknown");
+    if (!safer_charcnn_size_name(o->charcnn.size)) return sf_fail(error, SAFER_INVALID, "charcnn.size: unknown");
     if (!o->cnn.widths || !widths_are_good(o->cnn.widths))
         return sf_fail(error, SAFER_INVALID,
                        "widths is \"%s\"; it must be up to %d whole numbers from 1 to %d, as in 3,4,5",
