@@ -1,4 +1,5 @@
-/* Tests of the report: what is escaped where, the pictures, the figures, the errors. */
+/* The report: what is escaped where, the pictures, the figures, the files beside it, the errors. How a browser shows it
+ * is in test_browser.py. */
 #define _GNU_SOURCE
 #include "support.h"
 
