@@ -72,7 +72,7 @@ static void frozen_layers_stay(void **unused)
             const sf_bert_tensor *tensor = &before.layout.tensors[t];
             int changed = memcmp(p + tensor->offset, q + tensor->offset, tensor->count * sizeof *p) != 0;
             if (changed != (tensor->offset >= trained) && !strstr(tensor->name, "key.bias")) /* whose gradient is 0 */
-                fail_msg("training %s layers: %s %s", layers[i], tensor->name, changed ? "changed" : "stayed");
+                fail_msg("training %d layers: %s %s", layers[i], tensor->name, changed ? "changed" : "stayed");
         }
         sf_bert_checkpoint_free(&after);
     }

@@ -3,11 +3,11 @@
 #ifndef TESTS_TEST_CHARCNN_H
 #define TESTS_TEST_CHARCNN_H
 
+#include "assemble.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "lexicon/overlap.h"
 #include "model/charcnn.h"
 #include "model/charcnn_answer.h"
 #include "model/charcnn_codes.h"
@@ -170,13 +170,11 @@ static inline safer_lexicon *make_odd_lexicon(void)
     static const char *const names[WORDS] = {
         "good", "extraordinarily", "film", "caf\xc3\xa9", "wi\305\277e", "it's", "or", "nine", "\xe4\xb8\xad"};
     safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
     sf_words words = {0};
     sf_graph graph = {0};
     sf_kernel kernel = {0};
     sf_pair edges[WORDS];
-    double overlap[WORDS];
-    uint32_t id, worst[WORDS];
+    uint32_t id;
     for (uint32_t i = 0; i < WORDS; i++) {
         assert_ok(sf_words_add(&words, names[i], strlen(names[i]), &id, &error));
         edges[i] = (sf_pair){i, (i + 1 + next_below(3)) % WORDS, 0};
@@ -193,21 +191,7 @@ static inline safer_lexicon *make_odd_lexicon(void)
         assert_ok(sf_kernel_add(&kernel, ids, weights, n, &row, &error));
         kernel.row_of[x] = row;
     }
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &words,
-                              .graph = &graph,
-                              .kernel = &kernel,
-                              .overlap = overlap,
-                              .worst = worst,
-                              .directed = 1,
-                              .kernel_name = "odd",
-                              .provenance = "{}"};
-    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
-    sf_words_free(&words);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
-    return lexicon;
+    return assemble_lexicon(&words, NULL, &graph, &kernel, "odd", 1, 0);
 }
 
 static inline safer_lexicon *make_word_lexicon(const char *kernel)

@@ -1,11 +1,10 @@
 /* Drawn pieces are the pieces of the rendered text: over random texts, lexicons, vocabularies
  * and limits, with words glued to what is around them and special tokens made and unmade by
  * draws. Hidden slots are hidden: over all texts with words exchanged and all their draws. */
-#include "support.h"
+#include "assemble.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "lexicon/overlap.h"
 #include "model/pieces.h"
 
 #include <stdio.h>
@@ -88,15 +87,12 @@ static const char *const names[WORDS] = {"good",  "fine", "bad", "sep",  "mask",
 /* Random synonyms and weights, among the first `words` of the cased and the caseless ones. */
 static safer_lexicon *make_lexicon(uint32_t words, int directed)
 {
-    safer_lexicon *lexicon = NULL;
     sf_words all = {0};
     sf_pair edges[WORDS * WORDS];
     size_t count = 0;
     uint32_t id;
     sf_graph graph;
     sf_kernel kernel = {0};
-    double overlap[WORDS];
-    uint32_t worst[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) assert_ok(sf_words_add(&all, names[i], strlen(names[i]), &id, &error));
     for (uint32_t a = 0; a < WORDS; a++)
         for (uint32_t b = 0; b < WORDS; b++)
@@ -120,21 +116,7 @@ static safer_lexicon *make_lexicon(uint32_t words, int directed)
         assert_ok(sf_kernel_add(&kernel, ids, weights, n, &row, &error));
         kernel.row_of[x] = row;
     }
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &all,
-                              .graph = &graph,
-                              .kernel = &kernel,
-                              .overlap = overlap,
-                              .worst = worst,
-                              .directed = directed,
-                              .kernel_name = "random",
-                              .provenance = "{}"};
-    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
-    sf_words_free(&all);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
-    return lexicon;
+    return assemble_lexicon(&all, NULL, &graph, &kernel, "random", directed, 0);
 }
 
 static uint32_t support(const safer_lexicon *l, uint32_t word, const uint32_t **ids)
@@ -245,11 +227,8 @@ static void test_special_tokens(void **unused)
 {
     sf_words all = {0};
     uint32_t id, row;
-    safer_lexicon *l = NULL;
     sf_graph graph;
     sf_kernel kernel = {0};
-    double overlap[3];
-    uint32_t worst[3];
     static const char *const three[] = {"good", "sep", "mask"};
     (void)unused;
     for (int i = 0; i < 3; i++) assert_ok(sf_words_add(&all, three[i], strlen(three[i]), &id, &error));
@@ -257,16 +236,7 @@ static void test_special_tokens(void **unused)
     assert_ok(sf_kernel_start(&kernel, 3, &error));
     assert_ok(sf_kernel_add(&kernel, (const uint32_t[]){0, 1, 2}, (const uint32_t[]){1, 1, 1}, 3, &row, &error));
     for (int i = 0; i < 3; i++) kernel.row_of[i] = row;
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &all,
-                              .graph = &graph,
-                              .kernel = &kernel,
-                              .overlap = overlap,
-                              .worst = worst,
-                              .kernel_name = "x",
-                              .provenance = "{}"};
-    assert_ok(sf_lexicon_assemble(&l, &parts, &error));
+    safer_lexicon *l = assemble_lexicon(&all, NULL, &graph, &kernel, "x", 0, 0);
 
     static const struct {
         const char *text;
@@ -306,9 +276,6 @@ static void test_special_tokens(void **unused)
         sf_pieces_scratch_free(&scratch);
         sf_slots_free(&slots);
     }
-    sf_words_free(&all);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
     safer_lexicon_free(l);
 }
 

@@ -3,11 +3,9 @@
 #ifndef TESTS_TINY_H
 #define TESTS_TINY_H
 
+#include "assemble.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "lexicon/lexicon.h"
-#include "lexicon/overlap.h"
-#include "support.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,13 +49,11 @@ static inline void weighted_kernel(sf_kernel *kernel, uint32_t seed)
 static inline safer_lexicon *make_tiny_lexicon(uint32_t seed, const char *kind, int lying, int directed)
 {
     safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
     sf_words words = {0};
     sf_pair edges[WORDS * WORDS];
     size_t count = 0;
-    uint32_t id, worst[WORDS];
+    uint32_t id;
     uint64_t counts[WORDS];
-    double overlap[WORDS];
     sf_graph graph;
     sf_kernel kernel = {0};
     sf_nearest nearest = {0};
@@ -76,25 +72,10 @@ static inline safer_lexicon *make_tiny_lexicon(uint32_t seed, const char *kind, 
             assert_ok(sf_nearest_build(&nearest, &graph, NULL, 0, spec.k, spec.k, 1, NULL, &error));
         assert_ok(sf_kernel_build(&kernel, &graph, counts, &nearest, spec, &error));
     }
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    for (int i = 0; lying && i < WORDS; i++) overlap[i] = 1;
-    sf_lexicon_parts parts = {.words = &words,
-                              .counts = counts,
-                              .graph = &graph,
-                              .kernel = &kernel,
-                              .overlap = overlap,
-                              .worst = worst,
-                              .kernel_name = kind,
-                              .provenance = "{}",
-                              .directed = directed};
-    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
-    sf_words_free(&words);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
     sf_nearest_free(&nearest);
-    return lexicon;
+    return assemble_lexicon(&words, counts, &graph, &kernel, kind, directed, lying);
 }
+
 /* ------------------------------------------------------------ texts and data */
 
 static inline size_t write_text(char *out, const uint32_t *text, size_t length)
