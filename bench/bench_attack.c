@@ -10,8 +10,6 @@
 #include "bench.h"
 
 #include "base/buffer.h"
-#include "base/memory.h"
-#include "base/progress.h"
 
 #include <time.h>
 

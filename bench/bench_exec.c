@@ -11,7 +11,6 @@
 #include "bench.h"
 
 #include "base/buffer.h"
-#include "base/progress.h"
 #include "remote/remote.h"
 
 #include <fcntl.h>

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/progress.h"
-#include "base/rng.h"
 #include "nn/gemm.h"
 #include "train/ibp_step.h"
 

@@ -6,9 +6,7 @@
 #define _GNU_SOURCE
 #include "bench.h"
 
-#include "base/file.h"
 #include "base/progress.h"
-#include "base/rng.h"
 #include "lexicon/pairs.h"
 #include "lexicon/vectors.h"
 #include "nn/gemm.h"

@@ -7,11 +7,8 @@
 #define _GNU_SOURCE
 #include "bench.h"
 
-#include "base/progress.h"
 #include "draw/sampler.h"
 #include "model/ngram.h"
-
-#include <math.h>
 
 enum { TEXTS = 6000, WORDS = 230, VOCABULARY = 40000, GROUP = 8, DRAWS = 256, SAMPLED = 32, RENDERED = 16 };
 

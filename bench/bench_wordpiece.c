@@ -18,7 +18,6 @@
 #include "model/pieces.h"
 
 #include <ctype.h>
-#include <math.h>
 
 enum {
     TEXTS = 2000,
@@ -303,7 +302,7 @@ int main(int argc, char **argv)
 {
     if (argc >= 4 && (strcmp(argv[1], "--ids") == 0 || strcmp(argv[1], "--normal") == 0))
         return print_texts(argv[1], argv[2], argv[3], argc > 4 ? strtoul(argv[4], NULL, 10) : SIZE_MAX);
-    int json = bench_option(argc, argv, "--json");
+    int json = argc > 1 && strcmp(argv[1], "--json") == 0; /* what follows is input */
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
     safer_data *data = NULL;

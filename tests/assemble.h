@@ -6,8 +6,8 @@
 #include "lexicon/overlap.h"
 #include "support.h"
 
-/* The lexicon of words, synonyms and a kernel, which it takes over and frees. Counts may be NULL. `lying`: every overlap
- * is said to be 1. */
+/* The lexicon of words, synonyms and a kernel, which it takes over and frees. Counts may be NULL. `lying`: every
+ * overlap is said to be 1. */
 static inline safer_lexicon *assemble_lexicon(sf_words *words, const uint64_t *counts, sf_graph *graph,
                                               sf_kernel *kernel, const char *name, int directed, int lying)
 {

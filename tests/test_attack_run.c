@@ -106,7 +106,7 @@ static void test_cancel(void **state)
     safer_lexicon_free(l);
 }
 
-/* ------------------------------------------------------ models elsewhere */
+/* --------------------------------------------------------- remote models */
 
 static int say_none(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels)
 {

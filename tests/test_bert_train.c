@@ -1,7 +1,6 @@
 /* Training bert, and the trained model: it learns; the same file for any number of threads
  * and after any stop; draws answer as their texts do; it says what is wrong. */
 #define _GNU_SOURCE
-#include "base/memory.h"
 #include "base/rng.h"
 #include "draw/sampler.h"
 #include "encoder.h"

@@ -1,13 +1,10 @@
 /* Training bow and cnn: the same file for any number of threads and after any stop; it
  * learns; it says what is wrong. */
 #define _GNU_SOURCE
-#include "base/file.h"
-#include "base/memory.h"
 #include "model/cnn.h"
 #include "train/course.h"
 #include "training.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static safer_train_options small_options(const char *arch, const safer_data *data, const safer_lexicon *lexicon)

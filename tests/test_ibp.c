@@ -1,7 +1,6 @@
 /* Training by interval bounds: gradients against finite differences of a naive reference in double;
  * the bounds that are trained on; runs. */
 #define _GNU_SOURCE
-#include "base/memory.h"
 #include "base/rng.h"
 #include "ibp/network.h"
 #include "train/ibp_step.h"

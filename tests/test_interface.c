@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "support.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -7,7 +7,6 @@
 #include "text/unicode.h"
 #include "text/word.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
 

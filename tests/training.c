@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "training.h"
 
+#include "base/buffer.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -111,6 +112,7 @@ void check_stopped_runs_are_resumed(trainer train, const safer_train_options *op
     assert_ok(train(whole, &o, &straight, &error));
     assert_non_null(strstr(s.last, "epoch"));
     assert_non_null(strstr(s.last, "loss "));
+    assert_true(fabs(strtod(strstr(s.last, "loss ") + 5, NULL) - straight.loss) < 0.001);
     assert_non_null(strstr(s.last, "dev "));
     assert_int_equal(s.total, (size_t)o.course.epochs * texts);
     o.resume = 1; /* where there is nothing to resume, it begins */

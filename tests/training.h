@@ -3,7 +3,6 @@
 #ifndef TESTS_TRAINING_H
 #define TESTS_TRAINING_H
 
-#include "base/buffer.h"
 #include "draw/slots.h"
 #include "model/model.h"
 #include "support.h"
@@ -23,7 +22,8 @@ const char *make_review_vectors(void);
 typedef safer_status (*trainer)(const char *output, const safer_train_options *options, safer_train_report *report,
                                 safer_error *error);
 
-/* So many texts were learned from, more than so many tokens and parameters; one of the epochs is kept; times are told. */
+/* So many texts were learned from, more than so many tokens and parameters; one of the epochs is kept; there are
+ * times. */
 void check_report(const safer_train_report *report, size_t texts, size_t tokens, size_t parameters);
 
 /* The model knows good reviews from bad ones. */

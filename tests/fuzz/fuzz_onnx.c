@@ -12,11 +12,9 @@ static void use(const sf_onnx *onnx)
         const sf_onnx_weight *w = sf_onnx_at(onnx, i);
         const sf_tensor *t = &w->tensor;
         size_t count = 1, bytes = t->count * sizes[t->type];
-        unsigned char sum = 0;
         for (size_t k = 0; k < t->rank; k++) count *= t->shape[k];
         require(count == t->count && w->name && t->name && (!w->transposed || t->rank == 2));
-        for (size_t k = 0; k < bytes; k++) sum = (unsigned char)(sum + ((const unsigned char *)t->bytes)[k]);
-        require(bytes || !sum);
+        fuzz_read(t->bytes, bytes);
         float *values = malloc((t->count + 1) * sizeof *values);
         require(values);
         (void)sf_tensor_floats(values, t, "fuzz", NULL);
