@@ -1,4 +1,4 @@
-/* Queries a second of TextFooler on the CNN, beside the CNN's own rate on the same texts in
+/* Queries per second of TextFooler on the CNN, beside the CNN's own rate on the same texts in
  * batches, and beside the way of one text and one query at a time.
  *
  * Texts of 250 words, 43% of them with one to three synonyms; word vectors of 100, 100 filters of width
@@ -7,60 +7,13 @@
  * over a network would: there batches matter, not only cores. With --json one object for
  * programs. */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/buffer.h"
-#include "base/memory.h"
-#include "base/parallel.h"
-#include "base/progress.h"
-#include "model/cnn.h"
-#include "safer.h"
 
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-enum {
-    TEXTS = 120,
-    WORDS = 250,
-    GROUPS = 1500,
-    CHOICES = 4,
-    D = 100,
-    F = 100,
-    T = 3,
-    H = 100,
-    K = 2,
-    BATCH = 256,
-    ROUNDS = 5,
-    FEW = 6
-};
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_attack: %s\n", what);
-    exit(1);
-}
-
-static float noise(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (float)(int32_t)(uint32_t)(*state >> 32) * 0x1p-31f;
-}
-
-static uint32_t below(uint64_t *state, uint32_t bound)
-{
-    noise(state);
-    return (uint32_t)(*state >> 33) % bound;
-}
-
-/* A word of letters for each number; the first letter says of which kind. */
-static void name_word(char out[8], char kind, size_t number)
-{
-    snprintf(out, 8, "%cx%c%c%c%c", kind, (char)('a' + number / 17576 % 26), (char)('a' + number / 676 % 26),
-             (char)('a' + number / 26 % 26), (char)('a' + number % 26));
-}
+enum { TEXTS = 120, WORDS = 250, GROUPS = 1500, CHOICES = 4, BATCH = 256, ROUNDS = 5, FEW = 6 };
 
 typedef struct fixture {
     safer_model *model;
@@ -68,51 +21,23 @@ typedef struct fixture {
     safer_data *data, *few;
 } fixture;
 
-static void make_lexicon(fixture *x, sf_words *words, const char *path)
+static void make_lexicon(fixture *x, sf_words *words)
 {
     safer_error error = {0};
     sf_buffer table = {0};
     char word[8];
     uint32_t id;
     for (size_t g = 0; g < GROUPS * CHOICES; g++) {
-        name_word(word, 's', g);
+        bench_name_word(word, 's', g);
         sf_buffer_format(&table, "%s%c", word, g % CHOICES == 0 ? '\t' : g % CHOICES == CHOICES - 1 ? '\n' : ' ');
         check(sf_words_add(words, word, strlen(word), &id, &error) == SAFER_OK, error.message);
     }
     for (size_t i = 0; i < GROUPS; i++) {
-        name_word(word, 'f', i);
+        bench_name_word(word, 'f', i);
         check(sf_words_add(words, word, strlen(word), &id, &error) == SAFER_OK, error.message);
     }
-    check(sf_file_write(path, table.bytes, table.length, &error) == SAFER_OK, error.message);
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = path;
-    options.kernel = "component";
-    check(safer_lexicon_import(&x->lexicon, &options, NULL, &error) == SAFER_OK, error.message);
+    x->lexicon = bench_lexicon(table.bytes, table.length);
     sf_buffer_free(&table);
-}
-
-static void make_model(fixture *x, const sf_words *words, const char *path)
-{
-    safer_error error = {0};
-    uint64_t state = 1;
-    sf_cnn_layout layout;
-    sf_cnn_shape shape = {.convolution = 1,
-                          .vocabulary = words->count + 1u,
-                          .dim = D,
-                          .widths = {T},
-                          .width_count = 1,
-                          .filters = F,
-                          .hidden = H,
-                          .classes = K,
-                          .max_words = SF_LOOKUP_POSITIONS};
-    sf_cnn_layout_make(&layout, &shape);
-    float *w = sf_alloc(layout.size, sizeof *w), scale[F];
-    check(w != NULL, "out of memory");
-    for (size_t i = 0; i < layout.size; i++) w[i] = noise(&state) * (i < shape.vocabulary * D ? 1.0f : 0.1f);
-    check(sf_cnn_scales(scale, &layout, w, 0) == 0, "out of memory");
-    check(sf_cnn_save(path, &layout, w, scale, words, "[\"0\",\"1\"]", "{}", &error) == SAFER_OK, error.message);
-    check(safer_model_open(&x->model, path, &error) == SAFER_OK, error.message);
-    free(w);
 }
 
 static void make_data(fixture *x)
@@ -124,8 +49,8 @@ static void make_data(fixture *x)
     char word[8];
     for (size_t t = 0; t < TEXTS; t++) {
         for (size_t i = 0; i < WORDS; i++) {
-            const int slot = below(&state, 100) < 43;
-            name_word(word, slot ? 's' : 'f', below(&state, slot ? GROUPS * CHOICES : GROUPS));
+            const int slot = bench_below(&state, 100) < 43;
+            bench_name_word(word, slot ? 's' : 'f', bench_below(&state, slot ? GROUPS * CHOICES : GROUPS));
             sf_buffer_format(&texts[t], "%s ", word);
         }
         list[t] = texts[t].bytes;
@@ -138,12 +63,11 @@ static void make_data(fixture *x)
 static void make_fixture(fixture *x)
 {
     sf_words words = {0};
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/bench_attack.%d", (int)getpid());
-    make_lexicon(x, &words, path);
-    make_model(x, &words, path);
+    sf_cnn_layout layout;
+    uint64_t state = 1;
+    make_lexicon(x, &words);
+    x->model = bench_cnn(&layout, &words, &state);
     make_data(x);
-    unlink(path);
     sf_words_free(&words);
 }
 
@@ -159,7 +83,7 @@ static void forward(void *context, size_t begin, size_t end, int worker)
 {
     batches *r = context;
     int labels[BATCH];
-    float scores[BATCH * K];
+    float scores[BATCH * BENCH_CLASSES];
     safer_error error = {0};
     const safer_model *m = r->fixture->model;
     for (size_t i = begin; i < end; i++)
@@ -167,27 +91,21 @@ static void forward(void *context, size_t begin, size_t end, int worker)
               error.message);
 }
 
-/* Texts a second, in batches, on so many threads. */
+/* Texts per second, in batches, on so many threads. */
 static double raw_rate(const fixture *x, int threads)
 {
     enum { BATCHES = 32 };
     batches r = {.fixture = x};
     safer_error error = {0};
-    double best = 0;
     for (size_t i = 0; i < BATCH; i++) {
         const safer_row row = safer_data_row(x->data, i % TEXTS);
         r.texts[i] = (sf_span){row.text, row.text_length};
     }
     for (int i = 0; i < threads; i++)
         check(x->model->class->scratch_new(x->model, &r.scratch[i], &error) == SAFER_OK, error.message);
-    for (int round = 0; round < ROUNDS; round++) {
-        const double start = sf_seconds();
-        sf_parallel(threads, BATCHES, 1, forward, &r);
-        const double rate = BATCHES * BATCH / (sf_seconds() - start);
-        if (rate > best) best = rate;
-    }
+    const double rate = BATCHES * BATCH / bench_best(ROUNDS, threads, BATCHES, 1, forward, &r);
     for (int i = 0; i < threads; i++) x->model->class->scratch_free(r.scratch[i]);
-    return best;
+    return rate;
 }
 
 /* ------------------------------------------------------------------ attacks */
@@ -200,7 +118,7 @@ static void hash_record(void *context, const char *record)
 }
 
 typedef struct way {
-    double rate;   /* queries a second */
+    double rate;   /* queries per second */
     uint64_t hash; /* of the records */
     safer_attack_summary summary;
 } way;
@@ -246,7 +164,7 @@ static safer_status distant_scratch(const safer_model *model, void **out, safer_
 
 int main(int argc, char **argv)
 {
-    const int json = argc > 1 && strcmp(argv[1], "--json") == 0, cores = sf_cores() < 64 ? sf_cores() : 64;
+    const int json = bench_option(argc, argv, "--json"), cores = sf_cores() < 64 ? sf_cores() : 64;
     fixture x = {0};
     make_fixture(&x);
     double raw = raw_rate(&x, cores), later;
@@ -272,11 +190,9 @@ int main(int argc, char **argv)
                                 "textfooler", batched.rate, "raw_over_textfooler", raw / batched.rate, "one_at_a_time",
                                 single.rate, "gain", batched.rate / single.rate, "requests", far.rate,
                                 "requests_one_at_a_time", far_single.rate, "requests_gain", far.rate / far_single.rate);
-        check(out && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
-        putchar('\n');
-        json_decref(out);
+        bench_print_json(out);
     } else {
-        printf("%d texts of %d words, 43%% with 1 to %d synonyms; %zu succeed, %.1f queries a text; %d thread%s\n",
+        printf("%d texts of %d words, 43%% with 1 to %d synonyms; %zu succeed, %.1f queries per text; %d thread%s\n",
                TEXTS, WORDS, CHOICES - 1, batched.summary.succeeded, (double)batched.summary.queries / TEXTS, cores,
                cores == 1 ? "" : "s");
         printf("CNN in batches of %d              %8.0f texts/s\n", BATCH, raw);

@@ -1,4 +1,4 @@
-/* Texts a second of the BERT encoder, and what share of the bare multiply loop that is.
+/* Texts per second of the BERT encoder, and what share of the bare multiply loop that is.
  *
  * Random weights in the shape of gte-small (12 layers, 384 hidden, 12 heads, 1536 inner),
  * texts of 256 pieces, on one thread and on two; then a step of training all layers with
@@ -7,23 +7,13 @@
  *   bench_bert --features MODEL   reads lines of text and prints their pieces and pooled
  *   [--precision f32]             vectors as JSON: what other runtimes are compared with */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/progress.h"
 #include "train/bert_step.h"
 
-#include <jansson.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { TOKENS = 256, TEXTS = 32, STEP_TEXTS = 32 };
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_bert: %s\n", what);
-    exit(1);
-}
 
 /* ----------------------------------------------------------------- features */
 
@@ -109,7 +99,7 @@ static void encode(void *context, size_t begin, size_t end, int worker)
     sf_bert_features(r->features + begin * 384, r->net, &batch, r->scratch[worker]);
 }
 
-static double texts_a_second(run *r, int threads, double seconds)
+static double texts_per_second(run *r, int threads, double seconds)
 {
     double start = sf_seconds(), now;
     size_t done = 0;
@@ -179,7 +169,7 @@ int main(int argc, char **argv)
             for (int repeat = 0; repeat < (type ? 3 : 12);
                  repeat++) { /* short turns, the best of each: others use the machine too */
                 sf_parallel(threads, (size_t)threads, 1, measure_peak, &p);
-                double rate = texts_a_second(r, threads, 0.3), all = p.rate[0] + (threads > 1 ? p.rate[1] : 0);
+                double rate = texts_per_second(r, threads, 0.3), all = p.rate[0] + (threads > 1 ? p.rate[1] : 0);
                 best = rate > best ? rate : best;
                 loop = all > loop ? all : loop;
             }
@@ -214,13 +204,15 @@ int main(int argc, char **argv)
         update = end - middle < update ? end - middle : update;
     }
     double step_work = 3 * work * STEP_TEXTS;
-    printf("training all layers, 32 texts a step: gradient %.0f ms, update %.0f ms, %.3f TFLOP/s\n", 1e3 * gradient,
+    printf("training all layers, 32 texts per step: gradient %.0f ms, update %.0f ms, %.3f TFLOP/s\n", 1e3 * gradient,
            1e3 * update, step_work / (gradient + update) / 1e12);
     json_object_set_new(out, "step",
                         json_pack("{s:f, s:f, s:f}", "gradient_seconds", gradient, "update_seconds", update, "flops",
                                   step_work / (gradient + update)));
-    if (json) json_dumpf(out, stdout, JSON_INDENT(2)), putchar('\n');
-    json_decref(out);
+    if (json)
+        bench_print_json(out);
+    else
+        json_decref(out);
     sf_bert_step_free(step);
     free(means);
     free(variances);

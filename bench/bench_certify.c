@@ -3,22 +3,11 @@
  * The model is a stand-in that costs about as much as a small one, so that what is
  * measured is the certifier itself: reading slots, drawing, rendering, voting, deciding. */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/hash.h"
 #include "base/progress.h"
 #include "certify/certificate.h"
-
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_certify: %s\n", what);
-    exit(1);
-}
 
 /* Says 0 for nine draws of ten, by a hash of the rendered text. */
 static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
@@ -45,8 +34,7 @@ static void make_files(const char *table_path, const char *data_path)
     for (int t = 0; t < 400; t++) {
         fprintf(data, "%d\t%d\t", t, t % 2);
         for (int k = 0; k < 250; k++) {
-            state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-            unsigned r = (unsigned)(state >> 40);
+            unsigned r = bench_bits(&state) >> 8;
             if (r % 100 < 43)
                 fprintf(data, "w%c%c%c%c ", 'a' + (int)(r / 100 % 26), 'a' + (int)(r / 2600 % 2),
                         'a' + (int)(r / 5200 % 25), 'a');
@@ -61,23 +49,17 @@ static void make_files(const char *table_path, const char *data_path)
 
 int main(int argc, char **argv)
 {
-    int json = argc > 1 && strcmp(argv[1], "--json") == 0;
-    char folder[] = "/tmp/safer-bench-XXXXXX", table[64], data_path[64];
+    int json = bench_option(argc, argv, "--json");
+    const char *table = bench_path("t.tsv"), *data_path = bench_path("d.tsv");
     safer_error error = {0};
     safer_lexicon *lexicon = NULL;
     safer_data *data = NULL;
-    check(mkdtemp(folder) != NULL, "temporary folder");
-    snprintf(table, sizeof table, "%s/t.tsv", folder);
-    snprintf(data_path, sizeof data_path, "%s/d.tsv", folder);
     make_files(table, data_path);
     safer_lexicon_options options = safer_lexicon_options_default();
     options.table = table;
     options.kernel = "component";
     check(safer_lexicon_import(&lexicon, &options, NULL, &error) == SAFER_OK, error.message);
     check(safer_data_load(&data, data_path, NULL, &error) == SAFER_OK, error.message);
-    unlink(table);
-    unlink(data_path);
-    rmdir(folder);
 
     /* Draws alone. */
     sf_slots slots = {0};
@@ -118,11 +100,9 @@ int main(int argc, char **argv)
     if (json) {
         json_t *root = json_pack("{s:f, s:f, s:f}", "draw_ns_per_slot", best * 1e9, "rendered_queries_per_second", rate,
                                  "scaling_2_threads", scaling);
-        json_dumpf(root, stdout, JSON_INDENT(2));
-        printf("\n");
-        json_decref(root);
+        bench_print_json(root);
     } else {
-        printf("draws         %.2f ns a slot (%zu slots)\n", best * 1e9, slots.slot_count);
+        printf("draws         %.2f ns per slot (%zu slots)\n", best * 1e9, slots.slot_count);
         printf("rendered      %.0f texts/s of 250 words on two threads\n", rate);
         printf("scaling       %.2fx from one thread to two\n", scaling);
     }

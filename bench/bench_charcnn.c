@@ -7,9 +7,10 @@
  * arithmetic of all products over what the bare multiply loop does in the same time. With
  * --json one object for programs. */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/progress.h"
 #include "model/charcnn.h"
 #include "model/charcnn_answer.h"
@@ -18,12 +19,7 @@
 #include "nn/layers.h"
 #include "train/charcnn_step.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     L = 1014,
@@ -38,20 +34,7 @@ enum {
     THREADS = 2
 };
 
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_charcnn: %s\n", what);
-    exit(1);
-}
-
 static uint64_t state = 1;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
 
 typedef struct fixture {
     sf_charcnn_layout layout;
@@ -78,9 +61,8 @@ static void name_word(char out[16], uint32_t number)
     snprintf(out + length, 16 - length, "%c%c", 'a' + (int)(number / 26 % 26), 'a' + (int)(number % 26));
 }
 
-static void make_lexicon(fixture *x, const char *path)
+static void make_lexicon(fixture *x)
 {
-    safer_error error = {0};
     sf_buffer table = {0};
     int failed = 0;
     for (uint32_t w = 0; w < 100; w++) {
@@ -90,16 +72,13 @@ static void make_lexicon(fixture *x, const char *path)
             failed |= sf_buffer_format(&table, "%s%c", word, c == 0 ? '\t' : c + 1 < CHOICES ? ' ' : '\n');
         }
     }
-    check(!failed && sf_file_write(path, table.bytes, table.length, &error) == SAFER_OK, "cannot write the table");
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = path;
-    options.kernel = "component";
-    check(safer_lexicon_import(&x->lexicon, &options, NULL, &error) == SAFER_OK, error.message);
+    check(!failed, "out of memory");
+    x->lexicon = bench_lexicon(table.bytes, table.length);
     while (!failed && x->text.length < 2 * L) {
         char word[16];
-        uint32_t w = below(100);
-        if (below(100) < 43)
-            name_word(word, w * CHOICES + below(CHOICES) + 1000);
+        uint32_t w = bench_below(&state, 100);
+        if (bench_below(&state, 100) < 43)
+            name_word(word, w * CHOICES + bench_below(&state, CHOICES) + 1000);
         else
             snprintf(word, sizeof word, "%s", w % 3 ? "the" : w % 2 ? "of" : "zebras");
         failed |= sf_buffer_format(&x->text, "%s%s", word, w % 9 ? " " : ", ");
@@ -111,12 +90,9 @@ static void make_lexicon(fixture *x, const char *path)
 static void make_fixture(fixture *x)
 {
     safer_error error = {0};
-    char path[] = "/tmp/bench_charcnn-XXXXXX";
-    int fd = mkstemp(path);
+    const char *path = bench_path("charcnn");
     sf_safetensors *file = NULL;
-    check(fd >= 0, "cannot make a temporary file");
-    close(fd);
-    make_lexicon(x, path);
+    make_lexicon(x);
     sf_charcnn_layout_make(&x->layout, &(sf_charcnn_shape){L, F, H, K});
     x->parameters = sf_alloc_aligned(x->layout.size, sizeof *x->parameters);
     check(x->parameters != NULL, "out of memory");
@@ -127,13 +103,13 @@ static void make_fixture(fixture *x)
         for (size_t k = 0; k < x->layout.tensors[i].count; k++)
             x->parameters[x->layout.tensors[i].offset + k] = x->layout.tensors[i].rank == 1
                                                                  ? 0
-                                                                 : (float)((below(1 << 20) * 0x1p-19 - 1) *
+                                                                 : (float)((bench_below(&state, 1 << 20) * 0x1p-19 -
+                                                                            1) *
                                                                            sqrt(3 / inputs));
     }
     check(sf_charcnn_save(path, &x->layout, x->parameters, "[\"0\",\"1\"]", "{}", &error) == SAFER_OK, error.message);
     check(sf_safetensors_open(&file, path, &error) == SAFER_OK && sf_charcnn_open(&x->model, file, &error) == SAFER_OK,
           error.message);
-    unlink(path);
 
     check(sf_slots_read(&x->slots, x->lexicon, x->text.bytes, x->text.length, &error) == SAFER_OK, error.message);
     x->draws = sf_alloc(SAMPLES * x->slots.slot_count, sizeof *x->draws);
@@ -152,7 +128,7 @@ static void make_fixture(fixture *x)
         for (size_t i = 0; i < x->slots.slot_count; i++) {
             uint32_t support = (uint32_t)safer_lexicon_word(x->lexicon, x->slots.words[x->slots.slots[i]].word)
                                    .support_count;
-            draw[i] = below(support);
+            draw[i] = bench_below(&state, support);
         }
         sf_buffer_clear(&rendered);
         check(sf_slots_render(&rendered, &x->slots, x->lexicon, draw) == 0, "out of memory");
@@ -247,14 +223,8 @@ static void sample(void *context, size_t begin, size_t end, int worker)
 /* The best of several short rounds: on a busy machine some run undisturbed. */
 static double sampling_rate(fixture *x, int threads)
 {
-    double best = 0;
-    for (int round = 0; round < 30; round++) {
-        const size_t samples = (size_t)threads * CHUNK;
-        double start = sf_seconds();
-        sf_parallel(threads, samples, CHUNK, sample, x);
-        best = fmax(best, (double)samples / (sf_seconds() - start));
-    }
-    return best;
+    const size_t samples = (size_t)threads * CHUNK;
+    return (double)samples / bench_best(30, threads, samples, CHUNK, sample, x);
 }
 
 static double code_rate(fixture *x, size_t length)
@@ -334,7 +304,7 @@ static void agree(fixture *x, double *worst, double *spread)
 
 int main(int argc, char **argv)
 {
-    int json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    int json = bench_option(argc, argv, "--json");
     fixture x = {0};
     double worst, spread, fast[THREADS], training[THREADS], slow = 0;
     float logits[TOGETHER * K];
@@ -356,19 +326,17 @@ int main(int argc, char **argv)
                                 fast[0] / slow, "quarter_length_1", quarter, "training_1", training[0], "training_2",
                                 training[1], "megaflops", flops * 1e-6, "peak_tflops", peak * 1e-12, "peak_share",
                                 fast[0] * flops / peak);
-        check(out && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
-        putchar('\n');
-        json_decref(out);
+        bench_print_json(out);
     } else {
         printf("small network, %d characters, %zu slots with %d substitutes; %s; draws made beforehand\n", L,
                x.slots.slot_count, CHOICES, sf_isa_name(sf_isa_choose()));
         printf("largest difference of a logit from f32: %.2f%% of the largest logit\n", 100 * worst / spread);
         printf("sampling   %8.0f samples/s on one thread, %8.0f on two; dnnl_sgemm in f32 %6.0f; ratio %.1f\n", fast[0],
                fast[1], slow, fast[0] / slow);
-        printf("           %.0f MFLOP a sample: %.2f TFLOP/s, %.0f%% of the bare loop's %.2f\n", flops * 1e-6,
+        printf("           %.0f MFLOP per sample: %.2f TFLOP/s, %.0f%% of the bare loop's %.2f\n", flops * 1e-6,
                fast[0] * flops * 1e-12, 100 * fast[0] * flops / peak, peak * 1e-12);
         printf("           %8.0f texts/s of a quarter of the length, where blank frames are not computed\n", quarter);
-        printf("training   %8.0f texts/s on one thread, %8.0f on two, %d a step: %.2f TFLOP/s on one\n", training[0],
+        printf("training   %8.0f texts/s on one thread, %8.0f on two, %d per step: %.2f TFLOP/s on one\n", training[0],
                training[1], TRAIN, 3 * training[0] * flops * 1e-12);
     }
     x.model->class->release(x.prepared);

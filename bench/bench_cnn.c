@@ -1,60 +1,34 @@
-/* Samples a second of the CNN: table look-ups beside im2col and dnnl_sgemm.
+/* Samples per second of the CNN: table look-ups beside im2col and dnnl_sgemm.
  *
  * One text of 250 words, 43% of them slots with 50 substitutes each, all different (the
  * worst case for the cache); word vectors of 100, 100 filters of width 3, mean pool, 100
  * hidden units, 2 classes. Both sides get the same indices, drawn beforehand: making
  * random numbers is the sampler's work and is not timed here. The reference copies word
- * vectors into the im2col matrix, 16 samples a product, and does the rest in plain loops
+ * vectors into the im2col matrix, 16 samples per product, and does the rest in plain loops
  * and a second product. Agreement is checked first. With --json one object for programs. */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/progress.h"
-#include "model/cnn.h"
 #include "nn/gemm.h"
-#include "safer.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     WORDS = 250,
     CHOICES = 50,
-    D = 100,
-    F = 100,
-    T = 3,
-    H = 100,
-    K = 2,
+    D = BENCH_DIM,
+    F = BENCH_FILTERS,
+    T = BENCH_WIDTH,
+    H = BENCH_HIDDEN,
+    K = BENCH_CLASSES,
     SAMPLES = 1024,
     BATCH = 16,
     CHUNK = 32,
     MAX_THREADS = 2
 };
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_cnn: %s\n", what);
-    exit(1);
-}
-
-static float noise(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (float)(int32_t)(uint32_t)(*state >> 32) * 0x1p-31f;
-}
-
-/* A word of letters for each number; the first letter says of which kind. */
-static void name_word(char out[8], char kind, size_t number)
-{
-    snprintf(out, 8, "%cx%c%c%c%c", kind, (char)('a' + number / 17576 % 26), (char)('a' + number / 676 % 26),
-             (char)('a' + number / 26 % 26), (char)('a' + number % 26));
-}
 
 typedef struct fixture {
     safer_model *model;
@@ -84,49 +58,25 @@ static void make_fixture(fixture *x)
     safer_error error = {0};
     sf_buffer table = {0};
     sf_words words = {0};
-    char word[8], path[64];
+    char word[8];
     uint64_t state = 1;
     size_t slots = 0, fixed = 0;
-    snprintf(path, sizeof path, "/tmp/bench_cnn.%d", (int)getpid());
     for (size_t i = 0; i < WORDS; i++) {
         int slot = (i * 43) % 100 < 43;
-        name_word(word, slot ? 's' : 'f', slot ? slots++ * CHOICES : fixed++);
+        bench_name_word(word, slot ? 's' : 'f', slot ? slots++ * CHOICES : fixed++);
         sf_buffer_format(&x->text, "%s ", word);
         add_word(&words, word);
         if (!slot) continue;
         sf_buffer_format(&table, "%s\t", word);
         for (size_t k = 1; k < CHOICES; k++) {
-            name_word(word, 's', (slots - 1) * CHOICES + k);
+            bench_name_word(word, 's', (slots - 1) * CHOICES + k);
             sf_buffer_format(&table, "%s ", word);
             add_word(&words, word);
         }
         sf_buffer_add_byte(&table, '\n');
     }
-    check(sf_file_write(path, table.bytes, table.length, &error) == SAFER_OK, error.message);
-    safer_lexicon_options options = safer_lexicon_options_default();
-    options.table = path;
-    options.kernel = "component";
-    check(safer_lexicon_import(&x->lexicon, &options, NULL, &error) == SAFER_OK, error.message);
-
-    sf_cnn_shape shape = {.convolution = 1,
-                          .vocabulary = words.count + 1u,
-                          .dim = D,
-                          .widths = {T},
-                          .width_count = 1,
-                          .filters = F,
-                          .hidden = H,
-                          .classes = K,
-                          .max_words = SF_LOOKUP_POSITIONS};
-    sf_cnn_layout_make(&x->layout, &shape);
-    float *w = sf_alloc(x->layout.size, sizeof *w), scale[F];
-    check(w != NULL, "out of memory");
-    for (size_t i = 0; i < x->layout.size; i++) w[i] = noise(&state) * (i < shape.vocabulary * D ? 1.0f : 0.1f);
-    check(sf_cnn_scales(scale, &x->layout, w, 0) == 0, "out of memory");
-    check(sf_cnn_save(path, &x->layout, w, scale, &words, "[\"0\",\"1\"]", "{}", &error) == SAFER_OK, error.message);
-    check(safer_model_open(&x->model, path, &error) == SAFER_OK, error.message);
-    unlink(path);
-    free(w);
-
+    x->lexicon = bench_lexicon(table.bytes, table.length);
+    x->model = bench_cnn(&x->layout, &words, &state);
     check(sf_slots_read(&x->slots, x->lexicon, x->text.bytes, x->text.length, &error) == SAFER_OK, error.message);
     check(x->slots.word_count == WORDS && x->slots.slot_count == slots, "the text is not what it should be");
     x->draws = sf_alloc(SAMPLES * slots, sizeof *x->draws);
@@ -141,7 +91,7 @@ static void make_fixture(fixture *x)
             const char *key = x->slots.keys.bytes + t->key;
             if (t->slot != SF_NONE) {
                 safer_word source = safer_lexicon_word(x->lexicon, t->word);
-                noise(&state);
+                bench_noise(&state);
                 uint32_t draw = (uint32_t)(state >> 40) % CHOICES;
                 check(source.support_count == CHOICES, "a slot has other substitutes than it should");
                 x->draws[s * slots + t->slot] = draw;
@@ -213,19 +163,11 @@ static void multiply(void *context, size_t begin, size_t end, int worker)
     }
 }
 
-/* Samples a second, best of `rounds`, which are short: on a busy machine some of them run
- * undisturbed. */
+/* Samples per second, after one round that warms up. */
 static double rate(fixture *x, sf_task task, size_t samples, int threads, int rounds)
 {
-    double best = 0;
     sf_parallel(threads, samples, CHUNK, task, x);
-    for (int i = 0; i < rounds; i++) {
-        double start = sf_seconds();
-        sf_parallel(threads, samples, CHUNK, task, x);
-        double r = (double)samples / (sf_seconds() - start);
-        if (r > best) best = r;
-    }
-    return best;
+    return (double)samples / bench_best(rounds, threads, samples, CHUNK, task, x);
 }
 
 static double agreement(fixture *x)
@@ -259,7 +201,7 @@ static size_t rows_read(const fixture *x)
     return rows;
 }
 
-/* Bytes a second that sf_lookup_sum itself gets from a table in the first-level cache. */
+/* Bytes per second that sf_lookup_sum itself gets from a table in the first-level cache. */
 static double peak_bytes(void)
 {
     enum { COUNT = 64, ROWS = 16, WIDTH = 128 };
@@ -285,7 +227,7 @@ static double peak_bytes(void)
 
 int main(int argc, char **argv)
 {
-    int json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    int json = bench_option(argc, argv, "--json");
     fixture x = {0};
     safer_error error = {0};
     make_fixture(&x);
@@ -313,20 +255,18 @@ int main(int argc, char **argv)
                                 "sgemm_1", slow[0], "sgemm_2", slow[1], "ratio_1", fast[0] / slow[0], "ratio_2",
                                 fast[1] / slow[1], "ns_per_position", per_position, "ns_per_slot", per_slot,
                                 "load_share", share, "prepare_cold_ms", cold * 1e3, "prepare_warm_ms", warm * 1e3);
-        check(out && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
-        putchar('\n');
-        json_decref(out);
+        bench_print_json(out);
     } else {
-        printf(
-            "%d words, %zu slots with %d substitutes, D %d, %d filters of width %d, hidden %d; %s; indices drawn beforehand\n",
-            WORDS, x.slots.slot_count, CHOICES, D, F, T, H, sf_isa_name(sf_isa_choose()));
+        printf("%d words, %zu slots with %d substitutes, D %d, %d filters of width %d, hidden %d; %s; "
+               "indices drawn beforehand\n",
+               WORDS, x.slots.slot_count, CHOICES, D, F, T, H, sf_isa_name(sf_isa_choose()));
         printf("largest difference of a logit from im2col + dnnl_sgemm: %.1e\n", off);
         for (int t = 0; t < MAX_THREADS; t++)
             printf("%d thread%s  look-up %10.0f samples/s   sgemm %8.0f samples/s   ratio %6.1f\n", t + 1,
                    t ? "s" : " ", fast[t], slow[t], fast[t] / slow[t]);
-        printf(
-            "look-up: %.2f ns a position, %.2f ns a slot, %.1f GB/s of rows, %.0f%% of what the same loop reads from L1\n",
-            per_position, per_slot, fast[0] * bytes * 1e-9, 100 * share);
+        printf("look-up: %.2f ns per position, %.2f ns per slot, %.1f GB/s of rows, "
+               "%.0f%% of what the same loop reads from L1\n",
+               per_position, per_slot, fast[0] * bytes * 1e-9, 100 * share);
         printf("sgemm: %.0f GFLOP/s on one thread. prepare: %.2f ms the first time, %.2f ms with rows made\n", gflops,
                cold * 1e3, warm * 1e3);
     }

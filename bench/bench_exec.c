@@ -1,6 +1,6 @@
-/* Texts a second through exec:COMMAND beside what a bare pipe moves.
+/* Texts per second through exec:COMMAND beside what a bare pipe moves.
  *
- * 250-word texts, 64 a request, to as many children as there are cores. The child is
+ * 250-word texts, 64 per request, to as many children as there are cores. The child is
  * examples/exec_server --fixed 1, which finds the texts in each line and answers. The
  * reference, in turns with it, moves lines of the same bytes to as many children that only
  * read them. Both are given by the best of several short rounds: on a busy machine some run
@@ -8,16 +8,13 @@
  * looked for beside the build's bench folder, or given with --child PATH; with --json one
  * object for programs. */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/buffer.h"
-#include "base/parallel.h"
-#include "base/progress.h"
 #include "remote/remote.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 enum {
     WORDS = 250,
@@ -29,13 +26,6 @@ enum {
     READ_BYTES = 1 << 18,
     MAX_WORKERS = 64
 };
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_exec: %s\n", what);
-    exit(1);
-}
 
 typedef struct fixture {
     sf_transport transport;
@@ -54,7 +44,7 @@ static void make_texts(fixture *x)
     for (size_t i = 0; i < TEXTS; i++) {
         starts[i] = x->bytes.length;
         for (int w = 0; w < WORDS; w++) {
-            state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            bench_bits(&state);
             check(sf_buffer_format(&x->bytes, "%.*s%c", 3 + (int)(state >> 60) % 5, &"stories"[(state >> 50) % 3],
                                    w % 100 == 60   ? '\n'
                                    : w % 100 == 30 ? '"'
@@ -128,13 +118,6 @@ static void start_readers(fixture *x)
     }
 }
 
-static double seconds(int threads, sf_task task, fixture *x)
-{
-    double start = sf_seconds();
-    sf_parallel(threads, REQUESTS, 1, task, x);
-    return sf_seconds() - start;
-}
-
 /* BUILD/examples/exec_server for BUILD/bench/bench_exec */
 static const char *find_child(char path[512])
 {
@@ -143,20 +126,6 @@ static const char *find_child(char path[512])
     path[length] = '\0';
     for (int i = 0; i < 2; i++) *strrchr(path, '/') = '\0';
     return strcat(path, "/examples/exec_server");
-}
-
-static void find_cpu(char *name, size_t size)
-{
-    char line[512];
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    snprintf(name, size, "unknown");
-    while (info && fgets(line, sizeof line, info))
-        if (strncmp(line, "model name", 10) == 0) {
-            snprintf(name, size, "%s", strchr(line, ':') + 2);
-            name[strcspn(name, "\n")] = '\0';
-            break;
-        }
-    if (info) fclose(info);
 }
 
 int main(int argc, char **argv)
@@ -185,27 +154,27 @@ int main(int argc, char **argv)
     ask(&x, 0, TEXTS / BATCH, 0);
 
     for (int i = 0; i < ROUNDS; i++) {
-        double t = seconds(x.transport.concurrency, ask, &x);
+        double t = bench_best(1, x.transport.concurrency, REQUESTS, 1, ask, &x);
         if (t < ours) ours = t;
-        t = seconds(x.workers, push, &x);
+        t = bench_best(1, x.workers, REQUESTS, 1, push, &x);
         if (t < bare) bare = t;
     }
     x.transport.free(x.transport.self);
     for (int i = 0; i < x.workers; i++) close(x.pipes[i]);
     while (wait(NULL) > 0) {}
     double megabytes = 1e-6 * REQUESTS * (double)x.line.length, rate = (double)REQUESTS * BATCH / ours;
-    find_cpu(cpu, sizeof cpu);
+    bench_cpu(cpu, sizeof cpu);
     if (json)
-        printf(
-            "{\"cpu\": \"%s\", \"workers\": %d, \"batch\": %d, \"bytes_per_text\": %zu, \"texts_s\": %.0f, \"mb_s\": %.0f, "
-            "\"bare_mb_s\": %.0f, \"ratio\": %.3f}\n",
-            cpu, x.workers, BATCH, x.line.length / BATCH, rate, megabytes / ours, megabytes / bare, bare / ours);
+        printf("{\"cpu\": \"%s\", \"workers\": %d, \"batch\": %d, \"bytes_per_text\": %zu, "
+               "\"texts_s\": %.0f, \"mb_s\": %.0f, "
+               "\"bare_mb_s\": %.0f, \"ratio\": %.3f}\n",
+               cpu, x.workers, BATCH, x.line.length / BATCH, rate, megabytes / ours, megabytes / bare, bare / ours);
     else
-        printf(
-            "%s, %d workers, %d texts of %d words (%zu bytes) a request\nexec %.0f texts/s, %.0f MB/s; bare pipe %.0f texts/s, %.0f MB/s; "
-            "ratio %.2f\n",
-            cpu, x.workers, BATCH, WORDS, x.line.length / BATCH, rate, megabytes / ours,
-            (double)REQUESTS * BATCH / bare, megabytes / bare, bare / ours);
+        printf("%s, %d workers, %d texts of %d words (%zu bytes) per request\n"
+               "exec %.0f texts/s, %.0f MB/s; bare pipe %.0f texts/s, %.0f MB/s; "
+               "ratio %.2f\n",
+               cpu, x.workers, BATCH, WORDS, x.line.length / BATCH, rate, megabytes / ours,
+               (double)REQUESTS * BATCH / bare, megabytes / bare, bare / ours);
     sf_buffer_free(&x.bytes);
     sf_buffer_free(&x.line);
     return 0;

@@ -1,19 +1,16 @@
-/* How fast training by interval bounds is: texts a second of a step (gradient and update) on
+/* How fast training by interval bounds is: texts per second of a step (gradient and update) on
  * batches like those of IMDB, with the share of dnnl_sgemm's own rate that its products get.
  *
  * bench_ibp [--json]. Agreement first: with eps 0 the worst margins must be the differences
  * of the plain logits; gradients are checked by tests/test_ibp.c. */
+#include "bench.h"
+
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/progress.h"
-#include "base/rng.h"
 #include "nn/gemm.h"
 #include "train/ibp_step.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* 32 reviews of 230 words; word ranks fall off as they do in English, so that a batch has
  * some 2,400 different words; 43% of the words have synonyms, 3 on average. */
@@ -33,20 +30,7 @@ enum {
     EPOCHS = 60
 };
 
-static void check(int good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "bench_ibp: %s\n", what);
-    exit(1);
-}
-
 static uint64_t state = 9;
-
-static double unit(void)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (double)(state >> 11) * 0x1p-53;
-}
 
 typedef struct fixture {
     sf_ibp_sets sets;
@@ -65,11 +49,11 @@ static void make_fixture(fixture *x)
     for (uint32_t w = 0; w < V; w++) {
         x->sets.members[count++] = w;
         for (uint32_t k = 0; w % 7 < 3 && k < SYNONYMS; k++)
-            x->sets.members[count++] = (uint32_t)(unit() * (V - 1)) + 1;
+            x->sets.members[count++] = (uint32_t)(bench_unit(&state) * (V - 1)) + 1;
         x->sets.offsets[w + 1] = count;
     }
     for (size_t i = 0; i < BATCHES * TEXTS * WORDS; i++) {
-        uint32_t word = (uint32_t)exp(unit() * log((double)V)); /* a rank's share falls as 1/rank */
+        uint32_t word = (uint32_t)exp(bench_unit(&state) * log((double)V)); /* a rank's share falls as 1/rank */
         x->items[i] = word % 7 < 3 ? V + word : word;
     }
     for (size_t b = 0; b < TEXTS; b++) {
@@ -86,8 +70,8 @@ static double sgemm_rate(void)
           *c = sf_alloc_aligned(M * N, sizeof *c);
     double best = 0;
     check(a && b && c, "out of memory");
-    for (size_t i = 0; i < M * P; i++) a[i] = (float)unit();
-    for (size_t i = 0; i < N * P; i++) b[i] = (float)unit();
+    for (size_t i = 0; i < M * P; i++) a[i] = (float)bench_unit(&state);
+    for (size_t i = 0; i < N * P; i++) b[i] = (float)bench_unit(&state);
     for (int round = 0; round < 30; round++) {
         double start = sf_seconds();
         for (int i = 0; i < 20; i++)
@@ -102,7 +86,7 @@ static double sgemm_rate(void)
 }
 
 typedef struct speed {
-    double texts, work; /* a second, the best round; floating-point operations of a text's products */
+    double texts, work; /* per second, the best round; floating-point operations of a text's products */
 } speed;
 
 static speed measure(fixture *x, int wordwise, int convolution, int freeze, int threads)
@@ -126,7 +110,7 @@ static speed measure(fixture *x, int wordwise, int convolution, int freeze, int 
     float *parameters = sf_alloc_aligned(l.size, sizeof *parameters);
     float *means = sf_calloc(l.size, sizeof *means), *variances = sf_calloc(l.size, sizeof *variances);
     check(parameters && means && variances, "out of memory");
-    for (size_t i = 0; i < V * D; i++) parameters[i] = (float)(unit() - 0.5);
+    for (size_t i = 0; i < V * D; i++) parameters[i] = (float)(bench_unit(&state) - 0.5);
     sf_ibp_first_weights(parameters, &l, 1);
     check(sf_ibp_step_new(&step, &l, &x->sets, &o, TEXTS * WORDS, NULL) == SAFER_OK, "out of memory");
     for (int round = 0; round <= ROUNDS; round++) { /* the first one checks, and warms up */
@@ -157,7 +141,7 @@ static speed measure(fixture *x, int wordwise, int convolution, int freeze, int 
 
 int main(int argc, char **argv)
 {
-    int json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    int json = bench_option(argc, argv, "--json");
     const struct {
         const char *name;
         int wordwise, convolution, freeze;
@@ -171,9 +155,9 @@ int main(int argc, char **argv)
     double peak = sgemm_rate();
     json_t *rows = json_array();
     if (!json)
-        printf(
-            "batches of %d texts of %d words, D %d, %d filters, hidden %d; dnnl_sgemm alone: %.0f GFLOP/s on one thread\n",
-            TEXTS, WORDS, D, F, H, peak * 1e-9);
+        printf("batches of %d texts of %d words, D %d, %d filters, hidden %d; "
+               "dnnl_sgemm alone: %.0f GFLOP/s on one thread\n",
+               TEXTS, WORDS, D, F, H, peak * 1e-9);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int threads = 1; threads <= 2; threads++) {
             speed s = measure(&x, cases[i].wordwise, cases[i].convolution, cases[i].freeze, threads);
@@ -184,16 +168,14 @@ int main(int argc, char **argv)
                                                 threads, "texts_per_second", s.texts, "gflops", s.texts * s.work * 1e-9,
                                                 "sgemm_share", share, "minutes", minutes));
             else
-                printf(
-                    "%-24s %d thread%s  %6.0f texts/s  %5.1f GFLOP/s in products, %4.1f%% of dnnl_sgemm's; %d reviews, %d epochs: %.1f minutes\n",
-                    cases[i].name, threads, threads > 1 ? "s" : " ", s.texts, s.texts * s.work * 1e-9, 100 * share,
-                    REVIEWS, EPOCHS, minutes);
+                printf("%-24s %d thread%s  %6.0f texts/s  %5.1f GFLOP/s in products, %4.1f%% of dnnl_sgemm's; "
+                       "%d reviews, %d epochs: %.1f minutes\n",
+                       cases[i].name, threads, threads > 1 ? "s" : " ", s.texts, s.texts * s.work * 1e-9, 100 * share,
+                       REVIEWS, EPOCHS, minutes);
         }
     if (json) {
         json_t *out = json_pack("{s:f, s:O}", "sgemm_gflops", peak * 1e-9, "nets", rows);
-        check(out && json_dumpf(out, stdout, JSON_INDENT(1)) == 0, "cannot write");
-        putchar('\n');
-        json_decref(out);
+        bench_print_json(out);
     }
     json_decref(rows);
     free(x.sets.members);

@@ -4,44 +4,22 @@
  * pairs beside the bare matrix product, for 70,000 x 100 and 400,000 x 300 vectors;
  * loading a .lex of 87,000 words. With --json one object for programs. */
 #define _GNU_SOURCE
-#include "base/file.h"
-#include "base/parallel.h"
+#include "bench.h"
+
 #include "base/progress.h"
-#include "base/rng.h"
 #include "lexicon/pairs.h"
 #include "lexicon/vectors.h"
 #include "nn/gemm.h"
-#include "safer.h"
-
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_lexicon: %s\n", what);
-    exit(1);
-}
-
-/* Pseudo-random numbers in [-1, 1), fast and the same everywhere. */
-static float noise(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (float)(int32_t)(uint32_t)(*state >> 32) * 0x1p-31f;
-}
 
 static float *make_rows(size_t count, size_t dim)
 {
     uint64_t state = 1;
     float *values = aligned_alloc(64, (count * dim * sizeof *values + 63) & ~(size_t)63);
     check(values != NULL, "out of memory");
-    for (size_t i = 0; i < count * dim; i++) values[i] = noise(&state);
+    for (size_t i = 0; i < count * dim; i++) values[i] = bench_noise(&state);
     /* One word in ten is close to its neighbour. */
     for (size_t i = 10; i < count; i += 10)
-        for (size_t k = 0; k < dim; k++) values[i * dim + k] = values[(i - 1) * dim + k] + 0.3f * noise(&state);
+        for (size_t k = 0; k < dim; k++) values[i * dim + k] = values[(i - 1) * dim + k] + 0.3f * bench_noise(&state);
     sf_vectors_normalise(values, count, dim, 0);
     return values;
 }
@@ -53,7 +31,7 @@ enum { M = 1536 };
 typedef struct product {
     const float *values;
     size_t dim;
-    float *out; /* (M, M) a worker */
+    float *out; /* (M, M) per worker */
 } product;
 
 static void multiply(void *context, size_t begin, size_t end, int worker)
@@ -70,16 +48,10 @@ static double product_rate(const float *values, size_t dim, int threads)
 {
     product job = {values, dim, malloc((size_t)threads * M * M * sizeof(float))};
     check(job.out != NULL, "out of memory");
-    double best = 0;
     multiply(&job, 0, 1, 0);
-    for (int round = 0; round < 5; round++) {
-        double start = sf_seconds();
-        sf_parallel(threads, 16, 1, multiply, &job);
-        double rate = 16.0 * 2 * M * M * (double)dim / (sf_seconds() - start) * 1e-9;
-        if (rate > best) best = rate;
-    }
+    const double seconds = bench_best(5, threads, 16, 1, multiply, &job);
     free(job.out);
-    return best;
+    return 16.0 * 2 * M * M * (double)dim / seconds * 1e-9;
 }
 
 typedef struct timer {
@@ -132,7 +104,7 @@ static double parse_rate(size_t rows, double *megabytes)
     check(text != NULL, "out of memory");
     for (size_t i = 0; i < rows; i++) {
         length += (size_t)sprintf(text + length, "w%zu", i);
-        for (int k = 0; k < 100; k++) length += (size_t)sprintf(text + length, " %.3f", (double)noise(&state));
+        for (int k = 0; k < 100; k++) length += (size_t)sprintf(text + length, " %.3f", (double)bench_noise(&state));
         text[length++] = '\n';
     }
     double best = 0;
@@ -153,10 +125,8 @@ static double parse_rate(size_t rows, double *megabytes)
 /* Writes a table of 87,000 words in groups, imports it, and times opening the file. */
 static double load_milliseconds(size_t *bytes)
 {
-    char folder[] = "/tmp/safer-bench-XXXXXX", table[64], lex[64], word[16];
-    check(mkdtemp(folder) != NULL, "temporary folder");
-    snprintf(table, sizeof table, "%s/t.tsv", folder);
-    snprintf(lex, sizeof lex, "%s/t.lex", folder);
+    const char *table = bench_path("t.tsv"), *lex = bench_path("t.lex");
+    char word[16];
     FILE *file = fopen(table, "w");
     check(file != NULL, "temporary file");
     for (unsigned i = 0; i < 87000; i++) {
@@ -182,29 +152,20 @@ static double load_milliseconds(size_t *bytes)
         safer_lexicon_free(lexicon);
         if (took < best) best = took;
     }
-    unlink(table);
-    unlink(lex);
-    rmdir(folder);
     return best;
 }
 
 int main(int argc, char **argv)
 {
-    int json = argc > 1 && strcmp(argv[1], "--json") == 0, threads = sf_threads(0);
+    int json = bench_option(argc, argv, "--json"), threads = sf_threads(0);
     static const struct {
         size_t count, dim;
         double limit;
     } shapes[2] = {{71450, 100, 20}, {400000, 300, 8}};
     json_t *pairs_json = json_array();
     setvbuf(stdout, NULL, _IOLBF, 0);
-    char cpu[256] = "unknown";
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    for (char line[256]; info && fgets(line, sizeof line, info);)
-        if (strncmp(line, "model name", 10) == 0) {
-            snprintf(cpu, sizeof cpu, "%s", strchr(line, ':') + 2);
-            cpu[strcspn(cpu, "\n")] = '\0';
-        }
-    if (info) fclose(info);
+    char cpu[256];
+    bench_cpu(cpu, sizeof cpu);
     if (!json) printf("%s, %d threads\n", cpu, threads);
 
     for (int s = 0; s < 2; s++) {
@@ -234,9 +195,7 @@ int main(int argc, char **argv)
     } else {
         json_t *root = json_pack("{s:s,s:i,s:o,s:f,s:f}", "cpu", cpu, "threads", threads, "all_pairs", pairs_json,
                                  "parse_mb_s", parse, "open_ms", load);
-        json_dumpf(root, stdout, JSON_INDENT(2));
-        printf("\n");
-        json_decref(root);
+        bench_print_json(root);
     }
     return 0;
 }

@@ -10,33 +10,17 @@
  * Then what surrounds a product: activation, conversion, transposition, packing. With --json
  * one object for programs, with --quick less of all. */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/progress.h"
 #include "nn/gemm.h"
 #include "nn/product.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { MAX_M = 8192, MAX_K = 1536, MAX_N = 3072, THREADS = 2, PIECES = 2, SAMPLES = 1024 };
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_product: %s\n", what);
-    exit(1);
-}
-
-static float noise(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (float)(int32_t)(uint32_t)(*state >> 32) * 0x1p-31f;
-}
 
 /* Rates of pieces of work, in GFLOP/s. */
 typedef struct samples {
@@ -185,9 +169,9 @@ static void make_fixture(fixture *x)
     x->a = sf_alloc_aligned(A, sizeof *x->a);
     x->out = sf_alloc_aligned(O, sizeof *x->out);
     check(x->a32 && x->b32 && x->out32 && x->bias && x->a && x->out, "out of memory");
-    for (size_t i = 0; i < A; i++) x->a32[i] = noise(&state);
-    for (size_t i = 0; i < B; i++) x->b32[i] = noise(&state) * 0.1f;
-    for (size_t i = 0; i < MAX_N; i++) x->bias[i] = noise(&state);
+    for (size_t i = 0; i < A; i++) x->a32[i] = bench_noise(&state);
+    for (size_t i = 0; i < B; i++) x->b32[i] = bench_noise(&state) * 0.1f;
+    for (size_t i = 0; i < MAX_N; i++) x->bias[i] = bench_noise(&state);
     memset(x->out32, 0, O * sizeof *x->out32);
     memset(x->out, 0, O * sizeof *x->out);
     x->isa = sf_isa_choose();
@@ -317,11 +301,7 @@ static void compare_sets(fixture *x, json_t *out, int json)
 
 int main(int argc, char **argv)
 {
-    int json = 0, quick = 0;
-    for (int i = 1; i < argc; i++) {
-        json |= strcmp(argv[i], "--json") == 0;
-        quick |= strcmp(argv[i], "--quick") == 0;
-    }
+    const int json = bench_option(argc, argv, "--json"), quick = bench_option(argc, argv, "--quick");
     fixture x = {0};
     make_fixture(&x);
     double off = agreement(&x);
@@ -339,16 +319,15 @@ int main(int argc, char **argv)
         json_t *gb = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "copy", r.copy, "to_bf16", r.to, "from_bf16",
                                r.from, "transpose_f32", r.turn_f32, "transpose_bf16", r.turn_bf16, "pack", r.pack,
                                "pack_transposed", r.pack_transposed);
-        check(gb && json_object_set_new(out, "gigabytes", gb) == 0 && json_dumpf(out, stdout, JSON_INDENT(1)) == 0,
-              "cannot write");
-        putchar('\n');
+        check(gb && json_object_set_new(out, "gigabytes", gb) == 0, "out of memory");
+        bench_print_json(out);
     } else {
         printf(
             "8000 x 1536, GB/s: memcpy %.1f; to bf16 %.1f, from bf16 %.1f; transposed to bf16: f32 %.1f, bf16 %.1f\n",
             r.copy, r.to, r.from, r.turn_f32, r.turn_bf16);
         printf("1536 x 1536, GB/s: packed %.1f, packed transposed %.1f\n", r.pack, r.pack_transposed);
+        json_decref(out);
     }
-    json_decref(out);
     sf_packed_free(&x.packed);
     free(x.a32);
     free(x.b32);

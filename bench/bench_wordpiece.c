@@ -2,26 +2,22 @@
  *
  *   bench_wordpiece [--json]                          made-up text and vocabulary
  *   bench_wordpiece [--json] DIR DATA [LEXICON]       a tokenizer as HuggingFace keeps them, and data
- *   bench_wordpiece --ids DIR DATA [LIMIT]            prints the pieces of every text, a line each
+ *   bench_wordpiece --ids DIR DATA [LIMIT]            prints the pieces of every text, one line each
  *   bench_wordpiece --normal DIR DATA                 prints the normalized texts
  *
  * Checked first: a plain tokenizer, which looks every beginning of a word up in a table of
  * strings, finds the same pieces in ASCII texts; drawn pieces are those of the rendered
- * text. Then, with one thread: megabytes a second and the ratio to the plain tokenizer;
- * draws a second and the ratio to rendering and encoding each. */
+ * text. Then, with one thread: megabytes per second and the ratio to the plain tokenizer;
+ * draws per second and the ratio to rendering and encoding each. */
 #define _GNU_SOURCE
+#include "bench.h"
+
 #include "base/memory.h"
 #include "base/progress.h"
-#include "base/words.h"
 #include "draw/sampler.h"
 #include "model/pieces.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     TEXTS = 2000,
@@ -35,13 +31,6 @@ enum {
     LIMIT = 510,
     MOST = 3000
 };
-
-static void check(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "bench_wordpiece: %s\n", what);
-    exit(1);
-}
 
 /* ------------------------------------------------------------ printed ids */
 
@@ -80,23 +69,6 @@ static int print_texts(const char *mode, const char *directory, const char *file
 
 /* ---------------------------------------------------------- made-up input */
 
-static char folder[] = "/tmp/safer-bench-XXXXXX";
-
-static const char *path_of(const char *name)
-{
-    static char paths[4][64];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
-
-static uint32_t noise(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)(*state >> 32);
-}
-
 /* Two letters and more: common words are short. */
 static void spell(char *out, uint32_t word)
 {
@@ -106,21 +78,19 @@ static void spell(char *out, uint32_t word)
     *out = '\0';
 }
 
-static uint32_t zipf(uint64_t *state) { return (uint32_t)exp((double)noise(state) * 0x1p-32 * log(VOCABULARY)) - 1; }
-
 static safer_data *make_data(void)
 {
     uint64_t state = 1;
     char word[16];
     safer_data *data = NULL;
     safer_error error = {0};
-    const char *path = path_of("data.tsv");
+    const char *path = bench_path("data.tsv");
     FILE *file = fopen(path, "w");
     check(file != NULL, "temporary file");
     for (int i = 0; i < TEXTS; i++) {
         fprintf(file, "%d\t%d\t", i, i % 2);
         for (int w = 0; w < WORDS; w++) {
-            spell(word, zipf(&state));
+            spell(word, bench_zipf(&state, VOCABULARY));
             if (w % 15 == 0) word[0] = (char)toupper((unsigned char)word[0]);
             fprintf(file, w % 15 == 14 ? "%s. " : w % 7 == 6 ? "%s, " : "%s ", word);
         }
@@ -153,27 +123,6 @@ static sf_wordpiece *make_wordpiece(void)
     sf_words_free(&pieces);
     sf_buffer_free(&text);
     return wordpiece;
-}
-
-/* Groups of words that stand for one another. */
-static safer_lexicon *make_lexicon(void)
-{
-    char word[16];
-    safer_lexicon_options options = safer_lexicon_options_default();
-    safer_lexicon *lexicon = NULL;
-    safer_error error = {0};
-    const char *path = path_of("table.tsv");
-    FILE *file = fopen(path, "w");
-    check(file != NULL, "temporary file");
-    for (uint32_t x = 0; x < VOCABULARY / 2; x++) {
-        spell(word, 2 * x);
-        fprintf(file, x % GROUP ? " %s" : x ? "\n%s\t" : "%s\t", word);
-    }
-    fclose(file);
-    options.table = path;
-    options.kernel = "component";
-    check(safer_lexicon_import(&lexicon, &options, NULL, &error) == SAFER_OK, error.message);
-    return lexicon;
 }
 
 /* ------------------------------------------------------- plain tokenizer */
@@ -245,7 +194,7 @@ static int plain_encode(sf_ids *out, const plain *p, const char *text, size_t le
 /* ---------------------------------------------------------------- timing */
 
 typedef struct speed {
-    double megabytes, tokens, ratio; /* a second, a second, to the plain tokenizer */
+    double megabytes, tokens, ratio; /* per second, per second, to the plain tokenizer */
 } speed;
 
 static speed time_encoding(const sf_wordpiece *wordpiece, const safer_data *data)
@@ -294,7 +243,7 @@ static speed time_encoding(const sf_wordpiece *wordpiece, const safer_data *data
 }
 
 typedef struct draws_speed {
-    double prepare, draws, ratio, slots, visible; /* texts a second, draws a second, to rendering; slots a text */
+    double prepare, draws, ratio, slots, visible; /* texts per second, draws per second, to rendering; slots per text */
 } draws_speed;
 
 static draws_speed time_drawing(const sf_wordpiece *wordpiece, const safer_data *data, const safer_lexicon *lexicon)
@@ -353,13 +302,12 @@ int main(int argc, char **argv)
 {
     if (argc >= 4 && (strcmp(argv[1], "--ids") == 0 || strcmp(argv[1], "--normal") == 0))
         return print_texts(argv[1], argv[2], argv[3], argc > 4 ? strtoul(argv[4], NULL, 10) : SIZE_MAX);
-    int json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    int json = argc > 1 && strcmp(argv[1], "--json") == 0; /* what follows is input */
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
     safer_data *data = NULL;
     safer_lexicon *lexicon = NULL;
     char **rest = argv + 1 + json;
-    check(mkdtemp(folder) != NULL, "temporary folder");
     if (rest[0] && rest[1]) {
         check(sf_wordpiece_open(&wordpiece, rest[0], &error) == SAFER_OK, error.message);
         check(safer_data_load(&data, rest[1], NULL, &error) == SAFER_OK, error.message);
@@ -367,27 +315,24 @@ int main(int argc, char **argv)
     } else {
         wordpiece = make_wordpiece();
         data = make_data();
-        lexicon = make_lexicon();
+        lexicon = bench_group_lexicon(spell, VOCABULARY, GROUP);
     }
     speed s = time_encoding(wordpiece, data);
     draws_speed d = {0};
     if (lexicon) d = time_drawing(wordpiece, data, lexicon);
     if (json) {
-        printf(
-            "{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"ratio_to_plain\": %.2f, \"prepared_texts_per_second\": %.0f, "
-            "\"draws_per_second\": %.0f, \"ratio_to_rendering\": %.1f}\n",
-            s.megabytes, s.tokens, s.ratio, d.prepare, d.draws, d.ratio);
+        printf("{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"ratio_to_plain\": %.2f, "
+               "\"prepared_texts_per_second\": %.0f, "
+               "\"draws_per_second\": %.0f, \"ratio_to_rendering\": %.1f}\n",
+               s.megabytes, s.tokens, s.ratio, d.prepare, d.draws, d.ratio);
     } else {
         printf("encoding   %.1f MB/s, %.1f million pieces/s, %.2f times the plain tokenizer\n", s.megabytes,
                s.tokens / 1e6, s.ratio);
         if (lexicon)
-            printf(
-                "drawing    %.0f draws/s of %d pieces, %.1f times rendering and encoding; %.0f texts/s prepared (%.0f slots, %.0f visible)\n",
-                d.draws, LIMIT, d.ratio, d.prepare, d.slots, d.visible);
+            printf("drawing    %.0f draws/s of %d pieces, %.1f times rendering and encoding; "
+                   "%.0f texts/s prepared (%.0f slots, %.0f visible)\n",
+                   d.draws, LIMIT, d.ratio, d.prepare, d.slots, d.visible);
     }
-    unlink(path_of("data.tsv"));
-    unlink(path_of("table.tsv"));
-    rmdir(folder);
     safer_lexicon_free(lexicon);
     safer_data_free(data);
     sf_wordpiece_free(wordpiece);

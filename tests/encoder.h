@@ -7,9 +7,10 @@
 #include "model/bert.h"
 #include "training.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* Random weights and a vocabulary of letters and some words. Returns the path of its file. */
+/* Random weights and a vocabulary of letters and some words. Returns the path of its file, a static string. */
 static inline const char *make_encoder(void)
 {
     safer_error error = {0};
@@ -27,7 +28,8 @@ static inline const char *make_encoder(void)
                            .tokens = 24};
     const sf_wordpiece_options options = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};
     sf_buffer vocabulary = {0};
-    const char *path = temporary("encoder.safetensors");
+    static char path[600];
+    snprintf(path, sizeof path, "%s", temporary("encoder.safetensors"));
     assert_int_equal(sf_buffer_add_string(&vocabulary, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n"), 0);
     for (char c = 'a'; c <= 'z'; c++) assert_int_equal(sf_buffer_format(&vocabulary, "%c\n##%c\n", c, c), 0);
     assert_int_equal(
@@ -38,7 +40,7 @@ static inline const char *make_encoder(void)
     shape.vocabulary = sf_wordpiece_size(wordpiece);
     assert_int_equal(sf_bert_layout_make(&layout, &shape), 0);
     float *p = sf_alloc_aligned(layout.size, sizeof *p);
-    for (size_t i = 0; i < layout.size; i++) p[i] = ((float)below(2000) / 1000 - 1) * 0.3f;
+    for (size_t i = 0; i < layout.size; i++) p[i] = ((float)next_below(2000) / 1000 - 1) * 0.3f;
     for (size_t t = 0; t < layout.tensor_count; t++)
         if (strstr(layout.tensors[t].name, "LayerNorm.weight"))
             for (size_t i = 0; i < layout.tensors[t].count; i++) p[layout.tensors[t].offset + i] += 1;

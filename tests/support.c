@@ -4,6 +4,8 @@
 
 #include "base/file.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -136,6 +138,58 @@ void assert_same_file(const char *left, const char *right)
     assert_memory_equal(a.bytes, b.bytes, a.length);
     sf_file_free(&a);
     sf_file_free(&b);
+}
+
+/* ------------------------------------------------------------ random numbers */
+
+static uint64_t random_state = 7;
+
+uint32_t next_below(uint32_t bound)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (uint32_t)((random_state >> 33) % bound);
+}
+
+void next_seed(uint64_t seed) { random_state = seed; }
+
+float next_float(void) { return (float)next_below(1 << 20) * 0x1p-19f - 1; }
+
+/* ----------------------------------------------------------------- archives */
+
+size_t pack_archive(char *out, size_t room, const char *format, const char *filter, const archive_member *members,
+                    size_t count)
+{
+    size_t used = 0;
+    struct archive *archive = archive_write_new();
+    struct archive_entry *entry = archive_entry_new();
+    assert_non_null(archive);
+    int code = strcmp(format, "raw") == 0   ? archive_write_set_format_raw(archive)
+               : strcmp(format, "tar") == 0 ? archive_write_set_format_ustar(archive)
+                                            : archive_write_set_format_zip(archive);
+    assert_int_equal(code, ARCHIVE_OK);
+    code = strcmp(filter, "gz") == 0    ? archive_write_add_filter_gzip(archive)
+           : strcmp(filter, "xz") == 0  ? archive_write_add_filter_xz(archive)
+           : strcmp(filter, "zst") == 0 ? archive_write_add_filter_zstd(archive)
+           : strcmp(filter, "bz2") == 0 ? archive_write_add_filter_bzip2(archive)
+                                        : archive_write_add_filter_none(archive);
+    assert_int_equal(code, ARCHIVE_OK);
+    archive_write_set_bytes_in_last_block(archive, 1);
+    assert_int_equal(archive_write_open_memory(archive, out, room, &used), ARCHIVE_OK);
+    for (size_t i = 0; i < count; i++) {
+        int is_folder = members[i].name[strlen(members[i].name) - 1] == '/';
+        archive_entry_clear(entry);
+        archive_entry_set_pathname(entry, members[i].name);
+        archive_entry_set_filetype(entry, is_folder ? AE_IFDIR : AE_IFREG);
+        archive_entry_set_perm(entry, 0644);
+        archive_entry_set_size(entry, (la_int64_t)members[i].length);
+        assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+        if (members[i].length)
+            assert_int_equal(archive_write_data(archive, members[i].bytes, members[i].length), members[i].length);
+    }
+    assert_int_equal(archive_write_close(archive), ARCHIVE_OK);
+    archive_write_free(archive);
+    archive_entry_free(entry);
+    return used;
 }
 
 /* ------------------------------------------------------------------ stopping */

@@ -1,4 +1,4 @@
-/* What the tests share: cmocka, failing allocations, temporary files, the data folder. */
+/* What the tests share: cmocka, failing allocations, temporary files, random numbers, archives, the data folder. */
 #ifndef TESTS_SUPPORT_H
 #define TESTS_SUPPORT_H
 
@@ -32,6 +32,25 @@ const char *temporary(const char *name);
 /* Writes a file there and returns its path. */
 const char *write_temporary(const char *name, const void *bytes, size_t length);
 
+/* Pseudo-random numbers, the same in every run: below `bound`, and from -1 to 1. They have nothing to do with
+ * base/rng, which is tested with them. */
+uint32_t next_below(uint32_t bound);
+float next_float(void);
+
+/* Begins them anew: the same seed, the same numbers. */
+void next_seed(uint64_t seed);
+
+/* A member of an archive. A name that ends in '/' is that of a folder. */
+typedef struct archive_member {
+    const char *name, *bytes;
+    size_t length;
+} archive_member;
+
+/* Packs members into `out`, at most `room` bytes, and returns how many. Format "raw", "tar" or "zip"; filter "none",
+ * "gz", "xz", "zst" or "bz2". */
+size_t pack_archive(char *out, size_t room, const char *format, const char *filter, const archive_member *members,
+                    size_t count);
+
 /* The lexicon of a table of synonyms, the text of a file. */
 safer_lexicon *import_table(const char *table, const char *kernel);
 
@@ -46,7 +65,7 @@ void assert_same_file(const char *left, const char *right);
 typedef struct stopper {
     const char *when; /* NULL: never */
     uint64_t at;      /* 0: never */
-    int slow;         /* meters speak ten times a second: with this they speak every time */
+    int slow;         /* meters speak ten times per second: with this they speak every time */
     char last[200];
     uint64_t done, total;
 } stopper;

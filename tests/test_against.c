@@ -32,11 +32,11 @@ static safer_against_summary cross_check(const safer_lexicon *l, const safer_mod
 static void test_sound_certificates_hold(void **state)
 {
     (void)state;
-    safer_data *data = make_data(40);
+    safer_data *data = make_tiny_data(40);
     size_t certified = 0, exact = 0;
     for (uint32_t seed = 0; seed < 90; seed++) {
         any_model m;
-        safer_lexicon *l = make_lexicon(seed, kinds[seed % KINDS], 0, seed % 7 == 3);
+        safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % KINDS], 0, seed % 7 == 3);
         make_model(&m, seed, 2 + seed % 3, seed % 4 * 150);
         m.base.class = seed % 2 ? &fast_class : &any_class;
         m.additive = (int)(seed % 3 == 0);
@@ -55,12 +55,12 @@ static void test_sound_certificates_hold(void **state)
 static void test_broken_certificates_are_caught(void **state)
 {
     (void)state;
-    safer_data *data = make_data(40);
+    safer_data *data = make_tiny_data(40);
     size_t alarms[2] = {0}, tried[2] = {0};
     for (uint32_t seed = 0; seed < 60; seed++) {
         any_model m;
         const int exact = seed % 2 == 0;
-        safer_lexicon *l = make_lexicon(seed, seed % 4 < 2 ? "topk:1" : "topk:2", 1, 0);
+        safer_lexicon *l = make_tiny_lexicon(seed, seed % 4 < 2 ? "topk:1" : "topk:2", 1, 0);
         make_model(&m, seed, 2, 0);
         m.additive = 1;
         m.base.class = seed % 3 ? &fast_class : &any_class;
@@ -87,8 +87,8 @@ static void test_broken_certificates_are_caught(void **state)
 static void test_against_run(void **state)
 {
     (void)state;
-    safer_data *data = make_data(30), *other_data = make_data(29);
-    safer_lexicon *l = make_lexicon(4, "topk:2", 1, 0), *other = make_lexicon(5, "topk:2", 0, 0);
+    safer_data *data = make_tiny_data(30), *other_data = make_tiny_data(29);
+    safer_lexicon *l = make_tiny_lexicon(4, "topk:2", 1, 0), *other = make_tiny_lexicon(5, "topk:2", 0, 0);
     any_model m, another;
     safer_against_summary s;
     safer_attack_options o = safer_attack_options_default();
@@ -137,8 +137,8 @@ static void test_against_run(void **state)
 static void test_limits_are_told(void **state)
 {
     (void)state;
-    safer_data *data = make_data(30);
-    safer_lexicon *l = make_lexicon(4, "topk:2", 1, 0); /* it certifies much */
+    safer_data *data = make_tiny_data(30);
+    safer_lexicon *l = make_tiny_lexicon(4, "topk:2", 1, 0); /* it certifies much */
     any_model m;
     safer_against_summary s;
     safer_attack_options o = safer_attack_options_default();
@@ -168,7 +168,7 @@ static void test_equal_texts_count_once(void **state)
         char rows[2000], text[64];
         size_t length = 0;
         const uint32_t words[] = {seed % WORDS, 1, 2, 3, 4, 5, 0, 1};
-        safer_lexicon *l = make_lexicon(seed, "topk:2", 1, 0);
+        safer_lexicon *l = make_tiny_lexicon(seed, "topk:2", 1, 0);
         make_model(&m, seed, 2, 0);
         m.additive = 1;
         write_text(text, words, 8);
@@ -220,8 +220,8 @@ static const char *forge_bounds(const char *path)
 static void test_bounds(void **state)
 {
     (void)state;
-    safer_data *data = make_data(60);
-    safer_lexicon *l = make_lexicon(8, "topk:2", 0, 0);
+    safer_data *data = make_tiny_data(60);
+    safer_lexicon *l = make_tiny_lexicon(8, "topk:2", 0, 0);
     size_t certified = 0, violations = 0;
     for (int i = 0; i < 4; i++) {
         safer_model *model = NULL;
@@ -266,12 +266,6 @@ static void test_bounds(void **state)
     safer_lexicon_free(l);
 }
 
-typedef struct world {
-    safer_lexicon *lexicon;
-    safer_data *data;
-    any_model model;
-} world;
-
 static safer_status against_once(void *context, safer_error *e)
 {
     world *w = context;
@@ -287,15 +281,12 @@ static safer_status against_once(void *context, safer_error *e)
 static void test_out_of_memory(void **state)
 {
     (void)state;
-    world w = {.lexicon = make_lexicon(4, "topk:2", 1, 0)};
-    make_model(&w.model, 4, 2, 0);
-    w.model.additive = 1;
+    world w;
+    make_world(&w);
     w.model.base.class = &fast_class;
-    assert_ok(safer_data_load(&w.data, write_temporary("m.tsv", "1\t0\taa bb cc dd\n2\t1\tff ee\n", 26), NULL, &error));
     cross_check(w.lexicon, &w.model.base, w.data, 20, 0.01, NULL);
     check_every_allocation(against_once, &w);
-    safer_data_free(w.data);
-    safer_lexicon_free(w.lexicon);
+    free_world(&w);
 }
 
 int main(void)

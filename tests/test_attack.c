@@ -1,4 +1,5 @@
-/* Attacks against brute force: small random lexicons and classifiers, every new text tried. */
+/* Attacks against brute force: small random lexicons and classifiers, every new text tried. An attack may find less
+ * than there is, and must never find what there is not. Whole data sets: test_attack_run.c. */
 #define _GNU_SOURCE
 #include "test_attack.h"
 
@@ -105,7 +106,7 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
 {
     size_t possible[SAFER_ATTACKS] = {0}, found[SAFER_ATTACKS] = {0}, skipped = 0;
     for (uint32_t seed = 0; seed < seeds; seed++) {
-        safer_lexicon *l = make_lexicon(seed, kinds[seed % KINDS], 0, seed % 7 == 3);
+        safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % KINDS], 0, seed % 7 == 3);
         for (int method = 0; method < SAFER_ATTACKS; method++) {
             any_model m;
             safer_attacker *attacker = NULL;
@@ -121,10 +122,10 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
             o.radius = seed % 4 == 0 ? SAFER_ALL : 1 + seed % 3;
             for (uint32_t k = 0; k < 12; k++) {
                 uint32_t text[LONGEST];
-                size_t length = 1 + below(seed, 1000 + k, LONGEST);
+                size_t length = 1 + tiny_below(seed, 1000 + k, LONGEST);
                 char bytes[32];
                 safer_attack_result r;
-                for (uint32_t i = 0; i < length; i++) text[i] = below(seed, 2000 + LONGEST * k + i, WORDS);
+                for (uint32_t i = 0; i < length; i++) text[i] = tiny_below(seed, 2000 + LONGEST * k + i, WORDS);
                 const int right = answer_to(l, &m, text, length, smoothed),
                           label = k % 3 == 0 ? -1 : (int)(k % m.base.classes);
                 assert_ok(safer_attack_text(&r, &attacker, &m.base, l, bytes, write_text(bytes, text, length), label,
@@ -235,7 +236,7 @@ static void test_textfooler_is_greedy(void **state)
     (void)state;
     size_t same = 0;
     for (uint32_t seed = 0; seed < 400; seed++) {
-        safer_lexicon *l = make_lexicon(seed, "topk:2", 0, 0);
+        safer_lexicon *l = make_tiny_lexicon(seed, "topk:2", 0, 0);
         safer_attacker *attacker = NULL;
         safer_attack_options o = safer_attack_options_default();
         any_model m;
@@ -246,7 +247,7 @@ static void test_textfooler_is_greedy(void **state)
             uint32_t text[LONGEST];
             char bytes[32], expected[32];
             safer_attack_result r;
-            for (uint32_t i = 0; i < LONGEST; i++) text[i] = below(seed, 7000 + LONGEST * k + i, WORDS);
+            for (uint32_t i = 0; i < LONGEST; i++) text[i] = tiny_below(seed, 7000 + LONGEST * k + i, WORDS);
             size_t n = write_text(bytes, text, LONGEST);
             assert_ok(safer_attack_text(&r, &attacker, &m.base, l, bytes, n, -1, &o, &error));
             int success = greedy_reference(text, l, &m, LONGEST, o.radius);
@@ -267,7 +268,7 @@ static void test_textfooler_is_greedy(void **state)
 static void test_rendering(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(2, "component", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(2, "component", 0, 0);
     size_t checked = 0;
     for (uint32_t salt = 0; salt < 60; salt++) {
         any_model m;
@@ -304,7 +305,7 @@ static void test_smoothed_by_samples(void **state)
     (void)state;
     size_t succeeded = 0, wrong = 0;
     for (uint32_t seed = 0; seed < 120; seed++) {
-        safer_lexicon *l = make_lexicon(seed, seed % 2 ? "weighted" : "topk:3", 0, 0);
+        safer_lexicon *l = make_tiny_lexicon(seed, seed % 2 ? "weighted" : "topk:3", 0, 0);
         safer_attacker *attacker = NULL;
         safer_attack_options o = safer_attack_options_default();
         any_model m;
@@ -318,7 +319,7 @@ static void test_smoothed_by_samples(void **state)
             uint32_t text[LONGEST], attacked[LONGEST];
             char bytes[32];
             safer_attack_result r;
-            for (uint32_t i = 0; i < LONGEST; i++) text[i] = below(seed, 9000 + LONGEST * k + i, WORDS);
+            for (uint32_t i = 0; i < LONGEST; i++) text[i] = tiny_below(seed, 9000 + LONGEST * k + i, WORDS);
             assert_ok(
                 safer_attack_text(&r, &attacker, &m.base, l, bytes, write_text(bytes, text, LONGEST), -1, &o, &error));
             if (r.outcome != SAFER_OUTCOME_SUCCEEDED) continue;
@@ -341,7 +342,7 @@ static void test_query_limits(void **state)
     (void)state;
     size_t limited = 0;
     for (uint32_t seed = 0; seed < 60; seed++) {
-        safer_lexicon *l = make_lexicon(seed, "weighted", 0, 0);
+        safer_lexicon *l = make_tiny_lexicon(seed, "weighted", 0, 0);
         for (int method = 0; method < SAFER_ATTACKS; method++)
             for (int smoothed = 0; smoothed < 2; smoothed++)
                 for (uint64_t most = smoothed ? 7 : 1; most < 90; most += 1 + most / 4) {

@@ -106,4 +106,27 @@ static inline void make_model(any_model *m, uint64_t salt, size_t classes, uint3
                      .bias = bias};
 }
 
+/* ------------------------------------------------ what an attack may run out of memory with */
+
+typedef struct world {
+    safer_lexicon *lexicon;
+    safer_data *data;
+    any_model model;
+    safer_attack_method method;
+    int smoothed;
+} world;
+
+static inline void make_world(world *w)
+{
+    *w = (world){.lexicon = make_tiny_lexicon(4, "topk:2", 1, 0), .data = make_two_texts()};
+    make_model(&w->model, 4, 2, 0);
+    w->model.additive = 1;
+}
+
+static inline void free_world(world *w)
+{
+    safer_data_free(w->data);
+    safer_lexicon_free(w->lexicon);
+}
+
 #endif

@@ -1,4 +1,5 @@
-/* Attacks on data sets: threads, batches, resume, models of every kind, mistakes. */
+/* Attacks on data sets: threads, batches, resume, models of every kind, mistakes. What an attack finds in one text is
+ * in test_attack.c, attacks on certificates in test_against.c. */
 #define _GNU_SOURCE
 #include "test_attack.h"
 
@@ -15,8 +16,8 @@ static void count_line(void *context, const char *record)
 static void test_run(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
-    safer_data *data = make_data(60);
+    safer_lexicon *l = make_tiny_lexicon(8, "weighted", 0, 0);
+    safer_data *data = make_tiny_data(60);
     const struct {
         int threads;
         size_t batch;
@@ -64,7 +65,7 @@ static void test_run(void **state)
             const size_t length = whole.length;
             sf_file_free(&whole);
             for (uint32_t i = 0; i < 10; i++) {
-                const char *part = write_temporary("part.jsonl", bytes, below(i, 77, (uint32_t)length + 1));
+                const char *part = write_temporary("part.jsonl", bytes, tiny_below(i, 77, (uint32_t)length + 1));
                 lines = 0;
                 assert_ok(safer_attack(&other, part, 1, &m.base, l, data, &o, &error));
                 char *got = records_of(part);
@@ -92,8 +93,8 @@ static int stop_soon(void *context, const char *stage, uint64_t done, uint64_t t
 static void test_cancel(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(8, "topk:2", 0, 0);
-    safer_data *data = make_data(20);
+    safer_lexicon *l = make_tiny_lexicon(8, "topk:2", 0, 0);
+    safer_data *data = make_tiny_data(20);
     any_model m;
     int calls = 1;
     safer_attack_summary s;
@@ -105,7 +106,7 @@ static void test_cancel(void **state)
     safer_lexicon_free(l);
 }
 
-/* ------------------------------------------------------ models elsewhere */
+/* --------------------------------------------------------- remote models */
 
 static int say_none(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels)
 {
@@ -125,7 +126,7 @@ static int say_by_word(void *context, const char *const *texts, const size_t *le
 static int say_at_random(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels)
 {
     (void)texts, (void)lengths;
-    for (size_t i = 0; i < count; i++) labels[i] = (int)below(++*(uint64_t *)context, 5, 2);
+    for (size_t i = 0; i < count; i++) labels[i] = (int)tiny_below(++*(uint64_t *)context, 5, 2);
     return 0;
 }
 
@@ -134,7 +135,7 @@ static void test_other_answers(void **state)
     (void)state;
     const char *const labels[] = {"0", "1"};
     safer_remote_options remote = safer_remote_options_default();
-    safer_lexicon *l = make_lexicon(5, "component", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(5, "component", 0, 0);
     uint32_t synonym = SAFER_NO_WORD;
     assert_true(safer_lexicon_word(l, 0).synonym_count > 0);
     synonym = safer_lexicon_word(l, 0).synonyms[0];
@@ -190,8 +191,8 @@ static void test_scores_that_are_none(void **state)
 {
     (void)state;
     const sf_model_class overflown = {.arch = "any", .classify = overflown_classify};
-    safer_lexicon *l = make_lexicon(8, "component", 0, 0);
-    safer_data *data = make_data(30);
+    safer_lexicon *l = make_tiny_lexicon(8, "component", 0, 0);
+    safer_data *data = make_tiny_data(30);
     for (int method = 0; method < SAFER_ATTACKS; method++) {
         any_model m;
         safer_attack_summary s;
@@ -215,10 +216,10 @@ static void test_fast_paths(void **state)
 {
     (void)state;
     static const char *const archs[] = {"ngram", "bow", "cnn", "charcnn"};
-    safer_data *data = make_data(50);
+    safer_data *data = make_tiny_data(50);
     for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++)
         for (int k = 0; k < 2; k++) {
-            safer_lexicon *l = make_lexicon(8, k ? "topk:2" : "weighted", 0, 0);
+            safer_lexicon *l = make_tiny_lexicon(8, k ? "topk:2" : "weighted", 0, 0);
             safer_model *model = NULL;
             safer_attack_summary s;
             safer_attack_options o = safer_attack_options_default();
@@ -266,8 +267,8 @@ static void test_fast_paths(void **state)
 static void test_bad_options(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(1, "component", 0, 0);
-    safer_data *data = make_data(3);
+    safer_lexicon *l = make_tiny_lexicon(1, "component", 0, 0);
+    safer_data *data = make_tiny_data(3);
     any_model m;
     safer_attacker *attacker = NULL;
     safer_attack_result r;
@@ -303,14 +304,6 @@ static void test_bad_options(void **state)
     safer_data_free(data);
     safer_lexicon_free(l);
 }
-typedef struct world {
-    safer_lexicon *lexicon;
-    safer_data *data;
-    any_model model;
-    safer_attack_method method;
-    int smoothed;
-} world;
-
 static safer_status attack_once(void *context, safer_error *e)
 {
     world *w = context;
@@ -330,18 +323,15 @@ static safer_status attack_once(void *context, safer_error *e)
 static void test_out_of_memory(void **state)
 {
     (void)state;
-    world w = {.lexicon = make_lexicon(4, "topk:2", 1, 0)};
-    make_model(&w.model, 4, 2, 0);
-    w.model.additive = 1;
-    assert_ok(safer_data_load(&w.data, write_temporary("m.tsv", "1\t0\taa bb cc dd\n2\t1\tff ee\n", 26), NULL, &error));
+    world w;
+    make_world(&w);
     for (int method = 0; method < SAFER_ATTACKS; method++)
         for (w.smoothed = 0; w.smoothed < 2; w.smoothed++) {
             w.method = (safer_attack_method)method;
             w.model.base.class = w.smoothed ? &fast_class : &any_class;
             check_every_allocation(attack_once, &w);
         }
-    safer_data_free(w.data);
-    safer_lexicon_free(w.lexicon);
+    free_world(&w);
 }
 
 int main(void)

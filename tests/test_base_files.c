@@ -1,12 +1,11 @@
-/* Files: mapping, unpacking and writing whole or not at all. */
+/* Files: names, mapping, unpacking, walking through folders and archives, and writing whole or not at all. Packed files
+ * are also cut short everywhere, and damaged in every byte where there is a checksum. */
 #define _GNU_SOURCE
 #include "support.h"
 
 #include "base/buffer.h"
 #include "base/file.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -171,48 +170,6 @@ static void check_pipe(const char *bytes, size_t length, const char *expected, s
 
 /* ---------------------------------------------------------------- packing */
 
-typedef struct member {
-    const char *name, *bytes;
-    size_t length;
-} member;
-
-/* An archive in memory. Format "raw", "tar" or "zip"; filter "none", "gz", "xz", "zst"
- * or "bz2". A member whose name ends in '/' is a folder. */
-static size_t pack(char *out, size_t room, const char *format, const char *filter, const member *members, size_t count)
-{
-    size_t used = 0;
-    struct archive *archive = archive_write_new();
-    struct archive_entry *entry = archive_entry_new();
-    assert_non_null(archive);
-    int code = strcmp(format, "raw") == 0   ? archive_write_set_format_raw(archive)
-               : strcmp(format, "tar") == 0 ? archive_write_set_format_ustar(archive)
-                                            : archive_write_set_format_zip(archive);
-    assert_int_equal(code, ARCHIVE_OK);
-    code = strcmp(filter, "gz") == 0    ? archive_write_add_filter_gzip(archive)
-           : strcmp(filter, "xz") == 0  ? archive_write_add_filter_xz(archive)
-           : strcmp(filter, "zst") == 0 ? archive_write_add_filter_zstd(archive)
-           : strcmp(filter, "bz2") == 0 ? archive_write_add_filter_bzip2(archive)
-                                        : archive_write_add_filter_none(archive);
-    assert_int_equal(code, ARCHIVE_OK);
-    archive_write_set_bytes_in_last_block(archive, 1);
-    assert_int_equal(archive_write_open_memory(archive, out, room, &used), ARCHIVE_OK);
-    for (size_t i = 0; i < count; i++) {
-        int folder = members[i].name[strlen(members[i].name) - 1] == '/';
-        archive_entry_clear(entry);
-        archive_entry_set_pathname(entry, members[i].name);
-        archive_entry_set_filetype(entry, folder ? AE_IFDIR : AE_IFREG);
-        archive_entry_set_perm(entry, 0644);
-        archive_entry_set_size(entry, (la_int64_t)members[i].length);
-        assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
-        if (members[i].length)
-            assert_int_equal(archive_write_data(archive, members[i].bytes, members[i].length), members[i].length);
-    }
-    assert_int_equal(archive_write_close(archive), ARCHIVE_OK);
-    archive_write_free(archive);
-    archive_entry_free(entry);
-    return used;
-}
-
 static const struct {
     const char *format, *filter;
     size_t magic; /* cut below this many bytes it is taken for plain */
@@ -238,8 +195,8 @@ static void test_unpack(void **state)
     static const size_t lengths[] = {0, 1, 2, 3000, MUCH};
     for (size_t i = 0; i < COUNT(packings); i++)
         for (size_t k = 0; k < COUNT(lengths); k++) {
-            member one = {"only.txt", text, lengths[k]};
-            size_t used = pack(packed, PACKED, packings[i].format, packings[i].filter, &one, 1);
+            archive_member one = {"only.txt", text, lengths[k]};
+            size_t used = pack_archive(packed, PACKED, packings[i].format, packings[i].filter, &one, 1);
             const char *path = write_temporary("packed", packed, used);
             check_read(path, text, lengths[k]);
             if (lengths[k] == MUCH) check_pipe(packed, used, text, lengths[k]);
@@ -259,12 +216,13 @@ static void test_unpack(void **state)
 static void test_members(void **state)
 {
     (void)state;
-    static const member members[] = {{"d/", "", 0}, {"d/a:b.txt", "colon", 5}, {"empty", "", 0}, {"d/c", "deep", 4}};
+    static const archive_member members[] = {
+        {"d/", "", 0}, {"d/a:b.txt", "colon", 5}, {"empty", "", 0}, {"d/c", "deep", 4}};
     static const char *const formats[] = {"tar", "zip"};
     for (size_t i = 0; i < COUNT(formats); i++) {
         char inside[700], name[40];
         snprintf(name, sizeof name, "some:%s", formats[i]); /* a colon in both names */
-        size_t used = pack(packed, PACKED, formats[i], "none", members, COUNT(members));
+        size_t used = pack_archive(packed, PACKED, formats[i], "none", members, COUNT(members));
         const char *path = write_temporary(name, packed, used);
         check_refused(path, SAFER_INPUT, path, "holds 3 files; name one as");
         check_refused(path, SAFER_INPUT, "d/a:b.txt, empty, d/c", "MEMBER");
@@ -277,10 +235,10 @@ static void test_members(void **state)
             snprintf(inside, sizeof inside, "%s:%s", path, others[k]);
             check_refused(inside, SAFER_INPUT, path, "has no member");
         }
-        used = pack(packed, PACKED, formats[i], "none", members, 1);
+        used = pack_archive(packed, PACKED, formats[i], "none", members, 1);
         path = write_temporary("only_folder", packed, used);
         check_refused(path, SAFER_INPUT, path, "holds no file");
-        used = pack(packed, PACKED, formats[i], "none", members, 0);
+        used = pack_archive(packed, PACKED, formats[i], "none", members, 0);
         if (strcmp(formats[i], "zip") == 0) {
             path = write_temporary("nothing", packed, used);
             check_refused(path, SAFER_INPUT, path, "holds no file");
@@ -290,16 +248,16 @@ static void test_members(void **state)
     const char *path = write_temporary("not_packed", "text", 4);
     snprintf(inside, sizeof inside, "%s:member", path);
     check_refused(inside, SAFER_INPUT, path, "is not an archive, so it has no member member");
-    size_t used = pack(packed, PACKED, "raw", "gz", &members[1], 1);
+    size_t used = pack_archive(packed, PACKED, "raw", "gz", &members[1], 1);
     path = write_temporary("compressed", packed, used);
     snprintf(inside, sizeof inside, "%s:member", path);
     check_refused(inside, SAFER_INPUT, path, "is not an archive, so it has no member member");
 
     /* Names beyond ASCII, whatever the locale, and with "./" before them or not. */
-    static const member named[] = {{"./dir/été 日本.txt", "named", 5}, {"other", "x", 1}};
+    static const archive_member named[] = {{"./dir/été 日本.txt", "named", 5}, {"other", "x", 1}};
     for (size_t i = 0; i < COUNT(formats); i++) {
         static const char *const spellings[] = {"dir/été 日本.txt", "./dir/été 日本.txt"};
-        used = pack(packed, PACKED, formats[i], "none", named, COUNT(named));
+        used = pack_archive(packed, PACKED, formats[i], "none", named, COUNT(named));
         path = write_temporary("named", packed, used);
         for (size_t k = 0; k < COUNT(spellings); k++) {
             snprintf(inside, sizeof inside, "%s:%s", path, spellings[k]);
@@ -309,13 +267,13 @@ static void test_members(void **state)
 
     /* Very many members: the message stays one bounded line. */
     enum { MANY = 500 };
-    static member many[MANY];
+    static archive_member many[MANY];
     static char names[MANY][24];
     for (int k = 0; k < MANY; k++) {
         snprintf(names[k], sizeof names[k], "member\n%d", k);
-        many[k] = (member){names[k], "x", 1};
+        many[k] = (archive_member){names[k], "x", 1};
     }
-    used = pack(packed, PACKED, "zip", "none", many, MANY);
+    used = pack_archive(packed, PACKED, "zip", "none", many, MANY);
     check_refused(write_temporary("many", packed, used), SAFER_INPUT, "member?0, member?1", "holds 500 files");
     check_refused(write_temporary("many", packed, used), SAFER_INPUT, "many", ", ...");
 }
@@ -326,8 +284,8 @@ static void test_truncated(void **state)
     (void)state;
     enum { LENGTH = 2000 };
     for (size_t i = 0; i < COUNT(packings); i++) {
-        member one = {"only.txt", text, LENGTH};
-        size_t used = pack(packed, PACKED, packings[i].format, packings[i].filter, &one, 1), refused = 0;
+        archive_member one = {"only.txt", text, LENGTH};
+        size_t used = pack_archive(packed, PACKED, packings[i].format, packings[i].filter, &one, 1), refused = 0;
         for (size_t cut = 0; cut < used; cut += cut < 700 || used - cut < 700 ? 1 : 13) {
             safer_error error = {0};
             sf_file file = {0};
@@ -370,8 +328,8 @@ static void test_damaged(void **state)
     for (size_t i = 0; i < COUNT(packings); i++) {
         const char *format = packings[i].format, *filter = packings[i].filter;
         if (strcmp(filter, "zst") == 0 || (strcmp(format, "tar") == 0 && strcmp(filter, "none") == 0)) continue;
-        member one = {"only.txt", text, LENGTH};
-        size_t used = pack(packed, PACKED, format, filter, &one, 1), refused = 0;
+        archive_member one = {"only.txt", text, LENGTH};
+        size_t used = pack_archive(packed, PACKED, format, filter, &one, 1), refused = 0;
         for (size_t at = 0; at < used; at++) {
             safer_error error = {0};
             sf_file file = {0};
@@ -394,9 +352,9 @@ static void test_damaged(void **state)
 static void test_gzip_members(void **state)
 {
     (void)state;
-    member one = {"x", text, 1000}, two = {"x", text + 1000, 2000};
-    size_t first = pack(packed, PACKED, "raw", "gz", &one, 1);
-    size_t both = first + pack(packed + first, PACKED - first, "raw", "gz", &two, 1);
+    archive_member one = {"x", text, 1000}, two = {"x", text + 1000, 2000};
+    size_t first = pack_archive(packed, PACKED, "raw", "gz", &one, 1);
+    size_t both = first + pack_archive(packed + first, PACKED - first, "raw", "gz", &two, 1);
     check_read(write_temporary("two.gz", packed, both), text, 3000);
     memset(packed + both, 0, 700);
     check_read(write_temporary("two.gz", packed, both + 700), text, 3000);
@@ -436,8 +394,8 @@ static void test_magic(void **state)
     check_read(write_temporary("looks", about_tar, sizeof about_tar), about_tar, sizeof about_tar);
 
     /* A tar whose header is damaged, and one with a file behind it. */
-    member one = {"only.txt", text, 3000};
-    size_t used = pack(packed, PACKED, "tar", "none", &one, 1);
+    archive_member one = {"only.txt", text, 3000};
+    size_t used = pack_archive(packed, PACKED, "tar", "none", &one, 1);
     packed[10] ^= 1; /* the checksum sees it */
     check_refused(write_temporary("damaged", packed, used), SAFER_INPUT, "damaged", "cannot unpack");
 }
@@ -456,8 +414,8 @@ static safer_status log_member(void *context, const char *name, const char *byte
     return ++w->calls == w->stop_at ? sf_fail(error, SAFER_INVALID, "enough of %s", name) : SAFER_OK;
 }
 
-static const member tree[] = {{"z/", "", 0},     {"z/b", "2", 1},   {"a", "1", 1}, {"z/c/", "", 0},
-                              {"z/c/d", "3", 1}, {"zz/b", "no", 2}, {"z/e", "", 0}};
+static const archive_member tree[] = {{"z/", "", 0},     {"z/b", "2", 1},   {"a", "1", 1}, {"z/c/", "", 0},
+                                      {"z/c/d", "3", 1}, {"zz/b", "no", 2}, {"z/e", "", 0}};
 
 static void check_walk(const char *path, const char *prefix, const char *expected)
 {
@@ -477,7 +435,7 @@ static void test_walk(void **state)
         const char *format, *filter;
     } kinds[] = {{"tar", "none"}, {"tar", "gz"}, {"tar", "xz"}, {"zip", "none"}};
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        size_t used = pack(packed, PACKED, kinds[i].format, kinds[i].filter, tree, COUNT(tree));
+        size_t used = pack_archive(packed, PACKED, kinds[i].format, kinds[i].filter, tree, COUNT(tree));
         const char *path = write_temporary("tree", packed, used);
         check_walk(path, NULL, "z/b=2;a=1;z/c/d=3;zz/b=no;z/e=;");
         check_walk(path, "", "z/b=2;a=1;z/c/d=3;zz/b=no;z/e=;");
@@ -499,7 +457,7 @@ static void test_walk(void **state)
     walked w = {.stop_at = 0};
     const char *path = write_temporary("plain", "text", 4);
     assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "not an archive");
-    size_t used = pack(packed, PACKED, "raw", "gz", &tree[1], 1);
+    size_t used = pack_archive(packed, PACKED, "raw", "gz", &tree[1], 1);
     path = write_temporary("plain.gz", packed, used);
     assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "not an archive");
     path = write_temporary("damaged.gz", "\x1f\x8bnonsense", 10);
@@ -724,19 +682,19 @@ static void test_allocations(void **state)
     static const char *const names[] = {"raw", "tar", "zip"};
     for (size_t i = 0; i < COUNT(names); i++) {
         char inside[700];
-        member two[] = {{"other", "x", 1}, {"only.txt", text, 3000}};
-        size_t used = pack(packed, PACKED, names[i], i == 2 ? "none" : "gz", two + 1, 1);
+        archive_member two[] = {{"other", "x", 1}, {"only.txt", text, 3000}};
+        size_t used = pack_archive(packed, PACKED, names[i], i == 2 ? "none" : "gz", two + 1, 1);
         check_every_allocation(read_once, (void *)(uintptr_t)write_temporary(names[i], packed, used));
         if (i == 0) continue;
-        used = pack(packed, PACKED, names[i], "none", two, 2);
+        used = pack_archive(packed, PACKED, names[i], "none", two, 2);
         snprintf(inside, sizeof inside, "%s:only.txt", write_temporary(names[i], packed, used));
         check_every_allocation(read_once, inside);
-        used = pack(packed, PACKED, names[i], "none", tree, COUNT(tree));
+        used = pack_archive(packed, PACKED, names[i], "none", tree, COUNT(tree));
         check_every_allocation(walk_once, (void *)(uintptr_t)write_temporary(names[i], packed, used));
     }
     check_every_allocation(read_empty, (void *)(uintptr_t)write_temporary("empty", "", 0));
-    member nothing = {"nothing", "", 0};
-    size_t used = pack(packed, PACKED, "raw", "xz", &nothing, 1);
+    archive_member nothing = {"nothing", "", 0};
+    size_t used = pack_archive(packed, PACKED, "raw", "xz", &nothing, 1);
     check_every_allocation(read_empty, (void *)(uintptr_t)write_temporary("empty", packed, used));
 
     char *target = path_of("rewritten"), *link = path_of("rewritten_link");

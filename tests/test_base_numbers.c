@@ -1,4 +1,5 @@
-/* Numbers: parsing against strtod, printing and one-way arithmetic against exact integers. */
+/* Numbers: parsing against strtod, printing and one-way arithmetic against exact integers. What is rounded must be
+ * rounded to the promised side, and be no further away than one step. */
 #define _GNU_SOURCE
 #include "support.h"
 

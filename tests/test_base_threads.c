@@ -233,7 +233,7 @@ static void test_meter(void **state)
     assert_int_equal(l.elsewhere, 0);
     assert_int_equal(l.last, 600);
     assert_int_equal(l.total, 600);
-    assert_true(l.calls >= 3 && l.calls <= 3 + (sf_seconds() - start) / 0.1); /* a few times a second */
+    assert_true(l.calls >= 3 && l.calls <= 3 + (sf_seconds() - start) / 0.1); /* a few times per second */
     assert_int_equal(atomic_load(&work.items), 600);
 }
 

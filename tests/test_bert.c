@@ -1,4 +1,5 @@
-/* The BERT encoder and its training step. */
+/* The BERT encoder and its training step: the forward pass against a naive one in double, gradients against finite
+ * differences, and both against what another implementation wrote (tests/golden). */
 #include "support.h"
 
 #include "base/memory.h"

@@ -1,19 +1,14 @@
 /* Training bert, and the trained model: it learns; the same file for any number of threads
  * and after any stop; draws answer as their texts do; it says what is wrong. */
 #define _GNU_SOURCE
-#include "base/buffer.h"
-#include "base/file.h"
-#include "base/memory.h"
 #include "base/rng.h"
 #include "draw/sampler.h"
 #include "encoder.h"
 #include "model/bert.h"
 #include "train/train.h"
 
-#include <stdio.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 static safer_train_options small_options(const char *encoder, const safer_data *data, const safer_lexicon *lexicon)
 {
@@ -33,21 +28,15 @@ static safer_train_options small_options(const char *encoder, const safer_data *
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data(80);
-    safer_lexicon *lexicon = make_lexicon("component");
-    const char *encoder = make_encoder(), *one = temporary("one"), *more = temporary("more");
+    safer_data *data = make_reviews(80);
+    safer_lexicon *lexicon = make_review_lexicon("component");
+    const char *encoder = make_encoder();
     for (int i = 0; i < 3; i++) {
         safer_train_options o = small_options(encoder, data, lexicon);
         o.course.epochs = 2;
         if (i == 1) o.bert.layers = 1;
         if (i == 2) o.course.precision = SAFER_PRECISION_F32, o.course.pool = SAFER_POOL_CLS;
-        assert_ok(safer_train(one, &o, NULL, &error));
-        for (int threads = 2; threads <= 5; threads += 3) {
-            o.threads = threads;
-            assert_ok(safer_train(more, &o, NULL, &error));
-            assert_same_file(one, more);
-        }
+        check_threads_do_not_matter(safer_train, &o);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -65,7 +54,7 @@ static void frozen_layers_stay(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(40);
+    safer_data *data = make_reviews(40);
     const char *encoder = make_encoder(), *output = temporary("frozen");
     const int layers[] = {0, 1, 2, SAFER_ALL_LAYERS};
     sf_bert_checkpoint before = {0}, after = {0};
@@ -82,7 +71,7 @@ static void frozen_layers_stay(void **unused)
             const sf_bert_tensor *tensor = &before.layout.tensors[t];
             int changed = memcmp(p + tensor->offset, q + tensor->offset, tensor->count * sizeof *p) != 0;
             if (changed != (tensor->offset >= trained) && !strstr(tensor->name, "key.bias")) /* whose gradient is 0 */
-                fail_msg("training %s layers: %s %s", layers[i], tensor->name, changed ? "changed" : "stayed");
+                fail_msg("training %d layers: %s %s", layers[i], tensor->name, changed ? "changed" : "stayed");
         }
         sf_bert_checkpoint_free(&after);
     }
@@ -90,39 +79,21 @@ static void frozen_layers_stay(void **unused)
     safer_data_free(data);
 }
 
-static void stopped_runs_go_on(void **unused)
+static void stopped_runs_are_resumed(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data(40); /* 36 to learn from: five steps an epoch */
-    safer_lexicon *lexicon = make_lexicon("component");
-    const char *encoder = make_encoder(), *whole = temporary("whole"), *parts = temporary("parts"),
-               *checkpoint = temporary("parts.checkpoint");
+    static const stop_point stops[] = {{NULL, 8, 1}, {NULL, 24, 1}, {NULL, 36, 1}, {NULL, 70, 1}, {NULL, 108, 1}};
+    safer_data *data = make_reviews(40); /* 36 to learn from: five steps per epoch */
+    safer_lexicon *lexicon = make_review_lexicon("component");
+    const char *encoder = make_encoder();
     for (int i = 0; i < 2; i++) {
         safer_train_options o = small_options(encoder, data, lexicon);
-        stopper s = {.slow = 1};
         o.bert.layers = i ? 0 : SAFER_ALL_LAYERS;
-        assert_ok(safer_train(whole, &o, NULL, &error));
-        o.progress = (safer_progress){stop_run, &s};
-        o.resume = 1;
-        const uint64_t stops[] = {8, 24, 36, 70, 108};
-        for (int k = 0; k < 5; k++) {
-            s.at = stops[k];
-            assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
-            assert_int_equal(access(checkpoint, F_OK), 0);
-            assert_int_not_equal(access(parts, F_OK), 0);
-        }
-        s.at = 0;
-        safer_train_options other = o;
-        other.course.rate = 0.004;
-        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
-        other = o;
-        other.course.precision = SAFER_PRECISION_F32 - o.course.precision;
-        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
-        assert_ok(safer_train(parts, &o, NULL, &error));
-        assert_same_file(whole, parts);
-        assert_int_not_equal(access(checkpoint, F_OK), 0);
-        unlink(parts);
+        check_stopped_runs_are_resumed(safer_train, &o, 36, stops, COUNT(stops));
+        safer_train_options changed[2] = {o, o};
+        changed[0].course.rate = 0.004;
+        changed[1].course.precision = SAFER_PRECISION_F32 - o.course.precision;
+        check_other_options_are_refused(safer_train, &o, "epoch 2 of 3: loss", changed, COUNT(changed));
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -132,8 +103,8 @@ static void it_learns_and_answers(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(200);
-    safer_lexicon *lexicon = make_lexicon("component");
+    safer_data *data = make_reviews(200);
+    safer_lexicon *lexicon = make_review_lexicon("component");
     const char *encoder = make_encoder(), *output = temporary("learned");
     safer_train_options o = small_options(encoder, data, lexicon);
     safer_train_report report;
@@ -141,8 +112,7 @@ static void it_learns_and_answers(void **unused)
     o.course.epochs = 8;
     assert_ok(safer_train(output, &o, &report, &error));
     assert_true(report.dev_accuracy > 0.95);
-    assert_int_equal(report.texts, 180);
-    assert_true(report.tokens > 1000 && report.parameters > 100 && report.seconds > 0 && report.tokens_per_second > 0);
+    check_report(&report, 180, 1000, 100);
     assert_ok(safer_model_open(&model, output, &error));
     assert_string_equal(safer_model_arch(model), "bert");
     assert_string_equal(safer_model_label(model, 1), "1");
@@ -154,34 +124,22 @@ static void it_learns_and_answers(void **unused)
                             "fine film-film"),
                            "a b c"};
     for (int precision = 0; precision < 2; precision++) {
-        void *scratch = NULL;
         assert_ok(safer_model_set_precision(model, precision ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16, &error));
-        assert_ok(model->class->scratch_new(model, &scratch, &error));
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
             sf_slots slots = {0};
             sf_sampler sampler = {0};
             void *prepared = NULL;
             uint32_t draws[40 * 8];
-            int labels[40], label;
             assert_ok(sf_slots_read(&slots, lexicon, texts[i], strlen(texts[i]), &error));
             assert_ok(sf_sampler_prepare(&sampler, &slots, lexicon, &error));
             assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
             assert_int_equal(model->class->visible(prepared), slots.slot_count);
-            sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, 40);
-            assert_ok(model->class->sample(model, prepared, draws, 40, labels, scratch, &error));
-            for (size_t k = 0; k < 40; k++) {
-                sf_buffer text = {0};
-                assert_int_equal(sf_slots_render(&text, &slots, lexicon, draws + k * slots.slot_count), 0);
-                sf_span span = {text.bytes ? text.bytes : "", text.length};
-                assert_ok(model->class->classify(model, &span, 1, &label, NULL, scratch, &error));
-                assert_int_equal(label, labels[k]);
-                sf_buffer_free(&text);
-            }
             model->class->release(prepared);
+            sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, 40);
+            check_draws(model, lexicon, &slots, draws, 40, NULL, NULL);
             sf_slots_free(&slots);
             sf_sampler_free(&sampler);
         }
-        model->class->scratch_free(scratch);
     }
     assert_fails(safer_model_set_precision(model, (safer_precision)2, &error), SAFER_INVALID, "precision: unknown");
 
@@ -217,7 +175,7 @@ static void mistakes_are_named(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(40);
+    safer_data *data = make_reviews(40);
     const char *encoder = make_encoder(), *output = temporary("mistake");
     safer_train_options o = small_options(NULL, data, NULL);
     safer_model *model = NULL;
@@ -244,41 +202,36 @@ static void mistakes_are_named(void **unused)
     safer_data_free(data);
 }
 
-typedef struct attempt {
-    safer_train_options options;
-    const char *output;
-} attempt;
-
-static safer_status train_and_open(void *context, safer_error *error)
+static safer_status train_and_open(const char *output, const safer_train_options *options, safer_train_report *report,
+                                   safer_error *error)
 {
-    const attempt *a = context;
     safer_model *model = NULL;
     int label;
     const char *text = "a good film";
     size_t length = 11;
-    safer_status status = safer_train(a->output, &a->options, NULL, error);
-    if (status == SAFER_OK) status = safer_model_open(&model, a->output, error);
+    safer_status status = safer_train(output, options, report, error);
+    if (status == SAFER_OK) status = safer_model_open(&model, output, error);
     if (status == SAFER_OK) status = safer_model_classify(model, &text, &length, 1, &label, NULL, error);
     safer_model_free(model);
     return status;
 }
 
-static void memory_may_be_out(void **unused)
+static void memory_may_run_out(void **unused)
 {
     (void)unused;
-    safer_data *data = make_data(20);
-    attempt a = {small_options(make_encoder(), data, NULL), temporary("memory")};
-    a.options.course.epochs = 1;
-    check_every_allocation(train_and_open, &a);
+    safer_data *data = make_reviews(20);
+    safer_train_options o = small_options(make_encoder(), data, NULL);
+    o.course.epochs = 1;
+    check_training_memory(train_and_open, &o, 0);
     safer_data_free(data);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(frozen_layers_stay),
-        cmocka_unit_test(stopped_runs_go_on),    cmocka_unit_test(it_learns_and_answers),
-        cmocka_unit_test(mistakes_are_named),    cmocka_unit_test(memory_may_be_out),
+        cmocka_unit_test(threads_do_not_matter),    cmocka_unit_test(frozen_layers_stay),
+        cmocka_unit_test(stopped_runs_are_resumed), cmocka_unit_test(it_learns_and_answers),
+        cmocka_unit_test(mistakes_are_named),       cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests_name("bert training", tests, NULL, NULL);
 }

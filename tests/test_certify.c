@@ -119,7 +119,7 @@ static void test_exact_soundness(void **state)
     (void)state;
     size_t instances = 0, certified = 0, partial = 0;
     for (uint32_t seed = 0; instances < 100000; seed++) {
-        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6], 0, 0);
+        safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % 6], 0, 0);
         safer_workspace *workspace = NULL;
         safer_certify_options o = safer_certify_options_default();
         size_t classes = 2 + seed % 4;
@@ -128,9 +128,9 @@ static void test_exact_soundness(void **state)
         hash_model m = make_model(seed, classes, (seed / 4) % 5 * 220);
         for (uint32_t k = 0; k < 60; k++, instances++) {
             uint32_t text[4];
-            size_t length = 1 + below(seed, 1000 + k, 3);
+            size_t length = 1 + tiny_below(seed, 1000 + k, 3);
             char bytes[32];
-            for (size_t i = 0; i < length; i++) text[i] = below(seed, 2000 + 4 * k + (uint32_t)i, WORDS);
+            for (size_t i = 0; i < length; i++) text[i] = tiny_below(seed, 2000 + 4 * k + (uint32_t)i, WORDS);
             m.salt = (uint64_t)seed << 32 | k;
             size_t n = write_text(bytes, text, length);
             safer_certificate c;
@@ -203,7 +203,7 @@ static void test_truncation(void **state)
     (void)state;
     size_t certified = 0, gained = 0;
     for (uint32_t seed = 0; seed < 300; seed++) {
-        safer_lexicon *l = make_lexicon(seed, kinds[seed % 6], 0, 0);
+        safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % 6], 0, 0);
         safer_workspace *whole_workspace = NULL, *cut_workspace = NULL, *blind_workspace = NULL;
         safer_certify_options o = safer_certify_options_default();
         o.n = 100000;
@@ -214,8 +214,8 @@ static void test_truncation(void **state)
             uint32_t text[4];
             char bytes[32];
             safer_certificate whole, cut, unaware;
-            m.read = blind.read = 1 + below(seed, 900 + k, 2);
-            for (uint32_t i = 0; i < 3; i++) text[i] = below(seed, 3000 + 4 * k + i, WORDS);
+            m.read = blind.read = 1 + tiny_below(seed, 900 + k, 2);
+            for (uint32_t i = 0; i < 3; i++) text[i] = tiny_below(seed, 3000 + 4 * k + i, WORDS);
             m.salt = blind.salt = (uint64_t)seed << 32 | k;
             size_t n = write_text(bytes, text, 3);
             assert_ok(safer_certify_text(&cut, &cut_workspace, &m.base, l, bytes, 3 * m.read - 1, -1, &o, &error));
@@ -254,7 +254,7 @@ static void test_sampled_soundness(void **state)
     for (int m = 0; m < 3; m++) {
         size_t texts = 0, wrong = 0, certified = 0;
         for (uint32_t seed = 0; seed < 400; seed++) {
-            safer_lexicon *l = make_lexicon(seed, kinds[seed % 6], 0, 0);
+            safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % 6], 0, 0);
             safer_workspace *workspace = NULL;
             safer_certify_options o = safer_certify_options_default();
             o.method = methods[m];
@@ -267,7 +267,7 @@ static void test_sampled_soundness(void **state)
                 uint32_t text[4];
                 size_t length = 3;
                 char bytes[32];
-                for (size_t i = 0; i < length; i++) text[i] = below(seed, 5000 + 4 * k + (uint32_t)i, WORDS);
+                for (size_t i = 0; i < length; i++) text[i] = tiny_below(seed, 5000 + 4 * k + (uint32_t)i, WORDS);
                 model.salt = (uint64_t)seed << 32 | (k + 7777);
                 safer_certificate c;
                 assert_ok(safer_certify_text(&c, &workspace, &model.base, l, bytes, write_text(bytes, text, length), 0,
@@ -346,8 +346,8 @@ static void test_bound_is_attained(void **state)
 static void test_run(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
-    safer_data *data = make_data(300);
+    safer_lexicon *l = make_tiny_lexicon(8, "weighted", 0, 0);
+    safer_data *data = make_tiny_data(300);
     hash_model m = make_model(3, 2, 600);
     safer_certify_options o = safer_certify_options_default();
     safer_summary first, other;
@@ -383,7 +383,7 @@ static void test_run(void **state)
     size_t length = whole.length;
     sf_file_free(&whole);
     for (uint32_t i = 0; i < 60; i++) {
-        const char *part = write_temporary("part.jsonl", bytes, below(i, 77, (uint32_t)length + 1));
+        const char *part = write_temporary("part.jsonl", bytes, tiny_below(i, 77, (uint32_t)length + 1));
         o.threads = 1 + (int)(i % 3);
         assert_ok(safer_certify(&other, part, 1, &m.base, l, data, &o, &error));
         char *got = records_of(part);
@@ -410,7 +410,7 @@ static void test_run(void **state)
 static void test_batches_are_shared(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(8, "weighted", 0, 0);
     hash_model m = make_model(3, 3, 300);
     const char *text = "aa bb cc dd ee ff aa bb cc dd";
     safer_certificate first = {0};
@@ -449,7 +449,7 @@ static void test_one_call(void **state)
 {
     (void)state;
     const sf_model_class counting = {.arch = "hash", .classify = counting_classify};
-    safer_lexicon *l = make_lexicon(8, "representative", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(8, "representative", 0, 0);
     hash_model m = make_model(3, 3, 300);
     size_t different = 0;
     m.base.class = &counting;
@@ -461,7 +461,7 @@ static void test_one_call(void **state)
         double shares[5];
         uint32_t words[4];
         const size_t length = i % 5;
-        for (uint32_t k = 0; k < length; k++) words[k] = below(i, k, WORDS);
+        for (uint32_t k = 0; k < length; k++) words[k] = tiny_below(i, k, WORDS);
         const size_t n = write_text(text, words, length);
         o.batch = 1 + i % 2;
         atomic_store(&calls, 0);
@@ -501,7 +501,7 @@ static void test_weights_too_large(void **state)
 {
     (void)state;
     const sf_model_class noting = {.arch = "hash", .classify = noting_classify};
-    safer_lexicon *l = make_lexicon(8, "weighted", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(8, "weighted", 0, 0);
     hash_model m = make_model(3, 3, 300);
     m.base.class = &noting;
     safer_certify_options o = safer_certify_options_default();
@@ -543,8 +543,8 @@ static void test_verify_refuses_edits(void **state)
 {
     (void)state;
     const safer_method methods[] = {SAFER_METHOD_ADAPTIVE, SAFER_METHOD_BINOMIAL, SAFER_METHOD_HOEFFDING};
-    safer_lexicon *l = make_lexicon(8, "topk:2", 0, 0);
-    safer_data *data = make_data(300);
+    safer_lexicon *l = make_tiny_lexicon(8, "topk:2", 0, 0);
+    safer_data *data = make_tiny_data(300);
     hash_model m = make_model(3, 3, 700);
     for (int k = 0; k < 3; k++) {
         safer_certify_options o = safer_certify_options_default();
@@ -561,7 +561,7 @@ static void test_verify_refuses_edits(void **state)
         memcpy(bytes, file.bytes, length);
         sf_file_free(&file);
         for (uint32_t i = 0; i < 400; i++) { /* a digit, a letter or a brace */
-            size_t at = below(i, 5, (uint32_t)length);
+            size_t at = tiny_below(i, 5, (uint32_t)length);
             char old = bytes[at];
             bytes[at] = old >= '0' && old <= '8' ? (char)(old + 1)
                         : old == '9'             ? '0'
@@ -588,7 +588,7 @@ static void test_verify_refuses_edits(void **state)
         for (uint32_t i = 0; i < 120; i++) {
             sf_buffer copy = {0};
             uint64_t seed = 0, check;
-            size_t line = 0, victim = 1 + below(i, 6, 300);
+            size_t line = 0, victim = 1 + tiny_below(i, 6, 300);
             int changed = 0;
             for (const char *p = bytes, *end = bytes + length; p < end; line++) {
                 const char *newline = memchr(p, '\n', (size_t)(end - p));
@@ -658,7 +658,7 @@ static void test_verify_refuses_edits(void **state)
 static void test_bad_options(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(1, "component", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(1, "component", 0, 0);
     safer_data *data = NULL;
     hash_model m = make_model(1, 2, 0);
     safer_summary s;
@@ -683,7 +683,7 @@ static void test_bad_options(void **state)
     BAD(threads, -1, "threads");
 #undef BAD
     safer_data_free(data);
-    data = make_data(300);
+    data = make_tiny_data(300);
     o = safer_certify_options_default();
     assert_fails(safer_certify(&s, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
     assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM,
@@ -731,8 +731,9 @@ static safer_status certify_once(void *context, safer_error *e)
 static void test_out_of_memory(void **state)
 {
     (void)state;
-    world w = {.lexicon = make_lexicon(8, "topk:2", 0, 0), .model = make_model(1, 3, 300)};
-    assert_ok(safer_data_load(&w.data, write_temporary("m.tsv", "1\t0\taa bb cc dd\n2\t1\tff ee\n", 26), NULL, &error));
+    world w = {.lexicon = make_tiny_lexicon(8, "topk:2", 0, 0),
+               .data = make_two_texts(),
+               .model = make_model(1, 3, 300)};
     check_every_allocation(certify_once, &w);
     safer_data_free(w.data);
     safer_lexicon_free(w.lexicon);

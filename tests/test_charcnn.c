@@ -175,54 +175,35 @@ static void random_text(sf_buffer *out, size_t words)
     const char *gaps[] = {
         " ", " ", " ", ", ", "7", "_", "\xe2\x80\x8b", "\xff", "\xe2\x82", "\n", " \xf0\x9f\x98\x80 ", "\xc3"};
     sf_buffer_clear(out);
-    assert_int_equal(sf_buffer_add_string(out, below(2) ? "" : gaps[below(12)]), 0);
+    assert_int_equal(sf_buffer_add_string(out, next_below(2) ? "" : gaps[next_below(12)]), 0);
     for (size_t i = 0; i < words; i++) {
-        const char *word = all[below(18)];
-        assert_int_equal(sf_word_render(out, word, strlen(word), (sf_case)below(3)), 0);
-        assert_int_equal(sf_buffer_add_string(out, gaps[below(12)]), 0);
+        const char *word = all[next_below(18)];
+        assert_int_equal(sf_word_render(out, word, strlen(word), (sf_case)next_below(3)), 0);
+        assert_int_equal(sf_buffer_add_string(out, gaps[next_below(12)]), 0);
     }
 }
 
 static void draw(uint32_t *draws, const sf_slots *slots, const safer_lexicon *lexicon)
 {
     for (size_t s = 0; s < slots->slot_count; s++)
-        draws[s] = below((uint32_t)safer_lexicon_word(lexicon, slots->words[slots->slots[s]].word).support_count);
+        draws[s] = next_below((uint32_t)safer_lexicon_word(lexicon, slots->words[slots->slots[s]].word).support_count);
 }
 
 enum { DRAWS = 12 };
 
+static const float *logits_of(const void *scratch) { return sf_charcnn_scratch_logits(scratch); }
+
 static void check_fast_path(const safer_model *model, const safer_lexicon *lexicon, size_t words)
 {
     safer_error error = {0};
-    sf_buffer text = {0}, rendered[DRAWS] = {{0}};
-    sf_span spans[DRAWS];
+    sf_buffer text = {0};
     sf_slots slots = {0};
-    void *prepared = NULL, *scratch = NULL;
-    int labels[DRAWS], sampled[DRAWS], one;
-    float scores[DRAWS * 3], single[3];
+    float scores[DRAWS * 3];
     random_text(&text, words);
     assert_ok(sf_slots_read(&slots, lexicon, text.bytes, text.length, &error));
     uint32_t *draws = zeros(DRAWS * slots.slot_count, sizeof *draws);
-    assert_ok(model->class->scratch_new(model, &scratch, &error));
-    assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
-    for (size_t d = 0; d < DRAWS; d++) {
-        draw(draws + d * slots.slot_count, &slots, lexicon);
-        assert_int_equal(sf_buffer_reserve(&rendered[d], 1), 0);
-        assert_int_equal(sf_slots_render(&rendered[d], &slots, lexicon, draws + d * slots.slot_count), 0);
-        spans[d] = (sf_span){rendered[d].bytes, rendered[d].length};
-    }
-    assert_ok(model->class->classify(model, spans, DRAWS, labels, scores, scratch, &error));
-    assert_ok(model->class->sample(model, prepared, draws, DRAWS, sampled, scratch, &error));
-    assert_memory_equal(labels, sampled, sizeof labels);
-    for (size_t d = 0; d < DRAWS; d++) {
-        assert_ok(model->class->sample(model, prepared, draws + d * slots.slot_count, 1, &one, scratch, &error));
-        sf_softmax_forward(single, sf_charcnn_scratch_logits(scratch), model->classes);
-        assert_memory_equal(single, scores + d * model->classes, model->classes * sizeof(float));
-        assert_int_equal(one, labels[d]);
-    }
-    model->class->release(prepared);
-    model->class->scratch_free(scratch);
-    for (size_t d = 0; d < DRAWS; d++) sf_buffer_free(&rendered[d]);
+    for (size_t d = 0; d < DRAWS; d++) draw(draws + d * slots.slot_count, &slots, lexicon);
+    check_draws(model, lexicon, &slots, draws, DRAWS, logits_of, scores);
     sf_buffer_free(&text);
     sf_slots_free(&slots);
     free(draws);
@@ -237,7 +218,7 @@ static void draws_equal_rendered_texts(void **unused)
     for (int k = 0; k < 4; k++) {
         safer_lexicon *lexicon = make_word_lexicon(kernels[k]);
         for (int round = 0; round < 6; round++) {
-            sf_charcnn_layout l = make_layout(123 + below(60), 16, 20, 2 + (size_t)round % 2);
+            sf_charcnn_layout l = make_layout(123 + next_below(60), 16, 20, 2 + (size_t)round % 2);
             safer_model *model = NULL;
             assert_ok(open_model(&model, save_random_model(&l, "random.safetensors"), &error));
             for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -293,13 +274,13 @@ static void slots_behind_the_end_are_not_visible(void **unused)
     for (int k = 0; k < 5; k++) {
         safer_lexicon *lexicon = make_word_lexicon(kernels[k]);
         for (int round = 0; round < 40; round++) {
-            sf_charcnn_layout l = make_layout(123 + below(10), 16, 4, 2);
+            sf_charcnn_layout l = make_layout(123 + next_below(10), 16, 4, 2);
             safer_model *model = NULL;
             sf_buffer text = {0};
             sf_slots slots = {0};
             void *prepared = NULL;
             assert_ok(open_model(&model, save_random_model(&l, "visible.safetensors"), &error));
-            random_text(&text, 10 + below(40));
+            random_text(&text, 10 + next_below(40));
             assert_ok(sf_slots_read(&slots, lexicon, text.bytes, text.length, &error));
             assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
             size_t visible = model->class->visible(prepared), want = 0;
@@ -346,53 +327,18 @@ static void files_come_back(void **unused)
     free(w);
 }
 
-/* The file with one tensor (how 0: left out, 1: shortened, 2: NaN) or one metadata value
- * (how 3) changed. */
-static const char *spoil(const char *path, const char *name, int how, const char *value)
-{
-    safer_error error = {0};
-    static const char *const keys[] = {"arch", "config", "labels", "trained_with"};
-    sf_safetensors *file = NULL;
-    sf_tensor tensors[SF_CHARCNN_TENSORS];
-    sf_metadata metadata[4];
-    float *copy = NULL;
-    size_t count = 0;
-    const char *out = temporary("spoiled.safetensors");
-    assert_ok(sf_safetensors_open(&file, path, &error));
-    for (size_t i = 0; i < sf_safetensors_count(file); i++) {
-        sf_tensor t = *sf_safetensors_at(file, i);
-        if (strcmp(t.name, name) == 0) {
-            if (how == 0) continue;
-            copy = malloc(t.count * sizeof *copy);
-            assert_non_null(copy);
-            memcpy(copy, t.bytes, t.count * sizeof *copy);
-            if (how == 1) t.rank = 1, t.shape[0] = --t.count;
-            if (how == 2) copy[t.count / 2] = (float)NAN;
-            t.bytes = copy;
-        }
-        tensors[count++] = t;
-    }
-    for (int i = 0; i < 4; i++)
-        metadata[i] = (sf_metadata){keys[i], how == 3 && strcmp(keys[i], name) == 0
-                                                 ? value
-                                                 : sf_safetensors_metadata(file, keys[i])};
-    assert_ok(sf_safetensors_write(out, tensors, count, metadata, 4, &error));
-    sf_safetensors_free(file);
-    free(copy);
-    return out;
-}
-
 static void bad_files_are_refused(void **unused)
 {
     (void)unused;
     safer_error error = {0};
     safer_model *model = NULL;
+    static const spoiling ways[] = {LEFT_OUT, SHORTENED, NOT_A_NUMBER};
     sf_charcnn_layout l = make_layout(150, 16, 7, 3);
     char path[600];
     snprintf(path, sizeof path, "%s", save_random_model(&l, "good.safetensors"));
     for (size_t i = 0; i < l.tensor_count; i++)
-        for (int how = 0; how < 3; how++)
-            assert_fails(open_model(&model, spoil(path, l.tensors[i].name, how, NULL), &error), SAFER_INPUT,
+        for (size_t how = 0; how < COUNT(ways); how++)
+            assert_fails(open_model(&model, spoil(path, l.tensors[i].name, ways[how], NULL), &error), SAFER_INPUT,
                          l.tensors[i].name);
     const struct {
         const char *config, *says;
@@ -413,10 +359,11 @@ static void bad_files_are_refused(void **unused)
         {"{\"characters\":150,\"features\":16,\"hidden\":8}", "dense.0.weight"},
     };
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
-        assert_fails(open_model(&model, spoil(path, "config", 3, configs[i].config), &error), SAFER_INPUT,
+        assert_fails(open_model(&model, spoil(path, "config", METADATA, configs[i].config), &error), SAFER_INPUT,
                      configs[i].says);
-    assert_fails(open_model(&model, spoil(path, "labels", 3, "[\"a\",\"b\"]"), &error), SAFER_INPUT, "output.weight");
-    assert_fails(open_model(&model, spoil(path, "labels", 3, "[]"), &error), SAFER_INPUT, "labels");
+    assert_fails(open_model(&model, spoil(path, "labels", METADATA, "[\"a\",\"b\"]"), &error), SAFER_INPUT,
+                 "output.weight");
+    assert_fails(open_model(&model, spoil(path, "labels", METADATA, "[]"), &error), SAFER_INPUT, "labels");
     assert_null(model);
 }
 

@@ -3,11 +3,11 @@
 #ifndef TESTS_TEST_CHARCNN_H
 #define TESTS_TEST_CHARCNN_H
 
+#include "assemble.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "lexicon/overlap.h"
 #include "model/charcnn.h"
 #include "model/charcnn_answer.h"
 #include "model/charcnn_codes.h"
@@ -21,8 +21,6 @@
 
 /* ------------------------------------------------------------------ support */
 
-static inline float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
-
 static inline sf_charcnn_layout make_layout(size_t characters, size_t features, size_t hidden, size_t classes)
 {
     sf_charcnn_layout l;
@@ -35,7 +33,7 @@ static inline float *random_parameters(const sf_charcnn_layout *l)
 {
     float *p = malloc(l->trained * sizeof *p);
     assert_non_null(p);
-    for (size_t i = l->size; i < l->trained; i++) p[i] = 1 + noise() / 2;
+    for (size_t i = l->size; i < l->trained; i++) p[i] = 1 + next_float() / 2;
     for (size_t i = 0; i < l->tensor_count; i++) {
         const size_t *shape = l->tensors[i].shape;
         double inputs = l->tensors[i].rank == 1   ? 20
@@ -43,7 +41,7 @@ static inline float *random_parameters(const sf_charcnn_layout *l)
                         : i == 0                  ? 7
                                                   : (double)(shape[0] * shape[1]);
         for (size_t k = 0; k < l->tensors[i].count; k++)
-            p[l->tensors[i].offset + k] = noise() * (float)sqrt(4 / inputs);
+            p[l->tensors[i].offset + k] = next_float() * (float)sqrt(4 / inputs);
     }
     return p;
 }
@@ -51,7 +49,7 @@ static inline float *random_parameters(const sf_charcnn_layout *l)
 static inline void random_codes(uint8_t *codes, size_t length, size_t L)
 {
     memset(codes, 0, L);
-    for (size_t i = 0; i < length; i++) codes[i] = (uint8_t)(below(5) ? below(SF_CHARCNN_CODES) : 0);
+    for (size_t i = 0; i < length; i++) codes[i] = (uint8_t)(next_below(5) ? next_below(SF_CHARCNN_CODES) : 0);
 }
 
 static inline void *zeros(size_t count, size_t size)
@@ -155,7 +153,7 @@ static inline void naive_scale(double *w, const sf_charcnn_layout *l, const doub
 static inline size_t some_length(size_t i, size_t L)
 {
     const size_t lengths[] = {0, 1, 2, 3, 6, 7, 8, 9, 10, L, L - 1, L - 2, L - 3, L - 7, L / 2, L / 3};
-    return i < sizeof lengths / sizeof lengths[0] ? lengths[i] : below((uint32_t)L + 1);
+    return i < sizeof lengths / sizeof lengths[0] ? lengths[i] : next_below((uint32_t)L + 1);
 }
 
 /* ------------------------------------------------------- lexicons and models */
@@ -172,44 +170,28 @@ static inline safer_lexicon *make_odd_lexicon(void)
     static const char *const names[WORDS] = {
         "good", "extraordinarily", "film", "caf\xc3\xa9", "wi\305\277e", "it's", "or", "nine", "\xe4\xb8\xad"};
     safer_error error = {0};
-    safer_lexicon *lexicon = NULL;
     sf_words words = {0};
     sf_graph graph = {0};
     sf_kernel kernel = {0};
     sf_pair edges[WORDS];
-    double overlap[WORDS];
-    uint32_t id, worst[WORDS];
+    uint32_t id;
     for (uint32_t i = 0; i < WORDS; i++) {
         assert_ok(sf_words_add(&words, names[i], strlen(names[i]), &id, &error));
-        edges[i] = (sf_pair){i, (i + 1 + below(3)) % WORDS, 0};
+        edges[i] = (sf_pair){i, (i + 1 + next_below(3)) % WORDS, 0};
     }
     assert_ok(sf_graph_build(&graph, WORDS, edges, WORDS, SF_DIRECTED, 0, NULL, &error));
     assert_ok(sf_kernel_start(&kernel, WORDS, &error));
     for (uint32_t x = 0; x < WORDS; x++) {
         uint32_t ids[WORDS], weights[WORDS], row, n = 0;
         for (uint32_t z = 0; z < WORDS; z++)
-            if (z == (x + 3) % WORDS || below(3) == 0) {
+            if (z == (x + 3) % WORDS || next_below(3) == 0) {
                 ids[n] = z;
-                weights[n++] = 1 + below(4);
+                weights[n++] = 1 + next_below(4);
             }
         assert_ok(sf_kernel_add(&kernel, ids, weights, n, &row, &error));
         kernel.row_of[x] = row;
     }
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &words,
-                              .graph = &graph,
-                              .kernel = &kernel,
-                              .overlap = overlap,
-                              .worst = worst,
-                              .directed = 1,
-                              .kernel_name = "odd",
-                              .provenance = "{}"};
-    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
-    sf_words_free(&words);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
-    return lexicon;
+    return assemble_lexicon(&words, NULL, &graph, &kernel, "odd", 1, 0);
 }
 
 static inline safer_lexicon *make_word_lexicon(const char *kernel)

@@ -1,4 +1,5 @@
-/* The charcnn classifier: gradients, training, and memory that runs out. */
+/* The charcnn classifier: gradients, training, and memory that runs out. Its answers and files are in
+ * test_charcnn.c, what every training must do in training.h. */
 #define _GNU_SOURCE
 #include "test_charcnn.h"
 
@@ -57,7 +58,7 @@ static void check_gradients(size_t L, size_t F, size_t H, float dropout, float s
     for (size_t i = 0; i < l.trained; i++) exact[i] = (double)w[i];
     for (size_t i = 0; i < count; i++) {
         random_codes(codes + i * L, lengths[i] = i == 0 ? L : i == 1 ? 40 : i == 2 ? 0 : some_length(16 + i, L), L);
-        labels[i] = (int)below(CLASSES);
+        labels[i] = (int)next_below(CLASSES);
     }
     sf_charcnn_batch batch = {codes, lengths, labels, count};
     sf_charcnn_options options = {.type = SF_F32, .dropout = dropout, .smoothing = smoothing, .threads = 2, .seed = 5};
@@ -74,7 +75,7 @@ static void check_gradients(size_t L, size_t F, size_t H, float dropout, float s
         const char *name = gains ? "gains" : l.tensors[t].name;
         size_t alive = 0, off = 0;
         for (size_t k = 0; k < tries || (k < 50 * tries && alive < 3); k++) {
-            const size_t i = first + below((uint32_t)count_of);
+            const size_t i = first + next_below((uint32_t)count_of);
             const double h = 1e-6, at = exact[i];
             exact[i] = at + h;
             double up = naive_loss(&l, exact, &batch, masks, (double)smoothing);
@@ -154,7 +155,7 @@ static void gradients_keep_their_direction(void **unused)
     double losses[5];
     for (size_t i = 0; i < TEXTS; i++) {
         random_codes(codes + i * L, lengths[i] = some_length(i, L), L);
-        labels[i] = (int)below(CLASSES);
+        labels[i] = (int)next_below(CLASSES);
     }
     sf_charcnn_batch batch = {codes, lengths, labels, TEXTS};
     for (int i = 0; i < 5; i++) {
@@ -231,7 +232,7 @@ static void it_learns(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(400);
+    safer_data *data = make_reviews(400);
     safer_lexicon *lexicon = make_word_lexicon("component");
     const char *output = temporary("learned");
     for (int i = 0; i < 3; i++) {
@@ -243,15 +244,9 @@ static void it_learns(void **unused)
         assert_ok(train(output, &o, &report, &error));
         if (!(report.dev_accuracy > 0.9 && report.loss < 0.35))
             fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
-        assert_true(report.texts == 360 && report.tokens > 5000 && report.parameters > 10000 && report.seconds > 0);
-        assert_true(report.best_epoch >= 1 && report.best_epoch <= report.epochs && report.tokens_per_second > 0);
+        check_report(&report, 360, 5000, 10000);
         assert_ok(open_model(&model, output, &error));
-        const char *texts[] = {"A GOOD film, the story was fine and great", "awful plot, poor movie, dull"};
-        const size_t lengths[] = {strlen(texts[0]), strlen(texts[1])};
-        int labels[2];
-        assert_ok(safer_model_classify(model, texts, lengths, 2, labels, NULL, &error));
-        assert_string_equal(safer_model_label(model, (size_t)labels[0]), "1");
-        assert_string_equal(safer_model_label(model, (size_t)labels[1]), "0");
+        check_learned(model);
         assert_non_null(strstr(safer_model_trained_with(model), o.lexicon ? "component" : "null"));
         assert_string_equal(safer_model_arch(model), "charcnn");
         assert_non_null(strstr(model->arithmetic, "bf16"));
@@ -266,7 +261,7 @@ static void texts_are_changed(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(200), *late = NULL;
+    safer_data *data = make_reviews(200), *late = NULL;
     sf_buffer out = {0};
     for (size_t i = 0; i < 200; i++) { /* the class is told behind the characters that are read */
         assert_int_equal(sf_buffer_format(&out, "%zu\t%d\t", i, i % 2 == 0), 0);
@@ -303,66 +298,27 @@ static void texts_are_changed(void **unused)
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data(120);
+    safer_data *data = make_reviews(120);
     safer_lexicon *lexicon = make_word_lexicon("component");
-    const char *one = temporary("one"), *more = temporary("more");
     safer_train_options o = small_options(data, lexicon);
     o.course.batch = 50;
     o.course.epochs = 2;
-    assert_ok(train(one, &o, NULL, &error));
-    for (int threads = 2; threads <= 5; threads += 3) {
-        o.threads = threads;
-        assert_ok(train(more, &o, NULL, &error));
-        assert_same_file(one, more);
-    }
-    o.seed = 2; /* and the seed does */
-    assert_ok(train(more, &o, NULL, &error));
-    safer_model *first = NULL, *second = NULL;
-    assert_ok(open_model(&first, one, &error));
-    assert_ok(open_model(&second, more, &error));
-    assert_true(safer_model_hash(first) != safer_model_hash(second));
-    first->class->free(first);
-    second->class->free(second);
+    check_threads_do_not_matter(train, &o);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
 
-static void stopped_runs_go_on(void **unused)
+static void stopped_runs_are_resumed(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data(100);
+    static const stop_point stops[] = {{"epoch 1 of 4", 0, 0},
+                                       {"epoch 1 of 4: loss", 0, 1},
+                                       {"epoch 2 of 4: loss", 0, 1},
+                                       {"epoch 3 of 4: loss", 0, 1}};
+    safer_data *data = make_reviews(100);
     safer_lexicon *lexicon = make_word_lexicon("component");
-    const char *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
-    safer_train_options o = small_options(data, lexicon);
-    stopper s = {0};
-    safer_train_report report, straight;
-    o.progress = (safer_progress){stop_run, &s};
-    assert_ok(train(whole, &o, &straight, &error));
-    assert_non_null(strstr(s.last, "loss 0."));
-    assert_non_null(strstr(s.last, "dev "));
-    assert_int_equal(s.total, 4 * 90);
-    o.resume = 1; /* where there is nothing to go on from, it begins */
-    const char *stops[] = {"epoch 1 of 4", "epoch 1 of 4: loss", "epoch 2 of 4: loss", "epoch 3 of 4: loss"};
-    for (int i = 0; i < 4; i++) {
-        s.when = stops[i];
-        assert_fails(train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
-        assert_int_not_equal(access(parts, F_OK), 0);
-        assert_int_equal(access(checkpoint, F_OK) == 0, i > 0);
-    }
-    s.when = NULL;
-    assert_ok(train(parts, &o, &report, &error));
-    assert_same_file(whole, parts);
-    assert_int_not_equal(access(checkpoint, F_OK), 0);
-    assert_int_equal(report.epochs, 4);
-    assert_true(report.loss == straight.loss && report.dev_accuracy == straight.dev_accuracy);
-    unlink(parts);
-
-    /* A checkpoint of another run, or half of one. */
-    s.when = "epoch 1 of 4: loss";
-    assert_fails(train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
-    s.when = NULL;
+    const safer_train_options o = small_options(data, lexicon);
+    check_stopped_runs_are_resumed(train, &o, 90, stops, COUNT(stops));
     safer_train_options changed[8];
     for (size_t i = 0; i < COUNT(changed); i++) changed[i] = o;
     changed[0].seed = 9;
@@ -373,23 +329,17 @@ static void stopped_runs_go_on(void **unused)
     changed[5].course.dropout = 0;
     changed[6].charcnn.characters = 124;
     changed[7].course.precision = SAFER_PRECISION_F32 - o.course.precision;
-    for (size_t i = 0; i < COUNT(changed); i++)
-        assert_fails(train(parts, &changed[i], NULL, &error), SAFER_INPUT, "other options");
-    assert_int_equal(truncate(checkpoint, 1000), 0);
-    assert_fails(train(parts, &o, NULL, &error), SAFER_INPUT, "parts.checkpoint");
-    o.resume = 0; /* a fresh start does not look at it */
-    assert_ok(train(parts, &o, NULL, &error));
-    assert_same_file(whole, parts);
+    check_other_options_are_refused(train, &o, "epoch 1 of 4: loss", changed, COUNT(changed));
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
 
-/* In the middle of an epoch: progress is told ten times a second, so the epoch must last. */
+/* In the middle of an epoch: progress is told ten times per second, so the epoch must last. */
 static void runs_stop_within_an_epoch(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(200);
+    safer_data *data = make_reviews(200);
     const char *whole = temporary("whole2"), *parts = temporary("parts2");
     safer_train_options o = small_options(data, NULL);
     safer_train_report report, straight;
@@ -418,7 +368,7 @@ static void bad_options_are_refused(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(40);
+    safer_data *data = make_reviews(40);
     safer_train_options o = small_options(data, NULL);
     o.charcnn.characters = 122;
     assert_fails(train(temporary("bad"), &o, NULL, &error), SAFER_INVALID, "characters");
@@ -442,30 +392,14 @@ static void bad_options_are_refused(void **unused)
 
 /* ------------------------------------------------------------------- memory */
 
-static safer_status use_model(void *context, safer_error *error)
+static safer_status open_and_use(void *context, safer_error *error)
 {
     safer_status status;
-    const safer_lexicon *lexicon = ((void **)context)[1];
     safer_model *model = NULL;
-    sf_slots slots = {0};
-    void *prepared = NULL, *scratch = NULL;
-    const char *text = "The Film was GOOD, a great story";
-    size_t length = strlen(text);
-    const uint32_t draws[8] = {0};
-    int label;
     SF_TRY(open_model(&model, ((void **)context)[0], error));
-    SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
-    SF_TRY(model->class->prepare(model, lexicon, &slots, &prepared, error));
-    SF_TRY(model->class->scratch_new(model, &scratch, error));
-    SF_TRY(model->class->sample(model, prepared, draws, 1, &label, scratch, error));
-    SF_TRY(safer_model_classify(model, &text, &length, 1, &label, NULL, error));
-    model->class->scratch_free(scratch); /* it is of one precision */
-    scratch = NULL;
+    SF_TRY(use_model(model, ((void **)context)[1], error));
     SF_TRY(sf_charcnn_set_precision(model, SF_F32, error));
 done:
-    if (prepared) model->class->release(prepared);
-    if (scratch) model->class->scratch_free(scratch);
-    sf_slots_free(&slots);
     if (model) model->class->free(model);
     return status;
 }
@@ -474,27 +408,17 @@ static void memory_may_run_out(void **unused)
 {
     (void)unused;
     sf_charcnn_layout l = make_layout(123, 16, 7, 2);
-    char path[600], output[600];
+    char path[600];
     safer_lexicon *lexicon = make_word_lexicon("component");
-    safer_data *data = make_data(24);
+    safer_data *data = make_reviews(24);
     snprintf(path, sizeof path, "%s", save_random_model(&l, "memory.safetensors"));
-    snprintf(output, sizeof output, "%s", temporary("memory"));
     void *context[2] = {path, lexicon};
-    check_every_allocation(use_model, context);
-    job j = {small_options(data, lexicon), output};
-    j.options.course.epochs = 1;
-    /* Describing a lexicon, for the provenance, does without memory: the run is then whole. */
-    for (long n = 0;; n++) {
-        safer_error error = {0};
-        fail_allocation(n);
-        safer_status status = train_once(&j, &error);
-        int happened = allocation_failed();
-        fail_allocation(-1);
-        if (status != SAFER_MEMORY) assert_ok(status);
-        if (!happened) break;
-    }
-    j.options.lexicon = NULL;
-    check_every_allocation(train_once, &j);
+    check_every_allocation(open_and_use, context);
+    safer_train_options o = small_options(data, lexicon);
+    o.course.epochs = 1;
+    check_training_memory(train, &o, 1); /* describing a lexicon, for the provenance, can do without memory */
+    o.lexicon = NULL;
+    check_training_memory(train, &o, 0);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
@@ -508,7 +432,7 @@ int main(void)
         cmocka_unit_test(it_learns),
         cmocka_unit_test(texts_are_changed),
         cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(stopped_runs_go_on),
+        cmocka_unit_test(stopped_runs_are_resumed),
         cmocka_unit_test(runs_stop_within_an_epoch),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(memory_may_run_out),

@@ -1,4 +1,5 @@
-/* BERT checkpoints in one file, and in ONNX; converting them; memory that runs out. */
+/* BERT checkpoints in one file, and in ONNX; converting them; memory that runs out. Checkpoints in folders are in
+ * test_checkpoint.c. */
 #define _GNU_SOURCE
 #include "test_checkpoint.h"
 

@@ -704,7 +704,7 @@ class Predict(Verbs):
 
 class Sweep(Verbs):
     def test_sweep(self):
-        """sweep: a model and records for each kernel; the best on dev is chosen; it goes on where it stopped"""
+        """sweep: a model and records for each kernel; the best on dev is chosen; it is resumed where it stopped"""
         base = ("sweep", "--kernels", "topk:2,component,representative", "--arch", "ngram", "--lexicon", "c.lex", "--data", "demo/train.tsv",
                 "--dev", "demo/dev.tsv", "--test", "demo/test.tsv", "--dev-sample", "every:4", "--test-sample", "every:5", "--n", 200,
                 "--bits", 12, "-o", "sweep")

@@ -335,7 +335,7 @@ class Compare(Case):
         self.assertIn("reviews.sum.component.jsonl was made with another", done.err)
 
     def test_more_patience(self):
-        """a program that failed may be asked with other patience, and the run goes on; asked for something else it may not"""
+        """a program that failed may be asked with other patience, and the run is resumed; asked for something else it may not"""
         write("moody.py", 'import json, os, sys\nfor line in sys.stdin:\n    r = json.loads(line)\n'
                           '    if any("film" in t for t in r["texts"]) and not os.path.exists("well"): sys.exit(3)\n'
                           '    print(json.dumps({"id": r["id"], "labels": ["1" if "good" in t else "0" for t in r["texts"]]}), flush=True)\n')

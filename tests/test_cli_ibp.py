@@ -170,7 +170,7 @@ class Bounds(Case):
         self.assertIn("the check does not match", run("verify", "edited.jsonl").err)
 
     def test_resume(self):
-        """a run that was cut goes on to the same records"""
+        """a run that was cut is resumed and has the same records"""
         self.certify("ibp-huang-cnn.model", "whole.jsonl")
         text = (test_cli.temporary / "whole.jsonl").read_text()
         write("part.jsonl", "".join(text.splitlines(keepends=True)[:30]) + '{"row":3')
@@ -244,7 +244,7 @@ class Bounds(Case):
         self.assertIn("--method ibp", done.err)
 
     def test_interrupted_training(self):
-        """a training that was stopped goes on to the same file, on any number of threads"""
+        """a training that was stopped is resumed and writes the same file, on any number of threads"""
         arguments = ["train", "--defense", "ibp-jia", "--arch", "cnn", "--data", "train.tsv", "--lexicon", "s.lex", *SMALL, "--triplet", "0.1"]
         must(*arguments, "--threads", 1, "-o", "whole.model")
         slow = [test_cli.program, *map(str, arguments), "--threads", "2", "-o", "parts.model"]

@@ -6,23 +6,13 @@
 #include "base/rng.h"
 #include "train/cnn_step.h"
 #include "nn/layers.h"
-#include "support.h"
+#include "training.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ support */
-
-static uint64_t state = 1;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
-
-static float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
 
 static sf_cnn_shape make_shape(int convolution, int max_pool, size_t vocabulary, size_t dim, const char *widths,
                                size_t filters, size_t hidden, size_t classes)
@@ -44,7 +34,7 @@ static float *random_parameters(const sf_cnn_layout *l)
 {
     float *p = malloc(l->size * sizeof *p);
     assert_non_null(p);
-    for (size_t i = 0; i < l->size; i++) p[i] = noise();
+    for (size_t i = 0; i < l->size; i++) p[i] = next_float();
     return p;
 }
 
@@ -120,7 +110,7 @@ static void check_gradients(const sf_cnn_shape *shape)
     double loss;
     assert_true(gradient && exact);
     for (size_t i = 0; i < l.size; i++) exact[i] = (double)w[i];
-    for (int i = 0; i < 5; i++) labels[i] = (int)below((uint32_t)shape->classes);
+    for (int i = 0; i < 5; i++) labels[i] = (int)next_below((uint32_t)shape->classes);
     sf_cnn_batch batch = {batch_ids, batch_offsets, labels, 5};
     sf_cnn_options options = {.threads = 1, .rate = 0.1};
     assert_ok(sf_cnn_step_new(&step, &l, &options, 5, 16, &error));
@@ -238,15 +228,15 @@ static void lookup_equals_direct_convolution(void **unused)
             enum { V = 5, D = 7, F = 6 };
             float e[V * D], w[6 * F * D], bias[F], rows[V * 6 * F], inp[9 * D], want[9 * F], out[9 * F];
             uint32_t ids[9];
-            for (size_t i = 0; i < V * D; i++) e[i] = noise();
-            for (size_t i = 0; i < T * F * D; i++) w[i] = noise();
-            for (size_t i = 0; i < F; i++) bias[i] = noise();
+            for (size_t i = 0; i < V * D; i++) e[i] = next_float();
+            for (size_t i = 0; i < T * F * D; i++) w[i] = next_float();
+            for (size_t i = 0; i < F; i++) bias[i] = next_float();
             for (size_t v = 0; v < V; v++)
                 for (size_t r = 0; r < T * F; r++) {
                     rows[v * T * F + r] = 0;
                     for (size_t d = 0; d < D; d++) rows[v * T * F + r] += e[v * D + d] * w[r * D + d];
                 }
-            for (size_t i = 0; i < N; i++) memcpy(inp + i * D, e + (ids[i] = below(V)) * D, sizeof(float) * D);
+            for (size_t i = 0; i < N; i++) memcpy(inp + i * D, e + (ids[i] = next_below(V)) * D, sizeof(float) * D);
             sf_conv_naive_forward(want, inp, w, bias, N, T, F, D);
             sf_conv_forward(out, rows, ids, bias, N, T, F, T * F, F);
             for (size_t i = 0; i < N * F; i++) assert_true(fabsf(out[i] - want[i]) < 1e-5f);
@@ -274,10 +264,10 @@ static void answers_equal_the_definition(void **unused)
         assert_ok(sf_cnn_scratch_new(net, &scratch, &error));
         for (int text = 0; text < 20; text++) {
             uint32_t ids[40];
-            size_t N = text < 6 ? (size_t)text : below(40);
+            size_t N = text < 6 ? (size_t)text : next_below(40);
             int label;
             double spread = 0;
-            for (size_t i = 0; i < N; i++) ids[i] = below(50);
+            for (size_t i = 0; i < N; i++) ids[i] = next_below(50);
             naive_logits(logits, &l, exact, ids, N);
             for (int k = 0; k < 4; k++) spread += fabs(logits[k]);
             assert_ok(sf_cnn_classify_ids(&label, got, net, ids, N, scratch, &error));
@@ -310,30 +300,30 @@ static void instruction_sets_agree(void **unused)
     float in[100], weight[100 * F], bias[F];
     sf_isa best = sf_isa_choose();
     assert_true(table && fixed);
-    for (int i = 0; i < 100; i++) in[i] = noise();
-    for (int i = 0; i < 100 * F; i++) weight[i] = noise();
-    for (int i = 0; i < F; i++) bias[i] = noise();
+    for (int i = 0; i < 100; i++) in[i] = next_float();
+    for (int i = 0; i < 100 * F; i++) weight[i] = next_float();
+    for (int i = 0; i < F; i++) bias[i] = next_float();
     for (size_t taps = 0; taps <= TAPS; taps++)
         for (size_t count = 0; count <= COUNT; count++)
             for (size_t width = 32; width <= F; width += 32) {
                 int limit = SF_LOOKUP_LIMIT / (int)(taps + 1); /* the extreme values too */
                 for (int i = 0; i < SLOTS * TAPS * F; i++)
-                    table[i] = (int16_t)(below(4)   ? (int)below((uint32_t)(2 * limit)) - limit
-                                         : below(2) ? limit
-                                                    : -limit);
+                    table[i] = (int16_t)(next_below(4)   ? (int)next_below((uint32_t)(2 * limit)) - limit
+                                         : next_below(2) ? limit
+                                                         : -limit);
                 for (int i = 0; i < COUNT * F; i++)
-                    fixed[i] = (int16_t)(below(4) ? (int)below((uint32_t)(2 * limit)) - limit : limit);
+                    fixed[i] = (int16_t)(next_below(4) ? (int)next_below((uint32_t)(2 * limit)) - limit : limit);
                 for (size_t s = 0; s < SLOTS; s++) rows[s] = table + s * TAPS * F;
-                for (size_t i = 0; i < COUNT * TAPS; i++) terms[i] = (sf_term){below(SLOTS), below(TAPS) * F};
-                sf_windows w = {fixed, below(2) ? F : 0, terms, count, taps};
+                for (size_t i = 0; i < COUNT * TAPS; i++) terms[i] = (sf_term){next_below(SLOTS), next_below(TAPS) * F};
+                sf_windows w = {fixed, next_below(2) ? F : 0, terms, count, taps};
                 uint32_t want[F];
                 int16_t top[F];
                 float out[F];
                 for (int f = 0; f < F; f++) want[f] = (uint32_t)f, top[f] = (int16_t)(f - 100);
                 sf_lookup_sum(want, &w, rows, width, SF_PORTABLE);
                 sf_lookup_max(top, &w, rows, width, SF_PORTABLE);
-                const float *b = below(2) ? bias : NULL;
-                size_t C = 1 + below(100);
+                const float *b = next_below(2) ? bias : NULL;
+                size_t C = 1 + next_below(100);
                 sf_affine(out, in, weight, b, C, width, SF_PORTABLE);
                 for (int isa = SF_AVX2; isa <= (int)best; isa++) {
                     uint32_t sums[F];
@@ -393,65 +383,43 @@ static void random_text(sf_buffer *out, size_t words)
     sf_buffer_clear(out);
     assert_int_equal(sf_buffer_add_string(out, ""), 0);
     for (size_t i = 0; i < words; i++) {
-        const char *word = below(5) ? vocabulary[below(WORDS)] : others[below(6)];
-        assert_int_equal(sf_word_render(out, word, strlen(word), (sf_case)below(3)), 0);
-        assert_int_equal(sf_buffer_add_string(out, below(4) ? " " : ", "), 0);
+        const char *word = next_below(5) ? vocabulary[next_below(WORDS)] : others[next_below(6)];
+        assert_int_equal(sf_word_render(out, word, strlen(word), (sf_case)next_below(3)), 0);
+        assert_int_equal(sf_buffer_add_string(out, next_below(4) ? " " : ", "), 0);
     }
 }
 
+static const float *logits_of(const void *scratch) { return sf_cnn_scratch_logits(scratch); }
+
 static void check_fast_path(const char *path, const safer_lexicon *lexicon, size_t words)
 {
+    enum { DRAWS = 12, MOST = 8 };
     const char *isas[] = {"portable", "avx2", "avx512"};
     safer_error error = {0};
-    sf_buffer text = {0}, rendered = {0};
+    sf_buffer text = {0};
     sf_slots slots = {0};
+    float first[DRAWS * MOST], scores[DRAWS * MOST];
     random_text(&text, words);
     assert_ok(sf_slots_read(&slots, lexicon, text.bytes, text.length, &error));
-    uint32_t *draws = calloc(12 * slots.slot_count + 1, sizeof *draws);
-    float first[12][8];
+    uint32_t *draws = calloc(DRAWS * slots.slot_count + 1, sizeof *draws);
     assert_non_null(draws);
-    for (int d = 0; d < 12; d++)
+    for (size_t d = 0; d < DRAWS; d++)
         for (size_t s = 0; s < slots.slot_count; s++)
-            draws[(size_t)d * slots.slot_count + s] = below(
+            draws[d * slots.slot_count + s] = next_below(
                 (uint32_t)safer_lexicon_word(lexicon, slots.words[slots.slots[s]].word).support_count);
     for (int isa = 0; isa < 3; isa++) {
         safer_model *model = NULL;
-        void *prepared = NULL, *scratch = NULL, *other = NULL;
-        int labels[12];
         setenv("SAFER_ISA", isas[isa], 1);
         assert_ok(safer_model_open(&model, path, &error));
-        assert_ok(model->class->scratch_new(model, &scratch, &error));
-        assert_ok(model->class->scratch_new(model, &other, &error));
-        assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
-        assert_ok(model->class->sample(model, prepared, draws, 12, labels, scratch, &error));
-        for (int d = 0; d < 12; d++) {
-            int label, one;
-            float scores[8];
-            sf_buffer_clear(&rendered);
-            assert_int_equal(sf_slots_render(&rendered, &slots, lexicon, draws + (size_t)d * slots.slot_count), 0);
-            assert_ok(model->class->classify(model, &(sf_span){rendered.bytes, rendered.length}, 1, &label, scores,
-                                             other, &error));
-            assert_ok(
-                model->class->sample(model, prepared, draws + (size_t)d * slots.slot_count, 1, &one, scratch, &error));
-            assert_int_equal(label, labels[d]);
-            assert_int_equal(label, one);
-            assert_memory_equal(sf_cnn_scratch_logits(scratch), sf_cnn_scratch_logits(other),
-                                model->classes * sizeof(float));
-            if (isa == 0)
-                memcpy(first[d], scores, model->classes * sizeof(float));
-            else
-                assert_memory_equal(first[d], scores, model->classes * sizeof(float));
-        }
-        model->class->release(prepared);
-        model->class->scratch_free(scratch);
-        model->class->scratch_free(other);
+        assert_true(model->classes <= MOST);
+        check_draws(model, lexicon, &slots, draws, DRAWS, logits_of, isa ? scores : first);
+        if (isa) assert_memory_equal(first, scores, DRAWS * model->classes * sizeof *scores);
         safer_model_free(model);
     }
     unsetenv("SAFER_ISA");
     free(draws);
     sf_slots_free(&slots);
     sf_buffer_free(&text);
-    sf_buffer_free(&rendered);
 }
 
 static void draws_equal_rendered_texts(void **unused)
@@ -462,9 +430,9 @@ static void draws_equal_rendered_texts(void **unused)
     for (int k = 0; k < 3; k++) {
         safer_lexicon *lexicon = make_lexicon(kernels[k]);
         for (int round = 0; round < 24; round++) {
-            sf_cnn_shape shape = make_shape(round % 6 != 0, round % 2, WORDS + 1, 9, widths[round % 5], 1 + below(70),
-                                            round % 3 ? 21 : 0, 5);
-            if (round % 7 == 3) shape.max_words = 1 + below(20);
+            sf_cnn_shape shape = make_shape(round % 6 != 0, round % 2, WORDS + 1, 9, widths[round % 5],
+                                            1 + next_below(70), round % 3 ? 21 : 0, 5);
+            if (round % 7 == 3) shape.max_words = 1 + next_below(20);
             const char *path = save_random_model(&shape, "random.safetensors");
             for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) check_fast_path(path, lexicon, lengths[i]);
         }
@@ -528,43 +496,6 @@ static void files_come_back(void **unused)
     safer_model_free(model);
 }
 
-/* Copies a model file, leaving out, reshaping or spoiling one tensor or one metadatum. */
-static const char *spoil(const char *path, const char *name, int how, const char *value)
-{
-    safer_error error = {0};
-    static const char *keys[] = {"arch", "config", "labels", "trained_with"};
-    sf_safetensors *file = NULL;
-    sf_tensor tensors[SF_CNN_TENSORS + 2];
-    sf_metadata metadata[4];
-    float *copy = NULL;
-    size_t count = 0;
-    const char *out = temporary("spoiled.safetensors");
-    assert_ok(sf_safetensors_open(&file, path, &error));
-    for (size_t i = 0; i < sf_safetensors_count(file); i++) {
-        sf_tensor t = *sf_safetensors_at(file, i);
-        if (strcmp(t.name, name) == 0) {
-            if (how == 0) continue;
-            copy = malloc(t.count * sizeof *copy);
-            assert_non_null(copy);
-            memcpy(copy, t.bytes, t.count * (t.type == SF_U8 ? 1 : sizeof *copy));
-            if (how == 1) t.shape[0] = t.count, t.rank = 1, t.count--, t.shape[0]--;
-            if (how == 2) copy[t.count / 2] = NAN;
-            if (how == 3) copy[0] = -1;
-            if (how == 4) ((char *)copy)[t.count - 1] = 'x';
-            t.bytes = copy;
-        }
-        tensors[count++] = t;
-    }
-    for (int i = 0; i < 4; i++)
-        metadata[i] = (sf_metadata){keys[i], how == 5 && strcmp(keys[i], name) == 0
-                                                 ? value
-                                                 : sf_safetensors_metadata(file, keys[i])};
-    assert_ok(sf_safetensors_write(out, tensors, count, metadata, 4, &error));
-    sf_safetensors_free(file);
-    free(copy);
-    return out;
-}
-
 static void bad_files_are_refused(void **unused)
 {
     (void)unused;
@@ -573,14 +504,18 @@ static void bad_files_are_refused(void **unused)
     sf_cnn_shape shape = make_shape(1, 0, WORDS + 1, 6, "3", 8, 7, 5);
     char path[600];
     snprintf(path, sizeof path, "%s", save_random_model(&shape, "good.safetensors"));
+    static const spoiling ways[] = {LEFT_OUT, SHORTENED, NOT_A_NUMBER};
     const char *names[] = {"embedding.weight", "conv.0.weight", "conv.0.bias", "hidden.weight",
                            "hidden.bias",      "output.weight", "output.bias", "lookup.scale"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        for (int how = 0; how < 3; how++)
-            assert_fails(safer_model_open(&model, spoil(path, names[i], how, NULL), &error), SAFER_INPUT, names[i]);
-    assert_fails(safer_model_open(&model, spoil(path, "lookup.scale", 3, NULL), &error), SAFER_INPUT, "lookup.scale");
-    assert_fails(safer_model_open(&model, spoil(path, "vocabulary", 0, NULL), &error), SAFER_INPUT, "vocabulary");
-    assert_fails(safer_model_open(&model, spoil(path, "vocabulary", 4, NULL), &error), SAFER_INPUT, "vocabulary");
+        for (size_t how = 0; how < COUNT(ways); how++)
+            assert_fails(safer_model_open(&model, spoil(path, names[i], ways[how], NULL), &error), SAFER_INPUT,
+                         names[i]);
+    assert_fails(safer_model_open(&model, spoil(path, "lookup.scale", NEGATIVE, NULL), &error), SAFER_INPUT,
+                 "lookup.scale");
+    assert_fails(safer_model_open(&model, spoil(path, "vocabulary", LEFT_OUT, NULL), &error), SAFER_INPUT,
+                 "vocabulary");
+    assert_fails(safer_model_open(&model, spoil(path, "vocabulary", UNENDED, NULL), &error), SAFER_INPUT, "vocabulary");
     const struct {
         const char *config, *says;
     } configs[] = {
@@ -602,34 +537,18 @@ static void bad_files_are_refused(void **unused)
          "embedding.weight"},
     };
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++)
-        assert_fails(safer_model_open(&model, spoil(path, "config", 5, configs[i].config), &error), SAFER_INPUT,
+        assert_fails(safer_model_open(&model, spoil(path, "config", METADATA, configs[i].config), &error), SAFER_INPUT,
                      configs[i].says);
-    assert_fails(safer_model_open(&model, spoil(path, "labels", 5, "[\"a\",\"b\"]"), &error), SAFER_INPUT,
+    assert_fails(safer_model_open(&model, spoil(path, "labels", METADATA, "[\"a\",\"b\"]"), &error), SAFER_INPUT,
                  "output.weight");
     assert_null(model);
 }
 
-static safer_status use_model(void *context, safer_error *error)
+static safer_status open_and_use(void *context, safer_error *error)
 {
-    safer_status status;
-    const safer_lexicon *lexicon = ((void **)context)[1];
     safer_model *model = NULL;
-    sf_slots slots = {0};
-    void *prepared = NULL, *scratch = NULL;
-    const char *text = "The film was good, a great story";
-    size_t length = strlen(text);
-    const uint32_t draws[8] = {0};
-    int label;
-    SF_TRY(safer_model_open(&model, ((void **)context)[0], error));
-    SF_TRY(sf_slots_read(&slots, lexicon, text, length, error));
-    SF_TRY(model->class->prepare(model, lexicon, &slots, &prepared, error));
-    SF_TRY(model->class->scratch_new(model, &scratch, error));
-    SF_TRY(model->class->sample(model, prepared, draws, 1, &label, scratch, error));
-    SF_TRY(safer_model_classify(model, &text, &length, 1, &label, NULL, error));
-done:
-    if (prepared) model->class->release(prepared);
-    if (scratch) model->class->scratch_free(scratch);
-    sf_slots_free(&slots);
+    safer_status status = safer_model_open(&model, ((void **)context)[0], error);
+    if (status == SAFER_OK) status = use_model(model, ((void **)context)[1], error);
     safer_model_free(model);
     return status;
 }
@@ -642,7 +561,7 @@ static void memory_may_run_out(void **unused)
     safer_lexicon *lexicon = make_lexicon("component");
     snprintf(path, sizeof path, "%s", save_random_model(&shape, "memory.safetensors"));
     void *context[2] = {path, lexicon};
-    check_every_allocation(use_model, context);
+    check_every_allocation(open_and_use, context);
     safer_lexicon_free(lexicon);
 }
 

@@ -1,15 +1,11 @@
 /* Training bow and cnn: the same file for any number of threads and after any stop; it
  * learns; it says what is wrong. */
 #define _GNU_SOURCE
-#include "base/file.h"
-#include "base/memory.h"
 #include "model/cnn.h"
 #include "train/course.h"
 #include "training.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static safer_train_options small_options(const char *arch, const safer_data *data, const safer_lexicon *lexicon)
 {
@@ -33,66 +29,30 @@ static safer_train_options small_options(const char *arch, const safer_data *dat
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data_with(600, 1);
-    safer_lexicon *lexicon = make_lexicon("component");
-    const char *arches[] = {"cnn", "bow", "cnn"}, *one = temporary("one"), *more = temporary("more");
-    const int threads[] = {2, 5};
+    safer_data *data = make_reviews_with(600, 1);
+    safer_lexicon *lexicon = make_review_lexicon("component");
+    const char *arches[] = {"cnn", "bow", "cnn"};
     for (int a = 0; a < 3; a++) {
         safer_train_options o = small_options(arches[a], data, lexicon);
         o.course.pool = a == 2 ? SAFER_POOL_MAX : SAFER_POOL_MEAN;
         o.course.batch = 200; /* some 500 different words: more than one block of them */
-        assert_ok(safer_train(one, &o, NULL, &error));
-        for (int i = 0; i < 2; i++) {
-            o.threads = threads[i];
-            assert_ok(safer_train(more, &o, NULL, &error));
-            assert_same_file(one, more);
-        }
-        o.seed = 2; /* and the seed does */
-        assert_ok(safer_train(more, &o, NULL, &error));
-        safer_model *first = NULL, *second = NULL;
-        assert_ok(safer_model_open(&first, one, &error));
-        assert_ok(safer_model_open(&second, more, &error));
-        assert_true(safer_model_hash(first) != safer_model_hash(second));
-        safer_model_free(first);
-        safer_model_free(second);
+        check_threads_do_not_matter(safer_train, &o);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
 
-static void stopped_runs_go_on(void **unused)
+static void stopped_runs_are_resumed(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data(100);
-    safer_lexicon *lexicon = make_lexicon("component");
-    const char *whole = temporary("whole"), *parts = temporary("parts"), *checkpoint = temporary("parts.checkpoint");
+    static const stop_point stops[] = {
+        {"epoch 1", 0, 0}, {"epoch 1 of 5: loss 0", 0, 1}, {"epoch 2 of 5: loss", 0, 1}, {"epoch 3 of 5: loss", 0, 1}};
+    safer_data *data = make_reviews(100);
+    safer_lexicon *lexicon = make_review_lexicon("component");
     for (int bow = 0; bow < 2; bow++) {
         safer_train_options o = small_options(bow ? "bow" : "cnn", data, lexicon);
-        stopper s = {0};
         o.course.patience = 3;
-        o.progress = (safer_progress){stop_run, &s};
-        assert_ok(safer_train(whole, &o, NULL, &error));
-        assert_non_null(strstr(s.last, "epoch"));
-        assert_non_null(strstr(s.last, "loss 0."));
-        assert_non_null(strstr(s.last, "dev "));
-        assert_int_equal(s.total, 5 * 90);
-        o.resume = 1; /* where there is nothing to go on from, it begins */
-        const char *stops[] = {"epoch 1", "epoch 1 of 5: loss 0", "epoch 2 of 5: loss", "epoch 3 of 5: loss"};
-        for (int i = 0; i < 4; i++) {
-            s.when = stops[i];
-            assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
-            assert_int_not_equal(access(parts, F_OK), 0);
-            assert_int_equal(access(checkpoint, F_OK) == 0, i > 0);
-        }
-        s.when = NULL;
-        safer_train_report report;
-        assert_ok(safer_train(parts, &o, &report, &error));
-        assert_same_file(whole, parts);
-        assert_int_not_equal(access(checkpoint, F_OK), 0);
-        assert_int_equal(report.texts, 90);
-        unlink(parts);
+        check_stopped_runs_are_resumed(safer_train, &o, 90, stops, COUNT(stops));
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -101,30 +61,18 @@ static void stopped_runs_go_on(void **unused)
 static void other_checkpoints_are_refused(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data(60);
-    safer_lexicon *lexicon = make_lexicon("component");
-    const char *output = temporary("other"), *checkpoint = temporary("other.checkpoint");
-    safer_train_options o = small_options("cnn", data, lexicon);
-    stopper s = {.when = "epoch 1 of 5: loss"};
-    o.progress = (safer_progress){stop_run, &s};
-    assert_fails(safer_train(output, &o, NULL, &error), SAFER_CANCELLED, "epoch");
-    s.when = NULL;
-    o.resume = 1;
+    safer_data *data = make_reviews(60);
+    safer_lexicon *lexicon = make_review_lexicon("component");
+    const safer_train_options o = small_options("cnn", data, lexicon);
     safer_train_options changed[6];
-    for (int i = 0; i < 6; i++) changed[i] = o;
+    for (size_t i = 0; i < COUNT(changed); i++) changed[i] = o;
     changed[0].seed = 9;
     changed[1].course.rate = 0.02;
     changed[2].cnn.filters = 11;
     changed[3].lexicon = NULL;
     changed[4].course.pool = SAFER_POOL_MAX;
     changed[5].course.dropout = 0;
-    for (int i = 0; i < 6; i++)
-        assert_fails(safer_train(output, &changed[i], NULL, &error), SAFER_INPUT, "other options");
-    assert_int_equal(truncate(checkpoint, 1000), 0);
-    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INPUT, "other.checkpoint");
-    o.resume = 0; /* a fresh start does not look at it */
-    assert_ok(safer_train(output, &o, NULL, &error));
+    check_other_options_are_refused(safer_train, &o, "epoch 1 of 5: loss", changed, COUNT(changed));
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
@@ -133,9 +81,9 @@ static void it_learns(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(300);
-    safer_lexicon *lexicon = make_lexicon("component");
-    const char *output = temporary("learned"), *vectors = make_vectors();
+    safer_data *data = make_reviews(300);
+    safer_lexicon *lexicon = make_review_lexicon("component");
+    const char *output = temporary("learned"), *vectors = make_review_vectors();
     for (int i = 0; i < 8; i++) {
         safer_train_options o = small_options(i % 2 ? "bow" : "cnn", data, i / 2 % 2 ? lexicon : NULL);
         safer_train_report report;
@@ -147,15 +95,9 @@ static void it_learns(void **unused)
         assert_ok(safer_train(output, &o, &report, &error));
         if (!(report.dev_accuracy > (o.cnn.freeze ? 0.8 : 0.95) && report.loss < 0.4))
             fail_msg("case %d: dev %.3f, loss %.3f", i, report.dev_accuracy, report.loss);
-        assert_true(report.texts == 270 && report.tokens > 1000 && report.parameters > 100 && report.seconds > 0);
-        assert_true(report.best_epoch >= 1 && report.best_epoch <= report.epochs && report.tokens_per_second > 0);
+        check_report(&report, 270, 1000, 100);
         assert_ok(safer_model_open(&model, output, &error));
-        const char *texts[] = {"A GOOD film, the story was fine and great", "awful plot, poor movie, dull"};
-        const size_t lengths[] = {strlen(texts[0]), strlen(texts[1])};
-        int labels[2];
-        assert_ok(safer_model_classify(model, texts, lengths, 2, labels, NULL, &error));
-        assert_string_equal(safer_model_label(model, (size_t)labels[0]), "1");
-        assert_string_equal(safer_model_label(model, (size_t)labels[1]), "0");
+        check_learned(model);
         assert_non_null(strstr(safer_model_trained_with(model), o.lexicon ? "component" : "null"));
         /* Words that can be drawn are known, though no text holds them. */
         const sf_cnn_model *inside = (const sf_cnn_model *)model;
@@ -175,7 +117,7 @@ static void early_stopping_stops(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(100);
+    safer_data *data = make_reviews(100);
     safer_train_report report;
     safer_train_options o = small_options("bow", data, NULL);
     o.course.epochs = 60;
@@ -227,7 +169,7 @@ static void steps_flush_denormals(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(8);
+    safer_data *data = make_reviews(8);
     safer_train_options o = small_options("bow", data, NULL);
     const sf_course_methods methods = {.size = sizeof(sf_course),
                                        .start = start_with_one,
@@ -248,7 +190,7 @@ static void bad_vectors_are_refused(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(60);
+    safer_data *data = make_reviews(60);
     safer_train_options o = small_options("bow", data, NULL);
     o.cnn.vectors = "/nonexistent/vectors";
     assert_fails(safer_train(temporary("v"), &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/vectors");
@@ -267,28 +209,16 @@ static void bad_vectors_are_refused(void **unused)
 static void memory_may_run_out(void **unused)
 {
     (void)unused;
-    safer_data *data = make_data(24);
-    safer_lexicon *lexicon = make_lexicon("component");
-    char vectors[600], output[600];
-    snprintf(vectors, sizeof vectors, "%s", make_vectors());
-    snprintf(output, sizeof output, "%s", temporary("memory"));
-    job j = {small_options("cnn", data, lexicon), output};
-    j.options.course.epochs = 1;
-    j.options.cnn.vectors = vectors;
-    /* Describing a lexicon, for the provenance, does without memory: the run is then whole. */
-    for (long n = 0;; n++) {
-        safer_error error = {0};
-        fail_allocation(n);
-        safer_status status = train_once(&j, &error);
-        int happened = allocation_failed();
-        fail_allocation(-1);
-        if (status != SAFER_MEMORY) assert_ok(status);
-        if (!happened) break;
-    }
-    j.options.lexicon = NULL;
-    j.options.arch = SAFER_ARCH_BOW;
-    j.options.cnn.vectors = NULL;
-    check_every_allocation(train_once, &j);
+    safer_data *data = make_reviews(24);
+    safer_lexicon *lexicon = make_review_lexicon("component");
+    safer_train_options o = small_options("cnn", data, lexicon);
+    o.course.epochs = 1;
+    o.cnn.vectors = make_review_vectors();
+    check_training_memory(safer_train, &o, 1); /* describing a lexicon, for the provenance, can do without memory */
+    o.lexicon = NULL;
+    o.arch = SAFER_ARCH_BOW;
+    o.cnn.vectors = NULL;
+    check_training_memory(safer_train, &o, 0);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
@@ -296,7 +226,7 @@ static void memory_may_run_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_do_not_matter),         cmocka_unit_test(stopped_runs_go_on),
+        cmocka_unit_test(threads_do_not_matter),         cmocka_unit_test(stopped_runs_are_resumed),
         cmocka_unit_test(other_checkpoints_are_refused), cmocka_unit_test(it_learns),
         cmocka_unit_test(early_stopping_stops),          cmocka_unit_test(bad_vectors_are_refused),
         cmocka_unit_test(steps_flush_denormals),         cmocka_unit_test(memory_may_run_out),

@@ -1,4 +1,5 @@
-/* The file formats of data sets: what they hold, and what is wrong with them. */
+/* The file formats of data sets: what they hold, and what is wrong with them. Folders, archives and options are in
+ * test_data.c. */
 #define _GNU_SOURCE
 #include "test_data.h"
 

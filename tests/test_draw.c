@@ -12,7 +12,7 @@ static safer_error error;
 static void test_sampler(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(5, "weighted", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(5, "weighted", 0, 0);
     sf_slots slots = {0};
     sf_sampler sampler = {0};
     enum { N = 60000 };
@@ -52,7 +52,7 @@ static void test_sampler(void **state)
 static void test_rendering(void **state)
 {
     (void)state;
-    safer_lexicon *l = make_lexicon(5, "component", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(5, "component", 0, 0);
     sf_slots a = {0}, b = {0};
     sf_buffer first = {0}, second = {0};
     uint32_t x = safer_lexicon_find(l, "aa", 2), y = SAFER_NO_WORD;
@@ -113,7 +113,7 @@ static void test_public_draws(void **state)
     (void)state;
     static const safer_stage stages[] = {SAFER_STAGE_SELECTION, SAFER_STAGE_CERTIFICATION};
     static const sf_stage streams[] = {SF_STAGE_SELECTION, SF_STAGE_CERTIFICATION};
-    safer_lexicon *l = make_lexicon(5, "weighted", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(5, "weighted", 0, 0);
     const char *text = "aa bb, cc dd! EE";
     const size_t length = strlen(text);
     expectation e = {.lexicon = l};
@@ -156,7 +156,7 @@ static void make_sampler(made *out, const uint32_t *counts, size_t slots, uint64
     for (size_t s = 0; s < slots; s++) {
         uint32_t total = 0;
         for (uint32_t i = 0; i < counts[s]; i++)
-            total += out->weights[s][i] = 1 + below(seed, (uint32_t)(s * MOST + i), 1000);
+            total += out->weights[s][i] = 1 + tiny_below(seed, (uint32_t)(s * MOST + i), 1000);
         out->rules[s] = (sf_draw_rule){.total = total, .count = counts[s], .weights = out->weights[s]};
     }
 }
@@ -248,7 +248,7 @@ static void test_enumeration_is_of_the_samples(void **state)
 {
     (void)state;
     enum { N = 200000 };
-    safer_lexicon *l = make_lexicon(5, "weighted", 0, 0);
+    safer_lexicon *l = make_tiny_lexicon(5, "weighted", 0, 0);
     const char *text = "aa bb cc";
     sf_slots slots = {0};
     sf_sampler sampler = {0};

@@ -1,4 +1,5 @@
-/* Programs as models: what must work, and answers that are wrong. */
+/* Programs as models: what must work, and answers that are wrong. Children that die or hang are in
+ * test_exec_children.c, what all remote models share in test_remote.c. */
 #define _GNU_SOURCE
 #include "test_exec.h"
 

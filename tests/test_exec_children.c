@@ -1,4 +1,5 @@
-/* Programs as models: children that die, hang, or will not go. */
+/* Programs as models: children that die, hang, or do not end when told to. The answers must stay the same, and no
+ * process may be left behind. */
 #define _GNU_SOURCE
 #include "test_exec.h"
 
@@ -268,10 +269,10 @@ static void test_stubborn_child(void **state)
     (void)state;
     const char *pids = temporary("stubborn");
     char command[900];
-    snprintf(
-        command, sizeof command,
-        "trap '' TERM HUP; sleep 1000 & echo $! >%s; read -r x; echo '{\"id\":0,\"labels\":[0]}'; while :; do sleep 0.1; done",
-        pids);
+    snprintf(command, sizeof command,
+             "trap '' TERM HUP; sleep 1000 & echo $! >%s; read -r x; echo '{\"id\":0,\"labels\":[0]}'; "
+             "while :; do sleep 0.1; done",
+             pids);
     sf_transport t = open_one(command);
     assert_ok(ask_one(&t, "text"));
     double start = sf_seconds();

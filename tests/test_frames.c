@@ -33,19 +33,17 @@ typedef struct results {
     float pool_bias[F], relu_bias[F], code_bias[LANES], dtable[TABLE];
 } results;
 
-static float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
-
 static void make_inputs(inputs *x)
 {
-    for (size_t i = 0; i < TABLE; i++) x->table[i] = noise();
-    for (size_t i = 0; i < F; i++) x->bias[i] = noise() - 1;
-    for (size_t i = 0; i < N * F; i++) x->dout[i] = noise();
+    for (size_t i = 0; i < TABLE; i++) x->table[i] = next_float();
+    for (size_t i = 0; i < F; i++) x->bias[i] = next_float() - 1;
+    for (size_t i = 0; i < N * F; i++) x->dout[i] = next_float();
     for (size_t i = 0; i < POOL * N * F; i++) { /* rectified, with zeros of either sign */
-        const float value = noise();
-        x->raw[i] = value > 0 ? value : below(2) ? 0.0f : -0.0f;
+        const float value = next_float();
+        x->raw[i] = value > 0 ? value : next_below(2) ? 0.0f : -0.0f;
         sf_to_bf16(x->raw_bf16 + i, &(float){value > 0 ? value : 0}, 1, SF_PORTABLE);
     }
-    for (size_t i = 0; i < READ; i++) x->codes[i] = (uint8_t)(below(5) ? below(KINDS) : 0);
+    for (size_t i = 0; i < READ; i++) x->codes[i] = (uint8_t)(next_below(5) ? next_below(KINDS) : 0);
     sf_frames_places(x->places, x->begin, x->codes, READ, KINDS);
 }
 

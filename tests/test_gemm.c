@@ -14,13 +14,11 @@ extern int omp_get_max_threads(void);
 
 enum { HOST_THREADS = 5 }; /* no number that a call of ours would choose */
 
-static float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
-
 /* -------------------------------------------------------------------- products */
 
 static void fill(float *out, size_t count)
 {
-    for (size_t i = 0; i < count; i++) out[i] = noise();
+    for (size_t i = 0; i < count; i++) out[i] = next_float();
 }
 
 static void check_product(sf_gemm_sides sides, int add, size_t M, size_t N, size_t K, size_t gap)
@@ -59,7 +57,8 @@ static void products_equal_the_definition(void **unused)
     (void)unused;
     static const sf_gemm_sides all[] = {SF_GEMM_NN, SF_GEMM_NT, SF_GEMM_TN};
     for (int round = 0; round < 300; round++)
-        check_product(all[round % 3], (int)below(2), 1 + below(38), 1 + below(38), 1 + below(38), below(2) * below(8));
+        check_product(all[round % 3], (int)next_below(2), 1 + next_below(38), 1 + next_below(38), 1 + next_below(38),
+                      next_below(2) * next_below(8));
     float untouched = 3;
     assert_int_equal(sf_gemm_dense(SF_GEMM_NN, &untouched, NULL, NULL, 0, 0, 1, 1), SAFER_OK);
     assert_true(untouched == 3);
@@ -94,7 +93,7 @@ static void building_a_lexicon(void **unused)
     (void)unused;
     safer_error error = {0};
     safer_lexicon_options o = safer_lexicon_options_default();
-    o.vectors = make_vectors();
+    o.vectors = make_review_vectors();
     o.all_but_the_top = 0;
     for (o.threads = 1; o.threads <= 2; o.threads++) {
         safer_lexicon *lexicon = NULL;
@@ -142,8 +141,8 @@ static void training_and_certifying(void **unused)
                  {"cnn", "ibp-huang", NULL}, {"bow", "ibp-jia", NULL}, {"bow", "exact", NULL}, {"charcnn", NULL, "f32"},
                  {"charcnn", NULL, "bf16"},  {"bert", NULL, "f32"},    {"bert", NULL, "bf16"}};
     safer_error error = {0};
-    safer_data *data = make_data(24);
-    safer_lexicon *lexicon = make_lexicon("component");
+    safer_data *data = make_reviews(24);
+    safer_lexicon *lexicon = make_review_lexicon("component");
     const char *encoder = make_encoder(), *output = temporary("model");
     for (size_t i = 0; i < COUNT(cases); i++)
         for (int threads = 1; threads <= 2; threads++) {

@@ -1,4 +1,5 @@
-/* What HTTP services are asked and how their answers are read: no connection is made. */
+/* What HTTP services are asked and how their answers are read: no connection is made. The transport itself is in
+ * test_http_server.c. */
 #include "support.h"
 
 #include "remote/http_address.h"
@@ -55,9 +56,9 @@ static void test_bodies(void **state)
                "{\"t\":\"so \\\"good\\\"\",\"again\":\"<so \\\"good\\\">\"}");
     check_body(with(SAFER_PROFILE_JSON, "{\"a\":\"\\\"{{texts}} {{other}}\",\"t\":{{text}}}", NULL, NULL), two + 1, 1,
                "{\"a\":\"\\\"{{texts}} {{other}}\",\"t\":\"a\\\\b\"}");
-    check_body(
-        with(SAFER_PROFILE_KSERVE, NULL, NULL, NULL), two, 2,
-        "{\"inputs\":[{\"name\":\"text\",\"shape\":[2],\"datatype\":\"BYTES\",\"data\":[\"so \\\"good\\\"\",\"a\\\\b\"]}]}");
+    check_body(with(SAFER_PROFILE_KSERVE, NULL, NULL, NULL), two, 2,
+               "{\"inputs\":[{\"name\":\"text\",\"shape\":[2],\"datatype\":\"BYTES\","
+               "\"data\":[\"so \\\"good\\\"\",\"a\\\\b\"]}]}");
     check_body(with(SAFER_PROFILE_KSERVE, NULL, "out", "IN\"0"), two + 1, 1,
                "{\"inputs\":[{\"name\":\"IN\\\"0\",\"shape\":[1],\"datatype\":\"BYTES\",\"data\":[\"a\\\\b\"]}]}");
     check_body(with(SAFER_PROFILE_TEI, NULL, NULL, NULL), two, 2,
@@ -320,14 +321,14 @@ static void test_kserve_answers(void **state)
     answers(&p, "{\"outputs\":[{\"datatype\":\"UINT8\",\"data\":[[0],[1]]}]}", 2, neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"FP32\",\"data\":[0.9,0.1,0,1]}]}", 2, neg_pos);
     answers(&p, "{\"outputs\":[{\"datatype\":\"FP64\",\"data\":[[0.9,0.1],[-3.5,1]]}]}", 2, neg_pos);
-    answers(
-        &p,
-        "{\"outputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"data\":[]},{\"name\":\"Labels\",\"datatype\":\"INT32\",\"data\":[1]}]}",
-        1, pos);
-    answers(
-        &p,
-        "{\"outputs\":[{\"name\":\"logits\",\"datatype\":\"FP32\",\"data\":[1,0]},{\"name\":\"label\",\"datatype\":\"INT32\",\"data\":[1]}]}",
-        1, pos);
+    answers(&p,
+            "{\"outputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"data\":[]},"
+            "{\"name\":\"Labels\",\"datatype\":\"INT32\",\"data\":[1]}]}",
+            1, pos);
+    answers(&p,
+            "{\"outputs\":[{\"name\":\"logits\",\"datatype\":\"FP32\",\"data\":[1,0]},"
+            "{\"name\":\"label\",\"datatype\":\"INT32\",\"data\":[1]}]}",
+            1, pos);
     lost(&p, "{\"outputs\":[");
     wrong(&p, "{}", 1, "no \"outputs\"");
     wrong(&p, "[]", 1, "no \"outputs\"");
@@ -347,10 +348,10 @@ static void test_kserve_answers(void **state)
     wrong(&p, "{\"outputs\":[{\"datatype\":\"BYTES\",\"data\":[\"maybe\"]}]}", 1, "maybe");
     sf_http_profile_free(&p);
     p = opened(&labels, with(SAFER_PROFILE_KSERVE, NULL, "second", NULL));
-    answers(
-        &p,
-        "{\"outputs\":[{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0]},{\"name\":\"second\",\"datatype\":\"INT64\",\"data\":[1]}]}",
-        1, pos);
+    answers(&p,
+            "{\"outputs\":[{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0]},"
+            "{\"name\":\"second\",\"datatype\":\"INT64\",\"data\":[1]}]}",
+            1, pos);
     wrong(&p, "{\"outputs\":[{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0]}]}", 1, "no output \"second\"");
     sf_http_profile_free(&p);
 }
@@ -359,10 +360,10 @@ static void test_tei_answers(void **state)
 {
     (void)state;
     sf_http_profile p = opened(&labels, with(SAFER_PROFILE_TEI, NULL, NULL, NULL));
-    answers(
-        &p,
-        "[[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}],[{\"score\":0.6,\"label\":\"pos\"},{\"score\":0.4,\"label\":\"neg\"}]]",
-        2, neg_pos);
+    answers(&p,
+            "[[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}],"
+            "[{\"score\":0.6,\"label\":\"pos\"},{\"score\":0.4,\"label\":\"neg\"}]]",
+            2, neg_pos);
     wrong(&p, "[[{\"score\":0.9,\"label\":\"LABEL_0\"}]]", 1, "LABEL_0");
     wrong(&p, "{\"error\":\"x\",\"error_type\":\"y\"}", 1, "no list");
     wrong(&p, "[{\"score\":0.9,\"label\":\"neg\"},{\"score\":0.1,\"label\":\"pos\"}]", 1, "2 answers for 1 texts");

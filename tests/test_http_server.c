@@ -1,4 +1,5 @@
-/* The HTTP transport against a real server (http_server.py), with faults on the way. */
+/* The HTTP transport against a real server (http_server.py), with faults on the way: answers that are late, cut short
+ * or refused, a server that ends, certificates, tokens. */
 #define _GNU_SOURCE
 #include "support.h"
 
@@ -283,7 +284,7 @@ static void test_lasting_faults(void **state)
     stays("/json?fault=307", SAFER_SYSTEM, "a redirect to http://example.org/elsewhere?...;", 1);
 }
 
-static void test_others_go_on(void **state)
+static void test_others_continue(void **state)
 {
     (void)state;
     safer_remote_options options = quick();
@@ -336,7 +337,7 @@ static void test_connections(void **state)
     options = of_profile(SAFER_PROFILE_JSON, "{\"text\": {{text}}}", "/result/label", NULL);
     transport = open_at(plain.port, "/one?fault=slow&delay=0.05", options);
     clear();
-    ask_at_once(&transport, TEXTS, 0, SAFER_OK, ""); /* one text a request: all of a call at once */
+    ask_at_once(&transport, TEXTS, 0, SAFER_OK, ""); /* one text per request: all of a call at once */
     assert_int_equal(stat_of("requests"), THREADS * TEXTS);
     assert_int_equal(stat_of("at_once"), 4);
     assert_int_equal(stat_of("connections"), 4);
@@ -560,10 +561,12 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_profiles),     cmocka_unit_test(test_faults),       cmocka_unit_test(test_lasting_faults),
-        cmocka_unit_test(test_others_go_on), cmocka_unit_test(test_connections),  cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_time_outs),    cmocka_unit_test(test_dead_server),  cmocka_unit_test(test_replies),
-        cmocka_unit_test(test_token),        cmocka_unit_test(test_certificates), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_profiles),       cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_lasting_faults), cmocka_unit_test(test_others_continue),
+        cmocka_unit_test(test_connections),    cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_time_outs),      cmocka_unit_test(test_dead_server),
+        cmocka_unit_test(test_replies),        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_certificates),   cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,9 +1,6 @@
 /* Training by interval bounds: gradients against finite differences of a naive reference in double;
  * the bounds that are trained on; runs. */
 #define _GNU_SOURCE
-#include "base/buffer.h"
-#include "base/file.h"
-#include "base/memory.h"
 #include "base/rng.h"
 #include "ibp/network.h"
 #include "train/ibp_step.h"
@@ -11,11 +8,7 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-static float noise(void) { return (float)((double)below(1u << 24) / (1 << 23) - 1); }
 
 /* ------------------------------------------------------------ the reference */
 
@@ -209,7 +202,7 @@ static sf_ibp_layout make_layout(int c)
 
 static void random_parameters(float *p, const sf_ibp_layout *l)
 {
-    for (size_t i = 0; i < l->size; i++) p[i] = noise();
+    for (size_t i = 0; i < l->size; i++) p[i] = next_float();
 }
 
 static void gradients_are_right(void **unused)
@@ -383,53 +376,35 @@ static const char *const defenses[] = {"ibp-jia", "ibp-huang"}, *const arches[] 
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data_with(600, 1);
-    safer_lexicon *lexicon = make_lexicon("representative");
-    const char *one = temporary("one"), *more = temporary("more");
+    safer_data *data = make_reviews_with(600, 1);
+    safer_lexicon *lexicon = make_review_lexicon("representative");
     for (int c = 0; c < 8; c++) {
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
         o.course.batch = 200; /* some 500 different words: more than one block of them */
         o.course.epochs = 2;
         o.defense.triplet = c >= 4 ? 0.1 : 0;
         o.cnn.hidden = o.cnn.filters = 70; /* more than one share of columns */
-        assert_ok(safer_train(one, &o, NULL, &error));
-        for (int threads = 2; threads <= 5; threads += 3) {
-            o.threads = threads;
-            assert_ok(safer_train(more, &o, NULL, &error));
-            assert_same_file(one, more);
-        }
+        check_threads_do_not_matter(safer_train, &o);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
 
-static void stopped_runs_go_on(void **unused)
+static void stopped_runs_are_resumed(void **unused)
 {
     (void)unused;
-    safer_error error = {0};
-    safer_data *data = make_data(100);
-    safer_lexicon *lexicon = make_lexicon("representative");
-    const char *whole = temporary("whole"), *parts = temporary("parts"), *vectors = make_vectors();
-    stopper s = {0};
+    static const stop_point stops[] = {{"epoch 2 of 4: loss", 0, 1}};
+    safer_data *data = make_reviews(100);
+    safer_lexicon *lexicon = make_review_lexicon("representative");
+    const char *vectors = make_review_vectors();
     for (int c = 0; c < 3; c++) {
-        safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon), other;
+        safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
         o.cnn.vectors = c ? vectors : NULL; /* frozen ones are no part of the checkpoint */
-        o.progress = (safer_progress){stop_run, &s};
-        assert_ok(safer_train(whole, &o, NULL, &error));
-        o.resume = 1;
-        s.when = "epoch 2 of 4: loss";
-        assert_fails(safer_train(parts, &o, NULL, &error), SAFER_CANCELLED, "epoch");
-        s.when = NULL;
-        other = o;
-        other.defense.kappa = 0.5;
-        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
-        other = o;
-        other.course.epochs = 6; /* it decides how fast the intervals grow */
-        assert_fails(safer_train(parts, &other, NULL, &error), SAFER_INPUT, "other options");
-        assert_ok(safer_train(parts, &o, NULL, &error));
-        assert_same_file(whole, parts);
-        unlink(parts);
+        check_stopped_runs_are_resumed(safer_train, &o, 90, stops, COUNT(stops));
+        safer_train_options changed[2] = {o, o};
+        changed[0].defense.kappa = 0.5;
+        changed[1].course.epochs = 6; /* it decides how fast the intervals grow */
+        check_other_options_are_refused(safer_train, &o, "epoch 2 of 4: loss", changed, COUNT(changed));
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -440,9 +415,9 @@ static void it_learns(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(300);
-    safer_lexicon *lexicon = make_lexicon("representative");
-    const char *output = temporary("learned"), *vectors = make_vectors();
+    safer_data *data = make_reviews(300);
+    safer_lexicon *lexicon = make_review_lexicon("representative");
+    const char *output = temporary("learned"), *vectors = make_review_vectors();
     for (int c = 0; c < 16; c++) {
         safer_train_options o = small_options(defenses[c & 1], arches[c >> 1 & 1], data, lexicon);
         safer_train_report report;
@@ -456,8 +431,7 @@ static void it_learns(void **unused)
         assert_ok(safer_train(output, &o, &report, &error));
         if (!(report.dev_accuracy > (o.cnn.vectors ? 0.7 : 0.95)))
             fail_msg("case %d: dev %.3f, loss %.3f", c, report.dev_accuracy, report.loss);
-        assert_true(report.tokens > 1000 && report.parameters > 100 && report.seconds > 0);
-        assert_true(report.tokens_per_second > 0);
+        check_report(&report, 270, 1000, 100);
         assert_ok(safer_model_open(&model, output, &error));
         assert_string_equal(safer_model_arch(model), arches[c >> 1 & 1]);
         assert_non_null(strstr(safer_model_trained_with(model), defenses[c & 1]));
@@ -487,8 +461,8 @@ static void bad_options_are_named(void **unused)
 {
     (void)unused;
     safer_error error = {0};
-    safer_data *data = make_data(40);
-    safer_lexicon *lexicon = make_lexicon("representative");
+    safer_data *data = make_reviews(40);
+    safer_lexicon *lexicon = make_review_lexicon("representative");
     const safer_train_options good = small_options("ibp-huang", "cnn", data, lexicon);
     safer_train_options o;
 #define REFUSED(words, change) \
@@ -517,11 +491,11 @@ static void bad_options_are_named(void **unused)
 static void memory_may_run_out(void **unused)
 {
     (void)unused;
-    safer_data *data = make_data(24);
-    safer_lexicon *lexicon = make_lexicon("representative");
-    job j = {small_options("ibp-jia", "cnn", data, lexicon), temporary("memory")};
-    j.options.course.epochs = 1;
-    check_every_allocation(train_once, &j);
+    safer_data *data = make_reviews(24);
+    safer_lexicon *lexicon = make_review_lexicon("representative");
+    safer_train_options o = small_options("ibp-jia", "cnn", data, lexicon);
+    o.course.epochs = 1;
+    check_training_memory(safer_train, &o, 0);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
 }
@@ -529,10 +503,10 @@ static void memory_may_run_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_right),   cmocka_unit_test(no_box_is_the_plain_network),
-        cmocka_unit_test(trained_bounds_hold),   cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(stopped_runs_go_on),    cmocka_unit_test(it_learns),
-        cmocka_unit_test(bad_options_are_named), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(gradients_are_right),      cmocka_unit_test(no_box_is_the_plain_network),
+        cmocka_unit_test(trained_bounds_hold),      cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(stopped_runs_are_resumed), cmocka_unit_test(it_learns),
+        cmocka_unit_test(bad_options_are_named),    cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,16 +16,6 @@
 #include <xmmintrin.h>
 #endif
 
-static uint64_t state = 7;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
-
-static float noise(void) { return (float)((double)below(1u << 24) / (1 << 23) - 1); }
-
 /* ------------------------------------------------------------------ networks */
 
 enum { WORDS_KNOWN = 12 };
@@ -85,7 +75,7 @@ static sf_ibp_choices any_text(uint32_t *ids, size_t *begin, size_t N, uint32_t 
     size_t count = 0;
     for (size_t i = 0; i < N; i++) {
         begin[i] = count;
-        for (uint32_t k = 0, size = 1 + below(most); k < size; k++) ids[count++] = below(WORDS_KNOWN);
+        for (uint32_t k = 0, size = 1 + next_below(most); k < size; k++) ids[count++] = next_below(WORDS_KNOWN);
     }
     begin[N] = count;
     return (sf_ibp_choices){ids, begin, N};
@@ -150,9 +140,9 @@ static void no_substitution_violates_a_bound(void **unused)
         uint32_t ids[64];
         size_t begin[9];
         double margins[8], least[8];
-        network_open(&n, any_shape(c), noise);
+        network_open(&n, any_shape(c), next_float);
         sf_ibp_choices text = any_text(ids, begin, c % 6, 4);
-        size_t K = n.layout.shape.classes, target = below((uint32_t)K);
+        size_t K = n.layout.shape.classes, target = next_below((uint32_t)K);
         certified += (size_t)check_all(margins, least, &n, &text, target);
         for (size_t k = 0; k < K; k++) tight += k != target && least[k] - margins[k] < 1e-4;
         network_close(&n);
@@ -165,9 +155,9 @@ static int centre, spread;
 
 static float hostile(void)
 {
-    if (below(8) == 0) return 0;
-    return (below(2) ? 1.0f : -1.0f) *
-           ldexpf(1 + (below(2) ? 0 : fabsf(noise())), centre + (int)below((uint32_t)spread + 1));
+    if (next_below(8) == 0) return 0;
+    return (next_below(2) ? 1.0f : -1.0f) *
+           ldexpf(1 + (next_below(2) ? 0 : fabsf(next_float())), centre + (int)next_below((uint32_t)spread + 1));
 }
 
 /* Makes classes that differ by rounding alone: equal, or neighbours; and hidden units that cancel. */
@@ -178,13 +168,13 @@ static void almost_equal(network *n)
     for (size_t k = 1; k < l->shape.classes; k++) {
         for (size_t i = 0; i < l->inputs; i++) {
             const float w = weight[i];
-            weight[k * l->inputs + i] = below(2) ? w : nextafterf(w, below(2) ? FLT_MAX : -FLT_MAX);
+            weight[k * l->inputs + i] = next_below(2) ? w : nextafterf(w, next_below(2) ? FLT_MAX : -FLT_MAX);
         }
-        bias[k] = below(2) ? bias[0] : nextafterf(bias[0], FLT_MAX);
+        bias[k] = next_below(2) ? bias[0] : nextafterf(bias[0], FLT_MAX);
     }
     float *hidden = n->parameters + l->hidden_weight;
     for (size_t i = 0; l->shape.hidden && i + 1 < l->shape.hidden * l->features; i += 2)
-        hidden[i + 1] = below(4) ? -hidden[i] : hidden[i];
+        hidden[i + 1] = next_below(4) ? -hidden[i] : hidden[i];
 }
 
 /* The same with weights that are huge, tiny, denormal or cancel, and with scales of a file that
@@ -203,23 +193,24 @@ static void hostile_weights_violate_no_bound(void **unused)
         double margins[8], least[8];
         const size_t which = c % CENTRES;
         centre = centres[which];
-        spread = (int)below(c % 3 ? 3 : 24);
+        spread = (int)next_below(c % 3 ? 3 : 24);
         if (centre + spread > 126) spread = 126 - centre;
         network_open(&n, any_shape(c / 3), hostile);
         const sf_cnn_layout *l = &n.layout;
-        if (below(2)) almost_equal(&n);
-        if (below(3) == 0) /* the last layer at a size of its own */
+        if (next_below(2)) almost_equal(&n);
+        if (next_below(3) == 0) /* the last layer at a size of its own */
             for (size_t i = l->output_weight; i < l->size; i++)
-                n.parameters[i] = noise() * ldexpf(1, (int)below(40) - 30);
-        if (below(2))
+                n.parameters[i] = next_float() * ldexpf(1, (int)next_below(40) - 30);
+        if (next_below(2))
             assert_int_equal(sf_cnn_scales(n.scale, l, n.parameters, 1), 0);
         else
-            for (size_t p = 0; p < l->features; p++) n.scale[p] = below(9) ? ldexpf(1, (int)below(276) - 149) : FLT_MAX;
+            for (size_t p = 0; p < l->features; p++)
+                n.scale[p] = next_below(9) ? ldexpf(1, (int)next_below(276) - 149) : FLT_MAX;
         sf_cnn_net_free(n.net);
         n.net = NULL;
         assert_ok(sf_cnn_net_new(&n.net, l, n.parameters, n.scale, &error));
         sf_ibp_choices text = any_text(ids, begin, c % 5, 3);
-        /* Certificates are about whoever leads: ask for that class. */
+        /* Certificates are about the class that leads: ask for it. */
         int target;
         uint32_t first[8];
         for (size_t i = 0; i < text.count; i++) first[i] = ids[begin[i]];
@@ -253,11 +244,11 @@ static void denormals_may_be_flushed(void **unused)
         spread = 2;
         network_open(&n, shape, hostile);
         for (size_t i = n.layout.output_weight; i < n.layout.size; i++)
-            n.parameters[i] = noise() * ldexpf(1, -(int)below(70) - 60);
+            n.parameters[i] = next_float() * ldexpf(1, -(int)next_below(70) - 60);
         for (size_t k = 0; k < shape.classes; k++) n.parameters[n.layout.output_bias + k] = 0;
         sf_ibp_choices text = any_text(ids, begin, 1 + c % 4, 2);
         _mm_setcsr(before | flush);
-        certified += (size_t)check_all(margins, least, &n, &text, below((uint32_t)shape.classes));
+        certified += (size_t)check_all(margins, least, &n, &text, next_below((uint32_t)shape.classes));
         _mm_setcsr(before);
         network_close(&n);
     }
@@ -276,11 +267,12 @@ static void samples_stay_within_bounds(void **unused)
         uint32_t ids[LONG * 10], chosen[LONG];
         size_t begin[LONG + 1];
         double margins[8], one[8];
-        network_open(&n, any_shape(c), noise);
+        network_open(&n, any_shape(c), next_float);
         sf_ibp_choices text = any_text(ids, begin, LONG, 9);
         assert_ok(sf_ibp_network_margins(margins, NULL, n.net, &text, 1, &n.ibp, &error));
         for (int sample = 0; sample < 300; sample++) {
-            for (size_t i = 0; i < LONG; i++) chosen[i] = ids[begin[i] + below((uint32_t)(begin[i + 1] - begin[i]))];
+            for (size_t i = 0; i < LONG; i++)
+                chosen[i] = ids[begin[i] + next_below((uint32_t)(begin[i + 1] - begin[i]))];
             program_margins(one, &n, chosen, LONG, 1);
             for (size_t k = 0; k < n.layout.shape.classes; k++) assert_true(one[k] >= margins[k]);
         }
@@ -288,7 +280,7 @@ static void samples_stay_within_bounds(void **unused)
     }
 }
 
-static float positive(void) { return fabsf(noise()) + 0.01f; }
+static float positive(void) { return fabsf(next_float()) + 0.01f; }
 
 /* Where everything rises, the lowest words give the lowest margin: the bound is reached. */
 static void monotone_networks_have_tight_bounds(void **unused)
@@ -325,7 +317,7 @@ static void monotone_networks_have_tight_bounds(void **unused)
     }
 }
 
-static float wild(void) { return noise() * ldexpf(1, (int)below(24) - 8); }
+static float wild(void) { return next_float() * ldexpf(1, (int)next_below(24) - 8); }
 
 /* Margins that cancel to almost nothing, so that rounding decides their sign: the bound stays
  * below the program's margin and below the real number, which long double computes; a bound
@@ -345,7 +337,7 @@ static void rounding_goes_outward(void **unused)
         const sf_cnn_layout *l = &n.layout;
         float *weight = n.parameters + l->output_weight, *bias = n.parameters + l->output_bias;
         for (size_t i = 0; i < 20; i++)
-            weight[20 + i] = nextafterf(weight[i], noise() * 1e9f); /* nearly the same class */
+            weight[20 + i] = nextafterf(weight[i], next_float() * 1e9f); /* nearly the same class */
         bias[1] = bias[0];
         sf_ibp_choices text = any_text(ids, begin, 3, 1);
         assert_ok(sf_ibp_network_margins(margins, NULL, n.net, &text, 0, &n.ibp, &error));
@@ -366,7 +358,7 @@ static void rounding_goes_outward(void **unused)
 }
 
 /* Numbers that overflow floats certify nothing. */
-static float enormous(void) { return noise() * 1e30f; }
+static float enormous(void) { return next_float() * 1e30f; }
 
 static void overflow_certifies_nothing(void **unused)
 {

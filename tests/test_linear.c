@@ -9,16 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t state = 11;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
-
-static float noise(void) { return (float)((double)below(1u << 24) / (1 << 23) - 1); }
-
 /* ------------------------------------------------------------------- bounds */
 
 enum { KNOWN = 9, POSITIONS = 5 };
@@ -70,13 +60,13 @@ static void the_bound_is_the_worst_case(void **unused)
         double margins[8];
         sf_cnn_layout_make(&layout, &shape);
         assert_true(layout.size <= COUNT(parameters));
-        for (size_t i = 0; i < layout.size; i++) parameters[i] = noise();
+        for (size_t i = 0; i < layout.size; i++) parameters[i] = next_float();
         assert_int_equal(sf_cnn_scales(scale, &layout, parameters, 1), 0);
         assert_ok(sf_cnn_net_new(&net, &layout, parameters, scale, &error));
         assert_ok(sf_cnn_scratch_new(net, &scratch, &error));
         for (size_t i = 0; i < N; i++) {
             begin[i] = count;
-            for (uint32_t k = 0, size = 1 + below(4); k < size; k++) ids[count++] = below(KNOWN);
+            for (uint32_t k = 0, size = 1 + next_below(4); k < size; k++) ids[count++] = next_below(KNOWN);
         }
         begin[N] = count;
         sf_ibp_choices text = {ids, begin, N};
@@ -150,10 +140,10 @@ static void steps_follow_the_gradient(void **unused)
             const size_t offsets[] = {0, COUNT(items)};
             sf_ibp_layout_make(&layout, &shape);
             assert_true(layout.linear && layout.size <= 64);
-            for (size_t i = 0; i < layout.size; i++) exact[i] = (double)(before[i] = noise());
+            for (size_t i = 0; i < layout.size; i++) exact[i] = (double)(before[i] = next_float());
             memcpy(after, before, sizeof after);
             for (size_t i = 0; i < 64; i++) squares[i] = 0x1p60f;
-            const int label = (int)below((uint32_t)K);
+            const int label = (int)next_below((uint32_t)K);
             assert_ok(
                 sf_linear_step_new(&step, &layout, &sets, &(sf_linear_options){.rate = 0x1p30}, COUNT(items), &error));
             double loss = sf_linear_step_learn(step, after, squares, &(sf_ibp_batch){items, offsets, &label, 1}, kappa,
@@ -226,7 +216,7 @@ static safer_data *demo_data(int classes)
     const char *const tell[] = {"good", "bad", "odd"};
     for (int i = 0; i < 300; i++)
         n += (size_t)sprintf(text + n, "%d\t%d\tthe film is %s number%d\n", i, i % classes, tell[i % classes],
-                             (int)below(9));
+                             (int)next_below(9));
     assert_ok(safer_data_load(&data, write_temporary(classes == 2 ? "two.tsv" : "three.tsv", text, n), NULL, &error));
     free(text);
     return data;

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static float noise(void) { return (float)((double)below(1u << 24) / (1 << 23) - 1); }
-
 /* Weights of this size. */
 static float size = 1;
 
@@ -38,10 +36,11 @@ static safer_lexicon *random_lexicon(int linked[POOL][POOL], int directed, int g
     memset(linked, 0, sizeof(int[POOL][POOL]));
     for (int a = 0; a < IN_LEXICON; a++) {
         const int next = a / group * group + (a + 1) % group;
-        if (directed && a % group == (int)below(4)) continue; /* a word without synonyms, which others may become */
+        if (directed && a % group == (int)next_below(4))
+            continue; /* a word without synonyms, which others may become */
         assert_int_equal(sf_buffer_format(&table, "%s\t%s", pool[a], pool[next]), 0);
         for (int b = 0; b < IN_LEXICON; b++) {
-            if (a == b || b / group != a / group || (b != next && below(6))) continue;
+            if (a == b || b / group != a / group || (b != next && next_below(6))) continue;
             linked[a][b] = 1;
             if (!directed) linked[b][a] = 1;
             if (b != next) assert_int_equal(sf_buffer_format(&table, " %s", pool[b]), 0);
@@ -79,7 +78,7 @@ static void write_model(const char *path, uint32_t c, size_t classes, size_t max
     shape.max_words = max_words;
     sf_cnn_layout_make(&layout, &shape);
     assert_true(layout.size <= 4000 && layout.features <= 200);
-    for (size_t i = 0; i < layout.size; i++) parameters[i] = noise() * size;
+    for (size_t i = 0; i < layout.size; i++) parameters[i] = next_float() * size;
     assert_int_equal(sf_cnn_scales(scale, &layout, parameters, 1), 0);
     const char *labels[] = {NULL, NULL, "[\"0\",\"1\"]", "[\"0\",\"1\",\"2\"]", "[\"0\",\"1\",\"2\",\"3\"]"};
     assert_ok(sf_cnn_save(path, &layout, parameters, scale, &words, labels[classes], "{}", &error));
@@ -113,9 +112,9 @@ static safer_model *random_sum(uint32_t c, const safer_lexicon *lexicon, double 
         char name[32];
         const int canonical = (m + c) % 3 == 0;
         snprintf(name, sizeof name, "member%zu", m);
-        write_model(temporary(name), below(1000), 2 + c % 3, below(4) ? 1000 : 1 + below(4));
+        write_model(temporary(name), next_below(1000), 2 + c % 3, next_below(4) ? 1000 : 1 + next_below(4));
         assert_int_equal(sf_buffer_format(&text, "%s{\"model\": \"%s\", \"weight\": %.17g%s}", m ? ", " : "", name,
-                                          heavy * pow(10, (double)noise()),
+                                          heavy * pow(10, (double)next_float()),
                                           canonical ? ", \"canonical\": \"words.lex\"" : ""),
                          0);
     }
@@ -227,10 +226,11 @@ static void check_texts(size_t *certified, size_t *asked, const safer_model *mod
     options.method = SAFER_METHOD_IBP;
     options.radius = radius; /* bounds speak of all words whatever is asked */
     for (uint32_t t = 0; t < texts; t++) {
-        spoken s = {.count = below(longest + 1)};
+        spoken s = {.count = next_below(longest + 1)};
         char text[256];
         safer_certificate found;
-        for (size_t i = 0; i < s.count; i++) s.words[i] = below(POOL), s.cases[i] = below(4), s.gaps[i] = below(GAPS);
+        for (size_t i = 0; i < s.count; i++)
+            s.words[i] = next_below(POOL), s.cases[i] = next_below(4), s.gaps[i] = next_below(GAPS);
         const size_t length = write_spoken(text, &s, s.words);
         assert_ok(
             safer_certify_text(&found, &workspace, model, lexicon, text, length, t % 3 ? -1 : 0, &options, &error));
@@ -422,7 +422,7 @@ static void a_sum_says_what_its_members_say(void **unused)
 static void train_ngram(const safer_lexicon *lexicon)
 {
     safer_error error = {0};
-    safer_data *data = make_data(200);
+    safer_data *data = make_reviews(200);
     safer_train_options options = safer_train_options_default();
     options.arch = SAFER_ARCH_NGRAM;
     options.train = data;
@@ -443,7 +443,7 @@ static void members_may_be_of_any_kind(void **unused)
     size_t lengths[TEXTS];
     int labels[TEXTS], one;
     float scores[TEXTS][2], single[2], member[2];
-    safer_lexicon *lexicon = make_lexicon("representative");
+    safer_lexicon *lexicon = make_review_lexicon("representative");
     assert_ok(safer_lexicon_save(lexicon, temporary("words.lex"), &error));
     train_ngram(lexicon);
     const char text[] =

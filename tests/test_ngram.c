@@ -14,14 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t state = 1;
-
-static uint32_t below(uint32_t bound) /* random enough, the same everywhere */
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 32) * bound >> 32);
-}
-
 /* ---------------------------------------------------------------- features */
 
 static size_t features_of(sf_ngram_scratch *scratch, const char *text, int ngrams, int bits)
@@ -90,7 +82,7 @@ static void make_toy(toy *t, int classes)
         e->label = i % classes;
         e->features = t->buckets[i];
         for (int j = 0; j < F; j++) {
-            if (below(100) >= (j % classes == e->label ? 60u : 30u)) continue;
+            if (next_below(100) >= (j % classes == e->label ? 60u : 30u)) continue;
             t->has[i][j] = 1;
             t->buckets[i][e->count++] = (uint32_t)(20 * j + 3);
         }
@@ -201,7 +193,7 @@ static void objective_falls(void **unused)
     naive_ratios(r, &t, 1, 1, 1);
     naive_fit(v, &t, 1, 1, 1, 1);
     double optimum = objective(v, r, &t, 1, 1);
-    for (int passes = 1; passes <= 64; passes *= 2) {
+    for (int passes = 1; passes <= 256; passes *= 2) {
         sf_ngram_settings settings = {.cost = 1, .alpha = 1, .weight = 1, .passes = passes, .seed = 1, .threads = 1};
         assert_ok(sf_ngram_fit(weights, bias, t.examples, N, 2, 8, &settings, NULL, &fitted, &error));
         assert_int_equal(fitted.passes, passes);
@@ -232,14 +224,15 @@ static safer_data *make_data(size_t rows, int classes, uint64_t seed)
     safer_data *data = NULL;
     safer_error error;
     safer_data_options options = safer_data_options_default();
-    state = seed;
+    next_seed(seed);
     for (size_t i = 0; i < rows * (size_t)classes; i++) {
         int label = (int)(i % (size_t)classes);
         length += (size_t)sprintf(text + length, "%zu\tclass %d\t", i, label);
         for (int w = 0; w < 12; w++)
             length += (size_t)sprintf(text + length, "%s ",
-                                      below(2) ? fillers[below(8)]
-                                               : topics[below(6) ? label : (int)below(4)][below(6)]);
+                                      next_below(2)
+                                          ? fillers[next_below(8)]
+                                          : topics[next_below(6) ? label : (int)next_below(4)][next_below(6)]);
         text[length - 1] = '\n';
     }
     options.format = SAFER_FORMAT_TSV;
@@ -416,7 +409,7 @@ static const char *write_model(const char *name, parts p)
     float *weights = malloc(rows * outputs * sizeof *weights), bias[8] = {0.25f, 0.125f};
     safer_error error;
     assert_non_null(weights);
-    for (size_t i = 0; i < rows * outputs; i++) weights[i] = (float)below(2001) / 1000 - 1;
+    for (size_t i = 0; i < rows * outputs; i++) weights[i] = (float)next_below(2001) / 1000 - 1;
     if (p.bad != 0) weights[rows * outputs / 2] = p.bad;
     sf_tensor tensors[] = {{.name = p.drop == 1 ? "w" : "weights",
                             .type = SF_F32,
@@ -514,14 +507,15 @@ static size_t random_text(char *out)
                                         "of",   "big",  "huge",  "actor", "I",      "don't"};
     static const char *const gaps[] = {" ", " ", ", ", "! ", " 10/10 ", "7", "\xe2\x80\x94", "-", "\n"};
     size_t length = 0;
-    for (uint32_t n = below(40); n-- > 0;) {
+    for (uint32_t n = next_below(40); n-- > 0;) {
         size_t begin = length;
-        length += (size_t)sprintf(out + length, "%s", words[below(below(2) ? 3 : 12)]); /* repeated n-grams, too */
-        uint32_t pattern = below(4);
+        length += (size_t)sprintf(out + length, "%s",
+                                  words[next_below(next_below(2) ? 3 : 12)]); /* repeated n-grams, too */
+        uint32_t pattern = next_below(4);
         for (size_t i = begin; i < length; i++)
             if (pattern == 2 || (pattern == 1 && i == begin))
                 if (out[i] >= 'a' && out[i] <= 'z') out[i] = (char)(out[i] - 32);
-        length += (size_t)sprintf(out + length, "%s", gaps[below(9)]);
+        length += (size_t)sprintf(out + length, "%s", gaps[next_below(9)]);
     }
     return length;
 }
@@ -532,7 +526,6 @@ static void draws_equal_rendered_texts(void **unused)
     static const char *const kernels[] = {"topk:2", "component", "representative"};
     static const char *const labels[] = {"[\"a\",\"b\"]", "[\"a\",\"b\",\"c\"]"};
     enum { DRAWS = 5 };
-    state = 3;
     for (size_t c = 0; c < 2; c++)
         for (size_t k = 0; k < 3; k++) {
             safer_lexicon *lexicon = make_lexicon(kernels[k]);

@@ -1,11 +1,10 @@
 /* Drawn pieces are the pieces of the rendered text: over random texts, lexicons, vocabularies
  * and limits, with words glued to what is around them and special tokens made and unmade by
  * draws. Hidden slots are hidden: over all texts with words exchanged and all their draws. */
-#include "support.h"
+#include "assemble.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "lexicon/overlap.h"
 #include "model/pieces.h"
 
 #include <stdio.h>
@@ -13,19 +12,14 @@
 
 static safer_error error;
 
-static uint64_t state = 7;
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
-
 /* ------------------------------------------------------------ vocabularies */
 
 static const char plain[] =
-    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nfine\nbad\nsep\nmask\nun\n##aff\n##able\ndon\nt\nGood\nBAD\n##good\n##fine\n"
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\ngood\nfine\nbad\nsep\nmask\nun\n##aff\n##able\ndon\nt\n"
+    "Good\nBAD\n##good\n##fine\n"
     "##ab\nab\n##un\n1\n##1\n2\n##2\n[\n]\n-\n'\n.\n,\n#\n_\n日\n本\n中\n"
-    "ᄒ\n##ᅡ\n##ᆫ\n한\nete\nété\n##e\ne\n##t\n##s\ns\n##d\nd\na\n##a\n##b\nb\nx\n##x\n\u00a9\n##\u00a9\nzebra\n\u0301\n##\u0301\n"
+    "ᄒ\n##ᅡ\n##ᆫ\n한\nete\nété\n##e\ne\n##t\n##s\ns\n##d\nd\na\n##a\n##b\nb\nx\n##x\n"
+    "\u00a9\n##\u00a9\nzebra\n\u0301\n##\u0301\n"
     "E\n##P\nS\nM\n##A\n##S\n##K\n##E\n";
 
 /* The same with tokens that lie across words, and with such as look at their surroundings. */
@@ -93,29 +87,27 @@ static const char *const names[WORDS] = {"good",  "fine", "bad", "sep",  "mask",
 /* Random synonyms and weights, among the first `words` of the cased and the caseless ones. */
 static safer_lexicon *make_lexicon(uint32_t words, int directed)
 {
-    safer_lexicon *lexicon = NULL;
     sf_words all = {0};
     sf_pair edges[WORDS * WORDS];
     size_t count = 0;
     uint32_t id;
     sf_graph graph;
     sf_kernel kernel = {0};
-    double overlap[WORDS];
-    uint32_t worst[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) assert_ok(sf_words_add(&all, names[i], strlen(names[i]), &id, &error));
     for (uint32_t a = 0; a < WORDS; a++)
         for (uint32_t b = 0; b < WORDS; b++)
-            if (a != b && (a < CASED) == (b < CASED) && (a >= CASED || (a < words && b < words)) && below(words) < 2)
+            if (a != b && (a < CASED) == (b < CASED) && (a >= CASED || (a < words && b < words)) &&
+                next_below(words) < 2)
                 edges[count++] = (sf_pair){a, b, 0};
     assert_ok(sf_graph_build(&graph, WORDS, edges, count, directed ? SF_DIRECTED : SF_SYMMETRIC, 0, NULL, &error));
     assert_ok(sf_kernel_start(&kernel, WORDS, &error));
     for (uint32_t x = 0; x < WORDS; x++) { /* a word need not draw itself */
-        uint32_t ids[WORDS], weights[WORDS], row, only = below(3) ? x : SF_NONE;
+        uint32_t ids[WORDS], weights[WORDS], row, only = next_below(3) ? x : SF_NONE;
         size_t n = 0;
         for (uint32_t z = 0; z < WORDS; z++)
-            if (z == only || (graph.component[z] == graph.component[x] && below(3) == 0)) {
+            if (z == only || (graph.component[z] == graph.component[x] && next_below(3) == 0)) {
                 ids[n] = z;
-                weights[n++] = 1 + below(3);
+                weights[n++] = 1 + next_below(3);
             }
         if (n == 0) {
             ids[n] = x;
@@ -124,21 +116,7 @@ static safer_lexicon *make_lexicon(uint32_t words, int directed)
         assert_ok(sf_kernel_add(&kernel, ids, weights, n, &row, &error));
         kernel.row_of[x] = row;
     }
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &all,
-                              .graph = &graph,
-                              .kernel = &kernel,
-                              .overlap = overlap,
-                              .worst = worst,
-                              .directed = directed,
-                              .kernel_name = "random",
-                              .provenance = "{}"};
-    assert_ok(sf_lexicon_assemble(&lexicon, &parts, &error));
-    sf_words_free(&all);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
-    return lexicon;
+    return assemble_lexicon(&all, NULL, &graph, &kernel, "random", directed, 0);
 }
 
 static uint32_t support(const safer_lexicon *l, uint32_t word, const uint32_t **ids)
@@ -161,22 +139,22 @@ static const char *const strangers[] = {"zebra", "I", "x", "E", "語", "中x", "
 
 static void add_word(sf_buffer *out, const char *key)
 {
-    assert_int_equal(sf_word_render(out, key, strlen(key), (sf_case)below(3)), 0);
+    assert_int_equal(sf_word_render(out, key, strlen(key), (sf_case)next_below(3)), 0);
 }
 
 static void make_text(sf_buffer *out, uint32_t longest, int tidy)
 {
     sf_buffer_clear(out);
     assert_int_equal(sf_buffer_add(out, "", 0), 0);
-    for (uint32_t n = below(longest + 1); n > 0; n--) {
-        if (below(8))
-            add_word(out, names[below(WORDS)]);
+    for (uint32_t n = next_below(longest + 1); n > 0; n--) {
+        if (next_below(8))
+            add_word(out, names[next_below(WORDS)]);
         else
-            assert_int_equal(sf_buffer_add_string(out, strangers[below(tidy ? 4 : COUNT(strangers))]), 0);
-        for (uint32_t k = 1 + (tidy ? 0 : below(2)); k > 0; k--)
-            assert_int_equal(sf_buffer_add_string(out, gaps[below(tidy ? 7 : COUNT(gaps))]), 0);
+            assert_int_equal(sf_buffer_add_string(out, strangers[next_below(tidy ? 4 : COUNT(strangers))]), 0);
+        for (uint32_t k = 1 + (tidy ? 0 : next_below(2)); k > 0; k--)
+            assert_int_equal(sf_buffer_add_string(out, gaps[next_below(tidy ? 7 : COUNT(gaps))]), 0);
         if (tidy) assert_int_equal(sf_buffer_add_byte(out, ' '), 0);
-        if (!tidy && below(16) == 0) assert_int_equal(sf_buffer_add_byte(out, (char)below(256)), 0);
+        if (!tidy && next_below(16) == 0) assert_int_equal(sf_buffer_add_byte(out, (char)next_below(256)), 0);
     }
 }
 
@@ -198,7 +176,7 @@ static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_
     for (int round = 0; round < 6; round++) {
         for (size_t s = 0; s < slots->slot_count; s++) {
             const uint32_t *unused;
-            draws[s] = below(support(l, slots->words[slots->slots[s]].word, &unused));
+            draws[s] = next_below(support(l, slots->words[slots->slots[s]].word, &unused));
         }
         sf_buffer_clear(&text);
         expected.count = 0;
@@ -234,7 +212,8 @@ static void test_draws(void **unused)
             make_text(&text, 10, k % 8 == 0);
             assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
             slot_count += slots.slot_count;
-            check_draws(wordpieces[below(VOCABULARIES)], l, &slots, below(3) ? 60 : below(20), &different);
+            check_draws(wordpieces[next_below(VOCABULARIES)], l, &slots, next_below(3) ? 60 : next_below(20),
+                        &different);
         }
         safer_lexicon_free(l);
     }
@@ -248,11 +227,8 @@ static void test_special_tokens(void **unused)
 {
     sf_words all = {0};
     uint32_t id, row;
-    safer_lexicon *l = NULL;
     sf_graph graph;
     sf_kernel kernel = {0};
-    double overlap[3];
-    uint32_t worst[3];
     static const char *const three[] = {"good", "sep", "mask"};
     (void)unused;
     for (int i = 0; i < 3; i++) assert_ok(sf_words_add(&all, three[i], strlen(three[i]), &id, &error));
@@ -260,16 +236,7 @@ static void test_special_tokens(void **unused)
     assert_ok(sf_kernel_start(&kernel, 3, &error));
     assert_ok(sf_kernel_add(&kernel, (const uint32_t[]){0, 1, 2}, (const uint32_t[]){1, 1, 1}, 3, &row, &error));
     for (int i = 0; i < 3; i++) kernel.row_of[i] = row;
-    sf_kernel_view view = sf_kernel_as_view(&kernel);
-    sf_overlap_all(overlap, worst, &view, &graph, 1);
-    sf_lexicon_parts parts = {.words = &all,
-                              .graph = &graph,
-                              .kernel = &kernel,
-                              .overlap = overlap,
-                              .worst = worst,
-                              .kernel_name = "x",
-                              .provenance = "{}"};
-    assert_ok(sf_lexicon_assemble(&l, &parts, &error));
+    safer_lexicon *l = assemble_lexicon(&all, NULL, &graph, &kernel, "x", 0, 0);
 
     static const struct {
         const char *text;
@@ -309,9 +276,6 @@ static void test_special_tokens(void **unused)
         sf_pieces_scratch_free(&scratch);
         sf_slots_free(&slots);
     }
-    sf_words_free(&all);
-    sf_graph_free(&graph);
-    sf_kernel_free(&kernel);
     safer_lexicon_free(l);
 }
 
@@ -441,11 +405,11 @@ static void test_visible(void **unused)
                 assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
             } while (slots.slot_count == 0 || slots.slot_count > SLOTS);
             memset(&v, 0, sizeof v);
-            v = (survey){.wordpiece = wordpieces[below(VOCABULARIES)],
+            v = (survey){.wordpiece = wordpieces[next_below(VOCABULARIES)],
                          .lexicon = l,
                          .slots = &slots,
                          .least = {SIZE_MAX, SIZE_MAX, SIZE_MAX}};
-            if (tidy) v.wordpiece = wordpieces[below(4)];
+            if (tidy) v.wordpiece = wordpieces[next_below(4)];
             for (size_t limit = 0; limit < LIMITS; limit++) {
                 sf_pieces *pieces = NULL;
                 assert_ok(sf_pieces_new(&pieces, v.wordpiece, l, &slots, limit, &error));

@@ -15,16 +15,6 @@
 
 /* ------------------------------------------------------------------ support */
 
-static uint64_t state = 1;
-
-static uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
-
-static float noise(void) { return (float)below(1 << 20) * 0x1p-19f - 1; }
-
 static sf_isa best(void)
 {
     unsetenv("SAFER_ISA");
@@ -98,7 +88,7 @@ static void unguard(guarded *g) { munmap(g->map, g->size); }
 static void fill(sf_view v, size_t rows, size_t columns)
 {
     for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < columns; j++) put(v, i, j, noise());
+        for (size_t j = 0; j < columns; j++) put(v, i, j, next_float());
 }
 
 static double activated(double x, sf_activation activation)
@@ -210,16 +200,17 @@ static problem random_problem(size_t M, size_t N, size_t K, sf_dtype type)
 {
     static const sf_dtype types[] = {SF_F32, SF_BF16};
     problem p = {.M = M, .N = N, .K = K, .type = type};
-    p.a_type = type == SF_F32 ? SF_F32 : types[below(2)];
-    p.out_type = type == SF_F32 ? SF_F32 : types[below(2)];
-    p.b_type = types[below(2)];
-    p.transposed = (int)below(2);
-    p.with_bias = (int)below(2);
-    p.activation = below(2) ? SF_LINEAR : (sf_activation)below(4);
-    p.add = p.activation == SF_LINEAR && p.out_type == SF_F32 && below(2);
-    p.a_stride = below(4) == 0 ? 1 + below((uint32_t)K) : K + (below(2) ? below(40) : 0); /* rows may overlap */
-    p.out_stride = N + (below(2) ? below(40) : 0);
-    p.b_stride = (p.transposed ? K : N) + (below(2) ? below(40) : 0);
+    p.a_type = type == SF_F32 ? SF_F32 : types[next_below(2)];
+    p.out_type = type == SF_F32 ? SF_F32 : types[next_below(2)];
+    p.b_type = types[next_below(2)];
+    p.transposed = (int)next_below(2);
+    p.with_bias = (int)next_below(2);
+    p.activation = next_below(2) ? SF_LINEAR : (sf_activation)next_below(4);
+    p.add = p.activation == SF_LINEAR && p.out_type == SF_F32 && next_below(2);
+    p.a_stride = next_below(4) == 0 ? 1 + next_below((uint32_t)K)
+                                    : K + (next_below(2) ? next_below(40) : 0); /* rows may overlap */
+    p.out_stride = N + (next_below(2) ? next_below(40) : 0);
+    p.b_stride = (p.transposed ? K : N) + (next_below(2) ? next_below(40) : 0);
     return p;
 }
 
@@ -229,12 +220,12 @@ static void products_are_right(void **unused)
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++) {
         for (int round = 0; round < 120; round++) {
-            problem p = random_problem(1 + below(70), 1 + below(70), 1 + below(70), SF_BF16);
+            problem p = random_problem(1 + next_below(70), 1 + next_below(70), 1 + next_below(70), SF_BF16);
             try(&p, (sf_isa)isa);
         }
         for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
             for (int round = 0; round < 3; round++) {
-                problem p = random_problem(1 + below(70), 1 + below(100), depths[d], SF_BF16);
+                problem p = random_problem(1 + next_below(70), 1 + next_below(100), depths[d], SF_BF16);
                 try(&p, (sf_isa)isa);
             }
         problem wide = random_problem(33, 1100, 600, SF_BF16);
@@ -288,7 +279,7 @@ static void f32_products_are_right(void **unused)
 {
     (void)unused;
     for (int round = 0; round < 100; round++) {
-        problem p = random_problem(1 + below(70), 1 + below(70), 1 + below(200), SF_F32);
+        problem p = random_problem(1 + next_below(70), 1 + next_below(70), 1 + next_below(200), SF_F32);
         try(&p, best());
     }
     for (int round = 0; round < 4; round++) { /* overlapping rows, some too long to be copied */
@@ -303,7 +294,7 @@ static void plain_products_are_right(void **unused)
 {
     (void)unused;
     for (int round = 0; round < 20; round++) {
-        problem p = random_problem(1 + below(20), 1 + below(20), 1 + below(30), SF_F32);
+        problem p = random_problem(1 + next_below(20), 1 + next_below(20), 1 + next_below(30), SF_F32);
         sf_packed packed = {0};
         float before[400];
         p.with_bias = 0;
@@ -340,8 +331,8 @@ static void rows_are_independent(void **unused)
     for (int isa = 0; isa <= (int)best(); isa++)
         for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++)
             for (int round = 0; round < 5; round++) {
-                problem p = random_problem(65 + below(40), 33 + below(200), depths[d], SF_BF16);
-                p.a_stride = below(2) ? (p.K + 31) / 32 * 32 : p.K + below(9);
+                problem p = random_problem(65 + next_below(40), 33 + next_below(200), depths[d], SF_BF16);
+                p.a_stride = next_below(2) ? (p.K + 31) / 32 * 32 : p.K + next_below(9);
                 p.a_type = SF_BF16;
                 p.add = 0;
                 sf_packed packed = {0};
@@ -350,11 +341,11 @@ static void rows_are_independent(void **unused)
                 run(&p, &packed);
                 const float *bias = p.with_bias ? p.bias.view.values : NULL;
                 for (int try = 0; try < 10; try++) {
-                    size_t M = 1 + below(70), at = below((uint32_t)M), row = below((uint32_t)p.M),
-                           stride = p.K + below(70);
-                    guarded a = guard(M, p.K, stride, below(2) ? SF_F32 : SF_BF16),
+                    size_t M = 1 + next_below(70), at = next_below((uint32_t)M), row = next_below((uint32_t)p.M),
+                           stride = p.K + next_below(70);
+                    guarded a = guard(M, p.K, stride, next_below(2) ? SF_F32 : SF_BF16),
                             out = guard(M, p.N, p.N, p.out_type);
-                    if (below(2)) fill(a.view, M, p.K); /* else all NaN */
+                    if (next_below(2)) fill(a.view, M, p.K); /* else all NaN */
                     for (size_t k = 0; k < p.K; k++) put(a.view, at, k, get(p.a.view, row, k));
                     sf_product(out.view, a.view, &packed, bias, p.activation, 0, M);
                     for (size_t n = 0; n < p.N; n++) assert_int_equal(bits(out.view, at, n), bits(p.out.view, row, n));
@@ -482,7 +473,7 @@ static void products_forget(void **unused)
     for (int isa = 0; isa <= (int)best(); isa++)
         for (int round = 0; round < 20; round++) {
             problem before = random_problem(64, 64, 544, SF_BF16);
-            problem p = random_problem(1 + below(40), 1 + below(40), 1 + below(60), SF_BF16);
+            problem p = random_problem(1 + next_below(40), 1 + next_below(40), 1 + next_below(60), SF_BF16);
             sf_packed packed = {0};
             make(&before);
             for (size_t i = 0; i < before.M; i++)
@@ -504,8 +495,8 @@ static void conversions_are_right(void **unused)
     sf_bf16 *out = must(malloc(N * sizeof *out));
     (void)unused;
     for (size_t i = 0; i < N; i++) { /* all upper halves, and lower ones around the tie */
-        uint32_t word = (uint32_t)i << 16 | (below(3) ? 0x7ffe + below(5) : below(0x10000));
-        if (i >= 65536) word = below(4) ? 0x7f800000 + below(3) : 0xff7fffff;
+        uint32_t word = (uint32_t)i << 16 | (next_below(3) ? 0x7ffe + next_below(5) : next_below(0x10000));
+        if (i >= 65536) word = next_below(4) ? 0x7f800000 + next_below(3) : 0xff7fffff;
         memcpy(x + i, &word, sizeof word);
     }
     for (int isa = 0; isa <= (int)best(); isa++) {
@@ -544,8 +535,10 @@ static void transposes_are_right(void **unused)
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++)
         for (int round = 0; round < 300; round++) {
-            size_t M = 1 + below(100), N = 1 + below(100), in_stride = N + below(9), out_stride = M + below(9);
-            guarded in = guard(M, N, in_stride, types[below(2)]), out = guard(N, M, out_stride, types[below(2)]);
+            size_t M = 1 + next_below(100), N = 1 + next_below(100), in_stride = N + next_below(9),
+                   out_stride = M + next_below(9);
+            guarded in = guard(M, N, in_stride, types[next_below(2)]),
+                    out = guard(N, M, out_stride, types[next_below(2)]);
             fill(in.view, M, N);
             sf_transpose(out.view, in.view, M, N, (sf_isa)isa);
             for (size_t i = 0; i < M; i++)
@@ -568,14 +561,14 @@ static void packs_are_the_same(void **unused)
     (void)unused;
     for (int isa = 0; isa <= (int)best(); isa++)
         for (int round = 0; round < 60; round++) {
-            problem p = random_problem(1, 1 + below(150), 1 + below(150), below(3) ? SF_BF16 : SF_F32);
+            problem p = random_problem(1, 1 + next_below(150), 1 + next_below(150), next_below(3) ? SF_BF16 : SF_F32);
             sf_packed want = {0}, have = {0};
-            p.b_stride = (p.transposed ? p.K : p.N) + below(5);
+            p.b_stride = (p.transposed ? p.K : p.N) + next_below(5);
             make(&p);
             pack(&want, &p, SF_PORTABLE);
             size_t rows = p.transposed ? p.N : p.K, columns = p.transposed ? p.K : p.N,
                    panels = sf_packed_panels(&want);
-            guarded other = guard(columns, rows, rows + below(5), p.b_type);
+            guarded other = guard(columns, rows, rows + next_below(5), p.b_type);
             sf_transpose(other.view, p.b.view, rows, columns, SF_PORTABLE);
             for (int turned = 0; turned < 2; turned++) {
                 assert_int_equal(sf_packed_shape(&have, p.K, p.N, p.type, (sf_isa)isa), 0);

@@ -1,4 +1,5 @@
-/* The room run: sealed lines, typed members, rows in parallel. */
+/* The room run: sealed lines, typed members, rows in parallel. A file that was stopped anywhere is resumed or refused,
+ * never repaired. */
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "run/members.h"

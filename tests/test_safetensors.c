@@ -1,4 +1,5 @@
-/* safetensors: what is written comes back, what is damaged is refused with a reason. */
+/* safetensors: what is written comes back, what is damaged is refused with a reason. Headers of every kind of damage,
+ * any truncation, and all 65,536 halves. */
 #include "support.h"
 
 #include "base/memory.h"

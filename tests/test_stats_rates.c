@@ -55,7 +55,7 @@ static void run_two(outcome *out, const sf_eprocess_options *options, const doub
 {
     sf_eprocess *process = process_of(options, p0, radii);
     size_t n_max = (size_t)options->n_max;
-    double(*mass)[TRUTHS] = calloc(n_max + 2, sizeof *mass); /* [k][truth] of the states that go on */
+    double(*mass)[TRUTHS] = calloc(n_max + 2, sizeof *mass); /* [k][truth] of the states that continue */
     assert_non_null(mass);
     for (size_t t = 0; t < truths; t++) {
         out[t] = (outcome){0};

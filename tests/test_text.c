@@ -7,18 +7,8 @@
 #include "text/unicode.h"
 #include "text/word.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
-
-static uint64_t random_state = 88172645463325252u;
-static unsigned random_below(unsigned bound) /* xorshift64*; has nothing to do with base/rng */
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (unsigned)((random_state * UINT64_C(2685821657736338717) >> 32) * bound >> 32);
-}
 
 /* ------------------------------------------------------------------ UTF-8 */
 
@@ -173,9 +163,9 @@ static void test_valid(void **state)
     static const unsigned char likely[] = {0x41, 0x80, 0x8f, 0xa0, 0xbf, 0xc3, 0xe2, 0xed, 0xf0, 0xf4};
     for (int round = 0; round < 20000; round++) {
         unsigned char bytes[24];
-        size_t length = random_below(sizeof bytes + 1), at = 0, first = length;
+        size_t length = next_below(sizeof bytes + 1), at = 0, first = length;
         for (size_t i = 0; i < length; i++)
-            bytes[i] = random_below(3) ? likely[random_below(COUNT(likely))] : (unsigned char)random_below(256);
+            bytes[i] = next_below(3) ? likely[next_below(COUNT(likely))] : (unsigned char)next_below(256);
         sf_buffer_clear(&out);
         assert_int_equal(sf_utf8_repair(&out, (char *)bytes, length), 0);
         for (size_t i = 0; i < length;) {
@@ -504,15 +494,15 @@ static void test_random_texts(void **state)
     sf_word_reader reader = {0};
     for (int round = 0; round < 100000; round++) {
         char text[256];
-        size_t length = 0, count = random_below(30);
+        size_t length = 0, count = next_below(30);
         for (size_t i = 0; i < count; i++) {
-            if (random_below(10) == 0) { /* any code point at all */
-                uint32_t code = random_below(0x110000);
+            if (next_below(10) == 0) { /* any code point at all */
+                uint32_t code = next_below(0x110000);
                 if (code < 0xd800 || code >= 0xe000) length += sf_utf8_encode(code, text + length);
-            } else if (random_below(12) == 0) {
-                text[length++] = (char)random_below(256);
+            } else if (next_below(12) == 0) {
+                text[length++] = (char)next_below(256);
             } else {
-                const char *piece = pieces[random_below(COUNT(pieces))];
+                const char *piece = pieces[next_below(COUNT(pieces))];
                 size_t n = strlen(piece);
                 memcpy(text + length, piece, n);
                 length += n;

@@ -12,15 +12,6 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static uint64_t random_state = 88172645463325252u;
-static unsigned random_below(unsigned bound) /* xorshift64*; has nothing to do with base/rng */
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (unsigned)((random_state * UINT64_C(2685821657736338717) >> 32) * bound >> 32);
-}
-
 /* -------------------------------------------------------------- admission */
 
 /* The 104 letters with a full case folding of their own (status F in CaseFolding.txt): their
@@ -123,9 +114,9 @@ static void test_admission_odd(void **state)
         }
     for (int round = 0; round < 50000; round++) {
         uint32_t codes[8];
-        size_t count = random_below(COUNT(codes) + 1);
+        size_t count = next_below(COUNT(codes) + 1);
         for (size_t i = 0; i < count; i++)
-            codes[i] = random_below(2) ? 'a' + random_below(26) : odd[random_below(COUNT(odd))];
+            codes[i] = next_below(2) ? 'a' + next_below(26) : odd[next_below(COUNT(odd))];
         check_admission(codes, count);
     }
 }
@@ -254,7 +245,7 @@ static void test_caseless_has_one_form(void **state)
 
 typedef struct slot {
     size_t begin, end;
-    char key[96];
+    char key[256];
     size_t key_length;
     sf_case pattern;
 } slot;
@@ -362,7 +353,7 @@ static const char *const gaps[] = {
 static void write_somehow(sf_buffer *out, const char *key)
 {
     size_t length = strlen(key);
-    unsigned how = random_below(5);
+    unsigned how = next_below(5);
     if (how < 3) {
         assert_int_equal(sf_word_render(out, key, length, (sf_case)how), 0);
         return;
@@ -373,26 +364,25 @@ static void write_somehow(sf_buffer *out, const char *key)
         p += sf_utf8_decode(p, end, &code);
         if (code == '\'' && how == 4)
             code = 0x2019;
-        else if (random_below(2))
-            code = random_below(2) ? sf_upper(code) : sf_title(code);
+        else if (next_below(2))
+            code = next_below(2) ? sf_upper(code) : sf_title(code);
         assert_int_equal(sf_buffer_add(out, bytes, sf_utf8_encode(code, bytes)), 0);
     }
 }
 
 static void make_text(sf_buffer *out)
 {
-    size_t words = random_below(12);
+    size_t words = next_below(12);
     sf_buffer_clear(out);
     assert_int_equal(sf_buffer_add(out, "", 0), 0);
     for (size_t i = 0; i <= words; i++) {
-        for (unsigned k = random_below(3); k-- > 0 || i == 0;) {
-            const char *gap = gaps[random_below(COUNT(gaps))];
+        for (unsigned k = next_below(3); k-- > 0 || i == 0;) {
+            const char *gap = gaps[next_below(COUNT(gaps))];
             assert_int_equal(sf_buffer_add_string(out, gap), 0);
-            if (random_below(16) == 0)
-                assert_int_equal(sf_buffer_add_byte(out, (char)random_below(256)), 0); /* NUL too */
+            if (next_below(16) == 0) assert_int_equal(sf_buffer_add_byte(out, (char)next_below(256)), 0); /* NUL too */
             if (i == 0) break;
         }
-        if (i < words) write_somehow(out, vocabulary[random_below(COUNT(vocabulary))]);
+        if (i < words) write_somehow(out, vocabulary[next_below(COUNT(vocabulary))]);
     }
 }
 
@@ -459,7 +449,7 @@ static void test_exchange(void **state)
             if (class == SF_REFUSED) continue;
             size_t m = member_count[class];
             for (size_t tries = 0; tries < 4 || (round % 40 == 0 && tries < m); tries++) {
-                y[i] = vocabulary[members[class][round % 40 == 0 ? tries % m : random_below((unsigned)m)]];
+                y[i] = vocabulary[members[class][round % 40 == 0 ? tries % m : next_below((unsigned)m)]];
                 check_exchange(text.bytes, text.length, before, count, y);
                 exchanged++;
                 caseless += class == SF_CASELESS;
@@ -469,9 +459,9 @@ static void test_exchange(void **state)
         for (int several = 0; several < 4; several++) {
             for (size_t i = 0; i < count; i++) {
                 sf_admission class = sf_word_admit(before[i].key, before[i].key_length);
-                y[i] = class == SF_REFUSED || random_below(3) == 0
+                y[i] = class == SF_REFUSED || next_below(3) == 0
                            ? NULL
-                           : vocabulary[members[class][random_below((unsigned)member_count[class])]];
+                           : vocabulary[members[class][next_below((unsigned)member_count[class])]];
             }
             check_exchange(text.bytes, text.length, before, count, y);
         }
@@ -495,10 +485,10 @@ static void test_draws_agree(void **state)
         for (size_t i = 0; i < count; i++) { /* X' = X with synonyms in any of the slots */
             sf_admission class = sf_word_admit(before[i].key, before[i].key_length);
             size_t m = member_count[class];
-            const char *synonym = class != SF_REFUSED && random_below(2)
-                                      ? vocabulary[members[class][random_below((unsigned)m)]]
+            const char *synonym = class != SF_REFUSED && next_below(2)
+                                      ? vocabulary[members[class][next_below((unsigned)m)]]
                                       : NULL;
-            if (class != SF_REFUSED) draw[i] = vocabulary[members[class][random_below((unsigned)m)]];
+            if (class != SF_REFUSED) draw[i] = vocabulary[members[class][next_below((unsigned)m)]];
             assert_int_equal(sf_buffer_add(&other, text.bytes + at, before[i].begin - at), 0);
             if (synonym)
                 assert_int_equal(sf_word_render(&other, synonym, strlen(synonym), before[i].pattern), 0);
@@ -553,7 +543,7 @@ static void test_exchange_every_letter(void **state)
             assert_int_equal(count, 1);
             sf_admission class = sf_word_admit(before[0].key, before[0].key_length);
             if (class == SF_REFUSED) continue;
-            char key[96];
+            char key[256];
             snprintf(key, sizeof key, "%.*s", (int)before[0].key_length, before[0].key);
             const char *itself = key, *other = class == SF_CASED ? "good" : "日本語";
             check_exchange(text, length, before, 1, &itself);

@@ -1,4 +1,5 @@
-/* Word vectors, all pairs, counter-fitting, all-but-the-top, SimLex. */
+/* Word vectors, all pairs, counter-fitting, all-but-the-top, SimLex. Files are read the same by any number of threads
+ * and in any locale; pairs are those of the naive search. */
 #include "support.h"
 
 #include "base/rng.h"

@@ -334,17 +334,17 @@ static size_t make_text(sf_buffer *out)
 {
     sf_buffer_clear(out);
     assert_int_equal(sf_buffer_add(out, "", 0), 0);
-    for (uint32_t n = below(16); n > 0; n--) {
+    for (uint32_t n = next_below(16); n > 0; n--) {
         char bytes[4];
         uint32_t code;
-        switch (below(8)) {
+        switch (next_below(8)) {
         case 0:
-            do code = below(below(2) ? 0x3000 : 0x110000);
+            do code = next_below(next_below(2) ? 0x3000 : 0x110000);
             while (code >= 0xd800 && code < 0xe000);
             assert_int_equal(sf_buffer_add(out, bytes, sf_utf8_encode(code, bytes)), 0);
             break;
-        case 1: assert_int_equal(sf_buffer_add_byte(out, (char)below(256)), 0); break;
-        default: assert_int_equal(sf_buffer_add_string(out, bits[below(COUNT(bits))]), 0);
+        case 1: assert_int_equal(sf_buffer_add_byte(out, (char)next_below(256)), 0); break;
+        default: assert_int_equal(sf_buffer_add_string(out, bits[next_below(COUNT(bits))]), 0);
         }
     }
     return out->length;
@@ -414,9 +414,9 @@ static void test_cuts(void **unused)
         sf_wordpiece *w = make(&o);
         for (int round = 0; round < 1000; round++) {
             make_text(&text);
-            if (below(2)) assert_int_equal(sf_buffer_add_string(&text, specials[below(COUNT(specials))]), 0);
-            for (uint32_t n = below(4); n > 0; n--)
-                assert_int_equal(sf_buffer_add_string(&text, bits[below(COUNT(bits))]), 0);
+            if (next_below(2)) assert_int_equal(sf_buffer_add_string(&text, specials[next_below(COUNT(specials))]), 0);
+            for (uint32_t n = next_below(4); n > 0; n--)
+                assert_int_equal(sf_buffer_add_string(&text, bits[next_below(COUNT(bits))]), 0);
             size_t begin = 0;
             whole.count = parts.count = 0;
             append(&whole, w, text.bytes, text.length);

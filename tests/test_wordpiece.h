@@ -21,13 +21,6 @@ static safer_error error;
 static const sf_wordpiece_options uncased = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};
 static const sf_wordpiece_options cased = {.lower = 0, .accents = 0, .ideographs = 1, .clean = 1, .longest = 100};
 
-static uint64_t state = 1;
-static inline uint32_t below(uint32_t bound)
-{
-    state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % bound);
-}
-
 /* ------------------------------------------------------- a small vocabulary */
 
 static const char *const pieces[] = {

@@ -1,4 +1,5 @@
-/* BERT's tokenizer: its files, good and bad, and memory that runs out. */
+/* BERT's tokenizer: its files, good and bad, and memory that runs out. What it makes of texts is in
+ * test_wordpiece.c. */
 #define _GNU_SOURCE
 #include "test_wordpiece.h"
 
@@ -30,7 +31,8 @@ static void write_in(const char *folder, const char *name, const char *content)
     "{\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chinese_chars\": true, " flags "}"
 #define PRE "{\"type\": \"BertPreTokenizer\"}"
 #define MODEL(vocab) \
-    "{\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 5, " \
+    "{\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", \"continuing_subword_prefix\": \"##\", " \
+    "\"max_input_chars_per_word\": 5, " \
     "\"vocab\": {" vocab "}}"
 #define GOOD \
     JSON(NORMALIZER("\"strip_accents\": null, \"lowercase\": true"), PRE, \
@@ -100,13 +102,12 @@ static void test_open_json(void **unused)
     s = sf_wordpiece_special(w);
     assert_true(s.unk == 1 && s.cls == 2 && s.sep == 3 && s.pad == 0 && sf_wordpiece_size(w) == 10);
     sf_wordpiece_free(w);
-    write_in(
-        folder, "tokenizer.json",
-        JSON(
-            NORMALIZER("\"strip_accents\": false, \"lowercase\": true"), PRE,
-            MODEL("\"[UNK]\": 1, \"<s>\": 2, \"</s>\": 3"), "",
-            ", \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {}}, "
-            "{\"SpecialToken\": {\"id\": \"</s>\"}}]}"));
+    write_in(folder, "tokenizer.json",
+             JSON(NORMALIZER("\"strip_accents\": false, \"lowercase\": true"), PRE,
+                  MODEL("\"[UNK]\": 1, \"<s>\": 2, \"</s>\": 3"), "",
+                  ", \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": ["
+                  "{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {}}, "
+                  "{\"SpecialToken\": {\"id\": \"</s>\"}}]}"));
     assert_ok(sf_wordpiece_open(&w, folder, &error));
     s = sf_wordpiece_special(w);
     assert_true(s.cls == 2 && s.sep == 3);
@@ -133,10 +134,10 @@ static void test_open_text(void **unused)
     write_in(folder, "tokenizer_config.json",
              "{\"do_lower_case\": true, \"strip_accents\": false, \"tokenize_chinese_chars\": false}");
     assert_string_equal(ids_of(folder, "ab A é 日日"), "5 6 5 9 1");
-    write_in(
-        folder, "tokenizer_config.json",
-        "{\"mask_token\": {\"content\": \"A\"}, \"added_tokens_decoder\": {\"11\": {\"content\": \"<x>\", \"normalized\": false}, "
-        "\"3\": {\"content\": \"[SEP]\", \"normalized\": false}}}");
+    write_in(folder, "tokenizer_config.json",
+             "{\"mask_token\": {\"content\": \"A\"}, "
+             "\"added_tokens_decoder\": {\"11\": {\"content\": \"<x>\", \"normalized\": false}, "
+             "\"3\": {\"content\": \"[SEP]\", \"normalized\": false}}}");
     write_in(folder, "added_tokens.json", "{\"New\": 12}");
     assert_string_equal(ids_of(folder, "aA<x>newa [MASK] [SEP]"), "5 7 11 12 5 1 1 7 1 1 3");
     write_in(folder, "tokenizer_config.json", "{}");

@@ -1,4 +1,5 @@
-/* Synonym tables (JSON, text, WordNet) and word lists. table.h has what they become, docs/lexicon.md the formats. */
+/* Synonym tables (JSON, text, WordNet) and word lists. table.h has what they become, docs/lexicon.md the formats, and
+ * "From files to a lexicon" in docs/design.md who reads them. */
 #include "lexicon/table.h"
 
 #include "base/buffer.h"

@@ -1,4 +1,5 @@
-/* The n-gram classifier: features, decisions, and the fast path for draws. ngram.h defines it. */
+/* The n-gram classifier: features, decisions, and the fast path for draws. ngram.h defines it and says why draws
+ * answer as their texts do; docs/models.md is the user's side. */
 #include "model/ngram.h"
 
 #include "base/hash.h"

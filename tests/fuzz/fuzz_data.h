@@ -6,21 +6,11 @@
 #ifndef TESTS_FUZZ_DATA_H
 #define TESTS_FUZZ_DATA_H
 
+#include "fuzz.h"
+
 #include "base/buffer.h"
 #include "data/data.h"
 #include "text/unicode.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define require(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort(); \
-        } \
-    } while (0)
 
 static void check_promises(const safer_data *data)
 {

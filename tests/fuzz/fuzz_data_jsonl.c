@@ -1,6 +1,4 @@
 /* Any bytes as a JSON Lines file; the properties are in fuzz_data.h. */
 #include "fuzz_data.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) { return check_format(SAFER_FORMAT_JSONL, data, size); }

@@ -1,13 +1,9 @@
 /* The .lex file, with the length and the checksum put right so that the checks behind
  * them are reached. Whatever is accepted can be walked through from end to end. */
+#include "fuzz.h"
+
 #include "base/hash.h"
 #include "lexicon/lexicon.h"
-
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     safer_error error = {0};
     if (size < 32) return 0;
     char *bytes = aligned_alloc(64, (size + 63) & ~(size_t)63);
-    if (!bytes) abort();
+    require(bytes);
     memcpy(bytes, data, size);
     uint64_t length = size;
     memcpy(bytes + 16, &length, 8);
@@ -23,25 +19,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes + size - 8, &checksum, 8);
     sf_file image = {.bytes = bytes, .length = size};
     if (sf_lexicon_from_image(&lexicon, &image, "fuzz", &error) != SAFER_OK) {
-        assert(error.message[0]);
+        require(error.message[0]);
         free(bytes);
         return 0;
     }
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
-    uint64_t sum = strlen(info.kernel) + strlen(info.provenance);
+    fuzz_read(info.kernel, strlen(info.kernel) + 1);
+    fuzz_read(info.provenance, strlen(info.provenance) + 1);
     for (uint32_t x = 0; x < info.words; x++) {
         safer_word w = safer_lexicon_word(lexicon, x);
         uint64_t total = 0;
-        for (size_t i = 0; i < w.synonym_count; i++) sum += strlen(safer_lexicon_word(lexicon, w.synonyms[i]).word);
+        for (size_t i = 0; i < w.synonym_count; i++) {
+            const char *synonym = safer_lexicon_word(lexicon, w.synonyms[i]).word;
+            fuzz_read(synonym, strlen(synonym) + 1);
+        }
         for (size_t i = 0; i < w.support_count; i++) total += w.weights[i];
-        assert(total == w.total && w.overlap >= 0 && w.overlap <= 1);
-        sum += safer_lexicon_find(lexicon, w.word, strlen(w.word));
+        require(total == w.total && w.overlap >= 0 && w.overlap <= 1);
+        uint32_t found = safer_lexicon_find(lexicon, w.word, strlen(w.word));
+        require(found < info.words || found == SAFER_NO_WORD);
     }
     safer_lexicon *other = NULL;
     if (safer_lexicon_with_kernel(&other, lexicon, "topk:2", 1, NULL) == SAFER_OK) safer_lexicon_free(other);
     lexicon->image = (sf_file){0};
     safer_lexicon_free(lexicon);
     free(bytes);
-    assert(sum < UINT64_MAX);
     return 0;
 }

@@ -2,23 +2,12 @@
  * makes of it, to the last bit and to the same place. What is refused strtod refuses too,
  * save space before a number and hexadecimal. */
 #define _GNU_SOURCE
+#include "fuzz.h"
+
 #include "base/number.h"
 
 #include <locale.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define require(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort(); \
-        } \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
@@ -84,9 +73,8 @@ static void check_format(const uint8_t *data)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *exact = malloc(size ? size : 1), *terminated = malloc(size + 1);
-    require(exact && terminated);
-    if (size) memcpy(exact, data, size);
+    char *exact = fuzz_copy(data, size), *terminated = malloc(size + 1);
+    require(terminated);
     if (size) memcpy(terminated, data, size);
     terminated[size] = '\0';
     check_double(exact, terminated, size);

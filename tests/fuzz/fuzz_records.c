@@ -1,15 +1,12 @@
 /* Records of runs: lines of JSON, sealed here so that what is inside is reached. A run that is read is
  * whole, and all readers agree about it; else there is a message that names the file. */
 #define _GNU_SOURCE
+#include "fuzz.h"
+
 #include "certify/read.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Writes a line as a run would, in its place; one that is no object as it is. */
 static void put_line(FILE *file, const char *bytes, size_t length, size_t line, uint64_t *seal)
@@ -35,25 +32,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t line = 0;
     const int descriptor = memfd_create("records", 0);
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "wb");
-    if (!file) abort();
+    require(file);
     for (const char *p = (const char *)data, *end = p + size, *next; p < end; p = next) {
         const char *newline = memchr(p, '\n', (size_t)(end - p));
         next = newline ? newline + 1 : end;
         put_line(file, p, (size_t)(next - p), ++line, &seal);
     }
-    if (fflush(file) != 0) abort();
+    require(fflush(file) == 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     const safer_status status = sf_run_load(&run, path, &error), compared = safer_run_read(&read, path, &ignored);
     if (status == SAFER_OK) {
-        assert(compared == SAFER_OK && safer_run_size(read) == run.count);
-        assert(run.count == run.summary.texts && run.count == run.config.texts);
+        require(compared == SAFER_OK && safer_run_size(read) == run.count);
+        require(run.count == run.summary.texts && run.count == run.config.texts);
         for (size_t i = 0; i < run.count; i++) {
             const sf_record *r = &run.records[i];
-            assert(r->id && r->target >= 0 && (size_t)r->target < run.config.classes);
-            assert(r->certified == (r->radius >= run.config.radius));
+            require(r->id && r->target >= 0 && (size_t)r->target < run.config.classes);
+            require(r->certified == (r->radius >= run.config.radius));
         }
     } else {
-        assert(status == SAFER_INPUT && strstr(error.message, path));
+        require(status == SAFER_INPUT && strstr(error.message, path));
     }
     safer_run_free(read);
     sf_run_free(&run);

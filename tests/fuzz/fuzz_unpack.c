@@ -1,22 +1,9 @@
 /* Any bytes as a packed file or archive: unpacking fails with a message that names the
  * file, or gives contents that are the same when unpacked again. Bytes that are not
  * packed come back as they are. */
+#include "fuzz.h"
+
 #include "base/file.h"
-
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define require(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort(); \
-        } \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const char *bytes, size_t size, const char *member)
 {

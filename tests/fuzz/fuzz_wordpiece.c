@@ -1,24 +1,11 @@
 /* Any bytes as a vocabulary, as a tokenizer.json and as a text. What is accepted writes a
  * vocabulary that reads back the same; a text has the same pieces in one go, cut short, in
  * parts, and after being read again, and no number is out of range. */
+#include "fuzz.h"
+
 #include "base/memory.h"
 #include "text/unicode.h"
 #include "text/wordpiece_parts.h"
-
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define require(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort(); \
-        } \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char known[] =
     "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\nthe\n##a\n##b\n##1\n1\n.\n[\n]\n日\né\ne\n##e\nᄒ\n##ᅡ\n"
@@ -97,11 +84,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const sf_wordpiece_options options = {data[0] & 1, data[0] >> 1 & 1, data[0] >> 2 & 1, data[0] >> 3 & 1,
                                           data[0] & 16 ? 3 : 100};
     const size_t length = size - 1;
-    char *text = malloc(length ? length : 1); /* exactly as long: the sanitizer sees a read beyond */
+    char *text = fuzz_copy(data + 1, length);
     safer_error error = {0};
     sf_wordpiece *w = NULL;
-    require(text);
-    if (length) memcpy(text, data + 1, length);
     switch (data[0] >> 5 & 3) {
     case 0: require(sf_wordpiece_new(&w, known, strlen(known), &options, "known", &error) == SAFER_OK); break;
     case 1: require(sf_wordpiece_new(&w, marked, strlen(marked), &options, "marked", &error) == SAFER_OK); break;

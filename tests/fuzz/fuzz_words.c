@@ -2,23 +2,10 @@
  * between them they are the text, reading again gives the same, what is written of a key
  * reads back as the admission says, and an admitted word can take another's place without
  * anything else changing. */
+#include "fuzz.h"
+
 #include "text/unicode.h"
 #include "text/word.h"
-
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define require(condition) \
-    do { \
-        if (!(condition)) { \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort(); \
-        } \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void add(sf_buffer *out, const char *bytes, size_t length) { require(sf_buffer_add(out, bytes, length) == 0); }
 
@@ -110,9 +97,7 @@ static void check_exchange(const char *text, size_t length)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size ? size : 1); /* exactly as long: the sanitizer sees a read beyond */
-    require(text);
-    if (size) memcpy(text, data, size);
+    char *text = fuzz_copy(data, size);
 
     sf_word_reader reader = {0};
     sf_word word;

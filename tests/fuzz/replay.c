@@ -1,12 +1,9 @@
 /* Feeds every file of the given corpus folders to a fuzz target: the ordinary tests run
  * this where libFuzzer would run the target. An empty corpus is a failure. */
 #define _GNU_SOURCE
-#include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include <dirent.h>
 
 static int replay(const char *folder, const char *name)
 {
@@ -18,7 +15,7 @@ static int replay(const char *folder, const char *name)
     size_t size = 0, got;
     do {
         uint8_t *moved = realloc(bytes, size + 65536);
-        if (!moved) abort();
+        require(moved);
         bytes = moved;
         got = fread(bytes + size, 1, 65536, file);
         size += got;
