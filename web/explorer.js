@@ -264,7 +264,8 @@ class Side {
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
     const end = (answer.exact ? ' This is exact: all draws were asked. '
-      : ' Wrong with a probability of at most ' + this.start.delta + '. ') + whole(answer.queries) + ' queries.';
+      : ' The probability that a text that could be attacked receives a certificate is at most ' +
+        this.start.delta + '. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');
     else if (answer.radius)
       this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
@@ -398,7 +399,8 @@ function comparison() {
     return ['weak', words + 'For one of the texts the vote is not clear' +
       (covered ? '; that it would go the same way is certified.' : '.')];
   return ['bad', words + (covered
-    ? 'The answer changed, although it was certified: the certificate is wrong, or the vote misleads; both are rare.'
+    ? 'The answer changed, although it was certified: either the text received a certificate although it ' +
+      'could be attacked, or the vote misleads. Both are rare.'
     : 'The answer changed. That it would not was not certified.')];
 }
 
@@ -469,7 +471,7 @@ async function readModel() {
     visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
     whole(model.lexicon.words) + ' words. ' +
     (model.method === 'ibp' ? 'Method: interval bounds on the model itself.'
-      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, error probability ' + model.delta + '.');
+      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, delta ' + model.delta + '.');
   showSize();
 }
 

@@ -7,11 +7,12 @@
  * certificate. Bounds (certify's method ibp) speak of the model itself, which is then what is
  * attacked: its answer settles everything.
  *
- * An exact certificate allows no violation. A sampled one is wrong with probability at most
- * delta, independently of the others, so the number of wrong ones among the N sampled texts of
- * the run (certified or not: what was certified is a selection) is at most Bin(N, delta). Equal
- * texts share their draws and are wrong together: their violations count once. The alarm is
- * raised when as many violations as were found have a probability below 0.001. */
+ * An exact certificate allows no violation. With sampling, the probability that a text that
+ * could be attacked receives a certificate is at most delta, independently of other texts.
+ * So the number of those that did, among the N sampled texts of the run (certified or not: what
+ * was certified is a selection), is at most Bin(N, delta). Equal texts share their draws, so they
+ * err together: their violations count once. The alarm is raised when as many violations as were
+ * found have a probability below 0.001. */
 #include "attack/attack.h"
 
 #include "attack/records.h"

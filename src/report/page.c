@@ -326,7 +326,8 @@ static void put_configurations(sf_writer *out, const sf_page *page)
     }
     sf_put(out, "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, "
                 "one word for one word. "
-                "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
+                "The probability that a text that could be attacked receives a certificate is at most "
+                "<code>delta_text</code>; for those marked exact it is 0. "
                 "A certificate by interval bounds speaks of the model itself, and is exact. "
                 "Intervals (Wilson, 95%) say what another sample of such texts might give. "
                 "Every record was checked when this page was written.</p></section>\n");
