@@ -1,4 +1,4 @@
-/* Queries a second of TextFooler on the CNN, beside the CNN's own rate on the same texts in
+/* Queries per second of TextFooler on the CNN, beside the CNN's own rate on the same texts in
  * batches, and beside the way of one text and one query at a time.
  *
  * Texts of 250 words, 43% of them with one to three synonyms; word vectors of 100, 100 filters of width
@@ -167,7 +167,7 @@ static void forward(void *context, size_t begin, size_t end, int worker)
               error.message);
 }
 
-/* Texts a second, in batches, on so many threads. */
+/* Texts per second, in batches, on so many threads. */
 static double raw_rate(const fixture *x, int threads)
 {
     enum { BATCHES = 32 };
@@ -200,7 +200,7 @@ static void hash_record(void *context, const char *record)
 }
 
 typedef struct way {
-    double rate;   /* queries a second */
+    double rate;   /* queries per second */
     uint64_t hash; /* of the records */
     safer_attack_summary summary;
 } way;
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
         putchar('\n');
         json_decref(out);
     } else {
-        printf("%d texts of %d words, 43%% with 1 to %d synonyms; %zu succeed, %.1f queries a text; %d thread%s\n",
+        printf("%d texts of %d words, 43%% with 1 to %d synonyms; %zu succeed, %.1f queries per text; %d thread%s\n",
                TEXTS, WORDS, CHOICES - 1, batched.summary.succeeded, (double)batched.summary.queries / TEXTS, cores,
                cores == 1 ? "" : "s");
         printf("CNN in batches of %d              %8.0f texts/s\n", BATCH, raw);

@@ -1,4 +1,4 @@
-/* Texts a second of the BERT encoder, and what share of the bare multiply loop that is.
+/* Texts per second of the BERT encoder, and what share of the bare multiply loop that is.
  *
  * Random weights in the shape of gte-small (12 layers, 384 hidden, 12 heads, 1536 inner),
  * texts of 256 pieces, on one thread and on two; then a step of training all layers with
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
         update = end - middle < update ? end - middle : update;
     }
     double step_work = 3 * work * STEP_TEXTS;
-    printf("training all layers, 32 texts a step: gradient %.0f ms, update %.0f ms, %.3f TFLOP/s\n", 1e3 * gradient,
+    printf("training all layers, 32 texts per step: gradient %.0f ms, update %.0f ms, %.3f TFLOP/s\n", 1e3 * gradient,
            1e3 * update, step_work / (gradient + update) / 1e12);
     json_object_set_new(out, "step",
                         json_pack("{s:f, s:f, s:f}", "gradient_seconds", gradient, "update_seconds", update, "flops",

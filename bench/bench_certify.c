@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         printf("\n");
         json_decref(root);
     } else {
-        printf("draws         %.2f ns a slot (%zu slots)\n", best * 1e9, slots.slot_count);
+        printf("draws         %.2f ns per slot (%zu slots)\n", best * 1e9, slots.slot_count);
         printf("rendered      %.0f texts/s of 250 words on two threads\n", rate);
         printf("scaling       %.2fx from one thread to two\n", scaling);
     }

@@ -365,10 +365,10 @@ int main(int argc, char **argv)
         printf("largest difference of a logit from f32: %.2f%% of the largest logit\n", 100 * worst / spread);
         printf("sampling   %8.0f samples/s on one thread, %8.0f on two; dnnl_sgemm in f32 %6.0f; ratio %.1f\n", fast[0],
                fast[1], slow, fast[0] / slow);
-        printf("           %.0f MFLOP a sample: %.2f TFLOP/s, %.0f%% of the bare loop's %.2f\n", flops * 1e-6,
+        printf("           %.0f MFLOP per sample: %.2f TFLOP/s, %.0f%% of the bare loop's %.2f\n", flops * 1e-6,
                fast[0] * flops * 1e-12, 100 * fast[0] * flops / peak, peak * 1e-12);
         printf("           %8.0f texts/s of a quarter of the length, where blank frames are not computed\n", quarter);
-        printf("training   %8.0f texts/s on one thread, %8.0f on two, %d a step: %.2f TFLOP/s on one\n", training[0],
+        printf("training   %8.0f texts/s on one thread, %8.0f on two, %d per step: %.2f TFLOP/s on one\n", training[0],
                training[1], TRAIN, 3 * training[0] * flops * 1e-12);
     }
     x.model->class->release(x.prepared);

@@ -1,4 +1,4 @@
-/* Samples a second of the CNN: table look-ups beside im2col and dnnl_sgemm.
+/* Samples per second of the CNN: table look-ups beside im2col and dnnl_sgemm.
  *
  * One text of 250 words, 43% of them slots with 50 substitutes each, all different (the
  * worst case for the cache); word vectors of 100, 100 filters of width 3, mean pool, 100
@@ -213,7 +213,7 @@ static void multiply(void *context, size_t begin, size_t end, int worker)
     }
 }
 
-/* Samples a second, best of `rounds`, which are short: on a busy machine some of them run
+/* Samples per second, best of `rounds`, which are short: on a busy machine some of them run
  * undisturbed. */
 static double rate(fixture *x, sf_task task, size_t samples, int threads, int rounds)
 {
@@ -325,7 +325,7 @@ int main(int argc, char **argv)
             printf("%d thread%s  look-up %10.0f samples/s   sgemm %8.0f samples/s   ratio %6.1f\n", t + 1,
                    t ? "s" : " ", fast[t], slow[t], fast[t] / slow[t]);
         printf(
-            "look-up: %.2f ns a position, %.2f ns a slot, %.1f GB/s of rows, %.0f%% of what the same loop reads from L1\n",
+            "look-up: %.2f ns per position, %.2f ns per slot, %.1f GB/s of rows, %.0f%% of what the same loop reads from L1\n",
             per_position, per_slot, fast[0] * bytes * 1e-9, 100 * share);
         printf("sgemm: %.0f GFLOP/s on one thread. prepare: %.2f ms the first time, %.2f ms with rows made\n", gflops,
                cold * 1e3, warm * 1e3);

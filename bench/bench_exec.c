@@ -1,6 +1,6 @@
-/* Texts a second through exec:COMMAND beside what a bare pipe moves.
+/* Texts per second through exec:COMMAND beside what a bare pipe moves.
  *
- * 250-word texts, 64 a request, to as many children as there are cores. The child is
+ * 250-word texts, 64 per request, to as many children as there are cores. The child is
  * examples/exec_server --fixed 1, which finds the texts in each line and answers. The
  * reference, in turns with it, moves lines of the same bytes to as many children that only
  * read them. Both are given by the best of several short rounds: on a busy machine some run
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
             cpu, x.workers, BATCH, x.line.length / BATCH, rate, megabytes / ours, megabytes / bare, bare / ours);
     else
         printf(
-            "%s, %d workers, %d texts of %d words (%zu bytes) a request\nexec %.0f texts/s, %.0f MB/s; bare pipe %.0f texts/s, %.0f MB/s; "
+            "%s, %d workers, %d texts of %d words (%zu bytes) per request\nexec %.0f texts/s, %.0f MB/s; bare pipe %.0f texts/s, %.0f MB/s; "
             "ratio %.2f\n",
             cpu, x.workers, BATCH, WORDS, x.line.length / BATCH, rate, megabytes / ours,
             (double)REQUESTS * BATCH / bare, megabytes / bare, bare / ours);

@@ -1,7 +1,7 @@
 /* Speed of the n-gram classifier on synthetic texts: training, classifying and sampling.
  *
  * Checked first: draws through the fast path get the labels of their rendered texts. Then,
- * with one thread and with all: tokens a second in training and classification, samples a
+ * with one thread and with all: tokens per second in training and classification, samples per
  * second in the fast path, and the ratio to rendering and classifying each sample in the
  * same run. With --json one object for programs. */
 #define _GNU_SOURCE

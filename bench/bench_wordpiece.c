@@ -7,7 +7,7 @@
  *
  * Checked first: a plain tokenizer, which looks every beginning of a word up in a table of
  * strings, finds the same pieces in ASCII texts; drawn pieces are those of the rendered
- * text. Then, with one thread: megabytes a second and the ratio to the plain tokenizer;
+ * text. Then, with one thread: megabytes per second and the ratio to the plain tokenizer;
  * draws a second and the ratio to rendering and encoding each. */
 #define _GNU_SOURCE
 #include "base/memory.h"

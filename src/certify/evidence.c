@@ -22,7 +22,7 @@ double sf_q_at(const double *overlaps, size_t slots, size_t radius)
 
 /* ---------------------------------------------------------------- evidence */
 
-/* With several classes, or answers that are no label, the rival is the strongest other class. */
+/* With several classes, or answers that are not a label, the rival is the strongest other class. */
 static uint64_t strongest_rival(const sf_evidence *e)
 {
     uint64_t most = 0;

@@ -39,7 +39,7 @@ typedef struct sf_course_methods {
 struct sf_course {
     const sf_course_methods *methods;
     const safer_train_options *options;
-    const void *plan; /* what this trainer is told besides the options, or NULL */
+    const void *plan; /* what this trainer needs besides the options, or NULL */
 
     /* Set by `start`. */
     size_t texts;      /* to learn from */
