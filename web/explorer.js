@@ -1,6 +1,6 @@
 /* The explorer: asks the server about a text, shows the certificate as it grows, and lets words
    be exchanged for their synonyms, to see whether the answer holds. What it shows, and what the server
-   tells it, is in docs/serve.md. */
+   answers, is in docs/serve.md. */
 (() => {
 'use strict';
 /* @include page.js */
@@ -11,7 +11,7 @@ let changes = new Map(); /* number of a word of it -> what stands in its place *
 
 /* ------------------------------------------------------------------ the server */
 
-/* An error that is told to the reader. */
+/* An error that is shown to the reader. */
 class Trouble extends Error {}
 const BROKEN = 'The connection broke before the certificate was finished.';
 
@@ -33,7 +33,7 @@ function wordsFor(fault, retry) {
 async function request(path, body, signal) {
   const headers = {}, token = byId('token').value;
   if (body) headers['Content-Type'] = 'application/json';
-  if (/[^\x21-\x7e]/.test(token)) throw new Trouble('This cannot be a token: it has characters that no token has.');
+  if (/[^\x21-\x7e]/.test(token)) throw new Trouble('This is not a token: it has characters that a token cannot have.');
   if (token) headers.Authorization = 'Bearer ' + token;
   let response;
   try {
@@ -397,11 +397,11 @@ function comparison() {
       (covered ? ', as it was certified.' : ', though that was not certified.')];
   if (before.label === null || after.label === null)
     return ['weak', words + 'For one of the texts the vote is not clear' +
-      (covered ? '; that it would go the same way is certified.' : '.')];
+      (covered ? '; it is certified that the same class wins.' : '.')];
   return ['bad', words + (covered
     ? 'The answer changed, although it was certified: either the text received a certificate although it ' +
       'could be attacked, or the vote misleads. Both are rare.'
-    : 'The answer changed. That it would not was not certified.')];
+    : 'The answer changed. It was not certified that it would not.')];
 }
 
 function compare() {
