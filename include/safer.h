@@ -494,7 +494,7 @@ typedef struct safer_train_options {
     safer_arch arch;              /* cnn */
     const safer_data *train;      /* labelled */
     const safer_data *dev;        /* labelled, with train's labels; NULL: every 10th row of each class of train */
-    const safer_lexicon *lexicon; /* texts are drawn from its kernel, afresh for every mini-batch; NULL: plain text */
+    const safer_lexicon *lexicon; /* texts are drawn from its kernel, again for every mini-batch; NULL: plain text */
     uint64_t seed;                /* 1 */
     int threads;                  /* 0: all cores; the result does not depend on it */
     int resume;                   /* all but ngram: continue from OUTPUT's checkpoint when there is one */

@@ -33,7 +33,7 @@ function wordsFor(fault, retry) {
 async function request(path, body, signal) {
   const headers = {}, token = byId('token').value;
   if (body) headers['Content-Type'] = 'application/json';
-  if (/[^\x21-\x7e]/.test(token)) throw new Trouble('This is not a token: it has characters that a token cannot have.');
+  if (/[^\x21-\x7e]/.test(token)) throw new Trouble('This cannot be a token: it has characters that a token never has.');
   if (token) headers.Authorization = 'Bearer ' + token;
   let response;
   try {

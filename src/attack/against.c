@@ -2,9 +2,9 @@
  *
  * A certificate says that its class wins at every text within its radius. So each method
  * searches the smoothed classifier within that radius, and its best text, whatever the votes of
- * the search were, is asked about afresh (smoothed.c). A violation is a text at which the class
+ * the search were, is tested with fresh draws (smoothed.c). A violation is a text at which the class
  * does not win: by enumeration, or by a test at level 1e-6 for all that is tested of one
- * certificate. Bounds (certify's method ibp) speak of the model itself, which is then what is
+ * certificate. Bounds (certify's method ibp) are about the model itself, which is then what is
  * attacked: its answer settles everything.
  *
  * An exact certificate allows no violation. With sampling, the probability that a text that
@@ -173,7 +173,7 @@ static safer_status read_checked(checked *out, const json_t *json, const char *p
     return status;
 }
 
-/* Whether this is what the run claims: a model that answers at random may have been certified anew
+/* Whether this is what the run claims: a model that answers at random may have been certified again
  * since an earlier attack. */
 static int is_same_claim(const checked *r, const sf_run *run)
 {

@@ -189,7 +189,7 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
 
 /* ------------------------------------------------------------------ checking */
 
-/* The class that a certificate must speak of. */
+/* The class that a certificate must be about. */
 static int right_target(const sf_record *r, const sf_config *config)
 {
     return r->label >= 0 && !config->unlabelled ? r->label : r->prediction;

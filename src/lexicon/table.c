@@ -1,4 +1,6 @@
-/* Synonym tables (JSON, text, WordNet) and word lists. table.h has what they become, docs/lexicon.md the formats. */
+/* Synonym tables (JSON, text, WordNet) and word lists.
+ *
+ * table.h says what they become, docs/lexicon.md ("Tables and WordNet") has the formats. */
 #include "lexicon/table.h"
 
 #include "base/buffer.h"

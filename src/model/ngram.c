@@ -1,4 +1,6 @@
-/* The n-gram classifier: features, decisions, and the fast path for draws. ngram.h defines it. */
+/* The n-gram classifier: features, decisions, and the fast path for draws.
+ *
+ * ngram.h defines it, and train/ngram_fit.c says how it is trained. */
 #include "model/ngram.h"
 
 #include "base/hash.h"

@@ -43,7 +43,7 @@ static const char *known(const sf_labels *labels, char text[200])
 
 static safer_status check_list(const json_t *list, size_t count, const char *what, const char *name, safer_error *error)
 {
-    if (!json_is_array(list)) return sf_fail(error, SAFER_INPUT, "%s: the %s are not a list", name, what);
+    if (!json_is_array(list)) return sf_fail(error, SAFER_INPUT, "%s: the %s are no list", name, what);
     if (json_array_size(list) != count)
         return sf_fail(error, SAFER_INPUT, "%s: %zu %s for %zu texts", name, json_array_size(list), what, count);
     return SAFER_OK;

@@ -415,7 +415,7 @@ static safer_status read_decoder(draft *d, const json_t *decoder, safer_error *e
         if (!json_is_string(content) || rest == key || *rest)
             return sf_fail(
                 error, SAFER_INPUT,
-                "tokenizer_config.json: \"added_tokens_decoder\" holds \"%.40s\", which is not a number with a token",
+                "tokenizer_config.json: \"added_tokens_decoder\" holds \"%.40s\", which is no number with a token",
                 key);
         safer_status status = set_line(d, number, json_string_value(content), json_string_length(content), error);
         if (status != SAFER_OK) return status;

@@ -1,6 +1,6 @@
 /* A course of training: what bow, cnn, charcnn and bert share.
  *
- * Epochs of mini-batches in an order drawn afresh for each; after every epoch the model is
+ * Epochs of mini-batches, in a new random order for each; after every epoch the model is
  * measured on dev texts, and the best epoch is kept. All randomness is a function of the
  * seed and of counters, so the whole state of a course is: the trained parameters, Adam's
  * moments, the best parameters so far and a few numbers. That is the checkpoint. It is
