@@ -336,7 +336,7 @@ static void write_sentence(writer *w, const rule *pool, const rule *connective, 
 
 /* --------------------------------------------------------------------- reviews */
 
-/* What an opinion speaks of. */
+/* What an opinion is about. */
 typedef enum scope { PART, WHOLE, CONTRAST } scope;
 
 /* An opinion for (1) or against (0), joined to the one before it (-1: none). */

@@ -1,4 +1,4 @@
-/* Certifies a classifier of one's own: any function from texts to classes.
+/* Certifies your own classifier: any function from texts to classes.
  *
  *     cc certify.c $(pkg-config --cflags --libs safer) -o certify
  *     ./certify words.lex "A wonderful film." "The plot was dull."

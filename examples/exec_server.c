@@ -1,13 +1,13 @@
 /* A classifier that `safer` can ask: the smallest useful example of --model exec:COMMAND.
  *
- * It reads requests, one JSON object a line, and answers each with a line:
+ * It reads requests, one JSON object per line, and answers each with a line:
  *
  *     {"id":7,"texts":["a fine film","dull"]}      ->      {"id":7,"labels":["1","0"]}
  *
  * Any program that does the same will do. Three rules: answer every text; write nothing else
  * to standard output (standard error is free for messages); flush after every line. When
  * standard input ends, end. Answers may come in any order, null stands for "no answer", and
- * {"id":7,"error":"why"} stops the run. Instead of labels there may be scores, one a class:
+ * {"id":7,"error":"why"} stops the run. Instead of labels there may be scores, one per class:
  * {"id":7,"scores":[[0.1,0.9],[0.8,0.2]]}.
  *
  *     cc -O2 -o exec_server exec_server.c -ljansson

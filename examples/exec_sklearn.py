@@ -7,7 +7,7 @@
     safer certify --model 'exec:python3 exec_sklearn.py serve MODEL.pkl' --labels 0,1 \\
                   --lexicon L --data D -o OUT.jsonl
 
-`serve` reads requests from standard input, one JSON object a line, and answers each with a
+`serve` reads requests from standard input, one JSON object per line, and answers each with a
 line: {"id":7,"texts":["a fine film","dull"]} -> {"id":7,"labels":["1","0"]}. To serve a model
 of your own, change `predict` and leave the rest. Nothing but answers may go to standard
 output; messages and warnings belong on standard error, and safer shows them when this

@@ -30,7 +30,7 @@ lexicon = safer.Lexicon.import_(root / "demo/synonyms.tsv", vocab_from=out / "tr
 print(lexicon)
 print("good may become", ", ".join(lexicon.show("good").synonyms))
 
-# %% A model of one's own, trained on draws of the texts: it will be asked about draws
+# %% Your own model, trained on draws of the texts: it will be asked about draws
 drawn = [safer.draws(lexicon, text, 1, seed=2)[0] for text in train.texts]
 pipeline = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(C=10))
 pipeline.fit(train.texts + drawn, train.labels * 2)

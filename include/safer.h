@@ -11,10 +11,12 @@
  * examples/certify.c shows it with a classifier of its own. Rules that hold throughout:
  *
  *   - A fallible function returns a safer_status; results come back through
- *     pointers, which are written only on SAFER_OK. The last parameter is an
- *     optional safer_error (NULL is fine) that explains a failure in one line.
- *   - An object made by a _load, _open, _build or _import function belongs to the
- *     caller and ends with its _free function, which accepts NULL.
+ *     pointers, which are written only on SAFER_OK (but for reports on how a lexicon was
+ *     made, and workspaces, which may be kept after a failure). The last parameter is an
+ *     optional safer_error (may be NULL) that explains a failure in one line.
+ *   - An object that comes back through its first parameter belongs to the caller and ends
+ *     with its _free function (a server: _stop), which accepts NULL.
+ *   - NULL for a struct of options means the defaults.
  *   - Strings are UTF-8. Pointers into an object live as long as the object.
  *   - Objects are immutable once made: any number of threads may read one.
  *   - The library never prints, never exits, and never repairs a parameter.
@@ -86,7 +88,8 @@ SAFER_API safer_status safer_version_check(int number, safer_error *error);
 SAFER_NAMED(safer_status); /* "ok", "bad input", ... */
 
 /* Every struct of options begins with its size, by which the library knows which members the caller
- * has: later versions add members at the end, and those that a caller lacks keep their defaults.
+ * has: later versions add members at the end of the outermost struct, never within a nested one, and
+ * those that a caller lacks keep their defaults.
  * TYPE_default gives all defaults and sets the size; it calls TYPE_init, which is what a caller
  * from another language needs (size: that of its struct). Options that were not begun with
  * either are refused (SAFER_INVALID). */
@@ -99,6 +102,9 @@ SAFER_NAMED(safer_status); /* "ok", "bad input", ... */
         return options; \
     } \
     struct type /* declared again, to end with the caller's semicolon */
+
+/* Stands for what suits the case, where a member says so. */
+#define SAFER_DEFAULT (-1)
 
 /* Called from time to time, always from the thread that called the library.
  * `total` is 0 when it is not known. Return nonzero to cancel: the operation then
@@ -114,7 +120,7 @@ typedef struct safer_progress {
 typedef struct safer_data safer_data;
 
 typedef enum safer_format {
-    SAFER_FORMAT_AUTO, /* found by name and content */
+    SAFER_FORMAT_AUTO, /* detected from the name and the content */
     SAFER_FORMAT_TSV,
     SAFER_FORMAT_CSV,
     SAFER_FORMAT_JSONL,
@@ -145,7 +151,7 @@ typedef struct safer_row {
 SAFER_OPTIONS(safer_data_options);
 
 /* Reads PATH: a file (plain, gz, xz, zst, bz2), `ARCHIVE:MEMBER` inside a tar or
- * zip archive, or a folder (or archive folder) with one subfolder of .txt files a
+ * zip archive, or a folder (or archive folder) with one subfolder of .txt files per
  * class. NULL options mean the defaults. */
 SAFER_API safer_status safer_data_load(safer_data **out, const char *path, const safer_data_options *options,
                                        safer_error *error);
@@ -177,6 +183,7 @@ SAFER_API safer_status safer_path_hash(uint64_t *out, const char *path, safer_er
 typedef struct safer_lexicon safer_lexicon;
 
 #define SAFER_NO_WORD UINT32_MAX
+#define SAFER_ALL SIZE_MAX /* a radius: every word of the text may change */
 
 typedef enum safer_metric {
     SAFER_METRIC_COSINE, /* vectors of length 1 */
@@ -191,13 +198,13 @@ typedef struct safer_lexicon_options {
     const char *table;   /* import: {"word": ["synonym", ...]} (JSON) or word<TAB>synonyms (text) */
     const char *wordnet; /* import: a folder with WordNet's data.noun, data.verb, data.adj, data.adv */
 
-    const char *vocab;             /* a list, one word a line: nothing outside it counts. May be NULL */
+    const char *vocab;             /* a list, one word per line: only these words count. May be NULL */
     const char *const *vocab_from; /* data sets; only words seen in them are kept */
     size_t vocab_from_count;
     uint64_t min_count; /* seen at least so often (with vocab_from); 2 */
     int repair;         /* invalid UTF-8 in that data becomes U+FFFD instead of an error */
 
-    const char *const *synonyms; /* counter-fitting constraints, two words a line */
+    const char *const *synonyms; /* counter-fitting constraints, two words per line */
     size_t synonyms_count;
     const char *const *antonyms;
     size_t antonyms_count;
@@ -208,7 +215,7 @@ typedef struct safer_lexicon_options {
     const char *simlex; /* SimLex-999, to report the rank correlation with human judgement. May be NULL */
 
     int directed;        /* import: keep one-way synonyms one-way */
-    const char *exclude; /* file: a word a line (takes part in nothing) or a pair (not synonyms). May be NULL */
+    const char *exclude; /* file: per line a word (loses all its pairs) or a pair (not synonyms). May be NULL */
     const char *protect; /* file: words that are never substituted. May be NULL */
 
     const char *kernel; /* "topk:K", "component", "representative"; topk:100 */
@@ -310,7 +317,7 @@ SAFER_API safer_word safer_lexicon_word(const safer_lexicon *lexicon, uint32_t w
 /* s(x, other), rounded down. */
 SAFER_API double safer_lexicon_overlap(const safer_lexicon *lexicon, uint32_t word, uint32_t other);
 
-/* What the lexicon means for a data set. For each of `radii` (SIZE_MAX: all) the
+/* What the lexicon means for a data set. For each of `radii` (SAFER_ALL: all) the
  * distribution over texts of the product of the smallest overlaps. */
 #define SAFER_SURVEY_RADII 4
 typedef struct safer_survey {
@@ -318,7 +325,7 @@ typedef struct safer_survey {
     size_t known_tokens;  /* in the lexicon */
     size_t tokens_with_synonyms;
     struct {
-        size_t radius;       /* 5, 10, 20, SIZE_MAX */
+        size_t radius;       /* 5, 10, 20, SAFER_ALL */
         double quantiles[7]; /* minimum, 5, 25, 50, 75, 95 %, maximum */
         double above_half;   /* share of texts with a product above 1/2 */
     } products[SAFER_SURVEY_RADII];
@@ -334,7 +341,7 @@ typedef enum safer_export {
 } safer_export;
 SAFER_NAMED(safer_export); /* "synonyms", "kernel", "overlap" */
 
-/* Writes a table of all words, a line each, or one JSON object, through a callback that
+/* Writes a table of all words, one line for each, or one JSON object, through a callback that
  * returns nonzero to stop (SAFER_SYSTEM is returned then). Overlaps are printed cut,
  * never above the stored value. */
 typedef int (*safer_write)(void *context, const char *bytes, size_t length);
@@ -396,9 +403,9 @@ typedef struct safer_remote_options {
     double timeout; /* seconds that a request may take; 60 */
     int retries;    /* of a request that got lost, or whose worker died; 5 */
     int cache;      /* ask identical texts once; SAFER_DEFAULT: for http */
-    int random;     /* known to answer the same text differently: no cache and no exact claims. 0: find out */
+    int random;     /* known to answer the same text differently: no cache and no exact claims. 0: test it */
 
-    int workers;     /* exec: processes; 0: one a core */
+    int workers;     /* exec: processes; 0: one per core */
     int concurrency; /* http: requests at a time. callback: threads that may call it at once. SAFER_DEFAULT: 8 and 1 */
 
     /* http */
@@ -413,7 +420,7 @@ typedef struct safer_remote_options {
 SAFER_OPTIONS(safer_remote_options);
 
 /* "exec:COMMAND", a program that reads {"id":N,"texts":[...]} and writes {"id":N,"labels":[...]}
- * or {"id":N,"scores":[[...],...]}, a line each; or an http:// or https:// address. */
+ * or {"id":N,"scores":[[...],...]}, one line for each; or an http:// or https:// address. */
 SAFER_API safer_status safer_model_connect(safer_model **out, const char *address, const safer_remote_options *options,
                                            safer_error *error);
 
@@ -431,13 +438,13 @@ typedef struct safer_traffic {
     uint64_t cached;  /* answered from the cache */
     uint64_t again;   /* asked a second time to see whether the answer stays */
     uint64_t changed; /* of those: it did not */
-    uint64_t none;    /* answers that were no label */
+    uint64_t none;    /* answers that were not a label */
     uint64_t requests, retries;
     uint64_t restarts; /* exec: workers that had to be started again */
 } safer_traffic;
 SAFER_API safer_traffic safer_model_traffic(const safer_model *model);
 
-/* Whether it was said, or found out, to give different answers to the same text. */
+/* Whether it is known, by its options or by a test, to give different answers to the same text. */
 SAFER_API int safer_model_is_random(const safer_model *model);
 
 /* Makes one model file of a BERT or DistilBERT checkpoint. INPUT is a folder as HuggingFace
@@ -453,8 +460,6 @@ SAFER_API safer_status safer_model_average(const char *output, const char *const
                                            safer_error *error);
 
 /* ---------------------------------------------------------------- training */
-
-#define SAFER_DEFAULT (-1)
 
 typedef enum safer_arch {
     SAFER_ARCH_NGRAM, /* a linear model on hashed n-grams */
@@ -494,11 +499,11 @@ typedef struct safer_train_options {
     safer_arch arch;              /* cnn */
     const safer_data *train;      /* labelled */
     const safer_data *dev;        /* labelled, with train's labels; NULL: every 10th row of each class of train */
-    const safer_lexicon *lexicon; /* texts are drawn from its kernel, afresh for every mini-batch; NULL: plain text */
+    const safer_lexicon *lexicon; /* texts are drawn from its kernel, again for every mini-batch; NULL: plain text */
     uint64_t seed;                /* 1 */
     int threads;                  /* 0: all cores; the result does not depend on it */
     int resume;                   /* all but ngram: continue from OUTPUT's checkpoint when there is one */
-    safer_progress progress;      /* the stage tells epoch, loss and dev accuracy */
+    safer_progress progress;      /* the stage shows epoch, loss and dev accuracy */
 
     /* The course of training: all but ngram. */
     struct {
@@ -539,7 +544,7 @@ typedef struct safer_train_options {
         int train_vectors;  /* classification trains pretrained vectors too; else only triplets do. Without
                              * `vectors` it always does */
         double triplet;     /* weight of a loss that pulls vectors of synonyms together and others apart; 0 */
-        double margin;      /* how far apart that wants other words; 10 */
+        double margin;      /* how far apart that loss moves other words; 10 */
     } defense;
 
     struct {
@@ -578,11 +583,9 @@ typedef enum safer_method {
     SAFER_METHOD_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
     SAFER_METHOD_BINOMIAL,  /* n samples, Clopper-Pearson */
     SAFER_METHOD_HOEFFDING, /* n samples, the paper's test */
-    SAFER_METHOD_IBP /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no error probability */
+    SAFER_METHOD_IBP /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no delta */
 } safer_method;
 SAFER_NAMED(safer_method); /* "adaptive", "binomial", "hoeffding", "ibp" */
-
-#define SAFER_ALL SIZE_MAX /* a radius: every word of the text may change */
 
 /* The radii every run reports: 1, 2, 5, 10, 20, SAFER_ALL. */
 #define SAFER_RADII 6
@@ -591,16 +594,16 @@ SAFER_API size_t safer_reported_radius(size_t index);
 typedef struct safer_certify_options {
     size_t size;
     safer_method method;
-    uint64_t n;              /* samples of a certificate (adaptive: at most); 5000 */
-    uint64_t n0;             /* separate samples that choose the prediction; 100 */
-    double delta;            /* a certificate is wrong with at most this probability; 0.01 */
-    double alpha;            /* a prediction is returned when a test at this level says it wins; 0.001 */
-    int family_wise;         /* delta covers the whole data set: each text gets delta / texts */
-    size_t radius;           /* what `certified` refers to; SAFER_ALL */
-    int unlabelled;          /* certify the prediction, not the label */
-    uint64_t seed;           /* 1 */
-    int threads;             /* 0: all cores; a text each, or shares of a text's batches; results do not depend on it */
-    size_t batch;            /* texts asked at once; results do not depend on it; 256 */
+    uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
+    uint64_t n0;     /* separate samples that choose the prediction; 100 */
+    double delta;    /* bounds the probability that a text that could be attacked receives a certificate; 0.01 */
+    double alpha;    /* a prediction is returned when a test at this level says it wins; 0.001 */
+    int family_wise; /* delta covers the whole data set: each text gets delta / texts */
+    size_t radius;   /* what `certified` refers to; SAFER_ALL */
+    int unlabelled;  /* certify the prediction, not the label */
+    uint64_t seed;   /* 1 */
+    int threads;     /* 0: all cores; one per text, or several share one text; results do not depend on it */
+    size_t batch;    /* texts asked at once; results do not depend on it; 256 */
     safer_progress progress; /* also how to stop: see safer_progress */
 } safer_certify_options;
 
@@ -613,16 +616,15 @@ typedef struct safer_certificate {
     int base;              /* the base model's own answer for the text as it is */
     int prediction;        /* the smoothed classifier's; ibp: the base model's */
     int abstained;         /* the vote for the prediction was not clear at level alpha */
-    int target;            /* the class the certificate speaks of: the label, or the prediction */
+    int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were enumerated: no error probability is spent */
+    int exact;             /* all draws were enumerated: nothing is estimated */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
     double bound; /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes; ibp: 1 or 0 */
-    const double *
-        margins; /* ibp: for every class a lower bound on the target's lead, in logits, whatever the words; else NULL */
+    const double *margins; /* ibp: per class a lower bound on the target's lead, in logits, for all words; else NULL */
     double q[SAFER_RADII]; /* q_X at the reported radii, rounded up */
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
@@ -644,8 +646,8 @@ SAFER_API void safer_workspace_free(safer_workspace *workspace);
 /* A certificate of a prediction (label -1) as the JSON object that `safer predict --json` and
  * POST /v1/predict give: the smoothed classifier's answer, or that it abstains, and how far the
  * answer holds; docs/serve.md lists the members. `model` is the one that was certified. *out is one
- * line of UTF-8, without newline, and ends with free(). SAFER_INVALID when the certificate speaks
- * of another class than the prediction. */
+ * line of UTF-8, without newline, and ends with free(). SAFER_INVALID when the certificate is
+ * about another class than the prediction. */
 SAFER_API safer_status safer_answer_json(char **out, const safer_certificate *certificate, const safer_model *model,
                                          safer_error *error);
 
@@ -663,7 +665,7 @@ typedef struct safer_summary {
     size_t resumed; /* records that were there already */
 } safer_summary;
 
-/* Certifies every text and writes `output`: the configuration first, then a record a text
+/* Certifies every text and writes `output`: the configuration first, then one record per text
  * in the data's order, each flushed whole. With `resume` an output of the same
  * configuration is continued after its last whole record; without, an existing file is an
  * error. `output` may be NULL: no records. */
@@ -724,7 +726,7 @@ typedef struct safer_attack_options {
     int tries;            /* random; 100 */
     double alpha;         /* smoothed: a success counts when a test on fresh draws says so at this level; 0.001 */
     uint64_t seed;        /* 1 */
-    int threads;          /* 0: all cores, a text each; results do not depend on it */
+    int threads;          /* 0: all cores, one per text; results do not depend on it */
     size_t batch;         /* texts asked at once, at most; results do not depend on it; 256 */
     safer_record_function each; /* sees every record of this run; may be NULL */
     void *each_context;
@@ -771,7 +773,7 @@ typedef struct safer_attack_result {
 /* Attacks one text, whose label is `label`, or (label -1) whose label is what is answered. The
  * result's pointers live in `*attacker`, which is made when NULL, reused by further calls of
  * the same thread with the same model, lexicon and options, and ended by safer_attacker_free.
- * Random choices hang on the seed and the text alone. */
+ * Random choices depend on the seed and the text alone. */
 typedef struct safer_attacker safer_attacker;
 SAFER_API safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attacker, const safer_model *model,
                                          const safer_lexicon *lexicon, const char *text, size_t length, int label,
@@ -792,8 +794,8 @@ typedef struct safer_attack_summary {
     size_t resumed; /* records that were there already */
 } safer_attack_summary;
 
-/* Attacks every text and writes `output`, as safer_certify does: the configuration, then a
- * record a text, with the new text and its exchanged words. `output` may be NULL. */
+/* Attacks every text and writes `output`, as safer_certify does: the configuration, then one
+ * record per text, with the new text and its exchanged words. `output` may be NULL. */
 SAFER_API safer_status safer_attack(safer_attack_summary *out, const char *output, int resume, const safer_model *model,
                                     const safer_lexicon *lexicon, const safer_data *data,
                                     const safer_attack_options *options, safer_error *error);
@@ -809,7 +811,7 @@ typedef struct safer_against_summary {
     size_t violations_exact; /* of these, where the certificate claimed to be exact */
     size_t sampled;          /* texts of the run that were sampled, certified or not */
     double delta;            /* of a text of the run */
-    double p_value;          /* of as many violations of sampled certificates, were each wrong with probability delta */
+    double p_value;          /* of as many violations of sampled certificates, if delta holds; rounded up */
     int alarm;    /* delta does not explain the violations: any exact one, or p_value below SAFER_AGAINST_LEVEL */
     size_t flips; /* new texts on which the votes of a search went wrong, before the test on fresh draws */
     uint64_t queries, checks;
@@ -823,10 +825,10 @@ typedef struct safer_against_summary {
 /* Attacks every certified text of the run `against` with every method, within its certified
  * radius, on what was certified: the smoothed classifier or, by interval bounds, the model itself.
  * The run's seals and decisions are checked first, and that model, lexicon and data are its own.
- * The best new text of each method is asked about afresh, as it would be when deployed; a violation
+ * The best new text of each method is tested with fresh draws, as it would be when deployed; a violation
  * is one for which a test at level 1e-6 rejects that the certified class wins, or enumeration (for
- * the model itself: its answer) shows that it does not. Of the options method, smoothed, alpha and
- * radius are not looked at. `output` may be NULL: no records. */
+ * the model itself: its answer) shows that it does not. The options method, smoothed, alpha and
+ * radius are ignored. `output` may be NULL: no records. */
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output,
                                             int resume, const safer_model *model, const safer_lexicon *lexicon,
                                             const safer_data *data, const safer_attack_options *options,
@@ -895,29 +897,27 @@ typedef struct safer_server safer_server;
 
 typedef struct safer_serve_options {
     size_t size;
-    int fixed_seed; /* use the seed of `certify`, and tell clients; else the seed comes from the system's entropy, a secret */
-    const char *host; /* an address to bind to; "127.0.0.1" */
-    uint16_t port;    /* 0: any free one; 8080 */
-    const char *
-        token; /* what a client must send as bearer token, at least 16 visible ASCII characters; NULL: none is needed */
-    int without_token;         /* allows an address that is not loopback without a token */
+    int fixed_seed;    /* use the seed of `certify` and show it to clients; else it is random and a secret */
+    const char *host;  /* an address to bind to; "127.0.0.1" */
+    uint16_t port;     /* 0: any free one; 8080 */
+    const char *token; /* bearer token that clients must send, 16 visible ASCII characters or more; NULL: no token */
+    int without_token; /* allows an address that is not loopback without a token */
     size_t max_body, max_text; /* bytes; 1048576 and 100000 */
     size_t max_texts;          /* of a request; 64 */
     size_t queue;              /* texts that wait, at most; 1024 */
     size_t connections;        /* open at a time; 1024 */
     double deadline;           /* seconds until a request must be answered; 30 */
-    double patience;           /* seconds in which a request must have come in whole, and an answer be taken away; 20 */
+    double patience;           /* seconds in which a whole request must arrive, and an answer be received; 20 */
     int log_texts;             /* the log holds the texts too */
-    void (*log)(
-        void *context,
-        const char *line); /* takes a line of JSON about every request, from a thread of the server; may be NULL */
+    /* Takes a line of JSON about every request, from a thread of the server; may be NULL. */
+    void (*log)(void *context, const char *line);
     void *log_context;
 } safer_serve_options;
 
 SAFER_OPTIONS(safer_serve_options);
 
-/* Serves from now on, by threads of its own. Model and lexicon must outlive it. `certify` says how texts
- * are certified; its threads are texts worked on at a time, and its seed (unless fixed_seed),
+/* Starts to serve, with threads of its own. Model and lexicon must outlive it. `certify` says how texts
+ * are certified; its threads are the texts worked on at a time, and its seed (unless fixed_seed),
  * unlabelled, family_wise and progress have no effect. NULL options, of both, mean the defaults. */
 SAFER_API safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
                                           const safer_certify_options *certify, const safer_serve_options *options,
@@ -927,8 +927,8 @@ SAFER_API safer_status safer_server_start(safer_server **out, const safer_model 
 SAFER_API const char *safer_server_url(const safer_server *server);
 SAFER_API uint16_t safer_server_port(const safer_server *server);
 
-/* Takes no more connections, answers what was asked on those it has, and ends. Takes no longer
- * than deadline and patience together. NULL is fine. */
+/* Accepts no more connections, answers what was asked on those it has, and ends. Takes no longer
+ * than deadline and patience together. NULL is accepted. */
 SAFER_API void safer_server_stop(safer_server *server);
 
 #ifdef __cplusplus

@@ -85,7 +85,7 @@ def library_bytes():
         path = SONAME
     version = version_of(path)
     if version != VERSION:
-        raise SystemExit(f"safer: {path} has version {version}, this package {VERSION}; build it anew")
+        raise SystemExit(f"safer: {path} has version {version}, this package {VERSION}; build it again")
     return None if path == SONAME else path.read_bytes()
 
 

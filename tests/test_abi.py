@@ -2,7 +2,7 @@
 """The binary interface is what tests/abi.txt says: exported functions, struct sizes, enum values.
 
 A difference is not wrong in itself: the author of one decides which version it belongs to (before
-1.0 a new minor one), then writes the file anew with `python3 tests/test_abi.py BUILD --write`.
+1.0 a new minor one), then writes the file again with `python3 tests/test_abi.py BUILD --write`.
 
 Usage: test_abi.py BUILD [--write]
 """

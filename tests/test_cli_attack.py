@@ -25,7 +25,7 @@ BASE = ("--model", "plain.model", "--lexicon", "k.lex", "--data", "demo/test.tsv
 SMOOTHED = ("--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--smoothed")
 SMALL = ("--population", 10, "--iterations", 4)
 
-# A model that lives elsewhere: "good" or "fine" make it 1. It gives labels, and for texts with
+# A remote model: "good" or "fine" make it 1. It gives labels, and for texts with
 # "mute" none.
 PROGRAM = """\
 import json, sys

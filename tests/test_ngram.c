@@ -634,7 +634,7 @@ static void bad_options_are_named(void **unused)
     REFUSED(o.cnn.widths = NULL, "widths is");
     o = options_for(data);
     assert_fails(safer_train("", &o, NULL, &error), SAFER_INVALID, "output is not given");
-    assert_fails(safer_train(path, NULL, NULL, &error), SAFER_INVALID, "options are not given");
+    assert_fails(safer_train(path, NULL, NULL, &error), SAFER_INVALID, "train is not given");
     assert_fails(safer_train("/nonexistent/model", &o, NULL, &error), SAFER_SYSTEM, "/nonexistent/model");
     safer_data_free(data);
 }

@@ -1,6 +1,6 @@
 /* The explorer: asks the server about a text, shows the certificate as it grows, and lets words
    be exchanged for their synonyms, to see whether the answer holds. What it shows, and what the server
-   tells it, is in docs/serve.md. */
+   answers, is in docs/serve.md. */
 (() => {
 'use strict';
 /* @include page.js */
@@ -11,7 +11,7 @@ let changes = new Map(); /* number of a word of it -> what stands in its place *
 
 /* ------------------------------------------------------------------ the server */
 
-/* An error that is told to the reader. */
+/* An error that is shown to the reader. */
 class Trouble extends Error {}
 const BROKEN = 'The connection broke before the certificate was finished.';
 
@@ -33,7 +33,7 @@ function wordsFor(fault, retry) {
 async function request(path, body, signal) {
   const headers = {}, token = byId('token').value;
   if (body) headers['Content-Type'] = 'application/json';
-  if (/[^\x21-\x7e]/.test(token)) throw new Trouble('This cannot be a token: it has characters that no token has.');
+  if (/[^\x21-\x7e]/.test(token)) throw new Trouble('This cannot be a token: it has characters that a token never has.');
   if (token) headers.Authorization = 'Bearer ' + token;
   let response;
   try {
@@ -264,7 +264,8 @@ class Side {
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
     const end = (answer.exact ? ' This is exact: all draws were asked. '
-      : ' Wrong with a probability of at most ' + this.start.delta + '. ') + whole(answer.queries) + ' queries.';
+      : ' The probability that a text that could be attacked receives a certificate is at most ' +
+        this.start.delta + '. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');
     else if (answer.radius)
       this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
@@ -396,10 +397,11 @@ function comparison() {
       (covered ? ', as it was certified.' : ', though that was not certified.')];
   if (before.label === null || after.label === null)
     return ['weak', words + 'For one of the texts the vote is not clear' +
-      (covered ? '; that it would go the same way is certified.' : '.')];
+      (covered ? '; it is certified that the same class wins.' : '.')];
   return ['bad', words + (covered
-    ? 'The answer changed, although it was certified: the certificate is wrong, or the vote misleads; both are rare.'
-    : 'The answer changed. That it would not was not certified.')];
+    ? 'The answer changed, although it was certified: either the text received a certificate although it ' +
+      'could be attacked, or the vote misleads. Both are rare.'
+    : 'The answer changed. It was not certified that it would not.')];
 }
 
 function compare() {
@@ -469,7 +471,7 @@ async function readModel() {
     visible(model.labels.join(', ')).slice(0, 200) + '. Kernel: ' + model.lexicon.kernel + ', ' +
     whole(model.lexicon.words) + ' words. ' +
     (model.method === 'ibp' ? 'Method: interval bounds on the model itself.'
-      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, error probability ' + model.delta + '.');
+      : 'Method: ' + model.method + ', at most ' + whole(model.n) + ' draws, delta ' + model.delta + '.');
   showSize();
 }
 

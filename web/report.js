@@ -467,7 +467,7 @@ function enliven(figure) {
   svg.setAttribute('tabindex', '0');
   svg.setAttribute('role', 'application');
   figure.append(make('p', {class: 'soft'},
-    'Click a point to open its text; with the keyboard, arrow keys walk from point to point and Enter opens.'));
+    'Click a point to open its text; with the keyboard, arrow keys move from point to point and Enter opens.'));
   svg.addEventListener('click', event => {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse()),
       i = nearest(r, at.x, at.y);

@@ -99,7 +99,7 @@ class Classes:
         if len(scores) != count:
             raise InputError(f"predict returned scores for {len(scores)} texts, but was asked about {count}")
         if scores.shape[1] != len(self.names):
-            raise InputError(f"predict returned {scores.shape[1]} scores a text; there are {len(self.names)} classes ({self.describe()})")
+            raise InputError(f"predict returned {scores.shape[1]} scores per text; there are {len(self.names)} classes ({self.describe()})")
         best: List[int] = scores.argmax(axis=1).tolist()  # the first of equals; NaN would win
         # A sum is finite only if its parts are; most calls end here.
         if scores.dtype.kind == "f" and not math.isfinite(scores.sum()):

@@ -33,15 +33,15 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     `predict` is a function that takes a list of at most `batch` texts and returns their labels
     (None: no answer) or a row of scores for each; an object with such a method named predict,
     as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer.Model`. Its answer
-    should be a function of the text alone. Whether it is is tried on a share of the texts; for
-    a model that answers at random say `random=True`: then nothing is claimed without sampling.
+    should be a function of the text alone, which is tested on a share of the texts. For a model
+    that answers at random say `random=True`: then nothing is claimed without sampling.
 
     :param texts: what to certify
-    :param labels: their true labels, single ones or all may be None: then the prediction is certified
+    :param labels: their true labels; where a label, or all of them, is None, the prediction is certified
     :param lexicon: the synonyms
     :param n: draws of a certificate, at most
     :param n0: separate draws that choose the prediction
-    :param delta: a certificate is wrong with at most this probability
+    :param delta: the probability that a text that could be attacked receives a certificate is at most delta
     :param alpha: level of the test below which a prediction abstains
     :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture
         bow or cnn, or a sum, also "ibp": interval bounds of the model itself, without smoothing or draws
@@ -60,7 +60,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param name: what the model is called; `resume` and `verify` refuse a run of another name
     :param threads: for a safer.Model; 0: all cores. A function is called by the calling thread only
 
-    Exceptions of `predict` come out as themselves. Ctrl-C stops between two texts, or inside
+    Exceptions of `predict` are passed on unchanged. Ctrl-C stops between two texts, or inside
     `predict` at once; an `output` can be resumed.
     """
     lexicon = _need_lexicon(lexicon)
@@ -143,8 +143,8 @@ class Smoothed:
     their vote, a confidence and a certified radius.
 
     Options are those of :func:`certify`. Each call of :meth:`predict` takes a fresh seed from
-    the system unless `seed` is given: who knows the seed could search for texts on which the
-    sample happens to err. Any number of threads may use one; with a function of
+    the system unless `seed` is given: an attacker who knows the seed could search for texts on
+    which the sample happens to err. Any number of threads may use one; with a function of
     Python they take turns.
 
     >>> smoothed = safer.Smoothed(pipeline, lexicon)
@@ -246,7 +246,7 @@ def _options(*, n: int, n0: int, delta: float, alpha: float, method: str, radius
 
 
 def _draws_at_once(model: Union[Model, FunctionModel], batch: int) -> int:
-    """Texts that are asked again ride along with a request; this leaves them room, so that no
+    """Texts that are asked again are added to a request; this leaves room for them, so that no
     request must be split."""
     if batch < 1:
         raise InvalidError(f"batch: {batch} (at least 1)")

@@ -34,7 +34,7 @@ class DataHandle(Handle):
 def load_data(path: "Union[str, os.PathLike[str]]", *, format: Optional[str] = None, sample: Optional[str] = None, limit: int = 0,
               seed: int = 1, repair: bool = False, strip_breaks: bool = False) -> Data:
     """Reads a data set as `safer certify --data` does: TSV, CSV, JSON Lines, fastText or a folder
-    of texts a class, plain, compressed or ARCHIVE:MEMBER. `sample` is "every:N" or "random:N"."""
+    with one folder per class, plain, compressed or ARCHIVE:MEMBER. `sample` is "every:N" or "random:N"."""
     o = default_options("data", c.DataOptions)
     o.format, o.sample, o.limit, o.seed = choice("format", format or "auto"), optional_bytes(sample), limit, seed
     o.repair, o.strip_breaks = repair, strip_breaks

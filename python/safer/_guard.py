@@ -1,12 +1,12 @@
 """Calls of the library that call Python back.
 
-ctypes prints and forgets an exception that leaves a callback, and the library then goes on
-with whatever stands in memory. So nothing may leave one: exceptions are kept, the library is
-told to stop, and when it has returned they are raised as themselves. Signal handlers are
-the trap here. Python runs them between any two instructions, also on the first one of a
+ctypes prints and forgets an exception that leaves a callback, and the library then continues
+with whatever is in memory. So no exception may leave one: it is kept, the library is asked to
+stop, and when it has returned the exception is raised unchanged. Signal handlers are the
+difficult part. Python runs them between any two instructions, also on the first one of a
 callback, before its `try`; a KeyboardInterrupt would be lost there. While the library runs,
 handlers of signals are therefore wrapped: inside a function of the user they may raise as
-ever, elsewhere what they raise is kept.
+usual, elsewhere what they raise is kept.
 """
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Guard:
         return 1 if answer[0] else 0
 
     def check(self) -> None:
-        """Raises what a callback or a signal handler has raised, as itself."""
+        """Raises what a callback or a signal handler has raised, unchanged."""
         error, self.error = self.error, None  # kept, it would be part of a cycle that ctypes hides from the collector
         if error is not None:
             try:

@@ -38,4 +38,4 @@ class Handle:
         self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a {type(self).__name__} cannot be pickled or copied; load it anew")
+        raise TypeError(f"a {type(self).__name__} cannot be pickled or copied; load it again")

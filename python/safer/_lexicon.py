@@ -101,7 +101,7 @@ class Lexicon(Handle):
                 vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None, min_count: Optional[int] = None,
                 repair: bool = False, directed: bool = False, exclude: Optional[Path] = None, protect: Optional[Path] = None,
                 kernel: Optional[str] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
-        """From a table of synonyms (JSON, or word<TAB>synonyms a line) or a folder with WordNet.
+        """From a table of synonyms (JSON, or lines word<TAB>synonyms) or a folder with WordNet.
 
         The options are those of `safer lexicon import`; None stands for its default."""
         return cls._make("safer_lexicon_import", progress, table=table, wordnet=wordnet, vectors=vectors, vocab=vocab,

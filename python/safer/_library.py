@@ -3,7 +3,7 @@
 In this order: the file that the environment variable SAFER_LIBRARY names, the copy inside
 this package, the build folder of the source checkout that this file is part of, and what the
 system knows under the name. The first that exists must fit: a wrong one is an ImportError
-and not passed over, because results would then come from a library nobody meant.
+and is not skipped, because results would then come from a library that was not meant.
 """
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
 
 
 def _system_library() -> Optional[str]:
-    """The installed library: by its name or, from a prefix of one's own, by pkg-config."""
+    """The installed library: by its name or, from another prefix, by pkg-config."""
     try:
         ctypes.CDLL(SONAME)
         return SONAME

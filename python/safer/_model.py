@@ -23,20 +23,20 @@ from ._library import call, choice, default_options, library, make, optional_byt
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a model that lives elsewhere was asked."""
+    """What a remote model was asked."""
 
     asked: int  #: texts sent, without those below
     cached: int  #: answered from the cache
     again: int  #: asked a second time to see whether the answer stays
     changed: int  #: of those: it did not
-    none: int  #: answers that were no label
+    none: int  #: answers that were not a label
     requests: int
     retries: int
     restarts: int  #: of programs
 
 
 class HasPredict(Protocol):
-    """A scikit-learn estimator or pipeline, say."""
+    """For example a scikit-learn estimator or pipeline."""
 
     def predict(self, texts: List[str], /) -> Any: ...
 
@@ -59,20 +59,20 @@ class _Answering(Handle):
         return Traffic(*(getattr(t, name) for name, *_ in c.Traffic._fields_))
 
     def asking(self) -> ContextManager[None]:
-        """A block in which it is asked: sees that no answer gets lost between Python and the library."""
+        """A block in which it is asked: checks that no answer gets lost between Python and the library."""
         return contextlib.nullcontext()
 
     @property
     def is_random(self) -> bool:
-        """Whether it was said, or found out, to answer the same text differently."""
+        """Whether it is known, by `random=True` or by a test, to answer the same text differently."""
         return bool(library.safer_model_is_random(self._pointer))
 
 
 class Model(_Answering):
     """A model of the library's own: a file, a HuggingFace folder, a program, a service.
 
-    It can be passed wherever a `predict` function is wanted. Any number of threads may use
-    one at a time.
+    It can be passed wherever a `predict` function is expected. Any number of threads may use
+    one at the same time.
 
     >>> model = safer.Model.load("ngram.safetensors")
     >>> model.classify(["A wonderful film."])
@@ -126,7 +126,7 @@ class Model(_Answering):
 
     @property
     def trained_with(self) -> Optional[Mapping[str, Any]]:
-        """The lexicon's hash and kernel that it was trained with, where it was."""
+        """The hash and kernel of the lexicon that it was trained with; None without one."""
         text: Optional[bytes] = library.safer_model_trained_with(self._pointer)
         known: Optional[Mapping[str, Any]] = json.loads(text) if text else None
         return known
@@ -200,7 +200,7 @@ class FunctionModel(_Answering):
             before = self._lost()
             yield
             if self._lost() != before:
-                raise Error("answers of predict got lost on their way (an exception forced on its thread from outside?); "
+                raise Error("answers of predict got lost (was an exception raised in its thread from outside?); "
                             "the results would be worthless")
 
     def _lost(self) -> int:

@@ -41,11 +41,11 @@ class Certificate:
     prediction: Optional[str]  #: the vote of the smoothed classifier
     abstained: bool  #: that vote was not clear
     base: Optional[str]  #: the base model's own answer for the text as it is
-    target: Optional[str]  #: the class that the certificate speaks of: the label or, without one, the prediction
+    target: Optional[str]  #: the class that the certificate is about: the label or, without one, the prediction
     words: int  #: in the text
     slots: int  #: those of them that may change
     visible: int  #: those of them that the model can see
-    exact: bool  #: all draws were asked: the certificate has no error probability
+    exact: bool  #: all draws were asked, nothing was estimated
     n: int  #: draws of the certificate; 0 when exact
     counts: Mapping[str, int]  #: votes of every class; exact: weights; ibp: none
     bound: float  #: lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes
@@ -89,10 +89,10 @@ class Prediction:
     """The smoothed classifier's answer for one text."""
 
     label: Optional[str]  #: None: the vote was not clear enough to answer
-    vote: Optional[str]  #: who leads the vote, clear or not
+    vote: Optional[str]  #: the class that leads the vote, clear or not
     confidence: float  #: a lower bound, at level delta, on the share of draws that have the label (see Certificate.bound)
     certified: bool  #: at the asked radius; never for an abstention
-    radius: Radius  #: so many words may be exchanged without changing the answer
+    radius: Radius  #: how many words may be exchanged without changing the answer
     shares: Mapping[str, float]  #: of the votes, approximately
     exact: bool
     words: int

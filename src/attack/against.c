@@ -2,16 +2,17 @@
  *
  * A certificate says that its class wins at every text within its radius. So each method
  * searches the smoothed classifier within that radius, and its best text, whatever the votes of
- * the search were, is asked about afresh (smoothed.c). A violation is a text at which the class
+ * the search were, is tested with fresh draws (smoothed.c). A violation is a text at which the class
  * does not win: by enumeration, or by a test at level 1e-6 for all that is tested of one
- * certificate. Bounds (certify's method ibp) speak of the model itself, which is then what is
+ * certificate. Bounds (certify's method ibp) are about the model itself, which is then what is
  * attacked: its answer settles everything.
  *
- * An exact certificate allows no violation. A sampled one is wrong with probability at most
- * delta, independently of the others, so the number of wrong ones among the N sampled texts of
- * the run (certified or not: what was certified is a selection) is at most Bin(N, delta). Equal
- * texts share their draws and are wrong together: their violations count once. The alarm is
- * raised when as many violations as were found have a probability below 0.001. */
+ * An exact certificate allows no violation. With sampling, the probability that a text that
+ * could be attacked receives a certificate is at most delta, independently of other texts.
+ * So the number of those that did, among the N sampled texts of the run (certified or not: what
+ * was certified is a selection), is at most Bin(N, delta). Equal texts share their draws, so they
+ * err together: their violations count once. The alarm is raised when as many violations as were
+ * found have a probability below 0.001. */
 #include "attack/attack.h"
 
 #include "attack/records.h"
@@ -172,7 +173,7 @@ static safer_status read_checked(checked *out, const json_t *json, const char *p
     return status;
 }
 
-/* Whether this is what the run claims: a model that answers at random may have been certified anew
+/* Whether this is what the run claims: a model that answers at random may have been certified again
  * since an earlier attack. */
 static int is_same_claim(const checked *r, const sf_run *run)
 {

@@ -1,4 +1,4 @@
-/* Attacks on one text: skip it or search it, and tell what was found. */
+/* Attacks on one text: skip it or search it, and report what was found. */
 #include "attack/attack.h"
 
 #include "attack/records.h"

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/* The configuration, less what tells the two apart. NULL without memory. */
+/* The configuration, without what distinguishes the two. NULL without memory. */
 json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                          const safer_attack_options *options);
 

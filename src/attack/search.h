@@ -60,10 +60,10 @@ typedef enum sf_pick {
     SF_FIRST
 } sf_pick;
 
-/* Looks for an answer that is wrong; tests it where votes are but a sample. Then won. */
+/* Looks for an answer that is wrong; tests it where votes are only a sample. Then won. */
 safer_status sf_search_harvest(sf_search *search, sf_pick pick, safer_error *error);
 
-/* Tests the best text, right or wrong as the votes were; all-zero when there is none. */
+/* Tests the best text, whatever its votes were; all-zero without one. */
 safer_status sf_search_test(sf_search *search, const uint32_t *choices, int rival, safer_error *error);
 
 size_t sf_search_changed(const sf_search *search, const uint32_t *choices);

@@ -3,7 +3,7 @@
  *
  * Models with a fast path prepare a text once and are then asked about draws by number. An
  * attack changes the words of the text, and with them the distributions; prepared with this
- * lexicon, one preparation serves them all. Only what can be drawn is told here, never how
+ * lexicon, one preparation serves them all. It says only what can be drawn, not how
  * probable it is. */
 #ifndef SF_ATTACK_SHADOW_H
 #define SF_ATTACK_SHADOW_H

@@ -6,7 +6,7 @@
  * places (the lexicon's admission rule), so the numbering is that of the text attacked. Where
  * X' has no more than n distinct draws, all of them are asked, and the shares are exact.
  *
- * Votes that chose X' flatter the attack: the best of many texts on the same draws. So what
+ * Votes that chose X' favour the attack: the best of many texts on the same draws. So what
  * was found is tested on draws of its own, made as the deployed classifier makes them: the text
  * is written out, read again, and drawn from the lexicon itself. With a votes for the target
  * and b for the rival (chosen by the search), "the rival is no more probable" makes b, given
@@ -255,7 +255,7 @@ safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *ch
         const uint64_t a = v->votes[v->target], b = v->votes[rival];
         *out = (sf_finding){.draws = end, .p_value = sign_p_value(a, b)};
         out->beaten = out->p_value <= level / looks;
-        /* Two standard deviations ahead: to go on would be wasted. Giving up errs to the attack's cost alone. */
+        /* Two standard deviations ahead: more draws would be wasted. Stopping can only cost the attack a success. */
         if (out->beaten || (a > b && (double)(a - b) > 2 * sqrt((double)(a + b)))) break;
         if (draws && draws <= 4 * end) SF_TRY(enumerate(out, &d, draws, error));
     }

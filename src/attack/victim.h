@@ -2,7 +2,7 @@
  * the classifier say when these words stand there?
  *
  * The classifier is the model itself, or the smoothed one. An attack sees no more of it than
- * the answers below, and cannot tell the two apart. Everything asked is remembered for as long
+ * the answers below, and cannot distinguish the two. Everything asked is remembered for as long
  * as the text is the same: nothing is asked twice, and nothing counts twice. */
 #ifndef SF_ATTACK_VICTIM_H
 #define SF_ATTACK_VICTIM_H

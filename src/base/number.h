@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Parses a decimal number at the start of [text, end); returns where it stops, or NULL
- * when there is none. Accepts what strtod does in the C locale, but no leading space, no
+ * without a number. Accepts what strtod does in the C locale, but no leading space, no
  * hexadecimal and nothing in brackets after "nan"; "nan", "inf" and "infinity" are
  * numbers. Correctly rounded to double, however long. */
 const char *sf_parse_double(const char *text, const char *end, double *out);

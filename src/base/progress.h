@@ -1,5 +1,5 @@
 /* Progress of a long loop: counts from any thread, reports from the caller's, a few
- * times a second, and carries the wish to cancel back to the workers. */
+ * times per second, and carries the wish to cancel back to the workers. */
 #ifndef SF_BASE_PROGRESS_H
 #define SF_BASE_PROGRESS_H
 

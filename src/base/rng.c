@@ -35,7 +35,7 @@ sf_stream sf_stream_of(uint64_t seed, uint64_t text_hash, sf_stage stage)
 uint32_t sf_draw_below(sf_stream stream, uint64_t sample, uint32_t slot, uint32_t bound)
 {
     /* Accept x when the low half of x*bound is at least 2^32 mod bound: then each
-     * result has the same number of accepted x. Four tries a block. */
+     * result has the same number of accepted x. Four tries per block. */
     uint32_t reject = (0u - bound) % bound;
     uint32_t counter[4] = {(uint32_t)sample, (uint32_t)(sample >> 32), slot, 0}, block[4];
     for (;; counter[3]++) {

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { FIRST_SHIFT = 64 - 8, LAST_SHIFT = 64 - 32 }; /* from 256 slots to as many as tags tell apart */
+enum { FIRST_SHIFT = 64 - 8, LAST_SHIFT = 64 - 32 }; /* from 256 slots to as many as tags distinguish */
 
 static void put(sf_hashtable *table, uint64_t slot)
 {

@@ -19,7 +19,7 @@ static int starts_with(const char *bytes, size_t length, const char *magic, size
     return length >= magic_length && memcmp(bytes, magic, magic_length) == 0;
 }
 
-/* No text begins like this; it may well begin with "BZh" or have "ustar" somewhere. */
+/* No text begins like this; it may begin with "BZh" or have "ustar" somewhere. */
 static int is_packed(const char *bytes, size_t length)
 {
     return starts_with(bytes, length,

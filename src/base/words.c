@@ -12,7 +12,7 @@ static uint32_t start_slot(const char *bytes, size_t length, uint32_t slots)
 }
 
 /* The slot that holds the word, or the empty one where it would go. Bounded by the
- * table's size, so that a damaged table cannot make it run for ever. */
+ * table's size, so that a damaged table cannot make it run without end. */
 static uint32_t probe(const sf_words_view *view, const char *bytes, size_t length, uint32_t *id)
 {
     uint32_t slot = start_slot(bytes, length, view->slots);

@@ -22,7 +22,7 @@ json_t *sf_answer_json(const safer_certificate *c, const safer_model *model)
                      (json_int_t)c->queries);
 }
 
-/* Not by json_dumps: where memory ends while it writes, it may leave out a member's name and go on. */
+/* Not by json_dumps: where memory ends while it writes, it may leave out a member's name and continue. */
 char *sf_json_text(const json_t *value)
 {
     const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(17), size = value ? json_dumpb(value, NULL, 0, flags) : 0;
@@ -42,7 +42,7 @@ safer_status safer_answer_json(char **out, const safer_certificate *certificate,
     if (certificate->prediction < 0 || (size_t)certificate->prediction >= model->classes)
         return sf_fail(error, SAFER_INVALID, "certificate: its prediction is no class of the model");
     if (certificate->target != certificate->prediction)
-        return sf_fail(error, SAFER_INVALID, "certificate: it speaks of another class than the prediction");
+        return sf_fail(error, SAFER_INVALID, "certificate: it is about another class than the prediction");
     json_t *value = sf_answer_json(certificate, model);
     char *text = sf_json_text(value);
     json_decref(value);

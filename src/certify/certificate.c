@@ -43,7 +43,7 @@ static safer_status read_text(safer_certificate *c, safer_workspace *w, const ch
     return status;
 }
 
-/* The class that the certificate is to speak of, given what is known of the prediction. */
+/* The class that the certificate is about, given what is known of the prediction. */
 static int target_of(const safer_certificate *c, const safer_workspace *w, int prediction)
 {
     return c->label >= 0 && !w->options.unlabelled ? c->label : prediction;
@@ -173,7 +173,7 @@ static safer_status bound_text(safer_certificate *c, safer_workspace *w, safer_e
     c->target = target_of(c, w, c->prediction);
     SF_TRY(sf_ibp_margins(w->margins, model, w->lexicon, &w->slots, (size_t)c->target, w->scratch[0], &w->ibp, error));
     const int certified = sf_ibp_certifies(w->margins, model->classes, (size_t)c->target);
-    assert(!certified || c->base == c->target); /* the text is one of those that the bounds speak of */
+    assert(!certified || c->base == c->target); /* the text is one of those that the bounds cover */
     for (size_t k = 0; k < model->classes; k++) w->shares[k] = (int)k == c->base;
     c->exact = 1;
     c->margins = w->margins;
@@ -184,7 +184,7 @@ done:
     return status;
 }
 
-/* Sample, select, sample afresh, bound, radius. Where all draws were asked, `exact`, there is nothing
+/* Sample, select, sample again, bound, radius. Where all draws were asked, `exact`, there is nothing
  * to sample; the method ibp draws nothing at all. */
 safer_status safer_certify_text(safer_certificate *out, safer_workspace **workspace, const safer_model *model,
                                 const safer_lexicon *lexicon, const char *text, size_t length, int label,

@@ -16,7 +16,7 @@ json_t *sf_radius_json(size_t radius)
 
 static const char *const sampling_members[] = {"n", "n0", "delta", "delta_text", "family_wise", "alpha", "seed"};
 
-/* The error probability of one text. */
+/* The delta of one text. */
 static double delta_of_text(const safer_certify_options *o, size_t texts)
 {
     return o->family_wise && texts ? o->delta / (double)texts : o->delta;
@@ -40,7 +40,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
                                o->family_wise != 0, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii",
                                radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
     if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
-    /* Nothing is drawn: what speaks of draws would only mislead. */
+    /* Nothing is drawn: members about draws would only mislead. */
     for (size_t i = 0; o->method == SAFER_METHOD_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
         json_object_del(config, sampling_members[i]);
     return config;

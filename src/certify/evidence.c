@@ -22,7 +22,7 @@ double sf_q_at(const double *overlaps, size_t slots, size_t radius)
 
 /* ---------------------------------------------------------------- evidence */
 
-/* With several classes, or answers that are no label, the rival is the strongest other class. */
+/* With several classes, or answers that are not a label, the rival is the strongest other class. */
 static uint64_t strongest_rival(const sf_evidence *e)
 {
     uint64_t most = 0;
@@ -31,7 +31,7 @@ static uint64_t strongest_rival(const sf_evidence *e)
     return most;
 }
 
-/* A remote model may give no label. `none` stays 0 all the same: such a vote is in n and in no
+/* A remote model may give no label. `none` stays 0 nevertheless: such a vote is in n and in no
  * class, so with two labels it counts against y. That is sound: what is then proven is
  * g(y) > 1/2 + q, and g(c) <= 1 - g(y) holds whatever share of the answers is no label, so that
  * g(y) - g(c) > 2q. With more labels it is a draw between y and its rival, which it is. */

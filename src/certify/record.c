@@ -189,7 +189,7 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
 
 /* ------------------------------------------------------------------ checking */
 
-/* The class that a certificate must speak of. */
+/* The class that a certificate must be about. */
 static int right_target(const sf_record *r, const sf_config *config)
 {
     return r->label >= 0 && !config->unlabelled ? r->label : r->prediction;
@@ -212,7 +212,7 @@ static int take_counts(uint64_t *votes, sf_tally *tally, const sf_record *r, con
             sum += votes[k];
         }
     }
-    /* What is missing is answers that were no label; models made here always answer. */
+    /* What is missing is answers that were not a label; models made here always answer. */
     if (!r->exact) return sum == r->n || (config->remote && sum < r->n) ? 0 : -1;
     if (read_weight(r->total, &total) || total == 0 || total < tally->total) return -1;
     if (config->remote && total > tally->total) return sf_tally_add(tally, SF_NO_LABEL, total - tally->total);
@@ -228,7 +228,7 @@ static const char *fault_of_counts(const sf_record *r, const sf_config *config)
     if (r->exact && config->random) return "a model that answers at random has no exact certificate";
     if (r->exact ? r->n != 0 : r->n > config->n || (config->method != SAFER_METHOD_ADAPTIVE && r->n != config->n))
         return "n does not fit the configuration";
-    return r->target != right_target(r, config) ? "the certificate speaks of another class" : NULL;
+    return r->target != right_target(r, config) ? "the certificate is about another class" : NULL;
 }
 
 /* What of a record does not follow from its counts, or NULL. */
@@ -279,7 +279,7 @@ static const char *fault_of_margins(const sf_record *r, const sf_config *config)
 {
     const int leads = r->margin > 0;
     if (r->prediction != r->base) return "the prediction is not the model's answer";
-    if (r->target != right_target(r, config)) return "the certificate speaks of another class";
+    if (r->target != right_target(r, config)) return "the certificate is about another class";
     if (r->radius != (leads ? SAFER_ALL : 0)) return "the radius does not follow from the margins";
     if (leads && r->base != r->target) return "the margins contradict the model's answer";
     if (r->certified != leads) return "certified does not follow from the radius";

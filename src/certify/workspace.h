@@ -37,7 +37,7 @@ struct safer_workspace {
     /* The text at hand. */
     sf_span text; /* borrowed */
     sf_slots slots;
-    void *prepared; /* by the model's fast path; NULL where there is none */
+    void *prepared; /* by the model's fast path; NULL without one */
     size_t visible; /* slots the model can ever see: the others leave the product */
     sf_sampler sampler;
     double *overlaps; /* slots; those of the visible ones first, rising */

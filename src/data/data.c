@@ -83,7 +83,7 @@ int sf_label_compare(const char *a, const char *b)
         int order = number_compare(&x, &y);
         if (order) return order;
     }
-    return strcmp(a, b); /* also tells "1" from "01" */
+    return strcmp(a, b); /* also distinguishes "1" from "01" */
 }
 
 typedef struct named {

@@ -160,7 +160,7 @@ static safer_status understand(reader *r, size_t line, int *is_header, safer_err
     safer_status status = SAFER_OK;
     r->columns = r->count;
     r->head_line = line;
-    /* A first review may well be entitled "Review": a class number tells it from a header. */
+    /* A first review may have the title "Review": a class number distinguishes it from a header. */
     if (!is_number(&r->fields[0])) {
         SF_TRY(find_column(r, texts, &r->text, line, error));
         SF_TRY(find_column(r, labels, &r->label, line, error));

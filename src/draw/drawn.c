@@ -1,4 +1,4 @@
-/* Texts drawn afresh, for training. */
+/* Fresh draws of texts, for training. */
 #include "draw/drawn.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* Texts drawn afresh, for training: one row of the data after the other is read, its slots
+/* Fresh draws of texts, for training: one row of the data after the other is read, its slots
  * drawn, and the result written out. */
 #ifndef SF_DRAW_DRAWN_H
 #define SF_DRAW_DRAWN_H

@@ -1,8 +1,8 @@
 /* Bounds for whole texts, and for sums of models.
  *
  * A sum (model/sum.h) adds R(w * z) over its members: z is a logit, R rounds to a whole number of
- * 2^-20 and clips at SF_SUM_MOST. Two classes of a member whose logits differ by at least m are
- * told apart by at least the following, in these units:
+ * 2^-20 and clips at SF_SUM_MOST. Two classes of a member whose logits differ by at least m
+ * differ in the sum by at least the following, in these units:
  *
  *   - w * z is rounded in double, by at most 2^-53 of itself; up to SF_SUM_MOST / 4 that is at most
  *     1/32, and R, which then does not clip, is off by at most 1/2. So R(w z_y) - R(w z_c) is a whole

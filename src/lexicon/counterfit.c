@@ -207,8 +207,8 @@ sf_counterfit_options sf_counterfit_options_default(void)
                                    .steps = 20};
 }
 
-/* Gathers all constraints word by word: antonyms, synonyms that are no antonyms,
- * preserved pairs that are no antonyms. */
+/* Gathers all constraints word by word: antonyms, synonyms that are not antonyms,
+ * preserved pairs that are not antonyms. */
 static safer_status collect_ties(size_t **first_out, tie **ties_out, const float *values, size_t count, size_t dim,
                                  const sf_constraints *synonyms, const sf_constraints *antonyms, const sf_pairs *near,
                                  const sf_counterfit_options *o, safer_error *error)

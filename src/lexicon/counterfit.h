@@ -14,7 +14,7 @@ typedef struct sf_constraints {
     size_t lines, unknown; /* pairs read, and those with a word outside the vocabulary */
 } sf_constraints;
 
-/* Adds the pairs of a file: two words a line, blanks between. Call sf_constraints_sort
+/* Adds the pairs of a file: two words per line, blanks between. Call sf_constraints_sort
  * when all files are read. */
 safer_status sf_constraints_read(sf_constraints *constraints, const char *path, const sf_words *words,
                                  safer_error *error);

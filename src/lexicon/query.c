@@ -66,7 +66,7 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
         size_t support = (size_t)(l->kernel.offsets[r + 1] - l->kernel.offsets[r]);
         if (support > info.largest_support) info.largest_support = support;
     }
-    uint32_t *sizes = sf_calloc(n, sizeof *sizes); /* without memory the components are not told */
+    uint32_t *sizes = sf_calloc(n, sizeof *sizes); /* without memory the components stay 0 */
     for (uint32_t x = 0; sizes && x < n; x++) sizes[l->component[x]]++;
     for (uint32_t c = 0; sizes && c < n; c++) {
         size_t size = sizes[c];

@@ -50,7 +50,7 @@ safer_status safer_model_average(const char *output, const char *const *inputs, 
         SF_TRY(sf_bert_checkpoint_open(&next, inputs[i], error));
         const char *what = difference(&mean, &next, &status, error);
         if (what)
-            status = sf_fail(error, SAFER_INPUT, "%s and %s differ in their %s: their mean means nothing", inputs[0],
+            status = sf_fail(error, SAFER_INPUT, "%s and %s differ in their %s: their mean has no meaning", inputs[0],
                              inputs[i], what);
         if (status != SAFER_OK) goto done;
         for (size_t j = 0; j < mean.layout.size; j++) sums[j] += (double)next.parameters[j];

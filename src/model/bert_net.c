@@ -34,7 +34,7 @@ static void pack_layers(void *context, size_t begin, size_t end, int worker)
     const sf_bert_layout *l = p->net->layout;
     size_t H = l->shape.hidden, F = l->shape.inner;
     (void)worker;
-    for (size_t i = begin; i < end; i++) { /* four matrices a layer */
+    for (size_t i = begin; i < end; i++) { /* four matrices per layer */
         sf_bert_matrices *m = &p->net->layers[p->first + i / 4];
         const sf_bert_layer *o = &l->layers[p->first + i / 4];
         sf_packed *packed[] = {&m->qkv, &m->attention, &m->inner, &m->outer};

@@ -89,8 +89,8 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     if (status != SAFER_OK) return status;
     const char *arch = sf_safetensors_metadata(file, "arch");
     if (!arch) {
-        status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"arch\": it is no model written by safer train",
-                         path);
+        status = sf_fail(error, SAFER_INPUT,
+                         "%s: the metadata have no \"arch\": it is not a model written by safer train", path);
     } else if (strcmp(arch, "ngram") == 0) {
         status = sf_ngram_open(out, file, error);
     } else if (strcmp(arch, "bow") == 0 || strcmp(arch, "cnn") == 0) {

@@ -41,8 +41,8 @@ typedef struct sf_model_class {
     /* Remote models, which may answer the same text differently: all three; else NULL. What they
      * find out is kept behind the model, which itself never changes; any threads may call them at
      * once. probe: asks some of these texts twice, unless that was done before; threads that come
-     * meanwhile wait for what it finds. is_random: such an answer was seen, or told of.
-     * set_random: tells of it. */
+     * meanwhile wait for what it finds. is_random: such an answer was seen, or
+     * set_random was called. */
     safer_status (*probe)(const safer_model *model, const sf_span *texts, size_t count, safer_error *error);
     int (*is_random)(const safer_model *model);
     void (*set_random)(const safer_model *model);

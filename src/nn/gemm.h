@@ -1,7 +1,7 @@
 /* Matrix products in f32 by oneDNN's sgemm, each on the calling thread alone.
  *
  * This is the only file that knows oneDNN and OpenMP. Every thread of ours multiplies matrices of
- * its own, so a product must not start threads in turn: OpenMP is told to use one, and after every
+ * its own, so a product must not start more threads: OpenMP is set to use one, and after every
  * product the calling thread has its own number of OpenMP threads back. (OpenMP keeps that number
  * for each thread apart.) Bits do not depend on threads, but may on M. */
 #ifndef SF_NN_GEMM_H

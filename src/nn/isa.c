@@ -23,8 +23,8 @@ static const char *const names[ISAS] = {"portable", "avx2", "avx512", "avx512-bf
 static atomic_int known = UNKNOWN;
 
 #if defined(__x86_64__)
-/* Tiles are 8 KB more for the kernel to save at every switch, so that Linux wants to be
- * asked for them once by each process. It refuses when it or the processor has none. */
+/* Tiles are 8 KB more for the kernel to save at every switch, so that Linux requires each
+ * process to ask for them once. It refuses when it or the processor has none. */
 static int allow_tiles(void)
 {
 #if defined(__linux__)

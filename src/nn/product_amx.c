@@ -184,7 +184,7 @@ typedef struct work {
     int out_lines;
 } work;
 
-/* The compilers' own prefetch asks to read unless told of this instruction. */
+/* The compilers' own prefetch asks to read unless compiled for this instruction. */
 INLINE void ask_to_write(const char *line) { __asm__ volatile("prefetchw %0" ::"m"(*line)); }
 
 /* Stands in where nothing leaves: when another thread shares the core, tile instructions that

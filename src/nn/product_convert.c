@@ -275,7 +275,7 @@ INLINE void ask_to_write(sf_view out, size_t rows)
             const char *line = (const char *)out.values + i * out.stride * size + at;
 #if SF_HAVE_X86
             __asm__ volatile(
-                "prefetchw %0" ::"m"(*line)); /* the builtin asks to read, unless told of the instruction */
+                "prefetchw %0" ::"m"(*line)); /* the builtin asks to read unless compiled for this instruction */
 #else
             __builtin_prefetch(line, 1);
 #endif

@@ -7,7 +7,7 @@
  *   left side   (step, row, SF_STEP)                   bf16, or f32 for sets without bf16
  *   right side  (panel, step, half, pair, column, 2)   bf16: a panel is two halves of 16
  *               columns; the elements of two neighbouring rows lie side by side, as the
- *               dot-product instructions want them
+ *               dot-product instructions need them
  *   result      (row, column)                          f32 */
 #ifndef SF_NN_PRODUCT_KERNEL_H
 #define SF_NN_PRODUCT_KERNEL_H

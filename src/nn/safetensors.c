@@ -299,7 +299,7 @@ safer_status sf_safetensors_require(const sf_tensor **out, const sf_safetensors 
     }
     if ((uintptr_t)tensor->bytes % dtypes[type].size)
         return sf_fail(error, SAFER_INPUT,
-                       "%s: tensor \"%s\" is not aligned to its %zu-byte elements; write the file anew", file->name,
+                       "%s: tensor \"%s\" is not aligned to its %zu-byte elements; write the file again", file->name,
                        name, dtypes[type].size);
     *out = tensor;
     return SAFER_OK;

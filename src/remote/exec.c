@@ -33,13 +33,13 @@
 
 enum {
     BATCH = 64,            /* texts of a request, unless the options say otherwise */
-    GAINFUL = 2,           /* requests a worker gains by having: one in work, one on the way */
+    GAINFUL = 2,           /* requests that a worker can use at a time: one in work, one on the way */
     DEPTH = 8,             /* requests given to a worker at a time, at most, */
     ROOM = 8 << 20,        /* and their bytes; a longer one goes alone */
     SPARE_BYTES = 4 << 20, /* a longer line's memory is not kept */
     READ_BYTES = 64 << 10,
     LINE_LIMIT = 64 << 20, /* bytes of an answer */
-    BARREN = 5             /* children in a row that ended without a single answer: the command is no good */
+    BARREN = 5             /* children in a row that ended without a single answer: the command does not work */
 };
 
 static const double GRACE = 2;        /* seconds for a child to end when its input does, */

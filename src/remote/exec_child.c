@@ -191,7 +191,7 @@ static int has_ended(sf_child *child)
     return 1;
 }
 
-/* Nobody wants it any more, but who writes to a full pipe cannot end. */
+/* It is not needed any more, but a child that writes to a full pipe cannot end. */
 static void discard_output(sf_child *child)
 {
     char bytes[4096];

@@ -36,7 +36,7 @@ void sf_child_end(sf_child *child, double grace);
 /* "ended with status 127", "was killed by signal 9 (Killed)" */
 void sf_child_end_text(char out[SF_CHILD_STORY], const sf_child *child);
 
-/* ": " and the last lines of standard error, joined by " | "; "" when there are none. */
+/* ": " and the last lines of standard error, joined by " | "; "" when nothing was written. */
 void sf_child_tail_text(char out[SF_CHILD_STORY], const sf_child *child);
 
 #endif

@@ -480,7 +480,7 @@ static safer_status make_headers(http *h, const char *token, safer_error *error)
 }
 
 /* Certificates and host names are always checked: that is libcurl's default, and there is no
- * switch. A file of one's own authorities is named as for the program curl. */
+ * switch. A file of other authorities is named as for the program curl. */
 static CURLcode set_authorities(CURL *easy)
 {
     const char *file = getenv("CURL_CA_BUNDLE");

@@ -117,7 +117,7 @@ safer_status sf_http_address_read(sf_http_address *out, const char *address, saf
     }
     int is_http = code == CURLUE_OK && curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
                   (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
-    if (!is_http) { /* not shown: where its secrets are cannot be told */
+    if (!is_http) { /* not shown: where its secrets are is not known */
         status = sf_fail(error, SAFER_INVALID, "the model's address is no http:// or https:// address: %s",
                          code == CURLUE_OK ? "another scheme" : curl_url_strerror(code));
         goto done;

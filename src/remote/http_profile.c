@@ -180,14 +180,15 @@ static int openai_template(sf_buffer *out, const safer_remote_options *o, const 
 }
 
 /* Replies are searched for names in any case: two that differ in case alone, or that are
- * empty, could not be told apart. */
+ * empty, could not be distinguished. */
 static safer_status check_names(const sf_labels *labels, safer_error *error)
 {
     for (size_t k = 0; k < labels->count; k++) {
         const char *name = labels->names[k];
         if (sf_http_label_in(labels, name, strlen(name)) != (int)k)
             return sf_fail(error, SAFER_INVALID,
-                           "labels: \"%.80s\" cannot be told from the others in a reply (openai ignores case)", name);
+                           "labels: \"%.80s\" cannot be distinguished from the others in a reply (openai ignores case)",
+                           name);
     }
     return SAFER_OK;
 }

@@ -115,7 +115,7 @@ static safer_status remember(const remote *r, sf_span text, int answer, safer_er
     return SAFER_OK;
 }
 
-/* Up to `room` waiting texts ride along with the next request, when there are at least `least`. */
+/* Up to `room` waiting texts are added to the next request, when there are at least `least`. */
 static size_t take_waiting(question *riding, const remote *r, size_t least, size_t room)
 {
     size_t count = 0;
@@ -140,14 +140,14 @@ static safer_status compare(const remote *r, const question *q, int answer, safe
     atomic_store(&r->shared->random, 1); /* from now on there is no exact claim */
     return sf_fail(
         error, SAFER_INPUT,
-        "the model answered \"%s\" and later \"%s\" for the same text (\"%.*s...\"): it is no function of the text. "
+        "the model answered \"%s\" and later \"%s\" for the same text (\"%.*s...\"): it is not a function of the text. "
         "Say that it is random: then it is certified by sampling alone",
         name_of(&r->base, q->answer), name_of(&r->base, answer), sf_clip(q->text, q->length, 60), q->text);
 }
 
 /* ------------------------------------------------------------------- requests */
 
-/* One request: `count` texts, and behind them those that ride along. The answers are in the
+/* One request: `count` texts, and behind them those that were added. The answers are in the
  * scratch. */
 static safer_status ask_with(const remote *r, const sf_span *texts, size_t count, size_t riding, float *scores,
                              scratch *s, safer_error *error)

@@ -112,7 +112,7 @@ static void put_facts(sf_writer *out, const sf_report_run *run)
     if (!sf_report_run_has_votes(run)) {
         sf_put_count(out, s->without_slots);
         sf_put(out, " in which no word can change. Certified by interval bounds on the model itself: "
-                    "nothing is drawn, and no certificate has an error probability.</p>\n");
+                    "nothing is drawn, so nothing is estimated.</p>\n");
         return;
     }
     sf_put_count(out, s->abstained);
@@ -324,10 +324,11 @@ static void put_configurations(sf_writer *out, const sf_page *page)
         json_object_foreach(page->runs[i].json, key, value) put_member(out, NULL, key, value);
         sf_put(out, "</dl>\n");
     }
-    sf_put(out, "<p class=\"soft\">A certificate speaks of the smoothed classifier and of the lexicon's synonyms, "
+    sf_put(out, "<p class=\"soft\">A certificate is about the smoothed classifier and the lexicon's synonyms, "
                 "one word for one word. "
-                "Each is wrong with a probability of at most <code>delta_text</code>, those marked exact with none. "
-                "A certificate by interval bounds speaks of the model itself, and is exact. "
+                "The probability that a text that could be attacked receives a certificate is at most "
+                "<code>delta_text</code>; for those marked exact it is 0. "
+                "A certificate by interval bounds is about the model itself, and is exact. "
                 "Intervals (Wilson, 95%) say what another sample of such texts might give. "
                 "Every record was checked when this page was written.</p></section>\n");
 }

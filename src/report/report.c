@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { MOST_RUNS = 16 }; /* that colours and broken lines can tell apart */
+enum { MOST_RUNS = 16 }; /* that colours and broken lines can distinguish */
 
 void safer_report_options_init(safer_report_options *options, size_t size)
 {

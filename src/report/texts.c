@@ -51,7 +51,7 @@ safer_status sf_report_texts(sf_writer *out, const safer_data *data, size_t coun
 
 /* ------------------------------------------------------------- the excerpt */
 
-/* The words of a lexicon that the page speaks of, numbered in the order they were met. */
+/* The words of a lexicon that the page shows, numbered in the order in which they occur. */
 typedef struct excerpt {
     const safer_lexicon *lexicon;
     uint32_t *number; /* of every word of the lexicon, or SF_NONE */

@@ -9,7 +9,7 @@
  *   4. The seal is the XXH64 of the line's bytes up to the comma before "seconds", or, where there is no
  *      such member, before "check", followed by "}". Its seed is 0 in line 1, and the seal of line 1 in
  *      all others. So no line can be edited, and no record can be moved, repeated, taken out or brought
- *      in from another run, without notice. A seal is no signature: it needs no secret.
+ *      in from another run, without notice. A seal is not a signature: it needs no secret.
  *   5. A last line without its newline was being written when a run died. The run can be resumed, which
  *      cuts that line off; until then the file is not whole.
  *
@@ -46,7 +46,7 @@ typedef safer_status (*sf_line_visit)(void *context, json_t *object, uint64_t se
 safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
                             safer_error *error);
 
-/* The configuration of a regular file with at least one whole line; NULL where there is none. */
+/* The configuration of a regular file with at least one whole line; else NULL. */
 json_t *sf_sealed_config(const char *path);
 
 /* ------------------------------------------------------------------ writing */

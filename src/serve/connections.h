@@ -2,7 +2,7 @@
  *
  * MHD knows idle connections only; one that sends a byte now and then is never idle. So every
  * connection has a time by which what it is doing must be over. A thread, the watcher, looks at
- * all of them: one that has not sent its request, or not taken its answer away, by then is shut;
+ * all of them: one that has not sent its request, or not received its answer, by then is closed;
  * one that waits for work gets an error. */
 #ifndef SF_SERVE_CONNECTIONS_H
 #define SF_SERVE_CONNECTIONS_H

@@ -382,7 +382,7 @@ static enum MHD_Result begin(safer_server *s, struct MHD_Connection *mhd, const 
     q->method = known_method(method);
     *out = q;
     check_head(q, method);
-    /* A client that asks first whether to send the body is told at once. */
+    /* A client that asks first whether to send the body is answered at once. */
     const char *expect = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Expect");
     return q->fault.status && expect ? answer_fault(q) : MHD_YES;
 }

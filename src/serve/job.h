@@ -41,7 +41,7 @@ typedef struct sf_job {
     sf_job_text *texts;
     size_t count;
     int labelled;         /* the request named a label for at least one text */
-    atomic_int cancelled; /* nobody wants the rest */
+    atomic_int cancelled; /* the rest is not needed any more */
     atomic_uint_fast64_t queries;
 
     struct sf_job *next; /* the workers', under their lock */

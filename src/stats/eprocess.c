@@ -10,7 +10,7 @@
  * probability at most delta if any H_c(R) is true: no factor for the number of classes.
  *
  * With two labels and no other answer g(c) = 1 - g(y), the null is "g(y) <= p0", and the
- * one-number form is used. With three labels or more, or where answers that are no label
+ * one-number form is used. With three labels or more, or where answers that are not a label
  * are possible, the two-class form is used against every c. Which of them is settled by
  * the options, before the first sample; taking the better of both would be selection.
  * Should a none-vote arrive where none was declared possible, it is a failure of y: still
@@ -274,7 +274,7 @@ void sf_eprocess_decide(const sf_eprocess *process, sf_verdict *verdicts, const 
     }
 }
 
-/* Finds a radius that is open and notes how long it will stay so; if there is none, all is
+/* Finds a radius that is open and notes how long it will stay so; without one, all is
  * decided. The one found last time is tried first. */
 static void examine(sf_eprocess *process)
 {

@@ -35,7 +35,7 @@
  * contradict each other, and p* is itself a lower confidence bound on the probability.
  *
  * Two classes (Waudby-Smith & Ramdas 2024, "Estimating means of bounded random variables by
- * betting", JRSS-B 86). Several labels, or answers that are no label: the score Y in
+ * betting", JRSS-B 86). Several labels, or answers that are not a label: the score Y in
  * {0, 1/2, 1} has mean (1 + g(y) - g(c))/2, and the null "mean <= m" is tested by
  * prod (1 + lambda (Y_i - m)), lambda in (0, 1/m): nonnegative, and its expected factor
  * is 1 + lambda (E[Y] - m) <= 1. Written with t = lambda m in (0,1) the factor is

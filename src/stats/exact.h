@@ -15,7 +15,7 @@
 /* The weight that voted for each class. */
 typedef struct sf_tally {
     size_t classes;
-    sf_weight total;  /* includes answers that are no label */
+    sf_weight total;  /* includes answers that are not a label */
     sf_weight *votes; /* classes */
 } sf_tally;
 

@@ -1,7 +1,7 @@
 /* Choosing a class by vote, and saying whether the vote was clear.
  *
  * Without a label the class to certify is chosen on n0 samples of their own; those are never
- * used for the certificate, since the samples that chose a class flatter it. */
+ * used for the certificate, since the samples that chose a class favour it. */
 #ifndef SF_STATS_SELECT_H
 #define SF_STATS_SELECT_H
 
@@ -14,7 +14,7 @@ typedef struct sf_election {
     double p_value;   /* of "the winner is not the class with the largest probability", rounded up */
 } sf_election;
 
-/* classes >= 2. Answers that are no label are simply not in `counts`. */
+/* classes >= 2. Answers that are not a label are simply not in `counts`. */
 sf_election sf_elect(const uint64_t *counts, size_t classes);
 
 /* Whether a deployed `predict` may return the winner at level alpha, or must abstain. */

@@ -25,7 +25,7 @@ typedef struct sf_word {
     sf_case pattern;
 } sf_word;
 
-/* Walks through a text. Bytes that are not UTF-8 are no letters. */
+/* Walks through a text. Bytes that are not UTF-8 are not letters. */
 typedef struct sf_word_reader {
     const char *text;
     size_t length, at;
@@ -35,7 +35,7 @@ typedef struct sf_word_reader {
 /* Points a reader (zero-initialised once) at a text. */
 void sf_word_reader_start(sf_word_reader *reader, const char *text, size_t length);
 
-/* 1: *word is the next word. 0: there is none. -1: memory is out. */
+/* 1: *word is the next word. 0: no word is left. -1: memory is out. */
 int sf_word_reader_next(sf_word_reader *reader, sf_word *word);
 
 void sf_word_reader_free(sf_word_reader *reader);

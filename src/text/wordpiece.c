@@ -43,7 +43,7 @@ typedef struct job {
 
 static int is_full(const job *j) { return j->out->count >= j->end; }
 
-/* The character at p, U+FFFD when there is none. */
+/* The character at p; U+FFFD where the bytes are not UTF-8. */
 static inline size_t decode(const char *p, const char *end, uint32_t *code)
 {
     size_t step = sf_utf8_decode(p, end, code);

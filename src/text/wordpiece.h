@@ -58,7 +58,7 @@ int sf_wordpiece_vocabulary(sf_buffer *out, const sf_wordpiece *wordpiece);
 
 typedef struct sf_wordpiece_specials {
     uint32_t cls, sep, unk;
-    uint32_t pad; /* 0 when there is none */
+    uint32_t pad; /* 0 when the vocabulary lacks it */
 } sf_wordpiece_specials;
 sf_wordpiece_specials sf_wordpiece_special(const sf_wordpiece *wordpiece);
 

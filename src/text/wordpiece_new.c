@@ -159,8 +159,8 @@ static safer_status read_line(sf_span *piece, unsigned *found, reading *r, const
     *found = 0;
     if (length > LONGEST_PIECE)
         return sf_fail(error, SAFER_INPUT,
-                       "%s: line %zu has %zu bytes; that is no piece of a word (is this a vocabulary?)", r->name, line,
-                       length);
+                       "%s: line %zu has %zu bytes, too many for a piece of a word (is this a vocabulary?)", r->name,
+                       line, length);
     if (sf_utf8_valid(bytes, length) != length)
         return sf_fail(error, SAFER_INPUT, "%s: line %zu is not valid UTF-8", r->name, line);
     if (length && memchr(bytes, '\0', length))

@@ -31,7 +31,7 @@ typedef struct worker {
     sf_view dkeys, dvalues;    /* (tokens, d) F32 */
 } worker;
 
-/* Gradients of vectors that are sums over rows, one set a block. */
+/* Gradients of vectors that are sums over rows, one set per block. */
 typedef struct sums {
     float *norm2_weight, *norm2_bias, *outer_bias, *norm1_weight, *norm1_bias, *attention_bias, *inner_bias, *qkv_bias;
 } sums;

@@ -184,7 +184,7 @@ static safer_status run_epochs(sf_course *c, safer_error *error)
     tell(c, -1, -1);
     c->saved_at = sf_seconds();
     sf_meter_start(&c->meter, &o->progress, c->stage, (uint64_t)o->course.epochs * c->texts);
-    c->meter.last = 0; /* what was done before is told at once, so that rates do not count it */
+    c->meter.last = 0; /* what was done before is reported at once, so that rates do not count it */
     sf_meter_add(&c->meter, (uint64_t)c->epoch * c->texts + (here < c->texts ? here : c->texts), 0);
     while (c->epoch < o->course.epochs && !(o->course.patience && c->epoch - c->best_epoch >= o->course.patience)) {
         if (sf_meter_cancelled(&c->meter)) break;
@@ -199,7 +199,7 @@ static safer_status run_epochs(sf_course *c, safer_error *error)
             memcpy(c->best, c->parameters, c->size * sizeof *c->best);
         }
         SF_TRY(write_checkpoint(c, error));
-        c->meter.last = 0; /* an epoch's result is always told */
+        c->meter.last = 0; /* an epoch's result is always reported */
         sf_meter_add(&c->meter, 0, 0);
     }
     status = sf_meter_finish(&c->meter, error);

@@ -1,6 +1,6 @@
 /* A course of training: what bow, cnn, charcnn and bert share.
  *
- * Epochs of mini-batches in an order drawn afresh for each; after every epoch the model is
+ * Epochs of mini-batches, in a new random order for each; after every epoch the model is
  * measured on dev texts, and the best epoch is kept. All randomness is a function of the
  * seed and of counters, so the whole state of a course is: the trained parameters, Adam's
  * moments, the best parameters so far and a few numbers. That is the checkpoint. It is
@@ -39,7 +39,7 @@ typedef struct sf_course_methods {
 struct sf_course {
     const sf_course_methods *methods;
     const safer_train_options *options;
-    const void *plan; /* what this trainer is told besides the options, or NULL */
+    const void *plan; /* what this trainer needs besides the options, or NULL */
 
     /* Set by `start`. */
     size_t texts;      /* to learn from */

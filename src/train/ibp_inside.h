@@ -35,7 +35,7 @@ struct sf_ibp_step {
     uint32_t other[SF_IBP_OTHERS];  /* a triplet's other words, among the batch's */
     size_t W, S, U;                 /* words, sets, types */
 
-    /* Carved from one piece of memory, anew for every batch. */
+    /* Parts of one piece of memory, set again for every batch. */
     float *memory;
     size_t capacity;
     float *vectors, *dvectors;                             /* (W, D) */

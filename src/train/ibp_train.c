@@ -134,7 +134,7 @@ static void first_vectors(trainer *t, const sf_vectors *vectors)
     if (vectors) sf_textset_place(t->parameters, &t->corpus, vectors);
 }
 
-/* Word vectors that stay as they are are no part of the course: its checkpoints stay small. */
+/* Word vectors that are not trained are not part of the course: its checkpoints stay small. */
 static void plan_course(trainer *t, const sf_train_split *split)
 {
     const safer_train_options *o = t->options;

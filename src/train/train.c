@@ -257,7 +257,6 @@ safer_status safer_train(const char *output, const safer_train_options *options,
     safer_train_report unused;
     safer_train_options o = safer_train_options_default();
     if (!output || !*output) return sf_fail(error, SAFER_INVALID, "output is not given: the model needs a file name");
-    if (!options) return sf_fail(error, SAFER_INVALID, "options are not given");
     SF_TRY(SF_TAKE_OPTIONS(&o, options, safer_train_options, error));
     if (!safer_arch_name(o.arch)) return sf_fail(error, SAFER_INVALID, "arch: unknown");
     o = resolve(&o);
