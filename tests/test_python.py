@@ -745,7 +745,7 @@ safer.certify(t.classify, t.TEXTS * 1000, t.LABELS * 1000, safer.Lexicon.load(sy
             calls.append(function)
             return real(guard, function, *arguments) if len(calls) != 5 else 0
         with unittest.mock.patch.object(_guard.Guard, "run", forgetful):
-            with self.assertRaisesRegex(safer.Error, "got lost"):
+            with self.assertRaisesRegex(safer.Error, "without an answer|got lost"):
                 safer.certify(lambda texts: ["pos"] * len(texts), TEXTS, LABELS, component)
 
     def test_threads(self):

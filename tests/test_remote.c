@@ -489,7 +489,8 @@ static void test_changes_are_remembered(void **state)
                  "workspace: it was made with another model");
     safer_workspace_free(w);
     w = NULL;
-    assert_fails(safer_certify_text(&c, &w, other, lexicon, "good", 4, -1, &o, &error), SAFER_INPUT, "returned class");
+    assert_fails(safer_certify_text(&c, &w, other, lexicon, "good", 4, -1, &o, &error), SAFER_INPUT,
+                 "left a text without an answer");
     safer_workspace_free(w);
     safer_model_free(other);
     safer_model_free(model);

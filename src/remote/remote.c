@@ -492,7 +492,9 @@ static safer_status ask_caller(void *self, const sf_span *texts, size_t count, i
         if (failed) status = sf_fail(error, SAFER_CALLBACK, "the function that classifies reported failure");
     }
     for (size_t i = 0; status == SAFER_OK && i < count; i++)
-        if (labels[i] < -1 || (labels[i] >= 0 && (size_t)labels[i] >= c->classes))
+        if (labels[i] == INT_MIN)
+            status = sf_fail(error, SAFER_INPUT, "the function that classifies left a text without an answer");
+        else if (labels[i] < -1 || (labels[i] >= 0 && (size_t)labels[i] >= c->classes))
             status = sf_fail(error, SAFER_INPUT, "the function that classifies returned class %d; there are %zu",
                              labels[i], c->classes);
     if (status == SAFER_OK && scores) sf_one_hot(scores, labels, count, c->classes);
