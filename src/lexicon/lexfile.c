@@ -12,15 +12,18 @@
  * Loading checks, in this order, what every later step may rely on:
  *
  *   5. the header: the mark, the byte order, the version, the length, the checksum;
- *   6. the table of sections: each lies inside the file, with the length that the counts imply;
+ *   6. the table of sections: each begins where the one before it ends, with zeros between, has
+ *      the length that the counts imply, and the checksum follows the last;
  *   7. every number that is used as an index, so that even a file made to deceive cannot make
- *      a reader leave the image. Overlaps are not recomputed.
+ *      a reader leave the image;
+ *   8. what certificates rest on: words, synonyms, admission and overlaps (check.c).
  *
  * docs/lexicon.md says what the sections mean. */
 #include "lexicon/lexicon.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "lexicon/check.h"
 
 #include <math.h>
 #include <string.h>
@@ -286,10 +289,13 @@ static const char *find_misplaced(const header *head)
         {VECTORS, 4, vectors * head->vector_dim},
     };
     if (head->sections != SECTIONS || head->words > UINT32_MAX / 2) return "unknown layout";
-    for (int i = 0; i < SECTIONS; i++)
-        if (head->section[i].offset % ALIGN || head->section[i].offset > end ||
-            head->section[i].length > end - head->section[i].offset)
-            return "a section lies outside the file";
+    size_t at = align_up(sizeof *head);
+    for (int i = 0; i < SECTIONS; i++) {
+        if (head->section[i].offset != at || at > end || head->section[i].length > end - at)
+            return "a section is not where it belongs";
+        at = align_up(at + length_of(head, (enum section)i));
+    }
+    if (at != end) return "there are bytes behind its last section";
     int good = n > 0 && slots > n && slots <= UINT32_MAX && (slots & (slots - 1)) == 0;
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
         size_t length = length_of(head, arrays[i].section);
@@ -298,6 +304,18 @@ static const char *find_misplaced(const header *head)
     good &= length_of(head, SIMILARITY) == 0 || length_of(head, SIMILARITY) == length_of(head, SYNONYMS);
     good &= length_of(head, KERNEL_NAME) > 0 && length_of(head, PROVENANCE) > 0;
     return good ? NULL : "a section has the wrong length";
+}
+
+/* Whether only zeros stand between the sections. */
+static int gaps_are_zero(const header *head, const char *base)
+{
+    char any = 0;
+    for (size_t at = sizeof *head; at < align_up(sizeof *head); at++) any |= base[at];
+    for (int i = 0; i < SECTIONS; i++) {
+        const size_t end = (size_t)head->section[i].offset + length_of(head, (enum section)i);
+        for (size_t at = end; at < align_up(end); at++) any |= base[at];
+    }
+    return !any;
 }
 
 /* Points a lexicon into the image. */
@@ -353,14 +371,16 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     safer_status status = read_header(&head, image, name, error);
     if (status != SAFER_OK) return status;
     const char *fault = find_misplaced(&head);
+    if (!fault && !gaps_are_zero(&head, image->bytes)) fault = "there are bytes between its sections";
     if (fault) return refuse(error, name, fault);
     safer_lexicon *l = sf_calloc(1, sizeof *l);
     if (!l) return sf_fail_memory(error);
     point_into(l, image->bytes, &head);
     fault = find_fault(l, &head);
-    if (fault) {
+    if (!fault) status = sf_lexicon_check(&fault, l, error);
+    if (fault || status != SAFER_OK) {
         free(l);
-        return refuse(error, name, fault);
+        return status == SAFER_OK ? refuse(error, name, fault) : status;
     }
     l->image = *image;
     *image = (sf_file){0};

@@ -1,0 +1,141 @@
+/* Whether a lexicon means what it says.
+ *
+ * A .lex file may come from anybody, with a checksum that fits. What a certificate rests on is
+ * therefore not believed but computed again, whenever a lexicon is opened:
+ *
+ *   1. Every word is found under its own number, and the table of words holds nothing else: a
+ *      word that cannot be found would silently be no slot, and its substitutions unseen.
+ *   2. Synonyms are other words; where the lexicon is not directed, each counts both ways.
+ *   3. Words that may be exchanged, and words that may be drawn, pass the admission rule with one
+ *      kind of case: a text with words exchanged then has the same slots in the same places.
+ *   4. The overlap of every word is the least s(x, x') over its synonyms, bit for bit what
+ *      overlap.c computes from the kernel, and `worst` attains it.
+ *
+ * Kernel rows were checked before: ascending, weights of at least 1 that sum to the total. */
+#include "lexicon/check.h"
+
+#include "base/memory.h"
+#include "lexicon/overlap.h"
+#include "text/word.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------- words */
+
+static int words_are_found(const safer_lexicon *l)
+{
+    const sf_words_view *w = &l->words;
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < w->slots; i++) used += w->table[i] != SF_NONE;
+    if (used != w->count) return 0;
+    for (uint32_t x = 0; x < w->count; x++) {
+        const uint32_t begin = w->offsets[x], length = w->offsets[x + 1] - begin - 1;
+        if (memchr(w->pool + begin, '\0', length) || sf_words_view_find(w, w->pool + begin, length) != x) return 0;
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------- synonyms */
+
+static int compare_ids(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int is_synonym(const safer_lexicon *l, uint32_t x, uint32_t of)
+{
+    const uint64_t first = l->synonym_offsets[of], count = l->synonym_offsets[of + 1] - first;
+    return count && bsearch(&x, l->synonyms + first, (size_t)count, sizeof x, compare_ids);
+}
+
+static int synonyms_are_right(const safer_lexicon *l)
+{
+    for (uint32_t x = 0; x < l->words.count; x++)
+        for (uint64_t e = l->synonym_offsets[x]; e < l->synonym_offsets[x + 1]; e++) {
+            const uint32_t y = l->synonyms[e];
+            if (y == x || l->component[y] != l->component[x]) return 0;
+            if (!l->directed && !is_synonym(l, x, y)) return 0;
+        }
+    return 1;
+}
+
+/* --------------------------------------------------------------- admission */
+
+enum { UNSEEN = 255 };
+
+/* The admission of a word, looked up once. */
+static sf_admission admission_of(unsigned char *known, const safer_lexicon *l, uint32_t x)
+{
+    if (known[x] == UNSEEN) {
+        const uint32_t begin = l->words.offsets[x];
+        known[x] = (unsigned char)sf_word_admit(l->words.pool + begin, l->words.offsets[x + 1] - begin - 1);
+    }
+    return (sf_admission)known[x];
+}
+
+static int all_admitted(unsigned char *known, const safer_lexicon *l, const uint32_t *ids, uint64_t count,
+                        sf_admission as)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (admission_of(known, l, ids[i]) != as) return 0;
+    return 1;
+}
+
+/* A word without synonyms that draws itself alone is never exchanged, whatever it is. */
+static int words_are_admitted(unsigned char *known, const safer_lexicon *l)
+{
+    const sf_kernel_view *k = &l->kernel;
+    for (uint32_t x = 0; x < l->words.count; x++) {
+        const uint64_t synonyms = l->synonym_offsets[x], count = l->synonym_offsets[x + 1] - synonyms;
+        const uint64_t row = k->offsets[k->row_of[x]], draws = k->offsets[k->row_of[x] + 1] - row;
+        if (!count && draws == 1 && k->ids[row] == x) continue;
+        const sf_admission as = admission_of(known, l, x);
+        if (as == SF_REFUSED || as == SF_ADMISSION_NO_MEMORY ||
+            !all_admitted(known, l, l->synonyms + synonyms, count, as) ||
+            !all_admitted(known, l, k->ids + row, draws, as))
+            return 0;
+    }
+    return 1;
+}
+
+/* ---------------------------------------------------------------- overlaps */
+
+static int overlaps_are_right(const safer_lexicon *l)
+{
+    for (uint32_t x = 0; x < l->words.count; x++) {
+        double least = 1.0;
+        uint32_t worst = SF_NONE;
+        for (uint64_t e = l->synonym_offsets[x]; e < l->synonym_offsets[x + 1]; e++) {
+            const double s = sf_overlap(&l->kernel, x, l->synonyms[e]);
+            if (worst == SF_NONE || s < least) {
+                least = s;
+                worst = l->synonyms[e];
+            }
+        }
+        if (l->overlap[x] != least || l->worst[x] != worst) return 0;
+    }
+    return 1;
+}
+
+safer_status sf_lexicon_check(const char **fault, const safer_lexicon *l, safer_error *error)
+{
+    const size_t n = l->words.count;
+    safer_status status = SAFER_OK;
+    unsigned char *known = sf_alloc(n, 1);
+    *fault = NULL;
+    if (!known) return sf_fail_memory(error);
+    memset(known, UNSEEN, n);
+    if (!words_are_found(l))
+        *fault = "a word cannot be found in it";
+    else if (!synonyms_are_right(l))
+        *fault = "its synonyms contradict each other";
+    else if (!words_are_admitted(known, l))
+        *fault = "it exchanges words that do not read back";
+    else if (!overlaps_are_right(l))
+        *fault = "its overlaps are not those of its kernel";
+    if (*fault && memchr(known, SF_ADMISSION_NO_MEMORY, n)) status = sf_fail_memory(error);
+    free(known);
+    return status;
+}
