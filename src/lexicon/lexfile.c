@@ -16,7 +16,8 @@
  *      the length that the counts imply, and the checksum follows the last;
  *   7. every number that is used as an index, so that even a file made to deceive cannot make
  *      a reader leave the image;
- *   8. what certificates rest on: words, synonyms, admission and overlaps (check.c).
+ *   8. what certificates rest on: words, synonyms, admission and overlaps (check.c). One that was
+ *      made a moment ago, by this program, is right about these.
  *
  * docs/lexicon.md says what the sections mean. */
 #include "lexicon/lexicon.h"
@@ -377,10 +378,9 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     if (!l) return sf_fail_memory(error);
     point_into(l, image->bytes, &head);
     fault = find_fault(l, &head);
-    if (!fault) status = sf_lexicon_check(&fault, l, error);
-    if (fault || status != SAFER_OK) {
+    if (fault) {
         free(l);
-        return status == SAFER_OK ? refuse(error, name, fault) : status;
+        return refuse(error, name, fault);
     }
     l->image = *image;
     *image = (sf_file){0};
@@ -398,8 +398,20 @@ uint64_t sf_lexicon_hash(const safer_lexicon *lexicon)
 safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error)
 {
     sf_file image = {0};
-    safer_status status = sf_file_map(&image, path, error);
-    if (status == SAFER_OK) status = sf_lexicon_from_image(out, &image, path, error);
+    safer_lexicon *lexicon = NULL;
+    const char *fault = NULL;
+    safer_status status;
+    SF_TRY(sf_file_map(&image, path, error));
+    SF_TRY(sf_lexicon_from_image(&lexicon, &image, path, error));
+    SF_TRY(sf_lexicon_check(&fault, lexicon, error));
+    if (fault) {
+        status = refuse(error, path, fault);
+        goto done;
+    }
+    *out = lexicon;
+    lexicon = NULL;
+done:
+    safer_lexicon_free(lexicon);
     sf_file_free(&image);
     return status;
 }
