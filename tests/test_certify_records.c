@@ -14,6 +14,7 @@ static safer_error error;
 static safer_data *data;
 static safer_lexicon *lexicon;
 static safer_model *model;
+static safer_method last_method; /* of certify */
 
 static int answer(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels)
 {
@@ -49,7 +50,7 @@ static const char *certify(const char *name, safer_method method)
     safer_certify_options o = safer_certify_options_default();
     safer_summary summary;
     const char *path = temporary(name);
-    o.method = method;
+    o.method = last_method = method;
     o.n = 40;
     assert_ok(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error));
     return path;
@@ -127,6 +128,15 @@ static safer_status attack_against(const char *path, safer_error *e)
 
 static safer_status (*const readers[])(const char *path, safer_error *e) = {verify, report, read_run, attack_against};
 
+static safer_status resume(const char *path, safer_error *e)
+{
+    safer_certify_options o = safer_certify_options_default();
+    safer_summary summary;
+    o.method = last_method;
+    o.n = 40;
+    return safer_certify(&summary, path, 1, model, lexicon, data, &o, e);
+}
+
 static void refuse(const char *name, const forgery *forgeries, size_t count)
 {
     char path[500], place[64];
@@ -140,6 +150,7 @@ static void refuse(const char *name, const forgery *forgeries, size_t count)
             assert_fails(readers[r](forged, &error), SAFER_INPUT, g->words);
             assert_non_null(strstr(error.message, place));
         }
+        if (g->line > 1) assert_fails(resume(forged, &error), SAFER_INPUT, g->words); /* as verify does */
     }
 }
 
@@ -267,6 +278,24 @@ static safer_status attack(const char *path, int resume, safer_error *e)
     return safer_attack(&summary, path, resume, model, lexicon, data, &o, e);
 }
 
+/* What is kept of an earlier run must be what this one would have written of its rows. */
+static void test_resume_rechecks(void **state)
+{
+    static const forgery forgeries[] = {
+        {2, "id", "\"7\"", "id or label are not those of row 1"},
+        {3, "label", "\"a\"", ""},
+        {2, "certified", "true", "certified does not follow from the radius"},
+        {2, "radius", "\"all\"", ""},
+        {4, "bound", "0.25", "the bound does not follow from the counts"},
+        {3, "slots", "99", "there are more slots than words"},
+    };
+    const char *run = certify("kept.jsonl", SAFER_METHOD_ADAPTIVE);
+    (void)state;
+    assert_ok(resume(run, &error)); /* all is there already */
+    for (size_t i = 0; i < COUNT(forgeries); i++)
+        assert_fails(resume(forge(run, &forgeries[i]), &error), SAFER_INPUT, forgeries[i].words);
+}
+
 /* A run that an earlier version wrote in the same format can be asked again; it is not resumed, since its
  * first line names the version that made it. */
 static void test_earlier_version(void **state)
@@ -345,9 +374,11 @@ static void test_cross_checks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_configurations), cmocka_unit_test(test_earlier_version), cmocka_unit_test(test_votes),
-        cmocka_unit_test(test_weights),        cmocka_unit_test(test_first_version),   cmocka_unit_test(test_report),
-        cmocka_unit_test(test_attacks),        cmocka_unit_test(test_cross_checks),
+        cmocka_unit_test(test_configurations),  cmocka_unit_test(test_earlier_version),
+        cmocka_unit_test(test_resume_rechecks), cmocka_unit_test(test_votes),
+        cmocka_unit_test(test_weights),         cmocka_unit_test(test_first_version),
+        cmocka_unit_test(test_report),          cmocka_unit_test(test_attacks),
+        cmocka_unit_test(test_cross_checks),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8,6 +8,7 @@
 #include "run/rows.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct certifying {
     const safer_model *model;
@@ -15,7 +16,7 @@ typedef struct certifying {
     const safer_data *data;
     const int *classes; /* of each of the data's labels, the model's class */
     safer_certify_options options;
-    sf_config config;             /* as far as reading a record needs it */
+    sf_config config;             /* of this run */
     safer_workspace **workspaces; /* one per worker */
     safer_summary summary;
 } certifying;
@@ -42,6 +43,25 @@ static safer_status count_record(void *context, const json_t *record, const char
     sf_record read;
     safer_status status = sf_record_read(&read, record, &r->config, name, line, error);
     if (status == SAFER_OK) sf_summary_add(&r->summary, &read);
+    return status;
+}
+
+/* What an earlier run left is believed no more than any other file: its decisions must follow from its
+ * counts, and it must be about the text of its row. */
+static safer_status recheck_record(void *context, const json_t *record, const char *name, size_t line,
+                                   safer_error *error)
+{
+    safer_status status;
+    const certifying *r = context;
+    sf_record read;
+    SF_TRY(sf_record_read(&read, record, &r->config, name, line, error));
+    SF_TRY(sf_record_recheck(&read, &r->config, name, line, error));
+    if (line - 2 >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
+    const safer_row row = safer_data_row(r->data, line - 2);
+    if (strcmp(read.id, row.id) != 0 || read.label != (row.label >= 0 ? r->classes[row.label] : -1))
+        status = sf_fail(error, SAFER_INPUT, "%s, line %zu: id or label are not those of row %zu", name, line,
+                         line - 1);
+done:
     return status;
 }
 
@@ -94,15 +114,14 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         status = sf_fail_memory(error);
         goto done;
     }
-    r.config = (sf_config){.method = options->method,
-                           .classes = model->classes,
-                           .labels = json_object_get(config, "labels")};
+    SF_TRY(sf_config_read(&r.config, config, "the configuration", error));
     sf_rows rows = {.count = texts,
                     .threads = threads,
                     .config = config,
                     .progress = &options->progress,
                     .context = &r,
                     .work = certify_row,
+                    .recheck = recheck_record,
                     .add = count_record,
                     .describe = describe};
     SF_TRY(sf_rows_run(&rows, path, resume, &r.summary.resumed, error));

@@ -107,8 +107,10 @@ static safer_status take_earlier(void *context, json_t *object, uint64_t seal, s
     const sf_rows *rows = p->rows;
     (void)seal;
     if (line > 1) {
+        safer_status status = SAFER_OK;
+        if (rows->recheck) status = rows->recheck(rows->context, object, p->output.path, line, error);
         p->first++;
-        return rows->add(rows->context, object, p->output.path, line, error);
+        return status == SAFER_OK ? rows->add(rows->context, object, p->output.path, line, error) : status;
     }
     if (json_equal(object, rows->config)) return SAFER_OK;
     return sf_fail(error, SAFER_INPUT,

@@ -19,6 +19,9 @@ typedef struct sf_rows {
      * without memory. `worker` is below `threads`. */
     safer_status (*work)(void *context, size_t row, int worker, json_t **record, double *seconds, safer_error *error);
 
+    /* Checks a record of an earlier run before it is kept and counted; may be NULL. */
+    safer_status (*recheck)(void *context, const json_t *record, const char *name, size_t line, safer_error *error);
+
     /* Counts a record, in the order of the data; those of an earlier run too. Never called by
      * two threads at once. */
     safer_status (*add)(void *context, const json_t *record, const char *name, size_t line, safer_error *error);
