@@ -270,7 +270,8 @@ SAFER_API safer_status safer_lexicon_import(safer_lexicon **out, const safer_lex
 SAFER_API safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon *lexicon, const char *kernel,
                                                  int threads, safer_error *error);
 
-/* Maps a .lex file; one that is damaged, truncated or of another version is refused. */
+/* Maps a .lex file; one that is damaged, truncated or of another version is refused. So is one that
+ * does not mean what it says: overlaps, the words it finds and what it exchanges are computed again. */
 SAFER_API safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error);
 
 /* Writes it whole or not at all. The same lexicon gives the same bytes. */
