@@ -1,0 +1,21 @@
+(* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows. *)
+From Safer Require Import Smoothing.
+
+Check @expect_is_sum.
+Print Assumptions expect_is_sum.
+Check @smoothing_shift.
+Print Assumptions smoothing_shift.
+Check @unseen_slots.
+Print Assumptions unseen_slots.
+Check @smoothing_radius.
+Print Assumptions smoothing_radius.
+Check @smoothing_radius_minimum.
+Print Assumptions smoothing_radius_minimum.
+Check @certificate_margin.
+Print Assumptions certificate_margin.
+Check @certificate_half.
+Print Assumptions certificate_half.
+Check @function_certificate_margin.
+Print Assumptions function_certificate_margin.
+Check @enumerated_margin.
+Print Assumptions enumerated_margin.
