@@ -1,5 +1,5 @@
 (* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows. *)
-From Safer Require Import Smoothing.
+From Safer Require Import Smoothing EProcess.
 
 Check @expect_is_sum.
 Print Assumptions expect_is_sum.
@@ -19,3 +19,15 @@ Check @function_certificate_margin.
 Print Assumptions function_certificate_margin.
 Check @enumerated_margin.
 Print Assumptions enumerated_margin.
+Check @ville.
+Print Assumptions ville.
+Check @nested_claims.
+Print Assumptions nested_claims.
+Check @eprocess.
+Print Assumptions eprocess.
+Check @eprocess_several.
+Print Assumptions eprocess_several.
+Check @margin_falls.
+Print Assumptions margin_falls.
+Check @bets_proper.
+Print Assumptions bets_proper.
