@@ -1,5 +1,5 @@
 (* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows. *)
-From Safer Require Import Smoothing EProcess.
+From Safer Require Import Smoothing EProcess Arcsine.
 
 Check @expect_is_sum.
 Print Assumptions expect_is_sum.
@@ -31,3 +31,13 @@ Check @margin_falls.
 Print Assumptions margin_falls.
 Check @bets_proper.
 Print Assumptions bets_proper.
+Check @several_bound.
+Print Assumptions several_bound.
+Check @arcsine_is_e_table.
+Print Assumptions arcsine_is_e_table.
+Check @arcsine_eprocess.
+Print Assumptions arcsine_eprocess.
+Check @arcsine_falls.
+Print Assumptions arcsine_falls.
+Check @arcsine_bound.
+Print Assumptions arcsine_bound.

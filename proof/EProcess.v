@@ -357,6 +357,25 @@ Section Several.
     - apply pair_supermartingale; auto. lra.
     - unfold pair_process. cbn. rewrite margin_start; [lra|apply Hb].
   Qed.
+
+  (* One delta for all radii, and for a claim that is checked again alone: `bound` is any function of the
+     history that names only values of m whose E reaches 1/delta. If the lead of y over c is such that the
+     mean score is at most t, then a claim at t or at any larger value, at the moment of stopping, has
+     probability at most delta. *)
+  Theorem several_bound t bets delta N stop bound (strongest : list A -> nat) :
+    proper_bets bets -> 0 < t -> 0 < delta -> (1 + share_of y - share_of c) / 2 <= t ->
+    (forall past, (count past c <= strongest past)%nat /\ (count past y + strongest past <= length past)%nat) ->
+    (forall past, t <= bound past -> 1 / delta <=
+       margin_e (bound past) bets (count past y) (length past - count past y - strongest past) (strongest past)) ->
+    probability dom k N (fun w => at_least t (bound (at_stop stop [] w))) <= delta.
+  Proof.
+    intros Hb Ht Hd Hnull Hs Hbound.
+    eapply Rle_trans; [|apply (eprocess_several t (t - 1 / 2) bets delta N strongest); auto; lra].
+    apply probability_le; auto. intros w. unfold at_least.
+    destruct (Rle_dec t (bound (at_stop stop [] w))) as [H|]; [|discriminate]. intros _.
+    apply at_stop_reaches with stop. eapply Rle_trans; [apply (Hbound _ H)|].
+    apply margin_falls; auto.
+  Qed.
 End Several.
 
 (* The bets of the program: 2^-4/24 to 2^-1/24, 1/24 to 23/24, 1 - 2^-1/24 to 1 - 2^-5/24. *)
