@@ -1,5 +1,5 @@
 (* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows. *)
-From Safer Require Import Smoothing EProcess Arcsine.
+From Safer Require Import Smoothing EProcess Arcsine Rounding.
 
 Check @expect_is_sum.
 Print Assumptions expect_is_sum.
@@ -41,3 +41,21 @@ Check @arcsine_falls.
 Print Assumptions arcsine_falls.
 Check @arcsine_bound.
 Print Assumptions arcsine_bound.
+Check @multiply_down_exact.
+Print Assumptions multiply_down_exact.
+Check @multiply_down_no_overflow.
+Print Assumptions multiply_down_no_overflow.
+Check @complement_up_exact.
+Print Assumptions complement_up_exact.
+Check @null_probability_exact.
+Print Assumptions null_probability_exact.
+Check @null_probability_large.
+Print Assumptions null_probability_large.
+Check @ratio_bits.
+Print Assumptions ratio_bits.
+Check @ratio_down_exact.
+Print Assumptions ratio_down_exact.
+Check @q_at_above.
+Print Assumptions q_at_above.
+Check @rounded_certificate.
+Print Assumptions rounded_certificate.
