@@ -1,5 +1,5 @@
 (* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows. *)
-From Safer Require Import Smoothing EProcess Arcsine Rounding.
+From Safer Require Import Smoothing EProcess Arcsine Binomial Certificate Rounding.
 
 Check @expect_is_sum.
 Print Assumptions expect_is_sum.
@@ -59,3 +59,21 @@ Check @q_at_above.
 Print Assumptions q_at_above.
 Check @rounded_certificate.
 Print Assumptions rounded_certificate.
+Check @tail_is_probability.
+Print Assumptions tail_is_probability.
+Check @clopper_pearson.
+Print Assumptions clopper_pearson.
+Check @hoeffding.
+Print Assumptions hoeffding.
+Check @hoeffding_certificate.
+Print Assumptions hoeffding_certificate.
+Check @enumeration_is_right.
+Print Assumptions enumeration_is_right.
+Check @adaptive_two_labels.
+Print Assumptions adaptive_two_labels.
+Check @adaptive_several_labels.
+Print Assumptions adaptive_several_labels.
+Check @binomial_is_right.
+Print Assumptions binomial_is_right.
+Check @hoeffding_is_right.
+Print Assumptions hoeffding_is_right.
