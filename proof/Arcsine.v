@@ -178,6 +178,101 @@ Theorem arcsine_eprocess p0 p delta N : 0 < p0 < 1 -> 0 <= p <= p0 -> 0 < delta 
   probability vote_dom (vote_kernel p) N (reaches (e_of_counts (arcsine p0)) (1 / delta) nil) <= delta.
 Proof. intros H Hp Hd. apply eprocess with p0; auto; [now apply arcsine_is_e_table|lra]. Qed.
 
+(* --------------------------------------------------------------------- the formula in theta *)
+
+Definition beta_density (k l : nat) (theta : R) : R := theta ^ k * (1 - theta) ^ l / sqrt (theta * (1 - theta)).
+
+(* The substitution theta = (sin x)^2, up to any angle below pi/2. *)
+Lemma theta_integral k l a b : 0 < a <= b -> b < PI / 2 ->
+  RInt (beta_density k l) (sin a ^ 2) (sin b ^ 2) = 2 * RInt (like k l) a b.
+Proof.
+  intros Ha Hb.
+  assert (In : forall x, Rmin a b <= x <= Rmax a b -> 0 < x < PI / 2).
+  { intros x. rewrite Rmin_left, Rmax_right by lra. lra. }
+  assert (Q : forall x, 0 < x < PI / 2 -> 0 < sin x ^ 2 < 1).
+  { intros x Hx. destruct (sin_cos_pos x Hx) as [S C]. split; [now apply pow_lt|].
+    pose proof (square_sum x). assert (0 < cos x ^ 2) by now apply pow_lt. lra. }
+  rewrite <- (RInt_comp (V := R_CompleteNormedModule) (beta_density k l) (fun x => sin x ^ 2)
+                (fun x => 2 * sin x * cos x) a b).
+  - transitivity (RInt (fun x => scal 2 (like k l x)) a b).
+    + apply RInt_ext. intros x Hx. assert (Hin : 0 < x < PI / 2) by (apply In; lra).
+      destruct (sin_cos_pos x Hin) as [S C]. unfold scal; cbn -[pow]; unfold mult; cbn -[pow].
+      unfold beta_density, like. replace (1 - sin x ^ 2) with (cos x ^ 2) by (pose proof (square_sum x); lra).
+      replace (sqrt (sin x ^ 2 * cos x ^ 2)) with (sin x * cos x).
+      * field. lra.
+      * replace (sin x ^ 2 * cos x ^ 2) with ((sin x * cos x) * (sin x * cos x)) by ring.
+        rewrite sqrt_square; [reflexivity|]. apply Rmult_le_pos; lra.
+    + apply (RInt_scal (V := R_CompleteNormedModule)).
+      apply (ex_RInt_continuous (V := R_CompleteNormedModule)). intros x _.
+      apply (ex_derive_continuous (like k l)). unfold like. auto_derive. auto.
+  - intros x Hx. apply (ex_derive_continuous (beta_density k l)). destruct (Q x (In x Hx)) as [Q0 Q1].
+    assert (0 < sin x ^ 2 * (1 - sin x ^ 2)) by (apply Rmult_lt_0_compat; lra).
+    unfold beta_density. auto_derive. split; [assumption|]. split; [|exact I].
+    apply Rgt_not_eq, sqrt_lt_R0. assumption.
+  - intros x _. split.
+    + auto_derive; auto. ring.
+    + apply (ex_derive_continuous (fun x => 2 * sin x * cos x)). auto_derive. auto.
+Qed.
+
+Lemma like_continuous k l x : continuous (like k l) x.
+Proof. apply (ex_derive_continuous (like k l)). unfold like. auto_derive. auto. Qed.
+
+(* So the improper integral over theta from p0 to 1 is twice the proper one. *)
+Lemma theta_integral_limit k l a : 0 < a < PI / 2 ->
+  filterlim (fun b => RInt (beta_density k l) (sin a ^ 2) (sin b ^ 2)) (at_left (PI / 2))
+            (locally (2 * RInt (like k l) a (PI / 2))).
+Proof.
+  intros Ha. apply filterlim_ext_loc with (fun b => 2 * RInt (like k l) a b).
+  - exists (mkposreal (PI / 2 - a) ltac:(lra)). intros b Hb Hlt. symmetry. apply theta_integral; [|exact Hlt].
+    unfold ball in Hb; cbn in Hb. unfold AbsRing_ball, abs, minus, plus, opp in Hb; cbn in Hb.
+    apply Rabs_def2 in Hb. lra.
+  - apply (filterlim_filter_le_1 (F := locally (PI / 2)) (G := at_left (PI / 2))).
+    { intros P [e He]. exists e. intros y Hy _. now apply He. }
+    apply (continuous_mult (K := R_AbsRing) (fun _ => 2)); [apply continuous_const|].
+    apply (ex_derive_continuous (fun b => RInt (like k l) a b)).
+    exists (like k l (PI / 2)). apply (is_derive_RInt (V := R_NormedModule) (like k l) (fun b => RInt (like k l) a b) a).
+    + exists (mkposreal 1 Rlt_0_1). intros b _. apply (RInt_correct (V := R_CompleteNormedModule)).
+      apply (ex_RInt_continuous (V := R_CompleteNormedModule)). intros; apply like_continuous.
+    + apply like_continuous.
+Qed.
+
+Lemma mean_like_integral k l a : a < PI / 2 -> mean_like k l a = RInt (like k l) a (PI / 2) / (PI / 2 - a).
+Proof.
+  intros Ha.
+  pose proof (RInt_comp_lin (V := R_CompleteNormedModule) (like k l) (PI / 2 - a) a 0 1) as H.
+  replace ((PI / 2 - a) * 0 + a) with a in H by ring. replace ((PI / 2 - a) * 1 + a) with (PI / 2) in H by ring.
+  rewrite <- H by (apply (ex_RInt_continuous (V := R_CompleteNormedModule)); intros; apply like_continuous).
+  rewrite (RInt_ext _ (fun u => (PI / 2 - a) * like k l (angle a u))).
+  - rewrite <- mean_scal. field. lra.
+  - intros u _. unfold scal; cbn -[pow]; unfold mult; cbn -[pow]. do 2 f_equal. unfold angle. ring.
+Qed.
+
+Lemma rest_angle p0 : 0 < p0 < 1 -> PI / 2 - asin (sqrt p0) = asin (sqrt (1 - p0)).
+Proof.
+  intros H. pose proof (asin_range p0 H) as Ha. assert (0 < sqrt p0) by (apply sqrt_lt_R0; lra).
+  assert (sqrt p0 < 1) by (rewrite <- sqrt_1; apply sqrt_lt_1; lra).
+  rewrite <- (asin_sin (PI / 2 - asin (sqrt p0))) by lra. f_equal.
+  rewrite sin_shift, cos_asin by lra. f_equal. f_equal. apply Rsqr_sqrt. lra.
+Qed.
+
+(* The formula of the program: the numerator N = int_p0^1 theta^(k-1/2) (1-theta)^(n-k-1/2) dtheta exists as an
+   improper integral, the prior's mass above p0 is 2 asin(sqrt(1-p0)) (the same with k = n = 0, where E = 1), and
+   E is N over that mass and p0^k (1-p0)^(n-k). *)
+Theorem arcsine_formula p0 k n : 0 < p0 < 1 -> (k <= n)%nat ->
+  exists N, filterlim (fun b => RInt (beta_density k (n - k)) p0 (sin b ^ 2)) (at_left (PI / 2)) (locally N) /\
+    arcsine p0 k n = N / (2 * asin (sqrt (1 - p0)) * (p0 ^ k * (1 - p0) ^ (n - k))).
+Proof.
+  intros Hp Hk. pose proof (asin_range p0 Hp) as Ha. pose proof (sin_asin_square p0 Hp) as Hs.
+  rewrite <- rest_angle by assumption. set (a := asin (sqrt p0)) in *.
+  exists (2 * RInt (like k (n - k)) a (PI / 2)). split.
+  - rewrite <- Hs. now apply theta_integral_limit.
+  - unfold arcsine, arcsine_angle, arcsine_of. fold a. rewrite mean_like_integral by lra.
+    assert (L : like k (n - k) a = p0 ^ k * (1 - p0) ^ (n - k)).
+    { unfold like. replace (cos a ^ 2) with (1 - sin a ^ 2) by (pose proof (square_sum a); lra). now rewrite Hs. }
+    pose proof (like_pos k (n - k) a Ha) as P. rewrite L in *. revert P.
+    generalize (p0 ^ k * (1 - p0) ^ (n - k)). intros D P. field. repeat split; lra.
+Qed.
+
 (* -------------------------------------------------------------------------- monotone in p0 *)
 
 (* Wherever E exceeds 1 it falls as p0 grows. In the angle the prior is uniform and the log-likelihood

@@ -386,7 +386,7 @@ Definition bet (j : nat) : R :=
 
 Definition bets : list R := map bet (seq 0 32).
 
-Lemma bets_proper : proper_bets bets.
+Theorem bets_proper : proper_bets bets.
 Proof.
   split; [discriminate|]. intros t Ht. apply in_map_iff in Ht as (j & <- & Hj). apply in_seq in Hj.
   unfold bet. assert (P : forall i, 0 < / 2 ^ i <= 1).

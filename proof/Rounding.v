@@ -355,6 +355,24 @@ Proof.
         lra.
 Qed.
 
+(* An overlap as the lexicon computes it is at most the true one. *)
+Theorem overlap_below {A} (dom : list A) w w' total total' :
+  (forall a, 0 <= w a)%Z -> (forall a, 0 <= w' a)%Z -> whole_sum dom w = total -> whole_sum dom w' = total' ->
+  (0 < total < 2 ^ 32)%Z -> (0 < total' < 2 ^ 32)%Z ->
+  let s := ratio_down (whole_overlap dom w w' total total') (total * total') in
+  double s /\ unit_range s /\ s <= overlap dom (whole_kernel w total) (whole_kernel w' total').
+Proof.
+  intros Hw Hw' Hs Hs' Ht Ht' s.
+  destruct (overlap_whole_fits dom w w' total total' Hw Hw' Hs Hs' Ht Ht') as ([O1 O2] & B & _).
+  assert (E : s = down (overlap dom (whole_kernel w total) (whole_kernel w' total'))).
+  { unfold s. rewrite ratio_down_exact by nia. rewrite overlap_whole by lia. reflexivity. }
+  assert (U : unit_range (overlap dom (whole_kernel w total) (whole_kernel w' total'))).
+  { apply overlap_unit; apply whole_is_kernel; auto; lia. }
+  rewrite E. split; [apply down_double|]. split; [|apply down_le].
+  destruct U as [U0 U1]. split; [apply round_ge_generic; try typeclasses eauto; [apply double_0|exact U0]|].
+  eapply Rle_trans; [apply down_le|exact U1].
+Qed.
+
 (* ------------------------------------------------------------------------------------- q *)
 
 (* sf_q_at, sf_overlap_products: sorted overlaps, a product that rounds down at every step, 1 minus it up. *)

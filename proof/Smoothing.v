@@ -484,6 +484,64 @@ Proof.
     intros [->|H]; [apply Rmin_l|]. eapply Rle_trans; [apply Rmin_r|auto].
 Qed.
 
+(* Kernels of the lexicon have whole weights: their overlap is one fraction of whole numbers, and neither its
+   parts nor the terms of the sum exceed the product of the totals. *)
+Fixpoint whole_sum {A} (dom : list A) (f : A -> Z) : Z :=
+  match dom with
+  | [] => 0%Z
+  | a :: rest => (f a + whole_sum rest f)%Z
+  end.
+
+Definition whole_kernel {A} (w : A -> Z) (total : Z) (a : A) : R := IZR (w a) / IZR total.
+Definition whole_overlap {A} (dom : list A) (w w' : A -> Z) (total total' : Z) : Z :=
+  whole_sum dom (fun a => Z.min (w a * total') (w' a * total)).
+
+Lemma whole_sum_real {A} (dom : list A) f : IZR (whole_sum dom f) = sum dom (fun a => IZR (f a)).
+Proof. induction dom as [|a l IH]; cbn; [reflexivity|]. rewrite plus_IZR, IH. reflexivity. Qed.
+
+Lemma whole_is_kernel {A} (dom : list A) w total :
+  (forall a, 0 <= w a)%Z -> (0 < total)%Z -> whole_sum dom w = total -> is_kernel dom (whole_kernel w total).
+Proof.
+  intros Hw Ht Hs. apply IZR_lt in Ht. split.
+  - intros a. apply Rmult_le_pos; [now apply IZR_le|]. left. now apply Rinv_0_lt_compat.
+  - unfold whole_kernel, Rdiv. rewrite sum_scale, <- whole_sum_real, Hs. apply Rinv_r. lra.
+Qed.
+
+Theorem overlap_whole {A} (dom : list A) w w' total total' : (0 < total)%Z -> (0 < total')%Z ->
+  overlap dom (whole_kernel w total) (whole_kernel w' total') =
+  IZR (whole_overlap dom w w' total total') / IZR (total * total').
+Proof.
+  intros Ht Ht'. apply IZR_lt in Ht, Ht'. unfold overlap, whole_overlap, Rdiv.
+  rewrite whole_sum_real, <- sum_scale. apply sum_ext; intros a _. unfold common, whole_kernel, Rdiv.
+  assert (P : 0 < IZR total * IZR total') by now apply Rmult_lt_0_compat. rewrite mult_IZR.
+  assert (E : IZR (w a) * / IZR total = IZR (w a * total') * / (IZR total * IZR total')) by (rewrite mult_IZR; field; lra).
+  assert (E' : IZR (w' a) * / IZR total' = IZR (w' a * total) * / (IZR total * IZR total')) by (rewrite mult_IZR; field; lra).
+  rewrite E, E'. assert (I : 0 < / (IZR total * IZR total')) by now apply Rinv_0_lt_compat.
+  destruct (Z.min_spec (w a * total') (w' a * total)) as [[L ->]|[L ->]].
+  - apply Rmin_left, Rmult_le_compat_r; [lra|]. apply IZR_le. lia.
+  - apply Rmin_right, Rmult_le_compat_r; [lra|]. now apply IZR_le.
+Qed.
+
+Theorem overlap_whole_fits {A} (dom : list A) w w' total total' :
+  (forall a, 0 <= w a)%Z -> (forall a, 0 <= w' a)%Z -> whole_sum dom w = total -> whole_sum dom w' = total' ->
+  (0 < total < 2 ^ 32)%Z -> (0 < total' < 2 ^ 32)%Z ->
+  (0 <= whole_overlap dom w w' total total' <= total * total')%Z /\ (total * total' < 2 ^ 64)%Z /\
+  forall a, In a dom -> (0 <= w a * total' < 2 ^ 64)%Z /\ (0 <= w' a * total < 2 ^ 64)%Z.
+Proof.
+  intros Hw Hw' Hs Hs' Ht Ht'.
+  assert (Part : forall (v : A -> Z) l, (forall a, 0 <= v a)%Z ->
+            (0 <= whole_sum l v)%Z /\ forall a, In a l -> (v a <= whole_sum l v)%Z).
+  { intros v l Hv. induction l as [|b l [I1 I2]]; cbn; [split; [lia|tauto]|]. pose proof (Hv b). split; [lia|].
+    intros a [->|Ha]; [lia|]. specialize (I2 a Ha). lia. }
+  assert (Lt : (total * total' < 2 ^ 64)%Z) by nia. split; [|split; [exact Lt|]].
+  - assert (B : forall l, (0 <= whole_overlap l w w' total total' <= whole_sum l w * total')%Z).
+    { induction l as [|a l IH]; cbn; [lia|]. unfold whole_overlap in *. cbn. pose proof (Hw a). pose proof (Hw' a).
+      assert (0 <= w a * total')%Z by nia. assert (0 <= w' a * total)%Z by nia. lia. }
+    specialize (B dom). rewrite Hs in B. exact B.
+  - intros a Ha. destruct (Part w dom Hw) as [_ P]. destruct (Part w' dom Hw') as [_ P'].
+    specialize (P a Ha). specialize (P' a Ha). specialize (Hw a). specialize (Hw' a). nia.
+Qed.
+
 (* Enumeration: with whole weights that sum to w, the condition on g is one on whole numbers. *)
 Theorem enumerated_margin (own rival w : Z) (q : R) :
   (0 < w)%Z -> 0 <= q -> (own - rival > Int_part (2 * q * IZR w))%Z ->
