@@ -230,7 +230,8 @@ Proof.
     { intros P [e He]. exists e. intros y Hy _. now apply He. }
     apply (continuous_mult (K := R_AbsRing) (fun _ => 2)); [apply continuous_const|].
     apply (ex_derive_continuous (fun b => RInt (like k l) a b)).
-    exists (like k l (PI / 2)). apply (is_derive_RInt (V := R_NormedModule) (like k l) (fun b => RInt (like k l) a b) a).
+    exists (like k l (PI / 2)).
+    apply (is_derive_RInt (V := R_NormedModule) (like k l) (fun b => RInt (like k l) a b) a).
     + exists (mkposreal 1 Rlt_0_1). intros b _. apply (RInt_correct (V := R_CompleteNormedModule)).
       apply (ex_RInt_continuous (V := R_CompleteNormedModule)). intros; apply like_continuous.
     + apply like_continuous.

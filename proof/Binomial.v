@@ -187,8 +187,8 @@ Section Hoeffding.
       apply (Rmult_le_compat_r (exp (- (x * x / 8)))) in L; [|left; apply exp_pos].
       rewrite <- exp_plus, Rplus_opp_r, exp_0 in L. lra.
     - intros a _. rewrite Rmult_assoc. f_equal. unfold M. rewrite <- !exp_plus. f_equal.
-      unfold excess. change (length (a :: past)) with (S (length past)). rewrite S_INR. cbn [often sum]. unfold often, m.
-      ring.
+      unfold excess. change (length (a :: past)) with (S (length past)). rewrite S_INR. cbn [often sum].
+      unfold often, m. ring.
   Qed.
 
   (* Hoeffding 1963, theorem 1, for votes. *)
@@ -236,7 +236,8 @@ Section Hoeffding.
     { rewrite Ht. apply sqrt_sqrt. apply Rmult_le_pos; [lra|]. left. apply Rinv_0_lt_compat. lra. }
     assert (T0 : 0 <= t) by (rewrite Ht; apply sqrt_pos).
     assert (P : exp (- (2 * INR n * (t * t))) = delta / classes).
-    { rewrite T2. replace (2 * INR n * (ln (classes / delta) / (2 * INR n))) with (ln (classes / delta)) by (field; lra).
+    { rewrite T2.
+      replace (2 * INR n * (ln (classes / delta) / (2 * INR n))) with (ln (classes / delta)) by (field; lra).
       rewrite exp_Ropp, exp_ln by lra. field. lra. }
     pose proof (hoeffding y n t T0) as Hy. pose proof (hoeffding (fun a => negb (c a)) n t T0) as Hnc.
     rewrite P in Hy, Hnc.

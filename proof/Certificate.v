@@ -242,7 +242,8 @@ Section Certificate.
   Proof.
     split.
     - intros c Hc. unfold rival.
-      pose proof (proj1 (list_max_le (map (fun c => if same c y then 0%nat else votes past c) classes) _) (le_n _)) as F.
+      set (l := map (fun c => if same c y then 0%nat else votes past c) classes).
+      pose proof (proj1 (list_max_le l _) (le_n _)) as F. unfold l.
       rewrite Forall_forall in F. apply F. apply in_map_iff. exists c. split; [|apply classes_complete].
       destruct (same c y); congruence.
     - assert (B : (rival past <= length past - votes past y)%nat).

@@ -286,7 +286,8 @@ Section Several.
 
   Lemma bet_step m t a past : bet_process m t (a :: past) = factor m t (score a) * bet_process m t past.
   Proof.
-    unfold bet_process, margin_term, score, count. pose proof (counts_le past) as H. unfold count in H. cbn [count_occ length].
+    unfold bet_process, margin_term, score, count. pose proof (counts_le past) as H. unfold count in H.
+    cbn [count_occ length].
     destruct (same a y), (same a c); try (exfalso; congruence).
     - replace (S (length past) - S (count_occ same past y) - count_occ same past c)%nat
         with (length past - count_occ same past y - count_occ same past c)%nat by lia. cbn [pow]. ring.

@@ -258,19 +258,21 @@ Section Draws.
       clear -H. induction H as [|k k' ks ks' []]; constructor; auto.
   Qed.
 
-  (* Slots that the model does not see leave the product: if h ignores everything behind the first slots,
-     its mean is that of the first slots alone. *)
+  (* Slots that the model does not see leave the product: if, whatever is drawn in the first slots, h ignores
+     everything behind them, its mean is that of the first slots alone. *)
+  Definition possible (ks : list (A -> R)) (z : list A) := Forall2 (fun k a => k a <> 0) ks z.
+
   Theorem unseen_slots seen unseen h rest :
     Forall is_kernel unseen ->
-    (forall z w, length z = length seen -> h (z ++ w) = h (z ++ rest)) ->
+    (forall z w, possible seen z -> h (z ++ w) = h (z ++ rest)) ->
     expect (seen ++ unseen) h = expect seen (fun z => h (z ++ rest)).
   Proof.
     intros Hk. revert h. induction seen as [|k seen IH]; cbn; intros h H.
     - rewrite (expect_ext unseen h (fun _ => 1 * h rest)).
       + rewrite expect_scale, expect_one_kernels by assumption. ring.
-      + intros z. pose proof (H [] z eq_refl) as Hz. cbn in Hz. rewrite Hz. ring.
-    - apply sum_ext; intros a _. f_equal. apply IH.
-      intros z w Hz. apply (H (a :: z) w). cbn. now f_equal.
+      + intros z. pose proof (H [] z) as Hz. cbn in Hz. rewrite Hz by constructor. ring.
+    - apply sum_ext; intros a _. destruct (Req_dec (k a) 0) as [->|Ha]; [ring|]. f_equal. apply IH.
+      intros z w Hz. apply (H (a :: z) w). now constructor.
   Qed.
 End Draws.
 
@@ -514,8 +516,10 @@ Proof.
   intros Ht Ht'. apply IZR_lt in Ht, Ht'. unfold overlap, whole_overlap, Rdiv.
   rewrite whole_sum_real, <- sum_scale. apply sum_ext; intros a _. unfold common, whole_kernel, Rdiv.
   assert (P : 0 < IZR total * IZR total') by now apply Rmult_lt_0_compat. rewrite mult_IZR.
-  assert (E : IZR (w a) * / IZR total = IZR (w a * total') * / (IZR total * IZR total')) by (rewrite mult_IZR; field; lra).
-  assert (E' : IZR (w' a) * / IZR total' = IZR (w' a * total) * / (IZR total * IZR total')) by (rewrite mult_IZR; field; lra).
+  assert (E : IZR (w a) * / IZR total = IZR (w a * total') * / (IZR total * IZR total')).
+  { rewrite mult_IZR. field. lra. }
+  assert (E' : IZR (w' a) * / IZR total' = IZR (w' a * total) * / (IZR total * IZR total')).
+  { rewrite mult_IZR. field. lra. }
   rewrite E, E'. assert (I : 0 < / (IZR total * IZR total')) by now apply Rinv_0_lt_compat.
   destruct (Z.min_spec (w a * total') (w' a * total)) as [[L ->]|[L ->]].
   - apply Rmin_left, Rmult_le_compat_r; [lra|]. apply IZR_le. lia.
