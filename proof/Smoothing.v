@@ -258,6 +258,18 @@ Section Draws.
       clear -H. induction H as [|k k' ks ks' []]; constructor; auto.
   Qed.
 
+  (* With one slot that is sharp: some model moves by just as much. *)
+  Lemma shift_sharp k k' : is_kernel k -> is_kernel k' ->
+    exists h, (forall z, unit_range (h z)) /\ expect [k] h - expect [k'] h = 1 - overlap k k'.
+  Proof.
+    intros [_ S] [_ _].
+    exists (fun z => match z with a :: _ => if Rle_dec (k a) (k' a) then 0 else 1 | [] => 0 end). split.
+    - intros [|a z]; unfold unit_range; [lra|]. destruct (Rle_dec (k a) (k' a)); lra.
+    - cbn. apply Rplus_eq_reg_l with (- sum dom k). rewrite S at 2. unfold overlap. clear S.
+      induction dom as [|a l IH]; cbn; [ring|]. unfold common, Rmin in *.
+      destruct (Rle_dec (k a) (k' a)); lra.
+  Qed.
+
   (* Slots that the model does not see leave the product: if, whatever is drawn in the first slots, h ignores
      everything behind them, its mean is that of the first slots alone. *)
   Definition possible (ks : list (A -> R)) (z : list A) := Forall2 (fun k a => k a <> 0) ks z.

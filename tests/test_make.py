@@ -169,6 +169,14 @@ class Bootstrap(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, "mandoc\n"))
         self.assertFalse((self.folder / "log").exists())
 
+    def test_proof(self):
+        """Coq is asked for by --proof alone"""
+        self.assertNotIn("coq", " ".join(self.needed))
+        self.write(state=self.needed)
+        done = self.bootstrap("--proof", "--check")
+        self.assertEqual((done.returncode, done.stdout.split()[0]), (1, "coq"))
+        self.assertTrue(all("coq" in name for name in done.stdout.split()), done.stdout)
+
     def test_optional(self):
         """what can be done without never fails: apt does not know it, or cannot install it"""
         self.write(state=self.needed, known=self.needed)
