@@ -25,7 +25,7 @@ check = $(2) ctest --test-dir $(1) --output-on-failure --output-junit $(abspath 
 
 sanitized := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1
 
-.PHONY: all bootstrap build clang demo test test-browser bench asan tsan fuzz format install clean help
+.PHONY: all bootstrap build clang demo test test-browser bench asan tsan fuzz format proof install clean help
 .NOTPARALLEL:
 
 all: build
@@ -76,6 +76,10 @@ fuzz: bootstrap
 format: bootstrap
 	@scripts/format
 
+# Coq is large too: scripts/bootstrap --proof installs it. Without it this says that it does nothing.
+proof:
+	@scripts/proof
+
 install: bootstrap
 	@$(call configure,build,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
 	@$(call compile,build)
@@ -97,6 +101,7 @@ help:
 	@echo 'make tsan       the tests under ThreadSanitizer'
 	@echo 'make fuzz       fuzz every parser for SECONDS=60 seconds each'
 	@echo 'make format     lay out all C code as .clang-format says (clang-format 14)'
+	@echo 'make proof      check the theorems of proof/ with Coq, and print the axioms they rest on'
 	@echo 'make install    install below PREFIX=/usr/local (and DESTDIR)'
 	@echo 'make bootstrap  only install missing packages; make BOOTSTRAP=: never does'
 	@echo 'make clean      remove the build folders'

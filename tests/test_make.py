@@ -58,7 +58,7 @@ class Targets(unittest.TestCase):
             done = run("make", "-n", "BOOTSTRAP=:", target)
             self.assertEqual((done.returncode, done.stderr), (0, ""), target)
             configured = [line for line in done.stdout.splitlines() if " cmake -S . " in line]
-            needed = {"bootstrap": 0, "format": 0, "clean": 0, "help": 0, "test": 2}.get(target, 1)
+            needed = {"bootstrap": 0, "format": 0, "proof": 0, "clean": 0, "help": 0, "test": 2}.get(target, 1)
             self.assertEqual(len(configured), needed, target)
             self.assertTrue(all("-DSAFER_WERROR=ON" in line for line in configured), target)
         self.assertIn("-DSAFER_WERROR=OFF", run("make", "-n", "BOOTSTRAP=:", "WERROR=OFF", "build").stdout)
@@ -168,6 +168,14 @@ class Bootstrap(unittest.TestCase):
         done = self.bootstrap("--check")
         self.assertEqual((done.returncode, done.stdout), (1, "mandoc\n"))
         self.assertFalse((self.folder / "log").exists())
+
+    def test_proof(self):
+        """Coq is asked for by --proof alone"""
+        self.assertNotIn("coq", " ".join(self.needed))
+        self.write(state=self.needed)
+        done = self.bootstrap("--proof", "--check")
+        self.assertEqual((done.returncode, done.stdout.split()[0]), (1, "coq"))
+        self.assertTrue(all("coq" in name for name in done.stdout.split()), done.stdout)
 
     def test_optional(self):
         """what can be done without never fails: apt does not know it, or cannot install it"""
