@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/buffer.h"
 #include "base/file.h"
+#include "certify/read.h"
 #include "run/sealed.h"
 #include "support.h"
 
@@ -278,6 +279,57 @@ static safer_status attack(const char *path, int resume, safer_error *e)
     return safer_attack(&summary, path, resume, model, lexicon, data, &o, e);
 }
 
+/* Every q of a record belongs to one list of overlaps, here of 2/3 each: none can be changed alone. */
+static void test_q_is_tied(void **state)
+{
+    static const char text[] = "good good good good good good good good good good good good books",
+                      table[] = "good\tgreat fine\ngreat\tgreatest\n";
+    const char *const texts[] = {text}, *const labels[] = {"b"};
+    safer_lexicon *honest = lexicon;
+    safer_data *honest_data = data;
+    sf_run run = {0};
+    size_t refused = 0;
+    (void)state;
+    lexicon = import_table(table, "topk:3");
+    data = NULL;
+    assert_ok(safer_data_from_texts(&data, texts, NULL, labels, NULL, 1, &error));
+    const char *path = certify("tied.jsonl", SAFER_METHOD_BINOMIAL);
+    char kept[500];
+    strcpy(kept, path);
+    assert_ok(sf_run_load(&run, kept, &error));
+    const sf_record *r = &run.records[0];
+    assert_true(r->q_at[0] > 0 && r->q_at[1] > r->q_at[0] && r->q_at[2] > r->q_at[1]);
+    for (int member = 0; member < 3 + SAFER_RADII; member++)
+        for (int way = 0; way < 2; way++) {
+            static const char *const names[] = {"q", "q_radius", "q_next"};
+            char value[400];
+            size_t length = 0;
+            const double old = member == 0   ? r->q
+                               : member == 1 ? r->q_radius
+                               : member == 2 ? r->q_next
+                                             : r->q_at[member - 3];
+            const double new = way ? (old + 1) / 2 : old / 2;
+            if (new == old) continue;
+            if (member < 3) {
+                snprintf(value, sizeof value, "%.17g", new);
+            } else {
+                for (int i = 0; i < SAFER_RADII; i++)
+                    length += (size_t)snprintf(value + length, sizeof value - length, "%s%.17g", i ? "," : "[",
+                                               i == member - 3 ? new : r->q_at[i]);
+                snprintf(value + length, sizeof value - length, "]");
+            }
+            const forgery g = {2, member < 3 ? names[member] : "q_at", value, ""};
+            assert_fails(verify(forge(kept, &g), &error), SAFER_INPUT, "forged.jsonl, line 2: ");
+            refused++;
+        }
+    assert_true(refused > 12);
+    sf_run_free(&run);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+    lexicon = honest;
+    data = honest_data;
+}
+
 /* What is kept of an earlier run must be what this one would have written of its rows. */
 static void test_resume_rechecks(void **state)
 {
@@ -375,10 +427,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_configurations),  cmocka_unit_test(test_earlier_version),
-        cmocka_unit_test(test_resume_rechecks), cmocka_unit_test(test_votes),
-        cmocka_unit_test(test_weights),         cmocka_unit_test(test_first_version),
-        cmocka_unit_test(test_report),          cmocka_unit_test(test_attacks),
-        cmocka_unit_test(test_cross_checks),
+        cmocka_unit_test(test_resume_rechecks), cmocka_unit_test(test_q_is_tied),
+        cmocka_unit_test(test_votes),           cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_first_version),   cmocka_unit_test(test_report),
+        cmocka_unit_test(test_attacks),         cmocka_unit_test(test_cross_checks),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -231,14 +231,55 @@ static const char *fault_of_counts(const sf_record *r, const sf_config *config)
     return r->target != right_target(r, config) ? "the certificate is about another class" : NULL;
 }
 
+/* Whether q can be that of a radius, as far as the reported radii tell: q rises with the radius. */
+static int q_fits(const sf_record *r, double q, size_t radius)
+{
+    for (size_t i = 0; i < SAFER_RADII; i++)
+        if ((sf_reported_radii[i] <= radius && r->q_at[i] > q) || (sf_reported_radii[i] >= radius && r->q_at[i] < q))
+            return 0;
+    return q >= 0 && q <= 1;
+}
+
+/* Whether q can grow so between two radii: the overlaps rise, so the mean logarithm of the first few cannot
+ * exceed that of more. A product is at least 1 - q, and exceeds it by less than 2^-52. */
+static int q_slows_down(double few_q, size_t few, double more_q, size_t more)
+{
+    const double few_least = 1 - few_q, more_most = 1 - more_q + 0x1p-52;
+    return few == 0 || few >= more || log(more_most) / (double)more >= log(few_least) / (double)few - 1e-9;
+}
+
+/* What of the q of a record contradicts the rest of it, or NULL. All of them come from one list of
+ * overlaps, rising, of the visible slots. */
+static const char *fault_of_q(const sf_record *r)
+{
+    const int all = r->radius == SAFER_ALL;
+    const double last = r->q_at[SAFER_RADII - 1];
+    for (size_t i = 0; i < SAFER_RADII; i++) {
+        if (!q_fits(r, r->q_at[i], sf_reported_radii[i])) return "q_at does not rise from 0 to 1";
+        if (sf_reported_radii[i] >= r->visible && r->q_at[i] != last) return "q_at goes on where the slots end";
+        const size_t more = i + 1 < SAFER_RADII ? sf_reported_radii[i + 1] : SAFER_ALL;
+        if (i + 1 < SAFER_RADII &&
+            !q_slows_down(r->q_at[i], sf_reported_radii[i], r->q_at[i + 1], more < r->visible ? more : r->visible))
+            return "q_at grows faster than overlaps that rise allow";
+    }
+    if (r->q != last) return "q is not that of all words";
+    if (!all && r->radius > 0 && r->radius >= r->visible) return "a radius beyond the number of slots";
+    if (all && r->q_radius != last) return "q_radius is not that of all words";
+    if (all && r->q_next != last) return "q_next is not that of all words";
+    if (r->radius == 0 && (r->q_radius != 0 || (r->q_next != 0 && !q_fits(r, r->q_next, 1))))
+        return "q_radius or q_next is not that of the radius";
+    if (!all && r->radius > 0 && (!q_fits(r, r->q_radius, r->radius) || !q_fits(r, r->q_next, r->radius + 1)))
+        return "q_radius or q_next is not that of the radius";
+    return NULL;
+}
+
 /* What of a record does not follow from its counts, or NULL. */
 static const char *fault_of_radius(const sf_record *r, const sf_config *config, const sf_evidence *e)
 {
     const int all = r->radius == SAFER_ALL;
+    const char *fault = fault_of_q(r);
     if (sf_evidence_bound(e) != r->bound) return "the bound does not follow from the counts";
-    if (r->q != r->q_at[SAFER_RADII - 1]) return "q is not that of all words";
-    if (!all && r->radius > 0 && r->radius >= r->slots) return "a radius beyond the number of slots";
-    if (all && r->q_radius != r->q_at[SAFER_RADII - 1]) return "q_radius is not that of all words";
+    if (fault) return fault;
     if ((all || r->radius > 0) && !sf_evidence_certifies(e, r->q_radius))
         return "the radius is not certified by the counts";
     if (!all && sf_evidence_certifies(e, r->q_next)) return "the counts certify a larger radius";
