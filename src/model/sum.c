@@ -360,11 +360,11 @@ static safer_status read_json(json_t **out, const char *path, safer_error *error
 
 int sf_sum_is(const char *path)
 {
-    char head[8] = {0};
+    char head[8 + 1] = {0}; /* terminated, whatever is read */
     struct stat info;
     FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
     if (!file) return 0;
-    size_t length = fread(head, 1, sizeof head, file);
+    size_t length = fread(head, 1, sizeof head - 1, file);
     fclose(file);
     return !memchr(head, 0, length) && head[strspn(head, " \t\r\n")] == '{';
 }
