@@ -60,6 +60,10 @@ class Install(unittest.TestCase):
         self.assertEqual(bad.returncode, 1)
         self.assertIn("absent.lex", bad.stderr)
 
+    def test_checker(self):
+        """the independent checker is installed, and can be run"""
+        self.assertIn("--lexicon", run(prefix / "bin/check-certificates", "--help"))
+
     def test_version(self):
         """the program, the header and pkg-config name the same version"""
         version = self.pkg_config("--modversion")[0]
