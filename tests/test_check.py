@@ -398,9 +398,14 @@ class Forged(unittest.TestCase):
         write("later.jsonl", seal({"format": 2}, []))
         write("cut.lex", (test_cli.temporary / "topk.lex").read_bytes()[:-9])
         write("damaged.lex", (test_cli.temporary / "topk.lex").read_bytes().replace(b"boring", b"borinG", 1))
+        hidden = bytearray((test_cli.temporary / "topk.lex").read_bytes())
+        at, size = section(hidden, 5)
+        struct.pack_into("<Q", hidden, at + 16, 0)  # the synonyms of a word vanish: offsets that fall
+        write("hidden.lex", resealed(hidden))
         write("bad.tsv", "1\tpos\tC:\\path\n")
         for arguments in (("cut.jsonl", "topk.lex", "test.tsv"), ("none.jsonl", "topk.lex", "test.tsv"), ("text.jsonl", "topk.lex", "test.tsv"),
                           ("later.jsonl", "topk.lex", "test.tsv"), ("adaptive.jsonl", "cut.lex", "test.tsv"), ("adaptive.jsonl", "damaged.lex", "test.tsv"),
+                          ("adaptive.jsonl", "hidden.lex", "test.tsv"),
                           ("adaptive.jsonl", "topk.lex", "bad.tsv"), ("adaptive.jsonl", "absent.lex", "test.tsv"),
                           ("adaptive.jsonl", "topk.lex", "test.tsv", "--model", "exec:true"), ("adaptive.jsonl", "topk.lex", "test.tsv", "--model", "absent:f")):
             done = check(*arguments)
