@@ -97,7 +97,7 @@ class Install(unittest.TestCase):
         for name, words in (("bash-completion/completions/safer", "complete -F _safer safer"),
                             ("zsh/site-functions/_safer", "#compdef safer"), ("fish/vendor_completions.d/safer.fish", "complete -c safer")):
             self.assertIn(words, (prefix / "share" / name).read_text(), name)
-        self.assertEqual(sorted(path.name for path in (prefix / "bin").iterdir()), ["safer"])
+        self.assertEqual(sorted(path.name for path in (prefix / "bin").iterdir()), ["check-certificates", "safer"])
 
     def test_destdir(self):
         """DESTDIR stands before the prefix"""
