@@ -6,7 +6,7 @@ document: lines that begin with "$ " are commands (a backslash at the end contin
 next line), the lines below are what they print, stdout and stderr together. A line "..."
 stands for any number of lines. Commands must end with exit status 0. The folder holds
 demo/train.tsv, demo/dev.tsv, demo/test.tsv and demo/synonyms.tsv, and compare.json of
-examples/; safer is in the PATH.
+examples/; safer and check-certificates are in the PATH.
 Blocks marked ```sh are shown, not run; ```c must compile; ```python are run in the same
 folder, each on its own, unless a package that they import is not installed, or a first
 line "# needs ..." names what is not there.
@@ -31,7 +31,7 @@ MANUAL = pathlib.Path(sys.argv[-1]).resolve() / "safer.1"  # made while safer is
 
 # Options of other programs that a page may name.
 FOREIGN = {"scripts/bootstrap": {"--check", "--browser", "--proof"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"},
-           "cmake": {"--build"}, "ctest": {"--test-dir", "--output-on-failure"}, "tests/test_abi.py": {"--write"}}
+           "cmake": {"--build"}, "ctest": {"--test-dir", "--output-on-failure"}, "tests/test_abi.py": {"--write"}, "check-certificates": {"--texts"}}
 
 demo = None  # a folder with the demo's data
 
@@ -170,7 +170,7 @@ class Pages(unittest.TestCase):
         shutil.copytree(demo, folder / "demo")
         shutil.copy(ROOT / "examples/compare.json", folder)
         build = str(pathlib.Path(test_cli.program).parent)
-        environment = {**os.environ, "PATH": build + os.pathsep + os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+        environment = {**os.environ, "PATH": os.pathsep.join((build, str(ROOT / "tools"), os.environ["PATH"])), "LC_ALL": "C.UTF-8"}
         found = commands(path)
         for number, command, shown in found:
             done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL,

@@ -60,6 +60,10 @@ class Install(unittest.TestCase):
         self.assertEqual(bad.returncode, 1)
         self.assertIn("absent.lex", bad.stderr)
 
+    def test_checker(self):
+        """the independent checker is installed, and can be run"""
+        self.assertIn("--lexicon", run(prefix / "bin/check-certificates", "--help"))
+
     def test_version(self):
         """the program, the header and pkg-config name the same version"""
         version = self.pkg_config("--modversion")[0]
@@ -93,7 +97,7 @@ class Install(unittest.TestCase):
         for name, words in (("bash-completion/completions/safer", "complete -F _safer safer"),
                             ("zsh/site-functions/_safer", "#compdef safer"), ("fish/vendor_completions.d/safer.fish", "complete -c safer")):
             self.assertIn(words, (prefix / "share" / name).read_text(), name)
-        self.assertEqual(sorted(path.name for path in (prefix / "bin").iterdir()), ["safer"])
+        self.assertEqual(sorted(path.name for path in (prefix / "bin").iterdir()), ["check-certificates", "safer"])
 
     def test_destdir(self):
         """DESTDIR stands before the prefix"""

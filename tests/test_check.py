@@ -1,0 +1,418 @@
+#!/usr/bin/env python3
+"""The independent checker against honest runs and forgeries: test_check.py [TEST...] BUILD_DIR. Run by ctest.
+
+Every kind of run that the program makes must hold. Then runs, lexicons and data are forged and sealed anew (a
+seal is only a checksum): each lie must be found, with exit status 1 and a message that names file and line.
+"""
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import must, read_run, xxh64  # noqa: E402
+from test_cli import Result, run, write  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CHECKER = ROOT / "tools/check-certificates"
+LINES = 500  # of the checker, at most
+HOLDS, FOUND, USAGE, UNREADABLE = range(4)
+EXEC = f"exec:{sys.executable} server.py"
+
+SERVER = '''import json, sys
+def classify(texts):
+    """A made-up model of three classes that does not answer now and then."""
+    found = []
+    for text in texts:
+        score = text.count("e") - text.count("a")
+        found.append(None if text.count("o") % 23 == 22 else ["low", "middle", "high"][(score > 4) + (score > 12)])
+    return found
+def main():
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps({"id": request["id"], "labels": classify(request["texts"])}), flush=True)
+if __name__ == "__main__":
+    main()
+'''
+
+# What each run is made with: name -> (lexicon, data, options).
+NGRAM, THREE = ("--model", "ngram.model"), ("--model", EXEC, "--labels", "low,middle,high")
+RUNS = {
+    "adaptive": ("topk.lex", "test.tsv", NGRAM),
+    "component": ("component.lex", "test.tsv", NGRAM),
+    "representative": ("representative.lex", "test.tsv", NGRAM),
+    "binomial": ("topk.lex", "test.tsv", (*NGRAM, "--method", "binomial", "--n", 600)),
+    "hoeffding": ("topk.lex", "test.tsv", (*NGRAM, "--method", "hoeffding", "--n", 3000)),
+    "family-wise": ("topk.lex", "test.tsv", (*NGRAM, "--family-wise", "--seed", 7)),
+    "radius": ("topk.lex", "test.tsv", (*NGRAM, "--radius", 3, "--delta", 0.2)),
+    "unlabelled": ("topk.lex", "test.tsv", (*NGRAM, "--unlabelled")),
+    "no labels": ("topk.lex", "plain.jsonl", NGRAM),
+    "three": ("topk.lex", "three.tsv", (*THREE, "--n", 400)),
+    "three binomial": ("topk.lex", "three.tsv", (*THREE, "--n", 200, "--method", "binomial")),
+    "three hoeffding": ("topk.lex", "three.tsv", (*THREE, "--n", 200, "--method", "hoeffding")),
+    "bow": ("topk.lex", "test.tsv", ("--model", "bow.model", "--method", "ibp")),
+    "cnn": ("topk.lex", "test.tsv", ("--model", "cnn.model", "--method", "ibp")),
+    "short": ("topk.lex", "test.tsv", ("--model", "short.model", "--n", 300)),
+}
+
+
+def make_files():
+    build = pathlib.Path(test_cli.program).parent
+    subprocess.run([build / "demo-reviews", test_cli.temporary / "demo"], check=True, capture_output=True)
+    rows = (test_cli.temporary / "demo/test.tsv").read_text().splitlines()[:50]
+    rows += ["empty\t1\t", "tab\t0\tA boring\\tfilm \\\\ BORING Film\\nand a Boring wasn\u2019t na\u00efve \u00a3 42\u00b2 \u6620\u753b."]
+    rows += ["short\t1\tA wonderful film."]
+    write("test.tsv", "".join(row + "\n" for row in rows))
+    write("plain.jsonl", "".join(json.dumps({"text": row.split("\t")[2]}) + "\n" for row in rows[:20]))
+    write("server.py", SERVER)
+    names = {}
+    exec(SERVER, names)
+    texts = [row.split("\t") for row in rows[-3:] + rows[:37]]
+    write("three.tsv", "".join(f"{key}\t{label or 'low'}\t{text}\n" for (key, _, text), label
+                               in zip(texts, names["classify"]([text for *_, text in texts]))))
+    for kernel, name in (("topk:5", "topk"), ("component", "component"), ("representative", "representative")):
+        must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", kernel,
+             "-o", f"{name}.lex")
+    common = ("--data", "demo/train.tsv", "--lexicon", "topk.lex", "--quiet")
+    must("train", "--arch", "ngram", *common, "--bits", 14, "-o", "ngram.model")
+    small = ("--dim", 8, "--hidden", 8, "--epochs", 1)
+    must("train", "--arch", "bow", "--defense", "ibp-jia", *common, *small, "-o", "bow.model")
+    must("train", "--arch", "cnn", "--defense", "ibp-jia", *common, *small, "--filters", 8, "-o", "cnn.model")
+    must("train", "--arch", "cnn", *common, "--dim", 8, "--filters", 8, "--epochs", 1, "--max-words", 20, "-o", "short.model")
+    for name, (lexicon, data, options) in RUNS.items():
+        must("certify", "--lexicon", lexicon, "--data", data, *options, "-o", f"{name}.jsonl", "--quiet")
+
+
+def check(name, lexicon, data, *more):
+    done = subprocess.run([sys.executable, CHECKER, name, "--lexicon", lexicon, "--data", data, *map(str, more)], cwd=test_cli.temporary,
+                          capture_output=True, text=True, timeout=300)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def seal(config, records):
+    """A run with seals that fit, as a forger would write it."""
+    lines, seed = [], 0
+    for entry in (config, *records):
+        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "seconds")}, separators=(",", ":"), ensure_ascii=False)
+        check = xxh64(body.encode(), seed)
+        seed = seed or check
+        lines.append(f'{body[:-1]},"seconds":0.5,"check":"{check:016x}"}}' if lines else f'{body[:-1]},"check":"{check:016x}"}}')
+    return "".join(line + "\n" for line in lines)
+
+
+def section(image, number):
+    """Where a section of a .lex file lies."""
+    return struct.unpack_from("<2Q", image, 48 + 16 * (number - 1))
+
+
+def resealed(image):
+    return bytes(image[:-8]) + struct.pack("<Q", xxh64(bytes(image[:-8])))
+
+
+def module():
+    loader = importlib.machinery.SourceFileLoader("check_certificates", str(CHECKER))
+    made = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_certificates", loader))
+    loader.exec_module(made)
+    return made
+
+
+# Forgeries of records: name -> (run, which record, what is changed, words of the message).
+def which(test):
+    return lambda records: next(i for i, r in enumerate(records) if test(r))
+
+
+def put(**members):
+    return lambda r: r.update(members)
+
+
+def move_votes(r):
+    """Votes of another class become the target's."""
+    other = next(k for k, v in r["counts"].items() if k != r["target"] and v)
+    r["counts"][r["target"]] += r["counts"].pop(other)
+    r["counts"][other] = 0
+
+
+sampled_win = which(lambda r: not r["exact"] and r["certified"] and r["n"])
+sampled_loss = which(lambda r: not r["exact"] and r["radius"] == 0 and r["n"])
+limited = which(lambda r: r["radius"] not in (0, "all"))
+costly = which(lambda r: r["q_at"][0] > 0)
+RECORDS = {
+    "certified": ("adaptive", sampled_loss, put(certified=True), '"certified" does not follow'),
+    "not certified": ("adaptive", sampled_win, put(certified=False), '"certified" does not follow'),
+    "radius all": ("adaptive", limited, lambda r: r.update(radius="all", certified=True, q_radius=r["q"], q_next=r["q"]), "do not certify"),
+    "radius": ("adaptive", limited, lambda r: r.update(radius=r["radius"] + 1), "do not certify"),
+    "radius less": ("component", sampled_win, put(radius=0, certified=False), "certify a larger radius"),
+    "radius beyond": ("component", sampled_win, put(radius=3, certified=False), "an overlap below 1"),
+    "radius of a loss": ("adaptive", sampled_loss, put(radius="all", certified=True), "do not certify"),
+    "bound": ("adaptive", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-12), "more than the counts grant"),
+    "bound less": ("adaptive", sampled_win, lambda r: r.update(bound=r["bound"] - 1e-8), "they grant more"),
+    "bound of a loss": ("adaptive", sampled_loss, put(bound=0.75), "more than the counts grant"),
+    "binomial bound": ("binomial", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-11), "more than the counts grant"),
+    "binomial radius": ("binomial", sampled_loss, put(radius=1), "do not certify"),
+    "hoeffding bound": ("hoeffding", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-14), "does not follow from the counts"),
+    "hoeffding radius": ("hoeffding", which(lambda r: r["radius"] == 0), put(radius="all", certified=True), "do not certify"),
+    "exact bound": ("representative", which(lambda r: r["bound"] < 1), put(bound=1.0), "does not follow from the counts"),
+    "exact counts": ("representative", which(lambda r: r["bound"] == 0), lambda r: r["counts"].update({k: "1" if k == r["target"] else "0" for k in r["counts"]}), "bound"),
+    "exact total": ("representative", which(lambda r: r["slots"] > 2), lambda r: r.update(total="2", counts={k: "2" if v == "1" else v for k, v in r["counts"].items()}), "a total of 1"),
+    "three radius": ("three", which(lambda r: not r["exact"] and r["radius"] == 0), put(radius=1), "do not certify"),
+    "three bound": ("three", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-11), "more than the counts grant"),
+    "three exactly": ("three", which(lambda r: not r["exact"]), put(exact=True, n=0, total="1"), "not a number for every label"),
+    "counts": ("adaptive", which(lambda r: not r["exact"] and sum(v > 0 for v in r["counts"].values()) > 1), move_votes, "they grant more"),
+    "counts that do not add up": ("adaptive", sampled_win, lambda r: r["counts"].update({r["target"]: r["n"] + 1}), "do not add up"),
+    "n": ("adaptive", sampled_win, lambda r: r.update(n=r["n"] + 1), "do not add up"),
+    "queries": ("adaptive", sampled_win, put(queries=1), "n or queries"),
+    "q": ("adaptive", costly, put(q=0.0), "q is 0.0"),
+    "q_at": ("adaptive", costly, lambda r: r["q_at"].__setitem__(0, r["q_at"][0] - 1e-12), "q_at is"),
+    "q_at more": ("adaptive", costly, lambda r: r["q_at"].__setitem__(0, r["q_at"][0] + 1e-8), "q_at is"),
+    "q_radius": ("adaptive", limited, lambda r: r.update(q_radius=r["q_radius"] / 2), "q_radius is"),
+    "q_next": ("adaptive", limited, lambda r: r.update(q_next=r["q_radius"]), "q_next is"),
+    "words": ("adaptive", sampled_win, lambda r: r.update(words=r["words"] + 1), "words and"),
+    "slots": ("adaptive", sampled_win, lambda r: r.update(slots=r["slots"] - 1, visible=r["visible"] - 1), "slots, but the text has"),
+    "visible": ("adaptive", costly, put(visible=0), "sees all of them"),
+    "id": ("adaptive", sampled_win, put(id="test-99999"), "test-99999"),
+    "label": ("adaptive", sampled_win, lambda r: r.update(label="10"[int(r["label"])]), "of the data has"),
+    "target": ("adaptive", sampled_loss, lambda r: r.update(target="10"[int(r["target"])]), "not the class to certify"),
+    "target of a prediction": ("unlabelled", sampled_win, lambda r: r.update(prediction="10"[int(r["prediction"])]), "not the class to certify"),
+    "unknown class": ("adaptive", sampled_win, put(base="2"), "that is no label"),
+    "unknown member": ("adaptive", sampled_win, put(answered=True), '"answered" is unknown'),
+    "missing member": ("adaptive", sampled_win, lambda r: r.pop("q_next"), '"q_next" is missing'),
+    "a string for a number": ("adaptive", sampled_win, put(bound="1"), '"bound" cannot be "1"'),
+    "margins": ("bow", which(lambda r: not r["certified"]), put(certified=True, radius="all"), "the margins say"),
+    "better margins": ("bow", which(lambda r: not r["certified"] and r["base"] != r["target"]),
+                       lambda r: r.update(certified=True, radius="all", margins={k: 1.0 for k in r["margins"]}), "contradict the margins"),
+}
+
+
+class Honest(unittest.TestCase):
+    def test_runs(self):
+        """every kind of run holds, with the program's own figures"""
+        for name, (lexicon, data, _) in RUNS.items():
+            with self.subTest(name):
+                done = check(f"{name}.jsonl", lexicon, data)
+                self.assertEqual((done.code, done.err), (HOLDS, ""), done)
+                certified = re.search(r"; *([0-9.]+)% certified", run("verify", f"{name}.jsonl").out)[1]
+                self.assertRegex(done.out, rf"\ncertified +{re.escape(certified)}%")
+                self.assertIn("\nnot checked: the model's answers", done.out)
+        self.assertIn("where the model stops reading, in", check("short.jsonl", "topk.lex", "test.tsv").out)
+        self.assertIn("; the margins;", check("bow.jsonl", "topk.lex", "test.tsv").out)
+
+    def test_kinds(self):
+        """the honest runs have what the checker looks at: radii between, losses, costly words, unseen slots, no answers"""
+        records = {name: read_run(f"{name}.jsonl")[1] for name in RUNS}
+        for choose in (limited, sampled_win, sampled_loss, costly):
+            choose(records["adaptive"])
+        which(lambda r: r["exact"] and r["slots"])(records["adaptive"])
+        which(lambda r: r["visible"] < r["slots"])(records["short"])
+        which(lambda r: not r["exact"] and sum(r["counts"].values()) < r["n"])(records["three"])
+
+    def test_model(self):
+        """with the model, the draws are made and asked again: the same counts; with another model, other counts"""
+        for model in (EXEC, "server:classify"):
+            done = check("three.jsonl", "topk.lex", "three.tsv", "--model", model, "--texts", 12)
+            self.assertEqual((done.code, done.err), (HOLDS, ""), done)
+            self.assertIn("the model's answers for 28 texts", done.out)
+        write("other.py", SERVER.replace("score > 4", "score > 5"))
+        done = check("three.jsonl", "topk.lex", "three.tsv", "--model", "other:classify", "--texts", 12)
+        self.assertEqual(done.code, FOUND)
+        self.assertRegex(done.out, r"three.jsonl, line \d+: the model gives the counts")
+
+    def test_part(self):
+        """rows chosen by --sample every:N and --limit, and packed data"""
+        (test_cli.temporary / "packed.tsv.xz").write_bytes(__import__("lzma").compress((test_cli.temporary / "test.tsv").read_bytes()))
+        must("certify", "--lexicon", "topk.lex", "--data", "test.tsv", *NGRAM, "--sample", "every:3", "--limit", 10, "-o", "part.jsonl", "--quiet")
+        done = check("part.jsonl", "topk.lex", "packed.tsv.xz", "--sample", "every:3", "--limit", 10)
+        self.assertEqual((done.code, done.err), (HOLDS, ""), done)
+        self.assertEqual(check("part.jsonl", "topk.lex", "packed.tsv.xz", "--limit", 10).code, FOUND)
+
+    def test_draws(self):
+        """the draws are those of safer sample, with any seed, stage and number"""
+        own = module()
+        texts = ["A wonderful film.", "The BORING plot wasn\u2019t a Good movie: dull, DULL, Dull; bad phone & fine story.",
+                 "\u6620\u753b Stra\u00dfe na\u00efve \u03a3\u039f\u03a6\u039f\u03a3 good\u0301 iPhone I \u00b2film", ""]
+        for name in ("topk.lex", "component.lex"):
+            lexicon = own.Lexicon(str(test_cli.temporary / name))
+            for stage, number in (("selection", 1), ("certification", 2)):
+                for seed, first in ((1, 0), (0, 7), (2**63 - 1, 2**32 - 2)):
+                    done = run("sample", "--lexicon", name, "--seed", seed, "--stage", stage, "--first", first, "--count", 4, "--json", *texts)
+                    self.assertEqual(done.code, 0, done)
+                    drawn = [entry["text"] for entry in json.loads(done.out)]
+                    mine = []
+                    for text in texts:
+                        key = own.stream(seed, own.xxh64(text.encode()), number)
+                        mine += [own.Text(text, lexicon).draw(key, i) for i in range(first, first + 4)]
+                    self.assertEqual(mine, drawn)
+
+    def test_vectors(self):
+        """the test vectors of docs/check.md"""
+        own, page = module(), (ROOT / "docs/check.md").read_text()
+        self.assertEqual(f"{own.xxh64(b''):016x} {own.xxh64(b'abc'):016x}", "ef46db3751d8e999 44bc2cf5ad770999")
+        self.assertEqual(own.philox((0, 0, 0, 0), (0, 0)), (0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8))
+        key = own.stream(1, own.xxh64(b"A fine film."), 2)
+        self.assertIn(f"{own.xxh64(b'A fine film.'):016x}", page)
+        half, most = own.Fraction(1, 2), own.Fraction(3, 4)
+        for value in (own.mixture(half, 10, 10), own.mixture(most, 90, 100), own.bets(half, 10, 0, 0), own.bets(most, 90, 6, 4),
+                      own.binomial_tail(most, 90, 100)):
+            self.assertIn(f"{value:.40f}"[:16], page)
+        self.assertIn(f"{key[0]:08x} {key[1]:08x}", page)
+        self.assertIn(" ".join(f"{word:08x}" for word in own.philox((0, 0, 0, 0), key)), page)
+
+    def test_size(self):
+        """the checker stays small and needs nothing but Python's own library"""
+        lines = CHECKER.read_text().splitlines()
+        self.assertLessEqual(len(lines), LINES)
+        self.assertLessEqual(max(map(len, lines)), 120)
+        used = set(re.findall(r"^(?:import|from) (\w+)", CHECKER.read_text(), re.M))
+        self.assertLessEqual(used, set(sys.stdlib_module_names) if hasattr(sys, "stdlib_module_names") else used)
+
+
+class Forged(unittest.TestCase):
+    def found(self, done, *parts):
+        self.assertEqual((done.code, done.err), (FOUND, ""), done)
+        for part in parts:
+            self.assertIn(part, done.out)
+
+    def test_records(self):
+        """a changed member of a record, sealed anew"""
+        for name, (source, choose, change, words) in RECORDS.items():
+            with self.subTest(name):
+                config, records = read_run(f"{source}.jsonl")
+                at = choose(records)
+                change(records[at])
+                write("forged.jsonl", seal(config, records))
+                lexicon, data, _ = RUNS[source]
+                done = check("forged.jsonl", lexicon, data)
+                self.found(done, words)
+                self.assertTrue(all(line.startswith(f"forged.jsonl, line {at + 2}: ") for line in done.out.splitlines()[:-1]), done.out)
+
+    def test_seals(self):
+        """a changed byte without a new seal; members outside of the seal"""
+        lines = (test_cli.temporary / "adaptive.jsonl").read_text().splitlines(keepends=True)
+        for old, new in (('"abstained":false', '"abstained":true'), (',"check"', ',"extra":1,"check"')):
+            write("forged.jsonl", "".join([*lines[:4], lines[4].replace(old, new), *lines[5:]]))
+            self.found(check("forged.jsonl", "topk.lex", "test.tsv"), "forged.jsonl, line 5: the seal does not match")
+        write("forged.jsonl", "".join([lines[0].replace('"n0":100', '"n0":101'), *lines[1:]]))
+        self.found(check("forged.jsonl", "topk.lex", "test.tsv"), "forged.jsonl, line 1: the seal does not match")
+
+    def test_rows(self):
+        """rows swapped, missing, doubled, at the end and inside, with and without new numbers"""
+        config, records = read_run("adaptive.jsonl")
+        forms = {"swapped": [*records[:3], records[4], records[3], *records[5:]], "missing": records[:6] + records[7:],
+                 "doubled": records[:8] + records[7:], "cut": records[:-1], "longer": records + records[-1:]}
+        for name, rows in forms.items():
+            for renumber in (False, True):
+                with self.subTest(f"{name} {renumber}"):
+                    rows = [{**r, "row": i} if renumber else r for i, r in enumerate(rows, 1)]
+                    write("forged.jsonl", seal(config, rows))
+                    expected = {"swapped": "line 5: ", "missing": "line 8: ", "doubled": "line 10: ", "cut": f"{len(records) - 1} records of {len(records)}",
+                                "longer": f"line {len(records) + 2}: "}[name]
+                    self.found(check("forged.jsonl", "topk.lex", "test.tsv"), expected)
+
+    def test_config(self):
+        """a changed configuration"""
+        def changed(source, words, **members):
+            config, records = read_run(f"{source}.jsonl")
+            write("forged.jsonl", seal({**config, **members}, records))
+            self.found(check("forged.jsonl", *RUNS[source][:2]), "forged.jsonl, line", words)
+        changed("adaptive", "line 1: delta_text does not follow", delta=0.001)
+        changed("adaptive", "more than the counts grant", delta=0.001, delta_text=0.001)
+        changed("adaptive", "they grant more", delta=0.02, delta_text=0.02)
+        changed("family-wise", "line 1: delta_text does not follow", family_wise=False)
+        changed("adaptive", "bound", method="hoeffding")
+        changed("adaptive", "\"alpha\" cannot be 1.5", alpha=1.5)
+        changed("adaptive", "n or queries do not fit", n0=50)
+        changed("adaptive", '"certified" does not follow', radius=1)
+        changed("adaptive", "not the class to certify", unlabelled=True)
+        changed("adaptive", '"radii" cannot be', radii=[1, 2, 3, 4, 5, "all"])
+        changed("adaptive", '"proof" is unknown', proof="sound")
+        changed("adaptive", "line 1: the lexicon of the run is", lexicon={"hash": "0" * 16, "kernel": "topk:5"})
+        changed("adaptive", "line 1: the data of the run are", data={"hash": "0" * 16, "texts": 53})
+        changed("three", "do not add up", model={"arch": "ngram", "hash": "0" * 16})
+
+    def forge_lexicon(self, change, *parts):
+        """A lexicon changed in its bytes, its checksum new, and a run whose configuration names it."""
+        image = bytearray((test_cli.temporary / "topk.lex").read_bytes())
+        change(image)
+        write("forged.lex", resealed(image))
+        config, records = read_run("adaptive.jsonl")
+        config["lexicon"]["hash"] = resealed(image)[-8:][::-1].hex()
+        write("forged.jsonl", seal(config, records))
+        self.found(check("forged.jsonl", "forged.lex", "test.tsv"), *parts)
+
+    def test_lexicon(self):
+        """overlaps, weights, totals, synonyms and words forged, with a checksum that fits"""
+        def overlap(image):
+            at, size = section(image, 14)
+            values = struct.unpack_from(f"<{size // 8}d", image, at)
+            struct.pack_into("<d", image, at + 8 * next(i for i, s in enumerate(values) if s < 1), 1.0)
+
+        def weight(image, with_total=False):
+            offsets, weights, totals = (section(image, number)[0] for number in (10, 12, 13))
+            row = next(r for r in range(struct.unpack_from("<I", image, 28)[0])
+                       if struct.unpack_from("<Q", image, offsets + 8 * r + 8)[0] - struct.unpack_from("<Q", image, offsets + 8 * r)[0] == 5)
+            struct.pack_into("<I", image, weights + 4 * struct.unpack_from("<Q", image, offsets + 8 * row)[0], 9)
+            if with_total:
+                struct.pack_into("<I", image, totals + 4 * row, 13)
+
+        def synonym(image):
+            """one pair is listed one way only: another word takes its place"""
+            at, size = section(image, 6)
+            first, = struct.unpack_from("<I", image, at)
+            struct.pack_into("<I", image, at, first + 1 if size > 4 else first)
+
+        def spelling(image):
+            at, _ = section(image, 1)
+            image[at] = ord("0")
+
+        self.forge_lexicon(overlap, "forged.lex, word ", "but the kernel gives")
+        self.forge_lexicon(weight, "forged.lex, kernel row ", "sum to 5")
+        self.forge_lexicon(lambda image: weight(image, True), "forged.lex, word ", "but the kernel gives")
+        self.forge_lexicon(synonym, "forged.lex, word ")
+        self.forge_lexicon(spelling, "forged.lex, word ", "do not read back")
+        self.found(check("adaptive.jsonl", "component.lex", "test.tsv"), "adaptive.jsonl, line 1: the lexicon of the run")
+
+    def test_data(self):
+        """a changed text, label or order, with and without the hash of the data forged"""
+        lines = (test_cli.temporary / "test.tsv").read_text().splitlines(keepends=True)
+        own, (config, records) = module(), read_run("adaptive.jsonl")
+        words = lines[2].split(" ")
+        for changed in (" ".join(words[:-2]) + "\n", lines[2].replace("\t1\t", "\t0\t") if "\t1\t" in lines[2] else lines[2].replace("\t0\t", "\t1\t")):
+            write("forged.tsv", "".join([*lines[:2], changed, *lines[3:]]))
+            self.found(check("adaptive.jsonl", "topk.lex", "forged.tsv"), "adaptive.jsonl, line 1: the data of the run", "adaptive.jsonl, line 4: ")
+            rows = own.load_data(str(test_cli.temporary / "forged.tsv"), 1, 0)
+            config["data"]["hash"] = f"{own.hash_of_data(rows):016x}"
+            write("forged.jsonl", seal(config, records))
+            self.found(check("forged.jsonl", "topk.lex", "forged.tsv"), "forged.jsonl, line 4: ")
+
+    def test_unreadable(self):
+        """what cannot be read is exit status 3, what was not asked rightly 2; nothing is printed as a result"""
+        whole = (test_cli.temporary / "adaptive.jsonl").read_bytes()
+        write("cut.jsonl", whole[:-9])
+        write("none.jsonl", b"")
+        write("text.jsonl", b"certified\n")
+        write("later.jsonl", seal({"format": 2}, []))
+        write("cut.lex", (test_cli.temporary / "topk.lex").read_bytes()[:-9])
+        write("damaged.lex", (test_cli.temporary / "topk.lex").read_bytes().replace(b"boring", b"borinG", 1))
+        hidden = bytearray((test_cli.temporary / "topk.lex").read_bytes())
+        at, size = section(hidden, 5)
+        struct.pack_into("<Q", hidden, at + 16, 0)  # the synonyms of a word vanish: offsets that fall
+        write("hidden.lex", resealed(hidden))
+        write("bad.tsv", "1\tpos\tC:\\path\n")
+        for arguments in (("cut.jsonl", "topk.lex", "test.tsv"), ("none.jsonl", "topk.lex", "test.tsv"), ("text.jsonl", "topk.lex", "test.tsv"),
+                          ("later.jsonl", "topk.lex", "test.tsv"), ("adaptive.jsonl", "cut.lex", "test.tsv"), ("adaptive.jsonl", "damaged.lex", "test.tsv"),
+                          ("adaptive.jsonl", "hidden.lex", "test.tsv"),
+                          ("adaptive.jsonl", "topk.lex", "bad.tsv"), ("adaptive.jsonl", "absent.lex", "test.tsv"),
+                          ("adaptive.jsonl", "topk.lex", "test.tsv", "--model", "exec:true"), ("adaptive.jsonl", "topk.lex", "test.tsv", "--model", "absent:f")):
+            done = check(*arguments)
+            self.assertEqual((done.code, done.out), (UNREADABLE, ""), (arguments, done))
+            self.assertEqual(done.err.count("\n"), 1, done)
+        self.assertEqual(check("adaptive.jsonl", "topk.lex", "test.tsv", "--sample", "some").code, USAGE)
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], make_files)
