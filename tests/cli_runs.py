@@ -59,3 +59,14 @@ def xxh64(data, seed=0):
     for shift, factor in ((33, p2), (29, p3), (32, 1)):
         h = (h ^ h >> shift) * factor & mask
     return h
+
+
+def seal(config, records):
+    """A run with seals that fit, as a forger would write it."""
+    lines, seed = [], 0
+    for entry in (config, *records):
+        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "seconds")}, separators=(",", ":"), ensure_ascii=False)
+        check = xxh64(body.encode(), seed)
+        seed = seed or check
+        lines.append(f'{body[:-1]},"seconds":0.5,"check":"{check:016x}"}}' if lines else f'{body[:-1]},"check":"{check:016x}"}}')
+    return "".join(line + "\n" for line in lines)

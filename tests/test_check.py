@@ -16,7 +16,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import must, read_run, xxh64  # noqa: E402
+from cli_runs import must, read_run, seal, xxh64  # noqa: E402
 from test_cli import Result, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -93,17 +93,6 @@ def check(name, lexicon, data, *more):
     done = subprocess.run([sys.executable, CHECKER, name, "--lexicon", lexicon, "--data", data, *map(str, more)], cwd=test_cli.temporary,
                           capture_output=True, text=True, timeout=300)
     return Result(done.returncode, done.stdout, done.stderr)
-
-
-def seal(config, records):
-    """A run with seals that fit, as a forger would write it."""
-    lines, seed = [], 0
-    for entry in (config, *records):
-        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "seconds")}, separators=(",", ":"), ensure_ascii=False)
-        check = xxh64(body.encode(), seed)
-        seed = seed or check
-        lines.append(f'{body[:-1]},"seconds":0.5,"check":"{check:016x}"}}' if lines else f'{body[:-1]},"check":"{check:016x}"}}')
-    return "".join(line + "\n" for line in lines)
 
 
 def section(image, number):

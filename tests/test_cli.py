@@ -31,7 +31,7 @@ import unittest
 import zipfile
 
 DONE, USAGE, INPUT, SYSTEM, INTERRUPTED = 0, 2, 3, 4, 130
-ACTIONS = ("build", "import", "export", "show", "stats")
+ACTIONS = ("build", "import", "export", "show", "stats", "check")
 WORDNET = pathlib.Path("/usr/share/wordnet")
 ESCAPE = "\033["
 
@@ -244,7 +244,7 @@ class Misuse(Case):
         self.refused(lexicon("sho"), USAGE, "sho", "did you mean show?")
         self.refused(lexicon("xyzzy"), USAGE, "xyzzy", "safer lexicon --help")
         self.assertNotIn("did you mean", lexicon("xyzzy").err)
-        self.refused(lexicon(), USAGE, "build, import, export, show or stats")
+        self.refused(lexicon(), USAGE, "build, import, export, show, stats or check")
 
     def test_unknown_option(self):
         """an unknown option: exit 2, named, with what was meant"""

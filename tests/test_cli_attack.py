@@ -16,7 +16,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import UNMET, must, read_run, without_times, xxh64  # noqa: E402
+from cli_runs import UNMET, must, read_run, seal, without_times, xxh64  # noqa: E402
 from test_cli import DONE, INPUT, USAGE, Case, lexicon, run, write  # noqa: E402
 
 METHODS = ("textfooler", "genetic", "pwws", "random")
@@ -253,17 +253,26 @@ class Against(Attack):
                 self.assertEqual(set(r.get("margins", {})) - set(METHODS), set())
             self.assertIn("violations   0,", self.ok(self.check(name, f"{name}.jsonl")))
 
+    def lie(self, name):
+        """A run of a lexicon under which nothing is safe, changed to say that no exchange of words matters."""
+        config, records = read_run(name)
+        for r in records:
+            if r["bound"] > 0.5 and r["target"] is not None:
+                r.update(q=0.0, q_at=[0.0] * 6, q_radius=0.0, q_next=0.0, radius="all", certified=True)
+        write(name, seal(config, records))
+
     def test_broken(self):
-        """a lexicon that lies about its overlaps is found out: exit 1, with the new texts"""
+        """a run that lies about its overlaps is found out: exit 1, with the new texts"""
         self.ok(lexicon("import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel",
                         "topk:1", "-o", "one.lex", "--quiet"))
-        make_liar("one.lex", "liar.lex")
-        with_liar = ("--model", "plain.model", "--lexicon", "liar.lex", "--data", "demo/test.tsv")
+        with_it = ("--model", "plain.model", "--lexicon", "one.lex", "--data", "demo/test.tsv")
         for method, exact in (("adaptive", True), ("binomial", False)):
             name, output = self.fresh(), self.fresh()
-            self.ok(run("certify", *with_liar, "--method", method, "--n", 500, "-o", name, "--quiet"))
-            self.ok(run("verify", name, *with_liar, "--quiet"))
-            result = run("attack", "--against", name, *with_liar, *SMALL, "--json", "--quiet", "-o", output)
+            self.ok(run("certify", *with_it, "--method", method, "--n", 500, "-o", name, "--quiet"))
+            self.lie(name)
+            self.ok(run("verify", name, "--quiet"))  # which believes q, without the lexicon
+            self.refused(run("verify", name, *with_it, "--quiet"), INPUT, "line")
+            result = run("attack", "--against", name, *with_it, *SMALL, "--json", "--quiet", "-o", output)
             self.assertEqual(result.code, UNMET, result)
             self.assertRegex(result.err, r"^safer: [\d,]+ certificates are broken, which delta does not explain\n$")
             summary = json.loads(result.out)
@@ -274,9 +283,16 @@ class Against(Attack):
             self.assertEqual(len(found), summary["violations"])
             for v in found:
                 self.assertTrue(v["proved"] or v["p_value"] <= 1e-6)
-            table = run("attack", "--against", name, *with_liar, *SMALL, "--quiet")
+            table = run("attack", "--against", name, *with_it, *SMALL, "--quiet")
             self.assertEqual(table.code, UNMET)
             self.assertEqual(table.out.count("no longer wins"), 3)
+
+    def test_lying_lexicon(self):
+        """a lexicon that lies about its overlaps is not opened: exit 3"""
+        make_liar("k.lex", "liar.lex")
+        for verb in ("certify", "attack"):
+            self.refused(run(verb, "--model", "k.model", "--lexicon", "liar.lex", "--data", "demo/test.tsv", "--quiet"), INPUT, "liar.lex",
+                         "its overlaps are not those of its kernel")
 
     def test_another_run(self):
         """records that were edited, or of another model, lexicon or data: exit 3"""
