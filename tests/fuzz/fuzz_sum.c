@@ -8,14 +8,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* A folder of its own: beside a memfd, members named 0, 1 or 2 would be pipes that never end. */
+static char folder[] = "/tmp/fuzz-sum-XXXXXX", path[40];
+
+static void remove_folder(void)
+{
+    unlink(path);
+    rmdir(folder);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* In a folder of its own: beside a memfd, members named 0, 1 or 2 would be pipes that never end. */
-    static char folder[] = "/tmp/fuzz-sum-XXXXXX", path[40];
     safer_model *model = NULL;
     safer_error error = {0};
     if (!path[0]) {
-        require(mkdtemp(folder) != NULL);
+        require(mkdtemp(folder) != NULL && atexit(remove_folder) == 0);
         snprintf(path, sizeof path, "%s/sum", folder);
     }
     const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
