@@ -68,7 +68,7 @@
 
 #define SLACK 20.0               /* votes: see above */
 #define PI_UP 3.1415926535897936 /* at least pi */
-enum { PRODUCT_UP_TO = 1000 };   /* where the bound is low by 4e-12 of the value, and less beyond */
+enum { PRODUCT_UP_TO = 256 };    /* where the bound is low by 3e-10 of the value, and less beyond */
 
 /* ------------------------------------------------------------------- E(a,b) */
 
@@ -82,12 +82,12 @@ static double e_of_tie(uint64_t b)
     return e;
 }
 
-/* The fewest votes a <= most that are clear against b, or most + 1. A step has two roundings, each by a relative
- * 1/2 DBL_EPSILON at most: twice as much is taken off. */
+/* The fewest votes a <= most that are clear against b, or most + 1 (also where E leaves the range of double). A
+ * step has two roundings, each by a relative 1/2 DBL_EPSILON at most: twice as much is taken off. */
 static uint64_t votes_needed(double needed, uint64_t b, uint64_t most)
 {
     double e = e_of_tie(b);
-    for (uint64_t a = b; a <= most; a++) {
+    for (uint64_t a = b; a <= most && e <= DBL_MAX; a++) {
         const double steps = (double)(a - b) + PRODUCT_UP_TO + 8;
         if (e * (1 - 2 * DBL_EPSILON * steps) >= needed) return a;
         e *= (double)(2 * a + 1) / (double)(a + b + 1);
