@@ -350,7 +350,7 @@ static void test_damaged(void **state)
     }
 }
 
-/* gzip files may be laid end to end, and padded with zeros; nothing else may follow. */
+/* gzip files may be laid end to end, and padded with same; nothing else may follow. */
 static void test_gzip_members(void **state)
 {
     (void)state;
@@ -608,6 +608,41 @@ static void test_write_devices(void **state)
     }
 }
 
+/* Nothing unpacks to more than is allowed, in any form, nor does a device without end. */
+static void test_unpacked_limit(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1 << 16, BOMB = 3 << 16 };
+    static const char *const kinds[][2] = {{"raw", "gz"},   {"raw", "xz"}, {"raw", "zst"}, {"raw", "bz2"},
+                                           {"zip", "none"}, {"tar", "gz"}, {"tar", "xz"}};
+    char *same = malloc(BOMB);
+    assert_non_null(same);
+    memset(same, 'x', BOMB);
+    const archive_member one = {"bomb", same, BOMB}, two[] = {{"a", same, LIMIT * 2 / 3}, {"b", same, LIMIT * 2 / 3}};
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        safer_set_max_unpacked(LIMIT);
+        size_t used = pack_archive(packed, PACKED, kinds[i][0], kinds[i][1], &one, 1);
+        const char *path = write_temporary("bomb", packed, used);
+        check_refused(path, SAFER_INPUT, "bomb", "holds more than");
+        safer_set_max_unpacked(0);
+        check_read(path, same, BOMB);
+    }
+    safer_set_max_unpacked(LIMIT);
+    check_refused("/dev/zero", SAFER_INPUT, "/dev/zero", "holds more than");
+    safer_error error;
+    walked w = {.stop_at = 0};
+    const size_t used = pack_archive(packed, PACKED, "zip", "none", two, 2);
+    const char *path = write_temporary("two.zip", packed, used);
+    assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "two.zip holds more than");
+    assert_int_equal(w.calls, 1);
+    safer_set_max_unpacked(0);
+    assert_ok(sf_archive_walk(path, NULL, log_member, &w, &error));
+    sf_buffer_free(&w.log);
+    assert_int_equal(sf_unpacked_most(1), sf_unpacked_most(1000)); /* below 1 GiB the ratio does not matter */
+    assert_true(sf_unpacked_most(0) >= sf_unpacked_most(1));
+    free(same);
+}
+
 /* Whether the file is still there after its neighbour was written. */
 static int outlives_a_write(const char *target, const char *name, long age, int locked)
 {
@@ -765,14 +800,15 @@ static int free_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),         cmocka_unit_test(test_map),
-        cmocka_unit_test(test_unpack),        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_truncated),     cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_gzip_members),  cmocka_unit_test(test_magic),
-        cmocka_unit_test(test_walk),          cmocka_unit_test(test_write),
-        cmocka_unit_test(test_write_links),   cmocka_unit_test(test_write_refused),
-        cmocka_unit_test(test_write_devices), cmocka_unit_test(test_write_orphans),
-        cmocka_unit_test(test_write_fails),   cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_map),
+        cmocka_unit_test(test_unpack),         cmocka_unit_test(test_members),
+        cmocka_unit_test(test_truncated),      cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_gzip_members),   cmocka_unit_test(test_magic),
+        cmocka_unit_test(test_walk),           cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_links),    cmocka_unit_test(test_write_refused),
+        cmocka_unit_test(test_write_devices),  cmocka_unit_test(test_write_orphans),
+        cmocka_unit_test(test_unpacked_limit), cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests_name("base: files", tests, make_room, free_room);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -24,10 +25,44 @@ const char *sf_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* ------------------------------------------------------------------ limits */
+
+static _Atomic uint64_t max_unpacked; /* 0: not set */
+
+void safer_set_max_unpacked(uint64_t bytes) { atomic_store(&max_unpacked, bytes); }
+
+size_t sf_unpacked_most(size_t packed)
+{
+    enum { RATIO = 250 };
+    const uint64_t set = atomic_load(&max_unpacked), pages = (uint64_t)sysconf(_SC_PHYS_PAGES),
+                   half = pages * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    if (set) return (size_t)set;
+    const uint64_t usual = (packed ? UINT64_C(8) : UINT64_C(2)) << 30;
+    uint64_t most = half < usual ? half : usual;
+    if (packed && packed < most / RATIO && most > UINT64_C(1) << 30)
+        most = packed * (uint64_t)RATIO > UINT64_C(1) << 30 ? packed * (uint64_t)RATIO : UINT64_C(1) << 30;
+    return (size_t)most;
+}
+
+safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most)
+{
+    return sf_fail(error, SAFER_INPUT,
+                   "%s holds more than %.1f GB, the most that is unpacked or read from a pipe; "
+                   "--max-unpacked raises it",
+                   name, (double)most / 1e9);
+}
+
+/* ----------------------------------------------------------------- reading */
+
 static safer_status read_to_end(sf_file *out, int fd, const char *path, safer_error *error)
 {
     sf_buffer buffer = {0};
+    const size_t most = sf_unpacked_most(0);
     for (;;) {
+        if (buffer.length > most) {
+            sf_buffer_free(&buffer);
+            return sf_fail_unpacked(error, path, most);
+        }
         if (sf_buffer_reserve(&buffer, 1 << 16)) {
             sf_buffer_free(&buffer);
             return sf_fail_memory(error);

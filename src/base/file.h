@@ -24,6 +24,12 @@ safer_status sf_file_read(sf_file *out, const char *path, safer_error *error);
 
 void sf_file_free(sf_file *file); /* an all-zero file is fine */
 
+/* How many bytes `packed` bytes may become, and (0) how many may come out of a pipe or device: a small file can
+ * unpack to more than any machine holds. What safer_set_max_unpacked said; else 8 GiB (2 GiB from a pipe) or half of
+ * this machine's memory, whichever is less, and, above 1 GiB, 250 times what is packed. */
+size_t sf_unpacked_most(size_t packed);
+safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most);
+
 /* Splits ARCHIVE:MEMBER at the last ':' before which a file exists. Returns the length
  * of the archive's name, or 0 when PATH itself exists or no such split does. */
 size_t sf_archive_split(const char *path);
