@@ -219,18 +219,6 @@ const char *cli_percent(size_t part, size_t whole)
     return out;
 }
 
-void cli_print_json(json_t *value)
-{
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    if (!text) {
-        cli_complain("out of memory");
-        exit(CLI_SYSTEM);
-    }
-    puts(text);
-    free(text);
-    json_decref(value);
-}
-
 /* ------------------------------------------------------------------ files */
 
 safer_status cli_make_folder(const char *path, safer_error *error)
