@@ -1241,8 +1241,8 @@ class Inputs(Case):
                              (label, text) in enumerate(texts)),
             "f.csv": "id,Sentiment,Review\n" + "".join('%d,%s,"%s"\n' % (i, label, text.replace('"', '""')) for i,
                                                        (label, text) in enumerate(texts)),
-            "zhang.csv": "".join('"%s","%s"\n' % (label, text.replace('"', '""').replace("\n", "\\n")) for label,
-                                 text in texts),
+            "zhang.csv": "".join('"%d","%s"\n' % (1 + (label == "pos"), text.replace('"', '""').replace("\n", "\\n"))
+                                 for label, text in texts),
             "f.jsonl": "".join(json.dumps({"text": text, "label": label}) + "\n" for label, text in texts),
             "f.txt": "".join(f"__label__{label} {text}\n".replace("\n", " ").rstrip() + "\n" for label, text in texts),
         }
