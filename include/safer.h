@@ -602,9 +602,9 @@ typedef struct safer_certify_options {
     size_t size;
     safer_method method;
     uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
-    uint64_t n0;     /* separate samples that choose the prediction; 100 */
+    uint64_t n0;     /* separate samples that choose the prediction, at most; 0: as many as n */
     double delta;    /* bounds the probability that a text that could be attacked receives a certificate; 0.01 */
-    double alpha;    /* a prediction is returned when a test at this level says it wins; 0.001 */
+    double alpha;    /* bounds the probability that a class is returned that does not win among all draws; 0.001 */
     int family_wise; /* delta covers the whole data set: each text gets delta / texts */
     size_t radius;   /* what `certified` refers to; SAFER_ALL */
     int unlabelled;  /* certify the prediction, not the label */
@@ -636,8 +636,10 @@ typedef struct safer_certificate {
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
     size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
-    uint64_t queries; /* of the certificate: selection and samples */
+    uint64_t queries; /* vote_n + n; exact: the enumerated draws */
     double seconds;
+    uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
+    const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -683,7 +685,7 @@ SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int
 /* The draws of a text that a certificate with this seed asks about, `count` of them from
  * number `first` on, in order, one call each. Nonzero from `each` ends it with SAFER_CALLBACK. */
 typedef enum safer_stage {
-    SAFER_STAGE_SELECTION,    /* the n0 samples that choose the prediction */
+    SAFER_STAGE_SELECTION,    /* the samples, at most n0, that choose the prediction */
     SAFER_STAGE_CERTIFICATION /* the certificate's own */
 } safer_stage;
 SAFER_NAMED(safer_stage); /* "selection", "certification" */

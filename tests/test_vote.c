@@ -129,6 +129,34 @@ static void test_large_counts(void **state)
     assert_int_equal(sf_vote_rule_of(2, 0x1p-1074, SF_SAMPLES_MAX).lead, 0); /* 1/alpha is infinite */
 }
 
+/* E itself, from the least alpha at which the votes are clear: at most the true value, and hardly less. */
+static void test_rounding(void **state)
+{
+    (void)state;
+    static const uint64_t pairs[][2] = {{13, 0},      {40, 9},          {300, 200},         {400, 255},
+                                        {400, 256},   {400, 257},       {500, 300},         {1200, 1000},
+                                        {5500, 5000}, {106500, 104000}, {2000000, 1990000}, {500100000, 499890000}};
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        const uint64_t counts[] = {pairs[i][1], pairs[i][0]};
+        double low = 0x1p-1000, high = 0.999;
+        const double truth = log_e(counts[1], counts[0]);
+        if (!sf_vote_clear(counts, 2, high) || sf_vote_clear(counts, 2, low)) fail();
+        while (high / low > 1 + 1e-15) {
+            const double middle = sqrt(low * high) > low ? sqrt(low * high) : high;
+            if (middle >= high) break;
+            if (sf_vote_clear(counts, 2, middle))
+                high = middle;
+            else
+                low = middle;
+        }
+        const double found = -log(high);
+        print_message("log E(%llu,%llu) = %.6f, short by %.1e\n", (unsigned long long)counts[1],
+                      (unsigned long long)counts[0], truth, truth - found);
+        assert_true(found <= truth + 4e-15 * (1 + truth));
+        assert_true(found >= truth - 4e-10);
+    }
+}
+
 /* --------------------------------------------------------------- error rates */
 
 enum { OUTCOMES = 3, TRUTHS = 8, SIDE = 181 };
@@ -357,10 +385,10 @@ static void test_ends_that_cannot_be(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_exact),       cmocka_unit_test(test_large_counts),
-        cmocka_unit_test(test_error_rates),         cmocka_unit_test(test_giving_up),
-        cmocka_unit_test(test_giving_up_elsewhere), cmocka_unit_test(test_draw_by_draw),
-        cmocka_unit_test(test_ends_that_cannot_be),
+        cmocka_unit_test(test_against_exact), cmocka_unit_test(test_large_counts),
+        cmocka_unit_test(test_rounding),      cmocka_unit_test(test_error_rates),
+        cmocka_unit_test(test_giving_up),     cmocka_unit_test(test_giving_up_elsewhere),
+        cmocka_unit_test(test_draw_by_draw),  cmocka_unit_test(test_ends_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

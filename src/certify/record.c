@@ -284,7 +284,7 @@ static const char *fault_of_radius(const sf_record *r, const sf_config *config, 
         return "the radius is not certified by the counts";
     if (!all && sf_evidence_certifies(e, r->q_next)) return "the counts certify a larger radius";
     if (r->certified != (r->radius >= config->radius)) return "certified does not follow from the radius";
-    if (!r->exact && r->queries != r->n + config->n0) return "queries are not n + n0";
+    if (!r->exact && (r->queries <= r->n || r->queries - r->n > config->n0)) return "queries are not n and a vote";
     for (size_t i = 0; i < SAFER_RADII; i++)
         if (sf_evidence_certifies(e, r->q_at[i]) != (r->radius >= sf_reported_radii[i]))
             return "the radius does not agree with q_at";

@@ -94,14 +94,13 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
 {
     safer_certify_options own = safer_certify_options_default();
     const safer_certify_options *options = &own;
-    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_certify_options, error);
+    safer_status status = sf_certify_take(&own, given, model, lexicon, error);
     if (status != SAFER_OK) return status;
     int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     json_t *config = NULL;
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
     certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = *options};
-    SF_TRY(sf_certify_check(options, model, lexicon, error));
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
