@@ -923,7 +923,7 @@ typedef struct safer_report_options {
     size_t attack_count;
     size_t texts;    /* shown, at most; 25000 */
     const char *svg; /* a folder, made when missing: the plots as files. May be NULL */
-    const char *csv; /* a folder: runs.csv, radii.csv, texts.csv. May be NULL */
+    const char *csv; /* a folder: runs.csv, radii.csv, classes.csv, confusion.csv, texts.csv. May be NULL */
     safer_progress progress;
 } safer_report_options;
 
