@@ -743,10 +743,20 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
  * data set may lie from the one of its source. whole >= 1. */
 SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
 
-/* Recomputes every decision of a run from its records. With a model, a lexicon and the
- * data (all three or none) the counts are drawn and asked again. The first record that
- * does not hold is an error that names its line. `out` may be NULL; it ends with safer_summary_free. */
-SAFER_API safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model,
+/* What was found of a run: its totals, the version of its format, and what was checked and what was not, in
+ * phrases: lists that end with NULL. The phrases live for ever. */
+#define SAFER_PHRASES 12
+typedef struct safer_verification {
+    safer_summary summary; /* ends with safer_summary_free */
+    int format;
+    const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
+} safer_verification;
+
+/* Recomputes every decision of a run from its records. With the lexicon and the data (both or none)
+ * also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
+ * with the model too (only together with these), all draws and answers. The first record that
+ * does not hold is an error that names its line. `out` may be NULL. */
+SAFER_API safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,
                                     const safer_lexicon *lexicon, const safer_data *data, int threads,
                                     const safer_progress *progress, safer_error *error);
 

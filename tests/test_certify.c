@@ -396,9 +396,10 @@ static void test_run(void **state)
     }
     o.seed = 2; /* another run's file is refused */
     assert_fails(safer_certify(NULL, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
-    assert_ok(safer_verify(&other, path, NULL, NULL, NULL, 1, NULL, &error));
-    assert_int_equal(other.certified, first.certified);
-    safer_summary_free(&other);
+    safer_verification found;
+    assert_ok(safer_verify(&found, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_int_equal(found.summary.certified, first.certified);
+    safer_summary_free(&found.summary);
     assert_ok(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error));
     m.salt = 4; /* another model behind the same name */
     assert_fails(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
@@ -600,7 +601,7 @@ static void test_verify_refuses_edits(void **state)
             for (const char *p = bytes, *end = bytes + length; p < end; line++) {
                 const char *newline = memchr(p, '\n', (size_t)(end - p));
                 json_t *object = json_loadb(p, (size_t)(newline - p), 0, NULL);
-                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line, &error));
+                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line + 1, &error));
                 if (line == victim) {
                     const char *field = fields[i % 9];
                     json_t *value = json_object_get(object, field);

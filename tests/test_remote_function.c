@@ -341,8 +341,8 @@ static void test_names(void **state)
     r.model_name = "f";
     safer_model *with_name = model_of(f, &r);
     assert_ok(safer_certify(&summary, path, 0, with_name, lexicon, data, &o, &error));
-    assert_ok(safer_verify(&summary, path, with_name, lexicon, data, 1, NULL, &error));
-    assert_fails(safer_verify(&summary, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID, "model_name");
+    assert_ok(safer_verify(NULL, path, with_name, lexicon, data, 1, NULL, &error));
+    assert_fails(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID, "model_name");
     assert_fails(safer_attack_against(&checked, path, NULL, 0, model, lexicon, data, &a, &error), SAFER_INVALID,
                  "model_name");
     safer_model_free(model);
@@ -401,7 +401,7 @@ static void test_another_model(void **state)
         const char *const why = "model";
         assert_fails(safer_certify(&summary, path, 1, others[i], lexicon, data, &o, &error), SAFER_INPUT, why);
         assert_fails(safer_attack(&attacked, attack, 1, others[i], lexicon, data, &a, &error), SAFER_INPUT, why);
-        assert_fails(safer_verify(&summary, path, others[i], lexicon, data, 1, NULL, &error), SAFER_INPUT, why);
+        assert_fails(safer_verify(NULL, path, others[i], lexicon, data, 1, NULL, &error), SAFER_INPUT, why);
         assert_fails(safer_attack_against(&checked, path, NULL, 0, others[i], lexicon, data, &a, &error), SAFER_INPUT,
                      why);
         safer_model_free(others[i]);
@@ -409,7 +409,7 @@ static void test_another_model(void **state)
     assert_ok(safer_certify(&summary, path, 1, model, lexicon, data, &o, &error));
     assert_int_equal(summary.resumed, COUNT(originals));
     assert_ok(safer_attack(&attacked, attack, 1, model, lexicon, data, &a, &error));
-    assert_ok(safer_verify(&summary, path, model, lexicon, data, 1, NULL, &error));
+    assert_ok(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error));
     safer_model_free(model);
     function_free(turned);
     function_free(f);
