@@ -44,6 +44,7 @@ static void list_certify(cli_options *options, void *into)
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
     cli_add_real(options, "require", &r->require, "ACC", "exit 1 when certified accuracy is below ACC (0 to 1)");
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
 }
 
 static void check_request(request *r)
@@ -53,6 +54,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_model_need_name(&r->model, verb, "with -o");
     if (r->require < 0 || r->require > 1) cli_misuse(verb, "--require %g: a share from 0 to 1", r->require);
     cli_certify_finish(&r->certify, verb);
 }
@@ -134,6 +136,7 @@ static void list_verify(cli_options *options, void *into)
     cli_data_options(options, &r->data);
     cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
 }
 
 static int run_verify(void *from, char **arguments, size_t count)
@@ -142,6 +145,7 @@ static int run_verify(void *from, char **arguments, size_t count)
     const int all = r->model.path && r->lexicon && r->data.path, any = r->model.path || r->lexicon || r->data.path;
     (void)count;
     if (any && !all) cli_misuse(&cli_verify, "--model, --lexicon and --data: all three or none");
+    if (all) cli_model_need_name(&r->model, &cli_verify, "to compare the model with that of the run");
     safer_error error = {0};
     safer_summary summary;
     safer_lexicon *lexicon = all ? cli_lexicon_open(r->lexicon) : NULL;

@@ -403,7 +403,7 @@ typedef struct safer_remote_options {
     size_t batch;   /* texts of a request, at most; 0: 64 for exec, 32 for http, 256 for a callback */
     double timeout; /* seconds that a request may take; 60 */
     int retries;    /* of a request that got lost, or whose worker died; 5 */
-    int cache;      /* ask identical texts once; SAFER_DEFAULT: for http */
+    int cache;      /* ask identical texts once: needs `function`; SAFER_DEFAULT: for http, when it is declared */
     int random;     /* known to answer the same text differently: no cache and no exact claims. 0: test it */
 
     int workers;     /* exec: processes; 0: one per core */
@@ -416,6 +416,11 @@ typedef struct safer_remote_options {
     const char *answer;  /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
     const char *name;    /* kserve: the input's name; openai: the model's name */
     const char *token; /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
+
+    const char *model_name; /* what records call the model; needed where a run is written, or compared with one. UTF-8
+                             * without control characters, at most 200 bytes; NULL: none */
+    int function; /* declared: its answer is a function of the text alone. Then sampled texts may be cached. Texts that
+                   * are enumerated are asked twice all the same; another answer is an error. Not with `random` */
 } safer_remote_options;
 
 SAFER_OPTIONS(safer_remote_options);
@@ -437,8 +442,9 @@ SAFER_API safer_status safer_model_from_callback(safer_model **out, safer_classi
 typedef struct safer_traffic {
     uint64_t asked;   /* texts sent, without those below */
     uint64_t cached;  /* answered from the cache */
-    uint64_t again;   /* asked a second time to see whether the answer stays */
-    uint64_t changed; /* of those: it did not */
+    uint64_t again;   /* texts sent to see whether answers stay: before a run, a share of all, and every text behind
+                       * an exact certificate once more */
+    uint64_t changed; /* of those: the answer did not */
     uint64_t none;    /* answers that were not a label */
     uint64_t requests, retries;
     uint64_t restarts; /* exec: workers that had to be started again */

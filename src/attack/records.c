@@ -26,7 +26,11 @@ json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon,
         o->smoothed != 0, "n", (json_int_t)o->n, "radius", sf_radius_json(o->radius), "max_queries",
         (json_int_t)o->max_queries, "population", o->population, "iterations", o->iterations, "tries", o->tries,
         "alpha", o->alpha, "seed", (json_int_t)o->seed);
-    if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
+    json_t *who = json_object_get(config, "model");
+    if (model->name) json_object_set_new(who, "name", json_string(model->name));
+    if (*sf_model_probe_digest(model)) json_object_set_new(who, "probe", json_string(sf_model_probe_digest(model)));
+    if (sf_model_is_random(model)) json_object_set_new(who, "random", json_true());
+    if (model->function) json_object_set_new(who, "function", json_true());
     return config;
 }
 

@@ -71,8 +71,9 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     json_t *config = NULL;
     attacking r = {.model = model, .lexicon = lexicon, .data = data, .options = options};
     SF_TRY(sf_attack_check(options, error));
+    if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
+    if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     config = sf_attack_config(model, lexicon, data, options);

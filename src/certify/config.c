@@ -39,7 +39,11 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
                                "delta", o->delta, "delta_text", delta_of_text(o, texts), "family_wise",
                                o->family_wise != 0, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii",
                                radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
-    if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
+    json_t *who = json_object_get(config, "model");
+    if (model->name) json_object_set_new(who, "name", json_string(model->name));
+    if (*sf_model_probe_digest(model)) json_object_set_new(who, "probe", json_string(sf_model_probe_digest(model)));
+    if (sf_model_is_random(model)) json_object_set_new(who, "random", json_true());
+    if (model->function) json_object_set_new(who, "function", json_true());
     /* Nothing is drawn: members about draws would only mislead. */
     for (size_t i = 0; o->method == SAFER_METHOD_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
         json_object_del(config, sampling_members[i]);

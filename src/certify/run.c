@@ -79,7 +79,8 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
     enum { TEXTS = 16 };
     sf_span texts[TEXTS];
     size_t count = safer_data_size(data) < TEXTS ? safer_data_size(data) : TEXTS;
-    if (!model->class->probe) return SAFER_OK;
+    safer_status status = sf_model_identify(model, error);
+    if (!sf_model_is_remote(model) || status != SAFER_OK) return status;
     for (size_t i = 0; i < count; i++) {
         safer_row row = safer_data_row(data, i);
         texts[i] = (sf_span){row.text, row.text_length};
@@ -101,9 +102,10 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     double start = sf_seconds();
     certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = *options};
     SF_TRY(sf_certify_check(options, model, lexicon, error));
+    if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
+    if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     /* One thread per text; with fewer texts than threads, several threads share a batch. */
