@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "certify/config.h"
+#include "data/data.h"
 #include "run/members.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon,
         "safer", SAFER_VERSION, "kind", "attack", "format", FORMAT, "model", "arch", model->class->arch, "hash",
         sf_hex_json(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash",
         sf_hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash",
-        sf_hex_json(safer_data_hash(data)), "texts", (json_int_t)safer_data_size(data), "labels", labels, "smoothed",
+        sf_hex_json(sf_data_hash(data)), "texts", (json_int_t)safer_data_size(data), "labels", labels, "smoothed",
         o->smoothed != 0, "n", (json_int_t)o->n, "radius", sf_radius_json(o->radius), "max_queries",
         (json_int_t)o->max_queries, "population", o->population, "iterations", o->iterations, "tries", o->tries,
         "alpha", o->alpha, "seed", (json_int_t)o->seed);

@@ -1,6 +1,7 @@
 /* The configuration of a run. */
 #include "certify/config.h"
 
+#include "data/data.h"
 #include "run/members.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
                                "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash",
                                sf_hex_json(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash",
                                sf_hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash",
-                               sf_hex_json(safer_data_hash(data)), "texts", (json_int_t)texts, "labels", labels,
+                               sf_hex_json(sf_data_hash(data)), "texts", (json_int_t)texts, "labels", labels,
                                "method", safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0,
                                "delta", o->delta, "delta_text", delta_of_text(o, texts), "family_wise",
                                o->family_wise != 0, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii",

@@ -2,6 +2,7 @@
 #include "report/attacks.h"
 
 #include "attack/records.h"
+#include "data/data.h"
 #include "report/texts.h"
 #include "text/word.h"
 
@@ -26,7 +27,7 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
     size_t found = 0;
     if (!kind || strcmp(kind, "attack") != 0 || !method)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of an attack", r->path);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)safer_data_hash(r->data));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)sf_data_hash(r->data));
     if (strcmp(hash, sf_hash_in(config, "data")) != 0)
         return sf_fail(error, SAFER_INPUT, "%s attacked another data set, sample or limit", r->path);
     sf_put(&r->json, "{\"name\":");

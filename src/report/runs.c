@@ -2,6 +2,7 @@
 #include "report/runs.h"
 
 #include "base/memory.h"
+#include "data/data.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -132,7 +133,7 @@ safer_status sf_report_runs_match(sf_report_run *runs, size_t count, const safer
     char hash[17];
     size_t found = 0;
     if (data) {
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)safer_data_hash(data));
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)sf_data_hash(data));
         for (size_t i = 0; i < count; i++)
             found += (size_t)(runs[i].has_data = strcmp(hash, sf_hash_in(runs[i].json, "data")) == 0);
         if (!found) return fail_match(runs, count, "data", "data set, sample or limit", hash, error);
