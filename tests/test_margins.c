@@ -595,7 +595,7 @@ static void the_digest_of_a_sum(void **state)
     static const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"a\", \"canonical\": \"four.lex\"}, "
                                "{\"model\": \"b\"}]}";
     char digests[2][65];
-    for (int round = 0; round < 2; round++) { /* the same file, another member */
+    for (uint32_t round = 0; round < 2; round++) { /* the same file, another member */
         write_model(temporary("a"), 0, 2, 1000);
         write_model(temporary("b"), 1 + round, 2, 1000);
         safer_model *members[2] = {open_model(temporary("a")), open_model(temporary("b"))};
