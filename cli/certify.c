@@ -54,7 +54,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
-    if (r->output) cli_model_need_name(&r->model, verb, "with -o");
+    if (r->output) cli_model_need_name(&r->model, verb);
     if (r->require < 0 || r->require > 1) cli_misuse(verb, "--require %g: a share from 0 to 1", r->require);
     cli_certify_finish(&r->certify, verb);
 }
@@ -145,7 +145,6 @@ static int run_verify(void *from, char **arguments, size_t count)
     const int all = r->model.path && r->lexicon && r->data.path, any = r->model.path || r->lexicon || r->data.path;
     (void)count;
     if (any && !all) cli_misuse(&cli_verify, "--model, --lexicon and --data: all three or none");
-    if (all) cli_model_need_name(&r->model, &cli_verify, "to compare the model with that of the run");
     safer_error error = {0};
     safer_summary summary;
     safer_lexicon *lexicon = all ? cli_lexicon_open(r->lexicon) : NULL;

@@ -31,6 +31,7 @@ static int set_up(void **state)
     safer_summary summary;
     remote.labels = labels;
     remote.label_count = 2;
+    remote.model_name = "a function";
     certify.n = certify.n0 = 20;
     lexicon = import_table("good\tfine great\nbad\tpoor\n", "component");
     assert_ok(safer_data_from_texts(&data, texts, NULL, labels, NULL, 2, &error));

@@ -263,7 +263,8 @@ class Side {
     this.showVotes(answer.shares);
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
-    const end = (answer.exact ? ' This is exact: all draws were asked. '
+    const end = (answer.exact ? ' This is exact: all draws were asked. ' +
+        (answer.assumes ? 'It assumes that ' + answer.assumes.join(' and that ') + '. ' : '')
       : ' The probability that a text that could be attacked receives a certificate is at most ' +
         this.start.delta + '. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');

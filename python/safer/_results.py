@@ -29,6 +29,9 @@ def radius_from_c(radius: int) -> Radius:
     return "all" if radius == c.ALL else radius
 
 
+#: What an exact certificate of a model depends on of which only the answers are known.
+ASSUMES = ("the model is a function of the text",)
+
 REPORTED: Tuple[Radius, ...] = tuple(radius_from_c(library.safer_reported_radius(k)) for k in range(c.RADII))
 
 
@@ -46,6 +49,7 @@ class Certificate:
     slots: int  #: those of them that may change
     visible: int  #: those of them that the model can see
     exact: bool  #: all draws were asked, nothing was estimated
+    assumes: Tuple[str, ...]  #: exact certificates of a function, program or service: what they depend on
     n: int  #: draws of the certificate; 0 when exact
     counts: Mapping[str, int]  #: votes of every class; exact: weights; ibp: none
     bound: float  #: lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes
@@ -94,7 +98,8 @@ class Prediction:
     certified: bool  #: at the asked radius; never for an abstention
     radius: Radius  #: how many words may be exchanged without changing the answer
     shares: Mapping[str, float]  #: of the votes, approximately
-    exact: bool
+    exact: bool  #: all draws were asked, nothing was estimated
+    assumes: Tuple[str, ...]  #: as in Certificate
     words: int
     slots: int
     queries: int
@@ -129,6 +134,7 @@ _FIELDS = [field.name for field in dataclasses.fields(Certificate)]
 
 def _read_record(line: str) -> Certificate:
     record: Dict[str, Any] = json.loads(line)
+    record["assumes"] = tuple(record.get("assumes", ()))
     if "margins" in record:  # bounds: nothing was drawn
         record.update(n=0, counts={}, bound=float(record["radius"] == "all"), q=0.0)
     else:
@@ -139,7 +145,8 @@ def _read_record(line: str) -> Certificate:
 class Results(Sequence[Certificate]):
     """The certificates of a run, in the order of the texts, with a `summary`."""
 
-    def __init__(self, lines: Iterable[str], summary: Summary) -> None:
+    def __init__(self, lines: Iterable[str], summary: Summary, named: bool = True) -> None:
+        self._named = named  # its records may be written
         self._lines = [line.rstrip("\n") for line in lines]
         #: What the run depends on: versions, hashes, seed, options.
         self.config: Mapping[str, Any] = json.loads(self._lines[0])
@@ -160,7 +167,10 @@ class Results(Sequence[Certificate]):
 
     def to_json(self, path: "Union[str, os.PathLike[str]]") -> None:
         """Writes the records as JSON Lines, as `safer certify -o` does; `safer verify` reads them.
-        An existing file is overwritten."""
+        An existing file is overwritten. For a function, program or service :func:`certify` must
+        have been given a `model_name`."""
+        if not self._named:
+            raise InvalidError("model_name: certify with one to write the records: they say which model was asked")
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in self._lines)
 
