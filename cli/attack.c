@@ -169,10 +169,11 @@ static json_t *against_json(const safer_against_summary *s, json_t *violations, 
         N(s->resumed), "found", violations);
 }
 
-static void print_against(const safer_against_summary *s, uint64_t seed)
+static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)
 {
     print_texts(s->texts, s->resumed);
-    printf("certified    %s at radius 1 or more, %s of them exactly\n", cli_count(s->certified), cli_count(s->exact));
+    printf("certified    %s at radius 1 or more, %s of them exactly%s\n", cli_count(s->certified), cli_count(s->exact),
+           s->exact && cli_model_is_remote(model) ? ", if the model is a function of the text" : "");
     if (s->untouched) printf("trivial      %s of them have no word that can change\n", cli_count(s->untouched));
     if (s->limited)
         printf("limited      %s of them had a search end because --max-queries were used up\n", cli_count(s->limited));
@@ -241,8 +242,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
-    if (r->output) cli_model_need_name(&r->model, verb, "with -o");
-    if (r->against) cli_model_need_name(&r->model, verb, "to compare the model with that of the run");
+    if (r->output) cli_model_need_name(&r->model, verb);
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
     if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */
@@ -296,7 +296,7 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
         cli_print_json(against_json(&summary, s->records, r->options.seed));
     } else {
         print_shown(s, data);
-        print_against(&summary, r->options.seed);
+        print_against(&summary, model, r->options.seed);
         cli_traffic_print(model);
     }
     if (!summary.alarm) return CLI_DONE;

@@ -50,7 +50,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
-    if (r->output) cli_model_need_name(&r->model, verb, "with -o");
+    if (r->output) cli_model_need_name(&r->model, verb);
     if (r->require < 0 || r->require > 1) cli_misuse(verb, "--require %g: a share from 0 to 1", r->require);
     cli_certify_finish(&r->certify, verb);
 }

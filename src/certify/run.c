@@ -78,13 +78,13 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
     enum { TEXTS = 16 };
     sf_span texts[TEXTS];
     size_t count = safer_data_size(data) < TEXTS ? safer_data_size(data) : TEXTS;
-    safer_status status = sf_model_identify(model, error);
-    if (!sf_model_is_remote(model) || status != SAFER_OK) return status;
+    if (!sf_model_is_remote(model)) return SAFER_OK;
     for (size_t i = 0; i < count; i++) {
         safer_row row = safer_data_row(data, i);
         texts[i] = (sf_span){row.text, row.text_length};
     }
-    return model->class->probe(model, texts, count, error);
+    safer_status status = sf_model_probe(model, texts, count, error); /* first: what goes wrong does so on the data */
+    return status == SAFER_OK ? sf_model_identify(model, error) : status;
 }
 
 safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
