@@ -102,25 +102,15 @@ def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = No
     With `predict` too, and the run's `model_name`, all draws are made and asked again. The first record that
     does not hold raises an InputError that names its line; what was not checked is in the result."""
     if predict is None:
-        if (texts is None) != (lexicon is None):
-            raise InvalidError("texts and lexicon: both or none are needed to check the texts")
-        with contextlib.ExitStack() as stack:
-            found = stack.enter_context(checking())
-            rows = None
-            if texts is not None:
-                names = _names(None if labels is None else as_list(labels, "labels"), Classes(_classes_of(path) or []))
-                rows = stack.enter_context(make_data(encode_texts(texts), names, None if ids is None else as_list(ids, "ids")))
-            with Guard(progress) as guard:
-                call("safer_verify", byref(found), path_bytes(path), None, None if lexicon is None else lexicon._pointer,
-                     None if rows is None else rows._pointer, threads, byref(guard.progress))
-            guard.check()
-            return verification(found)
+        return _verify_texts(path, texts, labels, lexicon, ids, progress, threads)
     if texts is None:
         raise InvalidError("texts: needed to ask the model again")
     lexicon = _need_lexicon(lexicon)
     model, data = _prepare(predict, texts, labels, ids, None if isinstance(predict, Model) else _classes_of(path), batch=batch, cache=cache,
                            random=False, declared=function, model_name=model_name)
     try:
+        if _header(path).get("format") != 1:  # which has no names
+            check_name(model, "to be compared with that of the run")
         with checking() as found, data, model.asking():
             with Guard(progress) as guard:
                 call("safer_verify", byref(found), path_bytes(path), model._pointer, lexicon._pointer, data._pointer, threads,
@@ -130,6 +120,27 @@ def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = No
     finally:
         if model is not predict:
             model.close()
+
+
+def _verify_texts(path: "Union[str, os.PathLike[str]]", texts: Optional[Sequence[str]], labels: Optional[Sequence[Any]],
+                  lexicon: Optional[Lexicon], ids: Optional[Sequence[Any]], progress: ProgressOption, threads: int) -> Verification:
+    """Without the model: the records by themselves or, where they are given, with the texts and the lexicon."""
+    if (texts is None) != (lexicon is None):
+        raise InvalidError("texts and lexicon: both or none are needed to check the texts")
+    rows = None
+    if texts is not None:
+        names = _names(None if labels is None else as_list(labels, "labels"), Classes(_classes_of(path) or []))
+        rows = make_data(encode_texts(texts), names, None if ids is None else as_list(ids, "ids"))
+    try:
+        with checking() as found:
+            with Guard(progress) as guard:
+                call("safer_verify", byref(found), path_bytes(path), None, None if lexicon is None else lexicon._pointer,
+                     None if rows is None else rows._pointer, threads, byref(guard.progress))
+            guard.check()
+            return verification(found)
+    finally:
+        if rows is not None:
+            rows.close()
 
 
 def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1) -> List[str]:
@@ -303,14 +314,20 @@ def _class_of(label: Any, index: int, classes: Classes) -> Optional[str]:
     return classes.names[found]
 
 
-def _classes_of(path: "Union[str, os.PathLike[str]]") -> Optional[List[str]]:
-    """The classes that the first line of a run names; the library reports what is wrong with it."""
+def _header(path: "Union[str, os.PathLike[str]]") -> Dict[str, Any]:
+    """The first line of a run; nothing where there is none: the library reports what is wrong with it."""
     try:
         with open(path, encoding="utf-8") as file:
-            names = json.loads(file.readline())["labels"]
-            return [str(name) for name in names]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+            header = json.loads(file.readline())
+    except (OSError, ValueError):
+        return {}
+    return header if isinstance(header, dict) else {}
+
+
+def _classes_of(path: "Union[str, os.PathLike[str]]") -> Optional[List[str]]:
+    """The classes that the first line of a run names."""
+    names = _header(path).get("labels")
+    return [str(name) for name in names] if isinstance(names, list) else None
 
 
 def _summary(summary: c.Summary, model: Union[Model, FunctionModel]) -> Summary:
