@@ -175,8 +175,8 @@ SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
 
 /* What records call the data: the last part of the path, of ARCHIVE:MEMBER those of both, "memory" without a
- * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is first
- * asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
+ * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is
+ * first asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
 SAFER_API const char *safer_data_name(const safer_data *data);
 SAFER_API const char *safer_data_sha256(const safer_data *data);
 
