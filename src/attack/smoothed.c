@@ -13,6 +13,7 @@
  * a + b, at most Bin(a + b, 1/2); its upper tail, rounded up, is the p-value. */
 #include "attack/victim.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "draw/enumerate.h"
 #include "stats/special.h"
@@ -235,7 +236,7 @@ static safer_status add_votes(deployed *d, uint64_t first, uint64_t end, safer_e
 static double sign_p_value(uint64_t a, uint64_t b)
 {
     const double tail = sf_log_binomial_tail(b, a + b, 0.5);
-    return fmin(1, exp(tail + sf_log_tail_error(tail)));
+    return fmin(1, sf_exp(tail + sf_log_tail_error(tail)));
 }
 
 safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *choices, int rival, double level,

@@ -9,6 +9,7 @@
  * one by one. The files around this one: docs/design.md, "From a text to BERT's answer". */
 #include "model/bert.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "nn/vector.h"
@@ -299,7 +300,7 @@ void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_
         for (size_t o = 0; o < H; o++, weight += H) {
             float sum = net->parameters[l->pooler_bias + o];
             for (size_t j = 0; j < H; j++) sum += weight[j] * cls[j];
-            features[o] = l->shape.pooler_relu ? (sum > 0 ? sum : 0) : tanhf(sum);
+            features[o] = l->shape.pooler_relu ? (sum > 0 ? sum : 0) : (float)sf_tanh((double)sum);
         }
     }
 }

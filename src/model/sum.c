@@ -2,6 +2,7 @@
  * is bounded. */
 #include "model/sum.h"
 
+#include "base/elementary.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -105,7 +106,7 @@ static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t 
             const float *values = logits ? sf_cnn_scratch_logits(s->members[m]) : s->scores + answered++ * K;
             for (size_t k = 0; k < K; k++) {
                 double value = (double)values[k];
-                said[k] = whole(member->weight * (logits ? value : log(value > LEAST ? value : LEAST)));
+                said[k] = whole(member->weight * (logits ? value : sf_log(value > LEAST ? value : LEAST)));
             }
         }
         for (size_t k = 0; k < K; k++) s->totals[i * K + k] += said[k];
@@ -126,9 +127,9 @@ static int answer(float *scores, const int64_t *totals, size_t K)
     for (size_t k = 1; k < K; k++)
         if (totals[k] > totals[best]) best = k;
     if (scores) {
-        for (size_t k = 0; k < K; k++) sum += exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS));
+        for (size_t k = 0; k < K; k++) sum += sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS));
         for (size_t k = 0; k < K; k++)
-            scores[k] = (float)(exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
+            scores[k] = (float)(sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
     }
     return (int)best;
 }
