@@ -5,7 +5,7 @@
 #include "cli.h"
 
 typedef struct cli_model_flags {
-    const char *path, *precision, *labels, *cache, *profile; /* NULL: not given */
+    const char *path, *arithmetic, *labels, *cache, *profile; /* NULL: not given */
     uint64_t request_texts;
     safer_remote_options remote;
 } cli_model_flags;
@@ -14,7 +14,7 @@ cli_model_flags cli_model_default(void);
 void cli_model_options(cli_options *options, cli_model_flags *m);
 void cli_remote_options(cli_options *options, cli_model_flags *m); /* with a heading */
 
-/* "bf16", "f32" */
+/* "bf16", "f32": what training takes. */
 const char *cli_precisions(size_t number);
 
 /* Opens it, with the data's labels when none are given (data may be NULL). cli_model_open says why not

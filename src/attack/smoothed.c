@@ -94,14 +94,14 @@ static safer_status ask_draws(sf_victim *v, const void *prepared, const uint32_t
             for (size_t s = 0; s < slots; s++)
                 if (choices[s] != SF_REMOVED)
                     *mapped++ = v->items[v->first[s] + choices[s]].map[v->draws[i * slots + s]];
-        return v->model->class->sample(v->model, prepared, v->mapped, count, v->labels, v->scratch, error);
+        return sf_model_sample(v->model, prepared, v->mapped, count, v->labels, v->scratch, error);
     }
     for (size_t i = 0; i < count; i++) {
         sf_buffer_clear(&v->texts[i]);
         if (render_draw(&v->texts[i], v, choices, v->draws + i * slots)) return sf_fail_memory(error);
         v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
     }
-    return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
+    return sf_model_classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
 }
 
 safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cost, sf_victim *v,
@@ -183,15 +183,14 @@ static safer_status ask_deployed(deployed *d, size_t count, safer_error *error)
     sf_victim *v = d->victim;
     const size_t slots = v->check_slots.slot_count;
     v->checks += count;
-    if (d->prepared)
-        return v->model->class->sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
+    if (d->prepared) return sf_model_sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer_clear(&v->texts[i]);
         if (sf_slots_render(&v->texts[i], &v->check_slots, v->lexicon, v->draws + i * slots))
             return sf_fail_memory(error);
         v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
     }
-    return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
+    return sf_model_classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
 }
 
 /* Every draw, with its weight. */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "model/arithmetic.h"
 #include "model/cnn.h"
 
 #include <math.h>
@@ -211,20 +212,30 @@ static void model_free(safer_model *model)
     free(sum);
 }
 
-/* Of the members that have a choice; one of them has. */
-static safer_status set_precision(safer_model *model, sf_dtype type, safer_error *error)
+/* The sum itself computes with whole numbers: its bits are those of its members. */
+static void take_arithmetic(sf_sum_model *sum)
 {
-    const sf_sum_model *sum = (const sf_sum_model *)model;
-    int chosen = 0;
+    sum->base.arithmetic = SF_PORTABLE_NAME;
+    for (size_t m = 0; m < sum->count; m++) { /* those that have a choice have made the same */
+        const char *name = sum->members[m].model->arithmetic;
+        if (!sf_arithmetic_same(name, SF_PORTABLE_NAME)) sum->base.arithmetic = name;
+    }
+}
+
+/* Of the members that have a choice; one of them has, unless it is what all are anyway. */
+static safer_status set_precision(safer_model *model, safer_precision precision, safer_error *error)
+{
+    sf_sum_model *sum = (sf_sum_model *)model;
+    int chosen = precision == SAFER_PRECISION_PORTABLE;
     for (size_t m = 0; m < sum->count; m++) {
         safer_model *member = sum->members[m].model;
         if (!member->class->set_precision) continue;
-        safer_status status = member->class->set_precision(member, type, error);
+        safer_status status = member->class->set_precision(member, precision, error);
         if (status != SAFER_OK) return status;
-        model->arithmetic = member->arithmetic;
         chosen = 1;
     }
-    return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum have only one");
+    take_arithmetic(sum);
+    return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum are always portable");
 }
 
 const sf_model_class sf_sum_class = {.arch = "sum",
@@ -343,7 +354,6 @@ static safer_status open_member(sf_sum_model *sum, size_t m, const json_t *entry
                         member->canonical ? sf_lexicon_hash(member->canonical) : 0};
     memcpy(&parts[2], &member->weight, sizeof parts[2]);
     sum->base.hash = sf_hash(parts, sizeof parts, 0);
-    if (member->model->arithmetic) sum->base.arithmetic = member->model->arithmetic;
 done:
     free(file);
     free(lexicon);
@@ -399,6 +409,7 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     }
     sum->count = count;
     for (size_t m = 0; m < count; m++) SF_TRY(open_member(sum, m, json_array_get(members, m), path, error));
+    take_arithmetic(sum);
     *out = &sum->base;
     sum = NULL;
 done:
