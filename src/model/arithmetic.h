@@ -9,7 +9,8 @@
  *   f32 fma            f32, products fused with their sums; all else as portable. AVX2 and all that
  *                      include it. (A processor without computes f32 as portable does.)
  *   bf16 SET           bf16 with sums in f32, by instruction set (nn/isa.h): they round in different
- *                      places, so no two are the same. SET is portable, avx2, avx512, avx512-bf16 or amx.
+ *                      places, so no two are the same (portable and avx2 differ only where a product
+ *                      is below 2^-126). SET is portable, avx2, avx512, avx512-bf16 or amx.
  *
  * What decides the bits of a product is written down and tested step by step (tests/test_product.c);
  * scripts/same-bits compares whole models. Format 1 of records had the same names for bf16, no name
