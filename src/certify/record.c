@@ -2,6 +2,7 @@
  * docs/certify.md, what its members mean. */
 #include "certify/record.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "run/members.h"
 
@@ -319,7 +320,7 @@ static int q_fits(const sf_record *r, double q, size_t radius)
 static int q_slows_down(double few_q, size_t few, double more_q, size_t more)
 {
     const double few_least = 1 - few_q, more_most = 1 - more_q + 0x1p-52;
-    return few == 0 || few >= more || log(more_most) / (double)more >= log(few_least) / (double)few - 1e-9;
+    return few == 0 || few >= more || sf_log(more_most) / (double)more >= sf_log(few_least) / (double)few - 1e-9;
 }
 
 /* What of the q of a record contradicts the rest of it, or NULL. All of them come from one list of
