@@ -732,8 +732,8 @@ SAFER_API void safer_summary_free(safer_summary *summary);
  * predictions, or no text has a label: "stable", of all texts. */
 SAFER_API safer_figure safer_summary_headline(const safer_summary *summary);
 
-/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he likes,
- * within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
+/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he
+ * likes, within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
  * themselves and all texts of other labels that are not certified and answered. docs/certify.md has the reasons. */
 SAFER_API safer_figure safer_summary_recall(const safer_summary *summary, size_t class_number);
 SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, size_t class_number);
