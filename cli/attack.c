@@ -143,11 +143,11 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
     print_texts(s->texts, s->resumed);
     printf("clean        %6s%%  %s answered wrongly already, not attacked\n", cli_percent(attacked, s->texts),
            cli_count(s->skipped));
-    printf("%sadversarial  %6s%%%s  still right under attack (%s)\n", cli_bold(), cli_percent(held, s->texts),
+    printf("%sadversarial  %6s%%%s  still right under attack (95%%: %s)\n", cli_bold(), cli_percent(held, s->texts),
            cli_plain(), cli_interval(held, s->texts));
     printf("succeeded    %6s%%  of the attacks, %s of %s", cli_percent(s->succeeded, attacked), cli_count(s->succeeded),
            cli_count(attacked));
-    printf(" (%s)\n", cli_interval(s->succeeded, attacked));
+    printf(" (95%%: %s)\n", cli_interval(s->succeeded, attacked));
     if (s->succeeded)
         printf("changed      %.1f words of a text, %.1f%%, where it succeeded\n",
                (double)s->changed / (double)s->succeeded, 100 * s->changed_share / (double)s->succeeded);
@@ -179,8 +179,9 @@ static void print_against(const safer_against_summary *s, uint64_t seed)
     printf("%sviolations   %s%s, %s of exact certificates\n", cli_bold(), cli_count(s->violations), cli_plain(),
            cli_count(s->violations_exact));
     if (s->violations > s->violations_exact)
-        printf("chance       %.2g of so many, were each of %s sampled texts wrong with probability %g\n", s->p_value,
-               cli_count(s->sampled), s->delta);
+        printf(
+            "chance       %s at most of so many, were each of %s sampled texts one that could be attacked, at delta %s\n",
+            cli_p_value(s->p_value), cli_count(s->sampled), cli_real(s->delta));
     printf("flips        %s texts on which the votes of a search went wrong\n", cli_count(s->flips));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, seed);
 }

@@ -7,11 +7,6 @@
 
 #include <math.h>
 
-static double certified_accuracy(const safer_summary *s)
-{
-    return s->texts ? (double)s->certified / (double)s->texts : 0.0;
-}
-
 /* ----------------------------------------------------------------- certify */
 
 typedef struct request {
@@ -42,7 +37,8 @@ static void list_certify(cli_options *options, void *into)
     cli_add_heading(options, "Results");
     cli_add_output(options, "output", &r->output, "FILE", "write one record per text, JSON Lines (also -o FILE)");
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
-    cli_add_real(options, "require", &r->require, "ACC", "exit 1 when certified accuracy is below ACC (0 to 1)");
+    cli_add_real(options, "require", &r->require, "ACC",
+                 "exit 1 when less than ACC (0 to 1) is certified and answered");
     cli_remote_options(options, &r->model);
 }
 
@@ -70,6 +66,23 @@ static void print_results(const request *r, const safer_model *model, const safe
     }
 }
 
+/* Whether the headline is what --require asks for, and worth something; says why not. */
+static int is_met(double require, const safer_summary *summary)
+{
+    const safer_figure f = safer_summary_headline(summary);
+    const double share = f.whole ? (double)f.part / (double)f.whole : 0.0;
+    char caution[300];
+    if (isnan(require)) return 1;
+    if (safer_summary_caution(summary, caution, sizeof caution)) {
+        cli_complain("--require %s: %s", cli_real(require), caution);
+        return 0;
+    }
+    if (share >= require) return 1;
+    cli_complain("%s: %s%% of %s texts, below the required %s%%", f.name, cli_percent(f.part, f.whole),
+                 cli_count(f.whole), cli_real(100 * require));
+    return 0;
+}
+
 static int run_certify(void *from, char **arguments, size_t count)
 {
     request *r = from;
@@ -87,11 +100,8 @@ static int run_certify(void *from, char **arguments, size_t count)
         if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
     } else {
         print_results(r, model, &summary);
-        if (certified_accuracy(&summary) < r->require) {
-            cli_complain("certified accuracy %s is below the required %g", cli_cut(certified_accuracy(&summary), 4),
-                         r->require);
-            code = CLI_UNMET;
-        }
+        if (!is_met(r->require, &summary)) code = CLI_UNMET;
+        safer_summary_free(&summary);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -104,9 +114,9 @@ const cli_verb cli_certify = {
     .brief = "prove, text by text, that no substitution changes the answer",
     .usage = "--model M --lexicon L --data D [options] [-o OUT.jsonl]",
     .summary = "Certifies every text: whether any replacement of words by their synonyms could change\n"
-               "the smoothed classifier's answer (with --method ibp: the model's own). Prints accuracies\n"
-               "and certified accuracy by radius; -o writes a record for every text, from which safer\n"
-               "verify can recompute all decisions.",
+               "the smoothed classifier's answer (with --method ibp: the model's own). Prints accuracies,\n"
+               "what is certified and answered, by radius and by class; -o writes a record for every text,\n"
+               "from which safer verify can recompute all decisions.",
     .examples = "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv -o run.jsonl\n"
                 "  safer certify --model cnn.safetensors --lexicon imdb.lex --data test.tsv --sample every:20 \\\n"
                 "      --method hoeffding --n 5000 --require 0.81\n"
@@ -153,12 +163,17 @@ static int run_verify(void *from, char **arguments, size_t count)
         code = cli_fail(&error);
     } else {
         cli_progress_clear();
-        if (cli_settings()->json)
-            cli_print_json(json_pack("{s:b, s:b, s:I, s:f}", "verified", 1, "asked_again", all, "records",
-                                     (json_int_t)summary.texts, "certified_accuracy", certified_accuracy(&summary)));
-        else
-            printf("%s records hold%s; %s%% certified\n", cli_count(summary.texts),
-                   all ? ", and the model gives the same again" : "", cli_percent(summary.certified, summary.texts));
+        if (cli_settings()->json) {
+            json_t *result = cli_headline_json(&summary);
+            json_object_update_new(result, json_pack("{s:b, s:b, s:I}", "verified", 1, "asked_again", all, "records",
+                                                     (json_int_t)summary.texts));
+            cli_print_json(result);
+        } else {
+            cli_caution_print(&summary);
+            printf("%s records hold%s; %s\n", cli_count(summary.texts),
+                   all ? ", and the model gives the same again" : "", cli_headline(&summary));
+        }
+        safer_summary_free(&summary);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);

@@ -152,14 +152,15 @@ const char *cli_red(void);
 const char *cli_green(void);
 const char *cli_plain(void);
 
-/* A whole number with thousands separated: "44,593". Static, 8 at a time. */
-const char *cli_count(uint64_t n);
-
-/* x cut (not rounded up) to so many decimals. Static, 8 at a time. */
-const char *cli_cut(double x, int decimals);
-
-/* part/whole in per cent, two decimals, cut. Static, 8 at a time. */
-const char *cli_percent(size_t part, size_t whole);
+/* Numbers, all static, 8 at a time. None is rounded to the side that claims more. */
+const char *cli_count(uint64_t n);                   /* with thousands separated: "44,593" */
+const char *cli_cut(double x, int decimals);         /* x >= 0 cut to so many decimals */
+const char *cli_up(double x, int decimals);          /* the same, rounded up: for upper bounds */
+const char *cli_percent(size_t part, size_t whole);  /* part/whole in per cent, two decimals, cut */
+const char *cli_share(double share, int decimals);   /* a share in per cent, cut, where its parts are not known */
+const char *cli_interval(size_t part, size_t whole); /* 95%, in per cent, the ends outward: "82.79 to 86.75" */
+const char *cli_p_value(double p);                   /* rounded up: "0.0312", "1.3e-07" */
+const char *cli_real(double x);                      /* the shortest decimal that reads back to x */
 
 /* Fills in an error of this program's own and returns its status. */
 safer_status cli_error(safer_error *error, safer_status status, const char *format, ...)

@@ -64,8 +64,8 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n",
                r->simlex_before, r->simlex_fitted, r->simlex_after, r->simlex_pairs);
     if (r->texts) printf("texts       %s with %s words\n", cli_count(r->texts), cli_count(r->tokens));
-    printf("words       %s, of which %s have synonyms (%.1f on average)\n", cli_count(info.words),
-           cli_count(info.words_with_synonyms), info.mean_synonyms);
+    printf("words       %s, of which %s have synonyms (%s on average)\n", cli_count(info.words),
+           cli_count(info.words_with_synonyms), cli_cut(info.mean_synonyms, 1));
     printf("pairs       %s", cli_count(r->pairs));
     if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
     printf("\n");
@@ -84,7 +84,7 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
     if (r->ladder_count) {
         printf("\n%stexts whose product of overlaps exceeds 1/2, for topk:K%s\n", cli_bold(), cli_plain());
         for (size_t i = 0; i < r->ladder_count; i++) {
-            printf("  K %-6u %6.1f%%%s\n", (unsigned)r->ladder[i].k, 100 * r->ladder[i].share,
+            printf("  K %-6u %6s%%%s\n", (unsigned)r->ladder[i].k, cli_share(r->ladder[i].share, 1),
                    r->ladder[i].k == r->suggested_k ? "   smallest that reaches 95%" : "");
         }
         if (!r->suggested_k) printf("  no K of this ladder reaches 95%%\n");

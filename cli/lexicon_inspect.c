@@ -131,10 +131,21 @@ const cli_verb cli_lexicon_show = {
 
 /* ------------------------------------------------------------------- stats */
 
+/* What makes certificates of these texts worth little, as one sentence; "" where nothing does. */
+static void write_caution(char out[200], const safer_survey *survey)
+{
+    *out = '\0';
+    if (survey && survey->without_synonyms > survey->texts - survey->without_synonyms)
+        snprintf(out, 200,
+                 "most certificates would be empty: in %zu of %zu texts no word has a synonym; the lexicon may not fit "
+                 "the language",
+                 survey->without_synonyms, survey->texts);
+}
+
 static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *survey)
 {
     static const char *const names[7] = {"min", "p5", "p25", "p50", "p75", "p95", "max"};
-    char hash[17];
+    char hash[17], caution[200];
     json_t *sizes = json_array(), *products = json_array(), *provenance = json_loads(info->provenance, 0, NULL);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info->hash);
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++)
@@ -160,9 +171,12 @@ static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *su
         json_object_set_new(entry, "share_above_half", json_real(survey->products[r].above_half));
         json_array_append_new(products, entry);
     }
+    write_caution(caution, survey);
     json_object_set_new(root, "data",
-                        json_pack("{s:I, s:I, s:I, s:I, s:f, s:o}", "texts", N(survey->texts), "tokens",
-                                  N(survey->tokens), "known_tokens", N(survey->known_tokens), "tokens_with_synonyms",
+                        json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "caution",
+                                  *caution ? json_string(caution) : json_null(), "texts", N(survey->texts),
+                                  "without_synonyms", N(survey->without_synonyms), "tokens", N(survey->tokens),
+                                  "known_tokens", N(survey->known_tokens), "tokens_with_synonyms",
                                   N(survey->tokens_with_synonyms), "share_with_synonyms",
                                   survey->tokens ? (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0,
                                   "products", products));
@@ -172,20 +186,22 @@ static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *su
 
 static void print_stats(const safer_lexicon_info *info, const safer_survey *survey)
 {
+    char caution[200];
+    write_caution(caution, survey);
+    if (*caution) printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
     printf("words        %s\n", cli_count(info->words));
     printf("pairs        %s\n", cli_count(info->pairs));
-    printf("synonyms     %s words have some, %.2f on average\n", cli_count(info->words_with_synonyms),
-           info->mean_synonyms);
+    printf("synonyms     %s words have some, %s on average\n", cli_count(info->words_with_synonyms),
+           cli_cut(info->mean_synonyms, 2));
     printf("components   %s; the largest:", cli_count(info->components));
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++) printf(" %zu", info->largest_components[i]);
     printf("\nkernel       %s: %s distributions over at most %s words\n", info->kernel, cli_count(info->kernel_rows),
            cli_count(info->largest_support));
     printf("file         %s bytes, hash %016llx\n", cli_count(info->bytes), (unsigned long long)info->hash);
     if (!survey) return;
-    printf("\ntexts        %s with %s words: %.1f%% in the lexicon, %.1f%% with synonyms\n", cli_count(survey->texts),
-           cli_count(survey->tokens),
-           survey->tokens ? 100.0 * (double)survey->known_tokens / (double)survey->tokens : 0.0,
-           survey->tokens ? 100.0 * (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0);
+    printf("\ntexts        %s with %s words: %s%% in the lexicon, %s%% with synonyms\n", cli_count(survey->texts),
+           cli_count(survey->tokens), cli_percent(survey->known_tokens, survey->tokens),
+           cli_percent(survey->tokens_with_synonyms, survey->tokens));
     printf("\n%sproduct of the R smallest overlaps of a text%s\n", cli_bold(), cli_plain());
     printf("  %-5s %8s %8s %8s %8s %8s %8s %8s   %s\n", "R", "min", "5%", "25%", "median", "75%", "95%", "max",
            "above 1/2");
@@ -194,7 +210,7 @@ static void print_stats(const safer_lexicon_info *info, const safer_survey *surv
         if (survey->products[r].radius != SIZE_MAX) snprintf(radius, sizeof radius, "%zu", survey->products[r].radius);
         printf("  %-5s", radius);
         for (int i = 0; i < 7; i++) printf(" %8s", cli_cut(survey->products[r].quantiles[i], 4));
-        printf("   %5.1f%%\n", 100 * survey->products[r].above_half);
+        printf("   %5s%%\n", cli_share(survey->products[r].above_half, 1));
     }
 }
 

@@ -330,6 +330,7 @@ typedef struct safer_survey {
         double quantiles[7]; /* minimum, 5, 25, 50, 75, 95 %, maximum */
         double above_half;   /* share of texts with a product above 1/2 */
     } products[SAFER_SURVEY_RADII];
+    size_t without_synonyms; /* texts in which no word has one: their certificates would be empty */
 } safer_survey;
 
 SAFER_API safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *lexicon, const safer_data *data,
@@ -652,24 +653,68 @@ SAFER_API void safer_workspace_free(safer_workspace *workspace);
 SAFER_API safer_status safer_answer_json(char **out, const safer_certificate *certificate, const safer_model *model,
                                          safer_error *error);
 
-/* A whole data set, with records in JSON Lines. */
+/* A share of texts: part / whole, where there is a whole. */
+typedef struct safer_figure {
+    const char *name;
+    size_t part, whole;
+} safer_figure;
+
+/* The texts of one label. */
+typedef struct safer_class_summary {
+    char *label;
+    size_t texts;
+    size_t certified, certified_answered; /* of these, as in safer_summary */
+    size_t *answers; /* (classes + 1): of these, how many were answered each class; the last: none, it abstained.
+                      * NULL where there are more than 1000 classes */
+} safer_class_summary;
+
+/* A whole data set in numbers. A text is *answered* when the vote, as it would be deployed, is clear and gives the
+ * class that the certificate is about. */
 typedef struct safer_summary {
     size_t texts, labelled;
     size_t base_correct, smoothed_correct; /* of the labelled */
-    size_t certified;                      /* at the asked radius (for their true label, unless unlabelled) */
+    size_t certified; /* of the labelled, for their label, at the asked radius, answered or not: the paper's figure */
     size_t certified_at[SAFER_RADII];
     size_t abstained;     /* predictions without a clear vote */
-    size_t exact;         /* certificates without sampling */
+    size_t exact;         /* texts whose draws were enumerated, or bounded: nothing is estimated */
     size_t without_slots; /* texts in which no word can change: certified trivially when right */
     uint64_t queries, base_queries;
     double seconds; /* of this call */
     size_t resumed; /* records that were there already */
+
+    size_t certified_answered; /* of the certified: the headline */
+    size_t certified_answered_at[SAFER_RADII];
+    size_t unlabelled_certified;           /* of the texts without a label, for their prediction */
+    size_t stable, stable_at[SAFER_RADII]; /* of all texts, certified and answered, right or not */
+    size_t certificates;                   /* of all texts, for a label or a prediction, at the asked radius */
+    size_t empty;          /* of these, of texts in which the model sees no word that can change: they say nothing */
+    int about_predictions; /* the option `unlabelled`: certificates are about predictions */
+    int remote;            /* the model is remote: what is exact assumes that it is a function of the text */
+    size_t classes;
+    safer_class_summary *by_class; /* (classes): the labelled texts */
 } safer_summary;
+
+/* Ends what a summary owns. Zeros are accepted, and NULL. */
+SAFER_API void safer_summary_free(safer_summary *summary);
+
+/* The figure that stands for a run: "certified and answered", of the labelled texts. Where certificates are about
+ * predictions, or no text has a label: "stable", of all texts. */
+SAFER_API safer_figure safer_summary_headline(const safer_summary *summary);
+
+/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he likes,
+ * within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
+ * themselves and all texts of other labels that are not certified and answered. docs/certify.md has the reasons. */
+SAFER_API safer_figure safer_summary_recall(const safer_summary *summary, size_t class_number);
+SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, size_t class_number);
+
+/* Whether the figures of a run say little, because most of its certificates are empty. Then `text` gets a sentence that
+ * says so, cut to `size` bytes, which belongs before any figure; else "". */
+SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, size_t size);
 
 /* Certifies every text and writes `output`: the configuration first, then one record per text
  * in the data's order, each flushed whole. With `resume` an output of the same
  * configuration is continued after its last whole record; without, an existing file is an
- * error. `output` may be NULL: no records. */
+ * error. `output` may be NULL: no records. `out`, which may be NULL too, ends with safer_summary_free. */
 SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);
@@ -692,7 +737,7 @@ SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *hi
 
 /* Recomputes every decision of a run from its records. With a model, a lexicon and the
  * data (all three or none) the counts are drawn and asked again. The first record that
- * does not hold is an error that names its line. */
+ * does not hold is an error that names its line. `out` may be NULL; it ends with safer_summary_free. */
 SAFER_API safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model,
                                     const safer_lexicon *lexicon, const safer_data *data, int threads,
                                     const safer_progress *progress, safer_error *error);
@@ -838,14 +883,14 @@ SAFER_API safer_status safer_attack_against(safer_against_summary *out, const ch
 /* -------------------------------------------------------------- comparisons */
 
 /* A finished run of safer_certify or safer_attack, read back: its totals, and of every text
- * whether it held. That is: certified, at the asked radius, for its own label; or answered
+ * whether it held. That is: certified and answered, at the asked radius, for its own label; or answered
  * rightly before and after the attack. Seals and order of the records are checked, and the
  * decisions of certificates. */
 typedef struct safer_run safer_run;
 SAFER_API safer_status safer_run_read(safer_run **out, const char *path, safer_error *error);
 SAFER_API void safer_run_free(safer_run *run);
 
-/* The totals, with `seconds` 0; NULL for a run of the other kind. */
+/* The totals, which belong to the run, with `seconds` 0; NULL for a run of the other kind. */
 SAFER_API const safer_summary *safer_run_certified(const safer_run *run);
 SAFER_API const safer_attack_summary *safer_run_attacked(const safer_run *run);
 
@@ -887,7 +932,7 @@ SAFER_OPTIONS(safer_report_options);
 /* Writes an HTML page about finished runs, 1 to 16 files of records, to `output`: one file,
  * which needs no other and no network. Runs are checked as safer_verify does, and one that
  * does not hold is an error that names its line. NULL options mean the defaults;
- * `summaries`, when not NULL, gets one of every run. */
+ * `summaries`, when not NULL, gets one of every run, each of which ends with safer_summary_free. */
 SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs,
                                     size_t run_count, const safer_report_options *options, safer_error *error);
 

@@ -373,8 +373,9 @@ static void test_run(void **state)
         assert_string_equal(got, expected);
         free(got);
         assert_int_equal(other.queries, first.queries);
+        safer_summary_free(&other);
     }
-    assert_fails(safer_certify(&other, path, 0, &m.base, l, data, &o, &error), SAFER_INVALID, "exists");
+    assert_fails(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error), SAFER_INVALID, "exists");
     /* Cut anywhere, resume: nothing lost, nothing twice. */
     sf_file whole = {0};
     assert_ok(sf_file_map(&whole, path, &error));
@@ -391,15 +392,18 @@ static void test_run(void **state)
         free(got);
         assert_int_equal(other.certified, first.certified);
         assert_int_equal(other.texts, 300);
+        safer_summary_free(&other);
     }
     o.seed = 2; /* another run's file is refused */
-    assert_fails(safer_certify(&other, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
+    assert_fails(safer_certify(NULL, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
     assert_ok(safer_verify(&other, path, NULL, NULL, NULL, 1, NULL, &error));
     assert_int_equal(other.certified, first.certified);
-    assert_ok(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error));
+    safer_summary_free(&other);
+    assert_ok(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error));
     m.salt = 4; /* another model behind the same name */
-    assert_fails(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
+    assert_fails(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
                  "line 2: the model gives another record");
+    safer_summary_free(&first);
     free(bytes);
     free(expected);
     safer_data_free(data);
@@ -548,12 +552,11 @@ static void test_verify_refuses_edits(void **state)
     hash_model m = make_model(3, 3, 700);
     for (int k = 0; k < 3; k++) {
         safer_certify_options o = safer_certify_options_default();
-        safer_summary s;
         const char *path = temporary("edit.jsonl");
         unlink(path);
         o.n = 200;
         o.method = methods[k];
-        assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));
+        assert_ok(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error));
         sf_file file = {0};
         assert_ok(sf_file_map(&file, path, &error));
         char *bytes = malloc(file.length);
@@ -575,8 +578,8 @@ static void test_verify_refuses_edits(void **state)
             if (field && at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 40) seconds = 1;
             if (!seconds) {
                 tried++;
-                accepted += safer_verify(&s, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1, NULL,
-                                         &error) == SAFER_OK;
+                accepted += safer_verify(NULL, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1,
+                                         NULL, &error) == SAFER_OK;
             }
             bytes[at] = old;
         }
@@ -639,7 +642,7 @@ static void test_verify_refuses_edits(void **state)
             if (changed) {
                 forged++;
                 error.message[0] = '\0';
-                if (safer_verify(&s, write_temporary("forged.jsonl", copy.bytes, copy.length), NULL, NULL, NULL, 1,
+                if (safer_verify(NULL, write_temporary("forged.jsonl", copy.bytes, copy.length), NULL, NULL, NULL, 1,
                                  NULL, &error) != SAFER_OK)
                     refused++;
                 else
@@ -661,16 +664,15 @@ static void test_bad_options(void **state)
     safer_lexicon *l = make_tiny_lexicon(1, "component", 0, 0);
     safer_data *data = NULL;
     hash_model m = make_model(1, 2, 0);
-    safer_summary s;
     safer_certify_options o;
     assert_ok(safer_data_load(&data, write_temporary("u.tsv", "1\tx\taa\n", 7), NULL, &error));
     o = safer_certify_options_default();
-    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT,
+    assert_fails(safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT,
                  "label \"x\", which the model does not know");
 #define BAD(field, value, words) \
     o = safer_certify_options_default(); \
     o.field = value; \
-    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
+    assert_fails(safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
     BAD(delta, 0, "delta");
     BAD(delta, 1, "delta");
     BAD(delta, (double)NAN, "delta");
@@ -685,27 +687,27 @@ static void test_bad_options(void **state)
     safer_data_free(data);
     data = make_tiny_data(300);
     o = safer_certify_options_default();
-    assert_fails(safer_certify(&s, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
-    assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM,
+    assert_fails(safer_certify(NULL, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
+    assert_fails(safer_certify(NULL, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM,
                  "/nonexistent/x.jsonl");
     const int directions[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     for (int i = 0; i < 3; i++) { /* the workers of a run round as its caller does */
         fesetround(directions[i]);
-        const safer_status status = safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error);
+        const safer_status status = safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error);
         fesetround(FE_TONEAREST);
         assert_int_equal(status, SAFER_INVALID);
         assert_non_null(strstr(error.message, "round"));
     }
 #if defined(__SSE__)
     _MM_SET_ROUNDING_MODE(_MM_ROUND_UP); /* which fegetround does not see */
-    const safer_status up = safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error);
+    const safer_status up = safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error);
     _MM_SET_ROUNDING_MODE(_MM_ROUND_NEAREST);
     assert_int_equal(up, SAFER_INVALID);
 #endif
     o.family_wise = 1;
     const char *path = temporary("family.jsonl");
-    assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));
-    assert_ok(safer_verify(&s, path, &m.base, l, data, 1, NULL, &error));
+    assert_ok(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error));
+    assert_ok(safer_verify(NULL, path, &m.base, l, data, 1, NULL, &error));
     safer_data_free(data);
     safer_lexicon_free(l);
 }
@@ -719,13 +721,12 @@ typedef struct world {
 static safer_status certify_once(void *context, safer_error *e)
 {
     world *w = context;
-    safer_summary s;
     safer_certify_options o = safer_certify_options_default();
     o.n = 50;
     o.threads = 1;
     const char *path = temporary("memory.jsonl");
     unlink(path);
-    return safer_certify(&s, path, 0, &w->model.base, w->lexicon, w->data, &o, e);
+    return safer_certify(NULL, path, 0, &w->model.base, w->lexicon, w->data, &o, e);
 }
 
 static void test_out_of_memory(void **state)

@@ -29,14 +29,13 @@ static const char *certify(const char *name, uint32_t right, const safer_data *t
     safer_remote_options remote = safer_remote_options_default();
     safer_certify_options options = safer_certify_options_default();
     safer_model *model;
-    safer_summary summary;
     const char *path = temporary(name);
     remote.labels = labels;
     remote.label_count = 2;
     options.radius = radius;
     remove(path);
     assert_ok(safer_model_from_callback(&model, answer, &right, &remote, &error));
-    assert_ok(safer_certify(&summary, path, 0, model, lexicon, texts, &options, &error));
+    assert_ok(safer_certify(NULL, path, 0, model, lexicon, texts, &options, &error));
     safer_model_free(model);
     return path;
 }

@@ -362,9 +362,11 @@ static void test_nothing_changes_the_records(void **state)
             json_decref(records);
         safer_summary checked;
         safer_data *data = make_data();
-        assert_ok(safer_verify(&checked, path, NULL, NULL, NULL, 1, NULL, &error));
+        assert_ok(safer_verify(NULL, path, NULL, NULL, NULL, 1, NULL, &error));
         assert_ok(safer_verify(&checked, path, model, lexicon, data, 1, NULL, &error));
         assert_int_equal(checked.certified, summary.certified);
+        safer_summary_free(&checked);
+        safer_summary_free(&summary);
         safer_data_free(data);
         safer_model_free(model);
     }
@@ -385,11 +387,12 @@ static void test_guard(void **state)
     safer_model *model = model_of(&very, safer_remote_options_default());
     summary = run(path, model, lexicon, &o);
     assert_true(safer_model_is_random(model) && summary.exact == 0 && safer_model_traffic(model).changed > 0);
+    safer_summary_free(&summary);
     json_t *records = records_of(path);
     assert_true(json_is_true(json_object_get(json_object_get(json_array_get(records, 0), "model"), "random")));
     json_decref(records);
-    assert_ok(safer_verify(&summary, path, NULL, NULL, NULL, 1, NULL, &error));
-    assert_fails(safer_verify(&summary, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID,
+    assert_ok(safer_verify(NULL, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_fails(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID,
                  "cannot be asked again");
     safer_model_free(model);
 
@@ -402,6 +405,7 @@ static void test_guard(void **state)
     model = model_of(&constant, safer_remote_options_default());
     assert_ok(safer_certify(&summary, path, 1, model, lexicon, data, &o, &error));
     assert_true(summary.resumed == 3 && summary.exact == 0 && safer_model_is_random(model));
+    safer_summary_free(&summary);
     safer_model_free(model);
 
     function declared = {0};
@@ -410,6 +414,7 @@ static void test_guard(void **state)
     model = model_of(&declared, r);
     summary = run(path, model, lexicon, &o);
     assert_true(summary.exact == 0 && safer_model_traffic(model).again == 0);
+    safer_summary_free(&summary);
     safer_model_free(model);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -428,9 +433,8 @@ static void test_guard_during_a_run(void **state)
     for (uint32_t seed = 0; seed < 20; seed++) {
         function f = {.noise = 60, .asked = 100 * seed};
         safer_model *model = model_of(&f, safer_remote_options_default());
-        safer_summary summary;
         error = (safer_error){0};
-        safer_status status = safer_certify(&summary, NULL, 0, model, lexicon, data, &o, &error);
+        safer_status status = safer_certify(NULL, NULL, 0, model, lexicon, data, &o, &error);
         found += status == SAFER_INPUT && strstr(error.message, "for the same text") != NULL;
         first += status == SAFER_OK && safer_model_is_random(model);
         safer_model_free(model);
@@ -507,14 +511,14 @@ static void test_failures(void **state)
     (void)state;
     function f = {.fails_at = 20};
     safer_model *model = model_of(&f, safer_remote_options_default());
-    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_CALLBACK,
-                 "reported failure");
+    assert_fails(safer_certify(NULL, path, 0, model, lexicon, data, &o, &error), SAFER_CALLBACK, "reported failure");
     f.fails_at = 0;
     assert_ok(safer_certify(&summary, path, 1, model, lexicon, data, &o, &error)); /* nothing was lost */
     assert_true(summary.texts == TEXTS);
+    safer_summary_free(&summary);
     f.wrong = 2;
     unlink(path);
-    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_INPUT,
+    assert_fails(safer_certify(NULL, path, 0, model, lexicon, data, &o, &error), SAFER_INPUT,
                  "returned class 2; there are 2");
     safer_model_free(model);
 
@@ -678,7 +682,6 @@ static safer_status whole_run(void *context, safer_error *e)
     safer_certify_options o = safer_certify_options_default();
     safer_data *data = NULL;
     safer_model *model = NULL;
-    safer_summary summary;
     r.labels = two;
     r.label_count = 2;
     r.cache = 1;
@@ -686,7 +689,7 @@ static safer_status whole_run(void *context, safer_error *e)
     o.n0 = 10;
     safer_status status = safer_data_from_texts(&data, texts, NULL, labels_of, NULL, TEXTS, e);
     if (status == SAFER_OK) status = safer_model_from_callback(&model, classify, &f, &r, e);
-    if (status == SAFER_OK) status = safer_certify(&summary, NULL, 0, model, lexicon, data, &o, e);
+    if (status == SAFER_OK) status = safer_certify(NULL, NULL, 0, model, lexicon, data, &o, e);
     safer_model_free(model);
     safer_data_free(data);
     return status;

@@ -398,6 +398,7 @@ static void free_run(files *f)
 {
     safer_data_free(f->data);
     safer_lexicon_free(f->lexicon);
+    safer_summary_free(&f->summary);
 }
 
 static char *read_file(const char *folder, const char *name)
@@ -439,7 +440,7 @@ static void test_page(void **state)
     assert_ok(report(&f, &again, &error));
     assert_ok(safer_verify(&verified, f.run, NULL, NULL, NULL, 1, NULL, &error));
     verified.seconds = 0;
-    assert_memory_equal(&again, &verified, sizeof again);
+    assert_memory_equal(&again, &verified, offsetof(safer_summary, by_class));
     assert_int_equal(again.certified, f.summary.certified);
     char *page = read_file(f.page, ""), share[32];
     snprintf(share, sizeof share, ">%zu.%02zu%%<", again.certified * 100 / TEXTS,
@@ -456,6 +457,8 @@ static void test_page(void **state)
     assert_int_equal(count_of(page, "http:"), 6); /* the name of SVG, in every plot and the script */
     assert_int_equal(sf_utf8_valid(page, strlen(page)), strlen(page));
     free(page);
+    safer_summary_free(&again);
+    safer_summary_free(&verified);
     free_run(&f);
 }
 

@@ -198,7 +198,6 @@ static safer_status certify(work *w, safer_error *error)
 {
     study *s = w->study;
     const safer_certify_options *o = &w->setup.certify;
-    safer_summary summary;
     char file[300], path[4096];
     int done;
     snprintf(file, sizeof file, "%s.jsonl", w->cell->name);
@@ -216,7 +215,7 @@ static safer_status certify(work *w, safer_error *error)
     if (status == SAFER_OK && !done) {
         cli_say("%s: certifying", s->place);
         const double start = cli_now();
-        status = finish(s, file, start, safer_certify(&summary, path, 1, w->model, lexicon_of(w), s->test, o, error),
+        status = finish(s, file, start, safer_certify(NULL, path, 1, w->model, lexicon_of(w), s->test, o, error),
                         error);
     }
     if (status == SAFER_OK) status = safer_run_read(&w->cell->certified, path, error);

@@ -54,7 +54,7 @@ static void describe(void *context, char *stage, size_t size)
     if (!attacked)
         snprintf(stage, size, "attacking");
     else
-        snprintf(stage, size, "attacking, %.1f%% succeed so far", 100.0 * (double)s->succeeded / (double)attacked);
+        snprintf(stage, size, "attacking, %zu%% succeed so far", 100 * s->succeeded / attacked); /* cut */
 }
 
 safer_status safer_attack(safer_attack_summary *out, const char *path, int resume, const safer_model *model,

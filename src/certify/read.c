@@ -17,6 +17,7 @@ static safer_status read_config(reading *r, json_t *object, uint64_t seal, safer
     r->config_json = json_incref(object);
     SF_TRY(sf_config_read(&r->config, object, r->path, error));
     r->config.seal = seal;
+    SF_TRY(sf_summary_start(&r->summary, &r->config, error));
     status = r->visitor->config(r->visitor->context, object, &r->config, error);
 done:
     return status;
@@ -43,7 +44,10 @@ safer_status sf_run_walk(safer_summary *out, const char *path, const sf_run_visi
     if (status == SAFER_OK && r.summary.texts != r.config.texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
                          r.config.texts);
-    if (status == SAFER_OK) *out = r.summary;
+    if (status == SAFER_OK)
+        *out = r.summary;
+    else
+        safer_summary_free(&r.summary);
     json_decref(r.config_json);
     return status;
 }
@@ -91,6 +95,7 @@ void sf_run_free(sf_run *run)
     for (size_t i = 0; i < run->count; i++) json_decref(run->json[i]);
     free(run->json);
     free(run->records);
+    safer_summary_free(&run->summary);
     json_decref(run->config_json);
     *run = (sf_run){0};
 }

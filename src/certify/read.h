@@ -2,7 +2,7 @@
 #ifndef SF_CERTIFY_READ_H
 #define SF_CERTIFY_READ_H
 
-#include "certify/record.h"
+#include "certify/summary.h"
 
 /* Sees a run as it is read: `config` once, then `record` for every text in order, with its JSON. What
  * they want to keep they copy, or take a reference to. */
@@ -14,7 +14,7 @@ typedef struct sf_run_visitor {
 
 /* Reads a finished run and checks it on the way: every seal and decision, and that no record
  * is missing, repeated or out of place. The first line that does not hold is an error that names it.
- * The summary's `seconds` is 0. */
+ * The summary's `seconds` is 0; it ends with safer_summary_free. */
 safer_status sf_run_walk(safer_summary *out, const char *path, const sf_run_visitor *visitor, safer_error *error);
 
 /* A whole run, read in this way and kept. */

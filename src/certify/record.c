@@ -338,22 +338,3 @@ safer_status sf_record_recheck(const sf_record *r, const sf_config *config, cons
         status = recheck_votes(&fault, r, config, error);
     return fault ? sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, fault) : status;
 }
-
-/* -------------------------------------------------------------------- totals */
-
-void sf_summary_add(safer_summary *s, const sf_record *r)
-{
-    s->texts++;
-    if (r->label >= 0) {
-        s->labelled++;
-        s->base_correct += r->label == r->base;
-        s->smoothed_correct += r->label == r->prediction;
-    }
-    s->certified += (size_t)r->certified;
-    for (size_t i = 0; i < SAFER_RADII; i++) s->certified_at[i] += r->radius >= sf_reported_radii[i];
-    s->abstained += (size_t)r->abstained;
-    s->exact += (size_t)r->exact;
-    s->without_slots += r->slots == 0;
-    s->queries += r->queries;
-    s->base_queries++;
-}

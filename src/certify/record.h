@@ -41,7 +41,4 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
 safer_status sf_record_recheck(const sf_record *record, const sf_config *config, const char *path, size_t line,
                                safer_error *error);
 
-/* Adds a record to the totals of its run. */
-void sf_summary_add(safer_summary *summary, const sf_record *record);
-
 #endif

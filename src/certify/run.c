@@ -1,5 +1,5 @@
 /* Certifying a data set. */
-#include "certify/record.h"
+#include "certify/summary.h"
 
 #include "base/memory.h"
 #include "base/options.h"
@@ -71,7 +71,7 @@ static void describe(void *context, char *stage, size_t size)
     if (!s->texts)
         snprintf(stage, size, "certifying");
     else
-        snprintf(stage, size, "certifying, %.1f%% certified so far", 100.0 * (double)s->certified / (double)s->texts);
+        snprintf(stage, size, "certifying, %zu%% certified so far", 100 * s->certificates / s->texts); /* cut */
 }
 
 safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error)
@@ -115,6 +115,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         goto done;
     }
     SF_TRY(sf_config_read(&r.config, config, "the configuration", error));
+    SF_TRY(sf_summary_start(&r.summary, &r.config, error));
     sf_rows rows = {.count = texts,
                     .threads = threads,
                     .config = config,
@@ -126,8 +127,12 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
                     .describe = describe};
     SF_TRY(sf_rows_run(&rows, path, resume, &r.summary.resumed, error));
     r.summary.seconds = sf_seconds() - start;
-    *out = r.summary;
+    if (out) {
+        *out = r.summary;
+        r.summary = (safer_summary){0}; /* the caller's now */
+    }
 done:
+    safer_summary_free(&r.summary);
     for (int i = 0; r.workspaces && i < threads; i++) safer_workspace_free(r.workspaces[i]);
     free(r.workspaces);
     free(classes);

@@ -114,7 +114,10 @@ safer_status safer_verify(safer_summary *out, const char *path, const safer_mode
         SF_TRY(replay_all(&r, threads, progress, error));
     }
     run.summary.seconds = sf_seconds() - start;
-    *out = run.summary;
+    if (out) {
+        *out = run.summary;
+        run.summary = (safer_summary){0}; /* the caller's now */
+    }
 done:
     sf_run_free(&run);
     return status;

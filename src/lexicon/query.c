@@ -108,12 +108,13 @@ safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *l, con
     survey.known_tokens = (size_t)corpus.offsets[corpus.texts];
     for (size_t t = 0; t < corpus.texts; t++) {
         double of_text[SAFER_SURVEY_RADII];
-        size_t count = 0;
+        size_t count = 0, before = survey.tokens_with_synonyms;
         for (uint64_t i = corpus.offsets[t]; i < corpus.offsets[t + 1]; i++) {
             uint32_t x = corpus.ids[i];
             survey.tokens_with_synonyms += l->synonym_offsets[x + 1] > l->synonym_offsets[x];
             if (l->overlap[x] < 1.0) scratch[count++] = l->overlap[x];
         }
+        survey.without_synonyms += survey.tokens_with_synonyms == before;
         sf_overlap_products(of_text, radii, SAFER_SURVEY_RADII, scratch, count);
         for (int r = 0; r < SAFER_SURVEY_RADII; r++) products[(size_t)r * corpus.texts + t] = of_text[r];
     }

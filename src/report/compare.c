@@ -7,7 +7,7 @@
  * small by chance: after Holm (1979) the chance of any false claim among all is bounded. */
 #include "attack/records.h"
 #include "base/memory.h"
-#include "certify/record.h"
+#include "certify/summary.h"
 #include "stats/binomial.h"
 
 #include <math.h>
@@ -33,7 +33,9 @@ static safer_status read_config(safer_run *run, json_t *config, safer_error *err
     run->is_attack = kind && strcmp(kind, "attack") == 0;
     if (kind && !run->is_attack)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: neither a run of certificates nor an attack", run->path);
-    return run->is_attack ? SAFER_OK : sf_config_read(&run->config, config, run->path, error);
+    if (run->is_attack) return SAFER_OK;
+    safer_status status = sf_config_read(&run->config, config, run->path, error);
+    return status == SAFER_OK ? sf_summary_start(&run->certified, &run->config, error) : status;
 }
 
 static safer_status read_certificate(safer_run *run, const json_t *record, size_t line, int *held, safer_error *error)
@@ -43,7 +45,7 @@ static safer_status read_certificate(safer_run *run, const json_t *record, size_
     SF_TRY(sf_record_read(&r, record, &run->config, run->path, line, error));
     SF_TRY(sf_record_recheck(&r, &run->config, run->path, line, error));
     sf_summary_add(&run->certified, &r);
-    *held = r.certified && r.target == r.label;
+    *held = sf_record_holds(&r);
 done:
     return status;
 }
@@ -94,6 +96,7 @@ void safer_run_free(safer_run *run)
 {
     if (!run) return;
     json_decref(run->json);
+    safer_summary_free(&run->certified);
     free(run->held);
     free(run);
 }

@@ -138,7 +138,10 @@ safer_status safer_report(safer_summary *summaries, const char *output, const ch
     SF_TRY(write_page(output, runs, count, o, error));
     if (o->svg) SF_TRY(write_plots(o->svg, runs, count, error));
     if (o->csv) SF_TRY(write_tables(o->csv, runs, count, error));
-    for (size_t i = 0; summaries && i < count; i++) summaries[i] = runs[i].summary;
+    for (size_t i = 0; summaries && i < count; i++) {
+        summaries[i] = runs[i].summary;
+        runs[i].summary = (safer_summary){0}; /* the caller's now */
+    }
 done:
     for (size_t i = 0; runs && i < count; i++) sf_report_run_free(&runs[i]);
     free(runs);

@@ -69,6 +69,7 @@ void sf_report_run_free(sf_report_run *run)
     json_decref(run->json);
     free(run->records);
     sf_buffer_free(&run->ids);
+    safer_summary_free(&run->summary);
     *run = (sf_report_run){0};
 }
 
