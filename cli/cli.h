@@ -174,4 +174,7 @@ safer_status cli_make_folder(const char *path, safer_error *error); /* one that 
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);
 
+/* A real so that reading gives it back, by 15, 16 or 17 digits, and never without a point or an exponent. */
+void cli_put_real(FILE *out, double x);
+
 #endif

@@ -501,6 +501,13 @@ class BadInput(Case):
         result = lexicon("show", "t.lex", "good", "sesquipedalian", "--json")
         self.assertEqual((result.code, [entry["word"] for entry in json.loads(result.out)]), (INPUT, ["good"]))
 
+    def test_json_layout(self):
+        """--json: indented as Python does it, reals with the fewest digits"""
+        for arguments in (("stats", "v.lex"), ("stats", "v.lex", "--data", "data.tsv"), ("show", "v.lex", word_of(1)),
+                          ("stats", "t.lex")):
+            text = self.ok(lexicon(*arguments, "--json"))
+            self.assertEqual(text, json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n")
+
     def test_nothing_left(self):
         """a vocabulary that leaves nothing: exit 3, and says so"""
         write("other.txt", "zebra\n")

@@ -1,6 +1,7 @@
 /* Records of attacks: written, read and added up. docs/attack.md lists their members. */
 #include "attack/records.h"
 
+#include "base/json.h"
 #include "certify/config.h"
 #include "run/members.h"
 
@@ -118,7 +119,7 @@ void sf_attack_summary_add(safer_attack_summary *s, const sf_attack_record *r)
 safer_status sf_show_record(const safer_attack_options *options, const json_t *record, safer_error *error)
 {
     if (!options->each) return SAFER_OK;
-    char *line = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *line = sf_json_text(record);
     if (!line) return sf_fail_memory(error);
     options->each(options->each_context, line);
     free(line);

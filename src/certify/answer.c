@@ -1,7 +1,7 @@
 /* A certificate as the answer of the smoothed classifier. */
 #include "certify/answer.h"
 
-#include "base/memory.h"
+#include "base/json.h"
 #include "certify/record.h"
 
 json_t *sf_answer_json(const safer_certificate *c, const safer_model *model)
@@ -20,20 +20,6 @@ json_t *sf_answer_json(const safer_certificate *c, const safer_model *model)
                      c->certified && !c->abstained, "radius", sf_radius_json(c->abstained ? 0 : c->radius), "exact",
                      c->exact, "words", (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries",
                      (json_int_t)c->queries);
-}
-
-/* Not by json_dumps: where memory ends while it writes, it may leave out a member's name and continue. */
-char *sf_json_text(const json_t *value)
-{
-    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(17), size = value ? json_dumpb(value, NULL, 0, flags) : 0;
-    char *text = size ? sf_alloc(size + 1, 1) : NULL;
-    if (!text) return NULL;
-    if (json_dumpb(value, text, size, flags) != size) {
-        free(text);
-        return NULL;
-    }
-    text[size] = '\0';
-    return text;
 }
 
 safer_status safer_answer_json(char **out, const safer_certificate *certificate, const safer_model *model,

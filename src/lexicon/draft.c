@@ -4,6 +4,7 @@
 #include "lexicon/draft.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/parallel.h"
@@ -302,7 +303,7 @@ static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_grap
     SF_TRY(sf_kernel_build(&kernel, graph, draft->counts, &nearest, spec, error));
     sf_kernel_view view = sf_kernel_as_view(&kernel);
     sf_overlap_all(overlap, worst, &view, graph, threads);
-    provenance = json_dumps(draft->provenance, JSON_COMPACT);
+    provenance = sf_json_text(draft->provenance);
     if (!provenance) {
         status = sf_fail_memory(error);
         goto done;

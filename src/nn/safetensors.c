@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -383,14 +384,10 @@ static json_t *tensor_json(const sf_tensor *tensor, uint64_t begin, uint64_t end
                      (json_int_t)begin, (json_int_t)end);
 }
 
-/* The header with its length before it, padded with spaces. -1 without memory. Measured
- * first: a dump into memory of its own may lose parts in silence when that runs out. */
+/* The header with its length before it, padded with spaces. -1 without memory. */
 static int write_header(sf_buffer *out, const json_t *header)
 {
-    size_t size = json_dumpb(header, NULL, 0, JSON_COMPACT);
-    if (size == 0 || sf_buffer_reserve(out, PREFIX + size + ALIGNMENT)) return -1;
-    if (json_dumpb(header, out->bytes + PREFIX, size, JSON_COMPACT) != size) return -1;
-    out->length = PREFIX + size;
+    if (sf_buffer_add(out, "        ", PREFIX) || sf_json_add(out, header)) return -1;
     while (out->length % ALIGNMENT)
         if (sf_buffer_add_byte(out, ' ')) return -1;
     uint64_t length = out->length - PREFIX;

@@ -2,9 +2,9 @@
 #include "report/writer.h"
 
 #include "base/gzip.h"
+#include "base/number.h"
 #include "text/unicode.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -209,14 +209,8 @@ void sf_put_fixed(sf_writer *writer, double x, int decimals)
 
 void sf_put_real(sf_writer *writer, double x)
 {
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", x);
-    const char *point = localeconv()->decimal_point;
-    char *found = strstr(text, point);
-    if (found && strcmp(point, ".") != 0) { /* another locale's */
-        *found = '.';
-        memmove(found + 1, found + strlen(point), strlen(found + strlen(point)) + 1);
-    }
+    char text[SF_REAL_SIZE] = "";
+    if (sf_format_real(text, x)) writer->failed = 1;
     sf_put(writer, text);
 }
 

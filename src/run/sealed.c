@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -18,10 +19,7 @@
 
 json_t *sf_hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
 
-static char *dump(const json_t *object)
-{
-    return object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
-}
+static char *dump(const json_t *object) { return sf_json_text(object); }
 
 char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *length, uint64_t *seal)
 {

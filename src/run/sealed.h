@@ -1,7 +1,7 @@
 /* Sealed lines: the files that runs write and read back.
  *
  *   1. A file is UTF-8 text of lines, each ended by a newline. Every line is one JSON object without
- *      spaces; real numbers have 17 digits, so that reading gives them back.
+ *      spaces; real numbers have the fewest digits that read back as the same number.
  *   2. Line 1 is the configuration of the run: everything that its records depend on. Line k + 1 is the
  *      record of row k of the data and says so: its member "row" is k.
  *   3. Every line ends with the member "check", 16 hexadecimal digits: its seal. In a record, "seconds"

@@ -5,9 +5,9 @@
 #define _GNU_SOURCE
 #include "serve/server.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/progress.h"
-#include "certify/answer.h"
 #include "certify/record.h"
 #include "report/assets.h"
 

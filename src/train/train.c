@@ -5,6 +5,7 @@
 #include "train/train.h"
 
 #include "base/buffer.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
 
@@ -332,7 +333,7 @@ void sf_train_split_free(sf_train_split *split)
 
 static char *dump_and_drop(json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    char *text = sf_json_text(value);
     json_decref(value);
     return text;
 }
@@ -360,7 +361,7 @@ char *sf_train_provenance_json(const safer_train_options *options)
             sf_lexicon_hash(options->lexicon), options->seed, safer_defense_name(options->defense.kind));
     } else if (options->lexicon) {
         json_t *name = json_string(options->lexicon->kernel_name);
-        kernel = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+        kernel = sf_json_text(name);
         json_decref(name);
         failed = !kernel ||
                  sf_buffer_format(&out, "{\"lexicon\":\"%016" PRIx64 "\",\"kernel\":%s,\"seed\":%" PRIu64 "}",
