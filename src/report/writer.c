@@ -146,12 +146,14 @@ size_t sf_utf16_length(const char *bytes, size_t length)
     return units;
 }
 
-/* Whether an ASCII character means nothing in Markdown; a point before a letter may be one of an address. */
+/* Whether an ASCII character means nothing in Markdown; a point before a letter may be one of an address, and a colon
+ * before anything but a blank too. */
 static int is_plain(uint32_t code, char next)
 {
     const int is_letter = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z');
     if ((code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) return 1;
-    return code == '.' ? !is_letter : code == ' ' || strchr(",;-=%/'\"", (int)code) != NULL;
+    if (code == '.') return !is_letter;
+    return code == ':' ? next == ' ' : strchr(" ,;-=%/'\"()", (int)code) != NULL;
 }
 
 void sf_put_markdown(sf_writer *writer, const char *string, size_t most)
