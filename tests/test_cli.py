@@ -637,6 +637,15 @@ class System(Case):
         self.assertEqual(((temporary / "stop.lex").read_bytes(), names()), (b"old", before))
         (temporary / "stop.lex").unlink()
 
+    def test_file_size_limit(self):
+        """a limit on the size of files (ulimit -f): exit 4, one line, nothing left behind"""
+        before = names()
+        result = subprocess.run(["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", program, "lexicon", "import", "--table",
+                                 "table.tsv", "-o", "large.lex"], cwd=temporary, capture_output=True,
+                                text=True)
+        self.refused(Result(result.returncode, result.stdout, result.stderr), SYSTEM, "large.lex", "File too large")
+        self.assertEqual(names(), before)
+
     def test_second_interrupt(self):
         """the second Ctrl-C ends a build that waits for its input, at once"""
         result = self.interrupted_build(2)
