@@ -179,9 +179,8 @@ static void print_against(const safer_against_summary *s, uint64_t seed)
     printf("%sviolations   %s%s, %s of exact certificates\n", cli_bold(), cli_count(s->violations), cli_plain(),
            cli_count(s->violations_exact));
     if (s->violations > s->violations_exact)
-        printf(
-            "chance       %s at most of so many, were each of %s sampled texts one that could be attacked, at delta %s\n",
-            cli_p_value(s->p_value), cli_count(s->sampled), cli_real(s->delta));
+        printf("chance       %s at most of so many, were all %s sampled texts ones that could be attacked (delta %s)\n",
+               cli_p_value(s->p_value), cli_count(s->sampled), cli_real(s->delta));
     printf("flips        %s texts on which the votes of a search went wrong\n", cli_count(s->flips));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, seed);
 }

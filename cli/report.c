@@ -49,7 +49,7 @@ static void list(cli_options *options, void *into)
                  "records of an attack on a run's model and data; may be given several times");
     cli_add_uint(options, "texts", &r->texts, "N", "show the words of the first N texts (default {default})");
     cli_add_output(options, "svg", &r->options.svg, "DIR", "also write the plots as SVG files");
-    cli_add_output(options, "csv", &r->options.csv, "DIR", "also write runs.csv, radii.csv and texts.csv");
+    cli_add_output(options, "csv", &r->options.csv, "DIR", "also write the tables as CSV files");
 }
 
 static int run(void *from, char **runs, size_t count)

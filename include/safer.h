@@ -706,8 +706,8 @@ SAFER_API void safer_summary_free(safer_summary *summary);
  * predictions, or no text has a label: "stable", of all texts. */
 SAFER_API safer_figure safer_summary_headline(const safer_summary *summary);
 
-/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he likes,
- * within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
+/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he
+ * likes, within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
  * themselves and all texts of other labels that are not certified and answered. docs/certify.md has the reasons. */
 SAFER_API safer_figure safer_summary_recall(const safer_summary *summary, size_t class_number);
 SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, size_t class_number);
@@ -970,7 +970,7 @@ typedef struct safer_report_options {
     size_t attack_count;
     size_t texts;    /* shown, at most; 25000 */
     const char *svg; /* a folder, made when missing: the plots as files. May be NULL */
-    const char *csv; /* a folder: runs.csv, radii.csv, texts.csv. May be NULL */
+    const char *csv; /* a folder: runs.csv, radii.csv, classes.csv, confusion.csv, texts.csv. May be NULL */
     safer_progress progress;
 } safer_report_options;
 

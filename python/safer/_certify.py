@@ -18,7 +18,7 @@ from ._guard import Guard, ProgressOption
 from ._lexicon import Lexicon
 from ._library import call, choice, default_options, library, path_bytes
 from ._model import FunctionModel, Model, Predict, as_model
-from ._results import Prediction, Radius, Results, Summary, radius_from_c, radius_to_c, summarise
+from ._results import Prediction, Radius, Results, Summary, counting, radius_from_c, radius_to_c, summarise
 
 
 def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
@@ -72,14 +72,13 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
         model, data = _prepare(predict, texts, labels, ids, classes, batch=batch, cache=cache, random=random, name=name)
         try:
             o.batch = _draws_at_once(model, batch)
-            summary = c.Summary()
-            with data, model.asking():
+            with counting() as summary, data, model.asking():
                 with Guard(progress) as guard:
                     o.progress = guard.progress
                     call("safer_certify", byref(summary), path_bytes(path), resume, model._pointer, lexicon._pointer, data._pointer, byref(o))
                 guard.check()
-            with open(path, encoding="utf-8") as file:
-                return Results(file, _summary(summary, model))
+                with open(path, encoding="utf-8") as file:
+                    return Results(file, _summary(summary, model))
         finally:
             if model is not predict:
                 model.close()
@@ -92,26 +91,26 @@ def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = No
     """Recomputes every decision of a run from its records. With `predict`, `texts`, `labels` and
     `lexicon` as in :func:`certify` all draws are made and asked again. The first record that
     does not hold raises an InputError that names its line."""
-    summary = c.Summary()
     if predict is None:
         if texts is not None or labels is not None or lexicon is not None:
             raise InvalidError("predict: texts, labels and lexicon are of use only with it")
-        with Guard(progress) as guard:
-            call("safer_verify", byref(summary), path_bytes(path), None, None, None, threads, byref(guard.progress))
-        guard.check()
-        return summarise(summary)
+        with counting() as summary:
+            with Guard(progress) as guard:
+                call("safer_verify", byref(summary), path_bytes(path), None, None, None, threads, byref(guard.progress))
+            guard.check()
+            return summarise(summary)
     if texts is None:
         raise InvalidError("texts: needed to ask the model again")
     lexicon = _need_lexicon(lexicon)
     model, data = _prepare(predict, texts, labels, ids, None if isinstance(predict, Model) else _classes_of(path), batch=batch, cache=cache,
                            random=False, name=name)
     try:
-        with data, model.asking():
+        with counting() as summary, data, model.asking():
             with Guard(progress) as guard:
                 call("safer_verify", byref(summary), path_bytes(path), model._pointer, lexicon._pointer, data._pointer, threads,
                      byref(guard.progress))
             guard.check()
-        return _summary(summary, model)
+            return _summary(summary, model)
     finally:
         if model is not predict:
             model.close()

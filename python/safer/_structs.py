@@ -98,15 +98,28 @@ class Certificate(Structure):
                 ("queries", c_uint64), ("seconds", c_double)]
 
 
+class Figure(Structure):
+    _fields_ = [("name", c_char_p), ("part", c_size_t), ("whole", c_size_t)]
+
+
+class ClassSummary(Structure):
+    _fields_ = [("label", c_char_p), ("texts", c_size_t), ("certified", c_size_t), ("certified_answered", c_size_t),
+                ("answers", POINTER(c_size_t))]
+
+
 class Summary(Structure):
     _fields_ = [("texts", c_size_t), ("labelled", c_size_t), ("base_correct", c_size_t), ("smoothed_correct", c_size_t),
                 ("certified", c_size_t), ("certified_at", c_size_t * RADII), ("abstained", c_size_t), ("exact", c_size_t),
                 ("without_slots", c_size_t), ("queries", c_uint64), ("base_queries", c_uint64), ("seconds", c_double),
-                ("resumed", c_size_t)]
+                ("resumed", c_size_t), ("certified_answered", c_size_t), ("certified_answered_at", c_size_t * RADII),
+                ("unlabelled_certified", c_size_t), ("stable", c_size_t), ("stable_at", c_size_t * RADII), ("certificates", c_size_t),
+                ("empty", c_size_t), ("about_predictions", c_int), ("remote", c_int), ("classes", c_size_t),
+                ("by_class", POINTER(ClassSummary))]
 
 
 # The name that each has in safer.h.
 IN_C = {Error: "safer_error", Progress: "safer_progress", DataOptions: "safer_data_options", Row: "safer_row",
         LexiconOptions: "safer_lexicon_options", LexiconReport: "safer_lexicon_report", LexiconInfo: "safer_lexicon_info",
         Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
-        CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Summary: "safer_summary"}
+        CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",
+        ClassSummary: "safer_class_summary", Summary: "safer_summary"}

@@ -84,7 +84,11 @@ static safer_status write_tables(const char *folder, const sf_report_run *runs, 
     static const struct {
         const char *name;
         void (*put)(sf_writer *out, const sf_report_run *runs, size_t count);
-    } tables[] = {{"runs", sf_csv_runs}, {"radii", sf_csv_radii}, {"texts", sf_csv_texts}};
+    } tables[] = {{"runs", sf_csv_runs},
+                  {"radii", sf_csv_radii},
+                  {"classes", sf_csv_classes},
+                  {"confusion", sf_csv_confusion},
+                  {"texts", sf_csv_texts}};
     safer_status status;
     sf_writer out = {0};
     SF_TRY(make_folder(folder, error));

@@ -225,23 +225,26 @@ void sf_put_count(sf_writer *writer, uint64_t n)
 
 static void put_hundredths(sf_writer *writer, uint64_t n)
 {
-    sf_putf(writer, "%llu.%02llu%%", (unsigned long long)(n / 100), (unsigned long long)(n % 100));
-}
-
-void sf_put_percent_cut(sf_writer *writer, uint64_t part, uint64_t whole)
-{
-    if (!whole)
-        sf_put(writer, "–");
-    else
-        put_hundredths(writer, part * 10000 / whole);
+    sf_putf(writer, "%llu.%02llu", (unsigned long long)(n / 100), (unsigned long long)(n % 100));
 }
 
 void sf_put_percent(sf_writer *writer, uint64_t part, uint64_t whole)
 {
-    if (!whole)
+    if (!whole) {
         sf_put(writer, "–");
-    else
-        put_hundredths(writer, (part * 20000 + whole) / (2 * whole));
+        return;
+    }
+    put_hundredths(writer, part * 10000 / whole);
+    sf_put(writer, "%");
+}
+
+void sf_put_interval(sf_writer *writer, size_t part, size_t whole)
+{
+    double low, high;
+    safer_interval(part, whole, &low, &high);
+    put_hundredths(writer, sf_myriads_down(low));
+    sf_put(writer, " to ");
+    put_hundredths(writer, sf_myriads_up(high));
 }
 
 /* fma rounds once, so its sign is that of x·10000 − k, whatever the product was rounded to. */

@@ -62,9 +62,11 @@ void sf_put_real(sf_writer *writer, double x);
 /* "44,593" */
 void sf_put_count(sf_writer *writer, uint64_t n);
 
-/* A share in per cent with two decimals: cut, or rounded to nearest. "–" of nothing. */
-void sf_put_percent_cut(sf_writer *writer, uint64_t part, uint64_t whole);
+/* A share in per cent with two decimals, cut; "–" of nothing. */
 void sf_put_percent(sf_writer *writer, uint64_t part, uint64_t whole);
+
+/* Its 95% interval in per cent, the ends rounded outward: "82.79 to 86.75". whole >= 1. */
+void sf_put_interval(sf_writer *writer, size_t part, size_t whole);
 
 /* x in [0, 1] in ten-thousandths: the largest that is not above it, the smallest that is
  * not below it. */
