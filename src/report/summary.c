@@ -22,7 +22,7 @@ static void put_share(sf_writer *out, size_t part, size_t whole)
     safer_interval(part, whole, &low, &high);
     const uint32_t least = sf_myriads_down(low), most = sf_myriads_up(high);
     sf_put(out, " | ");
-    sf_put_percent_cut(out, part, whole);
+    sf_put_percent(out, part, whole);
     sf_putf(out, " | %u.%02u%% to %u.%02u%% | ", least / 100, least % 100, most / 100, most % 100);
     sf_put_count(out, part);
     sf_put(out, " of ");
