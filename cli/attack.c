@@ -229,6 +229,7 @@ static void list(cli_options *options, void *into)
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
     cli_add_uint(options, "show", &r->show, "N", "show the first N new texts (default: 3 on a terminal, else none)");
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
 }
 
 static void check_request(request *r)
@@ -239,6 +240,8 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_model_need_name(&r->model, verb, "with -o");
+    if (r->against) cli_model_need_name(&r->model, verb, "to compare the model with that of the run");
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
     if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */

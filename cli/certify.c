@@ -38,6 +38,7 @@ static void list_certify(cli_options *options, void *into)
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
     cli_gates_options(options, &r->gates);
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
 }
 
 static void check_request(request *r)
@@ -47,6 +48,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_model_need_name(&r->model, verb, "with -o");
     if (r->gates.not_worse_than && !r->output) cli_misuse(verb, "--not-worse-than needs -o FILE: records are compared");
     cli_gates_finish(&r->gates, verb);
     cli_certify_finish(&r->certify, verb);
@@ -146,37 +148,59 @@ static void list_verify(cli_options *options, void *into)
     cli_data_options(options, &r->data);
     cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
+}
+
+static json_t *phrases_json(const char *const *phrases)
+{
+    json_t *list = json_array();
+    while (*phrases) json_array_append_new(list, json_string(*phrases++));
+    return list;
+}
+
+static void print_verification(const safer_verification *v, int files, int model)
+{
+    const safer_summary *s = &v->summary;
+    cli_progress_clear();
+    if (cli_settings()->json) {
+        json_t *result = cli_headline_json(s);
+        json_object_update_new(result,
+                               json_pack("{s:b, s:i, s:b, s:I, s:o, s:o}", "verified", 1, "format", v->format,
+                                         "asked_again", model, "records", (json_int_t)s->texts, "checked",
+                                         phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
+        cli_print_json(result);
+        return;
+    }
+    cli_caution_print(s);
+    printf("%s records hold%s; %s\n", cli_count(s->texts),
+           model   ? ", and the model gives the same again"
+           : files ? ", and are those of these texts"
+                   : "",
+           cli_headline(s));
+    printf("not checked: ");
+    for (size_t i = 0; v->not_checked[i]; i++) printf("%s%s", i ? "; " : "", v->not_checked[i]);
+    printf("\n");
 }
 
 static int run_verify(void *from, char **arguments, size_t count)
 {
     verify_request *r = from;
-    const int all = r->model.path && r->lexicon && r->data.path, any = r->model.path || r->lexicon || r->data.path;
+    const int ask = r->model.path != NULL, files = r->lexicon && r->data.path;
     (void)count;
-    if (any && !all) cli_misuse(&cli_verify, "--model, --lexicon and --data: all three or none");
+    if ((r->lexicon != NULL) != (r->data.path != NULL)) cli_misuse(&cli_verify, "--lexicon and --data: both or none");
+    if (ask && !files) cli_misuse(&cli_verify, "--model needs --lexicon and --data");
     safer_error error = {0};
-    safer_summary summary;
-    safer_lexicon *lexicon = all ? cli_lexicon_open(r->lexicon) : NULL;
-    safer_data *data = all ? cli_data_load(&r->data, r->seed) : NULL;
-    safer_model *model = all ? cli_model_open(&r->model, &cli_verify, data) : NULL;
+    safer_verification found = {0};
+    safer_lexicon *lexicon = files ? cli_lexicon_open(r->lexicon) : NULL;
+    safer_data *data = files ? cli_data_load(&r->data, r->seed) : NULL;
+    safer_model *model = ask ? cli_model_open(&r->model, &cli_verify, data) : NULL;
     int code = CLI_DONE;
-    if (safer_verify(&summary, arguments[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
-        SAFER_OK) {
+    if (safer_verify(&found, arguments[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
+        SAFER_OK)
         code = cli_fail(&error);
-    } else {
-        cli_progress_clear();
-        if (cli_settings()->json) {
-            json_t *result = cli_headline_json(&summary);
-            json_object_update_new(result, json_pack("{s:b, s:b, s:I}", "verified", 1, "asked_again", all, "records",
-                                                     (json_int_t)summary.texts));
-            cli_print_json(result);
-        } else {
-            cli_caution_print(&summary);
-            printf("%s records hold%s; %s\n", cli_count(summary.texts),
-                   all ? ", and the model gives the same again" : "", cli_headline(&summary));
-        }
-        safer_summary_free(&summary);
-    }
+    else
+        print_verification(&found, files, ask);
+    safer_summary_free(&found.summary);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
@@ -186,10 +210,12 @@ static int run_verify(void *from, char **arguments, size_t count)
 const cli_verb cli_verify = {
     .name = "verify",
     .brief = "recompute every decision of a run from its records",
-    .usage = "RUN.jsonl [--model M --lexicon L --data D]",
-    .summary = "Recomputes every decision of a run from its records. With the model, the lexicon and\n"
-               "the data it also draws and asks everything again.",
+    .usage = "RUN.jsonl [--lexicon L --data D [--model M]]",
+    .summary = "Recomputes every decision of a run from its records. With the lexicon and the data it also\n"
+               "checks what the records say of the texts; with the model too, it draws and asks everything\n"
+               "again. The last line says what was not checked.",
     .examples = "  safer verify run.jsonl\n"
+                "  safer verify run.jsonl --lexicon imdb.lex --data test.tsv\n"
                 "  safer verify run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
     .min_arguments = 1,
     .max_arguments = 1,

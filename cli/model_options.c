@@ -38,7 +38,8 @@ void cli_remote_options(cli_options *options, cli_model_flags *m)
     cli_add_real(options, "timeout", &o->timeout, "S", "seconds that a request may take (default {default})");
     cli_add_int(options, "retries", &o->retries, "N", "of a request that got lost (default {default})");
     cli_add_choice(options, "cache", &m->cache, on_or_off, "HOW",
-                   "on: ask identical texts once; off (default: on for http)");
+                   "on: ask identical texts once, with --function; off (default: on for http with --function)");
+    cli_add_flag(options, "function", &o->function, "declares that its answer is a function of the text alone");
     cli_add_flag(options, "random", &o->random, "it may answer the same text differently: sampling only");
     cli_add_choice(options, "profile", &m->profile, profiles, "NAME", "http: {choices} (default {default})");
     cli_add_string(options, "request", &o->request, "BODY",
@@ -46,6 +47,18 @@ void cli_remote_options(cli_options *options, cli_model_flags *m)
     cli_add_string(options, "answer", &o->answer, "POINTER", "json: where labels or scores are, as /result/labels");
     cli_add_string(options, "name", &o->name, "NAME", "kserve: the input's name; openai: the model's");
     cli_add_string(options, "token-env", &o->token, "VAR", "http: the environment variable with a bearer token");
+}
+
+void cli_model_name_option(cli_options *options, cli_model_flags *m)
+{
+    cli_add_string(options, "model-name", &m->remote.model_name, "NAME",
+                   "what records call it; needed where records are written or compared");
+}
+
+void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb, const char *why)
+{
+    if (cli_is_remote(m->path) && !m->remote.model_name)
+        cli_misuse(verb, "--model-name NAME is needed %s: an address does not say which model answers there", why);
 }
 
 /* ----------------------------------------------------------------- opening */
@@ -84,6 +97,10 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
 {
     safer_model *model = NULL;
     safer_precision precision;
+    if (m->remote.model_name)
+        return cli_error(error, SAFER_INVALID, "--model-name is for remote models: a file has its own name");
+    if (m->remote.function)
+        return cli_error(error, SAFER_INVALID, "--function is for remote models: a file is a function of the text");
     safer_status status = safer_model_open(&model, m->path, error);
     if (status == SAFER_OK && m->precision) {
         status = safer_precision_parse(&precision, m->precision, error);

@@ -44,8 +44,11 @@ static int next_text(texts *t, const char **text, size_t *length)
 static void print_answer(const safer_model *model, const safer_certificate *c)
 {
     const char *label = safer_model_label(model, (size_t)c->prediction);
-    if (c->abstained)
-        printf("abstained  (%s leads, but not clearly)", label);
+    if (c->abstained && c->exact)
+        printf("abstained  (%s leads, but another class equals it)", label);
+    else if (c->abstained)
+        printf("abstained  (%s leads with %s of %s draws, but not clearly)", label,
+               cli_count(c->vote_votes[c->prediction]), cli_count(c->vote_n));
     else
         printf("%s%s%s", cli_bold(), label, cli_plain());
     if (c->abstained)

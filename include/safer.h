@@ -409,7 +409,7 @@ typedef struct safer_remote_options {
     size_t batch;   /* texts of a request, at most; 0: 64 for exec, 32 for http, 256 for a callback */
     double timeout; /* seconds that a request may take; 60 */
     int retries;    /* of a request that got lost, or whose worker died; 5 */
-    int cache;      /* ask identical texts once; SAFER_DEFAULT: for http */
+    int cache;      /* ask identical texts once: needs `function`; SAFER_DEFAULT: for http, when it is declared */
     int random;     /* known to answer the same text differently: no cache and no exact claims. 0: test it */
 
     int workers;     /* exec: processes; 0: one per core */
@@ -422,6 +422,11 @@ typedef struct safer_remote_options {
     const char *answer;  /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
     const char *name;    /* kserve: the input's name; openai: the model's name */
     const char *token; /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
+
+    const char *model_name; /* what records call the model; needed where a run is written, or compared with one. UTF-8
+                             * without control characters, at most 200 bytes; NULL: none */
+    int function; /* declared: its answer is a function of the text alone. Then sampled texts may be cached. Texts that
+                   * are enumerated are asked twice all the same; another answer is an error. Not with `random` */
 } safer_remote_options;
 
 SAFER_OPTIONS(safer_remote_options);
@@ -443,8 +448,9 @@ SAFER_API safer_status safer_model_from_callback(safer_model **out, safer_classi
 typedef struct safer_traffic {
     uint64_t asked;   /* texts sent, without those below */
     uint64_t cached;  /* answered from the cache */
-    uint64_t again;   /* asked a second time to see whether the answer stays */
-    uint64_t changed; /* of those: it did not */
+    uint64_t again;   /* texts sent to see whether answers stay: before a run, a share of all, and every text behind
+                       * an exact certificate once more */
+    uint64_t changed; /* of those: the answer did not */
     uint64_t none;    /* answers that were not a label */
     uint64_t requests, retries;
     uint64_t restarts; /* exec: workers that had to be started again */
@@ -602,9 +608,9 @@ typedef struct safer_certify_options {
     size_t size;
     safer_method method;
     uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
-    uint64_t n0;     /* separate samples that choose the prediction; 100 */
+    uint64_t n0;     /* separate samples that choose the prediction, at most; 0: as many as n */
     double delta;    /* bounds the probability that a text that could be attacked receives a certificate; 0.01 */
-    double alpha;    /* a prediction is returned when a test at this level says it wins; 0.001 */
+    double alpha;    /* bounds the probability that a class is returned that does not win among all draws; 0.001 */
     int family_wise; /* delta covers the whole data set: each text gets delta / texts */
     size_t radius;   /* what `certified` refers to; SAFER_ALL */
     int unlabelled;  /* certify the prediction, not the label */
@@ -636,8 +642,10 @@ typedef struct safer_certificate {
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
     size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
-    uint64_t queries; /* of the certificate: selection and samples */
+    uint64_t queries; /* vote_n + n; exact: the enumerated draws */
     double seconds;
+    uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
+    const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -727,7 +735,7 @@ SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int
 /* The draws of a text that a certificate with this seed asks about, `count` of them from
  * number `first` on, in order, one call each. Nonzero from `each` ends it with SAFER_CALLBACK. */
 typedef enum safer_stage {
-    SAFER_STAGE_SELECTION,    /* the n0 samples that choose the prediction */
+    SAFER_STAGE_SELECTION,    /* the samples, at most n0, that choose the prediction */
     SAFER_STAGE_CERTIFICATION /* the certificate's own */
 } safer_stage;
 SAFER_NAMED(safer_stage); /* "selection", "certification" */
@@ -740,10 +748,20 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
  * data set may lie from the one of its source. whole >= 1. */
 SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
 
-/* Recomputes every decision of a run from its records. With a model, a lexicon and the
- * data (all three or none) the counts are drawn and asked again. The first record that
- * does not hold is an error that names its line. `out` may be NULL; it ends with safer_summary_free. */
-SAFER_API safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model,
+/* What was found of a run: its totals, the version of its format, and what was checked and what was not, in
+ * phrases: lists that end with NULL. The phrases live for ever. */
+#define SAFER_PHRASES 12
+typedef struct safer_verification {
+    safer_summary summary; /* ends with safer_summary_free */
+    int format;
+    const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
+} safer_verification;
+
+/* Recomputes every decision of a run from its records. With the lexicon and the data (both or none)
+ * also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
+ * with the model too (only together with these), all draws and answers. The first record that
+ * does not hold is an error that names its line. `out` may be NULL. */
+SAFER_API safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,
                                     const safer_lexicon *lexicon, const safer_data *data, int threads,
                                     const safer_progress *progress, safer_error *error);
 

@@ -396,9 +396,10 @@ static void test_run(void **state)
     }
     o.seed = 2; /* another run's file is refused */
     assert_fails(safer_certify(NULL, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
-    assert_ok(safer_verify(&other, path, NULL, NULL, NULL, 1, NULL, &error));
-    assert_int_equal(other.certified, first.certified);
-    safer_summary_free(&other);
+    safer_verification found;
+    assert_ok(safer_verify(&found, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_int_equal(found.summary.certified, first.certified);
+    safer_summary_free(&found.summary);
     assert_ok(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error));
     m.salt = 4; /* another model behind the same name */
     assert_fails(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
@@ -490,12 +491,14 @@ static safer_status noting_classify(const safer_model *model, const sf_span *tex
     return hash_classify(model, texts, count, labels, scores, scratch, e);
 }
 
-/* How many texts were asked when the prediction was chosen. */
+/* How many texts were asked when the prediction was chosen, with workspace->fixed_vote. */
 static int note_selection(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace)
 {
-    (void)workspace;
     assert_false(so_far->exact);
-    if (moment == SF_PREDICTION_CHOSEN) *(size_t *)context = asked;
+    assert_int_not_equal(moment, SF_VOTE_ASKED);
+    if (moment != SF_PREDICTION_CHOSEN) return 0;
+    assert_int_equal(so_far->vote_n, workspace->options.n0);
+    *(size_t *)context = asked;
     return 0;
 }
 
@@ -511,6 +514,7 @@ static void test_weights_too_large(void **state)
     safer_certify_options o = safer_certify_options_default();
     o.threads = 1;
     o.n = 100000;
+    o.n0 = 100;
     const char *text = "aa bb cc dd ee";
     const uint32_t rows = l->kernel.rows;
     const size_t items = (size_t)l->kernel.offsets[rows];
@@ -526,6 +530,7 @@ static void test_weights_too_large(void **state)
         l->kernel.totals = large ? totals : small_totals;
         assert_ok(sf_workspace_new(&workspace, &m.base, l, &o, &error));
         if (large) workspace->watch = (sf_watch){note_selection, &at_selection};
+        workspace->fixed_vote = 1;
         asked = 0;
         assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, strlen(text), -1, &o, &error));
         assert_int_equal(c.slots, 5);
@@ -596,7 +601,7 @@ static void test_verify_refuses_edits(void **state)
             for (const char *p = bytes, *end = bytes + length; p < end; line++) {
                 const char *newline = memchr(p, '\n', (size_t)(end - p));
                 json_t *object = json_loadb(p, (size_t)(newline - p), 0, NULL);
-                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line, &error));
+                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line + 1, &error));
                 if (line == victim) {
                     const char *field = fields[i % 9];
                     json_t *value = json_object_get(object, field);
@@ -625,8 +630,7 @@ static void test_verify_refuses_edits(void **state)
                         json_object_set_new(object, field, json_boolean(!json_boolean_value(value)));
                     } else if (json_is_integer(value)) {
                         json_object_set_new(object, field, json_integer(json_integer_value(value) + 1));
-                        changed = strcmp(field, "queries") != 0 ||
-                                  !json_boolean_value(json_object_get(object, "exact"));
+                        changed = strcmp(field, "queries") != 0; /* a record does not hold the draws of its vote */
                     } else {
                         json_object_set_new(object, field, json_real(json_number_value(value) + 0.01));
                     }
@@ -679,7 +683,7 @@ static void test_bad_options(void **state)
     BAD(alpha, 0, "alpha");
     BAD(n, 0, "n:");
     BAD(n, UINT64_MAX, "n:");
-    BAD(n0, 0, "n0:");
+    BAD(n0, UINT64_MAX, "n0:");
     BAD(radius, 0, "radius");
     BAD(batch, 0, "batch");
     BAD(threads, -1, "threads");

@@ -294,7 +294,10 @@ static void test_q_is_tied(void **state)
     char kept[500];
     strcpy(kept, path);
     assert_ok(sf_run_load(&run, kept, &error));
-    const sf_record *r = &run.records[0];
+    sf_record record;
+    const sf_record *r = &record;
+    json_t *line = NULL;
+    assert_ok(sf_run_record(&record, &line, &run, 0, &error));
     assert_true(r->q_at[0] > 0 && r->q_at[1] > r->q_at[0] && r->q_at[2] > r->q_at[1]);
     for (int member = 0; member < 3 + SAFER_RADII; member++)
         for (int way = 0; way < 2; way++) {
@@ -320,6 +323,7 @@ static void test_q_is_tied(void **state)
             refused++;
         }
     assert_true(refused > 12);
+    json_decref(line);
     sf_run_free(&run);
     safer_data_free(data);
     safer_lexicon_free(lexicon);

@@ -360,7 +360,8 @@ static sf_facts make_facts(safer_gate gates[2])
     facts.gate_count = 2;
     facts.file = (sf_artifact){.name = "run.jsonl", .sha256 = sha_c};
     facts.before = (sf_artifact){.name = "old.jsonl", .sha256 = sha_b};
-    facts.unchecked = "Not checked: much.";
+    facts.not_checked[0] = "one";
+    facts.not_checked[1] = "two";
     assert_ok(sf_card_parse(&facts.card, "---\nlicense: mit\ntags: [a]\n---\n# N<\n", 35, "card", &error));
     facts.card_file = (sf_artifact){.name = "my card.md", .sha256 = sha_a};
     assert_ok(sf_facts_collect(&facts, &error));

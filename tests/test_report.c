@@ -439,12 +439,13 @@ static size_t count_of(const char *text, const char *word)
 static void test_page(void **state)
 {
     files f = make_run("page.jsonl", "topk:2");
-    safer_summary again, verified;
+    safer_summary again;
+    safer_verification verified;
     (void)state;
     assert_ok(report(&f, &again, &error));
     assert_ok(safer_verify(&verified, f.run, NULL, NULL, NULL, 1, NULL, &error));
-    verified.seconds = 0;
-    assert_memory_equal(&again, &verified, offsetof(safer_summary, by_class));
+    verified.summary.seconds = 0;
+    assert_memory_equal(&again, &verified.summary, offsetof(safer_summary, by_class));
     assert_int_equal(again.certified, f.summary.certified);
     char *page = read_file(f.page, ""), share[32];
     const safer_figure headline = safer_summary_headline(&again);
@@ -468,7 +469,7 @@ static void test_page(void **state)
     assert_int_equal(sf_utf8_valid(page, strlen(page)), strlen(page));
     free(page);
     safer_summary_free(&again);
-    safer_summary_free(&verified);
+    safer_summary_free(&verified.summary);
     free_run(&f);
 }
 

@@ -203,8 +203,8 @@ class Side {
       this.picture.begin(data);
       this.judge('', 'Drawing.', '');
     } else if (event === 'prediction') {
-      this.showAnswer(data.label, data.leading, whole(data.n0) + ' draws to choose it');
-      this.showVotes(data.votes);
+      this.showAnswer(data.label, data.leading, whole(data.vote.n) + ' draws to choose it');
+      this.showVotes(data.vote.counts);
     } else if (event === 'progress') {
       this.showProgress(data);
     } else if (event === 'result') {

@@ -206,9 +206,9 @@ static safer_status certify(work *w, safer_error *error)
                              lexicon_hash(lexicon_of(w)), "data", hex(safer_data_hash(s->test)), "radius",
                              radius_json(o->radius), "method", safer_method_name(o->method));
     if (o->method != SAFER_METHOD_IBP)
-        json_object_update_new(with,
-                               json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0", (json_int_t)o->n0,
-                                         "delta", o->delta, "alpha", o->alpha, "seed", (json_int_t)o->seed));
+        json_object_update_new(with, json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0",
+                                               (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha,
+                                               "seed", (json_int_t)o->seed));
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
     if (status == SAFER_OK && !done) status = open_model(w, error);

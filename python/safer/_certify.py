@@ -22,7 +22,7 @@ from ._results import Prediction, Radius, Results, Summary, counting, radius_fro
 
 
 def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
-            n: int = 5000, n0: int = 100, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive",
+            n: int = 5000, n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive",
             radius: Radius = "all", seed: int = 1, batch: int = 256, classes: Optional[Sequence[Any]] = None,
             random: bool = False, cache: bool = False, progress: ProgressOption = None,
             output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
@@ -40,9 +40,10 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param labels: their true labels; where a label, or all of them, is None, the prediction is certified
     :param lexicon: the synonyms
     :param n: draws of a certificate, at most
-    :param n0: separate draws that choose the prediction
+    :param n0: separate draws that choose the prediction, at most; None: as many as n
     :param delta: the probability that a text that could be attacked receives a certificate is at most delta
-    :param alpha: level of the test below which a prediction abstains
+    :param alpha: the probability of a prediction that does not win among all draws is at most alpha; what is not
+        clear at this level abstains
     :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture
         bow or cnn, or a sum, also "ibp": interval bounds of the model itself, without smoothing or draws
     :param radius: what `certified` refers to: a number of changed words, or "all"
@@ -152,8 +153,8 @@ class Smoothed:
     ('1', 0.98, 'all')
     """
 
-    def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000, n0: int = 100,
-                 delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
+    def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,
+                 n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
                  seed: Optional[int] = None, batch: int = 256, random: bool = False, cache: bool = False, threads: int = 0) -> None:
         self.lexicon = _need_lexicon(lexicon)
         self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads)
@@ -233,9 +234,10 @@ def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
     return lexicon
 
 
-def _options(*, n: int, n0: int, delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int) -> c.CertifyOptions:
+def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
+    n0 = n0 or 0  # as many as n
     for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads)):
         if value < 0 or value >= 2**63:
             raise InvalidError(f"{name}: {value}")

@@ -95,7 +95,7 @@ class Certificate(Structure):
                 ("target", c_int), ("words", c_size_t), ("slots", c_size_t), ("visible", c_size_t), ("exact", c_int),
                 ("n", c_uint64), ("votes", POINTER(c_uint64)), ("shares", POINTER(c_double)), ("bound", c_double), ("margins", POINTER(c_double)),
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
-                ("queries", c_uint64), ("seconds", c_double)]
+                ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64))]
 
 
 class Figure(Structure):

@@ -77,7 +77,7 @@ static safer_status ask_text(safer_certificate *c, safer_workspace *w, safer_err
         SF_TRY(sf_ask_text(&c->base, w, error));
     if (draws) SF_TRY(sf_votes_enumerate(w, draws, together, c, error));
     c->exact = draws > 0 && !sf_model_is_random(w->model); /* which may have been found out meanwhile */
-    c->queries = c->exact ? draws : 0;
+    c->queries = c->exact ? draws * sf_model_asks(w->model) : 0;
 done:
     return status;
 }
@@ -85,8 +85,17 @@ done:
 /* The samples that choose the prediction. */
 static safer_status sample_for_selection(safer_certificate *c, safer_workspace *w, safer_error *error)
 {
-    c->queries = w->options.n0;
-    return sf_votes_sample(w->selection, w, SF_STAGE_SELECTION, w->options.n0, NULL, error);
+    safer_status status;
+    if (w->fixed_vote) {
+        SF_TRY(sf_votes_sample(w->selection, w, SF_STAGE_SELECTION, w->options.n0, NULL, error));
+        c->vote_n = w->options.n0;
+        c->vote_votes = w->selection;
+    } else {
+        SF_TRY(sf_votes_until_clear(c, w, error));
+    }
+    c->queries = c->vote_n;
+done:
+    return status;
 }
 
 /* The prediction: the class with most votes, and whether that is clear. */
@@ -99,10 +108,13 @@ static void select_class(safer_certificate *c, const safer_workspace *w)
             if (votes[k] > votes[c->prediction]) c->prediction = k;
         for (int k = 0; k < (int)w->model->classes; k++)
             c->abstained |= k != c->prediction && votes[k] == votes[c->prediction];
-    } else {
+    } else if (w->fixed_vote) {
         const sf_election election = sf_elect(w->selection, w->model->classes);
         c->prediction = (int)election.winner;
         c->abstained = !sf_election_is_clear(&election, w->options.alpha);
+    } else {
+        c->prediction = (int)sf_vote_leader(w->selection, w->model->classes);
+        c->abstained = !sf_vote_clear(w->selection, w->model->classes, w->options.alpha);
     }
     c->target = target_of(c, w, c->prediction);
 }

@@ -20,12 +20,41 @@ void sf_model_set_random(const safer_model *model)
     if (model->class->set_random) model->class->set_random(model);
 }
 
+int sf_model_is_remote(const safer_model *model) { return model->class->confirm != NULL; }
+
+uint64_t sf_model_asks(const safer_model *model) { return sf_model_is_remote(model) ? 2 : 1; }
+
+safer_status sf_model_confirm(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                              void *scratch, safer_error *error)
+{
+    if (!sf_model_is_remote(model) || sf_model_is_random(model)) return SAFER_OK;
+    return model->class->confirm(model, texts, answers, count, scratch, error);
+}
+
+safer_status sf_model_identify(const safer_model *model, safer_error *error)
+{
+    return sf_model_is_remote(model) ? model->class->identify(model, error) : SAFER_OK;
+}
+
+const char *sf_model_probe_digest(const safer_model *model)
+{
+    return sf_model_is_remote(model) && !sf_model_is_random(model) ? model->class->probe_digest(model) : "";
+}
+
+safer_status sf_model_check_name(const safer_model *model, const char *why, safer_error *error)
+{
+    if (!sf_model_is_remote(model) || model->name) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "model_name: a remote model needs a name %s", why);
+}
+
 void sf_model_clear(safer_model *model)
 {
     for (size_t i = 0; model->labels && i < model->classes; i++) free(model->labels[i]);
     free(model->labels);
     free(model->trained_with);
+    free(model->name);
     model->labels = NULL;
+    model->name = NULL;
     model->trained_with = NULL;
     model->classes = 0;
 }

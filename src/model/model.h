@@ -38,14 +38,18 @@ typedef struct sf_model_class {
 
     void (*free)(safer_model *model);
 
-    /* Remote models, which may answer the same text differently: all three; else NULL. What they
+    /* Remote models, which may answer the same text differently: all of these; else NULL. What they
      * find out is kept behind the model, which itself never changes; any threads may call them at
      * once. probe: asks some of these texts twice, unless that was done before; threads that come
      * meanwhile wait for what it finds. is_random: such an answer was seen, or
-     * set_random was called. */
+     * set_random was called. The others: see sf_model_confirm and sf_model_identify. */
     safer_status (*probe)(const safer_model *model, const sf_span *texts, size_t count, safer_error *error);
     int (*is_random)(const safer_model *model);
     void (*set_random)(const safer_model *model);
+    safer_status (*confirm)(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                            void *scratch, safer_error *error);
+    safer_status (*identify)(const safer_model *model, safer_error *error);
+    const char *(*probe_digest)(const safer_model *model);
 
     /* Products in SF_F32 or SF_BF16 from now on; NULL: there is no choice. */
     safer_status (*set_precision)(safer_model *model, sf_dtype type, safer_error *error);
@@ -62,6 +66,8 @@ struct safer_model {
     const char *arithmetic; /* where answers depend on it: precision and instruction set; else NULL */
     int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
     char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
+    char *name;             /* what records call it; remote: may be NULL; owned */
+    int function;           /* remote: declared to be a function of the text */
 };
 
 /* Finds out, once, whether the model answers these texts the same way twice; a built-in one does.
@@ -75,6 +81,30 @@ int sf_model_is_random(const safer_model *model);
 /* From now on it is taken to do so, as it did in a run that is resumed. Any thread; built-in models
  * stay what they are. */
 void sf_model_set_random(const safer_model *model);
+
+/* What an exact certificate of a remote model assumes, in records and answers. */
+#define SF_ASSUMES_FUNCTION "the model is a function of the text"
+
+/* Whether only its answers are known: a program, a service, a function of the caller. */
+int sf_model_is_remote(const safer_model *model);
+
+/* How often each text behind an exact certificate is asked: a built-in model once, a remote one twice. */
+uint64_t sf_model_asks(const safer_model *model);
+
+/* The second time: answers[i] is what texts[i] got, in a request with other texts. It is asked in a request of
+ * its own or in one with those of this call, and no cache is looked into. Another answer is SAFER_INPUT, and the
+ * model counts as random from then on. Nothing is asked of a built-in model, or of one that is random already. */
+safer_status sf_model_confirm(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                              void *scratch, safer_error *error);
+
+/* Before a run: asks a remote model about the probe set (remote/probe.h), twice, once per model. One that
+ * changes an answer is random from then on, or, where it was declared a function, an error. Then there is a digest
+ * of the answers, 64 hexadecimal digits; "" when the model is random, built-in or was not asked yet. */
+safer_status sf_model_identify(const safer_model *model, safer_error *error);
+const char *sf_model_probe_digest(const safer_model *model);
+
+/* SAFER_INVALID when a remote model has no name; `why` begins the message's second half, as "to write records". */
+safer_status sf_model_check_name(const safer_model *model, const char *why, safer_error *error);
 
 /* Frees the common part. */
 void sf_model_clear(safer_model *model);

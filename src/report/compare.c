@@ -5,7 +5,6 @@
  * of these would be won by either with probability one half. Its exact form is the two-sided
  * binomial test (no correction for continuity and no mid-p). With many pairs some p-values are
  * small by chance: after Holm (1979) the chance of any false claim among all is bounded. */
-#include "attack/records.h"
 #include "base/memory.h"
 #include "report/finished.h"
 #include "stats/binomial.h"
@@ -22,7 +21,7 @@ static safer_status read_config(safer_run *run, json_t *config, safer_error *err
     run->is_attack = kind && strcmp(kind, "attack") == 0;
     if (kind && !run->is_attack)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: neither a run of certificates nor an attack", run->path);
-    if (run->is_attack) return SAFER_OK;
+    if (run->is_attack) return sf_attack_config_read(&run->attack, config, run->path, error);
     safer_status status = sf_config_read(&run->config, config, run->path, error);
     return status == SAFER_OK ? sf_summary_start(&run->certified, &run->config, error) : status;
 }
@@ -46,7 +45,7 @@ static safer_status read_attack(safer_run *run, const json_t *record, size_t lin
                                 safer_error *error)
 {
     sf_attack_record r;
-    safer_status status = sf_attack_record_read(&r, record, run->path, line, error);
+    safer_status status = sf_attack_record_read(&r, record, run->attack.format, run->path, line, error);
     if (status != SAFER_OK) return status;
     sf_attack_summary_add(&run->attacked, &r);
     text->held = r.outcome == SAFER_OUTCOME_FAILED;
@@ -80,10 +79,9 @@ safer_status safer_run_read(safer_run **out, const char *path, safer_error *erro
         return sf_fail_memory(error);
     }
     safer_status status = sf_sealed_read(path, "run", JSON_ALLOW_NUL, read_line, run, error);
-    const json_int_t texts = json_integer_value(json_object_get(json_object_get(run->json, "data"), "texts"));
-    if (status == SAFER_OK && (json_int_t)run->count != texts)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %lld; resume the run", path, run->count,
-                         (long long)texts);
+    const size_t texts = run->is_attack ? run->attack.texts : run->config.texts;
+    if (status == SAFER_OK && run->count != texts)
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, run->count, texts);
     if (status == SAFER_OK)
         *out = run;
     else
@@ -122,13 +120,19 @@ const char *safer_run_outcome(const safer_run *run, size_t row)
 
 /* ---------------------------------------------------------------- comparing */
 
+static int format_of(const safer_run *run) { return run->is_attack ? run->attack.format : run->config.format; }
+
 static safer_status check_pair(const safer_run *a, const safer_run *b, size_t i, size_t k, safer_error *error)
 {
-    const json_t *of_a = json_object_get(a->json, "data"), *of_b = json_object_get(b->json, "data");
     if (a->is_attack != b->is_attack)
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu: certificates and attacks cannot be compared", i + 1,
                        k + 1);
-    if (!json_equal(of_a, of_b))
+    if (format_of(a) != format_of(b))
+        return sf_fail(error, SAFER_INVALID,
+                       "runs %zu and %zu have different formats: whether they are about the same texts cannot be seen; "
+                       "make the older one again",
+                       i + 1, k + 1);
+    if (!sf_origin_is_same(a->json, b->json, "data"))
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different texts", i + 1, k + 1);
     if (!json_equal(json_object_get(a->json, "radius"), json_object_get(b->json, "radius")))
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu have different radii", i + 1, k + 1);

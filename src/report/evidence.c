@@ -79,19 +79,17 @@ done:
     return status;
 }
 
-/* Checks the run as far as what is given allows, and says what was not checked. */
+/* Checks the run as far as what is given allows, and notes how far that was. */
 static safer_status verify(sources *s, const char *run, safer_error *error)
 {
     const safer_evidence_options *o = s->options;
-    safer_summary summary = {0};
-    if (!o->model && !o->lexicon && !o->data) {
-        s->facts.unchecked = "Not checked: that the model, lexicon and data named give these records.";
-        return SAFER_OK;
-    }
-    s->facts.unchecked = "Checked with model, lexicon and data.";
-    safer_status status = safer_verify(&summary, run, o->model, o->lexicon, o->data, o->threads, &o->progress, error);
-    safer_summary_free(&summary);
-    return status;
+    safer_verification v = {0};
+    safer_status status = safer_verify(&v, run, o->model, o->lexicon, o->data, o->threads, &o->progress, error);
+    if (status != SAFER_OK) return status;
+    memcpy(s->facts.checked, v.checked, sizeof v.checked);
+    memcpy(s->facts.not_checked, v.not_checked, sizeof v.not_checked);
+    safer_summary_free(&v.summary);
+    return SAFER_OK;
 }
 
 static safer_status read_card(sources *s, const char *path, safer_error *error)

@@ -151,6 +151,13 @@ static void take_limits(sf_facts *facts)
               "drawn from it at random.");
 }
 
+static void take_unchecked(sf_facts *facts)
+{
+    facts->unchecked = "Not checked: ";
+    for (size_t i = 0; facts->not_checked[i]; i++)
+        facts->unchecked = say(facts, "%s%s%s", facts->unchecked, i ? "; " : "", facts->not_checked[i]);
+}
+
 /* ------------------------------------------------------------------ figures */
 
 /* Adds a share of texts, unless there are none. */
@@ -235,6 +242,7 @@ safer_status sf_facts_collect(sf_facts *facts, safer_error *error)
         facts->caution = say(facts, "%s", caution);
     take_terms(facts);
     take_limits(facts);
+    take_unchecked(facts);
     take_metrics(facts);
     take_losses(facts);
     return facts->failed ? sf_fail_memory(error) : SAFER_OK;

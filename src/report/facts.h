@@ -54,8 +54,9 @@ typedef struct sf_facts {
     size_t term_count;
     const char *limits[SF_MOST_LINES]; /* what is not proven, one sentence each */
     size_t limit_count;
-    const char *caution;   /* why the figures say little; NULL: they do not */
-    const char *unchecked; /* what of the run was not checked, one sentence */
+    const char *caution;                                             /* why the figures say little; NULL: they do not */
+    const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES]; /* of the run: phrases, up to NULL */
+    const char *unchecked;                                           /* "Not checked: ", and the latter */
     sf_metric *metrics;
     size_t metric_count, metric_capacity;
     const safer_gate *gates; /* borrowed */
@@ -71,8 +72,9 @@ typedef struct sf_facts {
     int failed; /* private: memory ran out */
 } sf_facts;
 
-/* Fills in what follows from `run` and `baseline`, which are set already with `file`, `before` and `unchecked`. The
- * facts are freed whether or not this succeeds. A run of format 1 is refused: it has no digests. */
+/* Fills in what follows from `run` and `baseline`, which are set already, as are the two files, the gates, the card and
+ * what was checked. The facts are freed whether or not this succeeds. A run of format 1 is refused: it has no
+ * digests. */
 safer_status sf_facts_collect(sf_facts *facts, safer_error *error);
 void sf_facts_free(sf_facts *facts);
 

@@ -2,6 +2,7 @@
 #ifndef SF_REPORT_FINISHED_H
 #define SF_REPORT_FINISHED_H
 
+#include "attack/records.h"
 #include "base/buffer.h"
 #include "certify/summary.h"
 
@@ -15,8 +16,9 @@ typedef struct sf_finished {
 struct safer_run {
     char *path;
     int is_attack;
-    json_t *json;     /* the configuration */
-    sf_config config; /* of certificates */
+    json_t *json;          /* the configuration */
+    sf_config config;      /* of certificates, */
+    sf_attack_head attack; /* or of an attack */
     safer_summary certified;
     safer_attack_summary attacked;
     sf_finished *texts; /* (count) */

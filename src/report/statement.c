@@ -61,6 +61,13 @@ static void put_metric(sf_document *d, const sf_metric *metric)
     sf_document_close(d, '}');
 }
 
+static void put_phrases(sf_document *d, const char *name, const char *const *phrases)
+{
+    sf_document_open(d, name, '[');
+    while (*phrases) sf_document_string(d, NULL, *phrases++);
+    sf_document_close(d, ']');
+}
+
 static void put_extensions(sf_document *d, const sf_facts *facts)
 {
     sf_document_open(d, "saferClaims", '[');
@@ -75,7 +82,8 @@ static void put_extensions(sf_document *d, const sf_facts *facts)
     sf_document_open(d, "saferNotProven", '[');
     for (size_t i = 0; i < facts->limit_count; i++) sf_document_string(d, NULL, facts->limits[i]);
     sf_document_close(d, ']');
-    sf_document_string(d, "saferNotChecked", facts->unchecked);
+    put_phrases(d, "saferChecked", facts->checked);
+    put_phrases(d, "saferNotChecked", facts->not_checked);
     if (facts->probe) sf_document_string(d, "saferProbe", facts->probe);
     sf_document_string(d, "saferDate", facts->date);
     sf_document_string(d, "saferVersion", safer_version());
