@@ -330,6 +330,10 @@ static void test_no_match(void **state)
     run->config.method = SAFER_METHOD_IBP; /* and no delta at all */
     assert_ok(safer_gate_not_worse(&gate, run, base, &error));
     assert_true(safer_gate_not_worse(&gate, base, run, &error) != SAFER_OK);
+    run->config.method = SAFER_METHOD_ADAPTIVE;
+    run->config.delta = 0.01;
+    run->count = TEXTS - 1; /* a digest that lies */
+    assert_true(safer_gate_not_worse(&gate, run, base, &error) != SAFER_OK);
     run->is_attack = 1;
     assert_true(safer_gate_not_worse(&gate, run, base, &error) != SAFER_OK);
     safer_run_free(run);

@@ -103,7 +103,7 @@ safer_status sf_run_matches(const safer_run *run, const safer_run *baseline, saf
     safer_status status = sf_run_identified(run, error);
     if (status == SAFER_OK) status = sf_run_identified(baseline, error);
     if (status != SAFER_OK) return status;
-    if (!same_member(run, baseline, "data", "sha256"))
+    if (!same_member(run, baseline, "data", "sha256") || run->count != baseline->count)
         return fail_match(run, baseline, "they are about different texts", error);
     if (!same_member(run, baseline, "labels", NULL)) return fail_match(run, baseline, "their labels differ", error);
     if (!same_member(run, baseline, "lexicon", "sha256"))
