@@ -176,17 +176,15 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     json_t *with = safer_model_trained_with(model) ? json_loads(safer_model_trained_with(model), 0, NULL) : NULL;
     const char *kernel = json_string_value(json_object_get(with, "kernel"));
-    const char *hash = json_string_value(json_object_get(with, "lexicon"));
-    char ours[17];
-    snprintf(ours, sizeof ours, "%016llx", (unsigned long long)info.hash);
+    const int same = safer_model_trained_on(model, lexicon);
     const char *silent[] = {"exec", "http", "sum"}; /* of how these were trained nothing is known here */
-    for (size_t i = 0; !hash && i < sizeof silent / sizeof *silent; i++)
+    for (size_t i = 0; same < 0 && i < sizeof silent / sizeof *silent; i++)
         if (strcmp(safer_model_arch(model), silent[i]) == 0) return;
-    if (!hash)
+    if (same < 0)
         cli_say("note: the model was trained on plain text, without a lexicon");
     else if (kernel && strcmp(kernel, info.kernel) != 0)
         cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);
-    else if (strcmp(hash, ours) != 0)
+    else if (!same)
         cli_say("note: the model was trained with another lexicon");
     json_decref(with);
 }

@@ -174,12 +174,15 @@ SAFER_API void safer_set_max_unpacked(uint64_t bytes);
 SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
 
-/* Ids, labels and texts as one number, as records name the data they are about. */
-SAFER_API uint64_t safer_data_hash(const safer_data *data);
+/* What records call the data: the last part of the path, of ARCHIVE:MEMBER those of both, "memory" without a
+ * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is first
+ * asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
+SAFER_API const char *safer_data_name(const safer_data *data);
+SAFER_API const char *safer_data_sha256(const safer_data *data);
 
-/* The bytes of a file, of all that is in a folder, or of the archive of ARCHIVE:MEMBER with
- * the member's name, as one number: whether an input is still what it was. */
-SAFER_API safer_status safer_path_hash(uint64_t *out, const char *path, safer_error *error);
+/* Whether an input is still what it was: the SHA-256 of a file, of all that is in a folder with its names, or of the
+ * archive of ARCHIVE:MEMBER and the member's name. `out` gets 64 digits and a NUL. */
+SAFER_API safer_status safer_path_sha256(char *out, const char *path, safer_error *error);
 
 /* ----------------------------------------------------------------- lexicon */
 
@@ -293,11 +296,15 @@ typedef struct safer_lexicon_info {
     size_t kernel_rows, kernel_entries, largest_support;
     const char *kernel;     /* as it was asked for */
     const char *provenance; /* JSON: how it was made, from which files */
-    uint64_t hash;          /* of the whole file */
     size_t bytes;
 } safer_lexicon_info;
 
 SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon);
+
+/* What records call the lexicon: the last part of its path, "memory" where it was just made; and the SHA-256 of its
+ * file, what sha256sum prints. Both live as long as the lexicon. */
+SAFER_API const char *safer_lexicon_name(const safer_lexicon *lexicon);
+SAFER_API const char *safer_lexicon_sha256(const safer_lexicon *lexicon);
 
 /* The number of a word (any case), or SAFER_NO_WORD. */
 SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *word, size_t length);
@@ -380,12 +387,21 @@ SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_preci
 
 /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
 SAFER_API const char *safer_model_arch(const safer_model *model);
-SAFER_API uint64_t safer_model_hash(const safer_model *model); /* of its file, its files, or its address */
+
+/* What records call the model: the last part of its path, or the model_name of a remote one, "" without; and its
+ * SHA-256: of its file, what sha256sum prints; of a directory's files or a sum's members, docs/models.md; "" of a
+ * remote one. Both live as long as the model. */
+SAFER_API const char *safer_model_name(const safer_model *model);
+SAFER_API const char *safer_model_sha256(const safer_model *model);
+
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
 
-/* What the model was trained with: JSON with the lexicon's hash and kernel, or NULL. */
+/* What the model was trained with: JSON with the lexicon's digests and kernel, or NULL. */
 SAFER_API const char *safer_model_trained_with(const safer_model *model);
+
+/* Whether that is this very lexicon: 1 or 0, -1 when nothing is said of a lexicon. */
+SAFER_API int safer_model_trained_on(const safer_model *model, const safer_lexicon *lexicon);
 
 /* labels[i] = class number of texts[i] (lengths[i] bytes). `scores`, when not NULL, gets
  * (count, classes) probabilities. */

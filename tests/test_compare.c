@@ -229,40 +229,11 @@ static void test_memory(void **state)
     check_every_allocation(read_and_compare, (void *)(uintptr_t)certify("memory.jsonl", 77, data, SAFER_ALL));
 }
 
-/* -------------------------------------------------------------- path hashes */
-
-static uint64_t hash_of(const char *path)
-{
-    uint64_t hash = 0;
-    assert_ok(safer_path_hash(&hash, path, &error));
-    return hash;
-}
-
-static void test_path_hash(void **state)
-{
-    char folder[512];
-    uint64_t ignored;
-    (void)state;
-    const uint64_t one = hash_of(write_temporary("one.txt", "abc", 3));
-    assert_true(one == hash_of(write_temporary("same.txt", "abc", 3))); /* the name of a file does not matter, */
-    assert_true(one != hash_of(write_temporary("two.txt", "abd", 3)));
-    snprintf(folder, sizeof folder, "%s", temporary("two.txt"));
-    *strrchr(folder, '/') = '\0';
-    const uint64_t before = hash_of(folder);
-    assert_true(before == hash_of(folder));
-    write_temporary("two.txt", "abx", 3); /* what is in a folder does, */
-    const uint64_t after = hash_of(folder);
-    assert_true(before != after);
-    rename(temporary("two.txt"), temporary("three.txt")); /* and what it is called there */
-    assert_true(after != hash_of(folder));
-    assert_fails(safer_path_hash(&ignored, temporary("nothing"), &error), SAFER_SYSTEM, "nothing");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mcnemar), cmocka_unit_test(test_holm),   cmocka_unit_test(test_attacks),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_memory), cmocka_unit_test(test_path_hash),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

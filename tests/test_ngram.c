@@ -381,12 +381,16 @@ static void threads_do_not_matter(void **unused)
         assert_true(file_hash(temporary("threads")) != hashes[k]);
         if (lexicon) {
             safer_model *model = NULL;
-            char expected[128];
-            snprintf(expected, sizeof expected, "{\"lexicon\":\"%016llx\",\"kernel\":\"%s\",\"seed\":2}",
-                     (unsigned long long)safer_lexicon_describe(lexicon).hash, kernels[k]);
+            char expected[256], sha256[65];
+            snprintf(expected, sizeof expected,
+                     "{\"lexicon\":\"%016llx\",\"lexicon_sha256\":\"%s\",\"kernel\":\"%s\",\"seed\":2}",
+                     (unsigned long long)sf_lexicon_hash(lexicon), safer_lexicon_sha256(lexicon), kernels[k]);
             assert_ok(safer_model_open(&model, temporary("threads"), &error));
             assert_string_equal(safer_model_trained_with(model), expected);
-            assert_true(safer_model_hash(model) == file_hash(temporary("threads")));
+            assert_int_equal(safer_model_trained_on(model, lexicon), 1);
+            assert_ok(safer_path_sha256(sha256, temporary("threads"), &error));
+            assert_string_equal(safer_model_sha256(model), sha256);
+            assert_string_equal(safer_model_name(model), "threads");
             safer_model_free(model);
         }
         safer_lexicon_free(lexicon);

@@ -213,10 +213,10 @@ class Lexicons(unittest.TestCase):
         """saved and loaded, it is the same; the command line reads it"""
         self.assertEqual(run_ok("lexicon", "export", "c.lex", "--what", "synonyms").splitlines()[0], "good\tgreat fine")
         with safer.Lexicon.load(str(temporary("c.lex"))) as loaded:
-            self.assertEqual((loaded.hash, loaded.kernel, list(loaded)), (component.hash, "component", list(component)))
+            self.assertEqual((loaded.sha256, loaded.kernel, list(loaded)), (component.sha256, "component", list(component)))
             other = loaded.with_kernel("representative")
         self.assertEqual((other.kernel, other.words), ("representative", 11))
-        self.assertNotEqual(other.hash, component.hash)
+        self.assertNotEqual(other.sha256, component.sha256)
         self.assertEqual(other.info.provenance["made"], "import")
         self.assertEqual(component.report["pairs"], component.info.pairs)
         self.assertIn("kernel and overlaps", component.report["stages"])

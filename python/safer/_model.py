@@ -120,13 +120,20 @@ class Model(_Answering):
         return arch.decode()
 
     @property
-    def hash(self) -> str:
-        """Of its file, or of its address; as in the records of a run."""
-        return f"{library.safer_model_hash(self._pointer):016x}"
+    def name(self) -> str:
+        """Of its file or folder, without the folders above it; as in the records of a run."""
+        name: bytes = library.safer_model_name(self._pointer)
+        return name.decode()
+
+    @property
+    def sha256(self) -> str:
+        """Of its file, as sha256sum prints it; of a folder or sum, as docs/models.md says; "" of a remote model."""
+        digest: bytes = library.safer_model_sha256(self._pointer)
+        return digest.decode()
 
     @property
     def trained_with(self) -> Optional[Mapping[str, Any]]:
-        """The hash and kernel of the lexicon that it was trained with; None without one."""
+        """The digests and kernel of the lexicon that it was trained with; None without one."""
         text: Optional[bytes] = library.safer_model_trained_with(self._pointer)
         known: Optional[Mapping[str, Any]] = json.loads(text) if text else None
         return known

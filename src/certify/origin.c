@@ -1,7 +1,7 @@
 /* What a run was made with. */
 #include "certify/origin.h"
 
-#include "certify/identity_later.h"
+#include "data/data.h"
 #include "run/difference.h"
 #include "run/sealed.h"
 
@@ -50,7 +50,7 @@ static json_t *lexicon_json(int format, const safer_lexicon *lexicon)
 
 static json_t *data_json(int format, const safer_data *data)
 {
-    json_t *part = file_json(format, safer_data_name(data), safer_data_sha256(data), safer_data_hash(data));
+    json_t *part = file_json(format, safer_data_name(data), safer_data_sha256(data), sf_data_hash(data));
     sf_member_add(&part, "texts", json_integer((json_int_t)safer_data_size(data)));
     return part;
 }
@@ -212,5 +212,5 @@ int sf_origin_has_lexicon(const json_t *config, const safer_lexicon *lexicon)
 
 int sf_origin_has_data(const json_t *config, const safer_data *data)
 {
-    return has(config, "data", safer_data_sha256(data), safer_data_hash(data));
+    return has(config, "data", safer_data_sha256(data), sf_data_hash(data));
 }

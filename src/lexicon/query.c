@@ -82,7 +82,6 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
         }
     }
     free(sizes);
-    info.hash = sf_lexicon_hash(l);
     return info;
 }
 

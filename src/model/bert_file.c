@@ -249,6 +249,7 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
         shape.classes = c.layout.shape.classes = common.classes; /* of the labels to free, even on failure */
         c.labels = common.labels;
         c.trained_with = common.trained_with;
+        c.sha256 = common.sha256;
         common = (safer_model){0};
     } else if (trained_with && !(c.trained_with = sf_strdup(trained_with))) {
         status = sf_fail_memory(error);

@@ -4,7 +4,9 @@
 
 #include "base/memory.h"
 #include "model/sum.h"
+#include "text/name.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -104,11 +106,13 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
     json_decref(list);
     if (status != SAFER_OK) return status;
     model->hash = sf_safetensors_hash(file);
+    status = sf_safetensors_sha256(&model->sha256, file, error);
+    if (status != SAFER_OK) return status;
     if (trained_with && !(model->trained_with = sf_strdup(trained_with))) return sf_fail_memory(error);
     return SAFER_OK;
 }
 
-safer_status safer_model_open(safer_model **out, const char *path, safer_error *error)
+static safer_status open_model(safer_model **out, const char *path, safer_error *error)
 {
     sf_safetensors *file = NULL;
     struct stat info;
@@ -139,6 +143,18 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     return status;
 }
 
+safer_status safer_model_open(safer_model **out, const char *path, safer_error *error)
+{
+    safer_model *model = NULL;
+    safer_status status = open_model(&model, path, error);
+    if (status == SAFER_OK && !(model->name = sf_path_name(path))) status = sf_fail_memory(error);
+    if (status == SAFER_OK)
+        *out = model;
+    else
+        safer_model_free(model);
+    return status;
+}
+
 safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error)
 {
     if (!safer_precision_name(precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
@@ -153,10 +169,23 @@ void safer_model_free(safer_model *model)
 }
 
 const char *safer_model_arch(const safer_model *model) { return model->class->arch; }
-uint64_t safer_model_hash(const safer_model *model) { return model->hash; }
+const char *safer_model_sha256(const safer_model *model) { return model->sha256.hex; }
+const char *safer_model_name(const safer_model *model) { return model->name ? model->name : ""; }
 size_t safer_model_class_count(const safer_model *model) { return model->classes; }
 const char *safer_model_label(const safer_model *model, size_t label) { return model->labels[label]; }
 const char *safer_model_trained_with(const safer_model *model) { return model->trained_with; }
+
+int safer_model_trained_on(const safer_model *model, const safer_lexicon *lexicon)
+{
+    json_t *with = model->trained_with ? json_loads(model->trained_with, 0, NULL) : NULL;
+    const char *sha256 = json_string_value(json_object_get(with, "lexicon_sha256"));
+    const char *hash = json_string_value(json_object_get(with, "lexicon")); /* all that version 0.1.0 wrote */
+    char ours[17];
+    snprintf(ours, sizeof ours, "%016llx", (unsigned long long)sf_lexicon_hash(lexicon));
+    const int same = sha256 ? strcmp(sha256, lexicon->sha256.hex) == 0 : hash ? strcmp(hash, ours) == 0 : -1;
+    json_decref(with);
+    return same;
+}
 
 safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths,
                                   size_t count, int *labels, float *scores, safer_error *error)

@@ -6,6 +6,7 @@
 #ifndef SF_MODEL_MODEL_H
 #define SF_MODEL_MODEL_H
 
+#include "base/sha256.h"
 #include "draw/slots.h"
 #include "nn/safetensors.h"
 
@@ -62,7 +63,8 @@ struct safer_model {
     const sf_model_class *class;
     size_t classes;
     char **labels;          /* names, in the order of the class numbers; owned */
-    uint64_t hash;          /* of the model file */
+    uint64_t hash;          /* of the model file: what names it in runs of format 1 */
+    sf_digest sha256;       /* of its file, its folder or its sum; remote: none */
     const char *arithmetic; /* where answers depend on it: precision and instruction set; else NULL */
     int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
     char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
@@ -110,7 +112,7 @@ safer_status sf_model_check_name(const safer_model *model, const char *why, safe
 void sf_model_clear(safer_model *model);
 
 /* Sets the labels from a JSON array in the file's metadata "labels" (checks there are at
- * least two, distinct), the hash, and trained_with from the metadata "trained_with". Clears
+ * least two, distinct), both digests, and trained_with from the metadata "trained_with". Clears
  * nothing on failure: the caller's sf_model_clear does. */
 safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file, safer_error *error);
 

@@ -247,6 +247,11 @@ void sf_safetensors_free(sf_safetensors *file)
 size_t sf_safetensors_count(const sf_safetensors *file) { return file->count; }
 const sf_tensor *sf_safetensors_at(const sf_safetensors *file, size_t index) { return &file->entries[index].tensor; }
 uint64_t sf_safetensors_hash(const sf_safetensors *file) { return file->hash; }
+safer_status sf_safetensors_sha256(sf_digest *out, const sf_safetensors *file, safer_error *error)
+{
+    return sf_sha256(out, file->image.bytes, file->image.length, error);
+}
+
 const char *sf_safetensors_name(const sf_safetensors *file) { return file->name; }
 
 const sf_tensor *sf_safetensors_find(const sf_safetensors *file, const char *name)

@@ -2,7 +2,6 @@
 #include "report/runs.h"
 
 #include "base/memory.h"
-#include "certify/identity_later.h"
 
 #include <stdio.h>
 #include <string.h>
