@@ -39,13 +39,13 @@ def evidence(run: Path, output: Path, *, require: Optional[float] = None, recall
     :param not_worse_than: the same, and a paired exact test may not say that the run is worse
     :param model_card: Markdown or JSON, from which name, version, license, tags and link are taken
     """
-    names = [(encode(str(label), "recall"), least) for label, least in (recall or {}).items()]
+    recalls = [c.Recall(encode(str(label), "recall"), least) for label, least in (recall or {}).items()]
     o = default_options("evidence", c.EvidenceOptions)
     if require is not None:
         o.require = require
-    o.recalls, o.recall_count = (c.Recall * len(names))(*names), len(names)
+    o.recalls, o.recall_count = (c.Recall * len(recalls))(*recalls), len(recalls)
     o.baseline, o.not_worse_than, o.model_card = map(optional_bytes, (baseline, not_worse_than, model_card))
-    count = len(names) + (require is not None) + (not_worse_than is not None)
+    count = len(recalls) + (require is not None) + (not_worse_than is not None)
     gates = (c.Gate * (count + 1))()
     with Guard() as guard:
         o.progress = guard.progress
