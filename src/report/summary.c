@@ -38,7 +38,7 @@ static void put_metrics(sf_writer *out, const sf_facts *facts, int of_classes)
         const sf_metric *m = &facts->metrics[i];
         if (!m->label != !of_classes) continue;
         if (!rows++) sf_put(out, "| figure | share | 95% interval | texts |\n|---|---:|---|---:|\n");
-        sf_putf(out, "| %s", m->name);
+        sf_putf(out, i ? "| %s" : "| **%s**", m->name); /* the headline */
         if (m->label) {
             sf_put(out, " of ");
             put_code(out, m->label, MOST_CHARACTERS);
