@@ -42,7 +42,7 @@ def without_times(name):
     """A run's configuration and records, less what differs from one time to the next. (The seal is that
     of the rest.)"""
     config, records = read_run(name)
-    return [config, *({key: value for key, value in record.items() if key != "seconds"} for record in records)]
+    return [{key: value for key, value in line.items() if key not in ("date", "seconds")} for line in (config, *records)]
 
 
 def xxh64(data, seed=0):
@@ -79,11 +79,12 @@ def xxh64(data, seed=0):
 
 
 def seal(config, records):
-    """A run with seals that fit, as a forger would write it."""
+    """A run of format 2 with seals that fit, as a forger would write it."""
     lines, seed = [], 0
     for entry in (config, *records):
-        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "seconds")}, separators=(",", ":"), ensure_ascii=False)
+        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "date", "seconds")}, separators=(",", ":"), ensure_ascii=False)
         check = xxh64(body.encode(), seed)
         seed = seed or check
-        lines.append(f'{body[:-1]},"seconds":0.5,"check":"{check:016x}"}}' if lines else f'{body[:-1]},"check":"{check:016x}"}}')
+        tail = '"seconds":0.5' if lines else f'"date":"{config.get("date", "2026-01-01T00:00:00Z")}"'
+        lines.append(f'{body[:-1]},{tail},"check":"{check:016x}"}}')
     return "".join(line + "\n" for line in lines)
