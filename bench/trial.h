@@ -236,7 +236,7 @@ typedef struct trial_tally {
 void trial_tally_add(trial_tally *tally, const char *what, double level, int error);
 void trial_tally_claim(trial_tally *tally, const safer_certificate *c, const trial_truth *t,
                        const safer_certify_options *o);
-size_t trial_tally_print(const trial_tally *tally); /* returns how many are wrong */
+size_t trial_tally_print(trial_tally *tally); /* in order; returns how many are wrong */
 
 /* ------------------------------------------------------------------- faults */
 

@@ -10,7 +10,7 @@ const char *const trial_break_names[BREAKS] = {
 
 static void set_radius(safer_certificate *c, const trial_truth *t, const safer_certify_options *o, size_t radius)
 {
-    c->radius = radius >= t->below ? SAFER_ALL : radius;
+    c->radius = radius && radius >= t->below ? SAFER_ALL : radius;
     for (size_t r = 0; r < SAFER_RADII; r++) c->certified_at[r] = c->radius >= safer_reported_radius(r);
     c->certified = c->radius >= o->radius;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP = 500, READ_BACK = 8 /* one in so many instances has an attacked text certified too */ };
+enum { GROUP = 200, READ_BACK = 8 /* one in so many instances has an attacked text certified too */ };
 
 typedef struct instance {
     uint64_t number;
@@ -33,7 +33,7 @@ typedef struct counts {
 safer_certify_options trial_certify_options(int exact, trial_random *r)
 {
     static const double deltas[] = {.2, .05, .01}, alphas[] = {.2, .05, .001};
-    static const uint64_t ns[] = {10, 30, 100, 300}, n0s[] = {5, 20, 100};
+    static const uint64_t ns[] = {30, 100, 300, 1000}, n0s[] = {5, 20, 100};
     static const size_t radii[] = {1, 2, 3, 5, SAFER_ALL, SAFER_ALL}, batches[] = {1, 7, 256};
     safer_certify_options o = safer_certify_options_default();
     o.method = exact ? SAFER_METHOD_ADAPTIVE : (safer_method)random_below(r, 3);
@@ -67,15 +67,20 @@ static void instance_make(instance *out, trial_answers *answers, const trial_lex
 {
     static const size_t sizes[] = {30, 100, 300, 300, 1000, TABLE}, classes[] = {2, 2, 3, 3, 4};
     trial_random r = random_of(seed, 'I', number);
+    const int exact = random_chance(&r, 60);
     out->number = number;
-    trial_text_make(&out->text, lexicon, 1 + random_below(&r, WORDS), sizes[random_below(&r, 6)], &r);
+    const uint32_t words = 1 + random_below(&r, WORDS);
+    trial_text_make(&out->text, lexicon, words < 3 ? words + random_below(&r, 3) : words, sizes[random_below(&r, 6)],
+                    &r);
     trial_answers_begin(answers, classes[random_below(&r, 5)], random_bits(&r));
     trial_table_make(&out->table, answers, &out->text, &r);
-    out->options = trial_certify_options(random_chance(&r, 70), &r);
+    out->options = trial_certify_options(exact, &r);
     const uint32_t label = random_below(&r, 20);
     out->label = label < 15 ? out->table.favoured : label < 19 ? -1 : (int)random_below(&r, (uint32_t)answers->classes);
     trial_truth_find(&out->truth, &out->text, &out->table, answers->classes,
                      trial_answer(answers, out->text.bytes, out->text.length), out->text.slots);
+    if (!exact && out->truth.draws > 1 && out->truth.draws <= out->options.n) /* it shall not be enumerated */
+        out->options.n = out->truth.draws - 1;
 }
 
 /* ----------------------------------------------------------------- reporting */

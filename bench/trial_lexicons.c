@@ -157,7 +157,7 @@ static void use_any_kernel(trial_lexicon *l, trial_random *r)
 {
     static kernel_row rows[SPELLINGS];
     kernel_row base[SPELLINGS] = {0};
-    const uint32_t style = random_below(r, 4), heaviest = random_chance(r, 50) ? 4 : 60;
+    const uint32_t style = random_below(r, 6), heaviest = random_chance(r, 25) ? 4 : 60;
     for (uint32_t x = 0; x < l->count; x++) {
         const uint32_t first = first_of_component(l, x);
         if (is_alone(l, x)) {
@@ -185,10 +185,11 @@ static void draft_make(draft *d, const uint8_t *chosen, uint32_t count, trial_ra
 {
     size_t t = 0, v = 0;
     const uint32_t near = 2 + random_below(r, count), most = 1 + random_below(r, 3);
+    const int lonely = random_chance(r, 30);
     *d = (draft){0};
     for (uint32_t i = 0; i < count; i++) {
         t += (size_t)sprintf(d->table + t, "%s\t", word_of(chosen[i]));
-        for (uint32_t k = random_below(r, most + 1); k > 0; k--) {
+        for (uint32_t k = lonely ? random_below(r, most + 1) : 1 + random_below(r, most); k > 0; k--) {
             const uint32_t other = (i + 1 + random_below(r, near)) % count;
             if (other != i) t += (size_t)sprintf(d->table + t, "%s ", word_of(chosen[other]));
         }
@@ -221,12 +222,12 @@ void trial_lexicon_make(trial_lexicon *out, uint64_t seed, uint64_t number)
     uint8_t chosen[SPELLINGS];
     draft d;
     char kernel[20] = "component";
-    const uint32_t count = choose_words(chosen, &r), kind = random_below(&r, 20);
+    const uint32_t count = choose_words(chosen, &r), kind = random_below(&r, 24);
     const int directed = random_chance(&r, 30);
     draft_make(&d, chosen, count, &r);
     out->kind = kind < 8 ? "topk" : kind < 11 ? "component" : kind < 13 ? "representative" : "any";
     if (kind < 8)
-        sprintf(kernel, "topk:%u", 1 + random_below(&r, 6));
+        sprintf(kernel, "topk:%u", 1 + random_below(&r, 8));
     else if (kind < 13)
         sprintf(kernel, "%s", out->kind);
     trial_lexicon_take(out, trial_import(d.table, d.vectors, d.exclude, d.protect, directed, kernel));

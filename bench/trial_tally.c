@@ -1,6 +1,7 @@
 /* Errors that sampled certificates may make, counted and held against their level. */
 #include "trial.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 double trial_rate_chance(const trial_rate *rate) { return binomial_tail(rate->errors, rate->cases, rate->level); }
@@ -41,9 +42,17 @@ void trial_tally_claim(trial_tally *tally, const safer_certificate *c, const tri
                     !c->abstained && !trial_wins(t, 0, c->prediction));
 }
 
-size_t trial_tally_print(const trial_tally *tally)
+static int compare_rates(const void *a, const void *b)
+{
+    const trial_rate *x = a, *y = b;
+    const int order = strcmp(x->what, y->what);
+    return order ? order : (x->level < y->level) - (x->level > y->level);
+}
+
+size_t trial_tally_print(trial_tally *tally)
 {
     size_t wrong = 0;
+    qsort(tally->rates, tally->count, sizeof *tally->rates, compare_rates);
     printf("  %-44s %6s %12s %10s %9s %9s\n", "errors that may happen", "level", "cases", "errors", "share",
            "at most*");
     for (size_t i = 0; i < tally->count; i++) {

@@ -94,7 +94,8 @@ static int add_word(trial_text *t, size_t draws, trial_random *r)
         t->words++;
         return 1;
     }
-    const uint32_t x = random_below(r, t->lexicon->count);
+    uint32_t x = random_below(r, t->lexicon->count);
+    if (!safer_lexicon_word(t->lexicon->lexicon, x).synonym_count) x = random_below(r, t->lexicon->count);
     t->pattern[word] = write_word(t->written[word], t->lexicon->spelled[x], r);
     const int is_slot = slot_make(s, t->lexicon->lexicon, x);
     if (is_slot < 0) return 0;
