@@ -22,7 +22,7 @@ static const char usage[] =
     "  models     the same for trained models, and bounds of the models themselves\n"
     "  rates      how often texts on the border receive a certificate, or a wrong answer\n"
     "\n"
-    "  --instances N  how many (default: 1000000; models: 4000)\n"
+    "  --instances N  how many (default: 1000000; models: 40000)\n"
     "  --first I      number of the first one, to repeat it (default: 0)\n"
     "  --texts N      of every line of the table (default: 20000)\n"
     "  --seed S       default: 1\n"
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
         const char *name;
         size_t (*part)(const trial_options *);
         uint64_t instances;
-    } parts[] = {{"instances", trial_instances, 1000000}, {"models", trial_models, 4000}, {"rates", trial_rates, 0}};
+    } parts[] = {{"instances", trial_instances, 1000000}, {"models", trial_models, 40000}, {"rates", trial_rates, 0}};
     trial_options o = {.seed = 1, .texts = 20000};
     if (argc > 1 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0 ? 4 : 0;
     for (size_t i = 0; argc > 1 && i < sizeof parts / sizeof *parts; i++) {
