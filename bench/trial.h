@@ -26,12 +26,13 @@
 #include <stdio.h>
 
 enum {
-    WORDS = 6,     /* of a text, at most */
-    CLASSES = 5,   /* at most */
-    OPTIONS = 9,   /* what may stand in a slot: the word and its synonyms, at most */
-    DRAWN = 18,    /* what may be drawn for any of them, at most */
-    TABLE = 4096,  /* draws of a text and of all attacks on it together, and attacks, at most */
-    SPELLINGS = 26 /* words that are made use of */
+    WORDS = 6,      /* of a text, at most */
+    CLASSES = 5,    /* at most */
+    OPTIONS = 9,    /* what may stand in a slot: the word and its synonyms, at most */
+    DRAWN = 18,     /* what may be drawn for any of them, at most */
+    TABLE = 4096,   /* draws of a text and of all attacks on it together, and attacks, at most */
+    SPELLINGS = 26, /* words that are made use of */
+    GROUP = 200     /* instances of one lexicon */
 };
 
 /* Ends the program with a message: the trial itself could not go on. */

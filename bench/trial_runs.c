@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXTS = 20 };
+enum { TEXTS = 20, ATTACKED = 10 /* one in so many runs is attacked */ };
 
 typedef struct made_up_run {
-    uint64_t number;
+    uint64_t number, seed;
     const trial_lexicon *lexicon;
     trial_answers answers;
     trial_text text[TEXTS];
@@ -165,8 +165,9 @@ static size_t check_records(const made_up_run *run, const char *path, trial_brea
         const char *fails = !record ? "it is not JSON" : row >= TEXTS ? "there are too many" : NULL;
         if (!fails) fails = check_record(run, row, record, fault, tally);
         if (fails && (*wrong)++ < 10)
-            printf("WRONG: record %zu with lexicon %" PRIu64 ", \"%s\": %s\n%s", row + 1, run->number,
-                   run->text[row % TEXTS].bytes, fails, line);
+            printf("WRONG: record %zu with lexicon %" PRIu64 ": %s\n%sagain: trial instances --seed %" PRIu64
+                   " --first %" PRIu64 " --instances 1\n",
+                   row + 1, run->number, fails, line, run->seed, run->number * GROUP);
         json_decref(record);
     }
     free(line);
@@ -203,6 +204,22 @@ static void verify(const made_up_run *run, const char *path, size_t *wrong)
     }
 }
 
+/* Searches for texts that break the certificates. Whatever it finds, it must not break an exact one. */
+static void attack(const made_up_run *run, const char *path, size_t *wrong)
+{
+    safer_against_summary summary;
+    safer_attack_options o = safer_attack_options_default();
+    safer_error error;
+    o.population = o.iterations = 4;
+    o.threads = 1;
+    trial_expect(safer_attack_against(&summary, path, NULL, 0, run->model, run->lexicon->lexicon, run->data, &o,
+                                      &error),
+                 &error, "attacking a run");
+    if (summary.violations_exact && (*wrong)++ < 10)
+        printf("WRONG: attacks break %zu exact certificates of the run with lexicon %" PRIu64 "\n",
+               summary.violations_exact, run->number);
+}
+
 size_t trial_run(const trial_lexicon *lexicon, uint64_t number, const trial_options *options, trial_tally *tally,
                  size_t *wrong)
 {
@@ -211,6 +228,7 @@ size_t trial_run(const trial_lexicon *lexicon, uint64_t number, const trial_opti
     safer_error error;
     const char *path = trial_path("run.jsonl");
     run.number = number;
+    run.seed = options->seed;
     run.lexicon = lexicon;
     run_make(&run, options);
     unlink(path);
@@ -220,6 +238,7 @@ size_t trial_run(const trial_lexicon *lexicon, uint64_t number, const trial_opti
     if (records != TEXTS && (*wrong)++ < 10) printf("WRONG: %zu records for %d texts\n", records, TEXTS);
     if (options->fault == BREAK_RECORD) damage(path);
     verify(&run, path, wrong);
+    if (number % ATTACKED == 0 && options->fault == BREAK_NONE) attack(&run, path, wrong);
     safer_data_free(run.data);
     safer_model_free(run.model);
     return records;
