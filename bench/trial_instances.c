@@ -287,9 +287,9 @@ static void print_counts(const counts *n)
            n->lexicons, n->kinds[0], n->kinds[1], n->kinds[2], n->kinds[3]);
     printf("exact       %" PRIu64 ": %.1f%% certified against all changes, %.1f%% up to a radius, %.1f%% not at all\n",
            n->exact, percent(n->all, n->exact), percent(n->some, n->exact), percent(n->none, n->exact));
-    printf(
-        "            %.1f%% can be attacked; %.1f%% win, and fall to the first radius that was not certified (%.1f%% by a tie)\n",
-        percent(n->attackable, n->exact), percent(n->tight, n->exact), percent(n->border, n->exact));
+    printf("            %.1f%% can be attacked; %.1f%% win and fall at the first radius that is not certified, ",
+           percent(n->attackable, n->exact), percent(n->tight, n->exact));
+    printf("%.1f%% by a tie\n", percent(n->border, n->exact));
     printf("sampled     %" PRIu64 ";  texts without slots %" PRIu64 ";  attacked texts certified too %" PRIu64
            ";  draws compared %" PRIu64 "\n",
            n->sampled, n->trivial, n->read_back, n->draws);

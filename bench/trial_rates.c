@@ -7,9 +7,9 @@
  *
  *     g(X, 0) = q + (1-q) rho_0,   g(X, k) = (1-q) rho_k,
  *
- * and after `reach` words have changed to yy, class 1 gets the q that class 0 had. rho_0 - rho_1 = q / (1-q) makes that a
- * tie, so the text can be attacked, and g(X, 0) - g(X, 1) is exactly 2 q: a certificate at radius `reach` or beyond is
- * wrong, and nowhere is it more likely. K = 0 stands for a synonym with the same kernel: q = 0, and X itself is a tie.
+ * and after `reach` words have changed to yy, class 1 gets the q that class 0 had. rho_0 - rho_1 = q / (1-q) makes that
+ * a tie, so the text can be attacked, and g(X, 0) - g(X, 1) is exactly 2 q: a certificate at radius `reach` or beyond
+ * is wrong, and nowhere is it more likely. K = 0 stands for a synonym with the same kernel: q = 0, and X itself is a tie.
  * The mass that remains goes to class 1 alone, or evenly to all other classes ("even").
  *
  * An error of a cell is a certificate at radius `reach` or beyond, whatever smaller ones may be right. */
@@ -198,9 +198,9 @@ static size_t try_borders(const trial_options *options, uint64_t *done, uint64_t
     size_t wrong = 0;
     for (size_t l = 0; l < LEVELS; l++) {
         double seen[METHODS] = {0};
-        printf(
-            "\nTexts on the border that received a certificate, delta = %g: share (99.9%% upper limit)\n\n| classes | q |",
-            levels[l]);
+        printf("\nTexts on the border that received a certificate, delta = %g: share (99.9%% upper limit)\n\n"
+               "| classes | q |",
+               levels[l]);
         for (size_t m = 0; m < METHODS; m++)
             printf(" %s, n = %" PRIu64 " |", safer_method_name(methods[m].method), methods[m].n);
         printf("\n|---|---|---|---|---|---|\n");
