@@ -147,6 +147,9 @@ typedef struct trial_text {
 /* A text of `words` words of which at most `draws` draws exist, over all attacks. */
 void trial_text_make(trial_text *out, const trial_lexicon *lexicon, size_t words, size_t draws, trial_random *r);
 
+/* Puts something else in front of the first word. */
+void trial_text_begin(trial_text *text, const char *gap);
+
 /* The text with number[i] in slot i: draws (which = 0: number of a draw) or attacks (number of an option; a word that
  * did not change stays as it was written). Returns its length. */
 enum { AS_DRAW, AS_ATTACK };

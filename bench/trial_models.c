@@ -13,7 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXTS = 40 /* of a model */, TRAINING = 150, DRAWS = 1000, SUM = 9 };
+enum {
+    TEXTS = 40 /* of a model */,
+    TRAINING = 150,
+    DRAWS = 1000,
+    CHARACTERS = 123 /* read by a charcnn: no fewer can be */
+};
 
 /* What is trained; a sum has two members, the second canonical. */
 static const struct kind {
@@ -33,6 +38,7 @@ static const struct kind {
     {"cnn, ibp-jia", SAFER_ARCH_CNN, SAFER_POOL_MEAN, "2", 5, 0, SAFER_DEFENSE_IBP_JIA},
     {"cnn, ibp-huang", SAFER_ARCH_CNN, SAFER_POOL_MAX, "2", 5, 4, SAFER_DEFENSE_IBP_HUANG},
     {"bow, exact", SAFER_ARCH_BOW, SAFER_POOL_MEAN, NULL, 0, 0, SAFER_DEFENSE_EXACT},
+    {"charcnn, first 123 characters", SAFER_ARCH_CHARCNN, SAFER_POOL_DEFAULT, NULL, 0, 0, SAFER_DEFENSE_NONE},
     {"sum of a cnn, ibp-jia, and a canonical ngram", SAFER_ARCH_CNN, SAFER_POOL_MEAN, "2", 5, 0, SAFER_DEFENSE_IBP_JIA},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -77,6 +83,9 @@ static safer_data *training_texts(const trial_lexicon *lexicon, size_t classes, 
     return data;
 }
 
+/* bow, cnn and sums. */
+static int has_bounds(const struct kind *kind) { return kind->arch == SAFER_ARCH_BOW || kind->arch == SAFER_ARCH_CNN; }
+
 static void train(const char *path, const struct kind *kind, const trial_lexicon *lexicon, const safer_data *data,
                   trial_random *r)
 {
@@ -88,7 +97,9 @@ static void train(const char *path, const struct kind *kind, const trial_lexicon
     o.seed = random_bits(r) >> 1;
     o.threads = 1;
     o.ngram.bits = 12;
-    if (kind->arch != SAFER_ARCH_NGRAM) {
+    o.charcnn.characters = CHARACTERS;
+    if (kind->arch == SAFER_ARCH_CHARCNN) o.course.epochs = 2;
+    if (has_bounds(kind)) {
         o.course.epochs = 5 + (int)random_below(r, 15);
         o.course.rate = kind->defense == SAFER_DEFENSE_EXACT ? SAFER_DEFAULT : .05;
         o.course.dropout = 0;
@@ -123,7 +134,7 @@ static void world_make(world *w, uint64_t number, uint64_t seed)
     w->number = number;
     w->kind = &kinds[number % KINDS];
     w->classes = 2 + random_below(&r, 2);
-    const int sum = w->kind == &kinds[SUM];
+    const int sum = w->kind == &kinds[KINDS - 1];
     trial_lexicon_make(&w->lexicon, seed ^ 0x4d, number);
     if (sum) {
         safer_lexicon *representative = NULL;
@@ -198,10 +209,45 @@ static safer_certificate certify(const world *w, const trial_text *text, int lab
     return c;
 }
 
-static size_t visible_slots(const trial_text *text, int max_words)
+static size_t characters_of(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++) count += (*text & 0xc0) != 0x80;
+    return count;
+}
+
+/* The fewest characters that any attack and any draw puts into a slot. */
+static size_t shortest_of(const trial_text *text, const trial_slot *s)
+{
+    size_t least = SIZE_MAX;
+    for (size_t d = 0; d < s->drawn; d++) {
+        const size_t count = characters_of(spellings[text->lexicon->spelled[s->draw[d]]].written[LOWER]);
+        if (count < least) least = count;
+    }
+    return least;
+}
+
+/* The slots that some draw of some attacked text brings before the end of what is read. */
+static size_t slots_in_characters(const trial_text *text)
+{
+    size_t visible = 0, at = 0;
+    for (size_t i = 0, s = 0; i < text->words; i++) {
+        at += characters_of(text->gap[i]);
+        if (s == text->slots || text->slot[s].word != i) {
+            at += characters_of(text->written[i]);
+            continue;
+        }
+        visible += at < CHARACTERS;
+        at += shortest_of(text, &text->slot[s++]);
+    }
+    return visible;
+}
+
+static size_t visible_slots(const trial_text *text, const struct kind *kind)
 {
     size_t visible = 0;
-    while (visible < text->slots && (!max_words || text->slot[visible].word < (size_t)max_words)) visible++;
+    if (kind->arch == SAFER_ARCH_CHARCNN) return slots_in_characters(text);
+    while (visible < text->slots && (!kind->max_words || text->slot[visible].word < (size_t)kind->max_words)) visible++;
     return visible;
 }
 
@@ -221,7 +267,7 @@ static void try_smoothed(outcome *out, const world *w, const trial_text *text, i
     classify_all(a, text, w->model, AS_DRAW);
     for (size_t i = 0; i < a->count; i++) table.answer[i] = (int8_t)a->labels[i];
     trial_expect(safer_model_classify(w->model, &bytes, &text->length, 1, &base, NULL, &error), &error, "classifying");
-    trial_truth_find(&truth, text, &table, w->classes, base, visible_slots(text, w->kind->max_words));
+    trial_truth_find(&truth, text, &table, w->classes, base, visible_slots(text, w->kind));
     safer_certificate c = certify(w, text, label, &o, &workspace);
     trial_break_claim(&c, options->fault, &truth, &o);
     const char *wrong = trial_claim_check(&c, &truth, &o);
@@ -277,6 +323,7 @@ static void try_bounds(outcome *out, const world *w, const trial_text *text, int
     const char *wrong = check_bounds(&c, a, w->classes);
     if (!wrong && (c.base != a->labels[0] || c.prediction != c.base || !c.exact))
         wrong = "the answer to the text itself";
+    if (!wrong && c.visible != visible_slots(text, w->kind)) wrong = "the number of visible slots";
     if (wrong) report(out, w, text, options->seed, wrong);
     out->bounded++;
     out->robust += (uint64_t)robust;
@@ -286,6 +333,8 @@ static void try_bounds(outcome *out, const world *w, const trial_text *text, int
 
 static void try_model(outcome out[KINDS], uint64_t number, const trial_options *options)
 {
+    static const char dots[] = "....................................................................................."
+                               "....................................";
     static trial_text text;
     static answers a;
     world w = {0};
@@ -294,9 +343,10 @@ static void try_model(outcome out[KINDS], uint64_t number, const trial_options *
     for (uint64_t i = 0; i < TEXTS; i++) {
         trial_random r = random_of(options->seed, 'T', number * TEXTS + i);
         trial_text_make(&text, &w.lexicon, 1 + random_below(&r, WORDS), DRAWS, &r);
+        if (w.kind->arch == SAFER_ARCH_CHARCNN) trial_text_begin(&text, dots + random_below(&r, sizeof dots));
         const int label = random_chance(&r, 70) ? -1 : (int)random_below(&r, (uint32_t)w.classes);
         try_smoothed(o, &w, &text, label, options, &a);
-        if (w.kind->arch != SAFER_ARCH_NGRAM) try_bounds(o, &w, &text, label, options, &a);
+        if (has_bounds(w.kind)) try_bounds(o, &w, &text, label, options, &a);
         o->texts++;
     }
     world_clear(&w);

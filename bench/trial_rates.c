@@ -9,8 +9,8 @@
  *
  * and after `reach` words have changed to yy, class 1 gets the q that class 0 had. rho_0 - rho_1 = q / (1-q) makes that
  * a tie, so the text can be attacked, and g(X, 0) - g(X, 1) is exactly 2 q: a certificate at radius `reach` or beyond
- * is wrong, and nowhere is it more likely. K = 0 stands for a synonym with the same kernel: q = 0, and X itself is a tie.
- * The mass that remains goes to class 1 alone, or evenly to all other classes ("even").
+ * is wrong, and nowhere is it more likely. K = 0 stands for a synonym with the same kernel: q = 0, and X itself is
+ * a tie. The mass that remains goes to class 1 alone, or evenly to all other classes ("even").
  *
  * An error of a cell is a certificate at radius `reach` or beyond, whatever smaller ones may be right. */
 #include "trial.h"

@@ -120,8 +120,14 @@ void trial_text_make(trial_text *out, const trial_lexicon *lexicon, size_t words
     for (int tries = 0; out->words < words && tries < 20; tries++) (void)add_word(out, draws, r);
     for (size_t i = 0; i <= out->words; i++)
         out->gap[i] = i == 0 || i == out->words ? ends[random_below(r, ENDS)] : gaps[random_below(r, GAPS)];
+    trial_text_begin(out, out->gap[0]);
+}
+
+void trial_text_begin(trial_text *text, const char *gap)
+{
     const size_t as_it_is[WORDS] = {0};
-    out->length = trial_text_write(out->bytes, out, as_it_is, AS_ATTACK);
+    text->gap[0] = gap;
+    text->length = trial_text_write(text->bytes, text, as_it_is, AS_ATTACK);
 }
 
 size_t trial_text_write(char out[600], const trial_text *text, const size_t *number, int which)
