@@ -92,7 +92,8 @@ typedef struct cli_verb {
 } cli_verb;
 
 /* Runs a verb with what follows its name; returns its exit code. Prints help and exits on --help; prints
- * one line and exits on misuse. Every verb also takes --json, --quiet, --threads and --help. */
+ * one line and exits on misuse. Every verb also takes --json, --quiet, --threads, --max-unpacked and
+ * --help. */
 int cli_run(const cli_verb *verb, int argc, char **argv);
 
 /* The options of a verb for a request of its own, with the defaults; free() it. */
@@ -102,6 +103,7 @@ void *cli_list_options(cli_options *options, const cli_verb *verb);
 void cli_common_options(cli_options *options);
 typedef struct cli_common {
     int json, quiet, threads;
+    uint64_t max_unpacked; /* GB; 0: as the library has it */
 } cli_common;
 const cli_common *cli_settings(void);
 

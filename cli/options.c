@@ -71,6 +71,8 @@ void cli_common_options(cli_options *options)
     cli_add_flag(options, "json", &common.json, "print the result as JSON");
     cli_add_flag(options, "quiet", &common.quiet, "no progress and no notes on stderr");
     cli_add_int(options, "threads", &common.threads, "N", "threads to use (default: all cores)");
+    cli_add_uint(options, "max-unpacked", &common.max_unpacked, "GB",
+                 "the most that a compressed input or a pipe may hold (default: 8; a pipe 2)");
     cli_add_flag(options, "help", NULL, "this text");
 }
 
@@ -334,6 +336,8 @@ int cli_run(const cli_verb *verb, int argc, char **argv)
     void *request = cli_list_options(&options, verb);
     cli_common_options(&options); /* last: where a verb has an option of the same name, that is meant */
     const size_t count = parse(argc, argv, verb, &options);
+    if (common.max_unpacked > 1000000) cli_misuse(verb, "--max-unpacked: at most 1000000");
+    safer_set_max_unpacked(common.max_unpacked * 1000000000);
     const int code = verb->run(request, argv, count);
     free(request);
     return code;

@@ -165,6 +165,7 @@ const safer_progress *cli_progress(void)
     static const safer_progress progress = {show_progress, &current};
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program at once */
+    sigaction(SIGTERM, &action, NULL);
     return &progress;
 }
 

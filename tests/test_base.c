@@ -1,4 +1,4 @@
-/* The small things of src/base: hashing, randomness, word sets, hash tables, buffers, memory and errors.
+/* The small things of src/base: hashing, SHA-256, randomness, word sets, hash tables, buffers, memory and errors.
  * Numbers are in test_base_numbers.c, files in test_base_files.c, threads and progress in
  * test_base_threads.c. */
 #define _GNU_SOURCE
@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "base/table.h"
 #include "base/words.h"
 
@@ -87,6 +88,60 @@ static void test_hash_lengths(void **state)
     for (size_t length = 0; length <= 100; length++)
         all = all * UINT64_C(11400714785074694791) + sf_hash(bytes + 7, length, 0x0123456789abcdef);
     assert_int_equal(all, 0xdd5c29cc534845a0);
+}
+
+/* ----------------------------------------------------------------- SHA-256 */
+
+/* The vectors of FIPS 180-2 and its short-message tests; every length around a block at once, in pieces and
+ * as one piece added byte by byte. */
+static void test_sha256(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes, *hex;
+    } vectors[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    safer_error error = {0};
+    sf_digest digest, pieces;
+    for (size_t i = 0; i < COUNT(vectors); i++) {
+        assert_ok(sf_sha256(&digest, vectors[i].bytes, strlen(vectors[i].bytes), &error));
+        assert_string_equal(digest.hex, vectors[i].hex);
+    }
+    sf_sha256_sum sum = {0};
+    char thousand[1000];
+    memset(thousand, 'a', sizeof thousand);
+    for (int i = 0; i < 1000; i++) sf_sha256_add(&sum, thousand, sizeof thousand);
+    assert_ok(sf_sha256_end(&digest, &sum, &error));
+    assert_string_equal(digest.hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    assert_null(sum.context);
+    for (size_t length = 0; length < 200; length++) {
+        assert_ok(sf_sha256(&digest, thousand, length, &error));
+        for (size_t i = 0; i < length; i++) sf_sha256_add(&sum, thousand + i, 1);
+        assert_ok(sf_sha256_end(&pieces, &sum, &error));
+        assert_memory_equal(&digest, &pieces, sizeof digest);
+    }
+}
+
+static void test_sha256_netstrings(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    sf_digest digest, expected;
+    sf_sha256_sum sum = {0};
+    sf_sha256_netstring(&sum, "", 0);
+    sf_sha256_netstring(&sum, "12:a", 4);
+    sf_sha256_netstring(&sum, "b\0c", 3);
+    assert_ok(sf_sha256_end(&digest, &sum, &error));
+    assert_ok(sf_sha256(&expected, "0:,4:12:a,3:b\0c,", 16, &error));
+    assert_memory_equal(&digest, &expected, sizeof digest);
+    sf_sha256_add(&sum, "dropped", 7);
+    assert_ok(sf_sha256_end(NULL, &sum, &error));
+    assert_ok(sf_sha256_end(&digest, &sum, &error)); /* of nothing */
+    assert_memory_equal(digest.hex, "e3b0c442", 8);
 }
 
 /* ------------------------------------------------------------- randomness */
@@ -759,6 +814,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hash_published),
         cmocka_unit_test(test_hash_lengths),
+        cmocka_unit_test(test_sha256),
+        cmocka_unit_test(test_sha256_netstrings),
         cmocka_unit_test(test_philox),
         cmocka_unit_test(test_streams_differ),
         cmocka_unit_test(test_stream_fixed),

@@ -12,9 +12,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static void check_contents(const sf_file *file, const void *bytes, size_t length)
@@ -348,7 +350,7 @@ static void test_damaged(void **state)
     }
 }
 
-/* gzip files may be laid end to end, and padded with zeros; nothing else may follow. */
+/* gzip files may be laid end to end, and padded with same; nothing else may follow. */
 static void test_gzip_members(void **state)
 {
     (void)state;
@@ -606,6 +608,76 @@ static void test_write_devices(void **state)
     }
 }
 
+/* Nothing unpacks to more than is allowed, in any form, nor does a device without end. */
+static void test_unpacked_limit(void **state)
+{
+    (void)state;
+    enum { LIMIT = 1 << 16, BOMB = 3 << 16 };
+    static const char *const kinds[][2] = {{"raw", "gz"},   {"raw", "xz"}, {"raw", "zst"}, {"raw", "bz2"},
+                                           {"zip", "none"}, {"tar", "gz"}, {"tar", "xz"}};
+    char *same = malloc(BOMB);
+    assert_non_null(same);
+    memset(same, 'x', BOMB);
+    const archive_member one = {"bomb", same, BOMB}, two[] = {{"a", same, LIMIT * 2 / 3}, {"b", same, LIMIT * 2 / 3}};
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        safer_set_max_unpacked(LIMIT);
+        size_t used = pack_archive(packed, PACKED, kinds[i][0], kinds[i][1], &one, 1);
+        const char *path = write_temporary("bomb", packed, used);
+        check_refused(path, SAFER_INPUT, "bomb", "holds more than");
+        safer_set_max_unpacked(0);
+        check_read(path, same, BOMB);
+    }
+    safer_set_max_unpacked(LIMIT);
+    check_refused("/dev/zero", SAFER_INPUT, "/dev/zero", "holds more than");
+    safer_error error;
+    walked w = {.stop_at = 0};
+    const size_t used = pack_archive(packed, PACKED, "zip", "none", two, 2);
+    const char *path = write_temporary("two.zip", packed, used);
+    assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "two.zip holds more than");
+    assert_int_equal(w.calls, 1);
+    safer_set_max_unpacked(0);
+    assert_ok(sf_archive_walk(path, NULL, log_member, &w, &error));
+    sf_buffer_free(&w.log);
+    assert_int_equal(sf_unpacked_most(1), sf_unpacked_most(1000)); /* below 1 GiB the ratio does not matter */
+    assert_true(sf_unpacked_most(0) >= sf_unpacked_most(1));
+    free(same);
+}
+
+/* Whether the file is still there after its neighbour was written. */
+static int outlives_a_write(const char *target, const char *name, long age, int locked)
+{
+    char path[700];
+    snprintf(path, sizeof path, "%s%s", target, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    const struct timespec then = {.tv_sec = time(NULL) - age}, times[2] = {then, then};
+    assert_int_equal(futimens(fd, times), 0);
+    if (locked) assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    check_write(target, "new", 3);
+    const int stays = access(path, F_OK) == 0;
+    close(fd);
+    unlink(path);
+    return stays;
+}
+
+/* What a killed run left is removed; what somebody writes, or is not ours, stays. */
+static void test_write_orphans(void **state)
+{
+    (void)state;
+    const char *target = path_of("finished");
+    assert_false(outlives_a_write(target, ".safer-0a1b2c", 120, 0));
+    assert_true(outlives_a_write(target, ".safer-0a1b2c", 0, 0));
+    assert_true(outlives_a_write(target, ".safer-0a1b2c", 120, 1));
+    assert_true(outlives_a_write(target, ".safer-0a1b2", 120, 0));
+    assert_true(outlives_a_write(target, ".safer-0a1b2C", 120, 0));
+    assert_true(outlives_a_write(target, "2.safer-0a1b2c", 120, 0));
+    char folder[700];
+    snprintf(folder, sizeof folder, "%s.safer-0a1b2c", target);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    check_write(target, "newer", 5);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* The disk is full after 10,000 bytes: the old file stays as it was. */
 static void test_write_fails(void **state)
 {
@@ -728,11 +800,15 @@ static int free_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),         cmocka_unit_test(test_map),         cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_members),       cmocka_unit_test(test_truncated),   cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_gzip_members),  cmocka_unit_test(test_magic),       cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_write),         cmocka_unit_test(test_write_links), cmocka_unit_test(test_write_refused),
-        cmocka_unit_test(test_write_devices), cmocka_unit_test(test_write_fails), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_map),
+        cmocka_unit_test(test_unpack),         cmocka_unit_test(test_members),
+        cmocka_unit_test(test_truncated),      cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_gzip_members),   cmocka_unit_test(test_magic),
+        cmocka_unit_test(test_walk),           cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_links),    cmocka_unit_test(test_write_refused),
+        cmocka_unit_test(test_write_devices),  cmocka_unit_test(test_write_orphans),
+        cmocka_unit_test(test_unpacked_limit), cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_allocations),
     };
     return cmocka_run_group_tests_name("base: files", tests, make_room, free_room);
 }

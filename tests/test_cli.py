@@ -630,6 +630,15 @@ class System(Case):
         self.assertEqual(((temporary / "stop.lex").read_bytes(), names()), (b"old", before))
         (temporary / "stop.lex").unlink()
 
+    def test_file_size_limit(self):
+        """a limit on the size of files (ulimit -f): exit 4, one line, nothing left behind"""
+        before = names()
+        result = subprocess.run(["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", program, "lexicon", "import", "--table",
+                                 "table.tsv", "-o", "large.lex"], cwd=temporary, capture_output=True,
+                                text=True)
+        self.refused(Result(result.returncode, result.stdout, result.stderr), SYSTEM, "large.lex", "File too large")
+        self.assertEqual(names(), before)
+
     def test_second_interrupt(self):
         """the second Ctrl-C ends a build that waits for its input, at once"""
         result = self.interrupted_build(2)
@@ -1241,8 +1250,8 @@ class Inputs(Case):
                              (label, text) in enumerate(texts)),
             "f.csv": "id,Sentiment,Review\n" + "".join('%d,%s,"%s"\n' % (i, label, text.replace('"', '""')) for i,
                                                        (label, text) in enumerate(texts)),
-            "zhang.csv": "".join('"%s","%s"\n' % (label, text.replace('"', '""').replace("\n", "\\n")) for label,
-                                 text in texts),
+            "zhang.csv": "".join('"%d","%s"\n' % (1 + (label == "pos"), text.replace('"', '""').replace("\n", "\\n"))
+                                 for label, text in texts),
             "f.jsonl": "".join(json.dumps({"text": text, "label": label}) + "\n" for label, text in texts),
             "f.txt": "".join(f"__label__{label} {text}\n".replace("\n", " ").rstrip() + "\n" for label, text in texts),
         }

@@ -423,16 +423,21 @@ class Resume(Verbs):
         self.refused(certify(*self.base, "-o", name, "--resume"), INPUT, name, "line 2", "row 2")
 
     def test_interrupt(self):
-        """Ctrl-C: exit 130, whole records, and --resume ends as if nothing had happened"""
+        """Ctrl-C or SIGTERM: exit 130, whole records, and --resume ends as if nothing had happened"""
         base = (*WITH_K, "--data", "demo/test.tsv", "--method", "hoeffding", "--n", 3000, "--limit", 60, "--threads", 2)
-        name, whole = self.fresh(), self.fresh()
+        whole = self.fresh()
         self.ok(certify(*base, "-o", whole))
+        for how in (signal.SIGINT, signal.SIGTERM):
+            self.interrupt(base, whole, how)
+
+    def interrupt(self, base, whole, how):
+        name = self.fresh()
         child = subprocess.Popen([test_cli.program, "certify", *map(str, base), "-o", name], cwd=test_cli.temporary,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         path, patience = test_cli.temporary / name, time.time() + 60
         while time.time() < patience and not (path.exists() and path.read_bytes().count(b"\n") >= 4):
             time.sleep(0.005)
-        child.send_signal(signal.SIGINT)
+        child.send_signal(how)
         out, err = child.communicate(timeout=60)
         self.assertEqual((child.returncode, out), (INTERRUPTED, b""), err)
         self.assertIn(b"--resume", err)

@@ -156,6 +156,48 @@ static void test_jsonl_errors(void **state)
 #undef GOOD
 }
 
+/* ---------------------------------------------------------------- headers */
+
+/* The words of a header are never a class, in any format. */
+static void test_headers(void **state)
+{
+    (void)state;
+    reads("h1.tsv", "id\tlabel\ttext\na\tpos\tx\n", {"a", "pos", "x", 0});
+    reads("h2.tsv", "\xef\xbb\xbfIDX\t Class \tSentence\r\na\tpos\tx\n", {"a", "pos", "x", 0});
+    reads("h3.tsv", "\tlabel\treview\na\t1\tx\n", {"a", "1", "x", 0});
+    refuses("h4.tsv", "text\tlabel\tid\nx\tpos\ta\n",
+            "h4.tsv, line 1: a header (\"text\", \"label\", \"id\"), but the columns of TSV are id, label, text");
+    refuses("h5.tsv", "sentence\tLabel\tidx\nx\tpos\ta\n",
+            "h5.tsv, line 1: a header (\"sentence\", \"Label\", \"idx\")");
+    refuses("h6.tsv", "guid\tlabel\tsentence1\na\tpos\tx\n",
+            "h6.tsv, line 1: a header? Its label, \"label\", is that of no other row");
+    refuses("h7.tsv", "number\tgold\tphrase\na\t0\tx\nb\t1\ty\nc\t1\tz\n",
+            "h7.tsv, line 1: a header? Its label, \"gold\", is the only one that is no number");
+    reads("h8.tsv", "a\tlabel\tx\nb\tlabel\ty\n", {"a", "label", "x", 0}, {"b", "label", "y", 0});
+    reads("h9.tsv", "a\tclass\ttext of a row\n", {"a", "class", "text of a row", 0});
+    reads("h10.tsv", "a\t1\ttext\nb\t2\tlabel\n", {"a", "1", "text", 0}, {"b", "2", "label", 0});
+
+    reads("h1.csv", "Class Index,Title,Description\n3,t,d\n", {"1", "3", "t d", 0});
+    reads("h2.csv", "tweet,stance\n\"so, yes\",favor\n", {"1", "favor", "so, yes", 0});
+    reads("h3.csv", "sentence,LABEL\nx,0\n", {"1", "0", "x", 0});
+    refuses("h4.csv", "gold,phrase\n1,x\n",
+            "h4.csv, line 1: without a header that names the text's column (text, review, sentence, ...) the first "
+            "column is a class number; \"gold\" is none");
+    refuses("h5.csv", "1,x\nA long sentence,pos\n", "h5.csv, line 2: without a header");
+
+    reads("h1.jsonl", "{\"tweet\":\"x\",\"stance\":\"favor\",\"idx\":5}\n", {"5", "favor", "x", 0});
+    reads("h2.jsonl", "{\"title\":\"t\",\"description\":\"d\",\"class_index\":3}\n{\"title\":null,\"text\":\"e\"}\n",
+          {"1", "3", "t d", 0}, {"2", NULL, "e", 0});
+    reads("h3.jsonl", "{\"review\":\"r\",\"text\":\"t\",\"class\":\"c\",\"label\":\"l\"}\n", {"1", "l", "t", 0});
+    refuses("h4.jsonl", "{\"text\":\"a\",\"title\":5}\n",
+            "h4.jsonl, line 1: \"title\" is an integer; it must be a string");
+
+    refuses("h1.txt", "label text\n__label__a x\n", "cannot tell the format of");
+    check_failure(write_temporary("h2.txt", "label text\n__label__a x\n", 24), OPTIONS(.format = SAFER_FORMAT_FASTTEXT),
+                  SAFER_INPUT, "line 1: a header, but");
+    refuses("h3.txt", "__label__label text\n__label__a x\n", "h3.txt, line 1: a header? Its label, \"label\"");
+}
+
 /* --------------------------------------------------------------- fastText */
 
 static void test_fasttext(void **state)
@@ -377,11 +419,11 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tsv),        cmocka_unit_test(test_tsv_errors), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_csv_errors), cmocka_unit_test(test_jsonl),      cmocka_unit_test(test_jsonl_errors),
-        cmocka_unit_test(test_fasttext),   cmocka_unit_test(test_detection),  cmocka_unit_test(test_parse),
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_long_lines), cmocka_unit_test(test_longest_text),
-        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_tsv),          cmocka_unit_test(test_tsv_errors), cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_errors),   cmocka_unit_test(test_jsonl),      cmocka_unit_test(test_jsonl_errors),
+        cmocka_unit_test(test_headers),      cmocka_unit_test(test_fasttext),   cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_parse),        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_longest_text), cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

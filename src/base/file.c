@@ -5,14 +5,18 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 const char *sf_base_name(const char *path)
@@ -21,10 +25,44 @@ const char *sf_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* ------------------------------------------------------------------ limits */
+
+static _Atomic uint64_t max_unpacked; /* 0: not set */
+
+void safer_set_max_unpacked(uint64_t bytes) { atomic_store(&max_unpacked, bytes); }
+
+size_t sf_unpacked_most(size_t packed)
+{
+    enum { RATIO = 250 };
+    const uint64_t set = atomic_load(&max_unpacked), pages = (uint64_t)sysconf(_SC_PHYS_PAGES),
+                   half = pages * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    if (set) return (size_t)set;
+    const uint64_t usual = (packed ? UINT64_C(8) : UINT64_C(2)) << 30;
+    uint64_t most = half < usual ? half : usual;
+    if (packed && packed < most / RATIO && most > UINT64_C(1) << 30)
+        most = packed * (uint64_t)RATIO > UINT64_C(1) << 30 ? packed * (uint64_t)RATIO : UINT64_C(1) << 30;
+    return (size_t)most;
+}
+
+safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most)
+{
+    return sf_fail(error, SAFER_INPUT,
+                   "%s holds more than %.1f GB, the most that is unpacked or read from a pipe; "
+                   "--max-unpacked raises it",
+                   name, (double)most / 1e9);
+}
+
+/* ----------------------------------------------------------------- reading */
+
 static safer_status read_to_end(sf_file *out, int fd, const char *path, safer_error *error)
 {
     sf_buffer buffer = {0};
+    const size_t most = sf_unpacked_most(0);
     for (;;) {
+        if (buffer.length > most) {
+            sf_buffer_free(&buffer);
+            return sf_fail_unpacked(error, path, most);
+        }
         if (sf_buffer_reserve(&buffer, 1 << 16)) {
             sf_buffer_free(&buffer);
             return sf_fail_memory(error);
@@ -163,6 +201,40 @@ static char *follow_links(const char *path)
     return name;
 }
 
+/* Names of temporary files: TARGET, this, and six hexadecimal digits. */
+static const char mark[] = ".safer-";
+enum { DIGITS = 6, OLD = 60 /* seconds */ };
+
+static int is_temporary(const char *name, const char *target)
+{
+    const size_t length = strlen(target), marked = length + sizeof mark - 1;
+    return strlen(name) == marked + DIGITS && memcmp(name, target, length) == 0 &&
+           memcmp(name + length, mark, sizeof mark - 1) == 0 && strspn(name + marked, "0123456789abcdef") == DIGITS;
+}
+
+/* Removes what runs that were killed left behind while they wrote `target`: those who write hold a lock, which ends
+ * with them. One that is new may not have its lock yet, and stays. */
+static void remove_orphans(const char *target)
+{
+    const char *base = sf_base_name(target);
+    const struct dirent *entry;
+    char folder[PATH_MAX];
+    if (snprintf(folder, sizeof folder, "%.*s.", (int)(base - target), target) >= (int)sizeof folder) return;
+    DIR *open_folder = opendir(folder);
+    if (!open_folder) return;
+    while ((entry = readdir(open_folder))) {
+        struct stat info;
+        if (!is_temporary(entry->d_name, base)) continue;
+        const int fd = openat(dirfd(open_folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0) continue;
+        if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && time(NULL) - info.st_mtime >= OLD &&
+            flock(fd, LOCK_EX | LOCK_NB) == 0)
+            (void)unlinkat(dirfd(open_folder), entry->d_name, 0);
+        close(fd);
+    }
+    closedir(open_folder);
+}
+
 /* Makes a new file beside `target`; *name becomes its name. The kernel applies the process's umask
  * (or the folder's default ACL) to `mode`: asking for the umask would change it for a moment, for
  * all threads. Returns the descriptor, or -1 with errno. */
@@ -172,11 +244,12 @@ static int make_beside(sf_buffer *name, const char *target, mode_t mode)
         uint32_t random;
         if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) return -1;
         sf_buffer_clear(name);
-        if (sf_buffer_format(name, "%s.%06x", target, random & 0xffffff)) {
+        if (sf_buffer_format(name, "%s%s%06x", target, mark, random & 0xffffff)) {
             errno = ENOMEM;
             return -1;
         }
         int fd = open(name->bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd >= 0) (void)flock(fd, LOCK_EX | LOCK_NB); /* see remove_orphans */
         if (fd >= 0 || errno != EEXIST) return fd;
     }
     return -1;
@@ -198,6 +271,7 @@ safer_status sf_file_write(const char *path, const void *bytes, size_t length, s
         status = sf_fail_memory(error);
         goto done;
     }
+    remove_orphans(target);
     fd = make_beside(&temporary, target, exists ? 0600 : 0666);
     if (fd < 0) {
         status = errno == ENOMEM ? sf_fail_memory(error) : sf_fail_errno(error, "create a file beside", path);

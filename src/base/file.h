@@ -24,6 +24,12 @@ safer_status sf_file_read(sf_file *out, const char *path, safer_error *error);
 
 void sf_file_free(sf_file *file); /* an all-zero file is fine */
 
+/* How many bytes `packed` bytes may become, and (0) how many may come out of a pipe or device: a small file can
+ * unpack to more than any machine holds. What safer_set_max_unpacked said; else 8 GiB (2 GiB from a pipe) or half of
+ * this machine's memory, whichever is less, and, above 1 GiB, 250 times what is packed. */
+size_t sf_unpacked_most(size_t packed);
+safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most);
+
 /* Splits ARCHIVE:MEMBER at the last ':' before which a file exists. Returns the length
  * of the archive's name, or 0 when PATH itself exists or no such split does. */
 size_t sf_archive_split(const char *path);
@@ -40,7 +46,8 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
 safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
                        safer_error *error);
 
-/* Writes PATH whole or not at all: a temporary file beside it, fsync, rename. A file that was
+/* Writes PATH whole or not at all: a temporary file beside it (PATH.safer-XXXXXX), fsync, rename. Temporary files of
+ * PATH that killed runs left are removed, once they are a minute old. A file that was
  * there keeps its permissions; a new one gets those of open() with 0666. A name that is a device
  * or pipe is written to directly. */
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error);

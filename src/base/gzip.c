@@ -1,13 +1,15 @@
 /* gzip, read and written. */
 #include "base/gzip.h"
 
+#include "base/file.h"
+
 #include <string.h>
 #include <zlib.h>
 
 int sf_is_gzip(const char *bytes, size_t length) { return length >= 2 && memcmp(bytes, "\x1f\x8b", 2) == 0; }
 
-/* One member; *length is what it took. */
-static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *length, const char *name,
+/* One member; *length is what it took. Ends when there are more than `most` bytes. */
+static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *length, size_t most, const char *name,
                                    safer_error *error)
 {
     z_stream stream = {0};
@@ -40,6 +42,8 @@ static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *le
         else if (code != Z_OK && code != Z_STREAM_END)
             status = sf_fail(error, SAFER_INPUT, "cannot unpack %s: damaged gzip data (%s)", name,
                              stream.msg ? stream.msg : "no reason given");
+        else if (out->length > most)
+            status = sf_fail_unpacked(error, name, most);
         if (status != SAFER_OK) break;
     }
     *length = fed - stream.avail_in;
@@ -49,6 +53,7 @@ static safer_status inflate_member(sf_buffer *out, const char *bytes, size_t *le
 
 safer_status sf_gunzip(sf_buffer *out, const char *bytes, size_t length, const char *name, safer_error *error)
 {
+    const size_t most = sf_unpacked_most(length);
     while (length) {
         size_t taken = length;
         if (!sf_is_gzip(bytes, length)) {
@@ -57,7 +62,7 @@ safer_status sf_gunzip(sf_buffer *out, const char *bytes, size_t length, const c
                     return sf_fail(error, SAFER_INPUT, "cannot unpack %s: something follows the gzip data", name);
             break; /* padding, as on tapes */
         }
-        safer_status status = inflate_member(out, bytes, &taken, name, error);
+        safer_status status = inflate_member(out, bytes, &taken, most, name, error);
         if (status != SAFER_OK) return status;
         bytes += taken;
         length -= taken;

@@ -98,9 +98,9 @@ static safer_status open_archive(struct archive **out, const char *bytes, size_t
     return SAFER_OK;
 }
 
-/* Reads the current member to its end. */
-static safer_status read_member(struct archive *archive, struct archive_entry *entry, sf_buffer *buffer,
-                                const char *name, safer_error *error)
+/* Reads the current member to its end, or until it and the `before` bytes of others are more than `most`. */
+static safer_status read_member(struct archive *archive, struct archive_entry *entry, sf_buffer *buffer, size_t before,
+                                size_t most, const char *name, safer_error *error)
 {
     sf_buffer_clear(buffer);
     /* Trust a stated size only so far: it may be damaged. */
@@ -114,6 +114,7 @@ static safer_status read_member(struct archive *archive, struct archive_entry *e
         if (got < 0) return fail_archive(error, archive, name);
         if (got == 0) break;
         buffer->length += (size_t)got;
+        if (before + buffer->length > most) return sf_fail_unpacked(error, name, most);
     }
     buffer->bytes[buffer->length] = '\0';
     return SAFER_OK;
@@ -156,7 +157,7 @@ static safer_status unpack_archive(sf_file *out, const char *bytes, size_t lengt
             continue;
         }
         if (files++ == 0) {
-            SF_TRY(read_member(archive, entry, &contents, name, error));
+            SF_TRY(read_member(archive, entry, &contents, 0, sf_unpacked_most(length), name, error));
             found = 1;
         }
         SF_TRY(list_name(&list, path ? path : "?", error));
@@ -244,6 +245,8 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
         goto done;
     }
     SF_TRY(open_archive(&archive, bytes, length, path, error));
+    const size_t most = sf_unpacked_most(length);
+    size_t total = 0; /* of all members */
     while ((code = archive_read_next_header(archive, &entry)) == ARCHIVE_OK || code == ARCHIVE_WARN) {
         if (is_unrecognised(archive)) {
             status = fail_archive(error, archive, path);
@@ -259,7 +262,8 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
             if (strncmp(name, prefix, prefix_length) != 0 || name[prefix_length] != '/') continue;
             name += prefix_length + 1;
         }
-        SF_TRY(read_member(archive, entry, &contents, path, error));
+        SF_TRY(read_member(archive, entry, &contents, total, most, path, error));
+        total += contents.length;
         SF_TRY(visit(context, name, contents.bytes, contents.length, error));
     }
     if (code != ARCHIVE_EOF) status = fail_archive(error, archive, path);

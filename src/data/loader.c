@@ -1,6 +1,8 @@
 /* Rows on their way into a data set: checked, copied, labelled. */
 #include "data/loader.h"
 
+#include "data/columns.h"
+
 #include "base/memory.h"
 #include "text/unicode.h"
 
@@ -177,6 +179,30 @@ safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span
     (void)sf_buffer_add_byte(arena, '\0');
     data->rows[data->count++] = row;
     return SAFER_OK;
+}
+
+safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
+{
+    const safer_data *data = loader->data;
+    const uint32_t first = data->count > 1 ? data->rows[0].label : SF_NONE;
+    enum { ENOUGH = 3 }; /* rows with numbers, to say that a name is a strange one among them */
+    if (first == SF_NONE || loader->labels_fixed) return SAFER_OK;
+    const sf_span name = {sf_words_string(&data->labels, first), sf_words_length(&data->labels, first)};
+    size_t others = 0;
+    int numbers = !sf_is_whole_number(name);
+    for (size_t i = 1; i < data->count; i++) {
+        const uint32_t label = data->rows[i].label;
+        if (label == first) return SAFER_OK;
+        if (label == SF_NONE) continue;
+        others++;
+        numbers &= sf_is_whole_number(
+            (sf_span){sf_words_string(&data->labels, label), sf_words_length(&data->labels, label)});
+    }
+    numbers &= others >= ENOUGH;
+    if (!others || !(numbers || sf_column_named(name) == SF_COLUMN_LABEL)) return SAFER_OK;
+    return sf_loader_fail(loader, 1, error, "a header? Its label, \"%.*s\", is %s; remove the line if it is one",
+                          sf_clip(name.bytes, name.length, 60), name.bytes,
+                          numbers ? "the only one that is no number" : "that of no other row");
 }
 
 /* ------------------------------------------------------------------ lines */

@@ -1,23 +1,20 @@
 /* CSV as in RFC 4180: fields between commas; a field in quotes may hold commas, line
  * ends and, doubled, quotes.
  *
- * With a header (a first record that names a text column) the columns are found by
- * name, in any case:
- *
- *   text   text, review, sentence or content
- *   label  label, class, sentiment or rating   (optional)
- *   id     id                                  (optional)
- *   title  title, put before the text          (optional)
+ * With a header (a first record that names a text column) the columns are found by their
+ * names (columns.h); the title, where there is one, is put before the text.
  *
  * Without one the file is like those of Zhang, Zhao and LeCun (2015): class,title,text
- * or class,text. They write a line feed inside a text as \n and leave other backslashes
- * as they are; so do we, for these files only.
+ * or class,text, and a class is a whole number. They write a line feed inside a text as \n
+ * and leave other backslashes as they are; so do we, for these files only. A first column
+ * that is no number is refused: it may be a header, or the text itself.
  *
  * All records have as many columns as the first. A message names the line where the
  * record begins. Empty lines may end the file. */
 #include "data/loader.h"
 
 #include "base/memory.h"
+#include "data/columns.h"
 
 #include <string.h>
 
@@ -27,8 +24,6 @@ typedef struct field {
     size_t length;
     int quoted; /* two quotes inside stand for one */
 } field;
-
-enum { NO_COLUMN = -1 };
 
 typedef struct reader {
     sf_loader *loader;
@@ -115,35 +110,16 @@ static void decode(reader *r, int column)
 
 /* ----------------------------------------------------------------- header */
 
-/* Spaces around a name and its case do not count. */
-static int is_named(const field *f, const char *name)
-{
-    const char *p = f->begin, *end = p + f->length;
-    while (p < end && *p == ' ') p++;
-    while (p < end && end[-1] == ' ') end--;
-    if ((size_t)(end - p) != strlen(name)) return 0;
-    for (; p < end; p++, name++) {
-        char c = *p >= 'A' && *p <= 'Z' ? (char)(*p | 0x20) : *p;
-        if (c != *name) return 0;
-    }
-    return 1;
-}
+static sf_span span_of(const field *f) { return (sf_span){f->begin, f->length}; }
 
-static int is_number(const field *f)
+/* Where the column with the first of its names that is there is. Twice the same name is an error. */
+static safer_status find_column(const reader *r, sf_column wanted, int *column, size_t line, safer_error *error)
 {
-    for (size_t i = 0; i < f->length; i++)
-        if (f->begin[i] < '0' || f->begin[i] > '9') return 0;
-    return f->length > 0;
-}
-
-/* The column with the first of these names that is there. Twice the same name is an error. */
-static safer_status find_column(const reader *r, const char *const *names, int *column, size_t line, safer_error *error)
-{
-    *column = NO_COLUMN;
-    for (; *names && *column == NO_COLUMN; names++) {
+    *column = SF_NO_COLUMN;
+    for (const char *const *names = sf_column_names(wanted); *names && *column == SF_NO_COLUMN; names++) {
         for (size_t i = 0; i < r->count; i++) {
-            if (!is_named(&r->fields[i], *names)) continue;
-            if (*column != NO_COLUMN)
+            if (!sf_column_is(span_of(&r->fields[i]), *names)) continue;
+            if (*column != SF_NO_COLUMN)
                 return sf_loader_fail(r->loader, line, error, "the header names the column \"%s\" twice", *names);
             *column = (int)i;
         }
@@ -151,22 +127,28 @@ static safer_status find_column(const reader *r, const char *const *names, int *
     return SAFER_OK;
 }
 
+static safer_status fail_class(const reader *r, size_t line, safer_error *error)
+{
+    const sf_span class = span_of(&r->fields[0]);
+    return sf_loader_fail(r->loader, line, error,
+                          "without a header that names the text's column (text, review, sentence, ...) the first "
+                          "column is a class number; \"%.*s\" is none",
+                          sf_clip(class.bytes, class.length, 60), class.bytes);
+}
+
 /* Looks at the first record: a header (then *is_header), or what columns to expect. */
 static safer_status understand(reader *r, size_t line, int *is_header, safer_error *error)
 {
-    static const char *const texts[] = {"text", "review", "sentence", "content", NULL};
-    static const char *const labels[] = {"label", "class", "sentiment", "rating", NULL};
-    static const char *const ids[] = {"id", NULL}, *const titles[] = {"title", NULL};
     safer_status status = SAFER_OK;
     r->columns = r->count;
     r->head_line = line;
     /* A first review may have the title "Review": a class number distinguishes it from a header. */
-    if (!is_number(&r->fields[0])) {
-        SF_TRY(find_column(r, texts, &r->text, line, error));
-        SF_TRY(find_column(r, labels, &r->label, line, error));
-        SF_TRY(find_column(r, ids, &r->id, line, error));
-        SF_TRY(find_column(r, titles, &r->title, line, error));
-        *is_header = r->text != NO_COLUMN;
+    if (!sf_is_whole_number(span_of(&r->fields[0]))) {
+        SF_TRY(find_column(r, SF_COLUMN_TEXT, &r->text, line, error));
+        SF_TRY(find_column(r, SF_COLUMN_LABEL, &r->label, line, error));
+        SF_TRY(find_column(r, SF_COLUMN_ID, &r->id, line, error));
+        SF_TRY(find_column(r, SF_COLUMN_TITLE, &r->title, line, error));
+        *is_header = r->text != SF_NO_COLUMN;
         if (*is_header) return SAFER_OK;
     }
     *is_header = 0;
@@ -177,8 +159,8 @@ static safer_status understand(reader *r, size_t line, int *is_header, safer_err
                               r->columns, r->columns == 1 ? "" : "s");
     r->zhang = 1;
     r->label = 0;
-    r->id = NO_COLUMN;
-    r->title = r->columns == 3 ? 1 : NO_COLUMN;
+    r->id = SF_NO_COLUMN;
+    r->title = r->columns == 3 ? 1 : SF_NO_COLUMN;
     r->text = (int)r->columns - 1;
 done:
     return status;
@@ -186,11 +168,11 @@ done:
 
 /* ---------------------------------------------------------------- records */
 
-/* The value of a column: NO_COLUMN has an empty one. It lies in the scratch buffer. */
+/* The value of a column: SF_NO_COLUMN has an empty one. It lies in the scratch buffer. */
 static sf_span value(reader *r, int column)
 {
     size_t begin = r->scratch.length;
-    if (column != NO_COLUMN) decode(r, column);
+    if (column != SF_NO_COLUMN) decode(r, column);
     return (sf_span){r->scratch.bytes + begin, r->scratch.length - begin};
 }
 
@@ -199,6 +181,7 @@ static safer_status read_row(reader *r, size_t record_length, size_t line, safer
     if (r->count != r->columns)
         return sf_loader_fail(r->loader, line, error, "%zu column%s, but line %zu has %zu", r->count,
                               r->count == 1 ? "" : "s", r->head_line, r->columns);
+    if (r->zhang && !sf_is_whole_number(span_of(&r->fields[0]))) return fail_class(r, line, error);
     sf_buffer_clear(&r->scratch);
     if (sf_buffer_reserve(&r->scratch, record_length + 1)) return sf_fail_memory(error);
     sf_span id = value(r, r->id), label = value(r, r->label);

@@ -1,8 +1,11 @@
 /* fastText: one row per line, `__label__x` and the text; a line without a label is a text
  * without one. fastText itself allows several labels a line, but a row here has one, so
  * more are an error rather than a silent choice. Blank lines are skipped, as fastText
- * does. The text begins after one space or tab and is otherwise kept as it is. */
+ * does. The text begins after one space or tab and is otherwise kept as it is. A first line that is nothing
+ * but names of columns is refused: fastText's files have no header. */
 #include "data/loader.h"
+
+#include "data/columns.h"
 
 #include <string.h>
 
@@ -22,11 +25,25 @@ static int is_label(const char *p, const char *end)
     return end - p >= PREFIX_LENGTH && memcmp(p, prefix, PREFIX_LENGTH) == 0;
 }
 
+/* Whether every word of a line is the name of a column. */
+static int is_header(const char *p, const char *end)
+{
+    while (p < end) {
+        const char *stop = p;
+        while (stop < end && !is_space(*stop)) stop++;
+        if (sf_column_named((sf_span){p, (size_t)(stop - p)}) == SF_NO_COLUMN) return 0;
+        p = skip_spaces(stop, end);
+    }
+    return 1;
+}
+
 static safer_status read_row(sf_loader *loader, sf_span row, size_t line, safer_error *error)
 {
     const sf_span none = {0};
     const char *end = row.bytes + row.length, *p = skip_spaces(row.bytes, end);
     if (p == end) return SAFER_OK;
+    if (line == 1 && is_header(p, end))
+        return sf_loader_fail(loader, line, error, "a header, but the files of fastText have none");
     if (!is_label(p, end)) return sf_loader_add(loader, none, none, row, line, error);
 
     sf_span label = {p + PREFIX_LENGTH, 0};
@@ -52,6 +69,7 @@ safer_status sf_read_fasttext(sf_loader *loader, const char *bytes, size_t lengt
         SF_TRY(sf_loader_check(loader, &row, lines.number, error));
         SF_TRY(read_row(loader, row, lines.number, error));
     }
+    status = sf_loader_check_first(loader, error);
 done:
     return status;
 }

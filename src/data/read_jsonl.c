@@ -1,12 +1,15 @@
 /* JSON Lines: one object per line, with
  *
  *   text   a string;
+ *   title  a string, put before the text; null or absent: none;
  *   label  a string, an integer or a boolean, standing for its text; null or absent: none;
  *   id     a string or an integer; null or absent: the row's number.
  *
- * Other members are ignored, blank lines skipped. The same member twice is refused:
- * which one counts is anybody's guess. */
+ * Each may have another of its names (columns.h), in lower case. Other members are ignored,
+ * blank lines skipped. The same member twice is refused: which one counts is anybody's guess. */
 #include "data/loader.h"
+
+#include "data/columns.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -29,11 +32,24 @@ static const char *type_name(const json_t *value)
 
 typedef char digits[32];
 
-/* The value as text, or empty when it is absent. Integers are written to `number`. */
-static safer_status get_name(const sf_loader *loader, const json_t *object, const char *key, int may_be_boolean,
-                             digits number, sf_span *out, size_t line, safer_error *error)
+/* The member that a column's first name that is there gives, and that name; NULL: none. */
+static const json_t *find_member(const json_t *object, sf_column column, const char **name)
 {
-    const json_t *value = json_object_get(object, key);
+    for (const char *const *names = sf_column_names(column); *names; names++) {
+        const json_t *value = json_object_get(object, *names);
+        *name = *names;
+        if (value) return value;
+    }
+    return NULL;
+}
+
+/* The value as text, or empty when it is absent. Integers are written to `number`. */
+static safer_status get_name(const sf_loader *loader, const json_t *object, sf_column column, digits number,
+                             sf_span *out, size_t line, safer_error *error)
+{
+    const char *key = NULL;
+    const json_t *value = find_member(object, column, &key);
+    const int may_be_boolean = column == SF_COLUMN_LABEL;
     *out = (sf_span){0};
     if (!value || json_is_null(value)) return SAFER_OK;
     if (json_is_string(value)) {
@@ -50,20 +66,41 @@ static safer_status get_name(const sf_loader *loader, const json_t *object, cons
     return SAFER_OK;
 }
 
-static safer_status read_row(sf_loader *loader, const json_t *object, size_t line, safer_error *error)
+/* The text, with the title before it. It lies in the object or in the buffer. */
+static safer_status get_text(const sf_loader *loader, const json_t *object, sf_buffer *joined, sf_span *out,
+                             size_t line, safer_error *error)
+{
+    const char *key = NULL, *title_key = NULL;
+    const json_t *text = find_member(object, SF_COLUMN_TEXT, &key),
+                 *title = find_member(object, SF_COLUMN_TITLE, &title_key);
+    if (json_is_null(title)) title = NULL;
+    if (!text) return sf_loader_fail(loader, line, error, "no \"text\" in the object");
+    if (!json_is_string(text))
+        return sf_loader_fail(loader, line, error, "\"%s\" is %s; it must be a string", key, type_name(text));
+    if (title && !json_is_string(title))
+        return sf_loader_fail(loader, line, error, "\"%s\" is %s; it must be a string", title_key, type_name(title));
+    *out = (sf_span){json_string_value(text), json_string_length(text)};
+    if (!title || json_string_length(title) == 0) return SAFER_OK;
+    sf_buffer_clear(joined);
+    if (sf_buffer_add(joined, json_string_value(title), json_string_length(title)) || sf_buffer_add_byte(joined, ' ') ||
+        sf_buffer_add(joined, out->bytes, out->length))
+        return sf_fail_memory(error);
+    *out = (sf_span){joined->bytes, joined->length};
+    return SAFER_OK;
+}
+
+static safer_status read_row(sf_loader *loader, const json_t *object, sf_buffer *joined, size_t line,
+                             safer_error *error)
 {
     safer_status status;
-    sf_span id, label;
+    sf_span id, label, text;
     digits id_digits, label_digits;
     if (!json_is_object(object))
         return sf_loader_fail(loader, line, error, "%s; JSON Lines holds one object per line", type_name(object));
-    const json_t *text = json_object_get(object, "text");
-    if (!text) return sf_loader_fail(loader, line, error, "no \"text\" in the object");
-    if (!json_is_string(text))
-        return sf_loader_fail(loader, line, error, "\"text\" is %s; it must be a string", type_name(text));
-    SF_TRY(get_name(loader, object, "label", 1, label_digits, &label, line, error));
-    SF_TRY(get_name(loader, object, "id", 0, id_digits, &id, line, error));
-    SF_TRY(sf_loader_add(loader, id, label, (sf_span){json_string_value(text), json_string_length(text)}, line, error));
+    SF_TRY(get_text(loader, object, joined, &text, line, error));
+    SF_TRY(get_name(loader, object, SF_COLUMN_LABEL, label_digits, &label, line, error));
+    SF_TRY(get_name(loader, object, SF_COLUMN_ID, id_digits, &id, line, error));
+    SF_TRY(sf_loader_add(loader, id, label, text, line, error));
 done:
     return status;
 }
@@ -80,6 +117,7 @@ safer_status sf_read_jsonl(sf_loader *loader, const char *bytes, size_t length, 
     safer_status status = SAFER_OK;
     sf_lines lines = {.at = bytes, .end = bytes + length};
     sf_span row;
+    sf_buffer joined = {0};
     json_t *object = NULL;
     while (sf_lines_next(&lines, &row)) {
         if (is_blank(row)) continue;
@@ -96,11 +134,12 @@ safer_status sf_read_jsonl(sf_loader *loader, const char *bytes, size_t length, 
                                     problem.position, problem.text);
             goto done;
         }
-        SF_TRY(read_row(loader, object, lines.number, error));
+        SF_TRY(read_row(loader, object, &joined, lines.number, error));
         json_decref(object);
         object = NULL;
     }
 done:
     json_decref(object);
+    sf_buffer_free(&joined);
     return status;
 }

@@ -2,9 +2,13 @@
  *
  * A tab, line feed, carriage return or backslash inside a column is written \t \n \r \\ ;
  * nothing else may follow a backslash, so that a file with other habits (Windows paths,
- * LaTeX) is noticed instead of being read wrongly. Empty lines may end the file. */
+ * LaTeX) is noticed instead of being read wrongly. Empty lines may end the file.
+ *
+ * A first line that names the columns in this order is skipped; one that names them in
+ * another is refused. */
 #include "data/loader.h"
 
+#include "data/columns.h"
 #include "text/unicode.h"
 
 #include <string.h>
@@ -51,6 +55,21 @@ static safer_status decode(const sf_loader *loader, sf_span *column, sf_buffer *
     return SAFER_OK;
 }
 
+/* Whether the columns of line 1 are names: *is_header. */
+static safer_status look_for_header(const sf_loader *loader, const sf_span *column, int *is_header, safer_error *error)
+{
+    const int label = sf_column_named(column[1]), text = sf_column_named(column[2]);
+    *is_header = label == SF_COLUMN_LABEL && text == SF_COLUMN_TEXT;
+    const int names = (sf_column_named(column[0]) >= 0) + (label >= 0) + (text >= 0);
+    if (*is_header || names < 2) return SAFER_OK;
+    return sf_loader_fail(loader, 1, error,
+                          "a header (\"%.*s\", \"%.*s\", \"%.*s\"), but the columns of TSV are id, label, text in "
+                          "this order",
+                          sf_clip(column[0].bytes, column[0].length, 40), column[0].bytes,
+                          sf_clip(column[1].bytes, column[1].length, 40), column[1].bytes,
+                          sf_clip(column[2].bytes, column[2].length, 40), column[2].bytes);
+}
+
 static safer_status read_row(sf_loader *loader, sf_span row, sf_buffer *scratch, size_t line, safer_error *error)
 {
     sf_span column[3];
@@ -66,6 +85,11 @@ static safer_status read_row(sf_loader *loader, sf_span row, sf_buffer *scratch,
     if (columns != 3)
         return sf_loader_fail(loader, line, error, "%zu column%s, but TSV has 3: id, label, text%s", columns,
                               columns == 1 ? "" : "s", columns > 3 ? " (a tab inside a text is written \\t)" : "");
+    int is_header = 0;
+    if (line == 1) {
+        safer_status status = look_for_header(loader, column, &is_header, error);
+        if (status != SAFER_OK || is_header) return status;
+    }
     sf_buffer_clear(scratch);
     if (sf_buffer_reserve(scratch, row.length)) return sf_fail_memory(error);
     for (size_t i = 0; i < 3; i++) {
@@ -89,6 +113,7 @@ safer_status sf_read_tsv(sf_loader *loader, const char *bytes, size_t length, sa
         SF_TRY(sf_loader_check(loader, &row, lines.number, error));
         SF_TRY(read_row(loader, row, &scratch, lines.number, error));
     }
+    status = sf_loader_check_first(loader, error);
 done:
     sf_buffer_free(&scratch);
     return status;
