@@ -33,8 +33,7 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
     sf_put_json_short(&r->json, head.method, 60);
     sf_putf(&r->json, ",\"smoothed\":%s,\"runs\":[", head.smoothed ? "true" : "false");
     for (size_t i = 0; i < r->run_count; i++)
-        if (sf_origin_is_same(config, r->runs[i].json, "model"))
-            sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
+        if (sf_origin_is_same(config, r->runs[i].json, "model")) sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
     sf_put(&r->json, "],\"rows\":[");
     return found ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s attacked the model of none of the runs", r->path);
 }

@@ -16,7 +16,7 @@
 struct safer_run {
     const char *path; /* while it is read */
     int is_attack;
-    json_t *json;     /* the configuration */
+    json_t *json;          /* the configuration */
     sf_config config;      /* of certificates, */
     sf_attack_head attack; /* or of an attack */
     safer_summary certified;

@@ -126,10 +126,8 @@ safer_status sf_report_runs_match(sf_report_run *runs, size_t count, const safer
 {
     size_t found = 0;
     if (data) {
-        for (size_t i = 0; i < count; i++)
-            found += (size_t)(runs[i].has_data = sf_origin_has_data(runs[i].json, data));
-        if (!found)
-            return fail_match(runs, count, "data", "data set, sample or limit", safer_data_sha256(data), error);
+        for (size_t i = 0; i < count; i++) found += (size_t)(runs[i].has_data = sf_origin_has_data(runs[i].json, data));
+        if (!found) return fail_match(runs, count, "data", "data set, sample or limit", safer_data_sha256(data), error);
     }
     for (size_t l = 0; l < lexicon_count; l++) {
         found = 0;
@@ -138,8 +136,7 @@ safer_status sf_report_runs_match(sf_report_run *runs, size_t count, const safer
             runs[i].lexicon = (int)l;
             found++;
         }
-        if (!found)
-            return fail_match(runs, count, "lexicon", "lexicon", safer_lexicon_sha256(lexicons[l]), error);
+        if (!found) return fail_match(runs, count, "lexicon", "lexicon", safer_lexicon_sha256(lexicons[l]), error);
     }
     return SAFER_OK;
 }
