@@ -103,20 +103,19 @@ static json_t *rate_json(uint64_t queries, double seconds, size_t resumed)
 static json_t *summary_json(const safer_attack_summary *s, const safer_attack_options *o)
 {
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
-    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
-                     " s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
-                     "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "examples",
-                     N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
-                     "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
-                     interval_json(held, s->texts), "attacked", N(attacked), "succeeded", N(s->succeeded),
-                     "success_rate", share((double)s->succeeded, (double)attacked), "success_interval",
-                     interval_json(s->succeeded, attacked), "mean_changed",
-                     share((double)s->changed, (double)s->succeeded), "mean_changed_share",
-                     share(s->changed_share, (double)s->succeeded), "mean_queries",
-                     share((double)s->queries, (double)s->texts), "queries", N(s->queries), "checks", N(s->checks),
-                     "without_choices", N(s->without_choices), "limited", N(s->limited), "queries_per_second",
-                     rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
-                     N(o->seed), "resumed", N(s->resumed));
+    return json_pack(
+        "{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
+        " s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
+        "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "texts", N(s->texts), "examples",
+        N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
+        "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
+        interval_json(held, s->texts), "attacked", N(attacked), "succeeded", N(s->succeeded), "success_rate",
+        share((double)s->succeeded, (double)attacked), "success_interval", interval_json(s->succeeded, attacked),
+        "mean_changed", share((double)s->changed, (double)s->succeeded), "mean_changed_share",
+        share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts),
+        "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
+        N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
+        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed));
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -160,13 +159,13 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
 static json_t *against_json(const safer_against_summary *s, json_t *violations, uint64_t seed)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}",
-        "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched", N(s->untouched),
-        "limited", N(s->limited), "violations", N(s->violations), "violations_exact", N(s->violations_exact), "sampled",
-        N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level", SAFER_AGAINST_LEVEL, "alarm", s->alarm,
-        "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks), "queries_per_second",
-        rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(seed), "resumed",
-        N(s->resumed), "found", violations);
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}",
+        "texts", N(s->texts), "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched",
+        N(s->untouched), "limited", N(s->limited), "violations", N(s->violations), "violations_exact",
+        N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
+        SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
+        "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
+        N(seed), "resumed", N(s->resumed), "found", violations);
 }
 
 static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)

@@ -53,7 +53,11 @@ static const sf_model_class hash_class = {.arch = "hash", .classify = hash_class
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
 {
-    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt, .sha256 = digest_for(salt)},
+    return (hash_model){.base = {.class = &hash_class,
+                                 .classes = classes,
+                                 .labels = label_list,
+                                 .hash = salt,
+                                 .sha256 = digest_for(salt)},
                         .salt = salt,
                         .bias = bias};
 }
@@ -594,8 +598,8 @@ static void test_verify_refuses_edits(void **state)
         assert_int_equal(accepted, 0);
         /* With the checks made right again: change one thing at a time in a record. */
         size_t forged = 0, refused = 0;
-        const char *fields[] = {"certified", "bound", "radius", "counts", "n",        "target",
-                                "q_at",      "queries", "exact", "vote", "abstained"};
+        const char *fields[] = {"certified", "bound",   "radius", "counts", "n",        "target",
+                                "q_at",      "queries", "exact",  "vote",   "abstained"};
         for (uint32_t i = 0; i < 120; i++) {
             sf_buffer copy = {0};
             uint64_t seed = 0, check;
@@ -632,7 +636,8 @@ static void test_verify_refuses_edits(void **state)
                                             json_string(strcmp(json_string_value(value), "0") == 0 ? "all" : "0"));
                     } else if (strcmp(field, "vote") == 0) {
                         changed = value != NULL;
-                        json_object_set_new(value, "n", json_integer(json_integer_value(json_object_get(value, "n")) + 1));
+                        json_object_set_new(value, "n",
+                                            json_integer(json_integer_value(json_object_get(value, "n")) + 1));
                     } else if (json_is_boolean(value)) {
                         json_object_set_new(object, field, json_boolean(!json_boolean_value(value)));
                     } else if (json_is_integer(value)) {

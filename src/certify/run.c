@@ -58,8 +58,8 @@ static safer_status recheck_record(void *context, const json_t *record, const ch
     SF_TRY(sf_record_recheck(&read, &r->config, name, line, error));
     if (line - 2 >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
     const safer_row row = safer_data_row(r->data, line - 2);
-    status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name, line,
-                             error);
+    status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name,
+                             line, error);
 done:
     return status;
 }
@@ -99,7 +99,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     json_t *config = NULL;
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
-    certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = *options, .retrace = {.lexicon = lexicon}};
+    certifying r = {
+        .model = model, .lexicon = lexicon, .data = data, .options = *options, .retrace = {.lexicon = lexicon}};
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
