@@ -106,7 +106,7 @@ safer_status safer_verify(safer_summary *out, const char *path, const safer_mode
                              path);
             goto done;
         }
-        SF_TRY(sf_model_check_name(model, "to be compared with the run's", error));
+        SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
         SF_TRY(sf_certify_probe(model, data, error));
         SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
         replay r = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = run.config.options};
