@@ -165,9 +165,9 @@ SAFER_API void safer_data_free(safer_data *data);
 SAFER_API size_t safer_data_size(const safer_data *data);
 SAFER_API safer_row safer_data_row(const safer_data *data, size_t index);
 
-/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it is
- * in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB, 250 times
- * the compressed size. For all threads. */
+/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it
+ * is in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB,
+ * 250 times the compressed size. For all threads. */
 SAFER_API void safer_set_max_unpacked(uint64_t bytes);
 
 /* Label names, in ascending order: numbers by value first, then words by bytes. */

@@ -378,8 +378,8 @@ static const char *fault_of_vote(const sf_record *r, const sf_config *config, ui
     if (!r->vote) return r->queries != r->n + config->n0 ? "queries are not n + n0" : NULL;
     if (take_votes(votes, r->vote, r->vote_n, config)) return "the votes for the prediction do not add up";
     if (r->vote_n > config->n0) return "more than n0 draws chose the prediction";
-    /* With a certificate a vote goes on where it is hopeless (certificate.c); one that went on may have changed the target,
-     * and with it the radius. */
+    /* With a certificate a vote goes on where it is hopeless (certificate.c); one that went on may have changed the
+     * target, and with it the radius. */
     if (!sf_vote_can_end(&config->rule, votes, r->vote_n, 1) &&
         (r->radius > 0 || !sf_vote_can_end(&config->rule, votes, r->vote_n, 0)))
         return "the vote for the prediction does not end with these votes";
