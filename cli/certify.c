@@ -48,7 +48,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
-    if (r->output) cli_model_need_name(&r->model, verb, "with -o");
+    if (r->output) cli_model_need_name(&r->model, verb);
     if (r->gates.not_worse_than && !r->output) cli_misuse(verb, "--not-worse-than needs -o FILE: records are compared");
     cli_gates_finish(&r->gates, verb);
     cli_certify_finish(&r->certify, verb);

@@ -55,10 +55,16 @@ void cli_model_name_option(cli_options *options, cli_model_flags *m)
                    "what records call it; needed where records are written or compared");
 }
 
-void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb, const char *why)
+void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb)
 {
     if (cli_is_remote(m->path) && !m->remote.model_name)
-        cli_misuse(verb, "--model-name NAME is needed %s: an address does not say which model answers there", why);
+        cli_misuse(verb, "-o FILE needs --model-name NAME: an address does not say which model answers there");
+}
+
+int cli_model_is_remote(const safer_model *model)
+{
+    const char *arch = safer_model_arch(model);
+    return strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0;
 }
 
 /* ----------------------------------------------------------------- opening */

@@ -53,7 +53,11 @@ static const sf_model_class hash_class = {.arch = "hash", .classify = hash_class
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
 {
-    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt},
+    return (hash_model){.base = {.class = &hash_class,
+                                 .classes = classes,
+                                 .labels = label_list,
+                                 .hash = salt,
+                                 .sha256 = digest_for(salt)},
                         .salt = salt,
                         .bias = bias};
 }
@@ -576,11 +580,13 @@ static void test_verify_refuses_edits(void **state)
                         : old == 't'             ? 'f'
                         : old == 'x'             ? 'y'
                                                  : 'x';
-            /* "seconds" may be edited: it is no decision. */
+            /* "seconds" and the date may be edited: they are no decisions. */
             size_t line_start = at, seconds = 0;
             while (line_start && bytes[line_start - 1] != '\n') line_start--;
             char *field = memmem(bytes + line_start, length - line_start, "\"seconds\":", 10);
             if (field && at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 40) seconds = 1;
+            field = memmem(bytes, length, "\"date\":", 7);
+            if (at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 30) seconds = 1;
             if (!seconds) {
                 tried++;
                 accepted += safer_verify(NULL, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1,
@@ -592,7 +598,8 @@ static void test_verify_refuses_edits(void **state)
         assert_int_equal(accepted, 0);
         /* With the checks made right again: change one thing at a time in a record. */
         size_t forged = 0, refused = 0;
-        const char *fields[] = {"certified", "bound", "radius", "counts", "n", "target", "q_at", "queries", "exact"};
+        const char *fields[] = {"certified", "bound",   "radius", "counts", "n",        "target",
+                                "q_at",      "queries", "exact",  "vote",   "abstained"};
         for (uint32_t i = 0; i < 120; i++) {
             sf_buffer copy = {0};
             uint64_t seed = 0, check;
@@ -603,7 +610,7 @@ static void test_verify_refuses_edits(void **state)
                 json_t *object = json_loadb(p, (size_t)(newline - p), 0, NULL);
                 assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line + 1, &error));
                 if (line == victim) {
-                    const char *field = fields[i % 9];
+                    const char *field = fields[i % COUNT(fields)];
                     json_t *value = json_object_get(object, field);
                     changed = 1;
                     if (strcmp(field, "q_at") == 0) {
@@ -615,6 +622,7 @@ static void test_verify_refuses_edits(void **state)
                                   json_number_value(json_array_get(value, 0)) > 0; /* then it no longer rises */
                     } else if (strcmp(field, "counts") == 0) {
                         const char *key = json_string_value(json_object_get(object, "target"));
+                        if (!value) value = json_object_get(object, "weights");
                         json_t *count = json_object_get(value, key);
                         if (json_is_integer(count))
                             json_object_set_new(value, key, json_integer(json_integer_value(count) + 1));
@@ -625,7 +633,11 @@ static void test_verify_refuses_edits(void **state)
                                             json_string(strcmp(json_string_value(value), "0") == 0 ? "1" : "0"));
                     } else if (strcmp(field, "radius") == 0) {
                         json_object_set_new(object, field,
-                                            json_is_string(value) ? json_integer(0) : json_string("all"));
+                                            json_string(strcmp(json_string_value(value), "0") == 0 ? "all" : "0"));
+                    } else if (strcmp(field, "vote") == 0) {
+                        changed = value != NULL;
+                        json_object_set_new(value, "n",
+                                            json_integer(json_integer_value(json_object_get(value, "n")) + 1));
                     } else if (json_is_boolean(value)) {
                         json_object_set_new(object, field, json_boolean(!json_boolean_value(value)));
                     } else if (json_is_integer(value)) {
@@ -650,7 +662,7 @@ static void test_verify_refuses_edits(void **state)
                                  NULL, &error) != SAFER_OK)
                     refused++;
                 else
-                    fail_msg("a forged %s in line %zu is accepted", fields[i % 9], victim + 1);
+                    fail_msg("a forged %s in line %zu is accepted", fields[i % COUNT(fields)], victim + 1);
             }
             sf_buffer_free(&copy);
         }

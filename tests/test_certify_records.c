@@ -31,6 +31,7 @@ static int set_up(void **state)
     (void)state;
     remote.labels = labels;
     remote.label_count = 2;
+    remote.model_name = "a function";
     lexicon = import_table("good\tgreat\n", "representative");
     assert_ok(safer_data_from_texts(&data, texts, NULL, labels, NULL, COUNT(texts), &error));
     assert_ok(safer_model_from_callback(&model, answer, NULL, &remote, &error));

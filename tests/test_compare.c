@@ -17,7 +17,8 @@ static int answer(void *context, const char *const *texts, const size_t *lengths
     const uint32_t right = *(const uint32_t *)context;
     (void)lengths;
     for (size_t i = 0; i < count; i++) {
-        const int number = atoi(strrchr(texts[i], ' ') + 1), label = number % 2;
+        const char *last = strrchr(texts[i], ' '); /* texts of the probe set may have one word */
+        const int number = last ? atoi(last + 1) % 32 : 0, label = number % 2;
         labels[i] = (right >> number & 1) ? label : 1 - label;
     }
     return 0;
@@ -32,6 +33,7 @@ static const char *certify(const char *name, uint32_t right, const safer_data *t
     const char *path = temporary(name);
     remote.labels = labels;
     remote.label_count = 2;
+    remote.model_name = "a function";
     options.radius = radius;
     remove(path);
     assert_ok(safer_model_from_callback(&model, answer, &right, &remote, &error));
@@ -50,6 +52,7 @@ static const char *attack(const char *name, uint32_t right, uint64_t *succeeded)
     const char *path = temporary(name);
     remote.labels = labels;
     remote.label_count = 2;
+    remote.model_name = "a function";
     assert_ok(safer_model_from_callback(&model, answer, &right, &remote, &error));
     assert_ok(safer_attack(&summary, path, 0, model, lexicon, data, &options, &error));
     safer_model_free(model);

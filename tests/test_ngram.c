@@ -354,6 +354,33 @@ static uint64_t file_hash(const char *path)
     return hash;
 }
 
+/* What a model says of its lexicon: both digests, the short one alone as version 0.1.0 wrote it, or nothing. */
+static void lexicon_is_recognised(void **unused)
+{
+    (void)unused;
+    safer_lexicon *ours = import_table("good\tgreat\n", "component"),
+                  *other = import_table("good\tfine\n", "component");
+    char with[256];
+    const unsigned long long hash = sf_lexicon_hash(ours);
+    safer_model model = {.trained_with = with};
+    snprintf(with, sizeof with, "{\"lexicon\":\"%016llx\",\"lexicon_sha256\":\"%s\"}", hash,
+             safer_lexicon_sha256(ours));
+    assert_int_equal(safer_model_trained_on(&model, ours), 1);
+    assert_int_equal(safer_model_trained_on(&model, other), 0);
+    snprintf(with, sizeof with, "{\"lexicon\":\"%016llx\",\"lexicon_sha256\":\"%s\"}", hash,
+             safer_lexicon_sha256(other));
+    assert_int_equal(safer_model_trained_on(&model, ours), 0); /* the longer one decides */
+    snprintf(with, sizeof with, "{\"lexicon\":\"%016llx\"}", hash);
+    assert_int_equal(safer_model_trained_on(&model, ours), 1);
+    assert_int_equal(safer_model_trained_on(&model, other), 0);
+    snprintf(with, sizeof with, "{\"lexicon\":null}");
+    assert_int_equal(safer_model_trained_on(&model, ours), -1);
+    model.trained_with = NULL;
+    assert_int_equal(safer_model_trained_on(&model, ours), -1);
+    safer_lexicon_free(ours);
+    safer_lexicon_free(other);
+}
+
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
@@ -791,6 +818,7 @@ int main(void)
         cmocka_unit_test(objective_falls),
         cmocka_unit_test(learns),
         cmocka_unit_test(dev_is_only_measured),
+        cmocka_unit_test(lexicon_is_recognised),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(empty_texts_and_ties),

@@ -8,6 +8,7 @@ them, this one or Debian's, and are skipped with a line otherwise.
 import collections
 import contextlib
 import ctypes
+import functools
 import gc
 import io
 import json
@@ -125,7 +126,10 @@ def script(python, code, *arguments, **more):
 
 
 def without_seconds(path):
-    return [re.sub(r'"seconds":[^,}]*', '"seconds":0', line) for line in pathlib.Path(path).read_text().splitlines()]
+    """The lines of a run, less what differs between two ways to make it: times, what the data is called, and so the seals."""
+    lines = pathlib.Path(path).read_text().splitlines()
+    lines[0] = re.sub(r'"data":{"name":"[^"]*"', '"data":{', lines[0])
+    return [re.sub(r',"(seconds":[^,}]*|date":"[^"]*"),"check":"[0-9a-f]{16}"', "", line) for line in lines]
 
 
 # --------------------------------------------------------------------- layout
@@ -430,7 +434,7 @@ class Certify(unittest.TestCase):
         self.assertTrue(sampled["binomial"] == 12 and sampled["adaptive"] >= 2, sampled)
 
     def test_command_line(self):
-        """a model file certified here and by `safer certify`: the same records, byte for byte"""
+        """a model file certified here and by `safer certify`: the same records, but for the name of the data"""
         data = safer.load_data(temporary("demo/test.tsv"), sample="every:4")
         self.assertEqual((len(data.texts), len(data.labels), set(data.labels)), (len(data.ids), 10, {"0", "1"}))
         model, lexicon = safer.Model.load(temporary("demo.model")), safer.Lexicon.load(temporary("demo.lex"))
@@ -452,7 +456,7 @@ class Certify(unittest.TestCase):
 
     def test_results(self):
         """a sequence of records with a summary, a table, JSON Lines"""
-        results = safer.certify(classify, TEXTS, LABELS, topk, ids=["a", "b", "c", "d", "e", 6], radius=1)
+        results = safer.certify(classify, TEXTS, LABELS, topk, ids=["a", "b", "c", "d", "e", 6], radius=1, model_name="classify")
         self.assertEqual(([k.id for k in results], len(results), results[-1].id), (["a", "b", "c", "d", "e", "6"], 6, "6"))
         self.assertEqual([k.id for k in results[1:3]], ["b", "c"])
         s = results.summary
@@ -461,7 +465,7 @@ class Certify(unittest.TestCase):
         self.assertEqual(s.clean_accuracy, sum(k.base == k.label for k in results) / 6)
         self.assertEqual(s.certified_at, {radius: sum(k.certified_at(radius) for k in results) / 6 for radius in (1, 2, 5, 10, 20, "all")})
         self.assertEqual((s.queries, s.without_slots, s.labelled), (sum(k.queries for k in results), 2, 6))
-        self.assertTrue(0 < s.predict_seconds < s.seconds and s.traffic.asked >= s.queries)
+        self.assertTrue(0 < s.predict_seconds < s.seconds and s.traffic.asked + s.traffic.again >= s.queries)
         for part in ("certified and answered", "at radius 1", f"{int(10000 * s.certified_accuracy) / 100:.2f}%", "all words changed"):
             self.assertIn(part, repr(results))
         answered = [k.certified and not k.abstained and k.prediction == k.label for k in results]
@@ -480,6 +484,8 @@ class Certify(unittest.TestCase):
         results.to_json(temporary("results.jsonl"))
         self.assertEqual(safer.verify(temporary("results.jsonl")).certified_accuracy, s.certified_accuracy)
         self.assertIn("6 records hold", run_ok("verify", "results.jsonl"))
+        unnamed = safer.certify(classify, TEXTS, LABELS, topk)
+        self.assertRaisesRegex(safer.InvalidError, "model_name", unnamed.to_json, temporary("unnamed.jsonl"))
 
     def test_nothing_is_rounded_up(self):
         """75.047% is printed as 75.04%, and the ends of its interval outward"""
@@ -514,18 +520,21 @@ class Certify(unittest.TestCase):
 
     def test_output(self):
         """output, resume, and what is refused"""
-        path = temporary("out.jsonl")
-        whole = safer.certify(classify, TEXTS, LABELS, topk, output=path)
+        path, certify = temporary("out.jsonl"), functools.partial(safer.certify, model_name="classify")
+        self.assertRaisesRegex(safer.InvalidError, "model_name: a function", safer.certify, classify, TEXTS, LABELS, topk, output=path)
+        self.assertFalse(path.exists())
+        whole = certify(classify, TEXTS, LABELS, topk, output=path)
         self.assertEqual(len(path.read_text().splitlines()), 7)
-        self.assertRaisesRegex(safer.InvalidError, "exists; resume it", safer.certify, classify, TEXTS, LABELS, topk, output=path)
+        self.assertRaisesRegex(safer.InvalidError, "exists; resume it", certify, classify, TEXTS, LABELS, topk, output=path)
         path.write_text("".join(path.read_text().splitlines(True)[:4]))
-        part = safer.certify(classify, TEXTS, LABELS, topk, output=str(path), resume=True)
+        part = certify(classify, TEXTS, LABELS, topk, output=str(path), resume=True)
         self.assertEqual(part.summary.resumed, 3)
         self.assertEqual([k.counts for k in part], [k.counts for k in whole])
-        for other in (dict(seed=2), dict(name="another")):
-            self.assertRaisesRegex(safer.InputError, "another run", safer.certify, classify, TEXTS, LABELS, topk, output=path, resume=True, **other)
-        self.assertRaisesRegex(safer.InvalidError, "resume", safer.certify, classify, TEXTS, LABELS, topk, resume=True)
-        self.assertRaises(safer.OperatingSystemError, safer.certify, classify, TEXTS, LABELS, topk, output="/nowhere/x.jsonl")
+        for other in (dict(seed=2), dict(model_name="another")):
+            self.assertRaisesRegex(safer.InputError, "another run", certify, classify, TEXTS, LABELS, topk, output=path, resume=True, **other)
+        self.assertRaises(safer.InputError, certify, lambda texts: ["pos"] * len(texts), TEXTS, LABELS, topk, output=path, resume=True)
+        self.assertRaisesRegex(safer.InvalidError, "resume", certify, classify, TEXTS, LABELS, topk, resume=True)
+        self.assertRaises(safer.OperatingSystemError, certify, classify, TEXTS, LABELS, topk, output="/nowhere/x.jsonl")
 
     def test_options(self):
         """unlabelled, family-wise, methods, threads, and options that are impossible"""
@@ -540,13 +549,15 @@ class Certify(unittest.TestCase):
                            (dict(seed=-1), "seed"), (dict(seed=2**64), "seed"), (dict(ids=[1]), "ids: 1 for 6 texts"),
                            (dict(labels=["pos"]), "labels: 1 for 6 texts"), (dict(texts="abc"), "texts: a list"),
                            (dict(texts=[1] * 6), r"texts\[0\]: a str"), (dict(texts=["\ud800"] * 6), r"texts\[0\]: no valid text"),
-                           (dict(lexicon=None), "lexicon"), (dict(predict=3), "predict"), (dict(classes=["a", "a", "b"]), "\"a\" twice")):
+                           (dict(lexicon=None), "lexicon"), (dict(predict=3), "predict"), (dict(classes=["a", "a", "b"]), "\"a\" twice"), (dict(cache=True), "cache: only a model"),
+                           (dict(function=True, random=True), "function: the model"), (dict(model_name="two\nlines"), "model_name"),
+                           (dict(model_name="a\0b"), "model_name"), (dict(model_name=""), "model_name")):
             arguments = {"predict": classify, "texts": TEXTS, "labels": None, "lexicon": component, "classes": ["neg", "pos"], **bad}
             with self.assertRaisesRegex(ValueError, words):
                 safer.certify(**arguments)
 
     def test_cache(self):
-        """identical texts are asked once when asked for"""
+        """identical texts are asked once when the model is declared a function"""
         asked = []
 
         def counting(texts):
@@ -555,7 +566,7 @@ class Certify(unittest.TestCase):
         plain = safer.certify(counting, TEXTS, LABELS, topk, **SAMPLED)
         often = len(asked)
         asked.clear()
-        cached = safer.certify(counting, TEXTS, LABELS, topk, cache=True, **SAMPLED)
+        cached = safer.certify(counting, TEXTS, LABELS, topk, function=True, cache=True, **SAMPLED)
         self.assertEqual([k.counts for k in cached], [k.counts for k in plain])
         self.assertLess(len(asked), often / 2)
         self.assertGreater(cached.summary.traffic.cached, 0)
@@ -569,6 +580,7 @@ class Certify(unittest.TestCase):
         found = safer.certify(moody, TEXTS, LABELS, component)
         self.assertTrue(found.config["model"]["random"])
         self.assertFalse(any(k.exact for k in found))
+        self.assertRaisesRegex(safer.InputError, "as was declared", safer.certify, moody, TEXTS, LABELS, component, function=True)
         said = safer.certify(classify, TEXTS, LABELS, component, random=True)
         self.assertTrue(said.config["model"]["random"] and not any(k.exact for k in said))
         self.assertEqual(said.summary.traffic.again, 0)
@@ -589,16 +601,25 @@ class Certify(unittest.TestCase):
 
     def test_verify(self):
         """records hold, with predict too; a changed one is named"""
-        path = temporary("v.jsonl")
-        results = safer.certify(classify, TEXTS, LABELS, topk, output=path)
+        path, verify = temporary("v.jsonl"), functools.partial(safer.verify, model_name="classify")
+        results = safer.certify(classify, TEXTS, LABELS, topk, output=path, model_name="classify")
         self.assertEqual(safer.verify(path).queries, results.summary.queries)
-        again = safer.verify(path, classify, TEXTS, LABELS, topk)
+        again = verify(path, classify, TEXTS, LABELS, topk)
         self.assertEqual((again.certified_accuracy, again.texts), (results.summary.certified_accuracy, 6))
         self.assertGreater(again.traffic.asked, 0)
-        self.assertRaisesRegex(safer.InputError, "line", safer.verify, path, lambda texts: ["pos"] * len(texts), TEXTS, LABELS, topk)
-        self.assertRaisesRegex(safer.InputError, "another", safer.verify, path, classify, TEXTS, LABELS, component)
-        self.assertRaisesRegex(safer.InvalidError, "texts", safer.verify, path, classify)
-        self.assertRaisesRegex(safer.InvalidError, "predict", safer.verify, path, None, TEXTS)
+        self.assertRaisesRegex(safer.InputError, "model", verify, path, lambda texts: ["pos"] * len(texts), TEXTS, LABELS, topk)
+        self.assertRaisesRegex(safer.InputError, "another", verify, path, classify, TEXTS, LABELS, component)
+        self.assertRaisesRegex(safer.InvalidError, "model_name", safer.verify, path, classify, TEXTS, LABELS, topk)
+        self.assertRaisesRegex(safer.InvalidError, "texts", verify, path, classify)
+        self.assertRaisesRegex(safer.InvalidError, "texts and lexicon", safer.verify, path, None, TEXTS)
+        self.assertRaisesRegex(safer.InvalidError, "texts and lexicon", safer.verify, path, lexicon=topk)
+        alone, texts = safer.verify(path), safer.verify(path, None, TEXTS, LABELS, topk)
+        self.assertEqual((alone.format, texts.format, texts.texts), (2, 2, 6))
+        self.assertTrue(set(alone.checked) < set(texts.checked) < set(again.checked))
+        for found, words in ((alone, "lexicon and data"), (texts, "need the model"), (again, "who made the run")):
+            self.assertTrue(any(words in phrase for phrase in found.not_checked), found.not_checked)
+        self.assertRaisesRegex(safer.InputError, "data", safer.verify, path, None, TEXTS[:-1] + ["Other words."], LABELS, topk)
+        self.assertRaisesRegex(safer.InputError, "lexicon.sha256", safer.verify, path, None, TEXTS, LABELS, component)
         lines = path.read_text().splitlines(True)
         lines[3] = lines[3].replace('"certified":true', '"certified":false')
         path.write_text("".join(lines))
@@ -721,12 +742,12 @@ class Failures(unittest.TestCase):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(60)
         start = time.monotonic()
-        caught, frames = self.caught(lambda: safer.certify(self.after(4, interrupted), TEXTS, LABELS, topk, output=path, **SAMPLED))
+        caught, frames = self.caught(lambda: safer.certify(self.after(4, interrupted), TEXTS, LABELS, topk, output=path, model_name="it", **SAMPLED))
         self.assertIs(type(caught), KeyboardInterrupt)
         self.assertLess(time.monotonic() - start, 30)
         self.assertIn("interrupted", frames)
         self.assertIs(signal.getsignal(signal.SIGINT), before)
-        whole = safer.certify(classify, TEXTS, LABELS, topk, output=path, resume=True, **SAMPLED)
+        whole = safer.certify(classify, TEXTS, LABELS, topk, output=path, resume=True, model_name="it", **SAMPLED)
         self.assertEqual([k.counts for k in whole], [k.counts for k in safer.certify(classify, TEXTS, LABELS, topk, **SAMPLED)])
 
     def test_interrupt_outside(self):
@@ -863,7 +884,7 @@ safer.certify(t.classify, t.TEXTS * 1000, t.LABELS * 1000, safer.Lexicon.load(sy
                     safer.Lexicon.load(temporary("c.lex")).show("good")
         if not os.path.exists("/proc/self/statm"):
             self.skipTest("no /proc")
-        smoothed = safer.Smoothed(classify, component, classes=["neg", "pos"], n=20, n0=10, cache=True)
+        smoothed = safer.Smoothed(classify, component, classes=["neg", "pos"], n=20, n0=10, function=True, cache=True)
         call(500)
         for _ in range(4):  # what is lost is lost in every round; Python 3.14 takes one to settle
             before = resident()
@@ -897,6 +918,8 @@ class Models(unittest.TestCase):
         self.assertRaisesRegex(safer.InvalidError, "neither exec", safer.Model.connect, "ftp://x", ["a", "b"])
         with safer.Model.load(temporary("demo.model")) as model:
             self.assertRaisesRegex(safer.InvalidError, "has its own", safer.certify, model, ["x"], ["0"], component, classes=["a", "b"])
+            self.assertRaisesRegex(safer.InvalidError, "model_name", safer.certify, model, ["x"], ["0"], component, model_name="mine")
+            self.assertRaisesRegex(safer.InvalidError, "function", safer.certify, model, ["x"], ["0"], component, function=True)
 
     def test_program(self):
         """a program asked through the library gives the certificates of the function itself"""
@@ -911,6 +934,13 @@ class Models(unittest.TestCase):
                 here = safer.certify(classify, TEXTS, LABELS, lexicon)
                 self.assertEqual([(k.counts, k.n, k.radius, k.prediction) for k in there], [(k.counts, k.n, k.radius, k.prediction) for k in here])
             self.assertGreater(there.summary.traffic.asked, 0)
+            self.assertRaisesRegex(safer.InvalidError, "model_name", safer.certify, model, TEXTS, LABELS, topk, output=temporary("p.jsonl"))
+        with safer.Model.connect(command, ["neg", "pos"], workers=1, model_name="server", function=True, cache=True) as model:
+            safer.certify(model, TEXTS, LABELS, topk, output=temporary("p.jsonl"))
+            self.assertEqual(safer.verify(temporary("p.jsonl"), model, TEXTS, LABELS, topk).texts, 6)
+            with open(temporary("p.jsonl"), encoding="utf-8") as file:
+                config = json.loads(file.readline())["model"]
+            self.assertEqual((config["name"], config["function"], len(config["probe"]), model.model_name), ("server", True, 64, "server"))
 
     def test_smoothed(self):
         """label, confidence, radius; a fresh seed each time unless given"""
@@ -918,6 +948,9 @@ class Models(unittest.TestCase):
         answers = smoothed.predict(TEXTS)
         self.assertEqual(answers[0].label, "pos")
         self.assertTrue(answers[0].certified and answers[0].radius == "all" and answers[0].exact and answers[0].confidence > 0.5)
+        self.assertEqual(answers[0].assumes, ("the model is a function of the text",))
+        self.assertEqual([answer.assumes for answer in safer.Smoothed(classify, topk, classes=["neg", "pos"], n=20, n0=10).predict(TEXTS)
+                          if not answer.exact], [()] * 2)
         records = safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"], seed=5)
         for answer, record in zip(answers, records):
             self.assertEqual((answer.vote, answer.abstained, answer.confidence, answer.queries, answer.slots, answer.seed),

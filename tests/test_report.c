@@ -391,6 +391,7 @@ static files make_run(const char *name, const char *kernel)
     assert_ok(safer_data_from_texts(&f.data, texts, lengths, names, ids, TEXTS, &error));
     ro.labels = labels;
     ro.label_count = 2;
+    ro.model_name = "a function";
     assert_ok(safer_model_from_callback(&model, classify, NULL, &ro, &error));
     co.n = 500;
     assert_ok(safer_certify(&f.summary, f.run, 0, model, f.lexicon, f.data, &co, &error));

@@ -263,7 +263,7 @@ class Side {
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
     const end = (answer.exact ? ' This is exact: all draws were asked' +
-        (isRemote() ? ', if the model is a function of the text. ' : '. ')
+        (answer.assumes ? ', if ' + answer.assumes.join(' and ') + '. ' : '. ')
       : ' The chance that a text that could be attacked gets a certificate is at most ' + this.start.delta +
         '; it is not the chance that a given certificate is wrong. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');

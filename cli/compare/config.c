@@ -279,6 +279,7 @@ static safer_status read_model(cmp_setup *out, cmp_config *c, const json_t *valu
     if (out->is_ready) {
         cli_model_options(&options, &out->model);
         cli_remote_options(&options, &out->model);
+        cli_model_name_option(&options, &out->model);
     } else {
         cli_arch_option(&options, &out->training);
         cli_add_uint(&options, "seed", &out->training.options.seed, NULL, NULL);
@@ -364,6 +365,8 @@ safer_status cmp_setup_read(cmp_setup *out, cmp_config *c, const cmp_cell *cell,
     out->training.options.seed = c->seed;
     snprintf(where, sizeof where, "models.%s", cell->model);
     safer_status status = read_model(out, c, model, where, error);
+    if (status == SAFER_OK && out->is_ready && cli_is_remote(out->model.path) && !out->model.remote.model_name)
+        out->model.remote.model_name = cell->model;
     cli_options options = {0};
     cli_add_string(&options, "kernel", &out->kernel, NULL, NULL);
     cli_defense_options(&options, &out->training);

@@ -336,8 +336,9 @@ static json_t *attack_json(const cmp_cell *cell, size_t which, figure held, cons
     const safer_attack_summary *a = safer_run_attacked(cell->attacked[which]);
     char name[80];
     cmp_file_name(name, sizeof name, cell->attacks[which]);
-    json_t *object = json_pack("{s:I, s:I, s:f, s:o}", "examples", (json_int_t)a->texts, "queries",
-                               (json_int_t)a->queries, "seconds", cell->attack_seconds[which], "records",
+    json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:o}", "texts", (json_int_t)a->texts, "examples",
+                               (json_int_t)a->texts, "queries", (json_int_t)a->queries, "seconds",
+                               cell->attack_seconds[which], "records",
                                json_sprintf("%s/%s.%s.jsonl", folder, cell->name, name));
     set_figure(object, "adversarial", held);
     return object;

@@ -21,9 +21,9 @@ from ._errors import CallbackError, CancelledError, Error, InputError, InvalidEr
 from ._evidence import Gate, evidence
 from ._lexicon import Lexicon, LexiconInfo, Word
 from ._model import Model, Predict, Traffic
-from ._results import Certificate, ClassSummary, Prediction, Results, Summary
+from ._results import Certificate, ClassSummary, Prediction, Results, Summary, Verification
 from ._version import __version__
 
 __all__ = ["CallbackError", "CancelledError", "Certificate", "ClassSummary", "Data", "Error", "Gate", "InputError", "InvalidError", "Lexicon",
            "LexiconInfo", "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Smoothed", "Summary", "Traffic",
-           "Word", "__version__", "certify", "draws", "evidence", "load_data", "verify"]
+           "Verification", "Word", "__version__", "certify", "draws", "evidence", "load_data", "verify"]

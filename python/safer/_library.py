@@ -84,7 +84,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_gate_kind_name": (c_char_p, [c_int]),
     "safer_evidence_options_init": (None, [POINTER(c.EvidenceOptions), c_size_t]),
     "safer_evidence": (c_int, [POINTER(c.Gate), c_char_p, c_char_p, POINTER(c.EvidenceOptions), _ERROR]),
-    "safer_verify": (c_int, [POINTER(c.Summary), c_char_p, c_void_p, c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
+    "safer_verify": (c_int, [POINTER(c.Verification), c_char_p, c_void_p, c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
 }
 
 

@@ -7,6 +7,7 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_
 NO_WORD = 2**32 - 1
 DEFAULT = -1
 RADII = 6
+PHRASES = 12
 ALL = c_size_t(-1).value
 
 PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
@@ -77,7 +78,8 @@ class Word(Structure):
 class RemoteOptions(Structure):
     _fields_ = [("size", c_size_t), ("labels", POINTER(c_char_p)), ("label_count", c_size_t), ("batch", c_size_t), ("timeout", c_double),
                 ("retries", c_int), ("cache", c_int), ("random", c_int), ("workers", c_int), ("concurrency", c_int),
-                ("profile", c_int), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p)]
+                ("profile", c_int), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p),
+                ("model_name", c_char_p), ("function", c_int)]
 
 
 class Traffic(Structure):
@@ -117,6 +119,10 @@ class Summary(Structure):
                 ("by_class", POINTER(ClassSummary))]
 
 
+class Verification(Structure):
+    _fields_ = [("summary", Summary), ("format", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
+
+
 class Gate(Structure):
     _fields_ = [("kind", c_int), ("met", c_int), ("name", c_char * 200), ("message", c_char * 600), ("part", c_size_t), ("whole", c_size_t),
                 ("value", c_double), ("threshold", c_double)]
@@ -137,5 +143,5 @@ IN_C = {Error: "safer_error", Progress: "safer_progress", DataOptions: "safer_da
         LexiconOptions: "safer_lexicon_options", LexiconReport: "safer_lexicon_report", LexiconInfo: "safer_lexicon_info",
         Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
         CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",
-        ClassSummary: "safer_class_summary", Summary: "safer_summary", Gate: "safer_gate", Recall: "safer_recall",
-        EvidenceOptions: "safer_evidence_options"}
+        ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification", Gate: "safer_gate",
+        Recall: "safer_recall", EvidenceOptions: "safer_evidence_options"}

@@ -117,10 +117,10 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     const sf_record *claimed = &claim; /* the run's labels are the model's */
     safer_status status = sf_run_record(&claim, &line, c->run, index, error);
     if (status != SAFER_OK) return status;
-    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1,
-                          "id", row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact,
-                          "radius", sf_radius_text(claimed->radius), "words", (json_int_t)claimed->words, "violation",
-                          "choices", 0, "flips", 0, "limited", 0, "queries", 0, "checks", 0);
+    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1, "id",
+                  row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact, "radius",
+                  sf_radius_text(claimed->radius), "words", (json_int_t)claimed->words, "violation", "choices", 0,
+                  "flips", 0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) status = sf_fail_memory(error);
     if (status == SAFER_OK && claimed->radius > 0) {
         safer_attacker **a = &c->attackers[worker];

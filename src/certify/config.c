@@ -13,10 +13,7 @@ json_t *sf_radius_json(size_t radius)
     return radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)radius);
 }
 
-json_t *sf_radius_text(size_t radius)
-{
-    return radius == SAFER_ALL ? json_string("all") : json_sprintf("%zu", radius);
-}
+json_t *sf_radius_text(size_t radius) { return radius == SAFER_ALL ? json_string("all") : json_sprintf("%zu", radius); }
 
 static json_t *radii_json(int format)
 {
@@ -129,7 +126,8 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     out->delta = o->delta;
     if (o->method != SAFER_METHOD_IBP) read_sampling(out, &m);
     SF_TRY(read_radii(&m, out->format, error));
-    out->date = out->format < 2 ? NULL : json_string_value(sf_member_optional(&m, "date")); /* sealed.h saw to its form */
+    out->date = out->format < 2 ? NULL
+                                : json_string_value(sf_member_optional(&m, "date")); /* sealed.h saw to its form */
     SF_TRY(sf_members_check(&m, "the configuration of a run", path, 1, error));
     out->method = o->method;
     out->n = o->n;

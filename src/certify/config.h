@@ -29,8 +29,8 @@ typedef struct sf_config {
     const json_t *labels; /* borrowed: array of names */
     safer_certify_options options;
     sf_vote_rule rule; /* by which draws choose a prediction; not in format 1 */
-    uint64_t seal;    /* of the configuration, where it was read from a run */
-    const char *date; /* borrowed: when the run was begun; NULL: it does not say */
+    uint64_t seal;     /* of the configuration, where it was read from a run */
+    const char *date;  /* borrowed: when the run was begun; NULL: it does not say */
 } sf_config;
 
 /* Reads the first line of a file. It must outlive the configuration. */

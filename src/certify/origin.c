@@ -22,7 +22,8 @@ static json_t *model_json(int format, const safer_model *model)
         sf_member_add(&part, "sha256", json_string(safer_model_sha256(model)));
     else if (!random)
         sf_member_add(&part, "probe", json_string(sf_model_probe_digest(model)));
-    if (!remote && (format >= 2 || model->arithmetic)) sf_member_add(&part, "arithmetic", json_string(model->arithmetic ? model->arithmetic : "portable"));
+    if (!remote && (format >= 2 || model->arithmetic))
+        sf_member_add(&part, "arithmetic", json_string(model->arithmetic ? model->arithmetic : "portable"));
     if (random) sf_member_add(&part, "random", json_true());
     if (format >= 2 && model->function) sf_member_add(&part, "function", json_true());
     return part;
@@ -43,7 +44,8 @@ static json_t *file_json(int format, const char *name, const char *sha256, uint6
 
 static json_t *lexicon_json(int format, const safer_lexicon *lexicon)
 {
-    json_t *part = file_json(format, safer_lexicon_name(lexicon), safer_lexicon_sha256(lexicon), sf_lexicon_hash(lexicon));
+    json_t *part = file_json(format, safer_lexicon_name(lexicon), safer_lexicon_sha256(lexicon),
+                             sf_lexicon_hash(lexicon));
     sf_member_add(&part, "kernel", json_string(lexicon->kernel_name));
     return part;
 }
@@ -142,13 +144,14 @@ static safer_status fail_arithmetic(const json_t *there, const json_t *here, con
 {
     const char *theirs = json_string_value(there), *ours = json_string_value(here);
     const int portable = theirs && strcmp(theirs, "portable") == 0;
-    return sf_fail(error, SAFER_INPUT,
-                   "%s was made with this model in the arithmetic \"%s\", and its answers here are in \"%s\", which may "
-                   "differ in their last bits: %s",
-                   path, theirs ? theirs : "unknown", ours ? ours : "unknown",
-                   portable ? "verify it with --arithmetic portable"
-                            : "verify it on such a machine, or certify with --arithmetic portable, which is the same "
-                              "on every machine");
+    return sf_fail(
+        error, SAFER_INPUT,
+        "%s was made with this model in the arithmetic \"%s\", and its answers here are in \"%s\", which may "
+        "differ in their last bits: %s",
+        path, theirs ? theirs : "unknown", ours ? ours : "unknown",
+        portable ? "verify it with --arithmetic portable"
+                 : "verify it on such a machine, or certify with --arithmetic portable, which is the same "
+                   "on every machine");
 }
 
 safer_status sf_origin_check(const json_t *config, const safer_model *model, const safer_lexicon *lexicon,
@@ -167,7 +170,8 @@ safer_status sf_origin_check(const json_t *config, const safer_model *model, con
     sf_origin_add(&expected, format, model, lexicon, data);
     if (!expected) return sf_fail_memory(error);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status == SAFER_OK; i++) {
-        const json_t *there = json_object_get(config, parts[i].member), *here = json_object_get(expected, parts[i].member);
+        const json_t *there = json_object_get(config, parts[i].member),
+                     *here = json_object_get(expected, parts[i].member);
         if (!here || !sf_difference(difference, sizeof difference, parts[i].member, there, here)) continue;
         if (strncmp(difference, "model.arithmetic ", strlen("model.arithmetic ")) == 0)
             status = fail_arithmetic(json_object_get(there, "arithmetic"), json_object_get(here, "arithmetic"), path,
@@ -192,7 +196,8 @@ int sf_origin_is_same(const json_t *one, const json_t *other, const char *part)
     char difference[256];
     const char *a = sf_origin_digest(one, part), *b = sf_origin_digest(other, part);
     if (*a || *b) return strcmp(a, b) == 0;
-    return !sf_difference(difference, sizeof difference, part, json_object_get(one, part), json_object_get(other, part));
+    return !sf_difference(difference, sizeof difference, part, json_object_get(one, part),
+                          json_object_get(other, part));
 }
 
 /* Whether the digest that a configuration has for a part is this one, or in format 1 this hash. */

@@ -12,7 +12,7 @@ enum { SF_FORMAT = 2 };
 /* Adds the parts, as `format` has them; 1 only to be compared. NULL model: without what is the model's. *config
  * becomes NULL without memory. */
 void sf_origin_add(json_t **config, int format, const safer_model *model, const safer_lexicon *lexicon,
-                  const safer_data *data);
+                   const safer_data *data);
 
 typedef struct sf_origin {
     int remote; /* the model is remote: some answers may be no label */

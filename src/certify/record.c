@@ -233,7 +233,8 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
     r.words = (size_t)sf_member_count(&m, "words");
     r.slots = (size_t)sf_member_count(&m, "slots");
     /* The first records did not say: they had no model that stops reading. */
-    r.visible = config->format >= 2 || json_object_get(json, "visible") ? (size_t)sf_member_count(&m, "visible") : r.slots;
+    r.visible = config->format >= 2 || json_object_get(json, "visible") ? (size_t)sf_member_count(&m, "visible")
+                                                                        : r.slots;
     r.exact = sf_member_flag(&m, "exact");
     if (config->method == SAFER_METHOD_IBP)
         read_margins(&r, &m, config);
@@ -288,7 +289,8 @@ int sf_record_has_tally(const sf_record *r, const sf_config *config, const sf_ta
 {
     sf_weight weight;
     for (size_t k = 0; k < config->classes; k++)
-        if (read_weight(json_object_get(r->counts, sf_config_label(config, (int)k)), &weight) || weight != tally->votes[k])
+        if (read_weight(json_object_get(r->counts, sf_config_label(config, (int)k)), &weight) ||
+            weight != tally->votes[k])
             return 0;
     return read_weight(r->total, &weight) == 0 && weight == tally->total;
 }
@@ -375,8 +377,10 @@ static const char *fault_of_vote(const sf_record *r, const sf_config *config, ui
     if (!r->vote) return r->queries != r->n + config->n0 ? "queries are not n + n0" : NULL;
     if (take_votes(votes, r->vote, r->vote_n, config)) return "the votes for the prediction do not add up";
     if (r->vote_n > config->n0) return "more than n0 draws chose the prediction";
-    if (!sf_vote_can_end(&config->rule, votes, r->vote_n)) return "the vote for the prediction does not end with these votes";
-    if (r->prediction != (int)sf_vote_leader(votes, config->classes)) return "the prediction does not follow from the vote";
+    if (!sf_vote_can_end(&config->rule, votes, r->vote_n))
+        return "the vote for the prediction does not end with these votes";
+    if (r->prediction != (int)sf_vote_leader(votes, config->classes))
+        return "the prediction does not follow from the vote";
     if (r->abstained != !sf_vote_clear(votes, config->classes, config->options.alpha))
         return "abstained does not follow from the vote";
     return r->queries != r->n + r->vote_n ? "queries are not those of both votes" : NULL;

@@ -90,7 +90,8 @@ done:
 static int are_votes(const json_t *counts, const uint64_t *votes, const sf_config *config)
 {
     for (size_t k = 0; k < config->classes; k++)
-        if ((uint64_t)json_integer_value(json_object_get(counts, sf_config_label(config, (int)k))) != votes[k]) return 0;
+        if ((uint64_t)json_integer_value(json_object_get(counts, sf_config_label(config, (int)k))) != votes[k])
+            return 0;
     return 1;
 }
 

@@ -58,8 +58,8 @@ static safer_status recheck_record(void *context, const json_t *record, const ch
     SF_TRY(sf_record_recheck(&read, &r->config, name, line, error));
     if (line - 2 >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
     const safer_row row = safer_data_row(r->data, line - 2);
-    status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name, line,
-                             error);
+    status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name,
+                             line, error);
 done:
     return status;
 }
@@ -78,13 +78,13 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
     enum { TEXTS = 16 };
     sf_span texts[TEXTS];
     size_t count = safer_data_size(data) < TEXTS ? safer_data_size(data) : TEXTS;
-    safer_status status = sf_model_identify(model, error);
-    if (!sf_model_is_remote(model) || status != SAFER_OK) return status;
+    if (!sf_model_is_remote(model)) return SAFER_OK;
     for (size_t i = 0; i < count; i++) {
         safer_row row = safer_data_row(data, i);
         texts[i] = (sf_span){row.text, row.text_length};
     }
-    return model->class->probe(model, texts, count, error);
+    safer_status status = sf_model_probe(model, texts, count, error); /* first: what goes wrong does so on the data */
+    return status == SAFER_OK ? sf_model_identify(model, error) : status;
 }
 
 safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
@@ -99,7 +99,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     json_t *config = NULL;
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
-    certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = *options, .retrace = {.lexicon = lexicon}};
+    certifying r = {
+        .model = model, .lexicon = lexicon, .data = data, .options = *options, .retrace = {.lexicon = lexicon}};
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));

@@ -38,8 +38,7 @@ int sf_difference(char *out, size_t size, const char *name, const json_t *there,
             char path[64];
             snprintf(path, sizeof path, "%s%s%s", name ? name : "", name ? "." : "", member);
             if (is_passed_over(member, there, here)) continue;
-            if (sf_difference(out, size, path, json_object_get(there, member), json_object_get(here, member)))
-                return 1;
+            if (sf_difference(out, size, path, json_object_get(there, member), json_object_get(here, member))) return 1;
         }
     return 0;
 }

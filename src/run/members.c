@@ -83,7 +83,8 @@ uint64_t sf_member_count(sf_members *m, const char *name) { return (uint64_t)sf_
 
 double sf_member_real(sf_members *m, const char *name)
 {
-    const json_t *value = m->format < 2 ? take(m, name, is_number, "a number") : take(m, name, is_real, "a real number");
+    const json_t *value = m->format < 2 ? take(m, name, is_number, "a number")
+                                        : take(m, name, is_real, "a real number");
     return value ? json_number_value(value) : 0;
 }
 
@@ -117,7 +118,8 @@ size_t sf_member_radius(sf_members *m, const char *name)
     if (m->format >= 2 && read_words(text, &words) == 0) return (size_t)words;
     if (m->format < 2 && json_is_integer(value) && json_integer_value(value) >= 0)
         return (size_t)json_integer_value(value);
-    sf_member_refuse(m, name, m->format < 2 ? "a number of words or \"all\"" : "a string: a number of words or \"all\"");
+    sf_member_refuse(m, name,
+                     m->format < 2 ? "a number of words or \"all\"" : "a string: a number of words or \"all\"");
     return 0;
 }
 

@@ -25,10 +25,10 @@ enum { SF_MEMBERS_MOST = 32 }; /* of one object */
 
 typedef struct sf_members {
     const json_t *object;
-    int format; /* of the file; since 2, whole and real numbers are told apart, and a radius is a string */
+    int format;         /* of the file; since 2, whole and real numbers are told apart, and a radius is a string */
     const char *within; /* the member that the object is, or NULL for a line */
     const char *taken[SF_MEMBERS_MOST];
-    size_t count, found;       /* how many were asked for, and how many of these are there */
+    size_t count, found;        /* how many were asked for, and how many of these are there */
     const char *wrong, *inside; /* the first member that is not as it must be, or NULL, the object that it is in, */
     const char *must;           /* and what it must be; NULL: it is missing */
 } sf_members;                   /* begin with the object, the format and zeros */

@@ -37,7 +37,7 @@ static json_t *copy_without_date(const json_t *object)
 char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *length, uint64_t *seal)
 {
     char *sealed = NULL, *tail = NULL, *line = NULL;
-    json_t *last = json_object(), *date = json_object_get(object, "date"), 
+    json_t *last = json_object(), *date = json_object_get(object, "date"),
            *body_of = date ? copy_without_date(object) : json_incref((json_t *)object);
     sealed = sf_json_text(body_of);
     if (!sealed || !last) goto done;
@@ -242,8 +242,8 @@ static safer_status resume_file(sf_sealed_output *out, const char *first, size_t
     reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
     SF_TRY(sf_file_map(&file, out->path, error));
     SF_TRY(read_lines(&r, &file, error));
-    if (r.lines == 0 && (file.length > first_length ||
-                         memcmp(file.bytes, first, file.length < sealed ? file.length : sealed) != 0)) {
+    if (r.lines == 0 &&
+        (file.length > first_length || memcmp(file.bytes, first, file.length < sealed ? file.length : sealed) != 0)) {
         status = sf_fail(error, SAFER_INPUT, "%s is not the output of a run; choose another name", out->path);
         goto done;
     }
