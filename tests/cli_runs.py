@@ -82,8 +82,9 @@ def seal(config, records):
     """A run with seals that fit, as a forger would write it."""
     lines, seed = [], 0
     for entry in (config, *records):
-        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "seconds")}, separators=(",", ":"), ensure_ascii=False)
+        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "date", "seconds")}, separators=(",", ":"), ensure_ascii=False)
         check = xxh64(body.encode(), seed)
         seed = seed or check
-        lines.append(f'{body[:-1]},"seconds":0.5,"check":"{check:016x}"}}' if lines else f'{body[:-1]},"check":"{check:016x}"}}')
+        outside = '"seconds":0.5,' if lines else f'"date":"{entry["date"]}",' if "date" in entry else ""
+        lines.append(f'{body[:-1]},{outside}"check":"{check:016x}"}}')
     return "".join(line + "\n" for line in lines)
