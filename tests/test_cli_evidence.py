@@ -431,8 +431,13 @@ class EvidenceTests(Case):
         victim = next(r for r in records if not r["certified"])
         victim["certified"] = True
         write("forged.jsonl", seal(config, records))
-        self.refused(evidence("forged.jsonl", "-o", "never"), INPUT, "forged.jsonl, line")
-        self.refused(evidence("good.jsonl", "--baseline", "forged.jsonl", "-o", "never"), INPUT, "forged.jsonl, line")
+        line = f"forged.jsonl, line {victim['row'] + 1}: "
+        self.refused(evidence("forged.jsonl", "-o", "never"), INPUT, line)
+        self.refused(evidence("good.jsonl", "--baseline", "forged.jsonl", "-o", "never"), INPUT, line)
+        config, records = read_run("good.jsonl")
+        records[3] = {**records[4], "row": 4}
+        write("forged.jsonl", seal(config, records))
+        self.refused(evidence("good.jsonl", "--baseline", "forged.jsonl", "-o", "never"), USAGE, "different texts")
         self.assertFalse(exists("never"))
 
     def test_hostile(self):

@@ -8,6 +8,7 @@
 #include "report/facts.h"
 #include "text/unicode.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -468,6 +469,101 @@ static void test_text_forms(void **state)
     free_facts(&facts);
 }
 
+/* ------------------------------------------------------------------ all of it */
+
+static int answer_good(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels)
+{
+    (void)context, (void)lengths;
+    for (size_t i = 0; i < count; i++) labels[i] = strstr(texts[i], "good") || strstr(texts[i], "great");
+    return 0;
+}
+
+/* A run of four texts that never were a file. */
+static const char *certify_texts(const char *name, uint64_t seed)
+{
+    static const char *const texts[] = {"good", "bad", "great film", "a film"}, *const labels[] = {"b", "a", "b", "b"};
+    static const char table[] = "good\tgreat\nfilm\tmovie\n";
+    safer_lexicon_options lexicon_options = safer_lexicon_options_default();
+    safer_remote_options remote = safer_remote_options_default();
+    safer_certify_options options = safer_certify_options_default();
+    safer_lexicon *lexicon;
+    safer_data *data;
+    safer_model *model;
+    const char *path = temporary(name);
+    lexicon_options.table = write_temporary("table.tsv", table, sizeof table - 1);
+    lexicon_options.kernel = "component";
+    remote.labels = (const char *const[]){"a", "b"};
+    remote.label_count = 2;
+    remote.model_name = "good";
+    options.seed = seed;
+    assert_ok(safer_lexicon_import(&lexicon, &lexicon_options, NULL, &error));
+    assert_ok(safer_data_from_texts(&data, texts, NULL, labels, NULL, 4, &error));
+    assert_ok(safer_model_from_callback(&model, answer_good, NULL, &remote, &error));
+    assert_ok(safer_certify(NULL, path, 0, model, lexicon, data, &options, &error));
+    safer_model_free(model);
+    safer_data_free(data);
+    safer_lexicon_free(lexicon);
+    return path;
+}
+
+typedef struct request {
+    char run[300], baseline[300], card[300], folder[300];
+} request;
+
+static safer_status write_evidence(void *context, safer_error *e)
+{
+    const request *r = context;
+    safer_evidence_options options = safer_evidence_options_default();
+    safer_gate gates[3];
+    options.require = 0.5;
+    options.recalls = &(safer_recall){"b", 0.9};
+    options.recall_count = 1;
+    options.not_worse_than = r->baseline;
+    options.model_card = r->card;
+    safer_status status = safer_evidence(gates, r->folder, r->run, &options, e);
+    if (status != SAFER_OK) return status;
+    assert_true(gates[0].kind == SAFER_GATE_ACCURACY && gates[0].met);
+    assert_true(gates[1].kind == SAFER_GATE_RECALL && !gates[1].met);
+    assert_true(gates[2].kind == SAFER_GATE_NOT_WORSE && gates[2].met);
+    return SAFER_OK;
+}
+
+static void test_memory(void **state)
+{
+    static const char card[] = "---\ntags: [a]\n---\n# N\n";
+    request r;
+    (void)state;
+    snprintf(r.run, sizeof r.run, "%s", certify_texts("run.jsonl", 1));
+    snprintf(r.baseline, sizeof r.baseline, "%s", certify_texts("base.jsonl", 2));
+    snprintf(r.card, sizeof r.card, "%s", write_temporary("card.md", card, sizeof card - 1));
+    snprintf(r.folder, sizeof r.folder, "%s", temporary("evidence"));
+    assert_ok(write_evidence(&r, &error));
+    check_every_allocation(write_evidence, &r);
+}
+
+static void test_options(void **state)
+{
+    safer_evidence_options options = {0};
+    (void)state;
+    assert_int_equal(safer_evidence(NULL, "x", "y", &options, &error), SAFER_INVALID);
+    options = safer_evidence_options_default();
+    options.require = 1.5;
+    assert_int_equal(safer_evidence(NULL, "x", "y", &options, &error), SAFER_INVALID);
+    options.require = (double)NAN;
+    assert_int_equal(safer_evidence(NULL, "x", "y", &options, &error), SAFER_INVALID);
+    options.require = 0;
+    options.recalls = &(safer_recall){"b", -1};
+    options.recall_count = 1;
+    assert_int_equal(safer_evidence(NULL, "x", "y", &options, &error), SAFER_INVALID);
+    assert_string_equal(error.message, "recall of b: a share from 0 to 1");
+    options.recall_count = 0;
+    options.baseline = options.not_worse_than = "z";
+    assert_int_equal(safer_evidence(NULL, "x", "y", &options, &error), SAFER_INVALID);
+    assert_string_equal(error.message, "baseline and not_worse_than: one of them");
+    assert_string_equal(safer_evidence_file(4), "summary.md");
+    assert_null(safer_evidence_file(5));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -481,6 +577,8 @@ int main(void)
         cmocka_unit_test(test_no_match),
         cmocka_unit_test(test_json_forms),
         cmocka_unit_test(test_text_forms),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,7 @@ static const char *member(const json_t *json, const char *part, const char *name
 static void name_artifact(sf_facts *facts, sf_artifact *artifact)
 {
     sf_writer out = {0};
+    if (!*artifact->name) artifact->name = artifact->role; /* data that never were a file */
     sf_put_uri(&out, artifact->name);
     artifact->uri = out.failed ? "" : say(facts, "%s", out.out.bytes);
     facts->failed |= out.failed;
