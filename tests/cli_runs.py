@@ -85,11 +85,6 @@ def seal(config, records):
         body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "date", "seconds")}, separators=(",", ":"), ensure_ascii=False)
         check = xxh64(body.encode(), seed)
         seed = seed or check
-<<<<<<< HEAD
-        tail = '"seconds":0.5' if lines else f'"date":"{config.get("date", "2026-01-01T00:00:00Z")}"'
-        lines.append(f'{body[:-1]},{tail},"check":"{check:016x}"}}')
-=======
         outside = '"seconds":0.5,' if lines else f'"date":"{entry["date"]}",' if "date" in entry else ""
         lines.append(f'{body[:-1]},{outside}"check":"{check:016x}"}}')
->>>>>>> evidence
     return "".join(line + "\n" for line in lines)

@@ -1,4 +1,5 @@
-/* Writing HTML, SVG, XML, JSON, CSV and Markdown. */
+/* Writing HTML, SVG, XML, JSON, CSV and Markdown: what each escapes. writer.h says who
+ * uses it. */
 #include "report/writer.h"
 
 #include "base/gzip.h"
