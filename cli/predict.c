@@ -62,8 +62,11 @@ static void print_answer(const safer_model *model, const safer_certificate *c)
         printf("  certified against %zu changed word%s of %zu", c->radius, c->radius == 1 ? "" : "s", c->slots);
     else
         printf("  not certified");
-    printf("  %s(bound %s, %s%s quer%s)%s\n", cli_dim(), cli_cut(c->bound, 4), c->exact ? "exact, " : "",
-           cli_count(c->queries), c->queries == 1 ? "y" : "ies", cli_plain());
+    const char *const exact = !c->exact                    ? ""
+                              : cli_model_is_remote(model) ? "exact if the model is a function of the text, "
+                                                           : "exact, ";
+    printf("  %s(bound %s, %s%s quer%s)%s\n", cli_dim(), cli_cut(c->bound, 4), exact, cli_count(c->queries),
+           c->queries == 1 ? "y" : "ies", cli_plain());
 }
 
 /* Prints the answer, or (--json) adds it to the list. */

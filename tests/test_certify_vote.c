@@ -42,7 +42,11 @@ static const sf_model_class hash_class = {.arch = "hash", .classify = hash_class
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t first, uint32_t none)
 {
-    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt},
+    return (hash_model){.base = {.class = &hash_class,
+                                 .classes = classes,
+                                 .labels = label_list,
+                                 .hash = salt,
+                                 .sha256 = digest_for(salt)},
                         .salt = salt,
                         .first = first,
                         .none = none};

@@ -77,7 +77,7 @@ static safer_status ask_text(safer_certificate *c, safer_workspace *w, safer_err
         SF_TRY(sf_ask_text(&c->base, w, error));
     if (draws) SF_TRY(sf_votes_enumerate(w, draws, together, c, error));
     c->exact = draws > 0 && !sf_model_is_random(w->model); /* which may have been found out meanwhile */
-    c->queries = c->exact ? draws : 0;
+    c->queries = c->exact ? draws * sf_model_asks(w->model) : 0;
 done:
     return status;
 }

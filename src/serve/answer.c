@@ -1,6 +1,7 @@
 /* What comes out of a text, as JSON. */
 #include "serve/answer.h"
 
+#include "base/json.h"
 #include "base/progress.h"
 #include "certify/answer.h"
 #include "certify/record.h"
