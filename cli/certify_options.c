@@ -20,7 +20,7 @@ void cli_test_options(cli_options *options, cli_certify_flags *c)
     cli_add_uint(options, "n", &o->n, "N", "samples of a certificate; adaptive: at most (default {default})");
     cli_add_uint(options, "n0", &o->n0, "N", "separate samples that choose the prediction (default {default})");
     cli_add_real(options, "delta", &o->delta, "D",
-                 "chance that a text that could be attacked is certified (default {default})");
+                 "chance, at most, that a text that could be attacked is certified (default {default})");
     cli_add_real(options, "alpha", &o->alpha, "A", "level at which a prediction must be clear (default {default})");
 }
 

@@ -41,7 +41,8 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param lexicon: the synonyms
     :param n: draws of a certificate, at most
     :param n0: separate draws that choose the prediction
-    :param delta: the probability that a text that could be attacked receives a certificate is at most delta
+    :param delta: the chance that a text that could be attacked gets a certificate is at most delta; it is not the chance
+        that a given certificate is wrong
     :param alpha: level of the test below which a prediction abstains
     :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture
         bow or cnn, or a sum, also "ibp": interval bounds of the model itself, without smoothing or draws

@@ -47,7 +47,7 @@ class Certificate:
     words: int  #: in the text
     slots: int  #: those of them that may change
     visible: int  #: those of them that the model can see
-    exact: bool  #: all draws were asked, nothing was estimated
+    exact: bool  #: all draws were asked, nothing was estimated; of a remote model this assumes that it is a function of the text
     n: int  #: draws of the certificate; 0 when exact
     counts: Mapping[str, int]  #: votes of every class; exact: weights; ibp: none
     bound: float  #: lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes
