@@ -48,6 +48,13 @@ export const tests = {
     await leave(page);
   },
 
+  async 'a text that is certified and not answered says both'() {
+    const page = await visit('demo.html', { hash: `#text=1.${facts.demo[0].notAnswered + 1}` });
+    await page.waitForSelector('#text[open] .verdict');
+    assert.match(await page.textContent('#text .verdict'), /^Certified\. .* it is not answered\.$/);
+    await leave(page);
+  },
+
   async 'filtering by id, words, label and outcome'() {
     const page = await visit('demo.html');
     const all = facts.demo[0].texts;
@@ -62,6 +69,13 @@ export const tests = {
     await page.selectOption('#by-outcome', 'certified');
     assert.equal(await status(page), `${facts.demo[0].certified.toLocaleString('en')} of ${all.toLocaleString('en')} texts`);
     assert.ok((await column(page, 10)).every(words => words === 'yes'));
+    const { certified, answered } = facts.demo[0];
+    assert.ok(answered < certified);
+    await page.selectOption('#by-outcome', 'certified and answered');
+    assert.equal(await status(page), `${answered.toLocaleString('en')} of ${all.toLocaleString('en')} texts`);
+    await page.selectOption('#by-outcome', 'certified, not answered');
+    assert.equal(await status(page), `${(certified - answered).toLocaleString('en')} of ${all.toLocaleString('en')} texts`);
+    await page.selectOption('#by-outcome', 'certified');
     await page.selectOption('#by-label', '1');
     assert.ok((await column(page, 2)).every(words => words === '1'));
     await page.fill('#by-id', 'no such text at all');
@@ -247,7 +261,7 @@ export const tests = {
 
   async 'a run by interval bounds has no votes to show'() {
     const page = await visit('bounds.html');
-    assert.deepEqual(await page.$$eval('article', articles => articles.map(article => article.querySelectorAll('.tile').length)), [2, 3]);
+    assert.deepEqual(await page.$$eval('article', articles => articles.map(article => article.querySelectorAll('.tile').length)), [2, 4]);
     assert.equal(await page.locator('figure.margin').count(), 1);
     assert.deepEqual([...new Set([...await column(page, 7), ...await column(page, 8)])], ['\u2013']);
     await openFirst(page);
