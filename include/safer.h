@@ -627,7 +627,8 @@ typedef struct safer_certify_options {
     safer_method method;
     uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
     uint64_t n0;     /* separate samples that choose the prediction, at most; 0: as many as n */
-    double delta;    /* bounds the probability that a text that could be attacked receives a certificate; 0.01 */
+    double delta;    /* the chance that a text that could be attacked gets a certificate is at most delta; it is not the
+                      * chance that a given certificate is wrong. 0.01 */
     double alpha;    /* bounds the probability that a class is returned that does not win among all draws; 0.001 */
     int family_wise; /* delta covers the whole data set: each text gets delta / texts */
     size_t radius;   /* what `certified` refers to; SAFER_ALL */
@@ -650,7 +651,8 @@ typedef struct safer_certificate {
     int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were asked: nothing is estimated, if a remote model is a function of the text */
+    int exact;             /* all draws were enumerated: nothing is estimated. Of a remote model this assumes that it is
+                            * a function of the text */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
