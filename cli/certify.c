@@ -64,7 +64,7 @@ static void print_results(const request *r, const safer_model *model, const safe
         cli_print_json(result);
     } else {
         cli_summary_print(summary, &r->certify.options);
-        cli_traffic_print(model);
+        cli_traffic_print(model, CLI_RESULT_WIDTH);
     }
 }
 

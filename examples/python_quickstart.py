@@ -7,6 +7,7 @@ cells, marked # %%, can be run one by one in an editor that knows them. Needs sc
 with matplotlib it draws.
 """
 # %% What is needed
+import math
 import os
 import pathlib
 import subprocess

@@ -625,7 +625,8 @@ typedef struct safer_certify_options {
     safer_method method;
     uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
     uint64_t n0;     /* separate samples that choose the prediction, at most; 0: as many as n */
-    double delta;    /* bounds the probability that a text that could be attacked receives a certificate; 0.01 */
+    double delta;    /* the chance that a text that could be attacked gets a certificate is at most delta; it is not the
+                      * chance that a given certificate is wrong. 0.01 */
     double alpha;    /* bounds the probability that a class is returned that does not win among all draws; 0.001 */
     int family_wise; /* delta covers the whole data set: each text gets delta / texts */
     size_t radius;   /* what `certified` refers to; SAFER_ALL */
@@ -648,7 +649,8 @@ typedef struct safer_certificate {
     int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were enumerated: nothing is estimated */
+    int exact;             /* all draws were enumerated: nothing is estimated. Of a remote model this assumes that it is
+                            * a function of the text */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
@@ -730,8 +732,8 @@ SAFER_API void safer_summary_free(safer_summary *summary);
  * predictions, or no text has a label: "stable", of all texts. */
 SAFER_API safer_figure safer_summary_headline(const safer_summary *summary);
 
-/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he likes,
- * within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
+/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he
+ * likes, within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
  * themselves and all texts of other labels that are not certified and answered. docs/certify.md has the reasons. */
 SAFER_API safer_figure safer_summary_recall(const safer_summary *summary, size_t class_number);
 SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, size_t class_number);

@@ -1,6 +1,7 @@
 """What the tests of the program share, beyond test_cli: files made beforehand, and records read back."""
 import json
 import sys
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 import test_cli
 from test_cli import DONE, run
@@ -19,6 +20,22 @@ def read_run(name):
     """The configuration and the records of a run."""
     lines = [json.loads(line) for line in (test_cli.temporary / name).read_text().splitlines()]
     return lines[0], lines[1:]
+
+
+def cut(share):
+    """A share as it is printed: in per cent with two decimals, never rounded up."""
+    return f"{(100 * Decimal(repr(share))).quantize(Decimal('0.01'), ROUND_DOWN)}%"
+
+
+def outward(interval):
+    """The ends of an interval as they are printed: the lower one cut, the upper one rounded up."""
+    low, high = (100 * Decimal(end) for end in interval)
+    return f"{low.quantize(Decimal('0.01'), ROUND_DOWN)} to {high.quantize(Decimal('0.01'), ROUND_UP)}"
+
+
+def is_answered(record):
+    """Whether the deployed vote gives the class that the certificate is about."""
+    return not record["abstained"] and record["prediction"] == record["target"]
 
 
 def without_times(name):

@@ -21,7 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import UNMET, must, read_run, without_times  # noqa: E402
+from cli_runs import UNMET, cut, must, read_run, without_times  # noqa: E402
 from test_cli import DONE, INPUT, INTERRUPTED, SYSTEM, USAGE, Case, Result, exists, run, write  # noqa: E402
 
 VERBS = ("train", "certify", "predict", "verify", "sweep")
@@ -222,10 +222,11 @@ class Certify(Verbs):
         self.assertAlmostEqual(summary["queries_per_second"] * summary["seconds"] / summary["queries"], 1)
         self.assertTrue(0 < summary["certified_at"]["all"] < summary["certified_at"]["1"] <= 1, "the kernel is not of the interesting kind")
         text = self.ok(certify(*base))
-        for word, value in (("clean", "clean_accuracy"), ("smoothed", "smoothed_accuracy"), ("certified", "certified_accuracy")):
-            self.assertRegex(text, rf"\n{word} +{100 * summary[value]:.2f}%  ")
+        for word, value in (("clean", "clean_accuracy"), ("smoothed", "smoothed_accuracy"), ("certified", "certified_accuracy"),
+                            ("certified and answered", "certified_answered")):
+            self.assertRegex(text, rf"\n{word} +{cut(summary[value])}  ")
         for radius in RADII:
-            self.assertRegex(text, rf"\n +{radius} +{100 * summary['certified_at'][radius]:.2f}%\n")
+            self.assertRegex(text, rf"\n +{radius} +{cut(summary['certified_answered_at'][radius])} +{cut(summary['certified_at'][radius])}\n")
         self.assertRegex(text, rf"\nqueries +{summary['queries']:,} ")
         self.assertIn("seed 1\n", text)
 
@@ -276,7 +277,7 @@ class Certify(Verbs):
     def test_require(self):
         """--require: exit 0 when reached, 1 with one line when not; results are printed either way"""
         base = (*WITH_C, "--data", "demo/test.tsv", "--limit", 40, "--json")
-        reached = json.loads(self.ok(certify(*base)))["certified_accuracy"]
+        reached = json.loads(self.ok(certify(*base)))["certified_answered"]
         self.assertTrue(0 < reached < 1, reached)
         self.ok(certify(*base, "--require", 0))
         self.ok(certify(*base, "--require", repr(reached)))
@@ -284,7 +285,7 @@ class Certify(Verbs):
             result = certify(*base, "--require", share, "--quiet")
             self.assertEqual((result.code, result.err.count("\n")), (UNMET, 1))
             self.assertIn("below the required", result.err)
-            self.assertEqual(json.loads(result.out)["certified_accuracy"], reached)
+            self.assertEqual(json.loads(result.out)["certified_answered"], reached)
 
     def test_unlabelled(self):
         """--unlabelled certifies the prediction; so do texts without labels"""
@@ -577,7 +578,7 @@ class Verify(Verbs):
             name = self.fresh()
             base = (*WITH_K, "--data", "demo/test.tsv", "--limit", 30)
             self.ok(certify(*base, "--method", method, "--n", 300, "-o", name))
-            self.assertRegex(self.ok(run("verify", name)), r"\A30 records hold; \d+\.\d\d% certified\n\Z")
+            self.assertRegex(self.ok(run("verify", name)), r"\A30 records hold; \d+\.\d\d% certified and answered\n\Z")
             self.assertIn("the model gives the same again", self.ok(run("verify", name, *base)))
             report = json.loads(self.ok(run("verify", name, *base, "--json")))
             self.assertEqual((report["verified"], report["asked_again"], report["records"]), (True, True, 30))

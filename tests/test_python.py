@@ -62,6 +62,15 @@ def scores(texts):
     return [[-vote(text), vote(text) - 0.5] for text in texts]
 
 
+def made_summary(part, whole):
+    """The summary of a run of `whole` texts of one label, of which `part` are certified and answered."""
+    from safer import _results, _structs
+    one = _structs.ClassSummary(label=b"x", texts=whole, certified=part, certified_answered=part)
+    return _results.summarise(_structs.Summary(
+        texts=whole, labelled=whole, base_correct=whole - 1, smoothed_correct=part, certified=part, certified_answered=part,
+        certificates=part, stable=part, classes=1, by_class=ctypes.pointer(one)))
+
+
 def temporary(name):
     return test_cli.temporary / name
 
@@ -383,7 +392,7 @@ print("fine")
         self.assertEqual(safer.certify(lambda texts: [vote(text) > 0 for text in texts], TEXTS, truth, component).config["labels"],
                          ["False", "True"])
         with self.assertRaisesRegex(safer.InvalidError, "classes: none from the labels"):
-            safer.certify(classify, TEXTS, None, component)
+            safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"])
         with self.assertRaisesRegex(safer.InvalidError, "classes: pos from the labels"):
             safer.certify(classify, TEXTS, ["pos"] * len(TEXTS), component)
         with self.assertRaisesRegex(safer.InputError, r"labels\[1\] is 'neg', which the model does not know \(it knows: a, pos\)"):
@@ -459,8 +468,19 @@ class Certify(unittest.TestCase):
         self.assertEqual(s.certified_at, {radius: sum(k.certified_at(radius) for k in results) / 6 for radius in (1, 2, 5, 10, 20, "all")})
         self.assertEqual((s.queries, s.without_slots, s.labelled), (sum(k.queries for k in results), 2, 6))
         self.assertTrue(0 < s.predict_seconds < s.seconds and s.traffic.asked + s.traffic.again >= s.queries)
-        for part in ("certified", "at radius 1", f"{100 * s.certified_accuracy:.2f}%", "all words changed"):
+        for part in ("certified and answered", "at radius 1", f"{int(10000 * s.certified_accuracy) / 100:.2f}%", "all words changed"):
             self.assertIn(part, repr(results))
+        answered = [k.certified and not k.abstained and k.prediction == k.label for k in results]
+        self.assertEqual((s.certified_answered, s.stable, s.headline), (sum(answered) / 6, sum(answered) / 6, ("certified and answered", sum(answered), 6)))
+        for entry in s.classes:
+            own = [k for k in results if k.label == entry.label]
+            held = sum(a for a, k in zip(answered, results) if k.label == entry.label)
+            self.assertEqual((entry.texts, entry.certified, entry.certified_answered), (len(own), sum(k.certified for k in own), held))
+            self.assertEqual(entry.certified_recall, held / len(own))
+            self.assertEqual(entry.certified_precision, held / (held + 6 - len(own) - (sum(answered) - held)))
+            self.assertEqual(entry.answers, {"neg": sum(k.prediction == "neg" and not k.abstained for k in own),
+                                             "pos": sum(k.prediction == "pos" and not k.abstained for k in own), None: sum(k.abstained for k in own)})
+        self.assertTrue(s.remote)
         with self.assertRaises(Exception):
             results[0].label = "x"
         results.to_json(temporary("results.jsonl"))
@@ -468,6 +488,32 @@ class Certify(unittest.TestCase):
         self.assertIn("6 records hold", run_ok("verify", "results.jsonl"))
         unnamed = safer.certify(classify, TEXTS, LABELS, topk)
         self.assertRaisesRegex(safer.InvalidError, "model_name", unnamed.to_json, temporary("unnamed.jsonl"))
+
+    def test_nothing_is_rounded_up(self):
+        """75.047% is printed as 75.04%, and the ends of its interval outward"""
+        text = repr(safer.Results(['{"radius": "all"}'], made_summary(75047, 100000)))
+        self.assertIn("certified and answered   75.04%  at radius all (95%: 74.77% to 75.32%)", text)
+        self.assertIn("clean                    99.99%", text)
+        self.assertIn("label x: 100,000 texts, recall 75.04%", text)
+        for part, whole, shown in ((29, 100, "29.00"), (57, 100, "57.00"), (2, 3, "66.66"), (0, 7, "0.00"), (7, 7, "100.00"), (19999, 20000, "99.99")):
+            self.assertIn(f"{shown}%  at radius", repr(safer.Results(['{"radius": "all"}'], made_summary(part, whole))))
+
+    def test_unlabelled_texts(self):
+        """texts without a label are in no accuracy; without any label it is stability"""
+        some = safer.certify(classify, TEXTS, [LABELS[0], None, *LABELS[2:]], component)
+        self.assertEqual((some.summary.labelled, some.summary.unlabelled, some.summary.unlabelled_certified), (5, 1, some[1].certified))
+        self.assertEqual(some.summary.certified_accuracy, sum(k.certified for k in some if k.label) / 5)
+        none = safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"]).summary
+        self.assertEqual((none.certified_accuracy, none.certified_interval, none.certified_at, none.headline[0]), (None, None, {}, "stable"))
+        self.assertIn("stable", repr(safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"])))
+
+    def test_caution(self):
+        """a lexicon that does not fit the language is told before any figure"""
+        results = safer.certify(classify, ["zut alors", "sapristi", "a good film"], None, component, classes=["neg", "pos"])
+        self.assertEqual(results.summary.empty, 2)
+        self.assertIn("most certificates are empty: in 2 of 3", results.summary.caution)
+        self.assertTrue(repr(results).startswith("caution: most certificates are empty"))
+        self.assertIsNone(safer.certify(classify, ["zut alors", "a good film"], None, component, classes=["neg", "pos"]).summary.caution)
 
     def test_no_texts(self):
         """nothing to certify is refused; nothing to answer is no answers"""
@@ -495,7 +541,8 @@ class Certify(unittest.TestCase):
     def test_options(self):
         """unlabelled, family-wise, methods, threads, and options that are impossible"""
         wrong = [{"pos": "neg", "neg": "pos"}[k] for k in LABELS]
-        self.assertEqual(safer.certify(classify, TEXTS, wrong, component, unlabelled=True).summary.certified_accuracy, 1.0)
+        stable = safer.certify(classify, TEXTS, wrong, component, unlabelled=True).summary
+        self.assertEqual((stable.stable, stable.certified_accuracy, stable.headline), (1.0, 0.0, ("stable", 6, 6)))
         self.assertLess(safer.certify(classify, TEXTS, wrong, component).summary.certified_accuracy, 0.5)
         self.assertEqual(safer.certify(classify, TEXTS, LABELS, component, family_wise=True).config["delta_text"], 0.01 / 6)
         self.assertEqual(safer.certify(classify, TEXTS, LABELS, component, method="hoeffding", n=100).config["method"], "hoeffding")

@@ -28,11 +28,10 @@ void sf_csv_share(sf_writer *out, size_t part, size_t whole)
 
 void sf_csv_runs(sf_writer *out, const sf_report_run *runs, size_t count)
 {
-    sf_put(
-        out,
-        "run,file,method,texts,labelled,clean,clean_low,clean_high,smoothed,smoothed_low,smoothed_high,"
-        "certified_answered,certified_answered_low,certified_answered_high,certified,certified_low,"
-        "certified_high,stable,stable_low,stable_high,unlabelled_certified,abstained,exact,without_slots,empty,queries\r\n");
+    sf_put(out, "run,file,method,texts,labelled,clean,clean_low,clean_high,smoothed,smoothed_low,smoothed_high,"
+                "certified_answered,certified_answered_low,certified_answered_high,certified,certified_low,"
+                "certified_high,stable,stable_low,stable_high,unlabelled_certified,abstained,exact,without_slots,"
+                "empty,queries\r\n");
     for (size_t i = 0; i < count; i++) {
         const safer_summary *s = &runs[i].summary;
         sf_put_csv(out, runs[i].name);
