@@ -175,8 +175,8 @@ SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
 
 /* What records call the data: the last part of the path, of ARCHIVE:MEMBER those of both, "memory" without a
- * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is first
- * asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
+ * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is
+ * first asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
 SAFER_API const char *safer_data_name(const safer_data *data);
 SAFER_API const char *safer_data_sha256(const safer_data *data);
 
@@ -649,8 +649,7 @@ typedef struct safer_certificate {
     int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were enumerated: nothing is estimated. Of a remote model this assumes that it is
-                            * a function of the text */
+    int exact;             /* all draws were asked: nothing is estimated, if a remote model is a function of the text */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */

@@ -42,7 +42,7 @@ if __name__ == "__main__":
 '''
 
 # What each run is made with: name -> (lexicon, data, options).
-NGRAM, THREE = ("--model", "ngram.model"), ("--model", EXEC, "--labels", "low,middle,high")
+NGRAM, THREE = ("--model", "ngram.model"), ("--model", EXEC, "--labels", "low,middle,high", "--model-name", "server")
 RUNS = {
     "adaptive": ("topk.lex", "test.tsv", NGRAM),
     "component": ("component.lex", "test.tsv", NGRAM),

@@ -280,7 +280,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_run_load(&run, against, error));
     c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
-    SF_TRY(sf_model_check_name(model, "to be compared with the run's", error));
+    SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
