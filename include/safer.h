@@ -651,8 +651,7 @@ typedef struct safer_certificate {
     int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were enumerated: nothing is estimated. Of a remote model this assumes that it is
-                            * a function of the text */
+    int exact;             /* all draws were asked: nothing is estimated, if a remote model is a function of the text */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
