@@ -19,7 +19,7 @@ void cli_test_options(cli_options *options, cli_certify_flags *c)
     cli_add_choice(options, "method", &c->method, methods, "NAME", "{choices} (default {default})");
     cli_add_uint(options, "n", &o->n, "N", "samples of a certificate; adaptive: at most (default {default})");
     cli_add_uint(options, "n0", &o->n0, "N",
-                 "separate samples that choose the prediction, at most (default {default}: as many as --n)");
+                 "separate samples that choose the prediction, at most (default {default}: as many as n)");
     cli_add_real(options, "delta", &o->delta, "D",
                  "chance that a text that could be attacked is certified (default {default})");
     cli_add_real(options, "alpha", &o->alpha, "A",

@@ -47,8 +47,8 @@ static void print_answer(const safer_model *model, const safer_certificate *c)
     if (c->abstained && c->exact)
         printf("abstained  (%s leads, but another class equals it)", label);
     else if (c->abstained)
-        printf("abstained  (%s leads with %s of %s draws, but not clearly)", label,
-               cli_count(c->vote_votes[c->prediction]), cli_count(c->vote_n));
+        printf("abstained  (%s leads with %s of %s draw%s, but not clearly)", label,
+               cli_count(c->vote_votes[c->prediction]), cli_count(c->vote_n), c->vote_n == 1 ? "" : "s");
     else
         printf("%s%s%s", cli_bold(), label, cli_plain());
     if (c->abstained)

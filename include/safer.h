@@ -165,9 +165,9 @@ SAFER_API void safer_data_free(safer_data *data);
 SAFER_API size_t safer_data_size(const safer_data *data);
 SAFER_API safer_row safer_data_row(const safer_data *data, size_t index);
 
-/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it is
- * in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB, 250 times
- * the compressed size. For all threads. */
+/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it
+ * is in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB,
+ * 250 times the compressed size. For all threads. */
 SAFER_API void safer_set_max_unpacked(uint64_t bytes);
 
 /* Label names, in ascending order: numbers by value first, then words by bytes. */
@@ -175,8 +175,8 @@ SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
 
 /* What records call the data: the last part of the path, of ARCHIVE:MEMBER those of both, "memory" without a
- * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is first
- * asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
+ * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is
+ * first asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
 SAFER_API const char *safer_data_name(const safer_data *data);
 SAFER_API const char *safer_data_sha256(const safer_data *data);
 
@@ -373,16 +373,18 @@ typedef struct safer_model safer_model;
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
-/* Of matrix products. */
+/* The arithmetic of answers and of training. */
 typedef enum safer_precision {
-    SAFER_PRECISION_BF16, /* fast */
-    SAFER_PRECISION_F32   /* exact to about 1e-5 */
+    SAFER_PRECISION_BF16,    /* fast */
+    SAFER_PRECISION_F32,     /* exact to about 1e-5 */
+    SAFER_PRECISION_PORTABLE /* as f32, and slower, with the same bits on every machine; not for training */
 } safer_precision;
-SAFER_NAMED(safer_precision); /* "bf16", "f32" */
+SAFER_NAMED(safer_precision); /* "bf16", "f32", "portable" */
 
-/* bert and charcnn, and sums with such members: how to compute from now on; a model is opened with
- * bf16. Not while the model is in use, or a workspace made with it is kept. The answers of the two
- * may differ in rare, nearly even cases. */
+/* How to compute from now on. bert and charcnn, and sums with such members, are opened with bf16 and
+ * have the choice; ngram, bow and cnn are always portable, and refuse the other two. Not while the
+ * model is in use, or a workspace made with it is kept. The answers of two arithmetics may differ in
+ * rare, nearly even cases; which have the same bits is in docs/models.md. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error);
 
 /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
@@ -648,7 +650,7 @@ typedef struct safer_certificate {
     int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were enumerated: nothing is estimated */
+    int exact;             /* all draws were asked: nothing is estimated, if a remote model is a function of the text */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */

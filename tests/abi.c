@@ -26,7 +26,10 @@ int main(void)
     SIZE(safer_train_report);
     SIZE(safer_certify_options);
     SIZE(safer_certificate);
+    SIZE(safer_figure);
+    SIZE(safer_class_summary);
     SIZE(safer_summary);
+    SIZE(safer_verification);
     SIZE(safer_attack_options);
     SIZE(safer_change);
     SIZE(safer_attack_result);

@@ -42,7 +42,7 @@ def without_times(name):
     """A run's configuration and records, less what differs from one time to the next. (The seal is that
     of the rest.)"""
     config, records = read_run(name)
-    return [config, *({key: value for key, value in record.items() if key != "seconds"} for record in records)]
+    return [{key: value for key, value in line.items() if key not in ("date", "seconds")} for line in (config, *records)]
 
 
 def xxh64(data, seed=0):
@@ -79,7 +79,7 @@ def xxh64(data, seed=0):
 
 
 def seal(config, records):
-    """A run with seals that fit, as a forger would write it."""
+    """A run of format 2 with seals that fit, as a forger would write it."""
     lines, seed = [], 0
     for entry in (config, *records):
         body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "date", "seconds")}, separators=(",", ":"), ensure_ascii=False)

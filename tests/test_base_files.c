@@ -1,5 +1,5 @@
-/* Files: names, mapping, unpacking, walking through folders and archives, writing whole or not at all, and digests. Packed files
- * are also cut short everywhere, and damaged in every byte where there is a checksum. */
+/* Files: names, mapping, unpacking, walking through folders and archives, writing whole or not at all, and digests.
+ * Packed files are also cut short everywhere, and damaged in every byte where there is a checksum. */
 #define _GNU_SOURCE
 #include "support.h"
 

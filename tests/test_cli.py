@@ -774,7 +774,7 @@ class Json(Case):
         self.assertEqual((report["counterfit"]["attract"], report["counterfit"]["repel"]), (14, 8))
         self.assertEqual(numbers_in(lines["texts"]), [report["texts"], report["tokens"]])
         self.assertEqual(numbers_in(lines["words"])[:2], [report["words"], report["words_with_synonyms"]])
-        self.assertAlmostEqual(numbers_in(lines["words"])[2], report["mean_synonyms"], delta=0.0501)
+        self.assertEqual(numbers_in(lines["words"])[2], int(10 * report["mean_synonyms"]) / 10)
         self.assertEqual(numbers_in(lines["pairs"]), [report["pairs"]])
         self.assertEqual(numbers_in(lines["components"]), [report["components"], *report["largest_components"]])
         rho = report["simlex"]
@@ -785,7 +785,7 @@ class Json(Case):
         ladder = re.findall(r"^  K (\d+) +([\d.]+)%(.*)$", text, re.M)
         self.assertEqual([int(k) for k, _, _ in ladder], [rung["k"] for rung in report["ladder"]])
         for (k, share, mark), rung in zip(ladder, report["ladder"]):
-            self.assertAlmostEqual(float(share), 100 * rung["share_above_half"], delta=0.0501)
+            self.assertEqual(float(share), int(1000 * rung["share_above_half"] + 1e-9) / 10)
             self.assertEqual("smallest that reaches 95%" in mark, report["suggested_kernel"] == f"topk:{k}")
         self.assertIsNotNone(report["suggested_kernel"])
         self.assertIn(f"wrote json.lex ({(temporary / 'json.lex').stat().st_size:,} bytes, kernel topk:20)", text)
@@ -834,8 +834,8 @@ class Json(Case):
         self.assertEqual(report["bytes"], (temporary / "v.lex").stat().st_size)
         data = report["data"]
         self.assertEqual(numbers_in(lines["texts"])[:2], [data["texts"], data["tokens"]])
-        self.assertAlmostEqual(numbers_in(lines["texts"])[2], 100 * data["known_tokens"] / data["tokens"], delta=0.0501)
-        self.assertAlmostEqual(numbers_in(lines["texts"])[3], 100 * data["share_with_synonyms"], delta=0.0501)
+        self.assertEqual(numbers_in(lines["texts"])[2:], [10000 * data[name] // data["tokens"] / 100 for name in ("known_tokens",
+                                                                                                           "tokens_with_synonyms")])
         rows = [line.split() for line in text.split("above 1/2\n")[1].splitlines()]
         self.assertEqual([row[0] for row in rows], ["5", "10", "20", "all"])
         for row, product in zip(rows, data["products"]):
@@ -843,7 +843,7 @@ class Json(Case):
             for printed, name in zip(row[1:8], ("min", "p5", "p25", "p50", "p75", "p95", "max")):
                 self.assertLessEqual(fractions.Fraction(printed), fractions.Fraction(product[name]))
                 self.assertAlmostEqual(float(printed), product[name], delta=0.0001)
-            self.assertAlmostEqual(float(row[8].rstrip("%")), 100 * product["share_above_half"], delta=0.0501)
+            self.assertEqual(float(row[8].rstrip("%")), int(1000 * product["share_above_half"] + 1e-9) / 10)
         self.assertLess(data["products"][3]["min"], 1)
         self.assertNotIn("data", self.stats("v.lex"))
         self.assertEqual(self.ok(lexicon("stats", "v.lex")), text.split("\ntexts")[0])

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import functools
 import gc
+import hashlib
 import io
 import json
 import math
@@ -218,6 +219,8 @@ class Lexicons(unittest.TestCase):
         self.assertEqual(run_ok("lexicon", "export", "c.lex", "--what", "synonyms").splitlines()[0], "good\tgreat fine")
         with safer.Lexicon.load(str(temporary("c.lex"))) as loaded:
             self.assertEqual((loaded.sha256, loaded.kernel, list(loaded)), (component.sha256, "component", list(component)))
+            self.assertEqual((loaded.name, component.name), ("c.lex", "memory"))
+            self.assertEqual(loaded.info.sha256, hashlib.sha256(temporary("c.lex").read_bytes()).hexdigest())
             other = loaded.with_kernel("representative")
         self.assertEqual((other.kernel, other.words), ("representative", 11))
         self.assertNotEqual(other.sha256, component.sha256)
@@ -428,9 +431,11 @@ class Certify(unittest.TestCase):
                         continue
                     votes = collections.Counter(classify(safer.draws(lexicon, text, record.n, seed=7)))
                     self.assertEqual({"neg": votes["neg"], "pos": votes["pos"]}, record.counts)
-                    chosen = collections.Counter(classify(safer.draws(lexicon, text, 60, stage="selection", seed=7)))
+                    vote = record.queries - record.n
+                    self.assertTrue(13 <= vote <= 60, vote)
+                    chosen = collections.Counter(classify(safer.draws(lexicon, text, vote, stage="selection", seed=7)))
                     self.assertEqual(record.prediction, "pos" if chosen["pos"] > chosen["neg"] else "neg")
-                    self.assertEqual(record.queries, 60 + record.n)
+                    self.assertEqual(record.abstained, vote == 60)
         self.assertTrue(sampled["binomial"] == 12 and sampled["adaptive"] >= 2, sampled)
 
     def test_command_line(self):
@@ -905,6 +910,12 @@ class Models(unittest.TestCase):
         with safer.Model.load(temporary("demo.model")) as model:
             self.assertEqual((model.arch, model.labels, model.is_random), ("ngram", ("0", "1"), False))
             self.assertEqual(model.trained_with["kernel"], "topk:4")
+            self.assertEqual((model.name, model.sha256), ("demo.model", hashlib.sha256(temporary("demo.model").read_bytes()).hexdigest()))
+            shown = json.loads(run_ok("model", "show", "demo.model", "--json"))
+            self.assertEqual(shown, {"name": model.name, "arch": "ngram", "sha256": model.sha256, "labels": ["0", "1"],
+                                     "trained_with": model.trained_with})
+            for words in (model.sha256, "ngram", "0, 1", "topk:4"):
+                self.assertIn(words, run_ok("model", "show", "demo.model"))
             self.assertEqual(model.traffic.asked, 0)
             rows = model.scores(data.texts)
             self.assertEqual(model.classify(data.texts), [model.labels[row.index(max(row))] for row in rows])
@@ -979,6 +990,11 @@ class Models(unittest.TestCase):
         write("d.jsonl", '{"text": "a\\u0000b", "label": 1, "id": "x"}\n{"text": "", "label": 10}\n{"text": "c"}\n')
         data = safer.load_data(temporary("d.jsonl"))
         self.assertEqual(data, (["a\0b", "", "c"], ["1", "10", None], ["x", "2", "3"]))
+        shown = json.loads(run_ok("lexicon", "stats", "c.lex", "--data", "d.jsonl", "--json"))["data"]
+        self.assertEqual((data.name, data.sha256), ("d.jsonl", shown["sha256"]))
+        self.assertEqual(safer.Data(*data).name, "memory")
+        film = safer.Data(["A fine film.", "Été"], ["pos", None], ["1", "2"]) # the example of docs/data.md
+        self.assertIn(film.sha256, (ROOT / "docs/data.md").read_text())
         self.assertRaises(safer.OperatingSystemError, safer.load_data, "nowhere.tsv")
         self.assertRaisesRegex(safer.InvalidError, "sample", safer.load_data, temporary("d.jsonl"), sample="some")
 

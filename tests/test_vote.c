@@ -167,8 +167,8 @@ typedef struct outcome {
     double draws;              /* expected number */
 } outcome;
 
-/* Three answers; with two classes the third is no label. `line`: giving up as it does; else only at the end. */
-static void run(outcome *out, size_t classes, double alpha, size_t horizon, int line, double truths[][OUTCOMES],
+/* Three answers; with two classes the third is no label. `insist`: to the end. */
+static void run(outcome *out, size_t classes, double alpha, size_t horizon, int insist, double truths[][OUTCOMES],
                 size_t count)
 {
     static double mass[2][SIDE][SIDE][TRUTHS]; /* of the states that go on, by the votes of the first two */
@@ -183,9 +183,8 @@ static void run(outcome *out, size_t classes, double alpha, size_t horizon, int 
         for (size_t i = 0; i <= n; i++)
             for (size_t j = 0; i + j <= n; j++) {
                 const uint64_t counts[OUTCOMES] = {i, j, n - i - j};
-                sf_vote_verdict verdict = sf_vote_decide(&rule, counts, n);
+                sf_vote_verdict verdict = sf_vote_decide(&rule, counts, n, insist);
                 assert_int_equal(verdict == SF_VOTE_CLEAR, sf_vote_clear(counts, classes, alpha));
-                if (!line && verdict == SF_VOTE_GIVEN_UP && n < horizon) verdict = SF_VOTE_OPEN;
                 for (size_t t = 0; t < count; t++) {
                     const double p = here[i][j][t];
                     if (p <= 0) continue;
@@ -218,7 +217,7 @@ static void check_rates(size_t classes, size_t horizon, double truths[][OUTCOMES
     for (size_t l = 0; l < COUNT(levels); l++) {
         outcome out[TRUTHS];
         double worst = 0;
-        run(out, classes, levels[l], horizon, 0, truths, count);
+        run(out, classes, levels[l], horizon, 1, truths, count);
         for (size_t t = 0; t < count; t++) {
             const double rate = wrong(&out[t], truths[t], classes);
             print_message("%zu classes, alpha %.3f, (%.3f %.3f %.3f): wrong %.6f\n", classes, levels[l], truths[t][0],
@@ -250,7 +249,7 @@ static void test_error_rates(void **state)
 /* ----------------------------------------------------- lengths, and giving up */
 
 /* Two classes, longer: by the votes of the first. */
-static outcome run_long(double p, uint64_t n_max, int line)
+static outcome run_long(double p, uint64_t n_max, int insist)
 {
     const sf_vote_rule rule = sf_vote_rule_of(2, 0.001, n_max);
     double *mass = calloc(n_max + 2, sizeof *mass);
@@ -261,8 +260,7 @@ static outcome run_long(double p, uint64_t n_max, int line)
     for (uint64_t n = 0; n <= n_max && low <= high; n++) {
         for (uint64_t k = low; k <= high; k++) {
             const uint64_t counts[] = {k, n - k};
-            sf_vote_verdict verdict = mass[k] > 0 ? sf_vote_decide(&rule, counts, n) : SF_VOTE_OPEN;
-            if (!line && verdict == SF_VOTE_GIVEN_UP && n < n_max) verdict = SF_VOTE_OPEN;
+            sf_vote_verdict verdict = mass[k] > 0 ? sf_vote_decide(&rule, counts, n, insist) : SF_VOTE_OPEN;
             if (verdict == SF_VOTE_CLEAR) out.returned[sf_vote_leader(counts, 2)] += mass[k];
             if (verdict != SF_VOTE_OPEN) mass[k] = 0;
             out.draws += mass[k];
@@ -285,15 +283,15 @@ static void test_giving_up(void **state)
     (void)state;
     static const double rows[][4] = {
         /* n_max, g, at most so many draws, at most so much less often clear than to the end */
-        {5000, 0.5, 480, 1e-4},  {5000, 0.52, 720, 0.05}, {5000, 0.54, 1500, 0.5}, {5000, 0.55, 1500, 0.3},
-        {5000, 0.56, 1250, 0.2}, {5000, 0.58, 760, 0.02}, {5000, 0.6, 480, 0.003}, {5000, 0.62, 330, 0.0005},
-        {5000, 0.7, 111, 1e-6},  {5000, 0.8, 46, 1e-9},   {5000, 0.9, 24, 1e-12},  {5000, 1, 13, 0},
-        {500, 0.5, 150, 1e-3},   {500, 0.65, 200, 0.08},  {100, 0.5, 40, 1e-3},    {100, 0.8, 45, 0.03},
+        {5000, 0.5, 200, 1},   {5000, 0.52, 300, 1},   {5000, 0.54, 700, 1},    {5000, 0.56, 700, 1},
+        {5000, 0.58, 600, 1},  {5000, 0.6, 450, 0.17}, {5000, 0.65, 203, 0.02}, {5000, 0.7, 110, 0.001},
+        {5000, 0.8, 46, 1e-6}, {5000, 0.9, 24, 1e-9},  {5000, 1, 13, 0},        {500, 0.5, 150, 1},
+        {500, 0.7, 200, 0.08}, {100, 0.5, 100, 0},     {100, 0.8, 45, 0},       {99, 0.75, 64, 0},
     };
     print_message("n_max     g      draws  to the end    clear  to the end\n");
     for (size_t i = 0; i < COUNT(rows); i++) {
         const uint64_t n_max = (uint64_t)rows[i][0];
-        const outcome with = run_long(rows[i][1], n_max, 1), without = run_long(rows[i][1], n_max, 0);
+        const outcome with = run_long(rows[i][1], n_max, 0), without = run_long(rows[i][1], n_max, 1);
         print_message("%5llu  %.2f  %9.1f   %9.1f   %.6f    %.6f\n", (unsigned long long)n_max, rows[i][1], with.draws,
                       without.draws, with.returned[0] + with.returned[1], without.returned[0] + without.returned[1]);
         assert_true(rows[i][1] > 0.5 || without.returned[0] + without.returned[1] <= 0.001); /* a tie: alpha */
@@ -326,29 +324,40 @@ static void test_giving_up_elsewhere(void **state)
 
 /* -------------------------------------------------------------- draw by draw */
 
-/* Every verdict on the way is that of the counts; a vote that ended can end there, and nowhere before. */
+static int next_answer(const sf_vote_rule *rule, const uint32_t *shares)
+{
+    uint32_t ball = next_below(1000);
+    for (size_t c = 0; c < rule->classes; c++) {
+        if (ball < shares[c]) return (int)c;
+        ball -= shares[c];
+    }
+    return -1;
+}
+
+/* Every verdict on the way is that of the counts; a vote that ended can end there, and nowhere before. What was
+ * given up goes on when one insists. */
 static void follow(const sf_vote_rule *rule, const uint32_t *shares)
 {
     uint64_t counts[5];
     sf_vote vote;
     sf_vote_begin(&vote, rule, counts);
-    while (!sf_vote_done(&vote)) {
-        uint32_t ball = next_below(1000);
-        int answer = -1;
-        assert_false(vote.n > 0 && sf_vote_can_end(rule, counts, vote.n));
-        for (int c = 0; c < (int)rule->classes && answer < 0; c++) {
-            if (ball < shares[c]) answer = c;
-            ball -= shares[c];
+    for (int insist = 0; insist < 2; insist++) {
+        const uint64_t before = vote.n;
+        while (!sf_vote_done(&vote)) {
+            assert_false(vote.n > before && sf_vote_can_end(rule, counts, vote.n, insist));
+            const int done = sf_vote_add(&vote, next_answer(rule, shares));
+            assert_int_equal(vote.verdict, sf_vote_decide(rule, counts, vote.n, insist));
+            assert_int_equal(done, vote.verdict != SF_VOTE_OPEN);
         }
-        const int done = sf_vote_add(&vote, answer);
-        assert_int_equal(vote.verdict, sf_vote_decide(rule, counts, vote.n));
-        assert_int_equal(done, vote.verdict != SF_VOTE_OPEN);
+        assert_true(sf_vote_can_end(rule, counts, vote.n, insist));
+        assert_true(vote.n <= rule->n_max && (vote.n == rule->n_max || !insist || vote.verdict == SF_VOTE_CLEAR));
+        sf_vote_insist(&vote);
+        if (sf_vote_done(&vote)) break;
+        assert_true(vote.n < rule->n_max);
     }
-    assert_true(vote.n <= rule->n_max);
-    assert_true(sf_vote_can_end(rule, counts, vote.n));
     if (vote.verdict != SF_VOTE_CLEAR) return;
     counts[sf_vote_leader(counts, rule->classes)]++; /* it would have ended before */
-    assert_false(sf_vote_can_end(rule, counts, vote.n + 1));
+    assert_false(sf_vote_can_end(rule, counts, vote.n + 1, 0) || sf_vote_can_end(rule, counts, vote.n + 1, 1));
 }
 
 static void test_draw_by_draw(void **state)
@@ -372,14 +381,32 @@ static void test_draw_by_draw(void **state)
 static void test_ends_that_cannot_be(void **state)
 {
     (void)state;
+    static const struct {
+        uint64_t counts[2], n;
+        int can, insisting;
+    } ends[] = {
+        {{13, 0}, 13, 1, 1},        /* clear */
+        {{13, 0}, 20, 1, 1},        /* clear, and seven draws without a label before the last */
+        {{14, 0}, 14, 0, 0},        /* it was clear before */
+        {{0, 0}, 0, 0, 0},          /* no draw at all */
+        {{13, 0}, 12, 0, 0},        /* more votes than draws */
+        {{6000, 0}, 6000, 0, 0},    /* more draws than there may be */
+        {{7, 6}, 13, 0, 0},         /* too early to give up */
+        {{50, 50}, 100, 1, 0},      /* the first time it may be given up */
+        {{60, 40}, 100, 0, 0},      /* but not with this lead */
+        {{200, 200}, 400, 0, 0},    /* it was given up long before */
+        {{2600, 2400}, 5000, 0, 1}, /* the same; insisting, all draws were made */
+        {{2669, 2331}, 5000, 0, 1}, /* clear with the last draw, if one insisted */
+        {{160, 90}, 250, 1, 1},     /* clear */
+    };
     const sf_vote_rule rule = sf_vote_rule_of(2, 0.001, 5000);
-    uint64_t unanimous[] = {13, 0}, nothing[] = {0, 0}, many[] = {6000, 0}, few[] = {7, 6}, spare[] = {13, 0};
-    assert_true(sf_vote_can_end(&rule, unanimous, 13));
-    assert_true(sf_vote_can_end(&rule, spare, 20));      /* seven draws without a label, then or before */
-    assert_false(sf_vote_can_end(&rule, nothing, 0));    /* no vote at all */
-    assert_false(sf_vote_can_end(&rule, many, 6000));    /* more than there may be */
-    assert_false(sf_vote_can_end(&rule, unanimous, 12)); /* more votes than draws */
-    assert_false(sf_vote_can_end(&rule, few, 13));       /* neither clear nor hopeless */
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        uint64_t counts[2];
+        memcpy(counts, ends[i].counts, sizeof counts);
+        assert_int_equal(sf_vote_can_end(&rule, counts, ends[i].n, 0), ends[i].can);
+        assert_int_equal(sf_vote_can_end(&rule, counts, ends[i].n, 1), ends[i].insisting);
+        assert_memory_equal(counts, ends[i].counts, sizeof counts);
+    }
 }
 
 int main(void)

@@ -16,6 +16,7 @@
 #include "attack/attack.h"
 
 #include "attack/records.h"
+#include "base/elementary.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -250,7 +251,7 @@ static void judge(check *c, double delta)
     safer_against_summary *s = &c->summary;
     const double tail = sf_log_binomial_tail(c->wrong_count, s->sampled, delta);
     s->delta = delta;
-    s->p_value = c->wrong_count ? fmin(1, exp(tail + sf_log_tail_error(tail))) : 1;
+    s->p_value = c->wrong_count ? fmin(1, sf_exp(tail + sf_log_tail_error(tail))) : 1;
     s->alarm = s->violations_exact > 0 || s->p_value < SAFER_AGAINST_LEVEL;
 }
 
@@ -280,7 +281,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_run_load(&run, against, error));
     c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
-    SF_TRY(sf_model_check_name(model, "to be compared with the run's", error));
+    SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));

@@ -84,17 +84,16 @@ safer_status sf_votes_until_clear(safer_certificate *c, safer_workspace *w, safe
 {
     safer_status status = SAFER_OK;
     const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_SELECTION);
-    sf_vote vote;
+    sf_vote *vote = &w->vote;
     size_t count = 0;
-    sf_vote_begin(&vote, &w->vote_rule, w->selection);
-    while (!sf_vote_done(&vote)) {
-        count = next_batch(w, count, w->options.n0 - vote.n);
-        sf_sampler_draw(w->draws, &w->sampler, stream, vote.n, count);
+    while (!sf_vote_done(vote)) {
+        count = next_batch(w, count, w->options.n0 - vote->n);
+        sf_sampler_draw(w->draws, &w->sampler, stream, vote->n, count);
         SF_TRY(sf_ask_draws(w, count, error));
-        for (size_t i = 0; i < count && !sf_vote_done(&vote); i++) sf_vote_add(&vote, w->answers[i]);
-        c->vote_n = vote.n;
+        for (size_t i = 0; i < count && !sf_vote_done(vote); i++) sf_vote_add(vote, w->answers[i]);
+        c->vote_n = vote->n;
         c->vote_votes = w->selection;
-        if (!sf_vote_done(&vote)) SF_TRY(sf_workspace_show(w, SF_VOTE_ASKED, c, error));
+        if (!sf_vote_done(vote)) SF_TRY(sf_workspace_show(w, SF_VOTE_ASKED, c, error));
     }
 done:
     return status;

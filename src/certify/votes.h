@@ -14,8 +14,8 @@
 safer_status sf_votes_sample(uint64_t *votes, safer_workspace *workspace, sf_stage stage, uint64_t n,
                              safer_certificate *watched, safer_error *error);
 
-/* Samples the selection's stream until the vote is clear or given up (stats/vote.h): the workspace's
- * `selection`, c->vote_n and c->vote_votes become those at the sample that ended it. */
+/* Samples the selection's stream, from where the workspace's vote stands, until that is done (stats/vote.h):
+ * c->vote_n and c->vote_votes become those at the sample that ended it. */
 safer_status sf_votes_until_clear(safer_certificate *c, safer_workspace *workspace, safer_error *error);
 
 /* Samples the certificate's stream until every reported radius and the asked one are decided for

@@ -18,9 +18,9 @@ safer_status sf_certify_check(const safer_certify_options *options, const safer_
 
 /* Sees a certificate as it grows: when the text was read (words, slots, visible and q are known); not
  * of exact certificates, after every batch of the draws that choose the prediction but the last
- * (vote_n and vote_votes are those so far) and when it was chosen; after every batch of the
- * certificate's own draws (n and votes are those so far; an exact one has no votes yet). Nonzero
- * ends it with SAFER_CANCELLED. */
+ * (vote_n and vote_votes are those so far) and when it was chosen, which may happen twice; after
+ * every batch of the certificate's own draws (n and votes are those so far; an exact one has no
+ * votes yet). Nonzero ends it with SAFER_CANCELLED. */
 typedef enum sf_moment { SF_TEXT_READ, SF_VOTE_ASKED, SF_PREDICTION_CHOSEN, SF_BATCH_ASKED } sf_moment;
 
 typedef struct sf_watch {
@@ -56,6 +56,7 @@ struct safer_workspace {
 
     /* Evidence and results. */
     sf_vote_rule vote_rule;
+    sf_vote vote; /* its counts are `selection` */
     sf_eprocess *process;
     sf_tally tally;
     uint64_t *votes, *selection; /* classes: of the certificate's samples, and of those that chose the prediction */

@@ -28,34 +28,31 @@
  *   reached t (fact 1), which by fact 2 has probability at most 1/t for both classes of the pair together.
  *   ceil(m/2) pairs cover the m classes, and each of the other K - m is wrong as above: at most
  *   (ceil(m/2) + K - m)/t <= (K-1)/t.
- * The vote may stop in any way that depends on the votes seen, and abstaining is no error. So n_max and giving
- * up need no proof. An answer that is no label is a vote for neither of any pair.
+ * When to stop may depend on the votes so far, and on all that is independent of the votes, such as a certificate
+ * by other draws; and abstaining is no error. So n_max, giving up and insisting need no proof. An answer that is no
+ * label is a vote for neither of any pair.
  *
  * Against a test of a fixed number of draws (Cohen, Rosenfeld & Kolter 2019), which select.c has: at alpha =
- * .001 with two classes 13 votes for one class are clear, where 11 are the least with which any such test
- * can be; a class with g = .8 needs 45 draws in the mean, .6 480, .55 2,063.
+ * .001 with two classes 13 votes for one class are clear, where 11 are the least with which any such test can be.
  *
  * Giving up. A text with g near 1/2 would always take n_max draws, and few of these texts are worth it: at
- * g = .54 a clear vote takes 3,155 draws, more than two hundred ordinary texts take together. With all n_max
- * draws for two classes a lead L is clear. A vote is given up when its lead lies on or below the straight line
- * from -SLACK before the first draw to L at n_max:
- *     lead sqrt(n/(a+b)) + SLACK <= (L + SLACK) n / n_max
- * (where some draws are for neither, the clear lead is less, about as the square root of those for either;
- * so the lead counts as that much more). Behind the line a vote would have to do better than it ever did
- * for all the draws that are left. At n_max = 5000, alpha = .001, two classes, computed over all paths:
+ * g = .54 a clear vote takes 3,163 draws, as many as two hundred ordinary texts. With n_max draws for two classes
+ * a lead L is clear. From draw FIRST_LOOK on a vote is given up when its lead, growing as so far, stays below:
+ *     lead sqrt(n/(a+b)) n_max / n < L
+ * (where some draws are for neither, the lead that is clear is less, about as the square root of those for
+ * either; so the lead counts as that much more). The caller may insist: where the same text has a certificate, an
+ * answer is worth all n_max draws. At n_max = 5000, alpha = .001 and two classes, computed over all paths by
+ * tests/test_vote.c:
  *
- *     g                 .5      .52     .54     .55     .56     .58     .60     .62
- *     to the end     4,715    4,778   3,156   2,063   1,408     768     480     326   draws
- *                    .0008    .0522   .8636   .9936   .9999   1.000   1.000   1.000   clear
- *     with the line
- *
- * SLACK weighs draws against answers: tests/test_stats_rates.c computes both. The best rule for a known
- * distribution of g, found by dynamic programming over that of 5,000 reviews, is no better by more than a
- * hundredth of the draws at the same number of answers.
+ *     g               .5     .52     .54     .56     .58     .60     .65     .70     .80
+ *     draws          148     202     432     546     483     386     199     109      45
+ *       insisting  4,996   4,919   3,163   1,408     768     480     203     110      45
+ *     clear        .0007   .0055   .1276   .4177   .6648   .8319   .9850   .9995   1.000
+ *       insisting  .0007   .0521   .8635   .9999   1.000   1.000   1.000   1.000   1.000
  *
  * Rounding. E is rounded down. C(2b,b)/4^b = E(b,b) is a product for small b; for others its lower bound
  *     1/sqrt(pi (b + 1/4 + 1/(32 b)))
- * is used: the square of their quotient is W(b)^2 (b + 1/4 + 1/(32b)) pi, which tends to 1 and falls in b, since
+ * is used: the square of their quotient is E(b,b)^2 (b + 1/4 + 1/(32b)) pi, which tends to 1 and falls in b, since
  * (2b+1)^2 b (32b^2 + 72b + 41) is less than 4 (b+1)^3 (32b^2 + 8b + 1), by 3b + 4. From there E(i,b) is
  * multiplied up, two operations per vote, to a or until it suffices: at most about 5 sqrt(a+b) steps. */
 #include "stats/vote.h"
@@ -66,8 +63,8 @@
 #include <float.h>
 #include <math.h>
 
-#define SLACK 20.0               /* votes: see above */
 #define PI_UP 3.1415926535897936 /* at least pi */
+enum { FIRST_LOOK = 100 };       /* draws before which nothing is given up */
 enum { PRODUCT_UP_TO = 256 };    /* where the bound is low by 3e-10 of the value, and less beyond */
 
 /* ------------------------------------------------------------------- E(a,b) */
@@ -149,37 +146,38 @@ sf_vote_rule sf_vote_rule_of(size_t classes, double alpha, uint64_t n_max)
     return rule;
 }
 
-/* On the line, or below. */
+/* Whether the lead, growing as so far, stays below the one that is needed. */
 static int is_hopeless(const sf_vote_rule *rule, duel d, uint64_t n)
 {
+    if (n < FIRST_LOOK || rule->lead == 0) return 0;
     const double votes = (double)(d.a + d.b), draws = (double)n;
-    const double lead = d.a > 0 ? (double)(d.a - d.b) * sqrt(draws / votes) : 0;
-    return rule->lead > 0 && (lead + SLACK) * (double)rule->n_max <= ((double)rule->lead + SLACK) * draws;
+    const double lead = d.a > d.b ? (double)(d.a - d.b) * sqrt(draws / votes) : 0;
+    return lead * (double)rule->n_max < (double)rule->lead * draws;
 }
 
-static sf_vote_verdict decide(const sf_vote_rule *rule, duel d, uint64_t n, int clear)
+static sf_vote_verdict decide(const sf_vote_rule *rule, duel d, uint64_t n, int clear, int insist)
 {
     if (clear) return SF_VOTE_CLEAR;
-    return n >= rule->n_max || is_hopeless(rule, d, n) ? SF_VOTE_GIVEN_UP : SF_VOTE_OPEN;
+    return n >= rule->n_max || (!insist && is_hopeless(rule, d, n)) ? SF_VOTE_GIVEN_UP : SF_VOTE_OPEN;
 }
 
-sf_vote_verdict sf_vote_decide(const sf_vote_rule *rule, const uint64_t *counts, uint64_t n)
+sf_vote_verdict sf_vote_decide(const sf_vote_rule *rule, const uint64_t *counts, uint64_t n, int insist)
 {
     const duel d = duel_of(counts, rule->classes);
-    return decide(rule, d, n, votes_needed(rule->needed, d.b, d.a) <= d.a);
+    return decide(rule, d, n, votes_needed(rule->needed, d.b, d.a) <= d.a, insist);
 }
 
-int sf_vote_can_end(const sf_vote_rule *rule, uint64_t *counts, uint64_t n)
+int sf_vote_can_end(const sf_vote_rule *rule, uint64_t *counts, uint64_t n, int insist)
 {
     uint64_t votes = 0;
     int was_open = 0;
     for (size_t c = 0; c < rule->classes; c++) votes += counts[c];
-    if (n < 1 || n > rule->n_max || votes > n || sf_vote_decide(rule, counts, n) == SF_VOTE_OPEN) return 0;
-    if (votes < n) was_open = sf_vote_decide(rule, counts, n - 1) == SF_VOTE_OPEN;
+    if (n < 1 || n > rule->n_max || votes > n || sf_vote_decide(rule, counts, n, insist) == SF_VOTE_OPEN) return 0;
+    if (votes < n) was_open = sf_vote_decide(rule, counts, n - 1, insist) == SF_VOTE_OPEN;
     for (size_t c = 0; c < rule->classes && !was_open; c++) {
         if (!counts[c]) continue;
         counts[c]--;
-        was_open = sf_vote_decide(rule, counts, n - 1) == SF_VOTE_OPEN;
+        was_open = sf_vote_decide(rule, counts, n - 1, insist) == SF_VOTE_OPEN;
         counts[c]++;
     }
     return was_open;
@@ -211,6 +209,12 @@ int sf_vote_add(sf_vote *vote, int answer)
         clear = enough <= d.a;
         if (!clear) vote->clear_from = vote->n + (enough - d.a);
     }
-    vote->verdict = decide(rule, d, vote->n, clear);
+    vote->verdict = decide(rule, d, vote->n, clear, vote->insist);
     return sf_vote_done(vote);
+}
+
+void sf_vote_insist(sf_vote *vote)
+{
+    vote->insist = 1;
+    if (vote->verdict == SF_VOTE_GIVEN_UP && vote->n < vote->rule->n_max) vote->verdict = SF_VOTE_OPEN;
 }

@@ -11,7 +11,8 @@
  * clear for a class that is not the most probable one, or for one of several that are equally probable, is
  * at most alpha. The head of vote.c has the proof. Draws count in order and never past the one that ends
  * the vote. All verdicts are functions of the counts, so that a record can be checked by what it holds.
- * No function of the C library but sqrt is used: the verdicts are the same on every machine. */
+ * Nothing is computed with functions whose last digits differ between C libraries: the verdicts are the same on
+ * every machine. */
 #ifndef SF_STATS_VOTE_H
 #define SF_STATS_VOTE_H
 
@@ -43,12 +44,13 @@ typedef enum sf_vote_verdict {
     SF_VOTE_GIVEN_UP /* abstain: n_max draws are made, or being clear by then is unlikely */
 } sf_vote_verdict;
 
-/* The verdict on n draws with these votes; answers that are no label are what the counts lack to n. */
-sf_vote_verdict sf_vote_decide(const sf_vote_rule *rule, const uint64_t *counts, uint64_t n);
+/* The verdict on n draws with these votes; answers that are no label are what the counts lack to n. `insist`:
+ * nothing is given up before n_max. */
+sf_vote_verdict sf_vote_decide(const sf_vote_rule *rule, const uint64_t *counts, uint64_t n, int insist);
 
 /* Whether a vote can end with these counts: it is decided, and was open before its last draw, for at least
  * one class (or no label) that this draw can have had. Changes counts while it looks. */
-int sf_vote_can_end(const sf_vote_rule *rule, uint64_t *counts, uint64_t n);
+int sf_vote_can_end(const sf_vote_rule *rule, uint64_t *counts, uint64_t n, int insist);
 
 /* ------------------------------------------------------------- draw by draw */
 
@@ -57,6 +59,7 @@ typedef struct sf_vote {
     uint64_t *counts;         /* classes: the caller's */
     uint64_t n;               /* draws so far */
     uint64_t clear_from;      /* it cannot be clear before so many draws */
+    int insist;               /* nothing is given up before n_max */
     sf_vote_verdict verdict;
 } sf_vote;
 
@@ -68,5 +71,8 @@ int sf_vote_done(const sf_vote *vote);
 
 /* Counts the next draw's answer: a class, or -1 for no label. Returns sf_vote_done. */
 int sf_vote_add(sf_vote *vote, int answer);
+
+/* From here on nothing is given up before n_max: a vote that was goes on. */
+void sf_vote_insist(sf_vote *vote);
 
 #endif
