@@ -7,7 +7,10 @@
 
 /* ----------------------------------------------------------------- options */
 
-const char *cli_precisions(size_t number) { return safer_precision_name((safer_precision)number); }
+static const char *arithmetics(size_t number) { return safer_precision_name((safer_precision)number); }
+
+const char *cli_precisions(size_t number) { return number < SAFER_PRECISION_PORTABLE ? arithmetics(number) : NULL; }
+
 static const char *profiles(size_t number) { return safer_profile_name((safer_profile)number); }
 
 static const char *on_or_off(size_t number)
@@ -22,8 +25,10 @@ void cli_model_options(cli_options *options, cli_model_flags *m)
 {
     cli_add_path(options, "model", &m->path, "MODEL",
                  "a model file, a sum (JSON), a HuggingFace folder, exec:COMMAND, http address");
-    cli_add_choice(options, "precision", &m->precision, cli_precisions, "TYPE",
-                   "charcnn, bert, sums of them: products in {choices} (default {default})");
+    cli_add_choice(options, "arithmetic", &m->arithmetic, arithmetics, "NAME",
+                   "how charcnn, bert and sums of them compute: {choices} (default {default})");
+    cli_add_choice(options, "precision", &m->arithmetic, cli_precisions, "NAME",
+                   "the old name of --arithmetic, for {choices}");
 }
 
 void cli_remote_options(cli_options *options, cli_model_flags *m)
@@ -108,8 +113,8 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
     if (m->remote.function)
         return cli_error(error, SAFER_INVALID, "--function is for remote models: a file is a function of the text");
     safer_status status = safer_model_open(&model, m->path, error);
-    if (status == SAFER_OK && m->precision) {
-        status = safer_precision_parse(&precision, m->precision, error);
+    if (status == SAFER_OK && m->arithmetic) {
+        status = safer_precision_parse(&precision, m->arithmetic, error);
         if (status == SAFER_OK) status = safer_model_set_precision(model, precision, error);
     }
     if (status == SAFER_OK)
@@ -123,7 +128,7 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
 {
     safer_remote_options *o = &m->remote;
     if (!cli_is_remote(m->path)) return open_file(out, m, error);
-    if (m->precision) return cli_error(error, SAFER_INVALID, "--precision is for model files");
+    if (m->arithmetic) return cli_error(error, SAFER_INVALID, "--arithmetic is for model files");
     if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
     if (m->profile && safer_profile_parse(&o->profile, m->profile, error) != SAFER_OK) return SAFER_INVALID;
     o->batch = (size_t)m->request_texts;

@@ -373,16 +373,18 @@ typedef struct safer_model safer_model;
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
-/* Of matrix products. */
+/* The arithmetic of answers and of training. */
 typedef enum safer_precision {
-    SAFER_PRECISION_BF16, /* fast */
-    SAFER_PRECISION_F32   /* exact to about 1e-5 */
+    SAFER_PRECISION_BF16,    /* fast */
+    SAFER_PRECISION_F32,     /* exact to about 1e-5 */
+    SAFER_PRECISION_PORTABLE /* as f32, and slower, with the same bits on every machine; not for training */
 } safer_precision;
-SAFER_NAMED(safer_precision); /* "bf16", "f32" */
+SAFER_NAMED(safer_precision); /* "bf16", "f32", "portable" */
 
-/* bert and charcnn, and sums with such members: how to compute from now on; a model is opened with
- * bf16. Not while the model is in use, or a workspace made with it is kept. The answers of the two
- * may differ in rare, nearly even cases. */
+/* How to compute from now on. bert and charcnn, and sums with such members, are opened with bf16 and
+ * have the choice; ngram, bow and cnn are always portable, and refuse the other two. Not while the
+ * model is in use, or a workspace made with it is kept. The answers of two arithmetics may differ in
+ * rare, nearly even cases; which have the same bits is in docs/models.md. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error);
 
 /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */

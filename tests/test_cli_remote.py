@@ -197,7 +197,7 @@ class Exec(unittest.TestCase):
             _, done = certify("messages", f"exec:python3 child.py {how}", "--timeout", 2 if how == "mute" else 60, "--retries", 1, code=code)
             self.assertRegex(done.err, words, how)
             self.assertEqual(done.err.count("\n"), 1, how)
-        for arguments, words in ((["--model", "exec:cat", "--precision", "f32"], "--precision"), (["--model", "exec:"], "command"),
+        for arguments, words in ((["--model", "exec:cat", "--arithmetic", "f32"], "--arithmetic"), (["--model", "exec:"], "command"),
                                  (["--model", "exec:cat", "--cache", "maybe"], "on or off"), (["--model", "exec:cat", "--cache", "on"], "cache: only a model"),
                                  (["--model", "exec:cat", "--function", "--random"], "function: the model"),
                                  (["--model", "exec:cat", "--model-name", ""], "model_name")):

@@ -469,7 +469,9 @@ static void members_may_be_of_any_kind(void **unused)
     assert_true(fabs(log((double)single[0] / (double)single[1]) - 2 * log((double)member[0] / (double)member[1])) <
                 1e-4);
     assert_fails(safer_model_set_precision(sum, SAFER_PRECISION_F32, &error), SAFER_INVALID,
-                 "all members of this sum have only one");
+                 "all members of this sum are always portable");
+    assert_ok(safer_model_set_precision(sum, SAFER_PRECISION_PORTABLE, &error));
+    assert_string_equal(sum->arithmetic, "portable");
     safer_model_free(ngram);
     safer_model_free(sum);
     safer_lexicon_free(lexicon);

@@ -182,7 +182,7 @@ static safer_status open_model(work *w, safer_error *error)
     if (w->model) return SAFER_OK;
     if (!w->setup.is_ready) {
         m->path = w->model_path;
-        m->precision = w->setup.training.precision;
+        m->arithmetic = w->setup.training.precision;
     }
     return cli_model_try(&w->model, m, w->study->test, error);
 }

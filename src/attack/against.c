@@ -16,6 +16,7 @@
 #include "attack/attack.h"
 
 #include "attack/records.h"
+#include "base/elementary.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -250,7 +251,7 @@ static void judge(check *c, double delta)
     safer_against_summary *s = &c->summary;
     const double tail = sf_log_binomial_tail(c->wrong_count, s->sampled, delta);
     s->delta = delta;
-    s->p_value = c->wrong_count ? fmin(1, exp(tail + sf_log_tail_error(tail))) : 1;
+    s->p_value = c->wrong_count ? fmin(1, sf_exp(tail + sf_log_tail_error(tail))) : 1;
     s->alarm = s->violations_exact > 0 || s->p_value < SAFER_AGAINST_LEVEL;
 }
 

@@ -261,6 +261,12 @@ void sf_flush_denormals(fenv_t *before)
 #endif
 }
 
+void sf_plain_arithmetic(fenv_t *before)
+{
+    fegetenv(before);
+    fesetenv(FE_DFL_ENV);
+}
+
 /* -------------------------------------------------------------- rounding */
 
 int sf_rounds_to_nearest(void)

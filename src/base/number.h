@@ -46,6 +46,10 @@ int sf_weight_multiply(sf_weight *weight, uint64_t factor);
  * what fesetenv takes to end it. For training, never for bounds. */
 void sf_flush_denormals(fenv_t *before);
 
+/* The opposite: from here on, rounding to the nearest and denormal numbers as they are, whatever a
+ * library in this process has set (one built with -ffast-math may flush them in every thread). */
+void sf_plain_arithmetic(fenv_t *before);
+
 /* Whether this thread's arithmetic rounds to the nearest, by trying: fegetround looks at a register
  * that the arithmetic need not use. */
 int sf_rounds_to_nearest(void);

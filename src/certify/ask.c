@@ -19,18 +19,17 @@ static size_t piece_of(const safer_workspace *w) { return w->model->class->group
 
 static safer_status ask_piece(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error)
 {
-    const sf_model_class *class = w->model->class;
     const size_t slots = w->slots.slot_count;
     const uint32_t *draws = w->draws + begin * slots;
     int *answers = w->answers + begin;
-    if (w->prepared) return class->sample(w->model, w->prepared, draws, count, answers, w->scratch[worker], error);
+    if (w->prepared) return sf_model_sample(w->model, w->prepared, draws, count, answers, w->scratch[worker], error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer *text = &w->texts[begin + i];
         sf_buffer_clear(text);
         if (sf_slots_render(text, &w->slots, w->lexicon, draws + i * slots)) return sf_fail_memory(error);
         w->spans[begin + i] = (sf_span){text->bytes, text->length};
     }
-    return class->classify(w->model, w->spans + begin, count, answers, NULL, w->scratch[worker], error);
+    return sf_model_classify(w->model, w->spans + begin, count, answers, NULL, w->scratch[worker], error);
 }
 
 static safer_status confirm_piece(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error)
@@ -91,7 +90,7 @@ safer_status sf_ask_again(safer_workspace *w, size_t count, safer_error *error)
 
 safer_status sf_ask_text(int *answer, safer_workspace *w, safer_error *error)
 {
-    return w->model->class->classify(w->model, &w->text, 1, answer, NULL, w->scratch[0], error);
+    return sf_model_classify(w->model, &w->text, 1, answer, NULL, w->scratch[0], error);
 }
 
 safer_status sf_ask_text_and_draw(int *answer, safer_workspace *w, safer_error *error)
@@ -101,7 +100,7 @@ safer_status sf_ask_text_and_draw(int *answer, safer_workspace *w, safer_error *
     sf_buffer_clear(&w->texts[0]);
     if (sf_slots_render(&w->texts[0], &w->slots, w->lexicon, w->draws)) return sf_fail_memory(error);
     const sf_span both[2] = {w->text, {w->texts[0].bytes, w->texts[0].length}};
-    safer_status status = w->model->class->classify(w->model, both, 2, answers, NULL, w->scratch[0], error);
+    safer_status status = sf_model_classify(w->model, both, 2, answers, NULL, w->scratch[0], error);
     *answer = answers[0];
     w->answers[0] = answers[1];
     w->spans[0] = both[1];

@@ -2,6 +2,7 @@
  * docs/certify.md, what its members mean. */
 #include "certify/record.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "run/members.h"
 
@@ -321,7 +322,7 @@ static int q_fits(const sf_record *r, double q, size_t radius)
 static int q_slows_down(double few_q, size_t few, double more_q, size_t more)
 {
     const double few_least = 1 - few_q, more_most = 1 - more_q + 0x1p-52;
-    return few == 0 || few >= more || log(more_most) / (double)more >= log(few_least) / (double)few - 1e-9;
+    return few == 0 || few >= more || sf_log(more_most) / (double)more >= sf_log(few_least) / (double)few - 1e-9;
 }
 
 /* What of the q of a record contradicts the rest of it, or NULL. All of them come from one list of
@@ -370,6 +371,16 @@ static const char *fault_of_radius(const sf_record *r, const sf_config *config, 
     return NULL;
 }
 
+/* Whether the vote for the prediction ends where the record says. It is given up where it is hopeless, but not
+ * while the class at hand is certified: the label or, where the record is about the prediction, the class that led
+ * then, which need not be the one that led in the end. */
+static int vote_ends(const sf_record *r, const sf_config *config, uint64_t *votes)
+{
+    const int about_prediction = r->label < 0 || config->unlabelled, insisted = r->radius > 0 || about_prediction;
+    if (!(r->abstained && r->radius > 0) && sf_vote_can_end(&config->rule, votes, r->vote_n, 0)) return 1;
+    return insisted && sf_vote_can_end(&config->rule, votes, r->vote_n, 1);
+}
+
 /* What of the prediction does not follow from the vote that chose it, or NULL. `votes` has room for them. Format 1
  * does not have that vote, which was always of n0 draws. */
 static const char *fault_of_vote(const sf_record *r, const sf_config *config, uint64_t *votes)
@@ -377,8 +388,7 @@ static const char *fault_of_vote(const sf_record *r, const sf_config *config, ui
     if (!r->vote) return r->queries != r->n + config->n0 ? "queries are not n + n0" : NULL;
     if (take_votes(votes, r->vote, r->vote_n, config)) return "the votes for the prediction do not add up";
     if (r->vote_n > config->n0) return "more than n0 draws chose the prediction";
-    if (!sf_vote_can_end(&config->rule, votes, r->vote_n))
-        return "the vote for the prediction does not end with these votes";
+    if (!vote_ends(r, config, votes)) return "the vote for the prediction does not end with these votes";
     if (r->prediction != (int)sf_vote_leader(votes, config->classes))
         return "the prediction does not follow from the vote";
     if (r->abstained != !sf_vote_clear(votes, config->classes, config->options.alpha))

@@ -3,6 +3,8 @@
 #include "model/model.h"
 
 #include "base/memory.h"
+#include "base/number.h"
+#include "model/arithmetic.h"
 #include "model/sum.h"
 #include "text/name.h"
 
@@ -108,6 +110,7 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
     model->hash = sf_safetensors_hash(file);
     status = sf_safetensors_sha256(&model->sha256, file, error);
     if (status != SAFER_OK) return status;
+    model->arithmetic = SF_PORTABLE_NAME; /* unless its class says otherwise */
     if (trained_with && !(model->trained_with = sf_strdup(trained_with))) return sf_fail_memory(error);
     return SAFER_OK;
 }
@@ -146,7 +149,10 @@ static safer_status open_model(safer_model **out, const char *path, safer_error 
 safer_status safer_model_open(safer_model **out, const char *path, safer_error *error)
 {
     safer_model *model = NULL;
+    fenv_t before;
+    sf_plain_arithmetic(&before);
     safer_status status = open_model(&model, path, error);
+    fesetenv(&before);
     if (status == SAFER_OK && !(model->name = sf_path_name(path))) status = sf_fail_memory(error);
     if (status == SAFER_OK)
         *out = model;
@@ -157,10 +163,20 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
 
 safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error)
 {
+    fenv_t before;
     if (!safer_precision_name(precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
-    if (!model->class->set_precision)
-        return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s has only one", model->class->arch);
-    return model->class->set_precision(model, precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16, error);
+    if (model->class->set_precision) {
+        sf_plain_arithmetic(&before);
+        const safer_status status = model->class->set_precision(model, precision, error);
+        fesetenv(&before);
+        return status;
+    }
+    if (!model->arithmetic)
+        return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s has none of its own",
+                       model->class->arch);
+    if (precision == SAFER_PRECISION_PORTABLE) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "precision: a model of architecture %s is always portable",
+                   model->class->arch);
 }
 
 void safer_model_free(safer_model *model)
@@ -187,6 +203,29 @@ int safer_model_trained_on(const safer_model *model, const safer_lexicon *lexico
     return same;
 }
 
+/* ---------------------------------------------------------------- answering */
+
+safer_status sf_model_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
+                               void *scratch, safer_error *error)
+{
+    fenv_t before;
+    if (!model->arithmetic) return model->class->classify(model, texts, count, labels, scores, scratch, error);
+    sf_plain_arithmetic(&before);
+    const safer_status status = model->class->classify(model, texts, count, labels, scores, scratch, error);
+    fesetenv(&before);
+    return status;
+}
+
+safer_status sf_model_sample(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count,
+                             int *labels, void *scratch, safer_error *error)
+{
+    fenv_t before;
+    sf_plain_arithmetic(&before);
+    const safer_status status = model->class->sample(model, prepared, draws, count, labels, scratch, error);
+    fesetenv(&before);
+    return status;
+}
+
 safer_status safer_model_classify(const safer_model *model, const char *const *texts, const size_t *lengths,
                                   size_t count, int *labels, float *scores, safer_error *error)
 {
@@ -196,7 +235,7 @@ safer_status safer_model_classify(const safer_model *model, const char *const *t
     if (!spans) return sf_fail_memory(error);
     for (size_t i = 0; i < count; i++) spans[i] = (sf_span){texts[i], lengths[i]};
     if (model->class->scratch_new) SF_TRY(model->class->scratch_new(model, &scratch, error));
-    SF_TRY(model->class->classify(model, spans, count, labels, scores, scratch, error));
+    SF_TRY(sf_model_classify(model, spans, count, labels, scores, scratch, error));
 done:
     if (scratch) model->class->scratch_free(scratch);
     free(spans);

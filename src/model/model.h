@@ -52,8 +52,8 @@ typedef struct sf_model_class {
     safer_status (*identify)(const safer_model *model, safer_error *error);
     const char *(*probe_digest)(const safer_model *model);
 
-    /* Products in SF_F32 or SF_BF16 from now on; NULL: there is no choice. */
-    safer_status (*set_precision)(safer_model *model, sf_dtype type, safer_error *error);
+    /* Computes in this arithmetic from now on; NULL: there is no choice. */
+    safer_status (*set_precision)(safer_model *model, safer_precision precision, safer_error *error);
     /* Texts worked on together: asking for more at a time gains nothing. 0: the more the better. */
     size_t group;
 } sf_model_class;
@@ -65,12 +65,20 @@ struct safer_model {
     char **labels;          /* names, in the order of the class numbers; owned */
     uint64_t hash;          /* of the model file: what names it in runs of format 1 */
     sf_digest sha256;       /* of its file, its folder or its sum; remote: none */
-    const char *arithmetic; /* where answers depend on it: precision and instruction set; else NULL */
+    const char *arithmetic; /* the name of the bits of its answers (model/arithmetic.h); NULL: a remote model's */
     int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
     char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
     char *name;             /* what records call it; remote: may be NULL; owned */
     int function;           /* remote: declared to be a function of the text */
 };
+
+/* What models do that compute here (all but remote ones) they do in plain arithmetic (base/number.h),
+ * whatever the caller's is: opening, and these two, which everybody calls in place of the class's own.
+ * The parameters are those of the class. */
+safer_status sf_model_classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
+                               void *scratch, safer_error *error);
+safer_status sf_model_sample(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count,
+                             int *labels, void *scratch, safer_error *error);
 
 /* Finds out, once, whether the model answers these texts the same way twice; a built-in one does.
  * Any thread. An error is the model's, and then the next call tries again. */

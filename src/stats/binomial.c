@@ -23,6 +23,7 @@
  * fair coins, and p = min(1, 2 P[Bin(n,1/2) >= larger]); rounded up. */
 #include "stats/binomial.h"
 
+#include "base/elementary.h"
 #include "base/number.h"
 #include "safer.h"
 #include "stats/special.h"
@@ -31,12 +32,12 @@
 #include <float.h>
 #include <math.h>
 
-/* The C library's log, exp, sqrt and a product after them, together: below 4 eps. */
+/* sf_log, sf_exp, sqrt and a product after them, together: below 4 eps. */
 #define SLIP (8 * DBL_EPSILON)
 
 /* `rigour` below is the share of the allowances for errors that is taken off: 1, or 1/2 where it is asked
  * what any machine may claim (sf_eprocess_grants says why that is enough). */
-static double log_down(double delta, double rigour) { return log(delta) * (1 + rigour * SLIP); } /* delta < 1 */
+static double log_down(double delta, double rigour) { return sf_log(delta) * (1 + rigour * SLIP); } /* delta < 1 */
 
 double sf_null_probability(double q)
 {
@@ -50,7 +51,7 @@ double sf_null_probability(double q)
 /* Whether P[Bin(n,p) >= k] <= delta beyond numerical doubt. 1 <= k <= n, 0 < p < 1. */
 static int tail_is_below(uint64_t k, uint64_t n, double p, double log_delta, double rigour)
 {
-    if (k == n) return (double)n * log(p) * (1 - rigour * SLIP) <= log_delta;
+    if (k == n) return (double)n * sf_log(p) * (1 - rigour * SLIP) <= log_delta;
     double tail = sf_log_binomial_tail(k, n, p);
     return tail + rigour * sf_log_tail_error(tail) <= log_delta;
 }
@@ -91,7 +92,7 @@ static double slack_of(uint64_t n, size_t classes, double delta, double rigour)
 {
     assert(n >= 1 && classes >= 2);
     assert(delta > 0 && delta < 1);
-    return 2 * sqrt((log((double)classes) - log(delta)) / (2 * (double)n)) * (1 + rigour * SLIP);
+    return 2 * sqrt((sf_log((double)classes) - sf_log(delta)) / (2 * (double)n)) * (1 + rigour * SLIP);
 }
 
 double sf_hoeffding_slack(uint64_t n, size_t classes, double delta) { return slack_of(n, classes, delta, 1); }
@@ -155,5 +156,5 @@ double sf_sign_test(uint64_t first, uint64_t second)
     assert(first <= SF_SAMPLES_MAX && second <= SF_SAMPLES_MAX - first);
     if (first == second) return 1;
     double tail = sf_log_binomial_tail(first > second ? first : second, first + second, 0.5);
-    return fmin(2 * exp(tail + sf_log_tail_error(tail)) * (1 + SLIP), 1);
+    return fmin(2 * sf_exp(tail + sf_log_tail_error(tail)) * (1 + SLIP), 1);
 }

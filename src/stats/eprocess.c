@@ -57,6 +57,7 @@
  * Rounding: claims compare log E rounded down with log(1/delta) rounded up. */
 #include "stats/eprocess.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "stats/evalue.h"
 #include "stats/special.h"
@@ -226,10 +227,10 @@ static uint64_t patience(const sf_eprocess *process, radius *r, state s)
     } else {
         const sf_margin *claim = &r->form.pair.claim, *against = &r->form.pair.give_up;
         wait = smaller(wait, (left + 1) / 2);
-        wait = smaller(wait, samples_to_gain(pair_log_e(claim, s), process->claim_target, -log(claim->m)));
+        wait = smaller(wait, samples_to_gain(pair_log_e(claim, s), process->claim_target, -sf_log(claim->m)));
         if (r->may_give_up)
-            wait = smaller(wait,
-                           samples_to_gain(pair_log_e_against(against, s), process->give_up_target, -log(against->m)));
+            wait = smaller(wait, samples_to_gain(pair_log_e_against(against, s), process->give_up_target,
+                                                 -sf_log(against->m)));
     }
     return wait > 0 ? wait : 1;
 }

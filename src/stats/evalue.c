@@ -60,6 +60,7 @@
  * targets up. A null p0 that was rounded up is a larger null: safe. */
 #include "stats/evalue.h"
 
+#include "base/elementary.h"
 #include "stats/special.h"
 
 #include <assert.h>
@@ -69,7 +70,7 @@
 double sf_log_e_target(double delta)
 {
     assert(delta > 0 && delta < 1);
-    return -log(delta) * (1 + 8 * DBL_EPSILON);
+    return -sf_log(delta) * (1 + 8 * DBL_EPSILON);
 }
 
 /* ------------------------------------------------------------ one number */
@@ -77,7 +78,7 @@ double sf_log_e_target(double delta)
 sf_null sf_null_of(double p0)
 {
     assert(p0 > 0 && p0 < 1);
-    return (sf_null){p0, 0.5 * (log(p0) + log1p(-p0)) - log(2 * asin(sqrt(1 - p0))), 1};
+    return (sf_null){p0, 0.5 * (sf_log(p0) + sf_log1p(-p0)) - sf_log(2 * sf_asin(sqrt(1 - p0))), 1};
 }
 
 double sf_null_log_e(const sf_null *null, uint64_t k, uint64_t n)
@@ -135,7 +136,7 @@ static double bet(int j)
  * multiplies by at most 2 for x >= -1/2, and log1p adds its own, at most 2 eps: 8 eps. */
 static double log_factor(double x, double rigour)
 {
-    double value = log1p(x);
+    double value = sf_log1p(x);
     return value - rigour * 16 * DBL_EPSILON * fabs(value);
 }
 
@@ -162,7 +163,7 @@ double sf_margin_log_e(const sf_margin *margin, uint64_t wins, uint64_t draws, u
         if (term[j] > top) top = term[j];
     }
     double sum = 0;
-    for (int j = 0; j < SF_MARGIN_BETS; j++) sum += exp(term[j] - top);
+    for (int j = 0; j < SF_MARGIN_BETS; j++) sum += sf_exp(term[j] - top);
     /* 31 sums of positive terms, eps/2 each, exp, 2 eps, and a logarithm below 3.5, 2 eps of it: below 25 eps. */
-    return top + log(sum / SF_MARGIN_BETS) - margin->rigour * 64 * DBL_EPSILON - slip * fabs(top);
+    return top + sf_log(sum / SF_MARGIN_BETS) - margin->rigour * 64 * DBL_EPSILON - slip * fabs(top);
 }

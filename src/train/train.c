@@ -157,6 +157,8 @@ static safer_status check_choices(const safer_train_options *o, safer_error *err
     const safer_pool other = bert ? SAFER_POOL_CLS : SAFER_POOL_MAX;
     if (!safer_pool_name(o->course.pool)) return sf_fail(error, SAFER_INVALID, "pool: unknown");
     if (!safer_precision_name(o->course.precision)) return sf_fail(error, SAFER_INVALID, "precision: unknown");
+    if (o->course.precision == SAFER_PRECISION_PORTABLE)
+        return sf_fail(error, SAFER_INVALID, "precision: training takes bf16 or f32; portable is for answers");
     if (!safer_defense_name(o->defense.kind)) return sf_fail(error, SAFER_INVALID, "defense: unknown");
     if (!safer_charcnn_size_name(o->charcnn.size)) return sf_fail(error, SAFER_INVALID, "charcnn.size: unknown");
     if (!o->cnn.widths || !widths_are_good(o->cnn.widths))
