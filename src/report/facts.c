@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Composes a string that lives as long as the facts; "" without memory, which sf_facts_collect reports. */
 static const char *say(sf_facts *facts, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -252,12 +253,23 @@ static void take_losses(sf_facts *facts)
 
 /* ---------------------------------------------------------------------- all */
 
+/* A date is not sealed, and has been seen to have the form of one only. */
+static int is_date(const char *text)
+{
+    struct tm date = {0};
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &date);
+    const int day = date.tm_mday;
+    return end && !*end && timegm(&date) != (time_t)-1 && date.tm_mday == day; /* the 30th of February moves */
+}
+
 safer_status sf_facts_collect(sf_facts *facts, safer_error *error)
 {
     char caution[300];
     safer_status status = sf_run_identified(facts->run, error);
     if (status != SAFER_OK) return status;
     take_artifacts(facts);
+    if (!is_date(facts->date))
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: there is no such date: %s", facts->run->path, facts->date);
     if (safer_summary_caution(&facts->run->certified, caution, sizeof caution))
         facts->caution = say(facts, "%s", caution);
     take_terms(facts);
