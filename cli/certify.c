@@ -1,18 +1,17 @@
 /* safer certify | verify */
 #include "certify_options.h"
 #include "data_options.h"
+#include "gates.h"
 #include "model_options.h"
 #include "results.h"
 #include "verbs.h"
-
-#include <math.h>
 
 /* ----------------------------------------------------------------- certify */
 
 typedef struct request {
     const char *lexicon, *output;
     int resume;
-    double require; /* NaN: nothing */
+    cli_gates gates;
     cli_model_flags model;
     cli_data data;
     cli_certify_flags certify;
@@ -21,7 +20,7 @@ typedef struct request {
 static void list_certify(cli_options *options, void *into)
 {
     request *r = into;
-    *r = (request){.require = (double)NAN,
+    *r = (request){.gates = cli_gates_default(),
                    .model = cli_model_default(),
                    .data = cli_data_default(),
                    .certify = cli_certify_default()};
@@ -37,8 +36,7 @@ static void list_certify(cli_options *options, void *into)
     cli_add_heading(options, "Results");
     cli_add_output(options, "output", &r->output, "FILE", "write one record per text, JSON Lines (also -o FILE)");
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
-    cli_add_real(options, "require", &r->require, "ACC",
-                 "exit 1 when less than ACC (0 to 1) is certified and answered");
+    cli_gates_options(options, &r->gates);
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
 }
@@ -51,38 +49,50 @@ static void check_request(request *r)
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
     if (r->output) cli_model_need_name(&r->model, verb);
-    if (r->require < 0 || r->require > 1) cli_misuse(verb, "--require %g: a share from 0 to 1", r->require);
+    if (r->gates.not_worse_than && !r->output) cli_misuse(verb, "--not-worse-than needs -o FILE: records are compared");
+    cli_gates_finish(&r->gates, verb);
     cli_certify_finish(&r->certify, verb);
 }
 
-static void print_results(const request *r, const safer_model *model, const safer_summary *summary)
+static void print_results(const request *r, const safer_model *model, const safer_summary *summary,
+                          const cli_verdict *verdict)
 {
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = cli_summary_json(summary, r->certify.options.seed), *traffic = cli_traffic_json(model);
         if (traffic) json_object_set_new(result, "traffic", traffic);
+        cli_verdict_add_json(result, verdict);
         cli_print_json(result);
     } else {
         cli_summary_print(summary, &r->certify.options);
         cli_traffic_print(model, CLI_RESULT_WIDTH);
+        cli_verdict_print(verdict);
     }
 }
 
-/* Whether the headline is what --require asks for, and worth something; says why not. */
-static int is_met(double require, const safer_summary *summary)
+/* The baseline is read first: that it cannot be read should not be said after hours. */
+static int certify(const request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data)
 {
-    const safer_figure f = safer_summary_headline(summary);
-    const double share = f.whole ? (double)f.part / (double)f.whole : 0.0;
-    char caution[300];
-    if (isnan(require)) return 1;
-    if (safer_summary_caution(summary, caution, sizeof caution)) {
-        cli_complain("--require %s: %s", cli_real(require), caution);
-        return 0;
+    safer_error error = {0};
+    safer_summary summary = {0};
+    cli_verdict verdict = {0};
+    int code = CLI_DONE;
+    safer_status status = SAFER_OK;
+    if (r->gates.not_worse_than) status = safer_run_read(&verdict.baseline, r->gates.not_worse_than, &error);
+    if (status == SAFER_OK)
+        status = safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error);
+    const int certified = status == SAFER_OK;
+    if (certified) {
+        status = cli_verdict_reach(&verdict, &r->gates, &summary, r->output, &error);
+        if (status != SAFER_OK) cli_verdict_free(&verdict); /* nothing can be said of it */
+        print_results(r, model, &summary, &verdict);
+        code = cli_verdict_code(&verdict);
     }
-    if (share >= require) return 1;
-    cli_complain("%s: %s%% of %s texts, below the required %s%%", f.name, cli_percent(f.part, f.whole),
-                 cli_count(f.whole), cli_real(100 * require));
-    return 0;
+    if (status != SAFER_OK) code = cli_fail(&error);
+    if (!certified && code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
+    safer_summary_free(&summary);
+    cli_verdict_free(&verdict);
+    return code;
 }
 
 static int run_certify(void *from, char **arguments, size_t count)
@@ -90,24 +100,16 @@ static int run_certify(void *from, char **arguments, size_t count)
     request *r = from;
     (void)arguments, (void)count;
     check_request(r);
-    safer_error error = {0};
-    safer_summary summary;
-    int code = CLI_DONE;
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     safer_data *data = cli_data_load(&r->data, r->certify.options.seed);
     safer_model *model = cli_model_open(&r->model, &cli_certify, data);
     cli_note_training(model, lexicon);
-    if (safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error) != SAFER_OK) {
-        code = cli_fail(&error);
-        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
-    } else {
-        print_results(r, model, &summary);
-        if (!is_met(r->require, &summary)) code = CLI_UNMET;
-        safer_summary_free(&summary);
-    }
+    cli_gates_check_labels(&r->gates, model, &cli_certify);
+    const int code = certify(r, model, lexicon, data);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
+    cli_gates_free(&r->gates);
     return code;
 }
 

@@ -16,6 +16,7 @@ const cli_group cli_groups[] = {
     {.name = "verify", .verbs = {&cli_verify}},
     {.name = "attack", .verbs = {&cli_attack}},
     {.name = "report", .verbs = {&cli_report}},
+    {.name = "evidence", .verbs = {&cli_evidence}},
     {.name = "serve", .verbs = {&cli_serve}},
     {.name = "sample", .verbs = {&cli_sample}},
     {.name = "model",

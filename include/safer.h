@@ -2,7 +2,7 @@
  *
  * This is the whole public interface of libsafer. It reads in the order in which
  * data flows: errors, data sets, lexicons, models, training, certification, attacks,
- * comparisons, reports, serving. The shortest way through it:
+ * comparisons, gates, reports, evidence, serving. The shortest way through it:
  *
  *     safer_lexicon_open, safer_data_load, safer_model_open    what there is
  *     safer_certify                                            a whole data set
@@ -165,9 +165,9 @@ SAFER_API void safer_data_free(safer_data *data);
 SAFER_API size_t safer_data_size(const safer_data *data);
 SAFER_API safer_row safer_data_row(const safer_data *data, size_t index);
 
-/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it is
- * in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB, 250 times
- * the compressed size. For all threads. */
+/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it
+ * is in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB,
+ * 250 times the compressed size. For all threads. */
 SAFER_API void safer_set_max_unpacked(uint64_t bytes);
 
 /* Label names, in ascending order: numbers by value first, then words by bytes. */
@@ -938,6 +938,11 @@ SAFER_API const safer_attack_summary *safer_run_attacked(const safer_run *run);
 
 SAFER_API size_t safer_run_size(const safer_run *run); /* texts */
 SAFER_API int safer_run_held(const safer_run *run, size_t row);
+SAFER_API const char *safer_run_id(const safer_run *run, size_t row); /* of the text; NULL beyond the last */
+
+/* Why a text held or did not, of certificates: "certified and answered", "not certified", "abstained" or "answered as
+ * another class"; of an attack NULL. */
+SAFER_API const char *safer_run_outcome(const safer_run *run, size_t row);
 
 /* Two runs on the same texts, text by text. */
 typedef struct safer_comparison {
@@ -951,6 +956,43 @@ typedef struct safer_comparison {
  * ..., (1,2), .... The runs must be of one kind, one radius and one data set. */
 SAFER_API safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, size_t count,
                                      safer_error *error);
+
+/* -------------------------------------------------------------------- gates */
+
+/* What is required of a run, as continuous integration does. */
+typedef enum safer_gate_kind {
+    SAFER_GATE_ACCURACY, /* the headline (safer_summary_headline) is at least so much */
+    SAFER_GATE_RECALL,   /* the certified recall of a class is */
+    SAFER_GATE_NOT_WORSE /* a paired exact test does not say that fewer texts held than in a baseline */
+} safer_gate_kind;
+SAFER_NAMED(safer_gate_kind); /* "accuracy", "recall", "not-worse" */
+
+/* A requirement, and whether it is met. Messages round no share up. */
+typedef struct safer_gate {
+    safer_gate_kind kind;
+    int met;
+    char name[200];     /* what is required, a few words: "certified recall of toxic" */
+    char message[600];  /* one line: what was found, and what was required */
+    size_t part, whole; /* texts that count, of so many; not worse: those lost, of those lost or gained */
+    double value;       /* part / whole, or 0; not worse: the p-value, rounded up */
+    double threshold;   /* value must be at least this; not worse: above it */
+} safer_gate;
+
+#define SAFER_NOT_WORSE_LEVEL 0.05 /* of the test: the chance that a run that is no worse fails */
+
+/* A headline of at least `least`, from 0 to 1. Not met, whatever it is, where safer_summary_caution has something to
+ * say. */
+SAFER_API void safer_gate_accuracy(safer_gate *out, const safer_summary *summary, double least);
+
+/* A certified recall of at least `least`. A class that no text has does not meet it; SAFER_INVALID when the run has
+ * no such label. */
+SAFER_API safer_status safer_gate_recall(safer_gate *out, const safer_summary *summary, const char *label, double least,
+                                         safer_error *error);
+
+/* McNemar's exact test, one-sided, on the texts that held in one of the runs only. Both are runs of certificates with
+ * the same texts, labels, lexicon and radius, and the run's delta per text is not larger than the baseline's. */
+SAFER_API safer_status safer_gate_not_worse(safer_gate *out, const safer_run *run, const safer_run *baseline,
+                                            safer_error *error);
 
 /* ------------------------------------------------------------------ reports */
 
@@ -977,6 +1019,45 @@ SAFER_OPTIONS(safer_report_options);
  * `summaries`, when not NULL, gets one of every run, each of which ends with safer_summary_free. */
 SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs,
                                     size_t run_count, const safer_report_options *options, safer_error *error);
+
+/* ----------------------------------------------------------------- evidence */
+
+/* A certified recall that is required. */
+typedef struct safer_recall {
+    const char *label;
+    double least; /* 0 to 1 */
+} safer_recall;
+
+typedef struct safer_evidence_options {
+    size_t size;
+    /* With these the run is checked as safer_verify does, which says what may be NULL. */
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    const safer_data *data;
+    double require; /* the headline is at least this, 0 to 1; SAFER_DEFAULT: any */
+    const safer_recall *recalls;
+    size_t recall_count;
+    const char *baseline;       /* a run: texts that held in it and do not any more are listed. May be NULL */
+    const char *not_worse_than; /* the same, and the run may not be worse. May be NULL; not with baseline */
+    const char *model_card;     /* a file of Markdown or JSON, whose name, version, license, tags and link of
+                                 * the model are taken over unchecked; docs/evidence.md. May be NULL */
+    int threads;                /* 0: all cores */
+    safer_progress progress;
+} safer_evidence_options;
+
+SAFER_OPTIONS(safer_evidence_options);
+
+/* Checks a run of certificates (format 2) and writes what other programs read about it into `folder`, which is
+ * made when missing: safer_evidence_file names the files, docs/evidence.md says what is in them. Each is written whole
+ * or not at all, and the same inputs give the same bytes. `gates`, when not NULL, gets the requirements: of the
+ * headline, of recalls in their order, of the comparison, as far as the options state them. Requirements that
+ * are not met are no error. */
+SAFER_API safer_status safer_evidence(safer_gate *gates, const char *folder, const char *run,
+                                      const safer_evidence_options *options, safer_error *error);
+
+/* "bom.cdx.json" (CycloneDX), "statement.intoto.json" (in-toto), "results.sarif" (SARIF), "junit.xml" (JUnit),
+ * "summary.md" (Markdown); NULL beyond the last. */
+SAFER_API const char *safer_evidence_file(size_t number);
 
 /* ------------------------------------------------------------------ serving */
 

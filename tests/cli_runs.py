@@ -89,7 +89,7 @@ def xxh64(data, seed=0):
 
 
 def seal(config, records):
-    """A run with seals that fit, as a forger would write it."""
+    """A run of format 2 with seals that fit, as a forger would write it."""
     lines, seed = [], 0
     for entry in (config, *records):
         free = "seconds" if lines else "date"  # which no seal covers

@@ -630,6 +630,23 @@ class Certify(unittest.TestCase):
         path.write_text("".join(lines))
         self.assertRaisesRegex(safer.InputError, "line 4", safer.verify, path)
 
+    def test_evidence(self):
+        """the same files as `safer evidence` writes, and the requirements"""
+        for seed in (1, 2):
+            run_ok("certify", "--model", "demo.model", "--lexicon", "demo.lex", "--data", "demo/test.tsv", "--seed", seed, "-o", f"ev{seed}.jsonl")
+        gates = safer.evidence(temporary("ev2.jsonl"), temporary("ev"), require=0, recall={"1": 0, "0": 1}, not_worse_than=temporary("ev1.jsonl"))
+        self.assertEqual([(g.kind, g.met) for g in gates], [("accuracy", True), ("recall", True), ("recall", False), ("not-worse", True)])
+        self.assertEqual(gates[2].name, "certified recall of 0")
+        self.assertEqual(gates[2].value, gates[2].texts[0] / gates[2].texts[1])
+        self.assertIn("below the required 100.0%", gates[2].message)
+        names = {path.name for path in pathlib.Path(temporary("ev")).iterdir()}
+        self.assertEqual(names, {"bom.cdx.json", "statement.intoto.json", "results.sarif", "junit.xml", "summary.md"})
+        self.assertEqual(safer.evidence(temporary("ev1.jsonl"), temporary("ev"), baseline=temporary("ev2.jsonl")), [])
+        self.assertRaisesRegex(safer.InvalidError, "no label 7", safer.evidence, temporary("ev1.jsonl"), temporary("none"), recall={"7": 0.5})
+        self.assertRaisesRegex(safer.InvalidError, "0 to 1", safer.evidence, temporary("ev1.jsonl"), temporary("none"), require=2)
+        self.assertRaises(safer.OperatingSystemError, safer.evidence, temporary("nowhere.jsonl"), temporary("none"))
+        self.assertFalse(pathlib.Path(temporary("none")).exists())
+
     def test_draws(self):
         """draws follow their number, seed and stage, and keep case and punctuation"""
         text = "GOOD film, Great movie!"

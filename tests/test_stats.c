@@ -367,6 +367,7 @@ static void test_reporting(void **state)
     assert_true(w.low == 0 && w.high == 1);
 
     assert_true(sf_sign_test(0, 0) == 1 && sf_sign_test(7, 7) == 1);
+    assert_true(sf_sign_test_above(0, 0) == 1 && sf_sign_test_above(0, 9) == 1 && sf_sign_test_above(5, 0) > 0.03125);
     for (unsigned n = 1; n <= 50; n++) { /* sums of binomial coefficients are exact here */
         uint64_t sum = 0, choose = 1;
         for (unsigned k = 0; 2 * k < n; k++) {
@@ -375,6 +376,10 @@ static void test_reporting(void **state)
             double got = sf_sign_test(k, n - k);
             assert_close(got, p, 0, 1e-11, "sign test", n * 100 + k);
             assert_true(got >= p && sf_sign_test(n - k, k) == got);
+            p = ldexp((double)sum, -(int)n);
+            got = sf_sign_test_above(n - k, k);
+            assert_close(got, p, 0, 1e-11, "one-sided sign test", n * 100 + k);
+            assert_true(got >= p && sf_sign_test_above(k, n - k) >= 1 - p);
             choose = choose * (n - k) / (k + 1);
         }
     }

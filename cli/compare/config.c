@@ -110,6 +110,7 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
         *(double *)o->target = json_number_value(value);
         return SAFER_OK;
     case CLI_VALUE: *(const json_t **)o->target = value; break;
+    case CLI_STRINGS: /* none is in a configuration */
     case CLI_HEADING: break;
     }
     return SAFER_OK;

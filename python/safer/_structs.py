@@ -123,9 +123,25 @@ class Verification(Structure):
     _fields_ = [("summary", Summary), ("format", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
 
 
+class Gate(Structure):
+    _fields_ = [("kind", c_int), ("met", c_int), ("name", c_char * 200), ("message", c_char * 600), ("part", c_size_t), ("whole", c_size_t),
+                ("value", c_double), ("threshold", c_double)]
+
+
+class Recall(Structure):
+    _fields_ = [("label", c_char_p), ("least", c_double)]
+
+
+class EvidenceOptions(Structure):
+    _fields_ = [("size", c_size_t), ("model", c_void_p), ("lexicon", c_void_p), ("data", c_void_p), ("require", c_double),
+                ("recalls", POINTER(Recall)), ("recall_count", c_size_t), ("baseline", c_char_p), ("not_worse_than", c_char_p),
+                ("model_card", c_char_p), ("threads", c_int), ("progress", Progress)]
+
+
 # The name that each has in safer.h.
 IN_C = {Error: "safer_error", Progress: "safer_progress", DataOptions: "safer_data_options", Row: "safer_row",
         LexiconOptions: "safer_lexicon_options", LexiconReport: "safer_lexicon_report", LexiconInfo: "safer_lexicon_info",
         Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
         CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",
-        ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification"}
+        ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification", Gate: "safer_gate",
+        Recall: "safer_recall", EvidenceOptions: "safer_evidence_options"}

@@ -1,4 +1,5 @@
-/* Sealed lines: one reader, one writer. */
+/* Sealed lines: one reader, one writer. sealed.h specifies them; docs/certify.md and docs/check.md
+ * say what they hold. */
 #define _GNU_SOURCE
 #include "run/sealed.h"
 

@@ -20,7 +20,7 @@
  * probability at most delta. The slack is rounded up, the margin down.
  *
  * Two-sided sign test (McNemar 1947; exact form): under the null the discordant pairs are
- * fair coins, and p = min(1, 2 P[Bin(n,1/2) >= larger]); rounded up. */
+ * fair coins, and p = min(1, 2 P[Bin(n,1/2) >= larger]); rounded up. One-sided: without the 2, and of the first. */
 #include "stats/binomial.h"
 
 #include "base/elementary.h"
@@ -151,10 +151,16 @@ void safer_interval(size_t part, size_t whole, double *low, double *high)
     *high = interval.high;
 }
 
-double sf_sign_test(uint64_t first, uint64_t second)
+double sf_sign_test_above(uint64_t first, uint64_t second)
 {
     assert(first <= SF_SAMPLES_MAX && second <= SF_SAMPLES_MAX - first);
+    if (first == 0) return 1;
+    double tail = sf_log_binomial_tail(first, first + second, 0.5);
+    return fmin(sf_exp(tail + sf_log_tail_error(tail)) * (1 + SLIP), 1);
+}
+
+double sf_sign_test(uint64_t first, uint64_t second)
+{
     if (first == second) return 1;
-    double tail = sf_log_binomial_tail(first > second ? first : second, first + second, 0.5);
-    return fmin(2 * sf_exp(tail + sf_log_tail_error(tail)) * (1 + SLIP), 1);
+    return fmin(2 * sf_sign_test_above(first > second ? first : second, first > second ? second : first), 1);
 }

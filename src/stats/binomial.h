@@ -50,4 +50,7 @@ sf_interval sf_wilson(uint64_t k, uint64_t n, double z);
  * test, given how often only the first and only the second of two systems was right. */
 double sf_sign_test(uint64_t first, uint64_t second);
 
+/* The same one-sided: P[Bin(first + second, 1/2) >= first], small when the first happens more often. */
+double sf_sign_test_above(uint64_t first, uint64_t second);
+
 #endif
