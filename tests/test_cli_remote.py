@@ -28,7 +28,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LABELS = ["neg", "pos"]
 MODEL = http_server.Model(LABELS)
 TOKEN = "s3cret-Token-93"
-CHANGED = "model"
+CHANGED = "the model's answers to the probe set changed"
 
 # A program that answers as the service does; its arguments make it misbehave.
 CHILD = f"""

@@ -398,7 +398,8 @@ static void test_another_model(void **state)
     assert_ok(safer_attack(&attacked, attack, 0, model, lexicon, data, &a, &error));
     safer_model *others[] = {model_of(turned, &r), model_of(f, &other_name)};
     for (size_t i = 0; i < COUNT(others); i++) {
-        const char *const why = "model";
+        const char *const why = i == 0 ? "the model's answers to the probe set changed"
+                                       : "model.name is \"f\" there, \"g\" here";
         assert_fails(safer_certify(&summary, path, 1, others[i], lexicon, data, &o, &error), SAFER_INPUT, why);
         assert_fails(safer_attack(&attacked, attack, 1, others[i], lexicon, data, &a, &error), SAFER_INPUT, why);
         assert_fails(safer_verify(NULL, path, others[i], lexicon, data, 1, NULL, &error), SAFER_INPUT, why);

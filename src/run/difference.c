@@ -11,7 +11,8 @@
 static void put_values(char *out, size_t size, const char *name, const json_t *there, const json_t *here)
 {
     char *a = there ? sf_json_text(there) : NULL, *b = here ? sf_json_text(here) : NULL;
-    snprintf(out, size, "%s is %.80s there, %.80s here", name, a ? a : "missing", b ? b : "missing");
+    const char *meaning = strcmp(name, "model.probe") == 0 ? "the model's answers to the probe set changed, " : "";
+    snprintf(out, size, "%s%s is %.80s there, %.80s here", meaning, name, a ? a : "missing", b ? b : "missing");
     free(a);
     free(b);
 }
