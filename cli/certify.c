@@ -78,8 +78,8 @@ static int is_met(double require, const safer_summary *summary)
         return 0;
     }
     if (share >= require) return 1;
-    cli_complain("%s: %s%% of %s texts, below the required %s%%", f.name, cli_percent(f.part, f.whole),
-                 cli_count(f.whole), cli_real(100 * require));
+    cli_complain("%s: %s%% of %s texts, below the required %s", f.name, cli_percent(f.part, f.whole),
+                 cli_count(f.whole), cli_real(require));
     return 0;
 }
 
