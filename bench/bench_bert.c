@@ -17,7 +17,7 @@ enum { TOKENS = 256, TEXTS = 32, STEP_TEXTS = 32 };
 
 /* ----------------------------------------------------------------- features */
 
-static void print_features(const char *path, sf_dtype type)
+static void print_features(const char *path, safer_precision precision)
 {
     safer_error error = {0};
     sf_bert_checkpoint c = {0};
@@ -29,7 +29,8 @@ static void print_features(const char *path, sf_dtype type)
     size_t capacity = 0;
     ssize_t length;
     check(sf_bert_checkpoint_open(&c, path, &error) == SAFER_OK, error.message);
-    check(sf_bert_net_new(&net, &c.layout, c.parameters, type, 0, &error) == SAFER_OK, error.message);
+    check(sf_bert_net_new(&net, &c.layout, c.parameters, sf_arithmetic_of(precision), 0, &error) == SAFER_OK,
+          error.message);
     check(sf_bert_scratch_new(&scratch, net, &error) == SAFER_OK, error.message);
     float *features = sf_alloc_aligned(c.layout.shape.hidden, sizeof *features);
     uint32_t *whole = sf_alloc(c.layout.shape.tokens, sizeof *whole);
@@ -125,7 +126,8 @@ static void measure_peak(void *context, size_t begin, size_t end, int worker)
 
 int main(int argc, char **argv)
 {
-    int json = 0, f32 = 0;
+    int json = 0;
+    safer_precision features_in = SAFER_PRECISION_BF16;
     const char *model = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--json") == 0)
@@ -133,12 +135,13 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--features") == 0 && i + 1 < argc)
             model = argv[++i];
         else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc)
-            f32 = strcmp(argv[++i], "f32") == 0;
+            check(safer_precision_parse(&features_in, argv[++i], NULL) == SAFER_OK,
+                  "--precision bf16, f32 or portable");
         else
-            check(0, "usage: bench_bert [--json] | --features MODEL [--precision f32]");
+            check(0, "usage: bench_bert [--json] | --features MODEL [--precision NAME]");
     }
     if (model) {
-        print_features(model, f32 ? SF_F32 : SF_BF16);
+        print_features(model, features_in);
         return 0;
     }
     safer_error error = {0};
@@ -157,16 +160,18 @@ int main(int argc, char **argv)
     for (size_t i = 0; i <= TEXTS; i++) r->offsets[i] = i * TOKENS;
     json_t *out = json_object();
     double work = work_of(&gte_small, TOKENS);
-    for (int type = 0; type < 2; type++) {
+    for (int i = 0; i < 3; i++) {
+        const safer_precision precision = (safer_precision)i;
+        const char *name = safer_precision_name(precision);
         sf_bert_net *net = NULL;
-        check(sf_bert_net_new(&net, &layout, parameters, type ? SF_F32 : SF_BF16, 0, &error) == SAFER_OK,
+        check(sf_bert_net_new(&net, &layout, parameters, sf_arithmetic_of(precision), 0, &error) == SAFER_OK,
               error.message);
         r->net = net;
-        for (int i = 0; i < 2; i++) check(sf_bert_scratch_new(&r->scratch[i], net, &error) == SAFER_OK, error.message);
+        for (int t = 0; t < 2; t++) check(sf_bert_scratch_new(&r->scratch[t], net, &error) == SAFER_OK, error.message);
         for (int threads = 1; threads <= 2; threads++) {
-            peak p = {.isa = net->isa};
+            peak p = {.isa = sf_isa_choose()};
             double best = 0, loop = 0, share;
-            for (int repeat = 0; repeat < (type ? 3 : 12);
+            for (int repeat = 0; repeat < (precision == SAFER_PRECISION_BF16 ? 12 : 3);
                  repeat++) { /* short turns, the best of each: others use the machine too */
                 sf_parallel(threads, (size_t)threads, 1, measure_peak, &p);
                 double rate = texts_per_second(r, threads, 0.3), all = p.rate[0] + (threads > 1 ? p.rate[1] : 0);
@@ -174,14 +179,14 @@ int main(int argc, char **argv)
                 loop = all > loop ? all : loop;
             }
             share = best * work / loop;
-            printf("%s, %d thread%s: %.1f texts/s, %.3f TFLOP/s, %.0f%% of the bare bf16 loop\n", type ? "f32" : "bf16",
-                   threads, threads > 1 ? "s" : "", best, best * work / 1e12, 100 * share);
+            printf("%s, %d thread%s: %.1f texts/s, %.3f TFLOP/s, %.0f%% of the bare bf16 loop\n", name, threads,
+                   threads > 1 ? "s" : "", best, best * work / 1e12, 100 * share);
             char key[32];
-            snprintf(key, sizeof key, "%s_%d", type ? "f32" : "bf16", threads);
+            snprintf(key, sizeof key, "%s_%d", name, threads);
             json_object_set_new(
                 out, key, json_pack("{s:f, s:f, s:f}", "texts_per_second", best, "flops", best * work, "share", share));
         }
-        for (int i = 0; i < 2; i++) sf_bert_scratch_free(r->scratch[i]);
+        for (int t = 0; t < 2; t++) sf_bert_scratch_free(r->scratch[t]);
         sf_bert_net_free(net);
     }
     sf_bert_step *step = NULL;

@@ -1,18 +1,17 @@
 /* safer certify | verify */
 #include "certify_options.h"
 #include "data_options.h"
+#include "gates.h"
 #include "model_options.h"
 #include "results.h"
 #include "verbs.h"
-
-#include <math.h>
 
 /* ----------------------------------------------------------------- certify */
 
 typedef struct request {
     const char *lexicon, *output;
     int resume;
-    double require; /* NaN: nothing */
+    cli_gates gates;
     cli_model_flags model;
     cli_data data;
     cli_certify_flags certify;
@@ -21,7 +20,7 @@ typedef struct request {
 static void list_certify(cli_options *options, void *into)
 {
     request *r = into;
-    *r = (request){.require = (double)NAN,
+    *r = (request){.gates = cli_gates_default(),
                    .model = cli_model_default(),
                    .data = cli_data_default(),
                    .certify = cli_certify_default()};
@@ -37,9 +36,9 @@ static void list_certify(cli_options *options, void *into)
     cli_add_heading(options, "Results");
     cli_add_output(options, "output", &r->output, "FILE", "write one record per text, JSON Lines (also -o FILE)");
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
-    cli_add_real(options, "require", &r->require, "ACC",
-                 "exit 1 when less than ACC (0 to 1) is certified and answered");
+    cli_gates_options(options, &r->gates);
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
 }
 
 static void check_request(request *r)
@@ -49,38 +48,51 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
-    if (r->require < 0 || r->require > 1) cli_misuse(verb, "--require %g: a share from 0 to 1", r->require);
+    if (r->output) cli_model_need_name(&r->model, verb);
+    if (r->gates.not_worse_than && !r->output) cli_misuse(verb, "--not-worse-than needs -o FILE: records are compared");
+    cli_gates_finish(&r->gates, verb);
     cli_certify_finish(&r->certify, verb);
 }
 
-static void print_results(const request *r, const safer_model *model, const safer_summary *summary)
+static void print_results(const request *r, const safer_model *model, const safer_summary *summary,
+                          const cli_verdict *verdict)
 {
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = cli_summary_json(summary, r->certify.options.seed), *traffic = cli_traffic_json(model);
         if (traffic) json_object_set_new(result, "traffic", traffic);
+        cli_verdict_add_json(result, verdict);
         cli_print_json(result);
     } else {
         cli_summary_print(summary, &r->certify.options);
         cli_traffic_print(model, CLI_RESULT_WIDTH);
+        cli_verdict_print(verdict);
     }
 }
 
-/* Whether the headline is what --require asks for, and worth something; says why not. */
-static int is_met(double require, const safer_summary *summary)
+/* The baseline is read first: that it cannot be read should not be said after hours. */
+static int certify(const request *r, const safer_model *model, const safer_lexicon *lexicon, const safer_data *data)
 {
-    const safer_figure f = safer_summary_headline(summary);
-    const double share = f.whole ? (double)f.part / (double)f.whole : 0.0;
-    char caution[300];
-    if (isnan(require)) return 1;
-    if (safer_summary_caution(summary, caution, sizeof caution)) {
-        cli_complain("--require %s: %s", cli_real(require), caution);
-        return 0;
+    safer_error error = {0};
+    safer_summary summary = {0};
+    cli_verdict verdict = {0};
+    int code = CLI_DONE;
+    safer_status status = SAFER_OK;
+    if (r->gates.not_worse_than) status = safer_run_read(&verdict.baseline, r->gates.not_worse_than, &error);
+    if (status == SAFER_OK)
+        status = safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error);
+    const int certified = status == SAFER_OK;
+    if (certified) {
+        status = cli_verdict_reach(&verdict, &r->gates, &summary, r->output, &error);
+        if (status != SAFER_OK) cli_verdict_free(&verdict); /* nothing can be said of it */
+        print_results(r, model, &summary, &verdict);
+        code = cli_verdict_code(&verdict);
     }
-    if (share >= require) return 1;
-    cli_complain("%s: %s%% of %s texts, below the required %s", f.name, cli_percent(f.part, f.whole),
-                 cli_count(f.whole), cli_real(require));
-    return 0;
+    if (status != SAFER_OK) code = cli_fail(&error);
+    if (!certified && code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
+    safer_summary_free(&summary);
+    cli_verdict_free(&verdict);
+    return code;
 }
 
 static int run_certify(void *from, char **arguments, size_t count)
@@ -88,24 +100,16 @@ static int run_certify(void *from, char **arguments, size_t count)
     request *r = from;
     (void)arguments, (void)count;
     check_request(r);
-    safer_error error = {0};
-    safer_summary summary;
-    int code = CLI_DONE;
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     safer_data *data = cli_data_load(&r->data, r->certify.options.seed);
     safer_model *model = cli_model_open(&r->model, &cli_certify, data);
     cli_note_training(model, lexicon);
-    if (safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error) != SAFER_OK) {
-        code = cli_fail(&error);
-        if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
-    } else {
-        print_results(r, model, &summary);
-        if (!is_met(r->require, &summary)) code = CLI_UNMET;
-        safer_summary_free(&summary);
-    }
+    cli_gates_check_labels(&r->gates, model, &cli_certify);
+    const int code = certify(r, model, lexicon, data);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
+    cli_gates_free(&r->gates);
     return code;
 }
 
@@ -144,37 +148,59 @@ static void list_verify(cli_options *options, void *into)
     cli_data_options(options, &r->data);
     cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
+}
+
+static json_t *phrases_json(const char *const *phrases)
+{
+    json_t *list = json_array();
+    while (*phrases) json_array_append_new(list, json_string(*phrases++));
+    return list;
+}
+
+static void print_verification(const safer_verification *v, int files, int model)
+{
+    const safer_summary *s = &v->summary;
+    cli_progress_clear();
+    if (cli_settings()->json) {
+        json_t *result = cli_headline_json(s);
+        json_object_update_new(result,
+                               json_pack("{s:b, s:i, s:b, s:I, s:o, s:o}", "verified", 1, "format", v->format,
+                                         "asked_again", model, "records", (json_int_t)s->texts, "checked",
+                                         phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
+        cli_print_json(result);
+        return;
+    }
+    cli_caution_print(s);
+    printf("%s records hold%s; %s\n", cli_count(s->texts),
+           model   ? ", and the model gives the same again"
+           : files ? ", and are those of these texts"
+                   : "",
+           cli_headline(s));
+    printf("not checked: ");
+    for (size_t i = 0; v->not_checked[i]; i++) printf("%s%s", i ? "; " : "", v->not_checked[i]);
+    printf("\n");
 }
 
 static int run_verify(void *from, char **arguments, size_t count)
 {
     verify_request *r = from;
-    const int all = r->model.path && r->lexicon && r->data.path, any = r->model.path || r->lexicon || r->data.path;
+    const int ask = r->model.path != NULL, files = r->lexicon && r->data.path;
     (void)count;
-    if (any && !all) cli_misuse(&cli_verify, "--model, --lexicon and --data: all three or none");
+    if ((r->lexicon != NULL) != (r->data.path != NULL)) cli_misuse(&cli_verify, "--lexicon and --data: both or none");
+    if (ask && !files) cli_misuse(&cli_verify, "--model needs --lexicon and --data");
     safer_error error = {0};
-    safer_summary summary;
-    safer_lexicon *lexicon = all ? cli_lexicon_open(r->lexicon) : NULL;
-    safer_data *data = all ? cli_data_load(&r->data, r->seed) : NULL;
-    safer_model *model = all ? cli_model_open(&r->model, &cli_verify, data) : NULL;
+    safer_verification found = {0};
+    safer_lexicon *lexicon = files ? cli_lexicon_open(r->lexicon) : NULL;
+    safer_data *data = files ? cli_data_load(&r->data, r->seed) : NULL;
+    safer_model *model = ask ? cli_model_open(&r->model, &cli_verify, data) : NULL;
     int code = CLI_DONE;
-    if (safer_verify(&summary, arguments[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
-        SAFER_OK) {
+    if (safer_verify(&found, arguments[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
+        SAFER_OK)
         code = cli_fail(&error);
-    } else {
-        cli_progress_clear();
-        if (cli_settings()->json) {
-            json_t *result = cli_headline_json(&summary);
-            json_object_update_new(result, json_pack("{s:b, s:b, s:I}", "verified", 1, "asked_again", all, "records",
-                                                     (json_int_t)summary.texts));
-            cli_print_json(result);
-        } else {
-            cli_caution_print(&summary);
-            printf("%s records hold%s; %s\n", cli_count(summary.texts),
-                   all ? ", and the model gives the same again" : "", cli_headline(&summary));
-        }
-        safer_summary_free(&summary);
-    }
+    else
+        print_verification(&found, files, ask);
+    safer_summary_free(&found.summary);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
@@ -184,10 +210,12 @@ static int run_verify(void *from, char **arguments, size_t count)
 const cli_verb cli_verify = {
     .name = "verify",
     .brief = "recompute every decision of a run from its records",
-    .usage = "RUN.jsonl [--model M --lexicon L --data D]",
-    .summary = "Recomputes every decision of a run from its records. With the model, the lexicon and\n"
-               "the data it also draws and asks everything again.",
+    .usage = "RUN.jsonl [--lexicon L --data D [--model M]]",
+    .summary = "Recomputes every decision of a run from its records. With the lexicon and the data it also\n"
+               "checks what the records say of the texts; with the model too, it draws and asks everything\n"
+               "again. The last line says what was not checked.",
     .examples = "  safer verify run.jsonl\n"
+                "  safer verify run.jsonl --lexicon imdb.lex --data test.tsv\n"
                 "  safer verify run.jsonl --model cnn.safetensors --lexicon imdb.lex --data test.tsv\n",
     .min_arguments = 1,
     .max_arguments = 1,

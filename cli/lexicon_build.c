@@ -15,8 +15,6 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
 {
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
     for (size_t i = 0; i < r->stage_count; i++)
         json_array_append_new(stages,
                               json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
@@ -29,15 +27,15 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I},"
         " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
-        "output", output, "kernel", info.kernel, "hash", hash, "words", N(info.words), "pairs", N(info.pairs),
-        "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms, "components",
-        N(info.components), "largest_components", sizes, "vectors", "rows", N(r->vector_rows), "dim", N(r->vector_dim),
-        "duplicates", N(r->vector_duplicates), "unusable", N(r->vector_unusable), "zeros", N(r->vector_zeros), "listed",
-        N(r->listed), "texts", N(r->texts), "tokens", N(r->tokens), "counterfit", "attract", N(r->attract), "repel",
-        N(r->repel), "preserved", N(r->preserved), "symmetrised", N(r->symmetrised), "table_phrases",
-        N(r->table_phrases), "refused_words", N(r->refused_words), "refused_pairs", N(r->refused_pairs),
-        "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words), "unknown_edits",
-        N(r->unknown_edits), "stages", stages, "ladder", ladder, "suggested_kernel",
+        "output", output, "kernel", info.kernel, "sha256", safer_lexicon_sha256(lexicon), "words", N(info.words),
+        "pairs", N(info.pairs), "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms,
+        "components", N(info.components), "largest_components", sizes, "vectors", "rows", N(r->vector_rows), "dim",
+        N(r->vector_dim), "duplicates", N(r->vector_duplicates), "unusable", N(r->vector_unusable), "zeros",
+        N(r->vector_zeros), "listed", N(r->listed), "texts", N(r->texts), "tokens", N(r->tokens), "counterfit",
+        "attract", N(r->attract), "repel", N(r->repel), "preserved", N(r->preserved), "symmetrised", N(r->symmetrised),
+        "table_phrases", N(r->table_phrases), "refused_words", N(r->refused_words), "refused_pairs",
+        N(r->refused_pairs), "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words),
+        "unknown_edits", N(r->unknown_edits), "stages", stages, "ladder", ladder, "suggested_kernel",
         r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
 #undef N
     if (root && r->simlex_pairs)

@@ -5,16 +5,23 @@
 #include "cli.h"
 
 typedef struct cli_model_flags {
-    const char *path, *precision, *labels, *cache, *profile; /* NULL: not given */
+    const char *path, *arithmetic, *labels, *cache, *profile; /* NULL: not given */
     uint64_t request_texts;
     safer_remote_options remote;
 } cli_model_flags;
 
 cli_model_flags cli_model_default(void);
 void cli_model_options(cli_options *options, cli_model_flags *m);
-void cli_remote_options(cli_options *options, cli_model_flags *m); /* with a heading */
+void cli_remote_options(cli_options *options, cli_model_flags *m);    /* with a heading */
+void cli_model_name_option(cli_options *options, cli_model_flags *m); /* behind those, for verbs with records */
 
-/* "bf16", "f32" */
+/* Exits when records of a remote model are to be written, and it has no name. */
+void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb);
+
+/* Whether only its answers are known: then what is exact assumes that they are a function of the text. */
+int cli_model_is_remote(const safer_model *model);
+
+/* "bf16", "f32": what training takes. */
 const char *cli_precisions(size_t number);
 
 /* Opens it, with the data's labels when none are given (data may be NULL). cli_model_open says why not

@@ -183,18 +183,6 @@ const char *cli_red(void) { return is_coloured() ? "\033[31m" : ""; }
 const char *cli_green(void) { return is_coloured() ? "\033[32m" : ""; }
 const char *cli_plain(void) { return is_coloured() ? "\033[0m" : ""; }
 
-void cli_print_json(json_t *value)
-{
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    if (!text) {
-        cli_complain("out of memory");
-        exit(CLI_SYSTEM);
-    }
-    puts(text);
-    free(text);
-    json_decref(value);
-}
-
 /* ------------------------------------------------------------------ files */
 
 safer_status cli_make_folder(const char *path, safer_error *error)

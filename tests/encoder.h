@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Random weights and a vocabulary of letters and some words. Returns the path of its file, a static string. */
-static inline const char *make_encoder(void)
+/* Random weights and a vocabulary of letters and some words; with classes, their head too. Returns the path of its
+ * file, a static string. */
+static inline const char *make_bert(size_t classes)
 {
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
@@ -25,7 +26,8 @@ static inline const char *make_encoder(void)
                            .activation = SF_GELU,
                            .pool = SF_POOL_MEAN,
                            .epsilon = 1e-6f,
-                           .tokens = 24};
+                           .tokens = 24,
+                           .classes = classes};
     const sf_wordpiece_options options = {.lower = 1, .accents = 1, .ideographs = 1, .clean = 1, .longest = 100};
     sf_buffer vocabulary = {0};
     static char path[600];
@@ -44,12 +46,14 @@ static inline const char *make_encoder(void)
     for (size_t t = 0; t < layout.tensor_count; t++)
         if (strstr(layout.tensors[t].name, "LayerNorm.weight"))
             for (size_t i = 0; i < layout.tensors[t].count; i++) p[layout.tensors[t].offset + i] += 1;
-    assert_ok(sf_bert_save(path, &layout, p, wordpiece, NULL, NULL, &error));
+    assert_ok(sf_bert_save(path, &layout, p, wordpiece, classes ? "[\"0\",\"1\"]" : NULL, NULL, &error));
     free(p);
     sf_bert_layout_free(&layout);
     sf_wordpiece_free(wordpiece);
     sf_buffer_free(&vocabulary);
     return path;
 }
+
+static inline const char *make_encoder(void) { return make_bert(0); }
 
 #endif

@@ -201,7 +201,7 @@ static const char *forge_bounds(const char *path)
         const char *key;
         size_t length;
         uint64_t seal;
-        assert_ok(sf_unseal(object, line, strlen(line) - 1, check, &(uint64_t){0}, path, 1, &error));
+        assert_ok(sf_unseal(object, line, strlen(line) - 1, check, &(uint64_t){0}, path, (size_t)row + 1, &error));
         json_object_foreach(margins, key, margin) json_real_set(margin, 0.5);
         if (row) json_object_set_new(object, "radius", json_string("all"));
         if (row) json_object_set_new(object, "certified", json_true());

@@ -159,7 +159,7 @@ static void compare_forward(const sf_bert_shape *shape, sf_dtype type, double to
     assert_int_equal(sf_bert_layout_make(&l, shape), 0);
     float *p = random_parameters(&l, 0.4f);
     make_texts(&t, shape, 8, shape->tokens);
-    assert_int_equal(sf_bert_net_new(&net, &l, p, type, 1, NULL), SAFER_OK);
+    assert_int_equal(sf_bert_net_new(&net, &l, p, sf_arithmetic_fast(type), 1, NULL), SAFER_OK);
     assert_int_equal(sf_bert_scratch_new(&scratch, net, NULL), SAFER_OK);
     sf_bert_features(features, net, &t.batch, scratch);
     sf_bert_logits(logits, net, features, 8);

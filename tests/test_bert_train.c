@@ -118,13 +118,13 @@ static void it_learns_and_answers(void **unused)
     assert_string_equal(safer_model_label(model, 1), "1");
     assert_non_null(strstr(safer_model_trained_with(model), "component"));
 
-    /* Draws answer as their rendered texts do; so does the whole run in either precision. */
+    /* Draws answer as their rendered texts do, in every arithmetic. */
     const char *texts[] = {"the good film was a plot", "GOOD!bad Film123plot", "",
                            ("poor\xe2\x80\x8b"
                             "fine film-film"),
                            "a b c"};
-    for (int precision = 0; precision < 2; precision++) {
-        assert_ok(safer_model_set_precision(model, precision ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16, &error));
+    for (int precision = 0; precision < 3; precision++) {
+        assert_ok(safer_model_set_precision(model, (safer_precision)precision, &error));
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
             sf_slots slots = {0};
             sf_sampler sampler = {0};
@@ -141,18 +141,18 @@ static void it_learns_and_answers(void **unused)
             sf_sampler_free(&sampler);
         }
     }
-    assert_fails(safer_model_set_precision(model, (safer_precision)2, &error), SAFER_INVALID, "precision: unknown");
+    assert_fails(safer_model_set_precision(model, (safer_precision)3, &error), SAFER_INVALID, "precision: unknown");
 
     /* A sum computes as its members are told to. */
     const char of_one[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"learned\"}]}";
     const size_t lengths[] = {strlen(texts[0]), strlen(texts[1])};
     safer_model *sum = NULL;
     assert_ok(safer_model_open(&sum, write_temporary("sum.json", of_one, sizeof of_one - 1), &error));
-    for (int precision = 0; precision < 2; precision++) {
+    for (int precision = 0; precision < 3; precision++) {
         float ours[2][2], theirs[2][2];
         int labels[2];
-        assert_ok(safer_model_set_precision(model, precision ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16, &error));
-        assert_ok(safer_model_set_precision(sum, precision ? SAFER_PRECISION_F32 : SAFER_PRECISION_BF16, &error));
+        assert_ok(safer_model_set_precision(model, (safer_precision)precision, &error));
+        assert_ok(safer_model_set_precision(sum, (safer_precision)precision, &error));
         assert_string_equal(sum->arithmetic, model->arithmetic);
         assert_ok(safer_model_classify(model, texts, lengths, 2, labels, &theirs[0][0], &error));
         assert_ok(safer_model_classify(sum, texts, lengths, 2, labels, &ours[0][0], &error));
@@ -198,6 +198,8 @@ static void mistakes_are_named(void **unused)
     o.course.pool = SAFER_POOL_DEFAULT;
     o.course.precision = (safer_precision)-1;
     assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "precision: unknown");
+    o.course.precision = SAFER_PRECISION_PORTABLE;
+    assert_fails(safer_train(output, &o, NULL, &error), SAFER_INVALID, "training takes bf16 or f32");
     assert_fails(safer_model_open(&model, encoder, &error), SAFER_INPUT, "without a classifier");
     safer_data_free(data);
 }

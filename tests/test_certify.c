@@ -53,7 +53,12 @@ static const sf_model_class hash_class = {.arch = "hash", .classify = hash_class
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
 {
-    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt},
+    return (hash_model){.base = {.class = &hash_class,
+                                 .classes = classes,
+                                 .labels = label_list,
+                                 .hash = salt,
+                                 .sha256 = digest_for(salt),
+                              .arithmetic = "portable"},
                         .salt = salt,
                         .bias = bias};
 }
@@ -396,9 +401,10 @@ static void test_run(void **state)
     }
     o.seed = 2; /* another run's file is refused */
     assert_fails(safer_certify(NULL, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
-    assert_ok(safer_verify(&other, path, NULL, NULL, NULL, 1, NULL, &error));
-    assert_int_equal(other.certified, first.certified);
-    safer_summary_free(&other);
+    safer_verification found;
+    assert_ok(safer_verify(&found, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_int_equal(found.summary.certified, first.certified);
+    safer_summary_free(&found.summary);
     assert_ok(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error));
     m.salt = 4; /* another model behind the same name */
     assert_fails(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
@@ -490,12 +496,14 @@ static safer_status noting_classify(const safer_model *model, const sf_span *tex
     return hash_classify(model, texts, count, labels, scores, scratch, e);
 }
 
-/* How many texts were asked when the prediction was chosen. */
+/* How many texts were asked when the prediction was chosen, with workspace->fixed_vote. */
 static int note_selection(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace)
 {
-    (void)workspace;
     assert_false(so_far->exact);
-    if (moment == SF_PREDICTION_CHOSEN) *(size_t *)context = asked;
+    assert_int_not_equal(moment, SF_VOTE_ASKED);
+    if (moment != SF_PREDICTION_CHOSEN) return 0;
+    assert_int_equal(so_far->vote_n, workspace->options.n0);
+    *(size_t *)context = asked;
     return 0;
 }
 
@@ -511,6 +519,7 @@ static void test_weights_too_large(void **state)
     safer_certify_options o = safer_certify_options_default();
     o.threads = 1;
     o.n = 100000;
+    o.n0 = 100;
     const char *text = "aa bb cc dd ee";
     const uint32_t rows = l->kernel.rows;
     const size_t items = (size_t)l->kernel.offsets[rows];
@@ -526,6 +535,7 @@ static void test_weights_too_large(void **state)
         l->kernel.totals = large ? totals : small_totals;
         assert_ok(sf_workspace_new(&workspace, &m.base, l, &o, &error));
         if (large) workspace->watch = (sf_watch){note_selection, &at_selection};
+        workspace->fixed_vote = 1;
         asked = 0;
         assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, strlen(text), -1, &o, &error));
         assert_int_equal(c.slots, 5);
@@ -571,11 +581,13 @@ static void test_verify_refuses_edits(void **state)
                         : old == 't'             ? 'f'
                         : old == 'x'             ? 'y'
                                                  : 'x';
-            /* "seconds" may be edited: it is no decision. */
+            /* "seconds" and the date may be edited: they are no decisions. */
             size_t line_start = at, seconds = 0;
             while (line_start && bytes[line_start - 1] != '\n') line_start--;
             char *field = memmem(bytes + line_start, length - line_start, "\"seconds\":", 10);
             if (field && at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 40) seconds = 1;
+            field = memmem(bytes, length, "\"date\":", 7);
+            if (at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 30) seconds = 1;
             if (!seconds) {
                 tried++;
                 accepted += safer_verify(NULL, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1,
@@ -587,7 +599,8 @@ static void test_verify_refuses_edits(void **state)
         assert_int_equal(accepted, 0);
         /* With the checks made right again: change one thing at a time in a record. */
         size_t forged = 0, refused = 0;
-        const char *fields[] = {"certified", "bound", "radius", "counts", "n", "target", "q_at", "queries", "exact"};
+        const char *fields[] = {"certified", "bound",   "radius", "counts", "n",        "target",
+                                "q_at",      "queries", "exact",  "vote",   "abstained"};
         for (uint32_t i = 0; i < 120; i++) {
             sf_buffer copy = {0};
             uint64_t seed = 0, check;
@@ -596,9 +609,9 @@ static void test_verify_refuses_edits(void **state)
             for (const char *p = bytes, *end = bytes + length; p < end; line++) {
                 const char *newline = memchr(p, '\n', (size_t)(end - p));
                 json_t *object = json_loadb(p, (size_t)(newline - p), 0, NULL);
-                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line, &error));
+                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line + 1, &error));
                 if (line == victim) {
-                    const char *field = fields[i % 9];
+                    const char *field = fields[i % COUNT(fields)];
                     json_t *value = json_object_get(object, field);
                     changed = 1;
                     if (strcmp(field, "q_at") == 0) {
@@ -610,6 +623,7 @@ static void test_verify_refuses_edits(void **state)
                                   json_number_value(json_array_get(value, 0)) > 0; /* then it no longer rises */
                     } else if (strcmp(field, "counts") == 0) {
                         const char *key = json_string_value(json_object_get(object, "target"));
+                        if (!value) value = json_object_get(object, "weights");
                         json_t *count = json_object_get(value, key);
                         if (json_is_integer(count))
                             json_object_set_new(value, key, json_integer(json_integer_value(count) + 1));
@@ -620,13 +634,16 @@ static void test_verify_refuses_edits(void **state)
                                             json_string(strcmp(json_string_value(value), "0") == 0 ? "1" : "0"));
                     } else if (strcmp(field, "radius") == 0) {
                         json_object_set_new(object, field,
-                                            json_is_string(value) ? json_integer(0) : json_string("all"));
+                                            json_string(strcmp(json_string_value(value), "0") == 0 ? "all" : "0"));
+                    } else if (strcmp(field, "vote") == 0) {
+                        changed = value != NULL;
+                        json_object_set_new(value, "n",
+                                            json_integer(json_integer_value(json_object_get(value, "n")) + 1));
                     } else if (json_is_boolean(value)) {
                         json_object_set_new(object, field, json_boolean(!json_boolean_value(value)));
                     } else if (json_is_integer(value)) {
                         json_object_set_new(object, field, json_integer(json_integer_value(value) + 1));
-                        changed = strcmp(field, "queries") != 0 ||
-                                  !json_boolean_value(json_object_get(object, "exact"));
+                        changed = strcmp(field, "queries") != 0; /* a record does not hold the draws of its vote */
                     } else {
                         json_object_set_new(object, field, json_real(json_number_value(value) + 0.01));
                     }
@@ -646,7 +663,7 @@ static void test_verify_refuses_edits(void **state)
                                  NULL, &error) != SAFER_OK)
                     refused++;
                 else
-                    fail_msg("a forged %s in line %zu is accepted", fields[i % 9], victim + 1);
+                    fail_msg("a forged %s in line %zu is accepted", fields[i % COUNT(fields)], victim + 1);
             }
             sf_buffer_free(&copy);
         }
@@ -679,7 +696,7 @@ static void test_bad_options(void **state)
     BAD(alpha, 0, "alpha");
     BAD(n, 0, "n:");
     BAD(n, UINT64_MAX, "n:");
-    BAD(n0, 0, "n0:");
+    BAD(n0, UINT64_MAX, "n0:");
     BAD(radius, 0, "radius");
     BAD(batch, 0, "batch");
     BAD(threads, -1, "threads");

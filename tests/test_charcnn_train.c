@@ -398,7 +398,7 @@ static safer_status open_and_use(void *context, safer_error *error)
     safer_model *model = NULL;
     SF_TRY(open_model(&model, ((void **)context)[0], error));
     SF_TRY(use_model(model, ((void **)context)[1], error));
-    SF_TRY(sf_charcnn_set_precision(model, SF_F32, error));
+    SF_TRY(sf_charcnn_set_precision(model, SAFER_PRECISION_F32, error));
 done:
     if (model) model->class->free(model);
     return status;

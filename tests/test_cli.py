@@ -8,6 +8,7 @@ import bz2
 import collections
 import fractions
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -65,6 +66,16 @@ def write(name, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return name
+
+
+def sha256_of(name):
+    return hashlib.sha256((temporary / name).read_bytes()).hexdigest()
+
+
+def sha256_of_rows(rows):
+    """Of data: id, label and text of every row, each with its length."""
+    parts = (part.encode() for row in rows for part in row)
+    return hashlib.sha256(b"".join(b"%d:%b," % (len(part), part) for part in parts)).hexdigest()
 
 
 def exists(name):
@@ -501,6 +512,13 @@ class BadInput(Case):
         result = lexicon("show", "t.lex", "good", "sesquipedalian", "--json")
         self.assertEqual((result.code, [entry["word"] for entry in json.loads(result.out)]), (INPUT, ["good"]))
 
+    def test_json_layout(self):
+        """--json: indented as Python does it, reals with the fewest digits"""
+        for arguments in (("stats", "v.lex"), ("stats", "v.lex", "--data", "data.tsv"), ("show", "v.lex", word_of(1)),
+                          ("stats", "t.lex")):
+            text = self.ok(lexicon(*arguments, "--json"))
+            self.assertEqual(text, json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n")
+
     def test_nothing_left(self):
         """a vocabulary that leaves nothing: exit 3, and says so"""
         write("other.txt", "zebra\n")
@@ -772,7 +790,7 @@ class Json(Case):
         self.assertIsNotNone(report["suggested_kernel"])
         self.assertIn(f"wrote json.lex ({(temporary / 'json.lex').stat().st_size:,} bytes, kernel topk:20)", text)
         self.assertEqual((report["output"], report["kernel"]), ("json.lex", "topk:20"))
-        self.assertEqual(report["hash"], self.stats("json.lex")["hash"])
+        self.assertEqual(report["sha256"], sha256_of("json.lex"))
         self.assertEqual([stage["stage"] for stage in report["stages"]] + ["all"],
                          re.findall(r"^(\S.*?) +\d+\.\d\d s$", text, re.M))
 
@@ -808,7 +826,11 @@ class Json(Case):
         self.assertEqual(numbers_in(lines["components"]), [report["components"], *report["largest_components"]])
         self.assertEqual(lines["kernel"], f"{report['kernel']}: {report['kernel_rows']:,} distributions over at most "
                                           f"{report['largest_support']:,} words")
-        self.assertEqual(lines["file"], f"{report['bytes']:,} bytes, hash {report['hash']}")
+        self.assertEqual(lines["file"], f"{report['bytes']:,} bytes")
+        self.assertEqual(re.findall(r"^sha256 +(.*)$", text, re.M), [report["sha256"], f"{report['data']['sha256']}, of the rows"])
+        self.assertEqual((report["name"], report["sha256"]), ("v.lex", sha256_of("v.lex")))
+        rows = [line.split("\t") for line in (temporary / "data.tsv").read_text().splitlines()]
+        self.assertEqual((report["data"]["name"], report["data"]["sha256"]), ("data.tsv", sha256_of_rows(rows)))
         self.assertEqual(report["bytes"], (temporary / "v.lex").stat().st_size)
         data = report["data"]
         self.assertEqual(numbers_in(lines["texts"])[:2], [data["texts"], data["tokens"]])
@@ -1137,7 +1159,7 @@ class Lexicons(Case):
         self.assertEqual((files["vectors"]["name"], files["vectors"]["bytes"]),
                          ("v.txt", (temporary / "v.txt").stat().st_size))
         self.assertEqual(files["vocab-from"]["name"], "data.tsv")
-        self.assertRegex(files["vectors"]["xxh64"], "^[0-9a-f]{16}$")
+        self.assertEqual(files["vectors"]["sha256"], sha256_of("v.txt"))
         self.assertNotIn(str(temporary), json.dumps(made))
 
 
@@ -1155,7 +1177,7 @@ class Inputs(Case):
                                     *arguments)
             self.assertEqual((self.synonyms(name), report["texts"]), (expected, 300))
             self.assertEqual(self.stats("v.lex", "--data", f"data.tsv.{ending}")["data"],
-                             self.stats("v.lex", "--data", "data.tsv")["data"])
+                             {**self.stats("v.lex", "--data", "data.tsv")["data"], "name": f"data.tsv.{ending}"})
             name, _ = self.lex("import", "--table", f"table.tsv.{ending}", "--kernel", "component")
             self.assertEqual(self.synonyms(name), self.synonyms("t.lex"))
             write("cut." + ending, compress((temporary / "v.txt").read_bytes())[:-20])

@@ -50,7 +50,7 @@ class Choices(Case):
         """an option that is one of several names: the help names all, all are taken, another is refused with the list"""
         found = choices()
         names = {option for _, option, _ in found}
-        self.assertEqual(names, {"--arch", "--cache", "--defense", "--format", "--method", "--metric", "--pool", "--precision", "--profile",
+        self.assertEqual(names, {"--arch", "--arithmetic", "--cache", "--defense", "--format", "--method", "--metric", "--pool", "--precision", "--profile",
                                  "--size", "--stage", "--what"})
         for verb, option, allowed in found:
             text = options_of(verb)[option][1]
@@ -193,7 +193,7 @@ class Completion(Case):
         if not shutil.which("fish"):
             self.skipTest("fish is not installed")
         write("unlike others/file.tsv", "")
-        for line, words in (("safer s", ["sample", "serve", "sweep"]), ("safer model ", ["average", "convert"]), ("safer certify --me", ["--method"]),
+        for line, words in (("safer s", ["sample", "serve", "sweep"]), ("safer model ", ["average", "convert", "show"]), ("safer certify --me", ["--method"]),
                             ("safer lexicon show --a", ["--all"]), ("safer attack --method ", ["genetic", "pwws", "random", "textfooler"]),
                             ("safer certify --data unl", ["unlike others/"]), ("safer certify --n ", []), ("safer --v", ["--version"])):
             done = subprocess.run(["fish", "--no-config", "-c", f"source {shlex.quote(str(completions / 'safer.fish'))}; complete -C '{line}'"],

@@ -30,6 +30,7 @@ static int set_up(void **state)
     safer_certify_options certify = safer_certify_options_default();
     remote.labels = labels;
     remote.label_count = 2;
+    remote.model_name = "a function";
     certify.n = certify.n0 = 20;
     lexicon = import_table("good\tfine great\nbad\tpoor\n", "component");
     assert_ok(safer_data_from_texts(&data, texts, NULL, labels, NULL, 2, &error));
@@ -224,7 +225,7 @@ static void names(void **unused)
     assert_named(safer_format, 6);
     assert_named(safer_metric, 2);
     assert_named(safer_export, 3);
-    assert_named(safer_precision, 2);
+    assert_named(safer_precision, 3);
     assert_named(safer_profile, 4);
     assert_named(safer_arch, 5);
     assert_named(safer_pool, 4);

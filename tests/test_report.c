@@ -391,6 +391,7 @@ static files make_run(const char *name, const char *kernel)
     assert_ok(safer_data_from_texts(&f.data, texts, lengths, names, ids, TEXTS, &error));
     ro.labels = labels;
     ro.label_count = 2;
+    ro.model_name = "a function";
     assert_ok(safer_model_from_callback(&model, classify, NULL, &ro, &error));
     co.n = 500;
     assert_ok(safer_certify(&f.summary, f.run, 0, model, f.lexicon, f.data, &co, &error));
@@ -439,12 +440,13 @@ static size_t count_of(const char *text, const char *word)
 static void test_page(void **state)
 {
     files f = make_run("page.jsonl", "topk:2");
-    safer_summary again, verified;
+    safer_summary again;
+    safer_verification verified;
     (void)state;
     assert_ok(report(&f, &again, &error));
     assert_ok(safer_verify(&verified, f.run, NULL, NULL, NULL, 1, NULL, &error));
-    verified.seconds = 0;
-    assert_memory_equal(&again, &verified, offsetof(safer_summary, by_class));
+    verified.summary.seconds = 0;
+    assert_memory_equal(&again, &verified.summary, offsetof(safer_summary, by_class));
     assert_int_equal(again.certified, f.summary.certified);
     char *page = read_file(f.page, ""), share[32];
     const safer_figure headline = safer_summary_headline(&again);
@@ -468,7 +470,7 @@ static void test_page(void **state)
     assert_int_equal(sf_utf8_valid(page, strlen(page)), strlen(page));
     free(page);
     safer_summary_free(&again);
-    safer_summary_free(&verified);
+    safer_summary_free(&verified.summary);
     free_run(&f);
 }
 
@@ -675,10 +677,16 @@ static json_t *attack_config(const files *f, const char *model, const char *data
 {
     char *run = read_file(f->run, "");
     json_t *of_run = json_loadb(run, strcspn(run, "\n"), 0, NULL);
-    const char *own_model = json_string_value(json_object_get(json_object_get(of_run, "model"), "hash"));
-    const char *own_data = json_string_value(json_object_get(json_object_get(of_run, "data"), "hash"));
-    json_t *config = json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "kind", "attack", "method", "</script>fooler", "model",
-                               "hash", model ? model : own_model, "data", "hash", data ? data : own_data);
+    json_t *config = json_pack(
+        "{s:s, s:s, s:i, s:O, s:O, s:O, s:O, s:b, s:i, s:s, s:i, s:i, s:i, s:i, s:f, s:i, s:s, s:O}", "safer", "0",
+        "kind", "attack", "format", 2, "model", json_object_get(of_run, "model"), "lexicon",
+        json_object_get(of_run, "lexicon"), "data", json_object_get(of_run, "data"), "labels",
+        json_object_get(of_run, "labels"), "smoothed", 0, "n", 10, "radius", "all", "max_queries", 0, "population", 1,
+        "iterations", 1, "tries", 1, "alpha", 0.01, "seed", 1, "method", "</script>fooler", "date",
+        json_object_get(of_run, "date"));
+    assert_non_null(config);
+    if (model) json_object_set_new(json_object_get(config, "model"), "name", json_string(model));
+    if (data) json_object_set_new(json_object_get(config, "data"), "sha256", json_string(data));
     json_decref(of_run);
     free(run);
     return config;
@@ -686,8 +694,14 @@ static json_t *attack_config(const files *f, const char *model, const char *data
 
 static json_t *attack_record(int row, const char *outcome, int byte, const char *to)
 {
-    return json_pack("{s:i, s:s, s:s, s:[{s:i, s:s}]}", "row", row, "outcome", outcome, "after", "<neg>", "changes",
-                     "byte", byte, "to", to);
+    json_t *record = json_pack(
+        "{s:i, s:s, s:n, s:s, s:s, s:s, s:n, s:i, s:i, s:f, s:f, s:i, s:[{s:i, s:i, s:s, s:s}], s:n,"
+        " s:i, s:i}",
+        "row", row, "id", "x", "label", "before", "<neg>", "after", "<neg>", "outcome", outcome, "reason", "words", 9,
+        "choices", 1, "score_before", 0.5, "score_after", 0.5, "changed", 1, "changes", "word", 1, "byte", byte, "from",
+        "x", "to", to, "text", "queries", 1, "checks", 0);
+    assert_non_null(record);
+    return record;
 }
 
 static void test_attacks(void **state)
@@ -719,7 +733,8 @@ static void test_attacks(void **state)
     write_attack(path, attack_config(&f, "00", NULL), NULL, 0);
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
                  "the model of none of the runs");
-    write_attack(path, attack_config(&f, NULL, "00"), NULL, 0);
+    write_attack(path, attack_config(&f, NULL, "0000000000000000000000000000000000000000000000000000000000000000"),
+                 NULL, 0);
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
                  "attacked another data set");
     o.attacks = (const char *const[]){f.run};

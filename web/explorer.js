@@ -203,8 +203,8 @@ class Side {
       this.picture.begin(data);
       this.judge('', 'Drawing.', '');
     } else if (event === 'prediction') {
-      this.showAnswer(data.label, data.leading, whole(data.n0) + ' draws to choose it');
-      this.showVotes(data.votes);
+      this.showAnswer(data.label, data.leading, whole(data.vote.n) + ' draws to choose it');
+      this.showVotes(data.vote.counts);
     } else if (event === 'progress') {
       this.showProgress(data);
     } else if (event === 'result') {
@@ -263,7 +263,7 @@ class Side {
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
     const end = (answer.exact ? ' This is exact: all draws were asked' +
-        (isRemote() ? ', if the model is a function of the text. ' : '. ')
+        (answer.assumes ? ', if ' + answer.assumes.join(' and ') + '. ' : '. ')
       : ' The chance that a text that could be attacked gets a certificate is at most ' + this.start.delta +
         '; it is not the chance that a given certificate is wrong. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');

@@ -91,6 +91,7 @@ static json_t *value_json(const cli_option *now, const cli_option *usual)
         if (!text || text == *(const char **)usual->target) return NULL;
         return now->kind == CLI_PATH ? path_json(text) : json_string(text);
     case CLI_LIST:
+    case CLI_STRINGS:
     case CLI_VALUE:
     case CLI_HEADING: break;
     }

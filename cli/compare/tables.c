@@ -336,8 +336,9 @@ static json_t *attack_json(const cmp_cell *cell, size_t which, figure held, cons
     const safer_attack_summary *a = safer_run_attacked(cell->attacked[which]);
     char name[80];
     cmp_file_name(name, sizeof name, cell->attacks[which]);
-    json_t *object = json_pack("{s:I, s:I, s:f, s:o}", "examples", (json_int_t)a->texts, "queries",
-                               (json_int_t)a->queries, "seconds", cell->attack_seconds[which], "records",
+    json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:o}", "texts", (json_int_t)a->texts, "examples",
+                               (json_int_t)a->texts, "queries", (json_int_t)a->queries, "seconds",
+                               cell->attack_seconds[which], "records",
                                json_sprintf("%s/%s.%s.jsonl", folder, cell->name, name));
     set_figure(object, "adversarial", held);
     return object;
@@ -396,14 +397,24 @@ static void put_field(FILE *out, const char *text)
     fputc('"', out);
 }
 
+static void put_real(FILE *out, double x)
+{
+    fputc(',', out);
+    cli_put_real(out, x);
+}
+
 static void put_figure(FILE *out, figure f)
 {
     double low = 0, high = 0;
     if (f.whole) safer_interval(f.part, f.whole, &low, &high);
-    if (f.whole)
-        fprintf(out, ",%zu,%zu,%.17g,%.17g,%.17g", f.part, f.whole, (double)f.part / (double)f.whole, low, high);
-    else
+    if (!f.whole) {
         fputs(",,,,,", out);
+        return;
+    }
+    fprintf(out, ",%zu,%zu", f.part, f.whole);
+    put_real(out, (double)f.part / (double)f.whole);
+    put_real(out, low);
+    put_real(out, high);
 }
 
 static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pairs)
@@ -431,7 +442,7 @@ static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pa
         if (isnan(f.queries))
             fputc(',', out);
         else
-            fprintf(out, ",%.17g", f.queries);
+            put_real(out, f.queries);
         fprintf(out, ",%.3f,%.3f", cell->train_seconds, cell->certify_seconds);
         put_field(out, cell->error.status == SAFER_OK ? "" : cell->error.message);
         fputs("\r\n", out);
@@ -447,9 +458,12 @@ static void print_pairs(FILE *out, const cmp_config *config, const cmp_pairs *pa
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         const safer_comparison *r = &p->result;
-        fprintf(out, "%s,%s,%s,%s,%s,%s,%zu,%zu,%zu,%zu,%.17g,%.17g\r\n", p->first->data, p->attack ? p->attack : "",
-                p->first->model, p->first->defense, p->second->model, p->second->defense, r->both, r->only_first,
-                r->only_second, r->neither, r->p_value, r->adjusted);
+        fprintf(out, "%s,%s,%s,%s,%s,%s,%zu,%zu,%zu,%zu", p->first->data, p->attack ? p->attack : "", p->first->model,
+                p->first->defense, p->second->model, p->second->defense, r->both, r->only_first, r->only_second,
+                r->neither);
+        put_real(out, r->p_value);
+        put_real(out, r->adjusted);
+        fputs("\r\n", out);
     }
 }
 

@@ -37,6 +37,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_data_free": (None, [c_void_p]),
     "safer_data_size": (c_size_t, [c_void_p]),
     "safer_data_row": (c.Row, [c_void_p, c_size_t]),
+    "safer_data_name": (c_char_p, [c_void_p]),
     "safer_data_label_count": (c_size_t, [c_void_p]),
     "safer_data_label": (c_char_p, [c_void_p, c_size_t]),
     "safer_lexicon_options_init": (None, [POINTER(c.LexiconOptions), c_size_t]),
@@ -47,6 +48,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_lexicon_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "safer_lexicon_free": (None, [c_void_p]),
     "safer_lexicon_describe": (c.LexiconInfo, [c_void_p]),
+    "safer_lexicon_name": (c_char_p, [c_void_p]),
+    "safer_lexicon_sha256": (c_char_p, [c_void_p]),
     "safer_lexicon_find": (c_uint32, [c_void_p, c_char_p, c_size_t]),
     "safer_lexicon_word": (c.Word, [c_void_p, c_uint32]),
     "safer_lexicon_overlap": (c_double, [c_void_p, c_uint32, c_uint32]),
@@ -54,7 +57,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_model_free": (None, [c_void_p]),
     "safer_model_set_precision": (c_int, [c_void_p, c_int, _ERROR]),
     "safer_model_arch": (c_char_p, [c_void_p]),
-    "safer_model_hash": (c_uint64, [c_void_p]),
+    "safer_model_name": (c_char_p, [c_void_p]),
+    "safer_model_sha256": (c_char_p, [c_void_p]),
     "safer_model_class_count": (c_size_t, [c_void_p]),
     "safer_model_label": (c_char_p, [c_void_p, c_size_t]),
     "safer_model_trained_with": (c_char_p, [c_void_p]),
@@ -77,7 +81,10 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_summary_caution": (c_int, [POINTER(c.Summary), c_char_p, c_size_t]),
     "safer_draw": (c_int, [c_void_p, c_char_p, c_size_t, c_int, c_uint64, c_uint64, c_uint64, c.DRAW, c_void_p, _ERROR]),
     "safer_interval": (None, [c_size_t, c_size_t, POINTER(c_double), POINTER(c_double)]),
-    "safer_verify": (c_int, [POINTER(c.Summary), c_char_p, c_void_p, c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
+    "safer_gate_kind_name": (c_char_p, [c_int]),
+    "safer_evidence_options_init": (None, [POINTER(c.EvidenceOptions), c_size_t]),
+    "safer_evidence": (c_int, [POINTER(c.Gate), c_char_p, c_char_p, POINTER(c.EvidenceOptions), _ERROR]),
+    "safer_verify": (c_int, [POINTER(c.Verification), c_char_p, c_void_p, c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
 }
 
 

@@ -31,6 +31,9 @@ def radius_from_c(radius: int) -> Radius:
     return "all" if radius == c.ALL else radius
 
 
+#: What an exact certificate of a model depends on of which only the answers are known.
+ASSUMES = ("the model is a function of the text",)
+
 REPORTED: Tuple[Radius, ...] = tuple(radius_from_c(library.safer_reported_radius(k)) for k in range(c.RADII))
 
 
@@ -47,7 +50,8 @@ class Certificate:
     words: int  #: in the text
     slots: int  #: those of them that may change
     visible: int  #: those of them that the model can see
-    exact: bool  #: all draws were asked, nothing was estimated; of a remote model this assumes that it is a function of the text
+    exact: bool  #: all draws were asked, nothing was estimated
+    assumes: Tuple[str, ...]  #: exact certificates of a function, program or service: what they depend on
     n: int  #: draws of the certificate; 0 when exact
     counts: Mapping[str, int]  #: votes of every class; exact: weights; ibp: none
     bound: float  #: lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes
@@ -117,6 +121,15 @@ class Summary:
 
 
 @dataclass(frozen=True)
+class Verification(Summary):
+    """What was found of a run: its numbers, what was checked and what was not."""
+
+    format: int = 0  #: the version of the run's format
+    checked: Tuple[str, ...] = ()
+    not_checked: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Prediction:
     """The smoothed classifier's answer for one text."""
 
@@ -126,7 +139,8 @@ class Prediction:
     certified: bool  #: at the asked radius; never for an abstention
     radius: Radius  #: how many words may be exchanged without changing the answer
     shares: Mapping[str, float]  #: of the votes, approximately
-    exact: bool
+    exact: bool  #: all draws were asked, nothing was estimated
+    assumes: Tuple[str, ...]  #: as in Certificate
     words: int
     slots: int
     queries: int
@@ -163,6 +177,16 @@ def _class(s: c.Summary, k: int, names: Sequence[str]) -> ClassSummary:
 
 
 @contextlib.contextmanager
+def checking() -> Iterator[c.Verification]:
+    """The same for what was verified."""
+    v = c.Verification()
+    try:
+        yield v
+    finally:
+        library.safer_summary_free(byref(v.summary))
+
+
+@contextlib.contextmanager
 def counting() -> Iterator[c.Summary]:
     """A summary for the library to fill in, which ends with the block."""
     s = c.Summary()
@@ -188,6 +212,13 @@ def summarise(s: c.Summary, predict_seconds: Optional[float] = None, traffic: Op
         tuple(_class(s, k, names) for k in range(s.classes)), predict_seconds, traffic)
 
 
+def verification(v: c.Verification, predict_seconds: Optional[float] = None, traffic: Optional[Traffic] = None) -> Verification:
+    s = summarise(v.summary, predict_seconds, traffic)
+    phrases = ([phrase.decode() for phrase in found if phrase] for found in (v.checked, v.not_checked))
+    return Verification(**{field.name: getattr(s, field.name) for field in dataclasses.fields(s)}, format=v.format,
+                        checked=tuple(next(phrases)), not_checked=tuple(next(phrases)))
+
+
 def percent(share: Optional[float], up: bool = False) -> str:
     """A share in per cent with two decimals, cut; `up`: rounded up, for upper ends. What is claimed is never rounded to
     the side that claims more."""
@@ -201,17 +232,22 @@ _FIELDS = [field.name for field in dataclasses.fields(Certificate)]
 
 def _read_record(line: str) -> Certificate:
     record: Dict[str, Any] = json.loads(line)
+    record["assumes"] = tuple(record.get("assumes", ()))
     if "margins" in record:  # bounds: nothing was drawn
         record.update(n=0, counts={}, bound=float(record["radius"] == "all"), q=0.0)
     else:
-        record.update(margins={}, counts={name: int(votes) for name, votes in record["counts"].items()})
+        votes = record.get("counts") or record["weights"]
+        record.update(margins={}, n=record.get("n", 0), counts={name: int(count) for name, count in votes.items()})
+    if record["radius"] != "all":
+        record["radius"] = int(record["radius"])
     return Certificate(**{name: record[name] for name in _FIELDS})
 
 
 class Results(Sequence[Certificate]):
     """The certificates of a run, in the order of the texts, with a `summary`."""
 
-    def __init__(self, lines: Iterable[str], summary: Summary) -> None:
+    def __init__(self, lines: Iterable[str], summary: Summary, named: bool = True) -> None:
+        self._named = named  # its records may be written
         self._lines = [line.rstrip("\n") for line in lines]
         #: What the run depends on: versions, hashes, seed, options.
         self.config: Mapping[str, Any] = json.loads(self._lines[0])
@@ -232,7 +268,10 @@ class Results(Sequence[Certificate]):
 
     def to_json(self, path: "Union[str, os.PathLike[str]]") -> None:
         """Writes the records as JSON Lines, as `safer certify -o` does; `safer verify` reads them.
-        An existing file is overwritten."""
+        An existing file is overwritten. For a function, program or service :func:`certify` must
+        have been given a `model_name`."""
+        if not self._named:
+            raise InvalidError("model_name: certify with one to write the records: they say which model was asked")
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in self._lines)
 

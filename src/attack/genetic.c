@@ -8,6 +8,7 @@
  * generation are one batch. */
 #include "attack/search.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -144,7 +145,7 @@ static void breed(population *p, uint64_t birth)
     const size_t slots = p->search->slots;
     size_t best = 0;
     for (size_t i = 0; i < p->size; i++) {
-        p->sums[i] = (i ? p->sums[i - 1] : 0) + 1 / (1 + exp(p->margins[i]));
+        p->sums[i] = (i ? p->sums[i - 1] : 0) + 1 / (1 + sf_exp(p->margins[i]));
         if (p->margins[i] < p->margins[best]) best = i;
     }
     memcpy(p->children, p->members + best * slots, slots * sizeof *p->children);

@@ -7,6 +7,7 @@
  * does not depend on answers, so the texts on the way are asked about in batches. */
 #include "attack/search.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static void softmax(double *x, size_t count)
 {
     double top = 0, sum = 0;
     for (size_t i = 0; i < count; i++) top = i == 0 || x[i] > top ? x[i] : top;
-    for (size_t i = 0; i < count; i++) sum += x[i] = exp(x[i] - top);
+    for (size_t i = 0; i < count; i++) sum += x[i] = sf_exp(x[i] - top);
     for (size_t i = 0; i < count; i++) x[i] /= sum;
 }
 

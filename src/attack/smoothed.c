@@ -13,6 +13,7 @@
  * a + b, at most Bin(a + b, 1/2); its upper tail, rounded up, is the p-value. */
 #include "attack/victim.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "draw/enumerate.h"
 #include "stats/special.h"
@@ -93,14 +94,14 @@ static safer_status ask_draws(sf_victim *v, const void *prepared, const uint32_t
             for (size_t s = 0; s < slots; s++)
                 if (choices[s] != SF_REMOVED)
                     *mapped++ = v->items[v->first[s] + choices[s]].map[v->draws[i * slots + s]];
-        return v->model->class->sample(v->model, prepared, v->mapped, count, v->labels, v->scratch, error);
+        return sf_model_sample(v->model, prepared, v->mapped, count, v->labels, v->scratch, error);
     }
     for (size_t i = 0; i < count; i++) {
         sf_buffer_clear(&v->texts[i]);
         if (render_draw(&v->texts[i], v, choices, v->draws + i * slots)) return sf_fail_memory(error);
         v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
     }
-    return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
+    return sf_model_classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
 }
 
 safer_status sf_victim_vote(float *scores, int *label, int *exact, uint64_t *cost, sf_victim *v,
@@ -182,15 +183,14 @@ static safer_status ask_deployed(deployed *d, size_t count, safer_error *error)
     sf_victim *v = d->victim;
     const size_t slots = v->check_slots.slot_count;
     v->checks += count;
-    if (d->prepared)
-        return v->model->class->sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
+    if (d->prepared) return sf_model_sample(v->model, d->prepared, v->draws, count, v->labels, v->scratch, error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer_clear(&v->texts[i]);
         if (sf_slots_render(&v->texts[i], &v->check_slots, v->lexicon, v->draws + i * slots))
             return sf_fail_memory(error);
         v->spans[i] = (sf_span){v->texts[i].bytes ? v->texts[i].bytes : "", v->texts[i].length};
     }
-    return v->model->class->classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
+    return sf_model_classify(v->model, v->spans, count, v->labels, NULL, v->scratch, error);
 }
 
 /* Every draw, with its weight. */
@@ -235,7 +235,7 @@ static safer_status add_votes(deployed *d, uint64_t first, uint64_t end, safer_e
 static double sign_p_value(uint64_t a, uint64_t b)
 {
     const double tail = sf_log_binomial_tail(b, a + b, 0.5);
-    return fmin(1, exp(tail + sf_log_tail_error(tail)));
+    return fmin(1, sf_exp(tail + sf_log_tail_error(tail)));
 }
 
 safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *choices, int rival, double level,

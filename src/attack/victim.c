@@ -209,7 +209,7 @@ static safer_status flush_texts(sf_victim *v, size_t *waiting, safer_error *erro
     const size_t classes = v->model->classes, count = *waiting;
     if (!count) return SAFER_OK;
     memset(v->scores, 0, count * classes * sizeof *v->scores);
-    safer_status status = v->model->class->classify(v->model, v->spans, count, v->labels, v->scores, v->scratch, error);
+    safer_status status = sf_model_classify(v->model, v->spans, count, v->labels, v->scores, v->scratch, error);
     if (status != SAFER_OK) return status;
     for (size_t i = 0; i < count; i++) {
         v->memory.labels[v->waiting[i]] = v->labels[i];

@@ -9,6 +9,7 @@
 /* One batch, as its threads see it. */
 typedef struct batch {
     safer_workspace *workspace;
+    safer_status (*ask)(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error); /* a piece */
     safer_status status; /* of the piece that failed first */
     safer_error error;
     pthread_mutex_t lock; /* of status and error */
@@ -18,25 +19,29 @@ static size_t piece_of(const safer_workspace *w) { return w->model->class->group
 
 static safer_status ask_piece(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error)
 {
-    const sf_model_class *class = w->model->class;
     const size_t slots = w->slots.slot_count;
     const uint32_t *draws = w->draws + begin * slots;
     int *answers = w->answers + begin;
-    if (w->prepared) return class->sample(w->model, w->prepared, draws, count, answers, w->scratch[worker], error);
+    if (w->prepared) return sf_model_sample(w->model, w->prepared, draws, count, answers, w->scratch[worker], error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer *text = &w->texts[begin + i];
         sf_buffer_clear(text);
         if (sf_slots_render(text, &w->slots, w->lexicon, draws + i * slots)) return sf_fail_memory(error);
         w->spans[begin + i] = (sf_span){text->bytes, text->length};
     }
-    return class->classify(w->model, w->spans + begin, count, answers, NULL, w->scratch[worker], error);
+    return sf_model_classify(w->model, w->spans + begin, count, answers, NULL, w->scratch[worker], error);
+}
+
+static safer_status confirm_piece(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error)
+{
+    return sf_model_confirm(w->model, w->spans + begin, w->answers + begin, count, w->scratch[worker], error);
 }
 
 static void ask_pieces(void *context, size_t begin, size_t end, int worker)
 {
     batch *b = context;
     safer_error error = {0};
-    safer_status status = ask_piece(b->workspace, begin, end - begin, worker, &error);
+    safer_status status = b->ask(b->workspace, begin, end - begin, worker, &error);
     if (status == SAFER_OK) return;
     pthread_mutex_lock(&b->lock);
     if (b->status == SAFER_OK) {
@@ -46,20 +51,46 @@ static void ask_pieces(void *context, size_t begin, size_t end, int worker)
     pthread_mutex_unlock(&b->lock);
 }
 
+static safer_status in_pieces(batch *b, size_t count, size_t piece, safer_error *error)
+{
+    pthread_mutex_init(&b->lock, NULL);
+    sf_parallel(b->workspace->threads, count, piece, ask_pieces, b);
+    pthread_mutex_destroy(&b->lock);
+    if (b->status != SAFER_OK && error) *error = b->error;
+    return b->status;
+}
+
 safer_status sf_ask_draws(safer_workspace *w, size_t count, safer_error *error)
 {
+    batch b = {.workspace = w, .ask = ask_piece};
     if (w->threads == 1 || count <= piece_of(w)) return ask_piece(w, 0, count, 0, error);
-    batch b = {.workspace = w};
-    pthread_mutex_init(&b.lock, NULL);
-    sf_parallel(w->threads, count, piece_of(w), ask_pieces, &b);
-    pthread_mutex_destroy(&b.lock);
-    if (b.status != SAFER_OK && error) *error = b.error;
-    return b.status;
+    return in_pieces(&b, count, piece_of(w), error);
+}
+
+static void exchange(safer_workspace *w, size_t i, size_t k)
+{
+    const sf_span span = w->spans[i];
+    const int answer = w->answers[i];
+    w->spans[i] = w->spans[k];
+    w->answers[i] = w->answers[k];
+    w->spans[k] = span;
+    w->answers[k] = answer;
+}
+
+/* Draws with even numbers first, then the others, and requests of one kind: two that came one after the other are
+ * not together again, except where pieces of both kinds meet. */
+safer_status sf_ask_again(safer_workspace *w, size_t count, safer_error *error)
+{
+    const size_t evens = count - count / 2;
+    batch b = {.workspace = w, .ask = confirm_piece};
+    if (!sf_model_is_remote(w->model)) return SAFER_OK;
+    for (size_t i = 1; 2 * i < count; i++) exchange(w, i, 2 * i); /* place 2i has not been touched before */
+    return in_pieces(&b, count, w->threads > 1 && piece_of(w) < evens ? piece_of(w) : evens, error);
 }
 
 safer_status sf_ask_text(int *answer, safer_workspace *w, safer_error *error)
 {
-    return w->model->class->classify(w->model, &w->text, 1, answer, NULL, w->scratch[0], error);
+    return sf_model_classify(w->model, &w->text, 1, answer, NULL, w->scratch[0], error);
 }
 
 safer_status sf_ask_text_and_draw(int *answer, safer_workspace *w, safer_error *error)
@@ -69,8 +100,9 @@ safer_status sf_ask_text_and_draw(int *answer, safer_workspace *w, safer_error *
     sf_buffer_clear(&w->texts[0]);
     if (sf_slots_render(&w->texts[0], &w->slots, w->lexicon, w->draws)) return sf_fail_memory(error);
     const sf_span both[2] = {w->text, {w->texts[0].bytes, w->texts[0].length}};
-    safer_status status = w->model->class->classify(w->model, both, 2, answers, NULL, w->scratch[0], error);
+    safer_status status = sf_model_classify(w->model, both, 2, answers, NULL, w->scratch[0], error);
     *answer = answers[0];
     w->answers[0] = answers[1];
+    w->spans[0] = both[1];
     return status;
 }

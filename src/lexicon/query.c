@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "lexicon/corpus.h"
@@ -81,7 +82,6 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
         }
     }
     free(sizes);
-    info.hash = sf_lexicon_hash(l);
     return info;
 }
 
@@ -173,7 +173,7 @@ static int add_member(sf_buffer *line, const safer_lexicon *l, uint32_t x, safer
             json_object_set_new(weights, l->words.pool + l->words.offsets[w.support[i]], json_integer(w.weights[i]));
         value = json_pack("{s:I, s:o}", "total", (json_int_t)w.total, "weights", weights);
     }
-    char *name = key ? json_dumps(key, JSON_ENCODE_ANY) : NULL, *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    char *name = sf_json_text(key), *text = sf_json_text(value);
     char digits[32];
     sf_format_down(digits, w.overlap, 20);
     int failed = !name || (what != SAFER_EXPORT_OVERLAP && !text) ||

@@ -14,7 +14,6 @@ typedef struct bert {
     safer_model base;
     sf_bert_checkpoint checkpoint;
     sf_bert_net *net;
-    char arithmetic[32];
 } bert;
 
 /* Working memory of one thread. */
@@ -177,16 +176,16 @@ static void model_free(safer_model *model)
     free(m);
 }
 
-static safer_status set_precision(safer_model *model, sf_dtype type, safer_error *error)
+static safer_status set_precision(safer_model *model, safer_precision precision, safer_error *error)
 {
     bert *m = (bert *)model;
+    const sf_arithmetic arithmetic = sf_arithmetic_of(precision);
     sf_bert_net *net = NULL;
-    safer_status status = sf_bert_net_new(&net, &m->checkpoint.layout, m->checkpoint.parameters, type, 0, error);
+    safer_status status = sf_bert_net_new(&net, &m->checkpoint.layout, m->checkpoint.parameters, arithmetic, 0, error);
     if (status != SAFER_OK) return status;
     sf_bert_net_free(m->net);
     m->net = net;
-    snprintf(m->arithmetic, sizeof m->arithmetic, "%s %s", type == SF_F32 ? "f32" : "bf16", sf_isa_name(net->isa));
-    model->arithmetic = m->arithmetic;
+    model->arithmetic = sf_arithmetic_name(arithmetic);
     return SAFER_OK;
 }
 
@@ -222,9 +221,10 @@ safer_status sf_bert_open(safer_model **out, const char *path, safer_error *erro
     m->base.classes = m->checkpoint.layout.shape.classes;
     m->base.trained_with = m->checkpoint.trained_with;
     m->base.hash = m->checkpoint.hash;
+    m->base.sha256 = m->checkpoint.sha256;
     m->checkpoint.labels = NULL;
     m->checkpoint.trained_with = NULL;
-    SF_TRY(set_precision(&m->base, SF_BF16, error));
+    SF_TRY(set_precision(&m->base, SAFER_PRECISION_BF16, error));
     *out = &m->base;
     m = NULL;
 done:

@@ -12,9 +12,9 @@
 #ifndef SF_MODEL_BERT_H
 #define SF_MODEL_BERT_H
 
+#include "model/arithmetic.h"
 #include "model/model.h"
 #include "model/pieces.h"
-#include "nn/product.h"
 
 typedef enum sf_bert_pool { SF_POOL_CLS, SF_POOL_POOLER, SF_POOL_MEAN } sf_bert_pool;
 
@@ -70,6 +70,7 @@ typedef struct sf_bert_checkpoint {
     sf_wordpiece *wordpiece;
     char **labels;      /* layout.shape.classes of them; owned */
     uint64_t hash;      /* of everything that decides an answer */
+    sf_digest sha256;   /* of the file or folder, when it is a classifier's */
     char *trained_with; /* or NULL */
 } sf_bert_checkpoint;
 
@@ -98,8 +99,8 @@ typedef struct sf_bert_net {
     sf_bert_matrices *layers;
 } sf_bert_net;
 
-safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters, sf_dtype type,
-                             int threads, safer_error *error);
+safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters,
+                             sf_arithmetic arithmetic, int threads, safer_error *error);
 /* Packs the matrices of layers first.. again after parameters changed. */
 void sf_bert_net_update(sf_bert_net *net, size_t first, int threads);
 void sf_bert_net_free(sf_bert_net *net);

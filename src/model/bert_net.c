@@ -2,13 +2,13 @@
  *
  * Texts lie one after the other without padding. Everything but attention works on rows,
  * in blocks that stay in the cache from one product to the next; attention works on one
- * head of one text, a few queries at a time, so that the scores stay there too.
+ * head of one text, a few queries at a time, so that the scores stay there too. A row of a
+ * product depends on nothing but itself, so texts may be grouped as is convenient.
  *
- * In bf16 a row of a product depends on nothing but itself, so texts may be grouped as is
- * convenient. In f32 that is only sure for products of the same size: texts are worked on
- * one by one. The files around this one: docs/design.md, "From a text to BERT's answer". */
+ * The files around this one: docs/design.md, "From a text to BERT's answer". */
 #include "model/bert.h"
 
+#include "base/elementary.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "nn/vector.h"
@@ -51,22 +51,23 @@ void sf_bert_net_update(sf_bert_net *net, size_t first, int threads)
     sf_parallel(threads, 4 * (net->layout->shape.layers - first), 1, pack_layers, &p);
 }
 
-safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters, sf_dtype type,
-                             int threads, safer_error *error)
+safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters,
+                             sf_arithmetic arithmetic, int threads, safer_error *error)
 {
     size_t H = layout->shape.hidden, F = layout->shape.inner;
     sf_bert_net *net = sf_calloc(1, sizeof *net);
     int failed = !net;
     if (net) {
-        *net = (sf_bert_net){layout, parameters, type, sf_isa_choose(),
+        *net = (sf_bert_net){layout, parameters, arithmetic.type, arithmetic.isa,
                              sf_calloc(layout->shape.layers, sizeof *net->layers)};
         failed = !net->layers;
     }
     for (size_t i = 0; !failed && i < layout->shape.layers; i++) {
         sf_bert_matrices *m = &net->layers[i];
-        failed = sf_packed_shape(&m->qkv, H, 3 * H, type, net->isa) ||
-                 sf_packed_shape(&m->attention, H, H, type, net->isa) ||
-                 sf_packed_shape(&m->inner, H, F, type, net->isa) || sf_packed_shape(&m->outer, F, H, type, net->isa);
+        failed = sf_packed_shape(&m->qkv, H, 3 * H, net->type, net->isa) ||
+                 sf_packed_shape(&m->attention, H, H, net->type, net->isa) ||
+                 sf_packed_shape(&m->inner, H, F, net->type, net->isa) ||
+                 sf_packed_shape(&m->outer, F, H, net->type, net->isa);
     }
     if (failed) {
         sf_bert_net_free(net);
@@ -248,8 +249,8 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     size_t H = shape->hidden, T = shape->tokens;
     sf_bert_scratch *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
-    s->capacity = net->type == SF_F32 ? T : GROUP_ROWS + T;
-    s->block = net->type == SF_F32 ? T : BLOCK_ROWS;
+    s->capacity = GROUP_ROWS + T;
+    s->block = BLOCK_ROWS;
     sf_bert_rows *r = &s->rows;
     int failed = sf_bert_attention_new(&s->attention, net) || sf_view_new(&r->x, s->capacity, H, SF_F32) ||
                  sf_view_new(&r->qkv, s->capacity, 3 * H, net->type) ||
@@ -299,7 +300,7 @@ void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_
         for (size_t o = 0; o < H; o++, weight += H) {
             float sum = net->parameters[l->pooler_bias + o];
             for (size_t j = 0; j < H; j++) sum += weight[j] * cls[j];
-            features[o] = l->shape.pooler_relu ? (sum > 0 ? sum : 0) : tanhf(sum);
+            features[o] = l->shape.pooler_relu ? (sum > 0 ? sum : 0) : (float)sf_tanh((double)sum);
         }
     }
 }
@@ -345,8 +346,7 @@ void sf_bert_features(float *features, const sf_bert_net *net, const sf_bert_bat
 {
     for (size_t first = 0; first < batch->count;) {
         size_t last = first + 1, start = batch->offsets[first];
-        while (net->type == SF_BF16 && last < batch->count && batch->offsets[last + 1] - start <= scratch->capacity)
-            last++;
+        while (last < batch->count && batch->offsets[last + 1] - start <= scratch->capacity) last++;
         encode_group(features, net, batch, first, last, scratch);
         first = last;
     }

@@ -67,26 +67,21 @@ size_t *sf_charcnn_scratch_lengths(sf_charcnn_scratch *scratch) { return scratch
 
 /* ------------------------------------------------------------------ answers */
 
-/* An f32 product may depend on how many rows it has: then every text goes alone. */
 static void answer(int *labels, float *probabilities, const sf_charcnn_net *net, const uint8_t *codes,
                    const size_t *lengths, size_t count, sf_charcnn_scratch *s)
 {
     const sf_charcnn_layout *l = &net->layout;
     const size_t H = l->shape.hidden, K = l->shape.classes, size = sf_element(net->type);
     const sf_view features = {s->features, l->inputs, net->type}, rounded = {s->rounded, H, net->type};
-    const size_t together = net->type == SF_F32 ? 1 : count, pass = sf_least(PASS, together);
-    for (size_t i = 0; i < count; i += pass)
+    for (size_t i = 0; i < count; i += PASS)
         sf_charcnn_pass_run(s->pass, (char *)s->features + i * l->inputs * size, net, codes + i * l->shape.characters,
-                            lengths + i, sf_least(pass, count - i));
-    for (size_t i = 0; i < count; i += together) {
-        float *out = s->hidden + i * H;
-        sf_charcnn_dense(out, sf_view_at(features, i, 0), net, 0, 0, net->pieces, together);
-        if (net->type == SF_F32)
-            memcpy(rounded.values, out, together * H * sizeof *out);
-        else
-            sf_to_bf16(rounded.values, out, together * H, net->isa);
-        sf_charcnn_dense(out, rounded, net, 1, 0, net->pieces, together);
-    }
+                            lengths + i, sf_least(PASS, count - i));
+    sf_charcnn_dense(s->hidden, features, net, 0, 0, net->pieces, count);
+    if (net->type == SF_F32)
+        memcpy(rounded.values, s->hidden, count * H * sizeof *s->hidden);
+    else
+        sf_to_bf16(rounded.values, s->hidden, count * H, net->isa);
+    sf_charcnn_dense(s->hidden, rounded, net, 1, 0, net->pieces, count);
     sf_linear_forward(s->logits, s->hidden, net->output_weight, net->output_bias, count, H, K);
     for (size_t i = 0; i < count; i++) {
         const float *logits = s->logits + i * K;

@@ -68,10 +68,11 @@ done:
     return status;
 }
 
-safer_status sf_charcnn_set_precision(safer_model *base, sf_dtype type, safer_error *error)
+safer_status sf_charcnn_set_precision(safer_model *base, safer_precision precision, safer_error *error)
 {
     safer_status status;
     sf_charcnn_model *model = (sf_charcnn_model *)base;
+    const sf_arithmetic arithmetic = sf_arithmetic_of(precision);
     const sf_charcnn_layout *l = &model->layout;
     sf_charcnn_net *net = NULL;
     float *parameters = sf_alloc_aligned(l->size, sizeof *parameters);
@@ -79,13 +80,11 @@ safer_status sf_charcnn_set_precision(safer_model *base, sf_dtype type, safer_er
     for (size_t i = 0; i < l->tensor_count; i++)
         SF_TRY(sf_tensor_to_f32(parameters + l->tensors[i].offset, sf_safetensors_find(model->file, l->tensors[i].name),
                                 model->file, error));
-    SF_TRY(sf_charcnn_net_new(&net, l, type, error));
+    SF_TRY(sf_charcnn_net_new(&net, l, arithmetic, error));
     sf_charcnn_net_load(net, parameters, 0);
     sf_charcnn_net_free(model->net);
     model->net = net;
-    snprintf(model->arithmetic, sizeof model->arithmetic, "%s %s", type == SF_F32 ? "f32" : "bf16",
-             sf_isa_name(net->isa));
-    base->arithmetic = model->arithmetic;
+    base->arithmetic = sf_arithmetic_name(arithmetic);
 done:
     free(parameters);
     return status;
@@ -112,7 +111,7 @@ safer_status sf_charcnn_open(safer_model **out, sf_safetensors *file, safer_erro
                                       model->layout.tensors[i].rank, model->layout.tensors[i].shape, error));
     }
     model->file = file;
-    status = sf_charcnn_set_precision(&model->base, SF_BF16, error);
+    status = sf_charcnn_set_precision(&model->base, SAFER_PRECISION_BF16, error);
     if (status != SAFER_OK) {
         model->file = NULL; /* the caller's still */
         goto done;

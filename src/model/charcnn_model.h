@@ -10,7 +10,6 @@ typedef struct sf_charcnn_model {
     sf_safetensors *file; /* what another precision is made from; owned */
     sf_charcnn_layout layout;
     sf_charcnn_net *net; /* owned */
-    char arithmetic[32];
 } sf_charcnn_model;
 
 extern const sf_model_class sf_charcnn_class;

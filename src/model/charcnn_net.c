@@ -51,7 +51,7 @@ static int shape_weights(sf_charcnn_net *net)
     return 0;
 }
 
-safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_dtype type,
+safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_arithmetic arithmetic,
                                 safer_error *error)
 {
     safer_status status;
@@ -59,19 +59,19 @@ safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *l
     sf_charcnn_net *net = sf_calloc(1, sizeof *net);
     if (!net) return sf_fail_memory(error);
     net->layout = *layout;
-    net->type = type;
-    net->isa = sf_isa_choose();
+    net->type = arithmetic.type;
+    net->isa = arithmetic.isa;
     net->table = sf_alloc_aligned(SF_CHARCNN_CODES * SF_CHARCNN_WIDE * F, sizeof *net->table);
     net->bias = sf_alloc_aligned(SF_CHARCNN_CONVS * F, sizeof *net->bias);
     net->hidden_bias = sf_alloc_aligned(2 * H, sizeof *net->hidden_bias);
     net->output_weight = sf_alloc(K * H, sizeof *net->output_weight);
     net->output_bias = sf_alloc(K, sizeof *net->output_bias);
     net->blank_codes = sf_calloc(layout->shape.characters, 1);
-    net->blank_out = sf_alloc_aligned(layout->inputs, sf_element(type));
+    net->blank_out = sf_alloc_aligned(layout->inputs, sf_element(net->type));
     int failed = !net->table || !net->bias || !net->hidden_bias || !net->output_weight || !net->output_bias ||
                  !net->blank_codes || !net->blank_out || shape_weights(net);
     for (size_t i = 0; i < SF_CHARCNN_STAGES; i++)
-        if (!(net->blank[i] = sf_alloc_aligned(F, sf_element(type)))) failed = 1;
+        if (!(net->blank[i] = sf_alloc_aligned(F, sf_element(net->type)))) failed = 1;
     if (failed) {
         status = sf_fail_memory(error);
         goto done;

@@ -5,7 +5,7 @@
 #define SF_MODEL_CHARCNN_NET_H
 
 #include "model/charcnn_layout.h"
-#include "nn/product.h"
+#include "model/arithmetic.h"
 
 /* Of dense weights, which no cache holds: a part that the second-level cache does. */
 enum { SF_CHARCNN_SLICE = 1024, SF_CHARCNN_PIECE = 128 };
@@ -29,7 +29,7 @@ typedef struct sf_charcnn_net {
 } sf_charcnn_net;
 
 /* Memory for the weights; they are undefined until loaded. */
-safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_dtype type,
+safer_status sf_charcnn_net_new(sf_charcnn_net **out, const sf_charcnn_layout *layout, sf_arithmetic arithmetic,
                                 safer_error *error);
 void sf_charcnn_net_free(sf_charcnn_net *net);
 

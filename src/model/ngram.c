@@ -2,6 +2,7 @@
  * answer as their texts do; docs/models.md is the user's side. */
 #include "model/ngram.h"
 
+#include "base/elementary.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -175,7 +176,7 @@ void sf_ngram_sum(double *sums, const uint32_t *buckets, size_t count, const flo
 int sf_ngram_decide(const double *sums, size_t classes, float *scores)
 {
     if (classes == 2) {
-        double odds = exp(-fabs(sums[0])), p = 1 / (1 + odds); /* p: of the winner */
+        double odds = sf_exp(-fabs(sums[0])), p = 1 / (1 + odds); /* p: of the winner */
         int label = sums[0] > 0;
         if (scores) {
             scores[label] = (float)p;
@@ -188,8 +189,8 @@ int sf_ngram_decide(const double *sums, size_t classes, float *scores)
     for (size_t k = 1; k < classes; k++)
         if (sums[k] > sums[best]) best = k;
     if (!scores) return (int)best;
-    for (size_t k = 0; k < classes; k++) total += exp(sums[k] - sums[best]);
-    for (size_t k = 0; k < classes; k++) scores[k] = (float)(exp(sums[k] - sums[best]) / total);
+    for (size_t k = 0; k < classes; k++) total += sf_exp(sums[k] - sums[best]);
+    for (size_t k = 0; k < classes; k++) scores[k] = (float)(sf_exp(sums[k] - sums[best]) / total);
     return (int)best;
 }
 

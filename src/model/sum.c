@@ -2,9 +2,11 @@
  * is bounded. */
 #include "model/sum.h"
 
+#include "base/elementary.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "model/arithmetic.h"
 #include "model/cnn.h"
 
 #include <math.h>
@@ -105,7 +107,7 @@ static safer_status hear(sum_scratch *s, size_t m, const sf_span *texts, size_t 
             const float *values = logits ? sf_cnn_scratch_logits(s->members[m]) : s->scores + answered++ * K;
             for (size_t k = 0; k < K; k++) {
                 double value = (double)values[k];
-                said[k] = whole(member->weight * (logits ? value : log(value > LEAST ? value : LEAST)));
+                said[k] = whole(member->weight * (logits ? value : sf_log(value > LEAST ? value : LEAST)));
             }
         }
         for (size_t k = 0; k < K; k++) s->totals[i * K + k] += said[k];
@@ -126,9 +128,9 @@ static int answer(float *scores, const int64_t *totals, size_t K)
     for (size_t k = 1; k < K; k++)
         if (totals[k] > totals[best]) best = k;
     if (scores) {
-        for (size_t k = 0; k < K; k++) sum += exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS));
+        for (size_t k = 0; k < K; k++) sum += sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS));
         for (size_t k = 0; k < K; k++)
-            scores[k] = (float)(exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
+            scores[k] = (float)(sf_exp(ldexp((double)(totals[k] - totals[best]), -SF_SUM_BITS)) / sum);
     }
     return (int)best;
 }
@@ -210,20 +212,30 @@ static void model_free(safer_model *model)
     free(sum);
 }
 
-/* Of the members that have a choice; one of them has. */
-static safer_status set_precision(safer_model *model, sf_dtype type, safer_error *error)
+/* The sum itself computes with whole numbers: its bits are those of its members. */
+static void take_arithmetic(sf_sum_model *sum)
 {
-    const sf_sum_model *sum = (const sf_sum_model *)model;
-    int chosen = 0;
+    sum->base.arithmetic = SF_PORTABLE_NAME;
+    for (size_t m = 0; m < sum->count; m++) { /* those that have a choice have made the same */
+        const char *name = sum->members[m].model->arithmetic;
+        if (!sf_arithmetic_same(name, SF_PORTABLE_NAME)) sum->base.arithmetic = name;
+    }
+}
+
+/* Of the members that have a choice; one of them has, unless it is what all are anyway. */
+static safer_status set_precision(safer_model *model, safer_precision precision, safer_error *error)
+{
+    sf_sum_model *sum = (sf_sum_model *)model;
+    int chosen = precision == SAFER_PRECISION_PORTABLE;
     for (size_t m = 0; m < sum->count; m++) {
         safer_model *member = sum->members[m].model;
         if (!member->class->set_precision) continue;
-        safer_status status = member->class->set_precision(member, type, error);
+        safer_status status = member->class->set_precision(member, precision, error);
         if (status != SAFER_OK) return status;
-        model->arithmetic = member->arithmetic;
         chosen = 1;
     }
-    return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum have only one");
+    take_arithmetic(sum);
+    return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum are always portable");
 }
 
 const sf_model_class sf_sum_class = {.arch = "sum",
@@ -342,17 +354,28 @@ static safer_status open_member(sf_sum_model *sum, size_t m, const json_t *entry
                         member->canonical ? sf_lexicon_hash(member->canonical) : 0};
     memcpy(&parts[2], &member->weight, sizeof parts[2]);
     sum->base.hash = sf_hash(parts, sizeof parts, 0);
-    if (member->model->arithmetic) sum->base.arithmetic = member->model->arithmetic;
 done:
     free(file);
     free(lexicon);
     return status;
 }
 
-static safer_status read_json(json_t **out, const char *path, safer_error *error)
+/* What the members are goes into the digest, behind the bytes of the file that names them. */
+static void add_members(sf_sha256_sum *digest, const sf_sum_model *sum)
+{
+    for (size_t m = 0; m < sum->count; m++) {
+        const sf_sum_member *member = &sum->members[m];
+        sf_sha256_add(digest, member->model->sha256.bytes, sizeof member->model->sha256.bytes);
+        if (member->canonical)
+            sf_sha256_add(digest, member->canonical->sha256.bytes, sizeof member->canonical->sha256.bytes);
+    }
+}
+
+static safer_status read_json(json_t **out, sf_sha256_sum *digest, const char *path, safer_error *error)
 {
     sf_file file = {0};
     safer_status status = sf_file_map(&file, path, error);
+    if (status == SAFER_OK) sf_sha256_add(digest, file.bytes, file.length);
     if (status == SAFER_OK) status = sf_model_json(out, file.bytes, file.length, JSON_REJECT_DUPLICATES, path, error);
     sf_file_free(&file);
     return status;
@@ -374,10 +397,11 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     static const char *const keys[] = {"arch", "members", NULL};
     safer_status status;
     json_t *root = NULL;
+    sf_sha256_sum digest = {0};
     sf_sum_model *sum = sf_calloc(1, sizeof *sum);
     if (!sum) return sf_fail_memory(error);
     sum->base.class = &sf_sum_class;
-    SF_TRY(read_json(&root, path, error));
+    SF_TRY(read_json(&root, &digest, path, error));
     const char *arch = json_string_value(json_object_get(root, "arch"));
     const json_t *members = json_object_get(root, "members");
     size_t count = json_array_size(members);
@@ -398,9 +422,13 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     }
     sum->count = count;
     for (size_t m = 0; m < count; m++) SF_TRY(open_member(sum, m, json_array_get(members, m), path, error));
+    add_members(&digest, sum);
+    SF_TRY(sf_sha256_end(&sum->base.sha256, &digest, error));
+    take_arithmetic(sum);
     *out = &sum->base;
     sum = NULL;
 done:
+    sf_sha256_end(NULL, &digest, NULL);
     json_decref(root);
     if (sum) model_free(&sum->base);
     return status;

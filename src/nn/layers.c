@@ -1,6 +1,7 @@
 /* Layers for training: forward and backward. */
 #include "nn/layers.h"
 
+#include "base/elementary.h"
 #include "nn/isa.h"
 
 #include <math.h>
@@ -81,7 +82,7 @@ void sf_softmax_forward(float *probabilities, const float *logits, size_t K)
     float top = logits[0], sum = 0;
     for (size_t k = 1; k < K; k++)
         if (logits[k] > top) top = logits[k];
-    for (size_t k = 0; k < K; k++) sum += probabilities[k] = expf(logits[k] - top);
+    for (size_t k = 0; k < K; k++) sum += probabilities[k] = (float)sf_exp((double)(logits[k] - top));
     for (size_t k = 0; k < K; k++) probabilities[k] /= sum;
 }
 

@@ -42,6 +42,7 @@ float sf_softmax_loss(float *probabilities, /* (K) */
                       float *dlogits,       /* (K) =, may be NULL */
                       const float *logits,  /* (K) */
                       int target, float scale, size_t K);
+/* The probabilities alone, the same bits on every machine. */
 void sf_softmax_forward(float *probabilities, const float *logits, size_t K);
 
 /* The convolution of width T over the words of one text, zero padded so that every word

@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "base/progress.h"
-#include "nn/gemm.h"
 #include "nn/product_kernel.h"
 #include "nn/vector.h"
 
@@ -15,13 +14,10 @@ sf_view sf_view_at(sf_view view, size_t row, size_t column) { return sf_shift(vi
 
 int sf_packed_shape(sf_packed *packed, size_t K, size_t N, sf_dtype type, sf_isa isa)
 {
-    size_t inner = K, outer = N, bytes;
-    if (type == SF_BF16) { /* padded */
-        if (__builtin_mul_overflow(sf_blocks(K), SF_STEP, &inner) ||
-            __builtin_mul_overflow(sf_blocks(N), SF_BLOCK, &outer))
-            return -1;
-    }
-    if (__builtin_mul_overflow(inner, outer, &bytes) || __builtin_mul_overflow(bytes, sf_element(type), &bytes))
+    size_t inner, outer, bytes; /* padded */
+    if (__builtin_mul_overflow(sf_blocks(K), SF_STEP, &inner) ||
+        __builtin_mul_overflow(sf_blocks(N), SF_BLOCK, &outer) || __builtin_mul_overflow(inner, outer, &bytes) ||
+        __builtin_mul_overflow(bytes, sf_element(type), &bytes))
         return -1;
     if (bytes > packed->capacity || !packed->values) {
         void *values = sf_alloc_aligned(bytes, 1);
@@ -34,6 +30,7 @@ int sf_packed_shape(sf_packed *packed, size_t K, size_t N, sf_dtype type, sf_isa
     packed->N = N;
     packed->type = type;
     packed->isa = isa;
+    packed->width = type == SF_F32 ? sf_isa_choose() : isa;
     return 0;
 }
 
@@ -61,11 +58,11 @@ static void pack_bf16(const sf_packed *packed, sf_view source, int transposed, s
     }
 }
 
-/* In f32 the matrix lies as it is, and its panels side by side. */
 static void pack_f32(const sf_packed *packed, sf_view source, int transposed, size_t p)
 {
     const size_t n = p * SF_BLOCK, columns = sf_least(SF_BLOCK, packed->N - n);
-    const sf_view out = {(float *)packed->values + n, packed->N, SF_F32};
+    const sf_view out = {(float *)packed->values + p * panel_size(packed), SF_BLOCK, SF_F32};
+    if (columns < SF_BLOCK || packed->K % SF_STEP) memset(out.values, 0, panel_size(packed) * sizeof(float));
     if (transposed) {
         sf_transpose(out, sf_shift(source, n, 0), columns, packed->K, packed->isa);
         return;
@@ -89,7 +86,7 @@ void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, si
     }
 }
 
-/* ------------------------------------------------------------- portable kernel */
+/* -------------------------------------------------------- portable bf16 kernel */
 
 static void take_portable(void *out, sf_view in, size_t rows, size_t K)
 {
@@ -102,9 +99,10 @@ static void take_portable(void *out, sf_view in, size_t rows, size_t K)
         }
 }
 
-static void multiply_portable(float *c, const void *left, const sf_bf16 *b, size_t steps, size_t rows, int add)
+static void multiply_portable(float *c, const void *left, const void *right, size_t steps, size_t rows, int add)
 {
     const float *a = left;
+    const sf_bf16 *b = right;
     if (!add) memset(c, 0, rows * SF_BLOCK * sizeof *c);
     for (size_t s = 0; s < steps; s++, a += SF_STEP_SIZE, b += SF_STEP_SIZE) {
         float wide[SF_STEP][SF_BLOCK];
@@ -123,7 +121,7 @@ static void multiply_portable(float *c, const void *left, const sf_bf16 *b, size
 
 static const sf_kernel kernel_portable = {256, take_portable, multiply_portable};
 
-/* ----------------------------------------------------------------- bf16 product */
+/* ----------------------------------------------------------------- the product */
 
 static void activate(float *out, const float *x, const sf_job *j, size_t N)
 {
@@ -147,6 +145,8 @@ static void finish(const sf_job *j, float *c, size_t row, size_t column, size_t 
             sf_to_bf16(sf_halves(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
         else if (j->add)
             sf_add(sf_floats(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
+        else if (columns == SF_BLOCK) /* of a known length: faster */
+            memcpy(sf_floats(out, r), c + r * SF_BLOCK, SF_BLOCK * sizeof(float));
         else
             memcpy(sf_floats(out, r), c + r * SF_BLOCK, columns * sizeof(float));
     }
@@ -165,78 +165,24 @@ static const sf_kernel *kernel_of(sf_isa isa)
 
 /* Rows of the left side are taken a block at a time, and as many panels pass by as their
  * sums have room. */
-static void product_bf16(const sf_job *j, size_t M)
+static void product_by_blocks(const sf_job *j, const sf_kernel *kernel, size_t M)
 {
     enum { PANELS = 16 };
-    const sf_kernel *kernel = kernel_of(j->packed->isa);
     const sf_packed *p = j->packed;
-    const size_t panels = sf_blocks(p->N), steps = sf_blocks(p->K);
+    const size_t panels = sf_blocks(p->N), panel = panel_size(p) * sf_element(p->type);
     _Alignas(64) float left[SF_BLOCK * SF_DEPTH], sums[PANELS * SF_SUMS];
     for (size_t first = 0; first < panels; first += PANELS)
         for (size_t row = 0; row < M; row += SF_BLOCK) {
             const size_t rows = sf_least(SF_BLOCK, M - row), count = sf_least(PANELS, panels - first);
             for (size_t k = 0; k < p->K; k += kernel->depth) {
                 const size_t depth = sf_least(kernel->depth, p->K - k);
-                const sf_bf16 *b = (const sf_bf16 *)p->values + (first * steps + k / SF_STEP) * SF_STEP_SIZE;
+                const char *b = (const char *)p->values + first * panel + k * SF_BLOCK * sf_element(p->type);
                 kernel->take(left, sf_shift(j->a, row, k), rows, depth);
-                for (size_t n = 0; n < count; n++, b += steps * SF_STEP_SIZE)
+                for (size_t n = 0; n < count; n++, b += panel)
                     kernel->multiply(sums + n * SF_SUMS, left, b, sf_blocks(depth), rows, k != 0);
             }
             for (size_t n = 0; n < count; n++) finish(j, sums + n * SF_SUMS, row, (first + n) * SF_BLOCK, rows);
         }
-}
-
-/* ------------------------------------------------------------------ f32 product */
-
-void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride,
-                       size_t M, size_t N, size_t K)
-{
-    for (size_t i = 0; i < M; i++) {
-        float *row = out + i * out_stride;
-        if (!add) memset(row, 0, N * sizeof *row);
-        for (size_t k = 0; k < K; k++)
-            for (size_t n = 0; n < N; n++) row[n] += a[i * a_stride + k] * b[k * N + n];
-    }
-}
-
-static void multiply_f32(const sf_job *j, const float *a, size_t stride, size_t row, size_t M)
-{
-    const size_t N = j->packed->N, K = j->packed->K;
-    float *out = sf_floats(j->out, row);
-    if (sf_gemm(SF_GEMM_NN, out, j->out.stride, (sf_gemm_side){a, stride}, (sf_gemm_side){j->packed->values, N}, j->add,
-                M, N, K) != SAFER_OK)
-        sf_multiply_plain(out, a, j->packed->values, j->add, j->out.stride, stride, M, N, K);
-}
-
-/* oneDNN takes no overlapping rows: a few at a time are copied apart. */
-static void product_overlapping(const sf_job *j, size_t M)
-{
-    enum { SIZE = 16384 };
-    float copy[SIZE];
-    const size_t K = j->packed->K, chunk = K < SIZE / 2 ? SIZE / K : 1;
-    for (size_t row = 0; row < M; row += chunk) {
-        const size_t rows = sf_least(chunk, M - row);
-        if (chunk == 1) {
-            multiply_f32(j, sf_floats(j->a, row), K, row, 1);
-            continue;
-        }
-        for (size_t r = 0; r < rows; r++) memcpy(copy + r * K, sf_floats(j->a, row + r), K * sizeof *copy);
-        multiply_f32(j, copy, K, row, rows);
-    }
-}
-
-static void product_f32(const sf_job *j, size_t M)
-{
-    if (j->a.stride < j->packed->K && M > 1)
-        product_overlapping(j, M);
-    else
-        multiply_f32(j, j->a.values, j->packed->K > j->a.stride ? j->packed->K : j->a.stride, 0, M);
-    for (size_t i = 0; i < M; i++) {
-        float *row = sf_floats(j->out, i);
-        if (j->bias)
-            for (size_t n = 0; n < j->packed->N; n++) row[n] += j->bias[n];
-        if (j->activation != SF_LINEAR) activate(row, row, j, j->packed->N);
-    }
 }
 
 void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add,
@@ -245,13 +191,13 @@ void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bi
     const sf_job j = {out, a, packed, bias, activation, add};
     assert(!add || (activation == SF_LINEAR && out.type == SF_F32));
     assert(packed->type == SF_BF16 || (out.type == SF_F32 && a.type == SF_F32));
-    if (packed->type == SF_F32) product_f32(&j, M);
+    if (packed->type == SF_F32) product_by_blocks(&j, sf_kernel_f32(packed->isa != SF_PORTABLE, packed->width), M);
 #if SF_HAVE_X86
     else if (packed->isa == SF_AMX)
         sf_product_amx(&j, M);
 #endif
     else
-        product_bf16(&j, M);
+        product_by_blocks(&j, kernel_of(packed->isa), M);
 }
 
 /* The kernel's own loop on blocks that stay in the first-level cache. */

@@ -3,15 +3,17 @@
  * The right-hand side is packed once (weights: when a model is opened) and used often.
  * Both precisions have the same interface: a matrix is a view of rows of F32 or BF16
  * numbers, and the packed side says in which precision the product runs. In bf16, a left
- * side of F32 is rounded as it is read; in f32, every view must be F32, and oneDNN does
- * the work.
+ * side of F32 is rounded as it is read; in f32, every view must be F32.
  *
  * A row of the result depends on its row of the left side and on the packed side alone:
- * not on M, on the other rows, on alignment, or on threads (bf16; in f32 the same is true
- * for the same M). The order of the sums is fixed for an instruction set. Sets with bf16
- * arithmetic take numbers below 1.2e-38 for 0, on the way in and on the way out. Nothing
- * here uses threads: callers give each thread rows of its own, a few hundred at least when
- * it should be fast. In bf16 some 130 KB of stack are used, and no other memory.
+ * not on M, on the other rows, on alignment, or on threads. The order of the sums is fixed:
+ * in bf16 for an instruction set. In f32 it is the order of the inner dimension; the set
+ * SF_PORTABLE rounds every product and every sum, so that its bits are the same on every
+ * machine, and all other sets fuse the two, so that theirs are the same. How wide the
+ * instructions are makes no difference, and the widest that there are (sf_isa_choose) are
+ * taken. Sets with bf16 arithmetic take numbers below 1.2e-38 for 0, on the way in and on
+ * the way out. Nothing here uses threads: callers give each thread rows of its own, a few
+ * hundred at least when it should be fast. Some 130 KB of stack are used, and no other memory.
  *
  * On AMX a left side is read where it lies when it is bf16, begins at a multiple of 64
  * bytes, and has a K and a stride that are multiples of 32, the stride not of 1024;
@@ -59,6 +61,7 @@ typedef struct sf_packed {
     size_t K, N;
     sf_dtype type; /* SF_BF16 or SF_F32: the precision of products with it */
     sf_isa isa;
+    sf_isa width; /* f32: of the instructions */
     void *values;
     size_t capacity; /* bytes */
 } sf_packed;

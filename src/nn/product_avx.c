@@ -80,12 +80,12 @@ INLINE TARGET void multiply_4_avx2(float *c, const float *a, const sf_bf16 *b, s
         for (size_t n = 0; n < 2; n++) _mm256_storeu_ps(c + r * SF_BLOCK + 8 * n, sum[r][n]);
 }
 
-static TARGET void multiply_avx2(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add)
+static TARGET void multiply_avx2(float *c, const void *a, const void *b, size_t steps, size_t rows, int add)
 {
     for (size_t half = 0; half < 2; half++)
         for (size_t r = 0; r < rows; r += 4)
-            multiply_4_avx2(c + r * SF_BLOCK + half * SF_HALF, (const float *)a + r * SF_STEP, b + half * HALF_SIZE,
-                            steps, add);
+            multiply_4_avx2(c + r * SF_BLOCK + half * SF_HALF, (const float *)a + r * SF_STEP,
+                            (const sf_bf16 *)b + half * HALF_SIZE, steps, add);
 }
 #undef TARGET
 
@@ -156,7 +156,7 @@ INLINE TARGET void multiply_8_avx512(float *c, const float *a, const sf_bf16 *b,
     store_sums(c, sum);
 }
 
-static TARGET void multiply_avx512(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add)
+static TARGET void multiply_avx512(float *c, const void *a, const void *b, size_t steps, size_t rows, int add)
 {
     for (size_t r = 0; r < rows; r += 8)
         multiply_8_avx512(c + r * SF_BLOCK, (const float *)a + r * SF_STEP, b, steps, add);
@@ -202,7 +202,7 @@ INLINE TARGET void multiply_8_bf16(float *c, const sf_bf16 *a, const sf_bf16 *b,
     store_sums(c, sum);
 }
 
-static TARGET void multiply_bf16(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add)
+static TARGET void multiply_bf16(float *c, const void *a, const void *b, size_t steps, size_t rows, int add)
 {
     for (size_t r = 0; r < rows; r += 8)
         multiply_8_bf16(c + r * SF_BLOCK, (const sf_bf16 *)a + r * SF_STEP, b, steps, add);

@@ -4,10 +4,11 @@
  * A product is made of blocks of SF_BLOCK rows by SF_BLOCK columns. Its inner dimension is
  * walked in steps of SF_STEP, zero-padded:
  *
- *   left side   (step, row, SF_STEP)                   bf16, or f32 for sets without bf16
+ *   left side   (step, row, SF_STEP)                   bf16; f32 for sets without, and for f32
  *   right side  (panel, step, half, pair, column, 2)   bf16: a panel is two halves of 16
  *               columns; the elements of two neighbouring rows lie side by side, as the
  *               dot-product instructions need them
+ *               (panel, step, row, column)             f32
  *   result      (row, column)                          f32 */
 #ifndef SF_NN_PRODUCT_KERNEL_H
 #define SF_NN_PRODUCT_KERNEL_H
@@ -38,13 +39,13 @@ typedef struct sf_job {
     int add;
 } sf_job;
 
-/* The plain way, for sets without tiles. */
+/* The plain way, for all but the tiles of AMX. */
 typedef struct sf_kernel {
     size_t depth; /* inner elements of the left side to work on at a time, at most SF_DEPTH */
     /* Brings `rows` rows of K elements into the kernel's form, zero-padded to SF_BLOCK rows. */
     void (*take)(void *out, sf_view in, size_t rows, size_t K);
     /* c = a b, or c += a b when `add`, for `rows` rows at least. */
-    void (*multiply)(float *c, const void *a, const sf_bf16 *b, size_t steps, size_t rows, int add);
+    void (*multiply)(float *c, const void *a, const void *b, size_t steps, size_t rows, int add);
 } sf_kernel;
 
 enum { SF_DEPTH = 512 };
@@ -57,10 +58,9 @@ void sf_product_amx(const sf_job *job, size_t M);
 double sf_peak_amx(double seconds);
 #endif
 
-/* out (M, N) = a (M, K) b (K, N), or added to it, in f32: for when oneDNN cannot, because it needs
- * memory of its own. */
-void sf_multiply_plain(float *out, const float *a, const float *b, int add, size_t out_stride, size_t a_stride,
-                       size_t M, size_t N, size_t K);
+/* The f32 kernel, of instructions as wide as `width` has them: its bits depend on `fused` alone, which needs a
+ * processor with AVX2 at least. */
+const sf_kernel *sf_kernel_f32(int fused, sf_isa width);
 
 /* A step of a panel, from a square of a (K, N) matrix or, `transposed`, of an (N, K) one: 32 by 32
  * elements, of which `rows` rows of `columns` are there. */

@@ -8,6 +8,7 @@
 #include "report/page.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "report/assets.h"
 #include "report/plot.h"
 #include "report/texts.h"
@@ -298,7 +299,7 @@ static void put_table(sf_writer *out, const sf_page *page)
 
 static void put_value(sf_writer *out, const json_t *value)
 {
-    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    char *text = json_is_string(value) ? NULL : sf_json_text(value);
     const char *shown = json_is_string(value) ? json_string_value(value) : text;
     if (!shown)
         out->failed = 1;

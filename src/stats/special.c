@@ -3,7 +3,8 @@
  * Why not the C library's. lgamma writes the global `signgam`, and differences of
  * log-gammas are worthless for large arguments: lgamma(1e9) is 2e10, so log B(a,b) from
  * three of them is off by 1e-5, and a certificate at n = 1e9 with it. Here nothing large
- * is ever subtracted from anything large.
+ * is ever subtracted from anything large. Exponentials and logarithms are those of
+ * base/elementary.h: a bound goes into a record, and has the same bits on every machine.
  *
  * 1. Stirling. log Gamma(x) = (x-1/2) log x - x + log(2 pi)/2 + D(x). From x = 10 on,
  *    D is its asymptotic series (Whittaker & Watson, 12.33), whose error is below the
@@ -41,6 +42,7 @@
  * 35 cases, the corners among them, is in tests/test_stats.c. */
 #include "stats/special.h"
 
+#include "base/elementary.h"
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -88,7 +90,7 @@ static double excess_over_mean(double x, double a, double b)
 static double deviance(double u, double m, double difference)
 {
     double v = difference / (u + m);
-    if (fabs(v) >= 0.5) return u * log(u / m) - difference;
+    if (fabs(v) >= 0.5) return u * sf_log(u / m) - difference;
     /* log(u/m) = 2 atanh v, and u - m = v (u + m). */
     double s = v * v, power = v * s, sum = 0;
     for (int j = 3; fabs(power) > 1e-18 * fabs(v * s); j += 2, power *= s) sum += power / j;
@@ -101,7 +103,7 @@ double sf_log_beta_kernel(double x, double a, double b)
     assert(a >= 0.5 && a <= SF_BETA_MAX && b >= 0.5 && b <= SF_BETA_MAX);
     double c = a + b, difference = excess_over_mean(x, a, b);
     double corrections = sf_stirling_correction(c) - sf_stirling_correction(a) - sf_stirling_correction(b);
-    return 0.5 * log(a / c * b) - HALF_LOG_TWO_PI + corrections -
+    return 0.5 * sf_log(a / c * b) - HALF_LOG_TWO_PI + corrections -
            (deviance(a, c * x, difference) + deviance(b, c * (1 - x), -difference));
 }
 
@@ -125,7 +127,10 @@ static double fraction(double x, double y, double a, double b, double excess)
 }
 
 /* log(1 - exp(y)) for y <= 0, accurate on both sides (Maechler 2012). */
-static double log_one_minus_exp(double y) { return y > -0.69314718055994531 ? log(-expm1(y)) : log1p(-exp(y)); }
+static double log_one_minus_exp(double y)
+{
+    return y > -0.69314718055994531 ? sf_log(-sf_expm1(y)) : sf_log1p(-sf_exp(y));
+}
 
 sf_log_tails sf_log_beta_tails(double x, double a, double b)
 {
@@ -134,10 +139,10 @@ sf_log_tails sf_log_beta_tails(double x, double a, double b)
     if (x >= 1) return (sf_log_tails){0, -HUGE_VAL};
     double kernel = sf_log_beta_kernel(x, a, b), excess = excess_over_mean(x, a, b);
     if (excess >= 0) {
-        double lower = fmin(kernel + log(fraction(x, 1 - x, a, b, excess)), 0);
+        double lower = fmin(kernel + sf_log(fraction(x, 1 - x, a, b, excess)), 0);
         return (sf_log_tails){lower, log_one_minus_exp(lower)};
     }
-    double upper = fmin(kernel + log(fraction(1 - x, x, b, a, -excess)), 0);
+    double upper = fmin(kernel + sf_log(fraction(1 - x, x, b, a, -excess)), 0);
     return (sf_log_tails){log_one_minus_exp(upper), upper};
 }
 
@@ -145,10 +150,10 @@ double sf_log_beta_mills(double x, double a, double b)
 {
     assert(x > 0 && x < 1);
     double excess = excess_over_mean(x, a, b);
-    if (excess < 0) return log(fraction(1 - x, x, b, a, -excess));
+    if (excess < 0) return sf_log(fraction(1 - x, x, b, a, -excess));
     double kernel = sf_log_beta_kernel(x, a, b);
     if (kernel < -45) return -kernel; /* the lower tail is below 4 exp(-45) < 1e-18 */
-    return log_one_minus_exp(kernel + log(fraction(x, 1 - x, a, b, excess))) - kernel;
+    return log_one_minus_exp(kernel + sf_log(fraction(x, 1 - x, a, b, excess))) - kernel;
 }
 
 double sf_log_binomial_tail(uint64_t k, uint64_t n, double p)

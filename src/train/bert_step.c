@@ -284,7 +284,7 @@ safer_status sf_bert_step_new(sf_bert_step **out, const sf_bert_layout *layout, 
                : s->first < layers                 ? layout->layers[s->first].qkv_weight
                : layout->pooler_weight != SIZE_MAX ? layout->pooler_weight
                                                    : layout->classifier_weight;
-    SF_TRY(sf_bert_net_new(&s->net, layout, parameters, options->type, s->threads, error));
+    SF_TRY(sf_bert_net_new(&s->net, layout, parameters, sf_arithmetic_fast(options->type), s->threads, error));
     if (make_arrays(s) || make_chunks(s)) {
         status = sf_fail_memory(error);
         goto done;

@@ -201,7 +201,7 @@ safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout 
     s->texts = texts;
     s->groups = (texts + GROUP - 1) / GROUP;
     s->threads = sf_threads(options->threads);
-    SF_TRY(sf_charcnn_net_new(&s->net, l, options->type, error));
+    SF_TRY(sf_charcnn_net_new(&s->net, l, sf_arithmetic_fast(options->type), error));
     SF_TRY(sf_charcnn_scaling_new(&s->scaling, l, s->threads, error));
     for (size_t i = 1; i < SF_CHARCNN_CONVS; i++)
         if (sf_packed_shape(&s->back[i], sf_charcnn_width(i) * F, F, options->type, s->net->isa)) failed = 1;

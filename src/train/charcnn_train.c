@@ -198,7 +198,7 @@ static safer_status start(sf_course *course, safer_error *error)
                                   .seed = o->seed};
     SF_TRY(sf_charcnn_step_new(&t->step, &t->layout, &options, batch, error));
     SF_TRY(sf_charcnn_scaling_new(&t->scaling, &t->layout, o->threads, error));
-    SF_TRY(sf_charcnn_net_new(&t->net, &t->layout, type, error));
+    SF_TRY(sf_charcnn_net_new(&t->net, &t->layout, sf_arithmetic_fast(type), error));
     SF_TRY(new_readers(t, error));
     first_weights(t);
     plan_course(t);
