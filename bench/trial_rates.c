@@ -146,7 +146,7 @@ static trial_rate border_rate(const border *b, size_t method, double level, uint
     trial_rate rate = {.level = level};
     o.method = methods[method].method;
     o.n = methods[method].n;
-    o.n0 = b->label < 0 ? 50 : 1;
+    o.n0 = b->label < 0 ? 0 : 1; /* as many as n; no prediction is needed */
     o.delta = options->fault == BREAK_DELTA ? 4 * level : level;
     o.threads = 1;
     o.seed = options->seed;
@@ -303,7 +303,7 @@ static trial_rate contest_rate(const contest *c, uint64_t n0, double level, uint
 
 static size_t try_votes(const trial_options *options, uint64_t *done, uint64_t total, double start)
 {
-    static const uint64_t n0s[] = {100, 1000};
+    static const uint64_t n0s[] = {100, 5000};
     size_t wrong = 0;
     printf("\nVotes that answered a class that is not the only winner: share (99.9%% upper limit)\n\n| classes |");
     for (size_t l = 0; l < LEVELS; l++)

@@ -1,5 +1,5 @@
 /* Runs of the trial: a made-up data set certified into a file. Every record is read with a JSON library and compared
- * with the truth, weights digit by digit; the file is verified with and without the model. */
+ * with the truth, weights digit by digit; the file is verified alone, with lexicon and data, and with the model. */
 #define _GNU_SOURCE
 #include "trial.h"
 
@@ -63,11 +63,14 @@ static int class_of(const json_t *name, const safer_model *model)
     return json_is_null(name) ? -1 : -2;
 }
 
+/* Digits or "all"; anything else is no radius, and compared as one that is too large. */
 static size_t radius_of(const json_t *radius)
 {
     const char *text = json_string_value(radius);
-    if (!text) return (size_t)json_integer_value(radius);
-    return strcmp(text, "all") == 0 ? SAFER_ALL : (size_t)strtoull(text, NULL, 10);
+    if (!text || !*text) return SAFER_ALL - 1;
+    char *end;
+    const unsigned long long words = strtoull(text, &end, 10);
+    return strcmp(text, "all") == 0 ? SAFER_ALL : *end ? SAFER_ALL - 1 : (size_t)words;
 }
 
 static size_t count_of(const json_t *record, const char *name)
@@ -79,18 +82,21 @@ static int is_true(const json_t *record, const char *name) { return json_is_true
 
 /* Votes and weights, of every class. */
 typedef struct numbers {
-    uint64_t votes[CLASSES];
+    uint64_t votes[CLASSES], vote_votes[CLASSES];
     double shares[CLASSES];
 } numbers;
 
 static const char *read_numbers(numbers *out, const json_t *record, const trial_truth *t, const safer_model *model)
 {
     const int exact = is_true(record, "exact");
-    const json_t *counts = json_object_get(record, "counts"), *total = json_object_get(record, "total");
+    const json_t *counts = json_object_get(record, exact ? "weights" : "counts"),
+                 *total = json_object_get(record, "total");
+    const json_t *vote = json_object_get(json_object_get(record, "vote"), "counts");
     for (size_t k = 0; k < t->classes; k++) {
         const json_t *count = json_object_get(counts, safer_model_label(model, k));
         if (!exact) {
             out->votes[k] = (uint64_t)json_integer_value(count);
+            out->vote_votes[k] = count_of(vote, safer_model_label(model, k));
             continue;
         }
         char digits[30];
@@ -123,7 +129,10 @@ static safer_certificate certificate_of(const json_t *record, const safer_model 
                            .shares = n->shares,
                            .bound = json_real_value(json_object_get(record, "bound")),
                            .certified = is_true(record, "certified"),
-                           .radius = radius_of(json_object_get(record, "radius"))};
+                           .radius = radius_of(json_object_get(record, "radius")),
+                           .vote_n = count_of(json_object_get(record, "vote"), "n"),
+                           .vote_votes = n->vote_votes,
+                           .queries = count_of(record, "queries")};
     for (size_t r = 0; r < SAFER_RADII; r++) {
         c.q[r] = json_real_value(json_array_get(json_object_get(record, "q_at"), r));
         c.certified_at[r] = c.radius >= safer_reported_radius(r);
@@ -144,6 +153,8 @@ static const char *check_record(const made_up_run *run, size_t row, const json_t
     safer_certificate c = certificate_of(record, run->model, &n);
     if (count_of(record, "row") != row + 1) return "a record is not in its place";
     if (c.label != run->label[row]) return "the label is not the data's";
+    const json_t *assumes = json_object_get(record, "assumes");
+    if (c.exact != (json_array_size(assumes) == 1)) return "what an exact certificate assumes";
     if (c.target != (c.label >= 0 && !o.unlabelled ? c.label : c.prediction)) return "the target is another class";
     for (size_t k = 0; !c.exact && k < t->classes; k++) n.shares[k] = (double)n.votes[k] / (double)c.n;
     if (o.family_wise) o.delta /= TEXTS;
@@ -175,7 +186,7 @@ static size_t check_records(const made_up_run *run, const char *path, trial_brea
     return row;
 }
 
-/* Changes the last digit of the last bound, as a hand could. */
+/* Changes a digit of the last record, its radius or what follows it, as a hand could. */
 static void damage(const char *path)
 {
     FILE *file = fopen(path, "r+");
@@ -190,16 +201,18 @@ static void damage(const char *path)
     if (fwrite(bytes, 1, length, file) != length || fclose(file)) trial_stop("%s cannot be changed", path);
 }
 
+/* From the records alone; with lexicon and data; with the model too. */
 static void verify(const made_up_run *run, const char *path, size_t *wrong)
 {
+    static const char *const with[] = {"alone", "with lexicon and data", "with its model"};
     safer_error error;
-    for (int with_model = 0; with_model < 2; with_model++) {
-        const safer_status status = safer_verify(NULL, path, with_model ? run->model : NULL,
-                                                 with_model ? run->lexicon->lexicon : NULL,
-                                                 with_model ? run->data : NULL, 1, NULL, &error);
+    for (int much = 0; much < 3; much++) {
+        const safer_status status = safer_verify(NULL, path, much > 1 ? run->model : NULL,
+                                                 much > 0 ? run->lexicon->lexicon : NULL, much > 0 ? run->data : NULL,
+                                                 1, NULL, &error);
         if (status != SAFER_OK && (*wrong)++ < 10)
-            printf("WRONG: the run with lexicon %" PRIu64 " does not verify%s: %s\n", run->number,
-                   with_model ? " with its model" : "", error.message);
+            printf("WRONG: the run with lexicon %" PRIu64 " does not verify %s: %s\n", run->number, with[much],
+                   error.message);
     }
 }
 
@@ -223,7 +236,6 @@ size_t trial_run(const trial_lexicon *lexicon, uint64_t number, const trial_opti
                  size_t *wrong)
 {
     static made_up_run run;
-    safer_summary summary;
     safer_error error;
     const char *path = trial_path("run.jsonl");
     run.number = number;
@@ -231,7 +243,7 @@ size_t trial_run(const trial_lexicon *lexicon, uint64_t number, const trial_opti
     run.lexicon = lexicon;
     run_make(&run, options);
     unlink(path);
-    trial_expect(safer_certify(&summary, path, 0, run.model, lexicon->lexicon, run.data, &run.options, &error), &error,
+    trial_expect(safer_certify(NULL, path, 0, run.model, lexicon->lexicon, run.data, &run.options, &error), &error,
                  "certifying a data set");
     const size_t records = check_records(&run, path, options->fault, tally, wrong);
     if (records != TEXTS && (*wrong)++ < 10) printf("WRONG: %zu records for %d texts\n", records, TEXTS);

@@ -210,13 +210,40 @@ static const char *check_exact(const safer_certificate *c, const trial_truth *t)
     return NULL;
 }
 
+/* log E(a, b) of docs/certify.md: (2a-1)!! (2b-1)!! / (a+b)!, with (2a-1)!! = (2a)! / (2^a a!). */
+static double vote_evidence(double a, double b)
+{
+    return lgamma(2 * a + 1) - lgamma(a + 1) + lgamma(2 * b + 1) - lgamma(b + 1) - (a + b) * log(2) - lgamma(a + b + 1);
+}
+
+/* The prediction follows from the votes that chose it. */
+static const char *check_vote(const safer_certificate *c, const trial_truth *t, const safer_certify_options *o)
+{
+    uint64_t sum = 0, second = 0;
+    int first = 0;
+    for (size_t k = 0; k < t->classes; k++) {
+        sum += c->vote_votes[k];
+        if (c->vote_votes[k] > c->vote_votes[first]) first = (int)k;
+    }
+    for (size_t k = 0; k < t->classes; k++)
+        if ((int)k != first && c->vote_votes[k] > second) second = c->vote_votes[k];
+    const double needed = log((double)(t->classes - 1) / o->alpha);
+    const double evidence = vote_evidence((double)c->vote_votes[first], (double)second);
+    if (sum > c->vote_n || c->vote_n > o->n0) return "the vote has more votes than draws";
+    if (c->prediction != first) return "the prediction did not get most votes";
+    if (!c->abstained && evidence < needed - 1e-9) return "an answer without a clear vote";
+    if (c->abstained && evidence > needed + 1e-9) return "a clear vote without an answer";
+    return NULL;
+}
+
 static const char *check_sampled(const safer_certificate *c, const trial_truth *t, const safer_certify_options *o)
 {
     uint64_t sum = 0;
     for (size_t k = 0; k < t->classes; k++) sum += c->votes[k];
     if (sum > c->n || c->n > o->n) return "there are more votes than draws";
     if (o->method != SAFER_METHOD_ADAPTIVE && c->n != o->n) return "not all draws were made";
-    return NULL;
+    if (c->queries != c->vote_n + c->n) return "the number of queries";
+    return check_vote(c, t, o);
 }
 
 const char *trial_claim_check(const safer_certificate *c, const trial_truth *t, const safer_certify_options *o)

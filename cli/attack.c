@@ -148,8 +148,9 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
            cli_count(attacked));
     printf(" (95%%: %s)\n", cli_interval(s->succeeded, attacked));
     if (s->succeeded)
-        printf("changed      %.1f words of a text, %.1f%%, where it succeeded\n",
-               (double)s->changed / (double)s->succeeded, 100 * s->changed_share / (double)s->succeeded);
+        printf("changed      %s words of a text, %s%%, where it succeeded\n",
+               cli_mean((double)s->changed / (double)s->succeeded, 1),
+               cli_share(s->changed_share / (double)s->succeeded, 1));
     if (s->without_choices)
         printf("trivial      %s texts in which no word can change\n", cli_count(s->without_choices));
     if (s->limited) printf("limited      %s attacks ended because --max-queries were used up\n", cli_count(s->limited));
@@ -273,7 +274,7 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
     } else {
         print_shown(s, data);
         print_summary(&summary, &r->options);
-        cli_traffic_print(model);
+        cli_traffic_print(model, 13);
     }
     return CLI_DONE;
 }
@@ -295,7 +296,7 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
     } else {
         print_shown(s, data);
         print_against(&summary, model, r->options.seed);
-        cli_traffic_print(model);
+        cli_traffic_print(model, 13);
     }
     if (!summary.alarm) return CLI_DONE;
     cli_complain("%s certificate%s broken, which delta does not explain", cli_count(summary.violations),

@@ -65,7 +65,7 @@ static void print_results(const request *r, const safer_model *model, const safe
         cli_print_json(result);
     } else {
         cli_summary_print(summary, &r->certify.options);
-        cli_traffic_print(model);
+        cli_traffic_print(model, CLI_RESULT_WIDTH);
         cli_verdict_print(verdict);
     }
 }
@@ -84,7 +84,7 @@ static int certify(const request *r, const safer_model *model, const safer_lexic
     const int certified = status == SAFER_OK;
     if (certified) {
         status = cli_verdict_reach(&verdict, &r->gates, &summary, r->output, &error);
-        if (status != SAFER_OK) verdict.count = 0;
+        if (status != SAFER_OK) cli_verdict_free(&verdict); /* nothing can be said of it */
         print_results(r, model, &summary, &verdict);
         code = cli_verdict_code(&verdict);
     }

@@ -21,9 +21,9 @@ void cli_test_options(cli_options *options, cli_certify_flags *c)
     cli_add_uint(options, "n0", &o->n0, "N",
                  "separate samples that choose the prediction, at most (default {default}: as many as n)");
     cli_add_real(options, "delta", &o->delta, "D",
-                 "chance that a text that could be attacked is certified (default {default})");
+                 "chance, at most, that a text that could be attacked is certified (default {default})");
     cli_add_real(options, "alpha", &o->alpha, "A",
-                 "chance that a prediction is given that does not win among all draws (default {default})");
+                 "chance, at most, that a prediction is given that does not win among all draws (default {default})");
 }
 
 void cli_radius_option(cli_options *options, const char **radius)

@@ -164,6 +164,7 @@ const char *cli_cut(double x, int decimals);         /* x >= 0 cut to so many de
 const char *cli_up(double x, int decimals);          /* the same, rounded up: for upper bounds */
 const char *cli_percent(size_t part, size_t whole);  /* part/whole in per cent, two decimals, cut */
 const char *cli_share(double share, int decimals);   /* a share in per cent, cut, where its parts are not known */
+const char *cli_mean(double x, int decimals);        /* x >= 0, no bound, cut */
 const char *cli_interval(size_t part, size_t whole); /* 95%, in per cent, the ends outward: "82.79 to 86.75" */
 const char *cli_p_value(double p);                   /* rounded up: "0.0312", "1.3e-07" */
 const char *cli_real(double x);                      /* the shortest decimal that reads back to x */

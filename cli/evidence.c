@@ -32,6 +32,7 @@ static void list(cli_options *options, void *into)
     cli_data_options(options, &r->data);
     cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
 }
 
 static json_t *files_json(void)
@@ -73,6 +74,8 @@ static void check_request(request *r)
     if (!r->output) cli_misuse(verb, "-o DIR is needed: where to write the files");
     if (r->baseline && r->gates.not_worse_than)
         cli_misuse(verb, "--baseline and --not-worse-than: one of them; the second requires more");
+    if ((r->lexicon != NULL) != (r->data.path != NULL)) cli_misuse(verb, "--lexicon and --data: both or none");
+    if (r->model.path && !r->lexicon) cli_misuse(verb, "--model needs --lexicon and --data");
     cli_gates_finish(&r->gates, verb);
 }
 

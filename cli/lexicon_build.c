@@ -63,7 +63,7 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
                r->simlex_before, r->simlex_fitted, r->simlex_after, r->simlex_pairs);
     if (r->texts) printf("texts       %s with %s words\n", cli_count(r->texts), cli_count(r->tokens));
     printf("words       %s, of which %s have synonyms (%s on average)\n", cli_count(info.words),
-           cli_count(info.words_with_synonyms), cli_cut(info.mean_synonyms, 1));
+           cli_count(info.words_with_synonyms), cli_mean(info.mean_synonyms, 1));
     printf("pairs       %s", cli_count(r->pairs));
     if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
     printf("\n");

@@ -195,7 +195,7 @@ static void print_stats(const safer_lexicon *lexicon, const safer_data *data, co
     printf("words        %s\n", cli_count(info->words));
     printf("pairs        %s\n", cli_count(info->pairs));
     printf("synonyms     %s words have some, %s on average\n", cli_count(info->words_with_synonyms),
-           cli_cut(info->mean_synonyms, 2));
+           cli_mean(info->mean_synonyms, 2));
     printf("components   %s; the largest:", cli_count(info->components));
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++) printf(" %zu", info->largest_components[i]);
     printf("\nkernel       %s: %s distributions over at most %s words\n", info->kernel, cli_count(info->kernel_rows),

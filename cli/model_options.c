@@ -168,18 +168,18 @@ json_t *cli_traffic_json(const safer_model *model)
 #undef N
 }
 
-void cli_traffic_print(const safer_model *model)
+void cli_traffic_print(const safer_model *model, int width)
 {
     safer_traffic t = safer_model_traffic(model);
     if (!t.asked && !t.again) return;
-    printf("asked        %s texts, %s more a second time", cli_count(t.asked), cli_count(t.again));
+    printf("%-*s%s texts, %s more a second time", width, "asked", cli_count(t.asked), cli_count(t.again));
     if (t.cached) printf(", %s from the cache", cli_count(t.cached));
     if (t.none) printf("; %s answers were no label", cli_count(t.none));
     if (t.retries) printf("; %s requests again", cli_count(t.retries));
     if (t.restarts) printf("; %s workers started again", cli_count(t.restarts));
     printf("\n");
     if (safer_model_is_random(model))
-        printf("random       the model answers the same text differently: certified by sampling alone\n");
+        printf("%-*sthe model answers the same text differently: certified by sampling alone\n", width, "random");
 }
 
 void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)

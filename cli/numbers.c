@@ -73,16 +73,20 @@ static const char *place_exactly(double x, int percent, int decimals, int up)
 const char *cli_cut(double x, int decimals) { return place_exactly(x, 0, decimals, 0); }
 const char *cli_up(double x, int decimals) { return place_exactly(x, 0, decimals, 1); }
 
-const char *cli_share(double share, int decimals)
+/* The shortest decimal that reads back to x, which is not negative: 0.29, though the double is a little less. */
+static const char *place_shortest(double x, int percent, int decimals)
 {
     char digits[64] = "";
     for (int d = 2; d <= 30; d++) {
-        snprintf(digits, sizeof digits, "%.*f", d, share);
-        if (strtod(digits, NULL) >= share && strtod(digits, NULL) <= share) break;
+        snprintf(digits, sizeof digits, "%.*f", d, x);
+        if (strtod(digits, NULL) >= x && strtod(digits, NULL) <= x) break;
     }
     strcat(digits, "0000");
-    return place(digits, 1, decimals, 0);
+    return place(digits, percent, decimals, 0);
 }
+
+const char *cli_share(double share, int decimals) { return place_shortest(share, 1, decimals); }
+const char *cli_mean(double x, int decimals) { return place_shortest(x, 0, decimals); }
 
 const char *cli_percent(size_t part, size_t whole)
 {

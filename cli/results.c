@@ -99,7 +99,7 @@ json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
 
 /* --------------------------------------------------------------- for people */
 
-#define NAME "%-23s "
+#define NAME "%-24s" /* CLI_RESULT_WIDTH */
 
 void cli_caution_print(const safer_summary *s)
 {

@@ -8,6 +8,8 @@
 json_t *cli_summary_json(const safer_summary *s, uint64_t seed);
 void cli_summary_print(const safer_summary *s, const safer_certify_options *options);
 
+enum { CLI_RESULT_WIDTH = 24 }; /* of the first column of that table */
+
 /* Says, before any figure, what makes the figures of a run say little; nothing where there is nothing to say. */
 void cli_caution_print(const safer_summary *s);
 

@@ -627,7 +627,8 @@ typedef struct safer_certify_options {
     safer_method method;
     uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
     uint64_t n0;     /* separate samples that choose the prediction, at most; 0: as many as n */
-    double delta;    /* bounds the probability that a text that could be attacked receives a certificate; 0.01 */
+    double delta;    /* the chance that a text that could be attacked gets a certificate is at most delta; it is not the
+                      * chance that a given certificate is wrong. 0.01 */
     double alpha;    /* bounds the probability that a class is returned that does not win among all draws; 0.001 */
     int family_wise; /* delta covers the whole data set: each text gets delta / texts */
     size_t radius;   /* what `certified` refers to; SAFER_ALL */

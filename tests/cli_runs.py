@@ -42,7 +42,17 @@ def without_times(name):
     """A run's configuration and records, less what differs from one time to the next. (The seal is that
     of the rest.)"""
     config, records = read_run(name)
-    return [{key: value for key, value in line.items() if key not in ("date", "seconds")} for line in (config, *records)]
+    return [{key: value for key, value in line.items() if key not in ("seconds", "date")} for line in (config, *records)]
+
+
+def reaches(record, radius):
+    """Whether a record certifies this many changed words, or "all"."""
+    return record["radius"] == "all" or (radius != "all" and int(record["radius"]) >= int(radius))
+
+
+def counts_of(record):
+    """Votes of every class or, of an exact record, their weights, as numbers."""
+    return {label: int(count) for label, count in record["weights" if record["exact"] else "counts"].items()}
 
 
 def xxh64(data, seed=0):
@@ -82,9 +92,10 @@ def seal(config, records):
     """A run of format 2 with seals that fit, as a forger would write it."""
     lines, seed = [], 0
     for entry in (config, *records):
-        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "date", "seconds")}, separators=(",", ":"), ensure_ascii=False)
+        free = "seconds" if lines else "date"  # which no seal covers
+        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", free)}, separators=(",", ":"), ensure_ascii=False)
         check = xxh64(body.encode(), seed)
         seed = seed or check
-        outside = '"seconds":0.5,' if lines else f'"date":"{entry["date"]}",' if "date" in entry else ""
-        lines.append(f'{body[:-1]},{outside}"check":"{check:016x}"}}')
+        tail = f',"{free}":{json.dumps(entry[free])}' if free in entry else ""
+        lines.append(f'{body[:-1]}{tail},"check":"{check:016x}"}}')
     return "".join(line + "\n" for line in lines)

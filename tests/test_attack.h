@@ -105,7 +105,8 @@ static inline void make_model(any_model *m, uint64_t salt, size_t classes, uint3
                               .classes = classes,
                               .labels = label_list,
                               .hash = salt,
-                              .sha256 = digest_for(salt)},
+                              .sha256 = digest_for(salt),
+                              .arithmetic = "portable"},
                      .salt = salt,
                      .bias = bias};
 }

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from cli_runs import xxh64  # noqa: E402
+from cli_runs import cut, is_answered, xxh64  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 build = pathlib.Path(sys.argv[-1]).resolve()
@@ -101,10 +101,10 @@ def make_demo():
               "--bits", 14, "-o", f"{name}.model")
         certify(f"{name}.model", f"{name}.lex", "demo/test.tsv", f"{name}.jsonl", "--n", 1000)
         records = records_of(f"{name}.jsonl")
+        held = [r["certified"] and is_answered(r) for r in records]
         share = lambda condition: sum(map(condition, records)) / len(records)
-        certified = math.floor(share(lambda r: r["certified"]) * 10000 + 1e-9) / 100
-        figures = [f"{certified:.2f}%", f"{100 * share(lambda r: r['base'] == r['label']):.2f}%",
-                   f"{100 * share(lambda r: r['prediction'] == r['label']):.2f}%", f"{len(records):,} texts"]
+        figures = [cut(sum(held) / len(held)), cut(share(lambda r: r["certified"])), cut(share(lambda r: r["base"] == r["label"])),
+                   cut(share(lambda r: r["prediction"] == r["label"])), f"{len(records):,} texts"]
         word = "battery"
         text = rows[0][2]
         point = next(r for r in records if 0 < r["q"] < 0.9 and 0.55 < r["bound"] < 0.95) if kernel != "component" else records[0]
@@ -119,6 +119,11 @@ def make_demo():
     safer("report", "topk.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "component.lex",
           "--attack", "attack.jsonl", "-o", "demo.html")
     safer("report", "topk.jsonl", "-o", "bare.html")
+    certify("topk.model", "topk.lex", "demo/test.tsv", "few.jsonl", "--n", 1000, "--n0", 13)  # not all that is certified is answered
+    safer("report", "few.jsonl", "-o", "few.html")
+    held = [r["certified"] and is_answered(r) for r in records_of("few.jsonl")]
+    certified = [r["certified"] for r in records_of("few.jsonl")]
+    facts[0]["few"] = {"certified": sum(certified), "answered": sum(held), "first": next(i for i, k in enumerate(certified) if k and not held[i])}
     safer("train", "--arch", "bow", "--defense", "ibp-jia", "--data", "demo/train.tsv", "--lexicon", "component.lex", "--dim", 8,
           "--hidden", 8, "--epochs", 2, "-o", "bounds.model")
     certify("bounds.model", "component.lex", "demo/test.tsv", "bounds.jsonl", "--method", "ibp")

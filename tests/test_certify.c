@@ -57,7 +57,8 @@ static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
                                  .classes = classes,
                                  .labels = label_list,
                                  .hash = salt,
-                                 .sha256 = digest_for(salt)},
+                                 .sha256 = digest_for(salt),
+                              .arithmetic = "portable"},
                         .salt = salt,
                         .bias = bias};
 }

@@ -46,7 +46,8 @@ static hash_model make_model(uint64_t salt, size_t classes, uint32_t first, uint
                                  .classes = classes,
                                  .labels = label_list,
                                  .hash = salt,
-                                 .sha256 = digest_for(salt)},
+                                 .sha256 = digest_for(salt),
+                              .arithmetic = "portable"},
                         .salt = salt,
                         .first = first,
                         .none = none};

@@ -17,7 +17,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import must, read_run, seal, xxh64  # noqa: E402
+from cli_runs import cut, must, read_run, seal, xxh64  # noqa: E402
 from test_cli import Result, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

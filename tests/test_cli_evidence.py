@@ -237,6 +237,7 @@ class EvidenceTests(Case):
             sarif = load(folder + "/results.sarif")["runs"][0]["properties"]
             for term, value in assessment.items():
                 self.assertEqual((properties[f"safer:{term}"], junit[term], sarif[term]), (value, value, value))
+        self.make("exec2.jsonl", "--model", "exec:python3 server.py", "--labels", "low,middle,high", "--model-name", "server", *KEPT, "--data", "three.tsv")
         bom, statement = load(folder + "/bom.cdx.json"), load(folder + "/statement.intoto.json")
         probe = read_run("exec2.jsonl")[0]["model"]["probe"]
         self.assertEqual(statement["predicate"]["saferProbe"], probe)
@@ -316,6 +317,16 @@ class EvidenceTests(Case):
                 (("--require-recall", "1="), USAGE, "a share")):
             self.refused(run(*certify, *gates), code, *says)
             self.assertFalse(exists("n.jsonl"))
+
+    def test_certify_no_match(self):
+        """a baseline that does not fit: the results are printed and written all the same, then it is refused"""
+        must("certify", "--model", "good.model", *DEMO, "--limit", 50, "-o", "short.jsonl")
+        for more in ((), ("--json",)):
+            result = run("certify", "--model", "good.model", *DEMO, "-o", f"long{len(more)}.jsonl", "--not-worse-than", "short.jsonl", "--require", 0, *more)
+            self.assertEqual((result.code, result.err.count("\n")), (USAGE, 1), result)
+            self.assertIn("different texts", result.err)
+            self.assertIn("120", result.out)
+            self.assertEqual(len(read_run(f"long{len(more)}.jsonl")[1]), 120)
 
     def test_lost(self):
         """which certificates were lost: in the terminal some, in --json, SARIF and JUnit all, in the summary twenty"""
@@ -410,7 +421,8 @@ class EvidenceTests(Case):
         self.refused(evidence("good.jsonl", "--baseline", "good.jsonl", "--not-worse-than", "good.jsonl", "-o", "never"), USAGE, "one of them")
         self.refused(evidence("good.jsonl", "--require-recall", "toxic=0.5", "-o", "never"), USAGE, "no label toxic")
         self.refused(evidence("good.jsonl", "--require", 2, "-o", "never"), USAGE, "--require 2")
-        self.refused(evidence("good.jsonl", "--lexicon", "demo.lex", "-o", "never"), USAGE, "data")
+        self.refused(evidence("good.jsonl", "--lexicon", "demo.lex", "-o", "never"), USAGE, "--lexicon and --data: both or none")
+        self.refused(evidence("good.jsonl", "--model", "good.model", "-o", "never"), USAGE, "--model needs --lexicon and --data")
         self.refused(evidence("missing.jsonl", "-o", "never"), SYSTEM, "missing.jsonl")
         self.refused(evidence("format1.jsonl", "-o", "never"), INPUT, "format1.jsonl: run it again; format 1 has no digests")
         self.refused(evidence("good.jsonl", "--baseline", "format1.jsonl", "-o", "never"), INPUT, "format1.jsonl: run it again")
@@ -438,6 +450,13 @@ class EvidenceTests(Case):
         records[3] = {**records[4], "row": 4}
         write("forged.jsonl", seal(config, records))
         self.refused(evidence("good.jsonl", "--baseline", "forged.jsonl", "-o", "never"), USAGE, "different texts")
+        self.assertFalse(exists("never"))
+
+    def test_date(self):
+        """the date is not sealed: one that does not exist is refused"""
+        for date in ("2026-99-99T99:99:99Z", "2026-02-30T10:00:00Z"):
+            write("dated.jsonl", re.sub('"date":"[^"]*"', f'"date":"{date}"', read("good.jsonl"), count=1))
+            self.refused(evidence("dated.jsonl", "-o", "never"), INPUT, "dated.jsonl, line 1: there is no such date", date)
         self.assertFalse(exists("never"))
 
     def test_hostile(self):

@@ -337,6 +337,22 @@ class Pages(unittest.TestCase):
         for path in (*DOCUMENTS, MANUAL):
             self.assertNotRegex(path.read_text(), r"(?<![\w.])/(work|home|root|tmp|mnt)/", path.name)
 
+    def test_what_delta_bounds(self):
+        """one sentence says what delta bounds, wherever a reader may look; nothing says more"""
+        places = ("README.md", "docs/certify.md", "docs/attack.md", "docs/serve.md", "docs/proof.md", "docs/safer.1.in", "include/safer.h",
+                  "python/README.md", "python/safer/_certify.py", "src/report/page.c", "web/explorer.js", "web/openapi.json", "scripts/demo")
+        for place in places:
+            words = re.sub(r"""[*"'+`\\]|</?code>|^\.Fl -|this\.start\.""", " ", (ROOT / place).read_text(), flags=re.M)
+            self.assertRegex(" ".join(words.split()), r"(?i)the chance that a text that could be attacked gets a certificate is at most "
+                             r"(δ|delta|delta_text|1%) ?; it is not the chance that a given certificate is wrong", place)
+        for folder, kinds in (("", ("md",)), ("docs", ("md", "in")), ("include", ("h",)), ("python", ("md", "py")), ("web", ("js", "html", "json")),
+                              ("src/report", ("c",)), ("cli", ("c",)), ("scripts", ("demo",))):
+            for path in (p for kind in kinds for p in ((ROOT / folder).glob("*.md") if not folder else (ROOT / folder).rglob(f"*{kind}"))):
+                if path.name != "CHANGELOG.md":
+                    words = " ".join(path.read_text(errors="replace").split())
+                    self.assertNotRegex(words, r"error probability|receives? a certificate is at most|certificate is wrong with|"
+                                        r"wrong with (a )?probability|without sampling error", path.name)
+
     def test_licence(self):
         """LICENSE is the whole Apache licence, and the header names it"""
         text = (ROOT / "LICENSE").read_text()

@@ -677,10 +677,16 @@ static json_t *attack_config(const files *f, const char *model, const char *data
 {
     char *run = read_file(f->run, "");
     json_t *of_run = json_loadb(run, strcspn(run, "\n"), 0, NULL);
-    const char *own_model = json_string_value(json_object_get(json_object_get(of_run, "model"), "hash"));
-    const char *own_data = json_string_value(json_object_get(json_object_get(of_run, "data"), "hash"));
-    json_t *config = json_pack("{s:s, s:s, s:{s:s}, s:{s:s}}", "kind", "attack", "method", "</script>fooler", "model",
-                               "hash", model ? model : own_model, "data", "hash", data ? data : own_data);
+    json_t *config = json_pack(
+        "{s:s, s:s, s:i, s:O, s:O, s:O, s:O, s:b, s:i, s:s, s:i, s:i, s:i, s:i, s:f, s:i, s:s, s:O}", "safer", "0",
+        "kind", "attack", "format", 2, "model", json_object_get(of_run, "model"), "lexicon",
+        json_object_get(of_run, "lexicon"), "data", json_object_get(of_run, "data"), "labels",
+        json_object_get(of_run, "labels"), "smoothed", 0, "n", 10, "radius", "all", "max_queries", 0, "population", 1,
+        "iterations", 1, "tries", 1, "alpha", 0.01, "seed", 1, "method", "</script>fooler", "date",
+        json_object_get(of_run, "date"));
+    assert_non_null(config);
+    if (model) json_object_set_new(json_object_get(config, "model"), "name", json_string(model));
+    if (data) json_object_set_new(json_object_get(config, "data"), "sha256", json_string(data));
     json_decref(of_run);
     free(run);
     return config;
@@ -688,8 +694,14 @@ static json_t *attack_config(const files *f, const char *model, const char *data
 
 static json_t *attack_record(int row, const char *outcome, int byte, const char *to)
 {
-    return json_pack("{s:i, s:s, s:s, s:[{s:i, s:s}]}", "row", row, "outcome", outcome, "after", "<neg>", "changes",
-                     "byte", byte, "to", to);
+    json_t *record = json_pack(
+        "{s:i, s:s, s:n, s:s, s:s, s:s, s:n, s:i, s:i, s:f, s:f, s:i, s:[{s:i, s:i, s:s, s:s}], s:n,"
+        " s:i, s:i}",
+        "row", row, "id", "x", "label", "before", "<neg>", "after", "<neg>", "outcome", outcome, "reason", "words", 9,
+        "choices", 1, "score_before", 0.5, "score_after", 0.5, "changed", 1, "changes", "word", 1, "byte", byte, "from",
+        "x", "to", to, "text", "queries", 1, "checks", 0);
+    assert_non_null(record);
+    return record;
 }
 
 static void test_attacks(void **state)
@@ -721,7 +733,8 @@ static void test_attacks(void **state)
     write_attack(path, attack_config(&f, "00", NULL), NULL, 0);
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
                  "the model of none of the runs");
-    write_attack(path, attack_config(&f, NULL, "00"), NULL, 0);
+    write_attack(path, attack_config(&f, NULL, "0000000000000000000000000000000000000000000000000000000000000000"),
+                 NULL, 0);
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
                  "attacked another data set");
     o.attacks = (const char *const[]){f.run};

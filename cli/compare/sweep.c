@@ -47,7 +47,7 @@ static void list(cli_options *options, void *into)
     cli_add_choice(options, "method", &r->certify.method, sampling_methods, "NAME", "{choices} (default {default})");
     cli_add_uint(options, "n", &o->n, "N", "samples of a certificate; adaptive: at most (default {default})");
     cli_add_real(options, "delta", &o->delta, "D",
-                 "chance that a text that could be attacked is certified (default {default})");
+                 "chance, at most, that a text that could be attacked is certified (default {default})");
     cli_radius_option(options, &r->certify.radius);
     cli_add_uint(options, "seed", &r->training.options.seed, "N", "of everything random (default {default})");
     cli_train_options(options, &r->training);

@@ -3,8 +3,8 @@
 >>> import safer
 >>> lexicon = safer.Lexicon.load("demo.lex")
 >>> results = safer.certify(pipeline, texts, labels, lexicon)
->>> results.summary.certified_accuracy
-0.965
+>>> results.summary.certified_answered
+0.96
 >>> safer.Smoothed(pipeline, lexicon).predict(["A wonderful film."])[0].label
 '1'
 

@@ -44,7 +44,8 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param lexicon: the synonyms
     :param n: draws of a certificate, at most
     :param n0: separate draws that choose the prediction, at most; None: as many as n
-    :param delta: the probability that a text that could be attacked receives a certificate is at most delta
+    :param delta: the chance that a text that could be attacked gets a certificate is at most delta; it is not the chance
+        that a given certificate is wrong
     :param alpha: the probability of a prediction that does not win among all draws is at most alpha; what is not
         clear at this level abstains
     :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture

@@ -7,8 +7,8 @@
  * certificate. Bounds (certify's method ibp) are about the model itself, which is then what is
  * attacked: its answer settles everything.
  *
- * An exact certificate allows no violation. With sampling, the probability that a text that
- * could be attacked receives a certificate is at most delta, independently of other texts.
+ * An exact certificate allows no violation. With sampling, the chance that a text that could be
+ * attacked gets a certificate is at most delta, independently of other texts.
  * So the number of those that did, among the N sampled texts of the run (certified or not: what
  * was certified is a selection), is at most Bin(N, delta). Equal texts share their draws, so they
  * err together: their violations count once. The alarm is raised when as many violations as were

@@ -10,7 +10,7 @@
 safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error);
 
 /* What is proven after a batch, where the method may be looked at before its end: adaptive, while
- * it samples. The error probability delta covers all looks and the final certificate together.
+ * it samples. One delta covers all looks and the final certificate together.
  * Returns 0 where nothing may be said yet. */
 int sf_certificate_claims(safer_workspace *workspace, const safer_certificate *so_far, double *bound, size_t *radius);
 

@@ -2,6 +2,7 @@
 #include "certify/origin.h"
 
 #include "data/data.h"
+#include "model/arithmetic.h"
 #include "run/difference.h"
 #include "run/sealed.h"
 
@@ -22,8 +23,7 @@ static json_t *model_json(int format, const safer_model *model)
         sf_member_add(&part, "sha256", json_string(safer_model_sha256(model)));
     else if (!random)
         sf_member_add(&part, "probe", json_string(sf_model_probe_digest(model)));
-    if (!remote && (format >= 2 || model->arithmetic))
-        sf_member_add(&part, "arithmetic", json_string(model->arithmetic ? model->arithmetic : "portable"));
+    if (!remote) sf_member_add(&part, "arithmetic", json_string(model->arithmetic));
     if (random) sf_member_add(&part, "random", json_true());
     if (format >= 2 && model->function) sf_member_add(&part, "function", json_true());
     return part;
@@ -139,19 +139,21 @@ sf_origin sf_origin_read(sf_members *m)
 
 /* ----------------------------------------------------------------- comparing */
 
-/* The same model gives other bits here: where the run can be asked again. */
-static safer_status fail_arithmetic(const json_t *there, const json_t *here, const char *path, safer_error *error)
+/* Of the same model: whether it gives the same bits here, under whatever name. If not, says what to do about it. */
+static safer_status check_arithmetic(const char *theirs, const char *ours, const char *path, safer_error *error)
 {
-    const char *theirs = json_string_value(there), *ours = json_string_value(here);
-    const int portable = theirs && strcmp(theirs, "portable") == 0;
-    return sf_fail(
-        error, SAFER_INPUT,
-        "%s was made with this model in the arithmetic \"%s\", and its answers here are in \"%s\", which may "
-        "differ in their last bits: %s",
-        path, theirs ? theirs : "unknown", ours ? ours : "unknown",
-        portable ? "verify it with --arithmetic portable"
-                 : "verify it on such a machine, or certify with --arithmetic portable, which is the same "
-                   "on every machine");
+    if (sf_arithmetic_same(theirs, ours)) return SAFER_OK;
+    if (!theirs) theirs = SF_PORTABLE_NAME; /* as format 1 means it */
+    const size_t kind = strcspn(theirs, " ");
+    char advice[96];
+    if (strncmp(theirs, ours, kind) != 0 || strcspn(ours, " ") != kind)
+        snprintf(advice, sizeof advice, "verify it with --arithmetic %.*s", (int)kind, theirs);
+    else
+        snprintf(advice, sizeof advice, "verify it where that is computed, or certify with --arithmetic portable");
+    return sf_fail(error, SAFER_INPUT,
+                   "%s was made with this model, but in the arithmetic \"%s\"; here it is \"%s\", whose last bits may "
+                   "differ: %s",
+                   path, theirs, ours, advice);
 }
 
 safer_status sf_origin_check(const json_t *config, const safer_model *model, const safer_lexicon *lexicon,
@@ -163,6 +165,7 @@ safer_status sf_origin_check(const json_t *config, const safer_model *model, con
                  {"lexicon", "lexicon"},
                  {"data", "data set, or to other rows of it"},
                  {"labels", "list of labels"}};
+    static const char other_arithmetic[] = "model.arithmetic "; /* which comes after the digest */
     char difference[256];
     safer_status status = SAFER_OK;
     const int format = (int)json_integer_value(json_object_get(config, "format"));
@@ -173,9 +176,9 @@ safer_status sf_origin_check(const json_t *config, const safer_model *model, con
         const json_t *there = json_object_get(config, parts[i].member),
                      *here = json_object_get(expected, parts[i].member);
         if (!here || !sf_difference(difference, sizeof difference, parts[i].member, there, here)) continue;
-        if (strncmp(difference, "model.arithmetic ", strlen("model.arithmetic ")) == 0)
-            status = fail_arithmetic(json_object_get(there, "arithmetic"), json_object_get(here, "arithmetic"), path,
-                                     error);
+        if (strncmp(difference, other_arithmetic, strlen(other_arithmetic)) == 0)
+            status = check_arithmetic(json_string_value(json_object_get(there, "arithmetic")), model->arithmetic, path,
+                                      error);
         else
             status = sf_fail(error, SAFER_INPUT, "%s belongs to another %s: %s", path, parts[i].name, difference);
     }

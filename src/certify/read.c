@@ -18,8 +18,6 @@ static safer_status read_config(reading *r, json_t *object, uint64_t seal, safer
     safer_status status;
     r->config_json = json_incref(object);
     SF_TRY(sf_config_read(&r->config, object, r->path, error));
-    if (r->config.format >= 2 && !r->config.date)
-        return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of a run: \"date\" is missing", r->path);
     r->config.seal = seal;
     SF_TRY(sf_summary_start(&r->summary, &r->config, error));
     status = r->visitor->config(r->visitor->context, object, &r->config, error);

@@ -371,6 +371,16 @@ static const char *fault_of_radius(const sf_record *r, const sf_config *config, 
     return NULL;
 }
 
+/* Whether the vote for the prediction ends where the record says. It is given up where it is hopeless, but not
+ * while the class at hand is certified: the label or, where the record is about the prediction, the class that led
+ * then, which need not be the one that led in the end. */
+static int vote_ends(const sf_record *r, const sf_config *config, uint64_t *votes)
+{
+    const int about_prediction = r->label < 0 || config->unlabelled, insisted = r->radius > 0 || about_prediction;
+    if (!(r->abstained && r->radius > 0) && sf_vote_can_end(&config->rule, votes, r->vote_n, 0)) return 1;
+    return insisted && sf_vote_can_end(&config->rule, votes, r->vote_n, 1);
+}
+
 /* What of the prediction does not follow from the vote that chose it, or NULL. `votes` has room for them. Format 1
  * does not have that vote, which was always of n0 draws. */
 static const char *fault_of_vote(const sf_record *r, const sf_config *config, uint64_t *votes)
@@ -378,11 +388,7 @@ static const char *fault_of_vote(const sf_record *r, const sf_config *config, ui
     if (!r->vote) return r->queries != r->n + config->n0 ? "queries are not n + n0" : NULL;
     if (take_votes(votes, r->vote, r->vote_n, config)) return "the votes for the prediction do not add up";
     if (r->vote_n > config->n0) return "more than n0 draws chose the prediction";
-    /* With a certificate a vote goes on where it is hopeless (certificate.c); one that went on may have changed the
-     * target, and with it the radius. */
-    if (!sf_vote_can_end(&config->rule, votes, r->vote_n, 1) &&
-        (r->radius > 0 || !sf_vote_can_end(&config->rule, votes, r->vote_n, 0)))
-        return "the vote for the prediction does not end with these votes";
+    if (!vote_ends(r, config, votes)) return "the vote for the prediction does not end with these votes";
     if (r->prediction != (int)sf_vote_leader(votes, config->classes))
         return "the prediction does not follow from the vote";
     if (r->abstained != !sf_vote_clear(votes, config->classes, config->options.alpha))

@@ -6,7 +6,9 @@
 INLINE void NAME(exp16)(v16 *x)
 {
     v16 y = *x, zero = {0};
-    v16i tiny = y < -60.0f;
+    const v16 least = zero - 60.0f;
+    v16i tiny;
+    NAME(above)(&tiny, &least, &y);
     NAME(clamp)(&y, -60.0f, 88.0f);
     static const float c[] = {1.0f,         1.00000004f,    0.499999915f,  0.166664208f,
                               0.041668358f, 0.00837477152f, 0.00138294206f};
@@ -74,7 +76,8 @@ INLINE void NAME(activate16)(v16 *x, sf_activation activation, int rough)
         NAME(tanh16)(&y);
         *x = 0.5f * *x * (1.0f + y);
     } else if (activation == SF_RELU) {
-        v16i below = y < zero;
+        v16i below;
+        NAME(above)(&below, &zero, &y);
         NAME(choose)(x, &below, &zero, &y);
     }
 }

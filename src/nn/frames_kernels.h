@@ -55,15 +55,16 @@ INLINE void NAME(of_codes_typed)(sf_view out, uint8_t *which, const float *table
                 sum[j] += x;
             }
         const size_t at = p * out.stride + block * SF_FRAME_LANES;
-        v16i more = sum[1] > sum[0], most;
+        v16i more, most, above;
+        NAME(above)(&more, &sum[1], &sum[0]);
         x = (v16)((more & (v16i)sum[1]) | (~more & (v16i)sum[0]));
-        most = sum[2] > x;
+        NAME(above)(&most, &sum[2], &x);
         x = (v16)((most & (v16i)sum[2]) | (~most & (v16i)x));
         if (which) {
             v16i index = (~most & more & 1) | (most & 2);
             NAME(put_which)(which + at, &index);
         }
-        v16i above = x > zero;
+        NAME(above)(&above, &x, &zero);
         NAME(where)(&x, &above, &x);
         NAME(put)(out, at, &x);
     }

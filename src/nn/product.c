@@ -145,6 +145,8 @@ static void finish(const sf_job *j, float *c, size_t row, size_t column, size_t 
             sf_to_bf16(sf_halves(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
         else if (j->add)
             sf_add(sf_floats(out, r), c + r * SF_BLOCK, columns, j->packed->isa);
+        else if (columns == SF_BLOCK) /* of a known length: faster */
+            memcpy(sf_floats(out, r), c + r * SF_BLOCK, SF_BLOCK * sizeof(float));
         else
             memcpy(sf_floats(out, r), c + r * SF_BLOCK, columns * sizeof(float));
     }

@@ -17,8 +17,12 @@ static void take(void *out, sf_view in, size_t rows, size_t K)
     for (size_t s = 0; s < steps; s++)
         for (size_t r = 0; r < SF_BLOCK; r++, a += SF_STEP) {
             const size_t count = r < rows ? sf_least(SF_STEP, K - s * SF_STEP) : 0;
+            if (count == SF_STEP) { /* of a known length: no call */
+                memcpy(a, sf_floats(in, r) + s * SF_STEP, SF_STEP * sizeof *a);
+                continue;
+            }
+            memset(a, 0, SF_STEP * sizeof *a);
             if (count) memcpy(a, sf_floats(in, r) + s * SF_STEP, count * sizeof *a);
-            memset(a + count, 0, (SF_STEP - count) * sizeof *a);
         }
 }
 

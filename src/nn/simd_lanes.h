@@ -16,6 +16,25 @@
 INLINE void NAME(load)(v16 *out, const float *x) { *out = *(const v16_any *)x; }
 INLINE void NAME(store)(float *out, const v16 *x) { *(v16_any *)out = *x; }
 
+/* where a > b. (What is longer than a register compilers compare number by number: so in parts.) */
+INLINE void NAME(above)(v16i *out, const v16 *a, const v16 *b)
+{
+#if AVX512
+    *out = *a > *b;
+#else
+    const union {
+        v16 all;
+        PART parts[sizeof(v16) / sizeof(PART)];
+    } x = {*a}, y = {*b};
+    union {
+        v16i all;
+        PARTI parts[sizeof(v16) / sizeof(PART)];
+    } z;
+    for (size_t i = 0; i < sizeof z.parts / sizeof z.parts[0]; i++) z.parts[i] = x.parts[i] > y.parts[i];
+    *out = z.all;
+#endif
+}
+
 /* where mask ? a : b */
 INLINE void NAME(choose)(v16 *out, const v16i *mask, const v16 *a, const v16 *b)
 {
@@ -28,11 +47,13 @@ INLINE void NAME(where)(v16 *out, const v16i *mask, const v16 *x) { *out = (v16)
 /* x between low and high; NaN stays. */
 INLINE void NAME(clamp)(v16 *x, float low, float high)
 {
-    v16 l = (v16){0} + low, h = (v16){0} + high;
+    const v16 l = (v16){0} + low, h = (v16){0} + high;
 #if AVX512
     *x = (v16)_mm512_min_ps((__m512)h, _mm512_max_ps((__m512)l, (__m512)*x));
 #else
-    v16i below = *x<l, above = *x> h;
+    v16i below, above;
+    NAME(above)(&below, &l, x);
+    NAME(above)(&above, x, &h);
     NAME(choose)(x, &below, &l, x);
     NAME(choose)(x, &above, &h, x);
 #endif

@@ -107,15 +107,11 @@ INLINE float NAME(largest)(const float *x, size_t N)
     return _mm512_reduce_max_ps(_mm512_max_ps(a, b));
 #else
     size_t i = 0;
-    v16 v, most = (v16){0} - FLT_MAX;
     float lanes[16], top = -FLT_MAX;
-    for (; i + 16 <= N; i += 16) {
-        NAME(load)(&v, x + i);
-        v16i above = v > most;
-        NAME(choose)(&most, &above, &v, &most);
-    }
-    NAME(store)(lanes, &most);
-    for (int l = 0; l < 16; l++) top = lanes[l] > top ? lanes[l] : top;
+    for (size_t l = 0; l < 16; l++) lanes[l] = -FLT_MAX;
+    for (; i + 16 <= N; i += 16)
+        for (size_t l = 0; l < 16; l++) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+    for (size_t l = 0; l < 16; l++) top = lanes[l] > top ? lanes[l] : top;
     for (; i < N; i++) top = x[i] > top ? x[i] : top;
     return top;
 #endif

@@ -149,7 +149,7 @@ static void put_card(sf_document *d, const sf_facts *facts)
     for (size_t i = 0; i < facts->term_count; i++) put_property(d, facts->terms[i].name, facts->terms[i].value);
     put_property(d, "confidence", "0.95, Wilson's interval, of each figure by itself");
     for (size_t i = 0; i < facts->gate_count; i++)
-        put_property(d, facts->gates[i].met ? "requirement:met" : "requirement:not met", facts->gates[i].message);
+        put_property(d, facts->gates[i].met ? "requirement:met" : "requirement:unmet", facts->gates[i].message);
     sf_document_close(d, ']');
     sf_document_close(d, '}');
 }

@@ -41,7 +41,7 @@ typedef struct sf_loss {
     const char *message; /* all of it, one line */
 } sf_loss;
 
-enum { SF_MOST_TERMS = 12, SF_MOST_LINES = 12 };
+enum { SF_MOST_TERMS = 12, SF_MOST_LIMITS = 8 };
 
 typedef struct sf_facts {
     const safer_run *run, *baseline;        /* baseline: may be NULL */
@@ -52,7 +52,7 @@ typedef struct sf_facts {
     sf_artifact before, card_file;          /* the baseline's file and the card's; name NULL: none */
     sf_term terms[SF_MOST_TERMS];
     size_t term_count;
-    const char *limits[SF_MOST_LINES]; /* what is not proven, one sentence each */
+    const char *limits[SF_MOST_LIMITS]; /* what is not proven, one sentence each */
     size_t limit_count;
     const char *caution;                                             /* why the figures say little; NULL: they do not */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES]; /* of the run: phrases, up to NULL */

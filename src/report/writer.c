@@ -1,5 +1,5 @@
-/* Writing HTML, SVG, XML, JSON, CSV and Markdown: what each escapes. writer.h says who
- * uses it. */
+/* Writing HTML, SVG, XML, JSON, CSV and Markdown: what each may not hold, and how it is written instead. writer.h says
+ * which function is for what. */
 #include "report/writer.h"
 
 #include "base/gzip.h"

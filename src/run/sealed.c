@@ -140,6 +140,13 @@ static safer_status check_place(const json_t *record, const char *path, size_t l
                    line, (long long)json_integer_value(row));
 }
 
+/* Every file says when it was begun, since format 2. */
+static safer_status check_date(const json_t *config, const char *path, safer_error *error)
+{
+    if (json_integer_value(json_object_get(config, "format")) < 2 || json_object_get(config, "date")) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "%s, line 1: \"date\" is missing", path);
+}
+
 /* Where a reader stands. */
 typedef struct reading {
     const char *path;
@@ -164,9 +171,10 @@ static safer_status read_line(reading *r, const char *bytes, size_t length, safe
                        where.text);
     SF_TRY(sf_unseal(object, bytes, length, r->seal, &seal, r->path, line, error));
     if (line == 1)
-        r->seal = seal;
+        SF_TRY(check_date(object, r->path, error));
     else
         SF_TRY(check_place(object, r->path, line, error));
+    if (line == 1) r->seal = seal;
     SF_TRY(r->visit(r->context, object, seal, line, error));
     r->lines = line;
 done:

@@ -6,7 +6,8 @@
  *      record of row k of the data and says so: its member "row" is k.
  *   3. Every line ends with the member "check", 16 hexadecimal digits: its seal. Before it may stand one
  *      member that no seal covers, so that the same run has the same seals: in line 1 "date", when the
- *      file was begun, in UTC, as "2026-11-16T10:03:22Z"; in a record "seconds", a real number.
+ *      file was begun, in UTC, as "2026-11-16T10:03:22Z", which must be there where the member "format" is 2
+ *      or more; in a record "seconds", a real number.
  *   4. The seal is the XXH64 of the line's bytes up to the comma before "date" or "seconds", or, where
  *      there is no such member, before "check", followed by "}". Its seed is 0 in line 1, and the seal of
  *      line 1 in all others. So no line can be edited, and no record can be moved, repeated, taken out or

@@ -1,7 +1,6 @@
-/* Choosing a class by vote, and saying whether the vote was clear.
+/* Choosing a class by the vote of a fixed number of samples, and saying whether the vote was clear.
  *
- * Without a label the class to certify is chosen on n0 samples of their own; those are never
- * used for the certificate, since the samples that chose a class favour it. */
+ * How runs chose their predictions before stats/vote.h: such runs can still be asked again. */
 #ifndef SF_STATS_SELECT_H
 #define SF_STATS_SELECT_H
 

@@ -2,6 +2,7 @@
  * program that takes its time), `hostile` (labels that try to break the page),
  * `bounds` (--method ibp), `token`. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import * as web from './browser.mjs';
 import { accessible, brightness, facts, shot } from './browser.mjs';
 
@@ -38,7 +39,22 @@ async function predict(name, text) {
   return (await response.json()).answers[0];
 }
 
+/* A definition of the explorer's script, as the browser would have it. */
+const inScript = name => new Function(readFileSync(new URL('../../web/page.js', import.meta.url), 'utf8') +
+  readFileSync(new URL('../../web/explorer.js', import.meta.url), 'utf8').split('\n').find(line => line.startsWith(`const ${name} =`)) + `; return ${name};`)();
+
 export const tests = {
+  async 'explorer: no share is rounded up, and no bound to the side that claims more'() {
+    const percent = inScript('percent');
+    for (const [share, shown] of [[.75047, '75.0%'], [.9996, '99.9%'], [1, '100.0%'], [0, '0.0%'], [.29, '29.0%'], [.57, '57.0%'], [2 / 3, '66.6%'],
+      [.5669, '56.6%']]) assert.equal(percent(share), shown);
+    const [down, up] = new Function(readFileSync(new URL('../../web/page.js', import.meta.url), 'utf8') + 'return [stepsDown, stepsUp];')();
+    for (let i = 0; i < 20000; i++) {
+      const x = i % 2 ? i / 20000 : Math.random(), k = down(x, 10000), m = up(x, 10000);
+      assert.ok(k / 10000 <= x && (k + 1) / 10000 > x && m / 10000 >= x && (m - 1) / 10000 < x, String(x));
+    }
+  },
+
   async 'explorer: answer, certificate and words are the server\'s'() {
     const page = await visit('plain'), answer = await predict('plain', facts.explorer.text);
     await certify(page);
@@ -47,6 +63,7 @@ export const tests = {
     if (answer.radius === 'all') assert.ok(words.startsWith('Certified: whatever words'), words);
     else if (answer.radius) assert.ok(words.includes(`with up to ${answer.radius} word`), words);
     else assert.ok(words.startsWith('Not certified'), words);
+    if (answer.radius) assert.match(words, /The chance that a text that could be attacked gets a certificate is at most 0\.01; it is not the chance that a given certificate is wrong\./);
     assert.equal(await page.locator('#words .w[data-word]').count(), answer.slots);
     assert.equal(await page.textContent('#words .said'), facts.explorer.text);
     assert.equal(await page.textContent('#changed-text'), facts.explorer.text);

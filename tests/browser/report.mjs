@@ -48,6 +48,19 @@ export const tests = {
     await leave(page);
   },
 
+  async 'what is certified and not answered can be found, and says both'() {
+    const { certified, answered, first } = facts.demo[0].few, all = facts.demo[0].texts.toLocaleString('en');
+    const page = await visit('few.html', { hash: `#text=1.${first + 1}` });
+    await page.waitForSelector('#text[open] .verdict');
+    assert.match(await page.textContent('#text .verdict'), /^Certified\. .* it is not answered\.$/);
+    await page.click('#close');
+    for (const [outcome, count] of [['certified and answered', answered], ['certified, not answered', certified - answered]]) {
+      await page.selectOption('#by-outcome', outcome);
+      assert.equal(await status(page), `${count.toLocaleString('en')} of ${all} texts`);
+    }
+    await leave(page);
+  },
+
   async 'filtering by id, words, label and outcome'() {
     const page = await visit('demo.html');
     const all = facts.demo[0].texts;
@@ -247,7 +260,7 @@ export const tests = {
 
   async 'a run by interval bounds has no votes to show'() {
     const page = await visit('bounds.html');
-    assert.deepEqual(await page.$$eval('article', articles => articles.map(article => article.querySelectorAll('.tile').length)), [2, 3]);
+    assert.deepEqual(await page.$$eval('article', articles => articles.map(article => article.querySelectorAll('.tile').length)), [2, 4]);
     assert.equal(await page.locator('figure.margin').count(), 1);
     assert.deepEqual([...new Set([...await column(page, 7), ...await column(page, 8)])], ['\u2013']);
     await openFirst(page);
