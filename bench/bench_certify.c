@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     char *names[2] = {(char[]){"0"}, (char[]){"1"}};
     safer_model model = {.class = &stand_in, .classes = 2, .labels = names};
     safer_certify_options certify = safer_certify_options_default();
-    safer_summary one, two;
+    safer_summary one = {0}, two = {0};
     double seconds[2] = {1e9, 1e9};
     certify.method = SAFER_METHOD_HOEFFDING;
     certify.n = 2000;
@@ -92,6 +92,7 @@ int main(int argc, char **argv)
         for (int threads = 1; threads <= 2; threads++) {
             certify.threads = threads;
             safer_summary *s = threads == 1 ? &one : &two;
+            safer_summary_free(s);
             check(safer_certify(s, NULL, 0, &model, lexicon, data, &certify, &error) == SAFER_OK, error.message);
             if (s->seconds < seconds[threads - 1]) seconds[threads - 1] = s->seconds;
         }
@@ -106,6 +107,8 @@ int main(int argc, char **argv)
         printf("rendered      %.0f texts/s of 250 words on two threads\n", rate);
         printf("scaling       %.2fx from one thread to two\n", scaling);
     }
+    safer_summary_free(&one);
+    safer_summary_free(&two);
     sf_slots_free(&slots);
     safer_data_free(data);
     safer_lexicon_free(lexicon);

@@ -42,7 +42,7 @@ static int print_texts(const char *mode, const char *directory, const char *file
     sf_wordpiece_scratch scratch = {0};
     sf_ids ids = {0};
     sf_buffer normal = {0};
-    check(sf_wordpiece_open(&wordpiece, directory, &error) == SAFER_OK, error.message);
+    check(sf_wordpiece_open(&wordpiece, directory, NULL, &error) == SAFER_OK, error.message);
     check(safer_data_load(&data, file, NULL, &error) == SAFER_OK, error.message);
     for (size_t i = 0; i < safer_data_size(data); i++) {
         safer_row row = safer_data_row(data, i);
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
     safer_lexicon *lexicon = NULL;
     char **rest = argv + 1 + json;
     if (rest[0] && rest[1]) {
-        check(sf_wordpiece_open(&wordpiece, rest[0], &error) == SAFER_OK, error.message);
+        check(sf_wordpiece_open(&wordpiece, rest[0], NULL, &error) == SAFER_OK, error.message);
         check(safer_data_load(&data, rest[1], NULL, &error) == SAFER_OK, error.message);
         if (rest[2]) check(safer_lexicon_open(&lexicon, rest[2], &error) == SAFER_OK, error.message);
     } else {

@@ -103,20 +103,19 @@ static json_t *rate_json(uint64_t queries, double seconds, size_t resumed)
 static json_t *summary_json(const safer_attack_summary *s, const safer_attack_options *o)
 {
     const size_t attacked = s->texts - s->skipped, held = attacked - s->succeeded;
-    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
-                     " s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
-                     "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "examples",
-                     N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
-                     "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
-                     interval_json(held, s->texts), "attacked", N(attacked), "succeeded", N(s->succeeded),
-                     "success_rate", share((double)s->succeeded, (double)attacked), "success_interval",
-                     interval_json(s->succeeded, attacked), "mean_changed",
-                     share((double)s->changed, (double)s->succeeded), "mean_changed_share",
-                     share(s->changed_share, (double)s->succeeded), "mean_queries",
-                     share((double)s->queries, (double)s->texts), "queries", N(s->queries), "checks", N(s->checks),
-                     "without_choices", N(s->without_choices), "limited", N(s->limited), "queries_per_second",
-                     rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
-                     N(o->seed), "resumed", N(s->resumed));
+    return json_pack(
+        "{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o, s:I, s:I, s:f, s:o, s:f, s:f, s:f, s:I,"
+        " s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
+        "method", safer_attack_method_name(o->method), "smoothed", o->smoothed != 0, "texts", N(s->texts), "examples",
+        N(s->texts), "skipped", N(s->skipped), "clean_accuracy", share((double)attacked, (double)s->texts),
+        "adversarial_accuracy", share((double)held, (double)s->texts), "adversarial_interval",
+        interval_json(held, s->texts), "attacked", N(attacked), "succeeded", N(s->succeeded), "success_rate",
+        share((double)s->succeeded, (double)attacked), "success_interval", interval_json(s->succeeded, attacked),
+        "mean_changed", share((double)s->changed, (double)s->succeeded), "mean_changed_share",
+        share(s->changed_share, (double)s->succeeded), "mean_queries", share((double)s->queries, (double)s->texts),
+        "queries", N(s->queries), "checks", N(s->checks), "without_choices", N(s->without_choices), "limited",
+        N(s->limited), "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds",
+        s->seconds, "seed", N(o->seed), "resumed", N(s->resumed));
 }
 
 static void print_time(uint64_t queries, uint64_t checks, size_t texts, double seconds, size_t resumed, uint64_t seed)
@@ -143,11 +142,11 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
     print_texts(s->texts, s->resumed);
     printf("clean        %6s%%  %s answered wrongly already, not attacked\n", cli_percent(attacked, s->texts),
            cli_count(s->skipped));
-    printf("%sadversarial  %6s%%%s  still right under attack (%s)\n", cli_bold(), cli_percent(held, s->texts),
+    printf("%sadversarial  %6s%%%s  still right under attack (95%%: %s)\n", cli_bold(), cli_percent(held, s->texts),
            cli_plain(), cli_interval(held, s->texts));
     printf("succeeded    %6s%%  of the attacks, %s of %s", cli_percent(s->succeeded, attacked), cli_count(s->succeeded),
            cli_count(attacked));
-    printf(" (%s)\n", cli_interval(s->succeeded, attacked));
+    printf(" (95%%: %s)\n", cli_interval(s->succeeded, attacked));
     if (s->succeeded)
         printf("changed      %.1f words of a text, %.1f%%, where it succeeded\n",
                (double)s->changed / (double)s->succeeded, 100 * s->changed_share / (double)s->succeeded);
@@ -160,27 +159,28 @@ static void print_summary(const safer_attack_summary *s, const safer_attack_opti
 static json_t *against_json(const safer_against_summary *s, json_t *violations, uint64_t seed)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}",
-        "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched", N(s->untouched),
-        "limited", N(s->limited), "violations", N(s->violations), "violations_exact", N(s->violations_exact), "sampled",
-        N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level", SAFER_AGAINST_LEVEL, "alarm", s->alarm,
-        "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks), "queries_per_second",
-        rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed", N(seed), "resumed",
-        N(s->resumed), "found", violations);
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:b, s:I, s:I, s:I, s:o, s:f, s:I, s:I, s:O}",
+        "texts", N(s->texts), "examples", N(s->texts), "certified", N(s->certified), "exact", N(s->exact), "untouched",
+        N(s->untouched), "limited", N(s->limited), "violations", N(s->violations), "violations_exact",
+        N(s->violations_exact), "sampled", N(s->sampled), "delta", s->delta, "p_value", s->p_value, "level",
+        SAFER_AGAINST_LEVEL, "alarm", s->alarm, "flips", N(s->flips), "queries", N(s->queries), "checks", N(s->checks),
+        "queries_per_second", rate_json(s->queries + s->checks, s->seconds, s->resumed), "seconds", s->seconds, "seed",
+        N(seed), "resumed", N(s->resumed), "found", violations);
 }
 
-static void print_against(const safer_against_summary *s, uint64_t seed)
+static void print_against(const safer_against_summary *s, const safer_model *model, uint64_t seed)
 {
     print_texts(s->texts, s->resumed);
-    printf("certified    %s at radius 1 or more, %s of them exactly\n", cli_count(s->certified), cli_count(s->exact));
+    printf("certified    %s at radius 1 or more, %s of them exactly%s\n", cli_count(s->certified), cli_count(s->exact),
+           s->exact && cli_model_is_remote(model) ? ", if the model is a function of the text" : "");
     if (s->untouched) printf("trivial      %s of them have no word that can change\n", cli_count(s->untouched));
     if (s->limited)
         printf("limited      %s of them had a search end because --max-queries were used up\n", cli_count(s->limited));
     printf("%sviolations   %s%s, %s of exact certificates\n", cli_bold(), cli_count(s->violations), cli_plain(),
            cli_count(s->violations_exact));
     if (s->violations > s->violations_exact)
-        printf("chance       %.2g of so many, were each of %s sampled texts wrong with probability %g\n", s->p_value,
-               cli_count(s->sampled), s->delta);
+        printf("chance       %s at most of so many, were all %s sampled texts ones that could be attacked (delta %s)\n",
+               cli_p_value(s->p_value), cli_count(s->sampled), cli_real(s->delta));
     printf("flips        %s texts on which the votes of a search went wrong\n", cli_count(s->flips));
     print_time(s->queries, s->checks, s->texts, s->seconds, s->resumed, seed);
 }
@@ -229,6 +229,7 @@ static void list(cli_options *options, void *into)
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
     cli_add_uint(options, "show", &r->show, "N", "show the first N new texts (default: 3 on a terminal, else none)");
     cli_remote_options(options, &r->model);
+    cli_model_name_option(options, &r->model);
 }
 
 static void check_request(request *r)
@@ -239,6 +240,7 @@ static void check_request(request *r)
     if (!r->lexicon) cli_misuse(verb, "--lexicon FILE is needed");
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
+    if (r->output) cli_model_need_name(&r->model, verb);
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
     if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */
@@ -292,7 +294,7 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
         cli_print_json(against_json(&summary, s->records, r->options.seed));
     } else {
         print_shown(s, data);
-        print_against(&summary, r->options.seed);
+        print_against(&summary, model, r->options.seed);
         cli_traffic_print(model);
     }
     if (!summary.alarm) return CLI_DONE;

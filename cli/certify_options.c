@@ -18,10 +18,12 @@ void cli_test_options(cli_options *options, cli_certify_flags *c)
     safer_certify_options *o = &c->options;
     cli_add_choice(options, "method", &c->method, methods, "NAME", "{choices} (default {default})");
     cli_add_uint(options, "n", &o->n, "N", "samples of a certificate; adaptive: at most (default {default})");
-    cli_add_uint(options, "n0", &o->n0, "N", "separate samples that choose the prediction (default {default})");
+    cli_add_uint(options, "n0", &o->n0, "N",
+                 "separate samples that choose the prediction, at most (default {default}: as many as n)");
     cli_add_real(options, "delta", &o->delta, "D",
                  "chance that a text that could be attacked is certified (default {default})");
-    cli_add_real(options, "alpha", &o->alpha, "A", "level at which a prediction must be clear (default {default})");
+    cli_add_real(options, "alpha", &o->alpha, "A",
+                 "chance that a prediction is given that does not win among all draws (default {default})");
 }
 
 void cli_radius_option(cli_options *options, const char **radius)
@@ -78,7 +80,6 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
     safer_method_parse(&o->method, c->method, NULL); /* one of its names: it is a choice */
     o->radius = cli_radius(c->radius, verb);
     if (o->n < 1) cli_misuse(verb, "--n %llu: at least 1", (unsigned long long)o->n);
-    if (o->n0 < 1) cli_misuse(verb, "--n0 %llu: at least 1", (unsigned long long)o->n0);
     cli_check_seed(o->seed, verb);
     if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);

@@ -23,17 +23,18 @@ enum cli_exit {
 /* ----------------------------------------------------------------- options */
 
 typedef enum cli_kind {
-    CLI_FLAG,   /* int *: set to 1 */
-    CLI_STRING, /* const char ** */
-    CLI_CHOICE, /* const char **: one of several names */
-    CLI_PATH,   /* const char **: a file or folder that is read */
-    CLI_OUTPUT, /* const char **: a file or folder that is written */
-    CLI_LIST,   /* cli_list *: paths that are read; may be given several times */
-    CLI_INT,    /* int *: not negative */
-    CLI_UINT,   /* uint64_t * */
-    CLI_REAL,   /* double * */
-    CLI_VALUE,  /* json_t **, borrowed: any value; in configurations only */
-    CLI_HEADING /* a line in the help, nothing else */
+    CLI_FLAG,    /* int *: set to 1 */
+    CLI_STRING,  /* const char ** */
+    CLI_CHOICE,  /* const char **: one of several names */
+    CLI_PATH,    /* const char **: a file or folder that is read */
+    CLI_OUTPUT,  /* const char **: a file or folder that is written */
+    CLI_LIST,    /* cli_list *: paths that are read; may be given several times */
+    CLI_STRINGS, /* cli_list *: anything; may be given several times */
+    CLI_INT,     /* int *: not negative */
+    CLI_UINT,    /* uint64_t * */
+    CLI_REAL,    /* double * */
+    CLI_VALUE,   /* json_t **, borrowed: any value; in configurations only */
+    CLI_HEADING  /* a line in the help, nothing else */
 } cli_kind;
 
 typedef struct cli_list {
@@ -73,6 +74,8 @@ cli_option *cli_add_path(cli_options *options, const char *name, const char **ta
 cli_option *cli_add_output(cli_options *options, const char *name, const char **target, const char *value,
                            const char *help);
 cli_option *cli_add_list(cli_options *options, const char *name, cli_list *target, const char *value, const char *help);
+cli_option *cli_add_strings(cli_options *options, const char *name, cli_list *target, const char *value,
+                            const char *help);
 cli_option *cli_add_int(cli_options *options, const char *name, int *target, const char *value, const char *help);
 cli_option *cli_add_uint(cli_options *options, const char *name, uint64_t *target, const char *value, const char *help);
 cli_option *cli_add_real(cli_options *options, const char *name, double *target, const char *value, const char *help);
@@ -117,6 +120,7 @@ int cli_is_choice(cli_names names, const char *name);
 void cli_choices(char *out, size_t size, cli_names names);
 void cli_option_help(char *out, size_t size, const cli_option *option);
 
+int cli_read_real(const char *text, double *out);    /* whether it is a number */
 void cli_list_add(cli_list *list, const char *item); /* which is borrowed */
 
 /* Letters to change to get from what was typed to a name, for "did you mean"; SIZE_MAX
@@ -154,14 +158,15 @@ const char *cli_red(void);
 const char *cli_green(void);
 const char *cli_plain(void);
 
-/* A whole number with thousands separated: "44,593". Static, 8 at a time. */
-const char *cli_count(uint64_t n);
-
-/* x cut (not rounded up) to so many decimals. Static, 8 at a time. */
-const char *cli_cut(double x, int decimals);
-
-/* part/whole in per cent, two decimals, cut. Static, 8 at a time. */
-const char *cli_percent(size_t part, size_t whole);
+/* Numbers, all static, 8 at a time. None is rounded to the side that claims more. */
+const char *cli_count(uint64_t n);                   /* with thousands separated: "44,593" */
+const char *cli_cut(double x, int decimals);         /* x >= 0 cut to so many decimals */
+const char *cli_up(double x, int decimals);          /* the same, rounded up: for upper bounds */
+const char *cli_percent(size_t part, size_t whole);  /* part/whole in per cent, two decimals, cut */
+const char *cli_share(double share, int decimals);   /* a share in per cent, cut, where its parts are not known */
+const char *cli_interval(size_t part, size_t whole); /* 95%, in per cent, the ends outward: "82.79 to 86.75" */
+const char *cli_p_value(double p);                   /* rounded up: "0.0312", "1.3e-07" */
+const char *cli_real(double x);                      /* the shortest decimal that reads back to x */
 
 /* Fills in an error of this program's own and returns its status. */
 safer_status cli_error(safer_error *error, safer_status status, const char *format, ...)
@@ -174,5 +179,8 @@ safer_status cli_make_folder(const char *path, safer_error *error); /* one that 
 
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);
+
+/* A real so that reading gives it back, by 15, 16 or 17 digits, and never without a point or an exponent. */
+void cli_put_real(FILE *out, double x);
 
 #endif

@@ -15,8 +15,6 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
 {
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
     for (size_t i = 0; i < r->stage_count; i++)
         json_array_append_new(stages,
                               json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
@@ -29,15 +27,15 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I},"
         " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
-        "output", output, "kernel", info.kernel, "hash", hash, "words", N(info.words), "pairs", N(info.pairs),
-        "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms, "components",
-        N(info.components), "largest_components", sizes, "vectors", "rows", N(r->vector_rows), "dim", N(r->vector_dim),
-        "duplicates", N(r->vector_duplicates), "unusable", N(r->vector_unusable), "zeros", N(r->vector_zeros), "listed",
-        N(r->listed), "texts", N(r->texts), "tokens", N(r->tokens), "counterfit", "attract", N(r->attract), "repel",
-        N(r->repel), "preserved", N(r->preserved), "symmetrised", N(r->symmetrised), "table_phrases",
-        N(r->table_phrases), "refused_words", N(r->refused_words), "refused_pairs", N(r->refused_pairs),
-        "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words), "unknown_edits",
-        N(r->unknown_edits), "stages", stages, "ladder", ladder, "suggested_kernel",
+        "output", output, "kernel", info.kernel, "sha256", safer_lexicon_sha256(lexicon), "words", N(info.words),
+        "pairs", N(info.pairs), "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms,
+        "components", N(info.components), "largest_components", sizes, "vectors", "rows", N(r->vector_rows), "dim",
+        N(r->vector_dim), "duplicates", N(r->vector_duplicates), "unusable", N(r->vector_unusable), "zeros",
+        N(r->vector_zeros), "listed", N(r->listed), "texts", N(r->texts), "tokens", N(r->tokens), "counterfit",
+        "attract", N(r->attract), "repel", N(r->repel), "preserved", N(r->preserved), "symmetrised", N(r->symmetrised),
+        "table_phrases", N(r->table_phrases), "refused_words", N(r->refused_words), "refused_pairs",
+        N(r->refused_pairs), "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words),
+        "unknown_edits", N(r->unknown_edits), "stages", stages, "ladder", ladder, "suggested_kernel",
         r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
 #undef N
     if (root && r->simlex_pairs)
@@ -64,8 +62,8 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n",
                r->simlex_before, r->simlex_fitted, r->simlex_after, r->simlex_pairs);
     if (r->texts) printf("texts       %s with %s words\n", cli_count(r->texts), cli_count(r->tokens));
-    printf("words       %s, of which %s have synonyms (%.1f on average)\n", cli_count(info.words),
-           cli_count(info.words_with_synonyms), info.mean_synonyms);
+    printf("words       %s, of which %s have synonyms (%s on average)\n", cli_count(info.words),
+           cli_count(info.words_with_synonyms), cli_cut(info.mean_synonyms, 1));
     printf("pairs       %s", cli_count(r->pairs));
     if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
     printf("\n");
@@ -84,7 +82,7 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
     if (r->ladder_count) {
         printf("\n%stexts whose product of overlaps exceeds 1/2, for topk:K%s\n", cli_bold(), cli_plain());
         for (size_t i = 0; i < r->ladder_count; i++) {
-            printf("  K %-6u %6.1f%%%s\n", (unsigned)r->ladder[i].k, 100 * r->ladder[i].share,
+            printf("  K %-6u %6s%%%s\n", (unsigned)r->ladder[i].k, cli_share(r->ladder[i].share, 1),
                    r->ladder[i].k == r->suggested_k ? "   smallest that reaches 95%" : "");
         }
         if (!r->suggested_k) printf("  no K of this ladder reaches 95%%\n");

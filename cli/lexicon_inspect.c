@@ -131,23 +131,35 @@ const cli_verb cli_lexicon_show = {
 
 /* ------------------------------------------------------------------- stats */
 
-static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *survey)
+/* What makes certificates of these texts worth little, as one sentence; "" where nothing does. */
+static void write_caution(char out[200], const safer_survey *survey)
 {
+    *out = '\0';
+    if (survey && survey->without_synonyms > survey->texts - survey->without_synonyms)
+        snprintf(out, 200,
+                 "most certificates would be empty: in %zu of %zu texts no word has a synonym; the lexicon may not fit "
+                 "the language",
+                 survey->without_synonyms, survey->texts);
+}
+
+static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
+{
+    const safer_lexicon_info found = safer_lexicon_describe(lexicon), *info = &found;
     static const char *const names[7] = {"min", "p5", "p25", "p50", "p75", "p95", "max"};
-    char hash[17];
+    char caution[200];
     json_t *sizes = json_array(), *products = json_array(), *provenance = json_loads(info->provenance, 0, NULL);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info->hash);
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++)
         json_array_append_new(sizes, json_integer((json_int_t)info->largest_components[i]));
 #define N(x) (json_int_t)(x)
-    json_t *root = json_pack("{s:I, s:I, s:I, s:f, s:I, s:o, s:s, s:I, s:I, s:I, s:s, s:I, s:o}", "words",
+    json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:s, s:I, s:I, s:I, s:I, s:o}", "name",
+                             safer_lexicon_name(lexicon), "sha256", safer_lexicon_sha256(lexicon), "words",
                              N(info->words), "pairs", N(info->pairs), "words_with_synonyms",
                              N(info->words_with_synonyms), "mean_synonyms", info->mean_synonyms, "components",
                              N(info->components), "largest_components", sizes, "kernel", info->kernel, "kernel_rows",
                              N(info->kernel_rows), "kernel_entries", N(info->kernel_entries), "largest_support",
-                             N(info->largest_support), "hash", hash, "bytes", N(info->bytes), "provenance",
+                             N(info->largest_support), "bytes", N(info->bytes), "provenance",
                              provenance ? provenance : json_null());
-    if (!survey) {
+    if (!data) {
         json_decref(products);
         return root;
     }
@@ -160,9 +172,13 @@ static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *su
         json_object_set_new(entry, "share_above_half", json_real(survey->products[r].above_half));
         json_array_append_new(products, entry);
     }
+    write_caution(caution, survey);
     json_object_set_new(root, "data",
-                        json_pack("{s:I, s:I, s:I, s:I, s:f, s:o}", "texts", N(survey->texts), "tokens",
-                                  N(survey->tokens), "known_tokens", N(survey->known_tokens), "tokens_with_synonyms",
+                        json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "name", safer_data_name(data),
+                                  "sha256", safer_data_sha256(data), "caution",
+                                  *caution ? json_string(caution) : json_null(), "texts", N(survey->texts),
+                                  "without_synonyms", N(survey->without_synonyms), "tokens", N(survey->tokens),
+                                  "known_tokens", N(survey->known_tokens), "tokens_with_synonyms",
                                   N(survey->tokens_with_synonyms), "share_with_synonyms",
                                   survey->tokens ? (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0,
                                   "products", products));
@@ -170,22 +186,27 @@ static json_t *stats_json(const safer_lexicon_info *info, const safer_survey *su
     return root;
 }
 
-static void print_stats(const safer_lexicon_info *info, const safer_survey *survey)
+static void print_stats(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
 {
+    const safer_lexicon_info found = safer_lexicon_describe(lexicon), *info = &found;
+    char caution[200];
+    write_caution(caution, survey);
+    if (*caution) printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
     printf("words        %s\n", cli_count(info->words));
     printf("pairs        %s\n", cli_count(info->pairs));
-    printf("synonyms     %s words have some, %.2f on average\n", cli_count(info->words_with_synonyms),
-           info->mean_synonyms);
+    printf("synonyms     %s words have some, %s on average\n", cli_count(info->words_with_synonyms),
+           cli_cut(info->mean_synonyms, 2));
     printf("components   %s; the largest:", cli_count(info->components));
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++) printf(" %zu", info->largest_components[i]);
     printf("\nkernel       %s: %s distributions over at most %s words\n", info->kernel, cli_count(info->kernel_rows),
            cli_count(info->largest_support));
-    printf("file         %s bytes, hash %016llx\n", cli_count(info->bytes), (unsigned long long)info->hash);
-    if (!survey) return;
-    printf("\ntexts        %s with %s words: %.1f%% in the lexicon, %.1f%% with synonyms\n", cli_count(survey->texts),
-           cli_count(survey->tokens),
-           survey->tokens ? 100.0 * (double)survey->known_tokens / (double)survey->tokens : 0.0,
-           survey->tokens ? 100.0 * (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0);
+    printf("file         %s bytes\n", cli_count(info->bytes));
+    printf("sha256       %s\n", safer_lexicon_sha256(lexicon));
+    if (!data) return;
+    printf("\ntexts        %s with %s words: %s%% in the lexicon, %s%% with synonyms\n", cli_count(survey->texts),
+           cli_count(survey->tokens), cli_percent(survey->known_tokens, survey->tokens),
+           cli_percent(survey->tokens_with_synonyms, survey->tokens));
+    printf("sha256       %s, of the rows\n", safer_data_sha256(data));
     printf("\n%sproduct of the R smallest overlaps of a text%s\n", cli_bold(), cli_plain());
     printf("  %-5s %8s %8s %8s %8s %8s %8s %8s   %s\n", "R", "min", "5%", "25%", "median", "75%", "95%", "max",
            "above 1/2");
@@ -194,7 +215,7 @@ static void print_stats(const safer_lexicon_info *info, const safer_survey *surv
         if (survey->products[r].radius != SIZE_MAX) snprintf(radius, sizeof radius, "%zu", survey->products[r].radius);
         printf("  %-5s", radius);
         for (int i = 0; i < 7; i++) printf(" %8s", cli_cut(survey->products[r].quantiles[i], 4));
-        printf("   %5.1f%%\n", 100 * survey->products[r].above_half);
+        printf("   %5s%%\n", cli_share(survey->products[r].above_half, 1));
     }
 }
 
@@ -220,7 +241,6 @@ static int run_stats(void *from, char **arguments, size_t count)
         cli_misuse(&cli_lexicon_stats,
                    "--format, --sample, --limit, --repair and --strip-br choose or change texts: --data is needed");
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
-    safer_lexicon_info info = safer_lexicon_describe(lexicon);
     safer_error error = {0};
     safer_survey survey;
     safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
@@ -232,9 +252,9 @@ static int run_stats(void *from, char **arguments, size_t count)
     } else {
         cli_progress_clear();
         if (cli_settings()->json)
-            cli_print_json(stats_json(&info, data ? &survey : NULL));
+            cli_print_json(stats_json(lexicon, data, &survey));
         else
-            print_stats(&info, data ? &survey : NULL);
+            print_stats(lexicon, data, &survey);
     }
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -273,11 +293,13 @@ static int run_check(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     const safer_lexicon_info info = safer_lexicon_describe(lexicon);
     if (cli_settings()->json) {
-        cli_print_json(json_pack("{s:s, s:b, s:I, s:I, s:I, s:s, s:s}", "lexicon", arguments[0], "holds", 1, "words",
-                                 (json_int_t)info.words, "pairs", (json_int_t)info.pairs, "kernel_rows",
-                                 (json_int_t)info.kernel_rows, "kernel", info.kernel, "provenance", info.provenance));
+        cli_print_json(json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:s, s:s}", "lexicon", arguments[0], "sha256",
+                                 safer_lexicon_sha256(lexicon), "holds", 1, "words", (json_int_t)info.words, "pairs",
+                                 (json_int_t)info.pairs, "kernel_rows", (json_int_t)info.kernel_rows, "kernel",
+                                 info.kernel, "provenance", info.provenance));
     } else {
         printf("file         whole: nothing before, between or behind its sections\n");
+        printf("sha256       %s\n", safer_lexicon_sha256(lexicon));
         printf("words        %s, each found under its own number\n", cli_count(info.words));
         printf("synonyms     %s pairs; the words they exchange read back in every case\n", cli_count(info.pairs));
         printf("kernel       %s: %s distributions, whose weights sum to their totals\n", info.kernel,

@@ -1,4 +1,4 @@
-/* safer model convert | average */
+/* safer model convert | average | show */
 #define _GNU_SOURCE
 #include "verbs.h"
 
@@ -74,4 +74,64 @@ const cli_verb cli_model_average = {
     .request_size = sizeof(request),
     .list = list,
     .run = average,
+};
+
+/* -------------------------------------------------------------------- show */
+
+static json_t *model_json(const safer_model *model)
+{
+    const char *with = safer_model_trained_with(model);
+    json_t *labels = json_array(), *trained = with ? json_loads(with, 0, NULL) : NULL;
+    for (size_t k = 0; k < safer_model_class_count(model); k++)
+        json_array_append_new(labels, json_string(safer_model_label(model, k)));
+    return json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", safer_model_name(model), "arch", safer_model_arch(model),
+                     "sha256", safer_model_sha256(model), "labels", labels, "trained_with",
+                     trained ? trained : json_null());
+}
+
+static void print_model(const safer_model *model)
+{
+    const char *with = safer_model_trained_with(model);
+    printf("architecture %s\n", safer_model_arch(model));
+    printf("labels       ");
+    for (size_t k = 0; k < safer_model_class_count(model); k++)
+        printf("%s%s", k ? ", " : "", safer_model_label(model, k));
+    printf("\ntrained with %s\n", with ? with : "(it does not say)");
+    printf("sha256       %s\n", safer_model_sha256(model));
+}
+
+static void list_nothing(cli_options *options, void *into)
+{
+    (void)options;
+    (void)into;
+}
+
+static int show(void *from, char **arguments, size_t count)
+{
+    safer_error error = {0};
+    safer_model *model = NULL;
+    (void)from;
+    (void)count;
+    if (safer_model_open(&model, arguments[0], &error) != SAFER_OK) return cli_fail(&error);
+    if (cli_settings()->json)
+        cli_print_json(model_json(model));
+    else
+        print_model(model);
+    safer_model_free(model);
+    return CLI_DONE;
+}
+
+const cli_verb cli_model_show = {
+    .name = "model show",
+    .brief = "architecture, labels, SHA-256",
+    .usage = "MODEL",
+    .summary = "What a model is: its architecture, labels, what it was trained with, and the SHA-256 by which\n"
+               "records name it. MODEL is a file, a folder as HuggingFace has them, or a sum of models.",
+    .examples = "  safer model show cnn.safetensors\n"
+                "  safer model show cnn.safetensors --json\n",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .request_size = 1,
+    .list = list_nothing,
+    .run = show,
 };

@@ -43,7 +43,8 @@ void cli_remote_options(cli_options *options, cli_model_flags *m)
     cli_add_real(options, "timeout", &o->timeout, "S", "seconds that a request may take (default {default})");
     cli_add_int(options, "retries", &o->retries, "N", "of a request that got lost (default {default})");
     cli_add_choice(options, "cache", &m->cache, on_or_off, "HOW",
-                   "on: ask identical texts once; off (default: on for http)");
+                   "on: ask a declared function once about identical texts; off (default: on for http)");
+    cli_add_flag(options, "function", &o->function, "declares that its answer is a function of the text alone");
     cli_add_flag(options, "random", &o->random, "it may answer the same text differently: sampling only");
     cli_add_choice(options, "profile", &m->profile, profiles, "NAME", "http: {choices} (default {default})");
     cli_add_string(options, "request", &o->request, "BODY",
@@ -51,6 +52,24 @@ void cli_remote_options(cli_options *options, cli_model_flags *m)
     cli_add_string(options, "answer", &o->answer, "POINTER", "json: where labels or scores are, as /result/labels");
     cli_add_string(options, "name", &o->name, "NAME", "kserve: the input's name; openai: the model's");
     cli_add_string(options, "token-env", &o->token, "VAR", "http: the environment variable with a bearer token");
+}
+
+void cli_model_name_option(cli_options *options, cli_model_flags *m)
+{
+    cli_add_string(options, "model-name", &m->remote.model_name, "NAME",
+                   "what records call it; needed where records are written or compared");
+}
+
+void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb)
+{
+    if (cli_is_remote(m->path) && !m->remote.model_name)
+        cli_misuse(verb, "-o FILE needs --model-name NAME: an address does not say which model answers there");
+}
+
+int cli_model_is_remote(const safer_model *model)
+{
+    const char *arch = safer_model_arch(model);
+    return strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0;
 }
 
 /* ----------------------------------------------------------------- opening */
@@ -89,6 +108,10 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
 {
     safer_model *model = NULL;
     safer_precision precision;
+    if (m->remote.model_name)
+        return cli_error(error, SAFER_INVALID, "--model-name is for remote models: a file has its own name");
+    if (m->remote.function)
+        return cli_error(error, SAFER_INVALID, "--function is for remote models: a file is a function of the text");
     safer_status status = safer_model_open(&model, m->path, error);
     if (status == SAFER_OK && m->arithmetic) {
         status = safer_precision_parse(&precision, m->arithmetic, error);
@@ -164,17 +187,15 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     json_t *with = safer_model_trained_with(model) ? json_loads(safer_model_trained_with(model), 0, NULL) : NULL;
     const char *kernel = json_string_value(json_object_get(with, "kernel"));
-    const char *hash = json_string_value(json_object_get(with, "lexicon"));
-    char ours[17];
-    snprintf(ours, sizeof ours, "%016llx", (unsigned long long)info.hash);
+    const int same = safer_model_trained_on(model, lexicon);
     const char *silent[] = {"exec", "http", "sum"}; /* of how these were trained nothing is known here */
-    for (size_t i = 0; !hash && i < sizeof silent / sizeof *silent; i++)
+    for (size_t i = 0; same < 0 && i < sizeof silent / sizeof *silent; i++)
         if (strcmp(safer_model_arch(model), silent[i]) == 0) return;
-    if (!hash)
+    if (same < 0)
         cli_say("note: the model was trained on plain text, without a lexicon");
     else if (kernel && strcmp(kernel, info.kernel) != 0)
         cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);
-    else if (strcmp(hash, ours) != 0)
+    else if (!same)
         cli_say("note: the model was trained with another lexicon");
     json_decref(with);
 }

@@ -12,7 +12,14 @@ typedef struct cli_model_flags {
 
 cli_model_flags cli_model_default(void);
 void cli_model_options(cli_options *options, cli_model_flags *m);
-void cli_remote_options(cli_options *options, cli_model_flags *m); /* with a heading */
+void cli_remote_options(cli_options *options, cli_model_flags *m);    /* with a heading */
+void cli_model_name_option(cli_options *options, cli_model_flags *m); /* behind those, for verbs with records */
+
+/* Exits when records of a remote model are to be written, and it has no name. */
+void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb);
+
+/* Whether only its answers are known: then what is exact assumes that they are a function of the text. */
+int cli_model_is_remote(const safer_model *model);
 
 /* "bf16", "f32": what training takes. */
 const char *cli_precisions(size_t number);

@@ -56,6 +56,7 @@ ADDS(cli_add_string, const char *, CLI_STRING);
 ADDS(cli_add_path, const char *, CLI_PATH);
 ADDS(cli_add_output, const char *, CLI_OUTPUT);
 ADDS(cli_add_list, cli_list, CLI_LIST);
+ADDS(cli_add_strings, cli_list, CLI_STRINGS);
 ADDS(cli_add_int, int, CLI_INT);
 ADDS(cli_add_uint, uint64_t, CLI_UINT);
 ADDS(cli_add_real, double, CLI_REAL);
@@ -121,6 +122,7 @@ static void write_value(char *out, size_t size, const cli_option *o)
     case CLI_OUTPUT: text = *(const char *const *)from; break;
     case CLI_FLAG:
     case CLI_LIST:
+    case CLI_STRINGS:
     case CLI_VALUE:
     case CLI_HEADING: break;
     }
@@ -247,6 +249,15 @@ static _Noreturn void refuse_choice(const cli_verb *verb, const cli_option *o, c
 /* Digits only: strtol and strtoull would also take spaces and signs. */
 static int is_whole(const char *text) { return *text && strspn(text, "0123456789") == strlen(text); }
 
+int cli_read_real(const char *text, double *out)
+{
+    char *end = NULL;
+    const double value = strtod(text, &end);
+    if (!*text || strspn(text, "0123456789.eE+-") != strlen(text) || *end || !isfinite(value)) return 0;
+    *out = value;
+    return 1;
+}
+
 static void set_value(const cli_verb *verb, const cli_option *o, const char *text)
 {
     switch (o->kind) {
@@ -257,7 +268,8 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
     case CLI_STRING:
     case CLI_PATH:
     case CLI_OUTPUT: *(const char **)o->target = text; break;
-    case CLI_LIST: cli_list_add(o->target, text); break;
+    case CLI_LIST:
+    case CLI_STRINGS: cli_list_add(o->target, text); break;
     case CLI_INT: {
         long value = is_whole(text) ? strtol(text, NULL, 10) : -1;
         if (value < 0 || value > 1000000000) cli_misuse(verb, "--%s %s: a whole number is expected", o->name, text);
@@ -271,14 +283,9 @@ static void set_value(const cli_verb *verb, const cli_option *o, const char *tex
         *(uint64_t *)o->target = value;
         break;
     }
-    case CLI_REAL: {
-        char *end = NULL;
-        double value = strtod(text, &end);
-        if (!*text || strspn(text, "0123456789.eE+-") != strlen(text) || *end || !isfinite(value))
-            cli_misuse(verb, "--%s %s: a number is expected", o->name, text);
-        *(double *)o->target = value;
+    case CLI_REAL:
+        if (!cli_read_real(text, o->target)) cli_misuse(verb, "--%s %s: a number is expected", o->name, text);
         break;
-    }
     case CLI_FLAG:
     case CLI_VALUE:
     case CLI_HEADING: break;

@@ -44,8 +44,11 @@ static int next_text(texts *t, const char **text, size_t *length)
 static void print_answer(const safer_model *model, const safer_certificate *c)
 {
     const char *label = safer_model_label(model, (size_t)c->prediction);
-    if (c->abstained)
-        printf("abstained  (%s leads, but not clearly)", label);
+    if (c->abstained && c->exact)
+        printf("abstained  (%s leads, but another class equals it)", label);
+    else if (c->abstained)
+        printf("abstained  (%s leads with %s of %s draw%s, but not clearly)", label,
+               cli_count(c->vote_votes[c->prediction]), cli_count(c->vote_n), c->vote_n == 1 ? "" : "s");
     else
         printf("%s%s%s", cli_bold(), label, cli_plain());
     if (c->abstained)
@@ -59,8 +62,11 @@ static void print_answer(const safer_model *model, const safer_certificate *c)
         printf("  certified against %zu changed word%s of %zu", c->radius, c->radius == 1 ? "" : "s", c->slots);
     else
         printf("  not certified");
-    printf("  %s(bound %s, %s%s quer%s)%s\n", cli_dim(), cli_cut(c->bound, 4), c->exact ? "exact, " : "",
-           cli_count(c->queries), c->queries == 1 ? "y" : "ies", cli_plain());
+    const char *const exact = !c->exact                    ? ""
+                              : cli_model_is_remote(model) ? "exact if the model is a function of the text, "
+                                                           : "exact, ";
+    printf("  %s(bound %s, %s%s quer%s)%s\n", cli_dim(), cli_cut(c->bound, 4), exact, cli_count(c->queries),
+           c->queries == 1 ? "y" : "ies", cli_plain());
 }
 
 /* Prints the answer, or (--json) adds it to the list. */

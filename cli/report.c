@@ -1,6 +1,7 @@
 /* safer report */
 #define _GNU_SOURCE
 #include "data_options.h"
+#include "results.h"
 #include "verbs.h"
 
 #include <stdlib.h>
@@ -16,11 +17,13 @@ static void print_written(const char *output, char **runs, const safer_summary *
         return;
     }
     json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(
-            list, json_pack("{s:s, s:I, s:f}", "run", runs[i], "examples", (json_int_t)summaries[i].texts,
-                            "certified_accuracy",
-                            summaries[i].texts ? (double)summaries[i].certified / (double)summaries[i].texts : 0.0));
+    for (size_t i = 0; i < count; i++) {
+        json_t *entry = cli_headline_json(&summaries[i]);
+        json_object_update_new(entry,
+                               json_pack("{s:s, s:I, s:I}", "run", runs[i], "texts", (json_int_t)summaries[i].texts,
+                                         "examples", (json_int_t)summaries[i].texts));
+        json_array_append_new(list, entry);
+    }
     cli_print_json(json_pack("{s:s, s:I, s:o}", "output", output, "bytes", (json_int_t)bytes, "runs", list));
 }
 
@@ -46,7 +49,7 @@ static void list(cli_options *options, void *into)
                  "records of an attack on a run's model and data; may be given several times");
     cli_add_uint(options, "texts", &r->texts, "N", "show the words of the first N texts (default {default})");
     cli_add_output(options, "svg", &r->options.svg, "DIR", "also write the plots as SVG files");
-    cli_add_output(options, "csv", &r->options.csv, "DIR", "also write runs.csv, radii.csv and texts.csv");
+    cli_add_output(options, "csv", &r->options.csv, "DIR", "also write the tables as CSV files");
 }
 
 static int run(void *from, char **runs, size_t count)
@@ -81,6 +84,7 @@ static int run(void *from, char **runs, size_t count)
     free(r->lexicons.items);
     free(r->attacks.items);
     free(lexicons);
+    for (size_t i = 0; i < count; i++) safer_summary_free(&summaries[i]);
     free(summaries);
     return code;
 }

@@ -1,82 +1,277 @@
-/* The results of a run, for people and for programs. */
+/* The results of a run, for people and for programs. What is counted is explained in docs/certify.md. */
 #include "results.h"
 
-const char *cli_interval(size_t part, size_t whole)
+#include <string.h>
+
+/* ------------------------------------------------------------- for programs */
+
+json_t *cli_figure_json(size_t part, size_t whole)
 {
-    static char text[48];
-    double low = 0, high = 1;
-    if (whole) safer_interval(part, whole, &low, &high);
-    snprintf(text, sizeof text, "95%%: %.2f to %.2f", 100 * low, 100 * high);
-    return text;
+    return whole ? json_real((double)part / (double)whole) : json_null();
 }
 
-static double share(size_t part, size_t whole) { return whole ? (double)part / (double)whole : 0.0; }
+json_t *cli_interval_json(size_t part, size_t whole)
+{
+    double low, high;
+    if (!whole) return json_null();
+    safer_interval(part, whole, &low, &high);
+    return json_pack("[f, f]", low, high);
+}
 
-json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
+static void radius_name(char out[24], size_t radius)
+{
+    if (radius == SAFER_ALL)
+        strcpy(out, "all");
+    else
+        snprintf(out, 24, "%zu", radius);
+}
+
+static json_t *by_radius_json(const size_t parts[SAFER_RADII], size_t whole)
 {
     json_t *at = json_object();
     for (size_t r = 0; r < SAFER_RADII; r++) {
-        char name[24] = "all";
-        size_t radius = safer_reported_radius(r);
-        if (radius != SAFER_ALL) snprintf(name, sizeof name, "%zu", radius);
-        json_object_set_new(at, name, json_real(share(s->certified_at[r], s->texts)));
+        char name[24];
+        radius_name(name, safer_reported_radius(r));
+        json_object_set_new(at, name, cli_figure_json(parts[r], whole));
     }
-    double low = 0, high = 1;
-    if (s->texts) safer_interval(s->certified, s->texts, &low, &high);
-#define N(x) (json_int_t)(x)
-    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:[f, f], s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:I, s:I}",
-                     "examples", N(s->texts), "labelled", N(s->labelled), "clean_accuracy",
-                     share(s->base_correct, s->labelled), "smoothed_accuracy", share(s->smoothed_correct, s->labelled),
-                     "certified_accuracy", share(s->certified, s->texts), "certified_interval", low, high,
-                     "certified_at", at, "abstained", N(s->abstained), "exact", N(s->exact), "without_slots",
-                     N(s->without_slots), "queries", N(s->queries), "base_queries", N(s->base_queries),
-                     "queries_per_second",
-                     s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(),
-                     "seconds", s->seconds, "seed", N(seed), "resumed", N(s->resumed));
-#undef N
+    return at;
 }
+
+#define N(x) (json_int_t)(x)
+
+static json_t *class_json(const safer_summary *s, size_t number)
+{
+    const safer_class_summary *c = &s->by_class[number];
+    const safer_figure recall = safer_summary_recall(s, number), precision = safer_summary_precision(s, number);
+    json_t *answers = c->answers ? json_object() : json_null();
+    for (size_t k = 0; c->answers && k < s->classes; k++)
+        json_object_set_new(answers, s->by_class[k].label, json_integer(N(c->answers[k])));
+    return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "label", c->label, "texts", N(c->texts),
+                     "certified", N(c->certified), "certified_answered", N(c->certified_answered), "certified_recall",
+                     cli_figure_json(recall.part, recall.whole), "certified_recall_interval",
+                     cli_interval_json(recall.part, recall.whole), "certified_precision",
+                     cli_figure_json(precision.part, precision.whole), "certified_precision_interval",
+                     cli_interval_json(precision.part, precision.whole), "answers", answers, "abstained",
+                     c->answers ? json_integer(N(c->answers[s->classes])) : json_null());
+}
+
+static json_t *caution_json(const safer_summary *s)
+{
+    char caution[300];
+    return safer_summary_caution(s, caution, sizeof caution) ? json_string(caution) : json_null();
+}
+
+json_t *cli_headline_json(const safer_summary *s)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "caution", caution_json(s), "certified_answered",
+                     cli_figure_json(s->certified_answered, s->labelled), "certified_accuracy",
+                     cli_figure_json(s->certified, s->labelled), "stable", cli_figure_json(s->stable, s->texts));
+}
+
+json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
+{
+    json_t *classes = json_array();
+    for (size_t k = 0; k < s->classes; k++) json_array_append_new(classes, class_json(s, k));
+    json_t *result = json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "caution",
+                               caution_json(s), "texts", N(s->texts), "examples", N(s->texts), "labelled",
+                               N(s->labelled), "unlabelled", N(s->texts - s->labelled), "clean_accuracy",
+                               cli_figure_json(s->base_correct, s->labelled), "smoothed_accuracy",
+                               cli_figure_json(s->smoothed_correct, s->labelled), "certified_answered",
+                               cli_figure_json(s->certified_answered, s->labelled), "certified_answered_interval",
+                               cli_interval_json(s->certified_answered, s->labelled), "certified_answered_at",
+                               by_radius_json(s->certified_answered_at, s->labelled), "certified_accuracy",
+                               cli_figure_json(s->certified, s->labelled), "certified_interval",
+                               cli_interval_json(s->certified, s->labelled), "certified_at",
+                               by_radius_json(s->certified_at, s->labelled));
+    json_object_update_new(
+        result, json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:o, s:f, s:I, s:I, s:o}", "stable",
+                          cli_figure_json(s->stable, s->texts), "stable_interval",
+                          cli_interval_json(s->stable, s->texts), "stable_at", by_radius_json(s->stable_at, s->texts),
+                          "unlabelled_certified", N(s->unlabelled_certified), "abstained", N(s->abstained), "exact",
+                          N(s->exact), "without_slots", N(s->without_slots), "empty", N(s->empty), "remote", s->remote,
+                          "queries", N(s->queries), "base_queries", N(s->base_queries), "queries_per_second",
+                          s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(),
+                          "seconds", s->seconds, "seed", N(seed), "resumed", N(s->resumed), "classes", classes));
+    return result;
+}
+
+#undef N
+
+/* --------------------------------------------------------------- for people */
+
+#define NAME "%-23s "
+
+void cli_caution_print(const safer_summary *s)
+{
+    char caution[300];
+    if (safer_summary_caution(s, caution, sizeof caution))
+        printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
+}
+
+const char *cli_headline(const safer_summary *s)
+{
+    static char text[80];
+    const safer_figure f = safer_summary_headline(s);
+    snprintf(text, sizeof text, "%s%% %s", cli_percent(f.part, f.whole), f.name);
+    return text;
+}
+
+static void print_share(const char *name, size_t part, size_t whole, const char *meaning)
+{
+    if (whole) printf(NAME "%6s%%  %s\n", name, cli_percent(part, whole), meaning);
+}
+
+static void print_headline(const safer_summary *s, const char *meaning)
+{
+    const safer_figure f = safer_summary_headline(s);
+    printf("%s" NAME "%6s%%%s  %s (95%%: %s)\n", cli_bold(), f.name, cli_percent(f.part, f.whole), cli_plain(), meaning,
+           cli_interval(f.part, f.whole));
+}
+
+static int is_about_stability(const safer_summary *s) { return s->about_predictions || !s->labelled; }
+
+static void print_texts(const safer_summary *s)
+{
+    const size_t unlabelled = s->texts - s->labelled;
+    printf(NAME "%s", "texts", cli_count(s->texts));
+    if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
+    printf("\n");
+    if (s->labelled && unlabelled)
+        printf(NAME "%s of these, %s certified for their prediction, %s\n", "without a label", cli_count(unlabelled),
+               cli_count(s->unlabelled_certified),
+               is_about_stability(s) ? "among them" : "in none of the figures below");
+}
+
+static void print_radii(const safer_summary *s)
+{
+    const int stability = is_about_stability(s);
+    printf("\n%s  words changed   %s%s\n", cli_bold(), stability ? "stable" : "certified and answered   certified",
+           cli_plain());
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        char name[24];
+        radius_name(name, safer_reported_radius(r));
+        if (stability)
+            printf("  %13s   %5s%%\n", name, cli_percent(s->stable_at[r], s->texts));
+        else
+            printf("  %13s   %21s%%   %8s%%\n", name, cli_percent(s->certified_answered_at[r], s->labelled),
+                   cli_percent(s->certified_at[r], s->labelled));
+    }
+}
+
+static void print_trivial(const safer_summary *s)
+{
+    if (s->without_slots) printf(NAME "%s texts in which no word can change\n", "trivial", cli_count(s->without_slots));
+}
+
+/* ----------------------------------------------------------------- by class */
+
+enum { MOST_ROWS = 20, MOST_COLUMNS = 8, LABEL_WIDTH = 14 };
+
+/* A label in so many columns, without what would disturb a table. */
+static const char *fit(char out[4 * LABEL_WIDTH + 1], const char *label, int left)
+{
+    size_t length = 0, characters = 0, begin = 0;
+    for (; label[length]; length++) {
+        characters += (label[length] & 0xc0) != 0x80;
+        if (characters > LABEL_WIDTH) break;
+    }
+    characters = characters > LABEL_WIDTH ? LABEL_WIDTH : characters;
+    if (length > 3 * LABEL_WIDTH) length = 3 * LABEL_WIDTH; /* bytes that are no UTF-8 */
+    if (!left) begin = LABEL_WIDTH - characters;
+    memset(out, ' ', begin);
+    for (size_t i = 0; i < length; i++)
+        out[begin + i] = (unsigned char)label[i] < 0x20 || label[i] == 0x7f ? '?' : label[i];
+    memset(out + begin + length, ' ', LABEL_WIDTH);
+    out[begin + length + (left ? LABEL_WIDTH - characters : 0)] = '\0';
+    return out;
+}
+
+static void print_figure(safer_figure f)
+{
+    char share[40] = "-";
+    if (f.whole) snprintf(share, sizeof share, "%s%%", cli_percent(f.part, f.whole));
+    printf("  %9s", share);
+}
+
+static void print_class(const safer_summary *s, size_t number, int with_answers)
+{
+    const safer_class_summary *c = &s->by_class[number];
+    char cell[64];
+    printf("  %s %9s", fit((char[4 *LABEL_WIDTH + 1]){0}, c->label, 1), cli_count(c->texts));
+    print_figure(safer_summary_recall(s, number));
+    print_figure(safer_summary_precision(s, number));
+    for (size_t k = 0; with_answers && k <= s->classes; k++) {
+        snprintf(cell, sizeof cell, "%s", cli_count(c->answers[k]));
+        if (k == number)
+            snprintf(cell, sizeof cell, "%s (%s)", cli_count(c->answers[k]), cli_count(c->certified_answered));
+        printf(" %*s", LABEL_WIDTH, cell);
+    }
+    printf("\n");
+}
+
+static void print_classes(const safer_summary *s)
+{
+    const int with_answers = s->classes <= MOST_COLUMNS;
+    if (!s->labelled) return;
+    if (s->classes > MOST_ROWS) {
+        printf("\n%zu classes: --json has their recall, precision and answers\n", s->classes);
+        return;
+    }
+    printf("\n%s  %s %9s  %9s  %9s", cli_bold(), fit((char[4 *LABEL_WIDTH + 1]){0}, "label", 1), "texts", "recall",
+           "precision");
+    for (size_t k = 0; with_answers && k < s->classes; k++)
+        printf(" %s", fit((char[4 *LABEL_WIDTH + 1]){0}, s->by_class[k].label, 0));
+    printf("%s%s\n", with_answers ? "      abstained" : "", cli_plain());
+    for (size_t k = 0; k < s->classes; k++) print_class(s, k, with_answers);
+    printf("  recall, precision: at least, whatever words are exchanged");
+    if (with_answers) printf("; then the answers to the texts as they are (certified)");
+    printf("\n");
+}
+
+/* ------------------------------------------------------------------ the run */
 
 /* Bounds: no smoothing, no draws, and one radius. */
 static void print_bounds(const safer_summary *s)
 {
-    printf("texts        %s", cli_count(s->texts));
-    if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
-    if (s->labelled) printf("\nclean        %6.2f%%  the model itself", 100 * share(s->base_correct, s->labelled));
-    printf("\n%scertified    %6s%%%s  whatever words are exchanged (%s)\n\n", cli_bold(),
-           cli_percent(s->certified, s->texts), cli_plain(), cli_interval(s->certified, s->texts));
-    if (s->without_slots) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_slots));
-    printf("time         %.2f s", s->seconds);
+    print_texts(s);
+    print_share("clean", s->base_correct, s->labelled, "the model itself");
+    print_headline(s, "whatever words are exchanged");
+    print_classes(s);
+    printf("\n");
+    print_trivial(s);
+    printf(NAME "%.2f s", "time", s->seconds);
     if (s->seconds > 0 && !s->resumed) printf(", %s texts/s", cli_count((uint64_t)((double)s->texts / s->seconds)));
     printf(", no draws\n");
 }
 
+static void print_votes(const safer_summary *s, uint64_t seed)
+{
+    print_texts(s);
+    print_share("clean", s->base_correct, s->labelled, "the base model itself");
+    print_share("smoothed", s->smoothed_correct, s->labelled, "the smoothed classifier");
+    print_headline(s, "at the asked radius");
+    if (!is_about_stability(s))
+        print_share("certified", s->certified, s->labelled, "answered or not: the paper's figure");
+    print_radii(s);
+    print_classes(s);
+    printf("\n" NAME "%s prediction%s without a clear vote\n", "abstained", cli_count(s->abstained),
+           s->abstained == 1 ? "" : "s");
+    if (s->exact)
+        printf(NAME "%s texts whose draws were all asked: no sampling error%s\n", "exact", cli_count(s->exact),
+               s->remote ? ", if the model is a function of the text" : "");
+    print_trivial(s);
+    printf(NAME "%s (%.1f per text) and %s of the base model\n", "queries", cli_count(s->queries),
+           s->texts ? (double)s->queries / (double)s->texts : 0.0, cli_count(s->base_queries));
+    printf(NAME "%.2f s", "time", s->seconds);
+    if (s->seconds > 0 && !s->resumed) printf(", %s queries/s", cli_count((uint64_t)((double)s->queries / s->seconds)));
+    printf(", seed %llu\n", (unsigned long long)seed);
+}
+
 void cli_summary_print(const safer_summary *s, const safer_certify_options *options)
 {
-    if (options->method == SAFER_METHOD_IBP) {
+    cli_caution_print(s);
+    if (options->method == SAFER_METHOD_IBP)
         print_bounds(s);
-        return;
-    }
-    printf("texts        %s", cli_count(s->texts));
-    if (s->resumed) printf(" (%s from an earlier run)", cli_count(s->resumed));
-    if (s->labelled)
-        printf("\nclean        %6.2f%%  the base model itself\nsmoothed     %6.2f%%  the smoothed classifier",
-               100 * share(s->base_correct, s->labelled), 100 * share(s->smoothed_correct, s->labelled));
-    printf("\n%scertified    %6s%%%s  at the asked radius (%s)\n\n%s  words changed   certified%s\n", cli_bold(),
-           cli_percent(s->certified, s->texts), cli_plain(), cli_interval(s->certified, s->texts), cli_bold(),
-           cli_plain());
-    for (size_t r = 0; r < SAFER_RADII; r++) {
-        size_t radius = safer_reported_radius(r);
-        char name[24] = "all";
-        if (radius != SAFER_ALL) snprintf(name, sizeof name, "%zu", radius);
-        printf("  %13s   %8s%%\n", name, cli_percent(s->certified_at[r], s->texts));
-    }
-    printf("\nabstained    %s prediction%s without a clear vote\n", cli_count(s->abstained),
-           s->abstained == 1 ? "" : "s");
-    if (s->exact) printf("exact        %s certificates without sampling error\n", cli_count(s->exact));
-    if (s->without_slots) printf("trivial      %s texts in which no word can change\n", cli_count(s->without_slots));
-    printf("queries      %s (%.1f per text) and %s of the base model\n", cli_count(s->queries),
-           s->texts ? (double)s->queries / (double)s->texts : 0.0, cli_count(s->base_queries));
-    printf("time         %.2f s", s->seconds);
-    if (s->seconds > 0 && !s->resumed) printf(", %s queries/s", cli_count((uint64_t)((double)s->queries / s->seconds)));
-    printf(", seed %llu\n", (unsigned long long)options->seed);
+    else
+        print_votes(s, options->seed);
 }

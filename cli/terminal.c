@@ -1,4 +1,4 @@
-/* Messages, the progress line, numbers for people. */
+/* Messages and the progress line. */
 #define _GNU_SOURCE
 #include "cli.h"
 
@@ -182,55 +182,6 @@ const char *cli_dim(void) { return is_coloured() ? "\033[2m" : ""; }
 const char *cli_red(void) { return is_coloured() ? "\033[31m" : ""; }
 const char *cli_green(void) { return is_coloured() ? "\033[32m" : ""; }
 const char *cli_plain(void) { return is_coloured() ? "\033[0m" : ""; }
-
-const char *cli_count(uint64_t n)
-{
-    static char texts[8][32];
-    static unsigned next;
-    char digits[24], *out = texts[next++ % 8];
-    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), at = 0;
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0) out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = '\0';
-    return out;
-}
-
-const char *cli_cut(double x, int decimals)
-{
-    static char texts[8][64];
-    static unsigned next;
-    char exact[512], *out = texts[next++ % 8];
-    snprintf(exact, sizeof exact, "%.60f", x);
-    char *point = strchr(exact, '.');
-    if (point) point[decimals ? decimals + 1 : 0] = '\0';
-    snprintf(out, sizeof texts[0], "%.60s", exact);
-    return out;
-}
-
-const char *cli_percent(size_t part, size_t whole)
-{
-    static char texts[8][32];
-    static unsigned next;
-    char *out = texts[next++ % 8];
-    uint64_t hundredths = whole ? (uint64_t)part * 10000 / whole : 0;
-    snprintf(out, sizeof texts[0], "%llu.%02llu", (unsigned long long)(hundredths / 100),
-             (unsigned long long)(hundredths % 100));
-    return out;
-}
-
-void cli_print_json(json_t *value)
-{
-    char *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    if (!text) {
-        cli_complain("out of memory");
-        exit(CLI_SYSTEM);
-    }
-    puts(text);
-    free(text);
-    json_decref(value);
-}
 
 /* ------------------------------------------------------------------ files */
 

@@ -16,13 +16,14 @@ const cli_group cli_groups[] = {
     {.name = "verify", .verbs = {&cli_verify}},
     {.name = "attack", .verbs = {&cli_attack}},
     {.name = "report", .verbs = {&cli_report}},
+    {.name = "evidence", .verbs = {&cli_evidence}},
     {.name = "serve", .verbs = {&cli_serve}},
     {.name = "sample", .verbs = {&cli_sample}},
     {.name = "model",
-     .brief = "convert a BERT checkpoint, average several models",
+     .brief = "convert a BERT checkpoint, average several models, say what one is",
      .examples = "  safer model convert bert-base-uncased -o bert.safetensors\n"
                  "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
-     .verbs = {&cli_model_convert, &cli_model_average}},
+     .verbs = {&cli_model_convert, &cli_model_average, &cli_model_show}},
     {.name = "sweep", .verbs = {&cli_sweep}},
     {.name = "compare", .verbs = {&cli_compare}},
 };

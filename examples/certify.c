@@ -46,7 +46,8 @@ int main(int argc, char **argv)
             printf("no substitution of its %zu words with synonyms changes that", c.slots);
         else
             printf("certified against %zu changed words", c.radius);
-        printf(" (%llu queries%s)\n", (unsigned long long)c.queries, c.exact ? ", exact" : "");
+        printf(" (%llu queries%s)\n", (unsigned long long)c.queries,
+               c.exact ? ", exact if it is a function of the text" : "");
     }
     if (status != SAFER_OK) fprintf(stderr, "certify: %s\n", error.message);
     safer_workspace_free(workspace);

@@ -11,7 +11,7 @@
  * {"id":7,"scores":[[0.1,0.9],[0.8,0.2]]}.
  *
  *     cc -O2 -o exec_server exec_server.c -ljansson
- *     safer certify --model 'exec:./exec_server' --labels 0,1 --lexicon L --data D -o OUT.jsonl
+ *     safer certify --model 'exec:./exec_server' --labels 0,1 --lexicon L --data D --model-name N -o OUT.jsonl
  *
  * It counts praise and blame. With --fixed LABEL it gives that label to every text without
  * reading it: what is left is the cost of asking, which bench/bench_exec.c measures. */

@@ -5,7 +5,7 @@
     exec_sklearn.py serve MODEL.pkl
 
     safer certify --model 'exec:python3 exec_sklearn.py serve MODEL.pkl' --labels 0,1 \\
-                  --lexicon L --data D -o OUT.jsonl
+                  --lexicon L --data D --model-name NAME -o OUT.jsonl
 
 `serve` reads requests from standard input, one JSON object per line, and answers each with a
 line: {"id":7,"texts":["a fine film","dull"]} -> {"id":7,"labels":["1","0"]}. To serve a model

@@ -7,6 +7,7 @@ cells, marked # %%, can be run one by one in an editor that knows them. Needs sc
 with matplotlib it draws.
 """
 # %% What is needed
+import math
 import os
 import pathlib
 import subprocess
@@ -41,7 +42,8 @@ print(results)
 
 # %% The same with a kernel that costs nothing at any radius
 everything = safer.certify(pipeline, test.texts, test.labels, lexicon.with_kernel("component"))
-print(f"kernel component: {100 * everything.summary.certified_accuracy:.2f}% certified against any substitution")
+name, part, whole = everything.summary.headline
+print(f"kernel component: {part} of {whole} texts {name}, whatever words are exchanged")
 
 # %% One text: what was asked, and what follows
 record = max(results, key=lambda k: k.slots)
@@ -54,7 +56,7 @@ for other in safer.draws(lexicon, text, 2):
 smoothed = safer.Smoothed(pipeline, lexicon)
 for text in ("A wonderful, moving film with a clever plot.", "The phone arrived broken and the battery is awful."):
     answer = smoothed.predict([text])[0]
-    print(f"{answer.label or 'no answer'}  at least {answer.confidence:.3f} of the vote, certified radius {answer.radius}: {text}")
+    print(f"{answer.label or 'no answer'}  at least {math.floor(1000 * answer.confidence) / 1000:.3f} of the vote, certified radius {answer.radius}: {text}")
 
 # %% Pictures
 try:

@@ -2,7 +2,7 @@
  *
  * This is the whole public interface of libsafer. It reads in the order in which
  * data flows: errors, data sets, lexicons, models, training, certification, attacks,
- * comparisons, reports, serving. The shortest way through it:
+ * comparisons, gates, reports, evidence, serving. The shortest way through it:
  *
  *     safer_lexicon_open, safer_data_load, safer_model_open    what there is
  *     safer_certify                                            a whole data set
@@ -165,21 +165,24 @@ SAFER_API void safer_data_free(safer_data *data);
 SAFER_API size_t safer_data_size(const safer_data *data);
 SAFER_API safer_row safer_data_row(const safer_data *data, size_t index);
 
-/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it is
- * in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB, 250 times
- * the compressed size. For all threads. */
+/* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it
+ * is in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB,
+ * 250 times the compressed size. For all threads. */
 SAFER_API void safer_set_max_unpacked(uint64_t bytes);
 
 /* Label names, in ascending order: numbers by value first, then words by bytes. */
 SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
 
-/* Ids, labels and texts as one number, as records name the data they are about. */
-SAFER_API uint64_t safer_data_hash(const safer_data *data);
+/* What records call the data: the last part of the path, of ARCHIVE:MEMBER those of both, "memory" without a
+ * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is
+ * first asked for, by any thread; NULL when libcrypto cannot. Both live as long as the data. */
+SAFER_API const char *safer_data_name(const safer_data *data);
+SAFER_API const char *safer_data_sha256(const safer_data *data);
 
-/* The bytes of a file, of all that is in a folder, or of the archive of ARCHIVE:MEMBER with
- * the member's name, as one number: whether an input is still what it was. */
-SAFER_API safer_status safer_path_hash(uint64_t *out, const char *path, safer_error *error);
+/* Whether an input is still what it was: the SHA-256 of a file, of all that is in a folder with its names, or of the
+ * archive of ARCHIVE:MEMBER and the member's name. `out` gets 64 digits and a NUL. */
+SAFER_API safer_status safer_path_sha256(char *out, const char *path, safer_error *error);
 
 /* ----------------------------------------------------------------- lexicon */
 
@@ -293,11 +296,15 @@ typedef struct safer_lexicon_info {
     size_t kernel_rows, kernel_entries, largest_support;
     const char *kernel;     /* as it was asked for */
     const char *provenance; /* JSON: how it was made, from which files */
-    uint64_t hash;          /* of the whole file */
     size_t bytes;
 } safer_lexicon_info;
 
 SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon);
+
+/* What records call the lexicon: the last part of its path, "memory" where it was just made; and the SHA-256 of its
+ * file, what sha256sum prints. Both live as long as the lexicon. */
+SAFER_API const char *safer_lexicon_name(const safer_lexicon *lexicon);
+SAFER_API const char *safer_lexicon_sha256(const safer_lexicon *lexicon);
 
 /* The number of a word (any case), or SAFER_NO_WORD. */
 SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *word, size_t length);
@@ -335,6 +342,7 @@ typedef struct safer_survey {
         double quantiles[7]; /* minimum, 5, 25, 50, 75, 95 %, maximum */
         double above_half;   /* share of texts with a product above 1/2 */
     } products[SAFER_SURVEY_RADII];
+    size_t without_synonyms; /* texts in which no word has one: their certificates would be empty */
 } safer_survey;
 
 SAFER_API safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *lexicon, const safer_data *data,
@@ -381,12 +389,21 @@ SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_preci
 
 /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
 SAFER_API const char *safer_model_arch(const safer_model *model);
-SAFER_API uint64_t safer_model_hash(const safer_model *model); /* of its file, its files, or its address */
+
+/* What records call the model: the last part of its path, or the model_name of a remote one, "" without; and its
+ * SHA-256: of its file, what sha256sum prints; of a directory's files or a sum's members, docs/models.md; "" of a
+ * remote one. Both live as long as the model. */
+SAFER_API const char *safer_model_name(const safer_model *model);
+SAFER_API const char *safer_model_sha256(const safer_model *model);
+
 SAFER_API size_t safer_model_class_count(const safer_model *model);
 SAFER_API const char *safer_model_label(const safer_model *model, size_t label);
 
-/* What the model was trained with: JSON with the lexicon's hash and kernel, or NULL. */
+/* What the model was trained with: JSON with the lexicon's digests and kernel, or NULL. */
 SAFER_API const char *safer_model_trained_with(const safer_model *model);
+
+/* Whether that is this very lexicon: 1 or 0, -1 when nothing is said of a lexicon. */
+SAFER_API int safer_model_trained_on(const safer_model *model, const safer_lexicon *lexicon);
 
 /* labels[i] = class number of texts[i] (lengths[i] bytes). `scores`, when not NULL, gets
  * (count, classes) probabilities. */
@@ -410,7 +427,7 @@ typedef struct safer_remote_options {
     size_t batch;   /* texts of a request, at most; 0: 64 for exec, 32 for http, 256 for a callback */
     double timeout; /* seconds that a request may take; 60 */
     int retries;    /* of a request that got lost, or whose worker died; 5 */
-    int cache;      /* ask identical texts once; SAFER_DEFAULT: for http */
+    int cache;      /* ask identical texts once: needs `function`; SAFER_DEFAULT: for http, when it is declared */
     int random;     /* known to answer the same text differently: no cache and no exact claims. 0: test it */
 
     int workers;     /* exec: processes; 0: one per core */
@@ -423,6 +440,11 @@ typedef struct safer_remote_options {
     const char *answer;  /* json: a JSON pointer to labels or scores in what comes back; NULL: found */
     const char *name;    /* kserve: the input's name; openai: the model's name */
     const char *token; /* the environment variable that holds a bearer token; NULL: none. Its value is never written */
+
+    const char *model_name; /* what records call the model; needed where a run is written, or compared with one. UTF-8
+                             * without control characters, at most 200 bytes; NULL: none */
+    int function; /* declared: its answer is a function of the text alone. Then sampled texts may be cached. Texts that
+                   * are enumerated are asked twice all the same; another answer is an error. Not with `random` */
 } safer_remote_options;
 
 SAFER_OPTIONS(safer_remote_options);
@@ -444,8 +466,9 @@ SAFER_API safer_status safer_model_from_callback(safer_model **out, safer_classi
 typedef struct safer_traffic {
     uint64_t asked;   /* texts sent, without those below */
     uint64_t cached;  /* answered from the cache */
-    uint64_t again;   /* asked a second time to see whether the answer stays */
-    uint64_t changed; /* of those: it did not */
+    uint64_t again;   /* texts sent to see whether answers stay: before a run, a share of all, and every text behind
+                       * an exact certificate once more */
+    uint64_t changed; /* of those: the answer did not */
     uint64_t none;    /* answers that were not a label */
     uint64_t requests, retries;
     uint64_t restarts; /* exec: workers that had to be started again */
@@ -603,9 +626,9 @@ typedef struct safer_certify_options {
     size_t size;
     safer_method method;
     uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
-    uint64_t n0;     /* separate samples that choose the prediction; 100 */
+    uint64_t n0;     /* separate samples that choose the prediction, at most; 0: as many as n */
     double delta;    /* bounds the probability that a text that could be attacked receives a certificate; 0.01 */
-    double alpha;    /* a prediction is returned when a test at this level says it wins; 0.001 */
+    double alpha;    /* bounds the probability that a class is returned that does not win among all draws; 0.001 */
     int family_wise; /* delta covers the whole data set: each text gets delta / texts */
     size_t radius;   /* what `certified` refers to; SAFER_ALL */
     int unlabelled;  /* certify the prediction, not the label */
@@ -627,7 +650,7 @@ typedef struct safer_certificate {
     int target;            /* the class that the certificate is about: the label, or the prediction */
     size_t words, slots;   /* in the text, and those of them that may change */
     size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
-    int exact;             /* all draws were enumerated: nothing is estimated */
+    int exact;             /* all draws were asked: nothing is estimated, if a remote model is a function of the text */
     uint64_t n;            /* samples of the certificate; 0 when exact */
     const uint64_t *votes; /* of every class; NULL when exact */
     const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
@@ -637,8 +660,10 @@ typedef struct safer_certificate {
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
     size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
-    uint64_t queries; /* of the certificate: selection and samples */
+    uint64_t queries; /* vote_n + n; exact: the enumerated draws */
     double seconds;
+    uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
+    const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -659,24 +684,68 @@ SAFER_API void safer_workspace_free(safer_workspace *workspace);
 SAFER_API safer_status safer_answer_json(char **out, const safer_certificate *certificate, const safer_model *model,
                                          safer_error *error);
 
-/* A whole data set, with records in JSON Lines. */
+/* A share of texts: part / whole, where there is a whole. */
+typedef struct safer_figure {
+    const char *name;
+    size_t part, whole;
+} safer_figure;
+
+/* The texts of one label. */
+typedef struct safer_class_summary {
+    char *label;
+    size_t texts;
+    size_t certified, certified_answered; /* of these, as in safer_summary */
+    size_t *answers; /* (classes + 1): of these, how many were answered each class; the last: none, it abstained.
+                      * NULL where there are more than 1000 classes */
+} safer_class_summary;
+
+/* A whole data set in numbers. A text is *answered* when the vote, as it would be deployed, is clear and gives the
+ * class that the certificate is about. */
 typedef struct safer_summary {
     size_t texts, labelled;
     size_t base_correct, smoothed_correct; /* of the labelled */
-    size_t certified;                      /* at the asked radius (for their true label, unless unlabelled) */
+    size_t certified; /* of the labelled, for their label, at the asked radius, answered or not: the paper's figure */
     size_t certified_at[SAFER_RADII];
     size_t abstained;     /* predictions without a clear vote */
-    size_t exact;         /* certificates without sampling */
+    size_t exact;         /* texts whose draws were enumerated, or bounded: nothing is estimated */
     size_t without_slots; /* texts in which no word can change: certified trivially when right */
     uint64_t queries, base_queries;
     double seconds; /* of this call */
     size_t resumed; /* records that were there already */
+
+    size_t certified_answered; /* of the certified: the headline */
+    size_t certified_answered_at[SAFER_RADII];
+    size_t unlabelled_certified;           /* of the texts without a label, for their prediction */
+    size_t stable, stable_at[SAFER_RADII]; /* of all texts, certified and answered, right or not */
+    size_t certificates;                   /* of all texts, for a label or a prediction, at the asked radius */
+    size_t empty;          /* of these, of texts in which the model sees no word that can change: they say nothing */
+    int about_predictions; /* the option `unlabelled`: certificates are about predictions */
+    int remote;            /* the model is remote: what is exact assumes that it is a function of the text */
+    size_t classes;
+    safer_class_summary *by_class; /* (classes): the labelled texts */
 } safer_summary;
+
+/* Ends what a summary owns. Zeros are accepted, and NULL. */
+SAFER_API void safer_summary_free(safer_summary *summary);
+
+/* The figure that stands for a run: "certified and answered", of the labelled texts. Where certificates are about
+ * predictions, or no text has a label: "stable", of all texts. */
+SAFER_API safer_figure safer_summary_headline(const safer_summary *summary);
+
+/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he
+ * likes, within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
+ * themselves and all texts of other labels that are not certified and answered. docs/certify.md has the reasons. */
+SAFER_API safer_figure safer_summary_recall(const safer_summary *summary, size_t class_number);
+SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, size_t class_number);
+
+/* Whether the figures of a run say little, because most of its certificates are empty. Then `text` gets a sentence that
+ * says so, cut to `size` bytes, which belongs before any figure; else "". */
+SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, size_t size);
 
 /* Certifies every text and writes `output`: the configuration first, then one record per text
  * in the data's order, each flushed whole. With `resume` an output of the same
  * configuration is continued after its last whole record; without, an existing file is an
- * error. `output` may be NULL: no records. */
+ * error. `output` may be NULL: no records. `out`, which may be NULL too, ends with safer_summary_free. */
 SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);
@@ -684,7 +753,7 @@ SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int
 /* The draws of a text that a certificate with this seed asks about, `count` of them from
  * number `first` on, in order, one call each. Nonzero from `each` ends it with SAFER_CALLBACK. */
 typedef enum safer_stage {
-    SAFER_STAGE_SELECTION,    /* the n0 samples that choose the prediction */
+    SAFER_STAGE_SELECTION,    /* the samples, at most n0, that choose the prediction */
     SAFER_STAGE_CERTIFICATION /* the certificate's own */
 } safer_stage;
 SAFER_NAMED(safer_stage); /* "selection", "certification" */
@@ -697,10 +766,20 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
  * data set may lie from the one of its source. whole >= 1. */
 SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
 
-/* Recomputes every decision of a run from its records. With a model, a lexicon and the
- * data (all three or none) the counts are drawn and asked again. The first record that
- * does not hold is an error that names its line. */
-SAFER_API safer_status safer_verify(safer_summary *out, const char *path, const safer_model *model,
+/* What was found of a run: its totals, the version of its format, and what was checked and what was not, in
+ * phrases: lists that end with NULL. The phrases live for ever. */
+#define SAFER_PHRASES 12
+typedef struct safer_verification {
+    safer_summary summary; /* ends with safer_summary_free */
+    int format;
+    const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
+} safer_verification;
+
+/* Recomputes every decision of a run from its records. With the lexicon and the data (both or none)
+ * also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
+ * with the model too (only together with these), all draws and answers. The first record that
+ * does not hold is an error that names its line. `out` may be NULL. */
+SAFER_API safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,
                                     const safer_lexicon *lexicon, const safer_data *data, int threads,
                                     const safer_progress *progress, safer_error *error);
 
@@ -845,19 +924,24 @@ SAFER_API safer_status safer_attack_against(safer_against_summary *out, const ch
 /* -------------------------------------------------------------- comparisons */
 
 /* A finished run of safer_certify or safer_attack, read back: its totals, and of every text
- * whether it held. That is: certified, at the asked radius, for its own label; or answered
+ * whether it held. That is: certified and answered, at the asked radius, for its own label; or answered
  * rightly before and after the attack. Seals and order of the records are checked, and the
  * decisions of certificates. */
 typedef struct safer_run safer_run;
 SAFER_API safer_status safer_run_read(safer_run **out, const char *path, safer_error *error);
 SAFER_API void safer_run_free(safer_run *run);
 
-/* The totals, with `seconds` 0; NULL for a run of the other kind. */
+/* The totals, which belong to the run, with `seconds` 0; NULL for a run of the other kind. */
 SAFER_API const safer_summary *safer_run_certified(const safer_run *run);
 SAFER_API const safer_attack_summary *safer_run_attacked(const safer_run *run);
 
 SAFER_API size_t safer_run_size(const safer_run *run); /* texts */
 SAFER_API int safer_run_held(const safer_run *run, size_t row);
+SAFER_API const char *safer_run_id(const safer_run *run, size_t row); /* of the text; NULL beyond the last */
+
+/* Why a text held or did not, of certificates: "certified and answered", "not certified", "abstained" or "answered as
+ * another class"; of an attack NULL. */
+SAFER_API const char *safer_run_outcome(const safer_run *run, size_t row);
 
 /* Two runs on the same texts, text by text. */
 typedef struct safer_comparison {
@@ -872,6 +956,43 @@ typedef struct safer_comparison {
 SAFER_API safer_status safer_compare(safer_comparison *out, const safer_run *const *runs, size_t count,
                                      safer_error *error);
 
+/* -------------------------------------------------------------------- gates */
+
+/* What is required of a run, as continuous integration does. */
+typedef enum safer_gate_kind {
+    SAFER_GATE_ACCURACY, /* the headline (safer_summary_headline) is at least so much */
+    SAFER_GATE_RECALL,   /* the certified recall of a class is */
+    SAFER_GATE_NOT_WORSE /* a paired exact test does not say that fewer texts held than in a baseline */
+} safer_gate_kind;
+SAFER_NAMED(safer_gate_kind); /* "accuracy", "recall", "not-worse" */
+
+/* A requirement, and whether it is met. Messages round no share up. */
+typedef struct safer_gate {
+    safer_gate_kind kind;
+    int met;
+    char name[200];     /* what is required, a few words: "certified recall of toxic" */
+    char message[600];  /* one line: what was found, and what was required */
+    size_t part, whole; /* texts that count, of so many; not worse: those lost, of those lost or gained */
+    double value;       /* part / whole, or 0; not worse: the p-value, rounded up */
+    double threshold;   /* value must be at least this; not worse: above it */
+} safer_gate;
+
+#define SAFER_NOT_WORSE_LEVEL 0.05 /* of the test: the chance that a run that is no worse fails */
+
+/* A headline of at least `least`, from 0 to 1. Not met, whatever it is, where safer_summary_caution has something to
+ * say. */
+SAFER_API void safer_gate_accuracy(safer_gate *out, const safer_summary *summary, double least);
+
+/* A certified recall of at least `least`. A class that no text has does not meet it; SAFER_INVALID when the run has
+ * no such label. */
+SAFER_API safer_status safer_gate_recall(safer_gate *out, const safer_summary *summary, const char *label, double least,
+                                         safer_error *error);
+
+/* McNemar's exact test, one-sided, on the texts that held in one of the runs only. Both are runs of certificates with
+ * the same texts, labels, lexicon and radius, and the run's delta per text is not larger than the baseline's. */
+SAFER_API safer_status safer_gate_not_worse(safer_gate *out, const safer_run *run, const safer_run *baseline,
+                                            safer_error *error);
+
 /* ------------------------------------------------------------------ reports */
 
 typedef struct safer_report_options {
@@ -885,7 +1006,7 @@ typedef struct safer_report_options {
     size_t attack_count;
     size_t texts;    /* shown, at most; 25000 */
     const char *svg; /* a folder, made when missing: the plots as files. May be NULL */
-    const char *csv; /* a folder: runs.csv, radii.csv, texts.csv. May be NULL */
+    const char *csv; /* a folder: runs.csv, radii.csv, classes.csv, confusion.csv, texts.csv. May be NULL */
     safer_progress progress;
 } safer_report_options;
 
@@ -894,9 +1015,48 @@ SAFER_OPTIONS(safer_report_options);
 /* Writes an HTML page about finished runs, 1 to 16 files of records, to `output`: one file,
  * which needs no other and no network. Runs are checked as safer_verify does, and one that
  * does not hold is an error that names its line. NULL options mean the defaults;
- * `summaries`, when not NULL, gets one of every run. */
+ * `summaries`, when not NULL, gets one of every run, each of which ends with safer_summary_free. */
 SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs,
                                     size_t run_count, const safer_report_options *options, safer_error *error);
+
+/* ----------------------------------------------------------------- evidence */
+
+/* A certified recall that is required. */
+typedef struct safer_recall {
+    const char *label;
+    double least; /* 0 to 1 */
+} safer_recall;
+
+typedef struct safer_evidence_options {
+    size_t size;
+    /* With these the run is checked as safer_verify does, which says what may be NULL. */
+    const safer_model *model;
+    const safer_lexicon *lexicon;
+    const safer_data *data;
+    double require; /* the headline is at least this, 0 to 1; SAFER_DEFAULT: any */
+    const safer_recall *recalls;
+    size_t recall_count;
+    const char *baseline;       /* a run: texts that held in it and do not any more are listed. May be NULL */
+    const char *not_worse_than; /* the same, and the run may not be worse. May be NULL; not with baseline */
+    const char *model_card;     /* a file of Markdown or JSON, whose name, version, license, tags and link of
+                                 * the model are taken over unchecked; docs/evidence.md. May be NULL */
+    int threads;                /* 0: all cores */
+    safer_progress progress;
+} safer_evidence_options;
+
+SAFER_OPTIONS(safer_evidence_options);
+
+/* Checks a run of certificates (format 2) and writes what other programs read about it into `folder`, which is
+ * made when missing: safer_evidence_file names the files, docs/evidence.md says what is in them. Each is written whole
+ * or not at all, and the same inputs give the same bytes. `gates`, when not NULL, gets the requirements: of the
+ * headline, of recalls in their order, of the comparison, as far as the options state them. Requirements that
+ * are not met are no error. */
+SAFER_API safer_status safer_evidence(safer_gate *gates, const char *folder, const char *run,
+                                      const safer_evidence_options *options, safer_error *error);
+
+/* "bom.cdx.json" (CycloneDX), "statement.intoto.json" (in-toto), "results.sarif" (SARIF), "junit.xml" (JUnit),
+ * "summary.md" (Markdown); NULL beyond the last. */
+SAFER_API const char *safer_evidence_file(size_t number);
 
 /* ------------------------------------------------------------------ serving */
 

@@ -1,7 +1,7 @@
 (* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows, and
    docs/proof.md says which function relies on which. *)
 From Coq Require Import Reals List.
-From Safer Require Import Smoothing EProcess Arcsine Binomial Certificate Rounding.
+From Safer Require Import Smoothing EProcess Arcsine Vote Binomial Certificate Rounding.
 Local Open Scope R_scope.
 
 (* Smoothing.v *)
@@ -55,6 +55,14 @@ Check @arcsine_falls.
 Print Assumptions arcsine_falls.
 Check @arcsine_bound.
 Print Assumptions arcsine_bound.
+
+(* Vote.v *)
+Check @vote_e_is_mixture.
+Print Assumptions vote_e_is_mixture.
+Check @vote_e_falls.
+Print Assumptions vote_e_falls.
+Check @vote_is_right.
+Print Assumptions vote_is_right.
 
 (* Binomial.v *)
 Check @tail_is_probability.

@@ -26,14 +26,20 @@ int main(void)
     SIZE(safer_train_report);
     SIZE(safer_certify_options);
     SIZE(safer_certificate);
+    SIZE(safer_figure);
+    SIZE(safer_class_summary);
     SIZE(safer_summary);
+    SIZE(safer_verification);
     SIZE(safer_attack_options);
     SIZE(safer_change);
     SIZE(safer_attack_result);
     SIZE(safer_attack_summary);
     SIZE(safer_against_summary);
     SIZE(safer_comparison);
+    SIZE(safer_gate);
     SIZE(safer_report_options);
+    SIZE(safer_recall);
+    SIZE(safer_evidence_options);
     SIZE(safer_serve_options);
     VALUES(safer_status);
     VALUES(safer_format);
@@ -49,5 +55,6 @@ int main(void)
     VALUES(safer_stage);
     VALUES(safer_attack_method);
     VALUES(safer_outcome);
+    VALUES(safer_gate_kind);
     return 0;
 }

@@ -1,6 +1,7 @@
 """What the tests of the program share, beyond test_cli: files made beforehand, and records read back."""
 import json
 import sys
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 import test_cli
 from test_cli import DONE, run
@@ -21,11 +22,27 @@ def read_run(name):
     return lines[0], lines[1:]
 
 
+def cut(share):
+    """A share as it is printed: in per cent with two decimals, never rounded up."""
+    return f"{(100 * Decimal(repr(share))).quantize(Decimal('0.01'), ROUND_DOWN)}%"
+
+
+def outward(interval):
+    """The ends of an interval as they are printed: the lower one cut, the upper one rounded up."""
+    low, high = (100 * Decimal(end) for end in interval)
+    return f"{low.quantize(Decimal('0.01'), ROUND_DOWN)} to {high.quantize(Decimal('0.01'), ROUND_UP)}"
+
+
+def is_answered(record):
+    """Whether the deployed vote gives the class that the certificate is about."""
+    return not record["abstained"] and record["prediction"] == record["target"]
+
+
 def without_times(name):
     """A run's configuration and records, less what differs from one time to the next. (The seal is that
     of the rest.)"""
     config, records = read_run(name)
-    return [config, *({key: value for key, value in record.items() if key != "seconds"} for record in records)]
+    return [{key: value for key, value in line.items() if key not in ("date", "seconds")} for line in (config, *records)]
 
 
 def xxh64(data, seed=0):
@@ -62,11 +79,12 @@ def xxh64(data, seed=0):
 
 
 def seal(config, records):
-    """A run with seals that fit, as a forger would write it."""
+    """A run of format 2 with seals that fit, as a forger would write it."""
     lines, seed = [], 0
     for entry in (config, *records):
-        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "seconds")}, separators=(",", ":"), ensure_ascii=False)
+        body = json.dumps({k: v for k, v in entry.items() if k not in ("check", "date", "seconds")}, separators=(",", ":"), ensure_ascii=False)
         check = xxh64(body.encode(), seed)
         seed = seed or check
-        lines.append(f'{body[:-1]},"seconds":0.5,"check":"{check:016x}"}}' if lines else f'{body[:-1]},"check":"{check:016x}"}}')
+        outside = '"seconds":0.5,' if lines else f'"date":"{entry["date"]}",' if "date" in entry else ""
+        lines.append(f'{body[:-1]},{outside}"check":"{check:016x}"}}')
     return "".join(line + "\n" for line in lines)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/sha256.h"
 #include "safer.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -87,5 +88,8 @@ int stop_run(void *stopper, const char *stage, uint64_t done, uint64_t total);
             fail_msg("expected \"%s\" with \"%s\", got \"%s\": %s", safer_status_name(expected), words, \
                      safer_status_name(status_), error.message); \
     } while (0)
+
+/* A digest for a model that has no file: a different one for every number. */
+sf_digest digest_for(uint64_t number);
 
 #endif

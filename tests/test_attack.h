@@ -101,7 +101,11 @@ static const sf_model_class fast_class = {.arch = "any",
 
 static inline void make_model(any_model *m, uint64_t salt, size_t classes, uint32_t bias)
 {
-    *m = (any_model){.base = {.class = &any_class, .classes = classes, .labels = label_list, .hash = salt},
+    *m = (any_model){.base = {.class = &any_class,
+                              .classes = classes,
+                              .labels = label_list,
+                              .hash = salt,
+                              .sha256 = digest_for(salt)},
                      .salt = salt,
                      .bias = bias};
 }

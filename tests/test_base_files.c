@@ -1,9 +1,10 @@
-/* Files: names, mapping, unpacking, walking through folders and archives, and writing whole or not at all. Packed files
- * are also cut short everywhere, and damaged in every byte where there is a checksum. */
+/* Files: names, mapping, unpacking, walking through folders and archives, writing whole or not at all, and digests.
+ * Packed files are also cut short everywhere, and damaged in every byte where there is a checksum. */
 #define _GNU_SOURCE
 #include "support.h"
 
 #include "base/buffer.h"
+#include "base/digest.h"
 #include "base/file.h"
 
 #include <dirent.h>
@@ -779,6 +780,80 @@ static void test_allocations(void **state)
     assert_int_equal(files_beside(target), before + 2);
 }
 
+/* ----------------------------------------------------------------- digests */
+
+static const char abc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+static void test_path_digests(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    char folder[512], one[65], other[65], before[65], after[65];
+    assert_int_equal(mkdir(temporary("digest"), 0777), 0);
+    assert_ok(safer_path_sha256(one, write_temporary("digest/one.txt", "abc", 3), &error));
+    assert_string_equal(one, abc);
+    assert_ok(safer_path_sha256(other, write_temporary("digest/two.txt", "abd", 3), &error));
+    assert_string_not_equal(one, other);
+    snprintf(folder, sizeof folder, "%s", temporary("digest/one.txt"));
+    *strrchr(folder, '/') = '\0';
+    assert_ok(safer_path_sha256(before, folder, &error));
+    sf_digest_list list = {0}; /* the same as a list, in any order; a file that is read twice counts once */
+    sf_digest digest;
+    assert_ok(sf_digest_list_add(&list, "two.txt", "abd", 3, &error));
+    assert_ok(sf_digest_list_add(&list, "one.txt", "abc", 3, &error));
+    assert_ok(sf_digest_list_add(&list, "two.txt", "abd", 3, &error));
+    assert_fails(sf_digest_list_add(&list, "one.txt", "abx", 3, &error), SAFER_INPUT,
+                 "one.txt was changed while it was read");
+    assert_ok(sf_digest_list_end(&digest, &list, &error));
+    assert_string_equal(digest.hex, before);
+    sf_digest_list_free(&list);
+    write_temporary("digest/two.txt", "abx", 3); /* what is in a folder counts, */
+    assert_ok(safer_path_sha256(after, folder, &error));
+    assert_string_not_equal(before, after);
+    rename(temporary("digest/two.txt"), temporary("digest/three.txt")); /* and what it is called there */
+    assert_ok(safer_path_sha256(before, folder, &error));
+    assert_string_not_equal(before, after);
+    assert_fails(safer_path_sha256(one, temporary("digest/nothing"), &error), SAFER_SYSTEM, "nothing");
+}
+
+/* "a" NUL and the digest of "abc", "b" NUL and that of nothing. */
+static void test_digest_list(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    sf_digest_list list = {0};
+    sf_digest found, part, expected;
+    sf_sha256_sum sum = {0};
+    assert_ok(sf_digest_list_add(&list, "b", NULL, 0, &error));
+    assert_ok(sf_digest_list_add(&list, "a", "abc", 3, &error));
+    assert_ok(sf_digest_list_end(&found, &list, &error));
+    assert_ok(sf_sha256(&part, "abc", 3, &error));
+    sf_sha256_add(&sum, "a", 2);
+    sf_sha256_add(&sum, part.bytes, 32);
+    assert_ok(sf_sha256(&part, "", 0, &error));
+    sf_sha256_add(&sum, "b", 2);
+    sf_sha256_add(&sum, part.bytes, 32);
+    assert_ok(sf_sha256_end(&expected, &sum, &error));
+    assert_string_equal(found.hex, expected.hex);
+    sf_digest_list_free(&list);
+    assert_ok(sf_digest_list_add(NULL, "a", "abc", 3, &error));
+}
+
+static safer_status digest_all(void *folder, safer_error *error)
+{
+    char hex[65];
+    return safer_path_sha256(hex, folder, error);
+}
+
+static void test_digest_allocations(void **state)
+{
+    (void)state;
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", temporary("digest/one.txt"));
+    *strrchr(folder, '/') = '\0';
+    check_every_allocation(digest_all, folder);
+}
+
 static int make_room(void **state)
 {
     (void)state;
@@ -808,7 +883,8 @@ int main(void)
         cmocka_unit_test(test_write_links),    cmocka_unit_test(test_write_refused),
         cmocka_unit_test(test_write_devices),  cmocka_unit_test(test_write_orphans),
         cmocka_unit_test(test_unpacked_limit), cmocka_unit_test(test_write_fails),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_allocations),    cmocka_unit_test(test_path_digests),
+        cmocka_unit_test(test_digest_list),    cmocka_unit_test(test_digest_allocations),
     };
     return cmocka_run_group_tests_name("base: files", tests, make_room, free_room);
 }

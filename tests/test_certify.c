@@ -53,7 +53,11 @@ static const sf_model_class hash_class = {.arch = "hash", .classify = hash_class
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
 {
-    return (hash_model){.base = {.class = &hash_class, .classes = classes, .labels = label_list, .hash = salt},
+    return (hash_model){.base = {.class = &hash_class,
+                                 .classes = classes,
+                                 .labels = label_list,
+                                 .hash = salt,
+                                 .sha256 = digest_for(salt)},
                         .salt = salt,
                         .bias = bias};
 }
@@ -373,8 +377,9 @@ static void test_run(void **state)
         assert_string_equal(got, expected);
         free(got);
         assert_int_equal(other.queries, first.queries);
+        safer_summary_free(&other);
     }
-    assert_fails(safer_certify(&other, path, 0, &m.base, l, data, &o, &error), SAFER_INVALID, "exists");
+    assert_fails(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error), SAFER_INVALID, "exists");
     /* Cut anywhere, resume: nothing lost, nothing twice. */
     sf_file whole = {0};
     assert_ok(sf_file_map(&whole, path, &error));
@@ -391,15 +396,19 @@ static void test_run(void **state)
         free(got);
         assert_int_equal(other.certified, first.certified);
         assert_int_equal(other.texts, 300);
+        safer_summary_free(&other);
     }
     o.seed = 2; /* another run's file is refused */
-    assert_fails(safer_certify(&other, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
-    assert_ok(safer_verify(&other, path, NULL, NULL, NULL, 1, NULL, &error));
-    assert_int_equal(other.certified, first.certified);
-    assert_ok(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error));
+    assert_fails(safer_certify(NULL, path, 1, &m.base, l, data, &o, &error), SAFER_INPUT, "belongs to another run");
+    safer_verification found;
+    assert_ok(safer_verify(&found, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_int_equal(found.summary.certified, first.certified);
+    safer_summary_free(&found.summary);
+    assert_ok(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error));
     m.salt = 4; /* another model behind the same name */
-    assert_fails(safer_verify(&other, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
+    assert_fails(safer_verify(NULL, path, &m.base, l, data, 2, NULL, &error), SAFER_INPUT,
                  "line 2: the model gives another record");
+    safer_summary_free(&first);
     free(bytes);
     free(expected);
     safer_data_free(data);
@@ -486,12 +495,14 @@ static safer_status noting_classify(const safer_model *model, const sf_span *tex
     return hash_classify(model, texts, count, labels, scores, scratch, e);
 }
 
-/* How many texts were asked when the prediction was chosen. */
+/* How many texts were asked when the prediction was chosen, with workspace->fixed_vote. */
 static int note_selection(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace)
 {
-    (void)workspace;
     assert_false(so_far->exact);
-    if (moment == SF_PREDICTION_CHOSEN) *(size_t *)context = asked;
+    assert_int_not_equal(moment, SF_VOTE_ASKED);
+    if (moment != SF_PREDICTION_CHOSEN) return 0;
+    assert_int_equal(so_far->vote_n, workspace->options.n0);
+    *(size_t *)context = asked;
     return 0;
 }
 
@@ -507,6 +518,7 @@ static void test_weights_too_large(void **state)
     safer_certify_options o = safer_certify_options_default();
     o.threads = 1;
     o.n = 100000;
+    o.n0 = 100;
     const char *text = "aa bb cc dd ee";
     const uint32_t rows = l->kernel.rows;
     const size_t items = (size_t)l->kernel.offsets[rows];
@@ -522,6 +534,7 @@ static void test_weights_too_large(void **state)
         l->kernel.totals = large ? totals : small_totals;
         assert_ok(sf_workspace_new(&workspace, &m.base, l, &o, &error));
         if (large) workspace->watch = (sf_watch){note_selection, &at_selection};
+        workspace->fixed_vote = 1;
         asked = 0;
         assert_ok(safer_certify_text(&c, &workspace, &m.base, l, text, strlen(text), -1, &o, &error));
         assert_int_equal(c.slots, 5);
@@ -548,12 +561,11 @@ static void test_verify_refuses_edits(void **state)
     hash_model m = make_model(3, 3, 700);
     for (int k = 0; k < 3; k++) {
         safer_certify_options o = safer_certify_options_default();
-        safer_summary s;
         const char *path = temporary("edit.jsonl");
         unlink(path);
         o.n = 200;
         o.method = methods[k];
-        assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));
+        assert_ok(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error));
         sf_file file = {0};
         assert_ok(sf_file_map(&file, path, &error));
         char *bytes = malloc(file.length);
@@ -568,15 +580,17 @@ static void test_verify_refuses_edits(void **state)
                         : old == 't'             ? 'f'
                         : old == 'x'             ? 'y'
                                                  : 'x';
-            /* "seconds" may be edited: it is no decision. */
+            /* "seconds" and the date may be edited: they are no decisions. */
             size_t line_start = at, seconds = 0;
             while (line_start && bytes[line_start - 1] != '\n') line_start--;
             char *field = memmem(bytes + line_start, length - line_start, "\"seconds\":", 10);
             if (field && at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 40) seconds = 1;
+            field = memmem(bytes, length, "\"date\":", 7);
+            if (at >= (size_t)(field - bytes) && at < (size_t)(field - bytes) + 30) seconds = 1;
             if (!seconds) {
                 tried++;
-                accepted += safer_verify(&s, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1, NULL,
-                                         &error) == SAFER_OK;
+                accepted += safer_verify(NULL, write_temporary("edited.jsonl", bytes, length), NULL, NULL, NULL, 1,
+                                         NULL, &error) == SAFER_OK;
             }
             bytes[at] = old;
         }
@@ -584,7 +598,8 @@ static void test_verify_refuses_edits(void **state)
         assert_int_equal(accepted, 0);
         /* With the checks made right again: change one thing at a time in a record. */
         size_t forged = 0, refused = 0;
-        const char *fields[] = {"certified", "bound", "radius", "counts", "n", "target", "q_at", "queries", "exact"};
+        const char *fields[] = {"certified", "bound",   "radius", "counts", "n",        "target",
+                                "q_at",      "queries", "exact",  "vote",   "abstained"};
         for (uint32_t i = 0; i < 120; i++) {
             sf_buffer copy = {0};
             uint64_t seed = 0, check;
@@ -593,9 +608,9 @@ static void test_verify_refuses_edits(void **state)
             for (const char *p = bytes, *end = bytes + length; p < end; line++) {
                 const char *newline = memchr(p, '\n', (size_t)(end - p));
                 json_t *object = json_loadb(p, (size_t)(newline - p), 0, NULL);
-                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line, &error));
+                assert_ok(sf_unseal(object, p, (size_t)(newline - p), seed, &check, "x", line + 1, &error));
                 if (line == victim) {
-                    const char *field = fields[i % 9];
+                    const char *field = fields[i % COUNT(fields)];
                     json_t *value = json_object_get(object, field);
                     changed = 1;
                     if (strcmp(field, "q_at") == 0) {
@@ -607,6 +622,7 @@ static void test_verify_refuses_edits(void **state)
                                   json_number_value(json_array_get(value, 0)) > 0; /* then it no longer rises */
                     } else if (strcmp(field, "counts") == 0) {
                         const char *key = json_string_value(json_object_get(object, "target"));
+                        if (!value) value = json_object_get(object, "weights");
                         json_t *count = json_object_get(value, key);
                         if (json_is_integer(count))
                             json_object_set_new(value, key, json_integer(json_integer_value(count) + 1));
@@ -617,13 +633,16 @@ static void test_verify_refuses_edits(void **state)
                                             json_string(strcmp(json_string_value(value), "0") == 0 ? "1" : "0"));
                     } else if (strcmp(field, "radius") == 0) {
                         json_object_set_new(object, field,
-                                            json_is_string(value) ? json_integer(0) : json_string("all"));
+                                            json_string(strcmp(json_string_value(value), "0") == 0 ? "all" : "0"));
+                    } else if (strcmp(field, "vote") == 0) {
+                        changed = value != NULL;
+                        json_object_set_new(value, "n",
+                                            json_integer(json_integer_value(json_object_get(value, "n")) + 1));
                     } else if (json_is_boolean(value)) {
                         json_object_set_new(object, field, json_boolean(!json_boolean_value(value)));
                     } else if (json_is_integer(value)) {
                         json_object_set_new(object, field, json_integer(json_integer_value(value) + 1));
-                        changed = strcmp(field, "queries") != 0 ||
-                                  !json_boolean_value(json_object_get(object, "exact"));
+                        changed = strcmp(field, "queries") != 0; /* a record does not hold the draws of its vote */
                     } else {
                         json_object_set_new(object, field, json_real(json_number_value(value) + 0.01));
                     }
@@ -639,11 +658,11 @@ static void test_verify_refuses_edits(void **state)
             if (changed) {
                 forged++;
                 error.message[0] = '\0';
-                if (safer_verify(&s, write_temporary("forged.jsonl", copy.bytes, copy.length), NULL, NULL, NULL, 1,
+                if (safer_verify(NULL, write_temporary("forged.jsonl", copy.bytes, copy.length), NULL, NULL, NULL, 1,
                                  NULL, &error) != SAFER_OK)
                     refused++;
                 else
-                    fail_msg("a forged %s in line %zu is accepted", fields[i % 9], victim + 1);
+                    fail_msg("a forged %s in line %zu is accepted", fields[i % COUNT(fields)], victim + 1);
             }
             sf_buffer_free(&copy);
         }
@@ -661,23 +680,22 @@ static void test_bad_options(void **state)
     safer_lexicon *l = make_tiny_lexicon(1, "component", 0, 0);
     safer_data *data = NULL;
     hash_model m = make_model(1, 2, 0);
-    safer_summary s;
     safer_certify_options o;
     assert_ok(safer_data_load(&data, write_temporary("u.tsv", "1\tx\taa\n", 7), NULL, &error));
     o = safer_certify_options_default();
-    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT,
+    assert_fails(safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error), SAFER_INPUT,
                  "label \"x\", which the model does not know");
 #define BAD(field, value, words) \
     o = safer_certify_options_default(); \
     o.field = value; \
-    assert_fails(safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
+    assert_fails(safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error), SAFER_INVALID, words)
     BAD(delta, 0, "delta");
     BAD(delta, 1, "delta");
     BAD(delta, (double)NAN, "delta");
     BAD(alpha, 0, "alpha");
     BAD(n, 0, "n:");
     BAD(n, UINT64_MAX, "n:");
-    BAD(n0, 0, "n0:");
+    BAD(n0, UINT64_MAX, "n0:");
     BAD(radius, 0, "radius");
     BAD(batch, 0, "batch");
     BAD(threads, -1, "threads");
@@ -685,27 +703,27 @@ static void test_bad_options(void **state)
     safer_data_free(data);
     data = make_tiny_data(300);
     o = safer_certify_options_default();
-    assert_fails(safer_certify(&s, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
-    assert_fails(safer_certify(&s, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM,
+    assert_fails(safer_certify(NULL, "/dev/full", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM, "/dev/full");
+    assert_fails(safer_certify(NULL, "/nonexistent/x.jsonl", 0, &m.base, l, data, &o, &error), SAFER_SYSTEM,
                  "/nonexistent/x.jsonl");
     const int directions[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     for (int i = 0; i < 3; i++) { /* the workers of a run round as its caller does */
         fesetround(directions[i]);
-        const safer_status status = safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error);
+        const safer_status status = safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error);
         fesetround(FE_TONEAREST);
         assert_int_equal(status, SAFER_INVALID);
         assert_non_null(strstr(error.message, "round"));
     }
 #if defined(__SSE__)
     _MM_SET_ROUNDING_MODE(_MM_ROUND_UP); /* which fegetround does not see */
-    const safer_status up = safer_certify(&s, NULL, 0, &m.base, l, data, &o, &error);
+    const safer_status up = safer_certify(NULL, NULL, 0, &m.base, l, data, &o, &error);
     _MM_SET_ROUNDING_MODE(_MM_ROUND_NEAREST);
     assert_int_equal(up, SAFER_INVALID);
 #endif
     o.family_wise = 1;
     const char *path = temporary("family.jsonl");
-    assert_ok(safer_certify(&s, path, 0, &m.base, l, data, &o, &error));
-    assert_ok(safer_verify(&s, path, &m.base, l, data, 1, NULL, &error));
+    assert_ok(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error));
+    assert_ok(safer_verify(NULL, path, &m.base, l, data, 1, NULL, &error));
     safer_data_free(data);
     safer_lexicon_free(l);
 }
@@ -719,13 +737,12 @@ typedef struct world {
 static safer_status certify_once(void *context, safer_error *e)
 {
     world *w = context;
-    safer_summary s;
     safer_certify_options o = safer_certify_options_default();
     o.n = 50;
     o.threads = 1;
     const char *path = temporary("memory.jsonl");
     unlink(path);
-    return safer_certify(&s, path, 0, &w->model.base, w->lexicon, w->data, &o, e);
+    return safer_certify(NULL, path, 0, &w->model.base, w->lexicon, w->data, &o, e);
 }
 
 static void test_out_of_memory(void **state)

@@ -31,6 +31,7 @@ static int set_up(void **state)
     (void)state;
     remote.labels = labels;
     remote.label_count = 2;
+    remote.model_name = "a function";
     lexicon = import_table("good\tgreat\n", "representative");
     assert_ok(safer_data_from_texts(&data, texts, NULL, labels, NULL, COUNT(texts), &error));
     assert_ok(safer_model_from_callback(&model, answer, NULL, &remote, &error));
@@ -49,11 +50,10 @@ static int tear_down(void **state)
 static const char *certify(const char *name, safer_method method)
 {
     safer_certify_options o = safer_certify_options_default();
-    safer_summary summary;
     const char *path = temporary(name);
     o.method = last_method = method;
     o.n = 40;
-    assert_ok(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error));
+    assert_ok(safer_certify(NULL, path, 0, model, lexicon, data, &o, &error));
     return path;
 }
 
@@ -102,8 +102,7 @@ static const char *forge(const char *path, const forgery *g)
 
 static safer_status verify(const char *path, safer_error *e)
 {
-    safer_summary summary;
-    return safer_verify(&summary, path, NULL, NULL, NULL, 1, NULL, e);
+    return safer_verify(NULL, path, NULL, NULL, NULL, 1, NULL, e);
 }
 
 static safer_status report(const char *path, safer_error *e)
@@ -132,10 +131,9 @@ static safer_status (*const readers[])(const char *path, safer_error *e) = {veri
 static safer_status resume(const char *path, safer_error *e)
 {
     safer_certify_options o = safer_certify_options_default();
-    safer_summary summary;
     o.method = last_method;
     o.n = 40;
-    return safer_certify(&summary, path, 1, model, lexicon, data, &o, e);
+    return safer_certify(NULL, path, 1, model, lexicon, data, &o, e);
 }
 
 static void refuse(const char *name, const forgery *forgeries, size_t count)
@@ -297,7 +295,10 @@ static void test_q_is_tied(void **state)
     char kept[500];
     strcpy(kept, path);
     assert_ok(sf_run_load(&run, kept, &error));
-    const sf_record *r = &run.records[0];
+    sf_record record;
+    const sf_record *r = &record;
+    json_t *line = NULL;
+    assert_ok(sf_run_record(&record, &line, &run, 0, &error));
     assert_true(r->q_at[0] > 0 && r->q_at[1] > r->q_at[0] && r->q_at[2] > r->q_at[1]);
     for (int member = 0; member < 3 + SAFER_RADII; member++)
         for (int way = 0; way < 2; way++) {
@@ -323,6 +324,7 @@ static void test_q_is_tied(void **state)
             refused++;
         }
     assert_true(refused > 12);
+    json_decref(line);
     sf_run_free(&run);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -354,15 +356,14 @@ static void test_earlier_version(void **state)
 {
     static const forgery earlier = {1, "safer", "\"0.1.0\"", ""}, lost = {1, "safer", NULL, ""};
     const char *run = certify("earlier.jsonl", SAFER_METHOD_ADAPTIVE), *forged = forge(run, &earlier);
-    safer_summary summary;
     safer_certify_options o = safer_certify_options_default();
     (void)state;
     o.n = 40;
-    assert_ok(safer_verify(&summary, forged, model, lexicon, data, 1, NULL, &error));
+    assert_ok(safer_verify(NULL, forged, model, lexicon, data, 1, NULL, &error));
     assert_ok(attack_against(forged, &error));
-    assert_fails(safer_certify(&summary, forged, 1, model, lexicon, data, &o, &error), SAFER_INPUT,
+    assert_fails(safer_certify(NULL, forged, 1, model, lexicon, data, &o, &error), SAFER_INPUT,
                  "the version of safer differ");
-    assert_fails(safer_verify(&summary, forge(run, &lost), model, lexicon, data, 1, NULL, &error), SAFER_INPUT,
+    assert_fails(safer_verify(NULL, forge(run, &lost), model, lexicon, data, 1, NULL, &error), SAFER_INPUT,
                  "another configuration");
 }
 

@@ -4,6 +4,7 @@
 Every kind of run that the program makes must hold. Then runs, lexicons and data are forged and sealed anew (a
 seal is only a checksum): each lie must be found, with exit status 1 and a message that names file and line.
 """
+import hashlib
 import importlib.machinery
 import importlib.util
 import json
@@ -42,7 +43,8 @@ if __name__ == "__main__":
 '''
 
 # What each run is made with: name -> (lexicon, data, options).
-NGRAM, THREE = ("--model", "ngram.model"), ("--model", EXEC, "--labels", "low,middle,high")
+NGRAM = ("--model", "ngram.model")
+THREE = ("--model", EXEC, "--labels", "low,middle,high", "--model-name", "made up")
 RUNS = {
     "adaptive": ("topk.lex", "test.tsv", NGRAM),
     "component": ("component.lex", "test.tsv", NGRAM),
@@ -55,6 +57,7 @@ RUNS = {
     "no labels": ("topk.lex", "plain.jsonl", NGRAM),
     "three": ("topk.lex", "three.tsv", (*THREE, "--n", 400)),
     "three binomial": ("topk.lex", "three.tsv", (*THREE, "--n", 200, "--method", "binomial")),
+    "three exact": ("representative.lex", "three.tsv", THREE),
     "three hoeffding": ("topk.lex", "three.tsv", (*THREE, "--n", 200, "--method", "hoeffding")),
     "bow": ("topk.lex", "test.tsv", ("--model", "bow.model", "--method", "ibp")),
     "cnn": ("topk.lex", "test.tsv", ("--model", "cnn.model", "--method", "ibp")),
@@ -128,30 +131,43 @@ def move_votes(r):
 
 
 sampled_win = which(lambda r: not r["exact"] and r["certified"] and r["n"])
-sampled_loss = which(lambda r: not r["exact"] and r["radius"] == 0 and r["n"])
-limited = which(lambda r: r["radius"] not in (0, "all"))
+sampled_loss = which(lambda r: not r["exact"] and r["radius"] == "0" and r["n"])
+limited = which(lambda r: r["radius"] not in ("0", "all"))
+answered = which(lambda r: not r["exact"] and not r["abstained"])
 costly = which(lambda r: r["q_at"][0] > 0)
 RECORDS = {
     "certified": ("adaptive", sampled_loss, put(certified=True), '"certified" does not follow'),
     "not certified": ("adaptive", sampled_win, put(certified=False), '"certified" does not follow'),
     "radius all": ("adaptive", limited, lambda r: r.update(radius="all", certified=True, q_radius=r["q"], q_next=r["q"]), "do not certify"),
-    "radius": ("adaptive", limited, lambda r: r.update(radius=r["radius"] + 1), "do not certify"),
-    "radius less": ("component", sampled_win, put(radius=0, certified=False), "certify a larger radius"),
-    "radius beyond": ("component", sampled_win, put(radius=3, certified=False), "an overlap below 1"),
+    "radius": ("adaptive", limited, lambda r: r.update(radius=str(int(r["radius"]) + 1)), "do not certify"),
+    "radius less": ("component", sampled_win, put(radius="0", certified=False), "certify a larger radius"),
+    "radius beyond": ("component", sampled_win, put(radius="3", certified=False), "an overlap below 1"),
     "radius of a loss": ("adaptive", sampled_loss, put(radius="all", certified=True), "do not certify"),
     "bound": ("adaptive", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-12), "more than the counts grant"),
     "bound less": ("adaptive", sampled_win, lambda r: r.update(bound=r["bound"] - 1e-8), "they grant more"),
     "bound of a loss": ("adaptive", sampled_loss, put(bound=0.75), "more than the counts grant"),
     "binomial bound": ("binomial", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-11), "more than the counts grant"),
-    "binomial radius": ("binomial", sampled_loss, put(radius=1), "do not certify"),
+    "binomial radius": ("binomial", sampled_loss, put(radius="1"), "do not certify"),
     "hoeffding bound": ("hoeffding", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-14), "does not follow from the counts"),
-    "hoeffding radius": ("hoeffding", which(lambda r: r["radius"] == 0), put(radius="all", certified=True), "do not certify"),
+    "hoeffding radius": ("hoeffding", which(lambda r: r["radius"] == "0"), put(radius="all", certified=True), "do not certify"),
     "exact bound": ("representative", which(lambda r: r["bound"] < 1), put(bound=1.0), "does not follow from the counts"),
-    "exact counts": ("representative", which(lambda r: r["bound"] == 0), lambda r: r["counts"].update({k: "1" if k == r["target"] else "0" for k in r["counts"]}), "bound"),
-    "exact total": ("representative", which(lambda r: r["slots"] > 2), lambda r: r.update(total="2", counts={k: "2" if v == "1" else v for k, v in r["counts"].items()}), "a total of 1"),
-    "three radius": ("three", which(lambda r: not r["exact"] and r["radius"] == 0), put(radius=1), "do not certify"),
+    "exact weights": ("representative", which(lambda r: r["bound"] == 0), lambda r: r["weights"].update({k: "1" if k == r["target"] else "0" for k in r["weights"]}), "bound"),
+    "exact total": ("representative", which(lambda r: r["slots"] > 2), lambda r: r.update(total="2", weights={k: "2" if v == "1" else v for k, v in r["weights"].items()}), "a total of 1"),
+    "exact abstention": ("representative", which(lambda r: True), put(abstained=True), "from the weights"),
+    "asked once": ("three exact", which(lambda r: True), put(queries=1), "2 queries and a total of 1"),
+    "nothing assumed": ("three exact", which(lambda r: True), lambda r: r.pop("assumes"), '"assumes" is missing'),
+    "less assumed": ("three exact", which(lambda r: True), put(assumes=[]), '"assumes" cannot be []'),
+    "assumed of a file": ("representative", which(lambda r: True), put(assumes=["the model is a function of the text"]), '"assumes" is unknown'),
+    "prediction": ("adaptive", answered, lambda r: r.update(prediction="10"[int(r["prediction"])]), "has most votes"),
+    "abstained": ("adaptive", answered, put(abstained=True), "abstained does not follow from the vote"),
+    "answered": ("adaptive", answered, lambda r: r["vote"]["counts"].update({k: v - (k == r["prediction"]) for k, v in r["vote"]["counts"].items()}) or r["vote"].update(n=r["vote"]["n"] - 1) or r.update(queries=r["queries"] - 1), "abstained does not follow from the vote"),
+    "no vote": ("adaptive", answered, lambda r: r["vote"].update(n=0, counts={k: 0 for k in r["counts"]}) or r.update(abstained=True), "the vote does not add up"),
+    "vote of more": ("adaptive", answered, lambda r: r["vote"].update(n=r["vote"]["n"] + 1), "the vote does not add up"),
+    "vote with more": ("adaptive", answered, lambda r: r["vote"].update(draws=1), '"draws" is unknown'),
+    "vote for a stranger": ("adaptive", answered, lambda r: r["vote"]["counts"].update(x=1), "not a number for every label"),
+    "three radius": ("three", which(lambda r: not r["exact"] and r["radius"] == "0"), put(radius="1"), "do not certify"),
     "three bound": ("three", sampled_win, lambda r: r.update(bound=r["bound"] + 1e-11), "more than the counts grant"),
-    "three exactly": ("three", which(lambda r: not r["exact"]), put(exact=True, n=0, total="1"), "not a number for every label"),
+    "three exactly": ("three", which(lambda r: not r["exact"]), put(exact=True), '"weights" is missing'),
     "counts": ("adaptive", which(lambda r: not r["exact"] and sum(v > 0 for v in r["counts"].values()) > 1), move_votes, "they grant more"),
     "counts that do not add up": ("adaptive", sampled_win, lambda r: r["counts"].update({r["target"]: r["n"] + 1}), "do not add up"),
     "n": ("adaptive", sampled_win, lambda r: r.update(n=r["n"] + 1), "do not add up"),
@@ -171,6 +187,8 @@ RECORDS = {
     "unknown class": ("adaptive", sampled_win, put(base="2"), "that is no label"),
     "unknown member": ("adaptive", sampled_win, put(answered=True), '"answered" is unknown'),
     "missing member": ("adaptive", sampled_win, lambda r: r.pop("q_next"), '"q_next" is missing'),
+    "a number for a string": ("adaptive", limited, lambda r: r.update(radius=int(r["radius"])), '"radius" cannot be'),
+    "a whole number for a real one": ("component", sampled_win, put(q=0), '"q" cannot be 0'),
     "a string for a number": ("adaptive", sampled_win, put(bound="1"), '"bound" cannot be "1"'),
     "margins": ("bow", which(lambda r: not r["certified"]), put(certified=True, radius="all"), "the margins say"),
     "better margins": ("bow", which(lambda r: not r["certified"] and r["base"] != r["target"]),
@@ -185,8 +203,14 @@ class Honest(unittest.TestCase):
             with self.subTest(name):
                 done = check(f"{name}.jsonl", lexicon, data)
                 self.assertEqual((done.code, done.err), (HOLDS, ""), done)
-                certified = re.search(r"; *([0-9.]+)% certified", run("verify", f"{name}.jsonl").out)[1]
-                self.assertRegex(done.out, rf"\ncertified +{re.escape(certified)}%")
+                result = run("verify", f"{name}.jsonl", "--json")
+                self.assertEqual(result.code, 0, result)
+                config, records = read_run(f"{name}.jsonl")
+                held = [r for r in records if r["radius"] == "all"]
+                of = [r for r in records if r["label"] is not None] or records
+                answers = [r for r in held if not r["abstained"] and r["prediction"] == r["target"]]
+                shares = [f"{part * 10000 // len(of) / 100:.2f}%" for part in (len(answers), len(held))]
+                self.assertIn(shares, [line.split()[1:] for line in done.out.splitlines() if line.split()[0] == "all"])
                 self.assertIn("\nnot checked: the model's answers", done.out)
         self.assertIn("where the model stops reading, in", check("short.jsonl", "topk.lex", "test.tsv").out)
         self.assertIn("; the margins;", check("bow.jsonl", "topk.lex", "test.tsv").out)
@@ -248,6 +272,10 @@ class Honest(unittest.TestCase):
         for value in (own.mixture(half, 10, 10), own.mixture(most, 90, 100), own.bets(half, 10, 0, 0), own.bets(most, 90, 6, 4),
                       own.binomial_tail(most, 90, 100)):
             self.assertIn(f"{value:.40f}"[:16], page)
+        for first, second in re.findall(r"^\| (\d+), (\d+) \| ", page, re.M):
+            value = re.search(rf"^\| {first}, {second} \| ([0-9.]+)", page, re.M)[1]
+            for factor, clear in ((1, True), (1 + 1e-10, False)):  # (K-1)/alpha is just reached, and just missed
+                self.assertEqual(own.is_clear(int(first), int(second), 2, 1 / own.Fraction(value) / own.Fraction(factor))[0], clear)
         self.assertIn(f"{key[0]:08x} {key[1]:08x}", page)
         self.assertIn(" ".join(f"{word:08x}" for word in own.philox((0, 0, 0, 0), key)), page)
 
@@ -282,10 +310,10 @@ class Forged(unittest.TestCase):
     def test_seals(self):
         """a changed byte without a new seal; members outside of the seal"""
         lines = (test_cli.temporary / "adaptive.jsonl").read_text().splitlines(keepends=True)
-        for old, new in (('"abstained":false', '"abstained":true'), (',"check"', ',"extra":1,"check"')):
+        for old, new in (('"abstained":false', '"abstained":true'), (',"check"', ',"extra":1,"check"'), (',"seconds"', ',"date":"2026-01-01T00:00:00Z","seconds"')):
             write("forged.jsonl", "".join([*lines[:4], lines[4].replace(old, new), *lines[5:]]))
             self.found(check("forged.jsonl", "topk.lex", "test.tsv"), "forged.jsonl, line 5: the seal does not match")
-        write("forged.jsonl", "".join([lines[0].replace('"n0":100', '"n0":101'), *lines[1:]]))
+        write("forged.jsonl", "".join([lines[0].replace('"n0":5000', '"n0":5001'), *lines[1:]]))
         self.found(check("forged.jsonl", "topk.lex", "test.tsv"), "forged.jsonl, line 1: the seal does not match")
 
     def test_rows(self):
@@ -314,14 +342,24 @@ class Forged(unittest.TestCase):
         changed("family-wise", "line 1: delta_text does not follow", family_wise=False)
         changed("adaptive", "bound", method="hoeffding")
         changed("adaptive", "\"alpha\" cannot be 1.5", alpha=1.5)
-        changed("adaptive", "n or queries do not fit", n0=50)
-        changed("adaptive", '"certified" does not follow', radius=1)
+        changed("adaptive", "exceeds n0", n0=5)
+        changed("adaptive", "abstained does not follow", alpha=1e-300)
+        changed("adaptive", '"certified" does not follow', radius="1")
         changed("adaptive", "not the class to certify", unlabelled=True)
-        changed("adaptive", '"radii" cannot be', radii=[1, 2, 3, 4, 5, "all"])
+        changed("adaptive", '"radii" cannot be', radii=["1", "2", "3", "4", "5", "all"])
         changed("adaptive", '"proof" is unknown', proof="sound")
-        changed("adaptive", "line 1: the lexicon of the run is", lexicon={"hash": "0" * 16, "kernel": "topk:5"})
-        changed("adaptive", "line 1: the data of the run are", data={"hash": "0" * 16, "texts": 53})
-        changed("three", "do not add up", model={"arch": "ngram", "hash": "0" * 16})
+        config, _ = read_run("adaptive.jsonl")
+        changed("adaptive", "line 1: this lexicon is another", lexicon={**config["lexicon"], "sha256": "0" * 64})
+        changed("adaptive", "line 1: this lexicon is another", lexicon={**config["lexicon"], "kernel": "topk:9"})
+        changed("adaptive", "line 1: these data are others", data={**config["data"], "sha256": "0" * 64})
+        changed("adaptive", "line 1: these data are others", data={**config["data"], "texts": 52})
+        changed("adaptive", '"hash" is unknown', data={**config["data"], "hash": "0" * 16})
+        changed("adaptive", '"arithmetic" is missing', model={k: v for k, v in config["model"].items() if k != "arithmetic"})
+        changed("adaptive", '"random" is unknown', model={**config["model"], "random": True})
+        changed("three", "do not add up", model=config["model"])
+        changed("three", '"probe" is missing', model={"name": "made up", "arch": "exec"})
+        changed("three", '"random" cannot be false', model={"name": "made up", "arch": "exec", "random": False})
+        changed("three exact", "is never exact", model={"name": "made up", "arch": "exec", "random": True})
 
     def forge_lexicon(self, change, *parts):
         """A lexicon changed in its bytes, its checksum new, and a run whose configuration names it."""
@@ -329,7 +367,7 @@ class Forged(unittest.TestCase):
         change(image)
         write("forged.lex", resealed(image))
         config, records = read_run("adaptive.jsonl")
-        config["lexicon"]["hash"] = resealed(image)[-8:][::-1].hex()
+        config["lexicon"]["sha256"] = hashlib.sha256(resealed(image)).hexdigest()
         write("forged.jsonl", seal(config, records))
         self.found(check("forged.jsonl", "forged.lex", "test.tsv"), *parts)
 
@@ -363,7 +401,7 @@ class Forged(unittest.TestCase):
         self.forge_lexicon(lambda image: weight(image, True), "forged.lex, word ", "but the kernel gives")
         self.forge_lexicon(synonym, "forged.lex, word ")
         self.forge_lexicon(spelling, "forged.lex, word ", "do not read back")
-        self.found(check("adaptive.jsonl", "component.lex", "test.tsv"), "adaptive.jsonl, line 1: the lexicon of the run")
+        self.found(check("adaptive.jsonl", "component.lex", "test.tsv"), "adaptive.jsonl, line 1: this lexicon is another")
 
     def test_data(self):
         """a changed text, label or order, with and without the hash of the data forged"""
@@ -372,9 +410,9 @@ class Forged(unittest.TestCase):
         words = lines[2].split(" ")
         for changed in (" ".join(words[:-2]) + "\n", lines[2].replace("\t1\t", "\t0\t") if "\t1\t" in lines[2] else lines[2].replace("\t0\t", "\t1\t")):
             write("forged.tsv", "".join([*lines[:2], changed, *lines[3:]]))
-            self.found(check("adaptive.jsonl", "topk.lex", "forged.tsv"), "adaptive.jsonl, line 1: the data of the run", "adaptive.jsonl, line 4: ")
+            self.found(check("adaptive.jsonl", "topk.lex", "forged.tsv"), "adaptive.jsonl, line 1: these data are others", "adaptive.jsonl, line 4: ")
             rows = own.load_data(str(test_cli.temporary / "forged.tsv"), 1, 0)
-            config["data"]["hash"] = f"{own.hash_of_data(rows):016x}"
+            config["data"]["sha256"] = own.digest_of_data(rows)
             write("forged.jsonl", seal(config, records))
             self.found(check("forged.jsonl", "topk.lex", "forged.tsv"), "forged.jsonl, line 4: ")
 
@@ -384,7 +422,7 @@ class Forged(unittest.TestCase):
         write("cut.jsonl", whole[:-9])
         write("none.jsonl", b"")
         write("text.jsonl", b"certified\n")
-        write("later.jsonl", seal({"format": 2}, []))
+        write("later.jsonl", seal({"format": 3}, []))
         write("cut.lex", (test_cli.temporary / "topk.lex").read_bytes()[:-9])
         write("damaged.lex", (test_cli.temporary / "topk.lex").read_bytes().replace(b"boring", b"borinG", 1))
         hidden = bytearray((test_cli.temporary / "topk.lex").read_bytes())

@@ -397,13 +397,48 @@ static void test_hashes(void **state)
         for (int j = 0; j < i; j++) assert_int_not_equal(hashes[i], hashes[j]);
     free_model(&m);
 }
+
+/* SHA-256 over name, NUL and digest of every file that is read, in the order of their names. */
+static void test_folder_digest(void **state)
+{
+    (void)state;
+    const sf_bert_shape shape = classifier(2);
+    model m = make_model(&shape);
+    safer_error error = {0};
+    sf_bert_checkpoint c;
+    sf_digest expected, part;
+    const char *path = write_folder("digest", &m, &(form){0}, NULL);
+    write_text("digest", "README.md", "not read");
+    static const char *const files[] = {"config.json", "model.safetensors", "vocab.txt"};
+    sf_sha256_sum sum = {0};
+    for (size_t i = 0; i < COUNT(files); i++) {
+        sf_file file = {0};
+        assert_ok(sf_file_map(&file, in_folder("digest", files[i]), &error));
+        assert_ok(sf_sha256(&part, file.bytes, file.length, &error));
+        sf_sha256_add(&sum, files[i], strlen(files[i]) + 1);
+        sf_sha256_add(&sum, part.bytes, 32);
+        sf_file_free(&file);
+    }
+    assert_ok(sf_sha256_end(&expected, &sum, &error));
+    assert_ok(sf_bert_checkpoint_open(&c, path, &error));
+    assert_string_equal(c.sha256.hex, expected.hex);
+    sf_bert_checkpoint_free(&c);
+    write_text("digest", "tokenizer_config.json", "{\"model_max_length\": 100}"); /* read twice, and counts once */
+    assert_ok(sf_bert_checkpoint_open(&c, path, &error));
+    assert_string_not_equal(c.sha256.hex, expected.hex);
+    sf_bert_checkpoint_free(&c);
+    free_model(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_forms),   cmocka_unit_test(test_encoders),
-        cmocka_unit_test(test_configurations), cmocka_unit_test(test_lengths), cmocka_unit_test(test_vocabularies),
-        cmocka_unit_test(test_tensors),        cmocka_unit_test(test_files),   cmocka_unit_test(test_damaged_weights),
-        cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_encoders),        cmocka_unit_test(test_configurations),
+        cmocka_unit_test(test_lengths),         cmocka_unit_test(test_vocabularies),
+        cmocka_unit_test(test_tensors),         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_damaged_weights), cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_folder_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@ import bz2
 import collections
 import fractions
 import gzip
+import hashlib
 import io
 import json
 import lzma
@@ -65,6 +66,16 @@ def write(name, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return name
+
+
+def sha256_of(name):
+    return hashlib.sha256((temporary / name).read_bytes()).hexdigest()
+
+
+def sha256_of_rows(rows):
+    """Of data: id, label and text of every row, each with its length."""
+    parts = (part.encode() for row in rows for part in row)
+    return hashlib.sha256(b"".join(b"%d:%b," % (len(part), part) for part in parts)).hexdigest()
 
 
 def exists(name):
@@ -501,6 +512,13 @@ class BadInput(Case):
         result = lexicon("show", "t.lex", "good", "sesquipedalian", "--json")
         self.assertEqual((result.code, [entry["word"] for entry in json.loads(result.out)]), (INPUT, ["good"]))
 
+    def test_json_layout(self):
+        """--json: indented as Python does it, reals with the fewest digits"""
+        for arguments in (("stats", "v.lex"), ("stats", "v.lex", "--data", "data.tsv"), ("show", "v.lex", word_of(1)),
+                          ("stats", "t.lex")):
+            text = self.ok(lexicon(*arguments, "--json"))
+            self.assertEqual(text, json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n")
+
     def test_nothing_left(self):
         """a vocabulary that leaves nothing: exit 3, and says so"""
         write("other.txt", "zebra\n")
@@ -756,7 +774,7 @@ class Json(Case):
         self.assertEqual((report["counterfit"]["attract"], report["counterfit"]["repel"]), (14, 8))
         self.assertEqual(numbers_in(lines["texts"]), [report["texts"], report["tokens"]])
         self.assertEqual(numbers_in(lines["words"])[:2], [report["words"], report["words_with_synonyms"]])
-        self.assertAlmostEqual(numbers_in(lines["words"])[2], report["mean_synonyms"], delta=0.0501)
+        self.assertEqual(numbers_in(lines["words"])[2], int(10 * report["mean_synonyms"]) / 10)
         self.assertEqual(numbers_in(lines["pairs"]), [report["pairs"]])
         self.assertEqual(numbers_in(lines["components"]), [report["components"], *report["largest_components"]])
         rho = report["simlex"]
@@ -767,12 +785,12 @@ class Json(Case):
         ladder = re.findall(r"^  K (\d+) +([\d.]+)%(.*)$", text, re.M)
         self.assertEqual([int(k) for k, _, _ in ladder], [rung["k"] for rung in report["ladder"]])
         for (k, share, mark), rung in zip(ladder, report["ladder"]):
-            self.assertAlmostEqual(float(share), 100 * rung["share_above_half"], delta=0.0501)
+            self.assertEqual(float(share), int(1000 * rung["share_above_half"] + 1e-9) / 10)
             self.assertEqual("smallest that reaches 95%" in mark, report["suggested_kernel"] == f"topk:{k}")
         self.assertIsNotNone(report["suggested_kernel"])
         self.assertIn(f"wrote json.lex ({(temporary / 'json.lex').stat().st_size:,} bytes, kernel topk:20)", text)
         self.assertEqual((report["output"], report["kernel"]), ("json.lex", "topk:20"))
-        self.assertEqual(report["hash"], self.stats("json.lex")["hash"])
+        self.assertEqual(report["sha256"], sha256_of("json.lex"))
         self.assertEqual([stage["stage"] for stage in report["stages"]] + ["all"],
                          re.findall(r"^(\S.*?) +\d+\.\d\d s$", text, re.M))
 
@@ -808,12 +826,16 @@ class Json(Case):
         self.assertEqual(numbers_in(lines["components"]), [report["components"], *report["largest_components"]])
         self.assertEqual(lines["kernel"], f"{report['kernel']}: {report['kernel_rows']:,} distributions over at most "
                                           f"{report['largest_support']:,} words")
-        self.assertEqual(lines["file"], f"{report['bytes']:,} bytes, hash {report['hash']}")
+        self.assertEqual(lines["file"], f"{report['bytes']:,} bytes")
+        self.assertEqual(re.findall(r"^sha256 +(.*)$", text, re.M), [report["sha256"], f"{report['data']['sha256']}, of the rows"])
+        self.assertEqual((report["name"], report["sha256"]), ("v.lex", sha256_of("v.lex")))
+        rows = [line.split("\t") for line in (temporary / "data.tsv").read_text().splitlines()]
+        self.assertEqual((report["data"]["name"], report["data"]["sha256"]), ("data.tsv", sha256_of_rows(rows)))
         self.assertEqual(report["bytes"], (temporary / "v.lex").stat().st_size)
         data = report["data"]
         self.assertEqual(numbers_in(lines["texts"])[:2], [data["texts"], data["tokens"]])
-        self.assertAlmostEqual(numbers_in(lines["texts"])[2], 100 * data["known_tokens"] / data["tokens"], delta=0.0501)
-        self.assertAlmostEqual(numbers_in(lines["texts"])[3], 100 * data["share_with_synonyms"], delta=0.0501)
+        self.assertEqual(numbers_in(lines["texts"])[2:], [10000 * data[name] // data["tokens"] / 100 for name in ("known_tokens",
+                                                                                                           "tokens_with_synonyms")])
         rows = [line.split() for line in text.split("above 1/2\n")[1].splitlines()]
         self.assertEqual([row[0] for row in rows], ["5", "10", "20", "all"])
         for row, product in zip(rows, data["products"]):
@@ -821,7 +843,7 @@ class Json(Case):
             for printed, name in zip(row[1:8], ("min", "p5", "p25", "p50", "p75", "p95", "max")):
                 self.assertLessEqual(fractions.Fraction(printed), fractions.Fraction(product[name]))
                 self.assertAlmostEqual(float(printed), product[name], delta=0.0001)
-            self.assertAlmostEqual(float(row[8].rstrip("%")), 100 * product["share_above_half"], delta=0.0501)
+            self.assertEqual(float(row[8].rstrip("%")), int(1000 * product["share_above_half"] + 1e-9) / 10)
         self.assertLess(data["products"][3]["min"], 1)
         self.assertNotIn("data", self.stats("v.lex"))
         self.assertEqual(self.ok(lexicon("stats", "v.lex")), text.split("\ntexts")[0])
@@ -1137,7 +1159,7 @@ class Lexicons(Case):
         self.assertEqual((files["vectors"]["name"], files["vectors"]["bytes"]),
                          ("v.txt", (temporary / "v.txt").stat().st_size))
         self.assertEqual(files["vocab-from"]["name"], "data.tsv")
-        self.assertRegex(files["vectors"]["xxh64"], "^[0-9a-f]{16}$")
+        self.assertEqual(files["vectors"]["sha256"], sha256_of("v.txt"))
         self.assertNotIn(str(temporary), json.dumps(made))
 
 
@@ -1155,7 +1177,7 @@ class Inputs(Case):
                                     *arguments)
             self.assertEqual((self.synonyms(name), report["texts"]), (expected, 300))
             self.assertEqual(self.stats("v.lex", "--data", f"data.tsv.{ending}")["data"],
-                             self.stats("v.lex", "--data", "data.tsv")["data"])
+                             {**self.stats("v.lex", "--data", "data.tsv")["data"], "name": f"data.tsv.{ending}"})
             name, _ = self.lex("import", "--table", f"table.tsv.{ending}", "--kernel", "component")
             self.assertEqual(self.synonyms(name), self.synonyms("t.lex"))
             write("cut." + ending, compress((temporary / "v.txt").read_bytes())[:-20])

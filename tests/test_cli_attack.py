@@ -201,7 +201,7 @@ class Model(Attack):
         self.ok(lexicon("import", "--table", "words.tsv", "--kernel", "component", "-o", "words.lex", "--quiet"))
         write("few.tsv", "a\t1\ta good film\nb\t1\tall bad\nc\t0\tnothing here\nd\t1\tgood and mute\n")
         summary, _, records = self.attacked("--model", f"exec:{sys.executable} model.py", "--lexicon", "words.lex", "--data", "few.tsv",
-                                            "--workers", 1)
+                                            "--workers", 1, "--model-name", "model.py")
         self.assertEqual([r["outcome"] for r in records], ["succeeded", "skipped", "failed", "skipped"])
         self.assertEqual((records[0]["text"], records[0]["after"]), ("a bad film", "0"))
         self.assertEqual((records[3]["before"], records[3]["reason"]), (None, "the classifier gives no answer"))

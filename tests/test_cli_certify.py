@@ -21,7 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import UNMET, must, read_run, without_times  # noqa: E402
+from cli_runs import UNMET, cut, must, read_run, without_times  # noqa: E402
 from test_cli import DONE, INPUT, INTERRUPTED, SYSTEM, USAGE, Case, Result, exists, run, write  # noqa: E402
 
 VERBS = ("train", "certify", "predict", "verify", "sweep")
@@ -125,7 +125,7 @@ class Help(Verbs):
         """values out of range: exit 2, named, and nothing is written"""
         base = ("certify", *WITH_C, "--data", "demo/test.tsv", "-o", "no")
         for bad in (("--delta", "0"), ("--delta", "1"), ("--delta", "nan"), ("--delta", "-0.1"), ("--alpha", "0"), ("--alpha", "1"),
-                    ("--n", "0"), ("--n", "-1"), ("--n", "99999999999"), ("--n0", "0"), ("--radius", "0"), ("--radius", "some"),
+                    ("--n", "0"), ("--n", "-1"), ("--n", "99999999999"), ("--n0", "-1"), ("--radius", "0"), ("--radius", "some"),
                     ("--radius", "-1"), ("--method", "magic"), ("--require", "1.5"), ("--require", "-0.1"), ("--require", "nan"),
                     ("--batch", "0"), ("--sample", "often"), ("--seed", "18446744073709551615"), ("--seed", "x")):
             self.refused(run(*base, *bad), USAGE, bad[0].strip("-"))
@@ -222,10 +222,11 @@ class Certify(Verbs):
         self.assertAlmostEqual(summary["queries_per_second"] * summary["seconds"] / summary["queries"], 1)
         self.assertTrue(0 < summary["certified_at"]["all"] < summary["certified_at"]["1"] <= 1, "the kernel is not of the interesting kind")
         text = self.ok(certify(*base))
-        for word, value in (("clean", "clean_accuracy"), ("smoothed", "smoothed_accuracy"), ("certified", "certified_accuracy")):
-            self.assertRegex(text, rf"\n{word} +{100 * summary[value]:.2f}%  ")
+        for word, value in (("clean", "clean_accuracy"), ("smoothed", "smoothed_accuracy"), ("certified", "certified_accuracy"),
+                            ("certified and answered", "certified_answered")):
+            self.assertRegex(text, rf"\n{word} +{cut(summary[value])}  ")
         for radius in RADII:
-            self.assertRegex(text, rf"\n +{radius} +{100 * summary['certified_at'][radius]:.2f}%\n")
+            self.assertRegex(text, rf"\n +{radius} +{cut(summary['certified_answered_at'][radius])} +{cut(summary['certified_at'][radius])}\n")
         self.assertRegex(text, rf"\nqueries +{summary['queries']:,} ")
         self.assertIn("seed 1\n", text)
 
@@ -248,7 +249,7 @@ class Certify(Verbs):
             found[method] = {r["id"]: r["certified"] for r in records}
             for r in records:
                 if not r["exact"]:
-                    self.assertEqual(r["queries"], r["n"] + 100)
+                    self.assertTrue(13 <= r["queries"] - r["n"] <= 400, r)
                     self.assertLessEqual(r["n"], 400)
                     if method != "adaptive":
                         self.assertEqual(r["n"], 400)
@@ -276,7 +277,7 @@ class Certify(Verbs):
     def test_require(self):
         """--require: exit 0 when reached, 1 with one line when not; results are printed either way"""
         base = (*WITH_C, "--data", "demo/test.tsv", "--limit", 40, "--json")
-        reached = json.loads(self.ok(certify(*base)))["certified_accuracy"]
+        reached = json.loads(self.ok(certify(*base)))["certified_answered"]
         self.assertTrue(0 < reached < 1, reached)
         self.ok(certify(*base, "--require", 0))
         self.ok(certify(*base, "--require", repr(reached)))
@@ -284,7 +285,7 @@ class Certify(Verbs):
             result = certify(*base, "--require", share, "--quiet")
             self.assertEqual((result.code, result.err.count("\n")), (UNMET, 1))
             self.assertIn("below the required", result.err)
-            self.assertEqual(json.loads(result.out)["certified_accuracy"], reached)
+            self.assertEqual(json.loads(result.out)["certified_answered"], reached)
 
     def test_unlabelled(self):
         """--unlabelled certifies the prediction; so do texts without labels"""
@@ -577,7 +578,7 @@ class Verify(Verbs):
             name = self.fresh()
             base = (*WITH_K, "--data", "demo/test.tsv", "--limit", 30)
             self.ok(certify(*base, "--method", method, "--n", 300, "-o", name))
-            self.assertRegex(self.ok(run("verify", name)), r"\A30 records hold; \d+\.\d\d% certified\n\Z")
+            self.assertRegex(self.ok(run("verify", name)), r"\A30 records hold; \d+\.\d\d% certified and answered\n\Z")
             self.assertIn("the model gives the same again", self.ok(run("verify", name, *base)))
             report = json.loads(self.ok(run("verify", name, *base, "--json")))
             self.assertEqual((report["verified"], report["asked_again"], report["records"]), (True, True, 30))
@@ -681,7 +682,22 @@ class Predict(Verbs):
         answer = json.loads(self.ok(run(*base, "--json", self.good)))["answers"][0]
         self.assertEqual((answer["label"], answer["abstained"], answer["certified"], answer["radius"]), (None, True, False, 0))
         self.assertEqual(answer["leading"], "1")
-        self.assertRegex(run(*base, self.good).out, r"\Aabstained  \(1 leads, but not clearly\)  not certified")
+        self.assertRegex(run(*base, self.good).out, r"\Aabstained  \(1 leads with 1 of 1 draw, but not clearly\)  not certified")
+
+    def test_clear_vote(self):
+        """a unanimous vote ends with the draw that makes it clear; --n0 ends it before, and 0 is --n"""
+        unanimous = 0
+        for n0, most in ((None, 400), (0, 400), (13, 13), (12, 12), (5, 5)):
+            with_n0 = () if n0 is None else ("--n0", n0)
+            _, config, records = self.certified(*WITH_C, "--data", "demo/test.tsv", "--method", "binomial", "--n", 400, "--limit", 60, *with_n0)
+            self.assertEqual(config["n0"], most)
+            for r in records:
+                vote = r["queries"] - r["n"]
+                self.assertTrue(vote <= most and (vote >= 13 or r["abstained"]), r)
+                if max(r["counts"].values()) == r["n"]: # so is the vote
+                    unanimous += 1
+                    self.assertEqual((vote, r["abstained"]), (min(most, 13), most < 13), r)
+        self.assertGreater(unanimous, 50)
 
     def test_odd_texts(self):
         """empty text, a zero byte, no known word: answered; invalid UTF-8: exit 3, which text and byte"""

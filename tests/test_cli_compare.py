@@ -18,6 +18,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import cut, is_answered, outward  # noqa: E402
 from test_cli import DONE, INPUT, INTERRUPTED, SYSTEM, USAGE, Case, exists, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -63,7 +64,7 @@ def held(name):
     config, rows = records(name)
     if config.get("kind") == "attack":
         return [row["outcome"] == "failed" for row in rows]
-    return [row["certified"] and row["target"] == row["label"] for row in rows]
+    return [row["certified"] and row["target"] == row["label"] and is_answered(row) for row in rows]
 
 
 def table(name):
@@ -94,6 +95,7 @@ class Compare(Case):
                 n = len(rows)
                 self.assertEqual((cell["examples"], n), (40, 40))
                 self.assertAlmostEqual(cell["certified_accuracy"], sum(row["certified"] for row in rows) / n)
+                self.assertAlmostEqual(cell["certified_answered"], sum(held(cell["records"])) / n)
                 self.assertAlmostEqual(cell["clean_accuracy"], sum(row["base"] == row["label"] for row in rows) / n)
                 self.assertAlmostEqual(cell["queries_per_text"], sum(row["queries"] for row in rows) / n)
                 low, high = cell["certified_interval"]
@@ -146,6 +148,7 @@ class Compare(Case):
         tables = {name: table(f"tables/{name}.csv") for name in ("cells", "pairs")}
         self.assertEqual([len(tables[name]) for name in ("cells", "pairs")], [6, 18])
         for row, cell in zip(tables["cells"], result["cells"]):
+            self.assertEqual(float(row["certified_answered"]) if row["certified_answered"] else None, cell["certified_answered"])
             for name in ("clean", "smoothed", "certified"):
                 self.assertEqual(float(row[name]) if row[name] else None, cell[f"{name}_accuracy"])
                 self.assertEqual([float(row[f"{name}_{end}"]) for end in ("low", "high")] if row[name] else None, cell[f"{name}_interval"])
@@ -157,7 +160,9 @@ class Compare(Case):
                              (pair["attack"], pair["p_value"], pair["p_holm"], pair["only_first"]))
         for row, cell in zip(rows, result["cells"]):
             if cell["certified_accuracy"] is not None:
-                self.assertEqual(float(row[6]), math.floor(cell["certified_accuracy"] * 10000 + 1e-6) / 100)
+                self.assertEqual(row[6] + "%", cut(cell["certified_answered"]))
+                self.assertEqual(" ".join(row[7:10]), outward(cell["certified_answered_interval"]))
+                self.assertEqual(row[10] + "%", cut(cell["certified_accuracy"]))
 
     def test_unwritable(self):
         """tables that cannot be written are still printed"""

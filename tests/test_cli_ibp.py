@@ -152,7 +152,7 @@ class Bounds(Case):
     def test_table(self):
         """what is printed speaks of no votes, and an existing file stays"""
         done = self.certify("ibp-jia-cnn.model", "t.jsonl")
-        self.assertRegex(done.out, r"\Atexts +60\nclean +\d+\.\d\d%  the model itself\ncertified +\d+\.\d\d%  whatever words")
+        self.assertRegex(done.out, r"\Atexts +60\nclean +\d+\.\d\d%  the model itself\ncertified and answered +\d+\.\d\d%  whatever words")
         self.assertNotIn("smoothed", done.out)
         self.assertEqual(self.certify("ibp-jia-cnn.model", "t.jsonl").code, USAGE)
 

@@ -193,7 +193,7 @@ class Completion(Case):
         if not shutil.which("fish"):
             self.skipTest("fish is not installed")
         write("unlike others/file.tsv", "")
-        for line, words in (("safer s", ["sample", "serve", "sweep"]), ("safer model ", ["average", "convert"]), ("safer certify --me", ["--method"]),
+        for line, words in (("safer s", ["sample", "serve", "sweep"]), ("safer model ", ["average", "convert", "show"]), ("safer certify --me", ["--method"]),
                             ("safer lexicon show --a", ["--all"]), ("safer attack --method ", ["genetic", "pwws", "random", "textfooler"]),
                             ("safer certify --data unl", ["unlike others/"]), ("safer certify --n ", []), ("safer --v", ["--version"])):
             done = subprocess.run(["fish", "--no-config", "-c", f"source {shlex.quote(str(completions / 'safer.fish'))}; complete -C '{line}'"],

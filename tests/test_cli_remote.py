@@ -6,9 +6,12 @@ every profile of a service, with faults and without: the records are always the 
 their counts are those of the draws that safer sample prints.
 """
 import collections
+import hashlib
 import json
 import os
 import pathlib
+import random
+import re
 import signal
 import subprocess
 import sys
@@ -25,18 +28,24 @@ HERE = pathlib.Path(__file__).resolve().parent
 LABELS = ["neg", "pos"]
 MODEL = http_server.Model(LABELS)
 TOKEN = "s3cret-Token-93"
+CHANGED = "model"
 
 # A program that answers as the service does; its arguments make it misbehave.
 CHILD = f"""
 import json, os, random, sys
 sys.path.insert(0, {str(HERE)!r})
 import http_server
-model, how = http_server.Model({LABELS!r}), sys.argv[1] if len(sys.argv) > 1 else ""
+LABELS = {LABELS!r}
+model, how = http_server.Model(LABELS), sys.argv[1] if len(sys.argv) > 1 else ""
 open(f"pids/{{os.getpid()}}", "w").close()
 for line in sys.stdin:
     request = json.loads(line)
     labels = [model.label(text) for text in request["texts"]]
     if how == "random": labels = [random.choice([label, "neg", "pos"]) for label in labels]
+    if how == "other": labels = [LABELS[label == "neg"] for label in labels]
+    if how == "place":  # in texts that are not those of place.tsv
+        labels = [LABELS[i % 2] if "film" not in text and "Review" in text else label for i, (text, label) in enumerate(zip(request["texts"], labels))]
+    if how == "log": print(json.dumps(request["texts"]), file=open("asked", "a"))
     if how == "unknown": labels[0] = "splendid"
     if how == "few": labels.pop()
     if how == "complain": print("cannot open the weights", file=sys.stderr); sys.exit(3)
@@ -85,10 +94,16 @@ def certify(name, model, *more, code=DONE, **options):
     path = test_cli.temporary / f"{name}.jsonl"
     if "--resume" not in more:
         path.unlink(missing_ok=True)
+    if "--model-name" not in more:
+        more += "--model-name", "the model"
     done = run("certify", "--model", model, "--lexicon", "words.lex", "--data", "data.tsv", "--n", 300, "--n0", 30, "--workers", 2, "--json",
                "-o", path.name, *more, **options)
     assert done.code == code, (done.code, done.err)
     return (records(path) if code == DONE else None), done
+
+
+def verify(run_name, model, *more, name="the model"):
+    return run("verify", f"{run_name}.jsonl", "--model", model, "--model-name", name, "--lexicon", "words.lex", "--data", "data.tsv", *more)
 
 
 def records(path):
@@ -119,7 +134,7 @@ class Exec(unittest.TestCase):
     def test_ways(self):
         """scores for labels, any number of workers and texts a request, the cache: the same records"""
         self.assertTrue(any(row["exact"] for row in reference) and not all(row["exact"] for row in reference))
-        for more in (["--workers", 1], ["--workers", 5, "--request-texts", 3], ["--cache", "on"], ["--batch", 7]):
+        for more in (["--workers", 1], ["--workers", 5, "--request-texts", 3], ["--function"], ["--function", "--cache", "on"], ["--batch", 7]):
             self.assertEqual(certify("ways", "exec:python3 child.py", *more)[0], reference, more)
         self.assertEqual(certify("ways", "exec:python3 child.py scores")[0], reference)
 
@@ -155,7 +170,7 @@ class Exec(unittest.TestCase):
         self.assertTrue(any(sum(row["counts"].values()) < row["n"] for row in rows))
         self.assertTrue(any(row["base"] is None for row in rows))
         self.assertGreater(json.loads(done.out)["traffic"]["none"], 0)
-        again = run("verify", "none.jsonl", "--model", "exec:python3 child.py none", "--lexicon", "words.lex", "--data", "data.tsv")
+        again = verify("none", "exec:python3 child.py none")
         self.assertEqual(again.code, DONE, again.err)
 
     def test_random(self):
@@ -164,7 +179,10 @@ class Exec(unittest.TestCase):
         self.assertTrue(json.loads(done.out)["traffic"]["random"])
         lines = (test_cli.temporary / "random.jsonl").read_text().splitlines()
         self.assertTrue(json.loads(lines[0])["model"]["random"])
+        self.assertNotIn("probe", json.loads(lines[0])["model"])
         self.assertFalse(any(json.loads(line)["exact"] for line in lines[1:]))
+        _, done = certify("random", "exec:python3 child.py random", "--function", code=INPUT)
+        self.assertIn("not a function of the text, as was declared", done.err)
         rows, _ = certify("said", "exec:python3 child.py", "--random")
         self.assertFalse(any(row["exact"] for row in rows))
 
@@ -180,7 +198,9 @@ class Exec(unittest.TestCase):
             self.assertRegex(done.err, words, how)
             self.assertEqual(done.err.count("\n"), 1, how)
         for arguments, words in ((["--model", "exec:cat", "--arithmetic", "f32"], "--arithmetic"), (["--model", "exec:"], "command"),
-                                 (["--model", "exec:cat", "--cache", "maybe"], "on or off")):
+                                 (["--model", "exec:cat", "--cache", "maybe"], "on or off"), (["--model", "exec:cat", "--cache", "on"], "cache: only a model"),
+                                 (["--model", "exec:cat", "--function", "--random"], "function: the model"),
+                                 (["--model", "exec:cat", "--model-name", ""], "model_name")):
             done = run("certify", *arguments, "--lexicon", "words.lex", "--data", "data.tsv")
             self.assertEqual(done.code, USAGE, done.err)
             self.assertIn(words, done.err)
@@ -192,7 +212,7 @@ class Exec(unittest.TestCase):
         """Ctrl-C reaches safer alone; the run can be resumed"""
         (test_cli.temporary / "stop.jsonl").unlink(missing_ok=True)
         command = [test_cli.program, "certify", "--model", "exec:sleep 1; exec python3 child.py", "--lexicon", "words.lex", "--data",
-                   "data.tsv", "--n", "300", "--n0", "30", "--workers", "2", "-o", "stop.jsonl"]
+                   "data.tsv", "--n", "300", "--n0", "30", "--workers", "2", "-o", "stop.jsonl", "--model-name", "the model"]
         process = subprocess.Popen(command, cwd=test_cli.temporary, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         time.sleep(0.5)
         os.killpg(process.pid, signal.SIGINT)
@@ -205,19 +225,111 @@ class Exec(unittest.TestCase):
         """predict asks it too"""
         done = run("predict", "--model", "exec:python3 child.py", "--labels", "neg,pos", "--lexicon", "words.lex", "--seed", 1, "--json", "A bad film.")
         self.assertEqual(done.code, DONE, done.err)
-        self.assertTrue(json.loads(done.out)["answers"][0]["exact"])
+        answer = json.loads(done.out)["answers"][0]
+        self.assertEqual((answer["exact"], answer["assumes"], answer["queries"]), (True, ["the model is a function of the text"], 2 * 9))
+        done = run("predict", "--model", "exec:python3 child.py", "--labels", "neg,pos", "--lexicon", "words.lex", "--seed", 1, "A bad film.")
+        self.assertIn("exact if the model is a function of the text, 18 queries", done.out)
+
+
+class Identity(unittest.TestCase):
+    def test_name(self):
+        """records of a remote model need its name, and a file has its own"""
+        base = ("--lexicon", "words.lex", "--data", "data.tsv", "--n", 300, "--n0", 30)
+        for verb in ("certify", "attack"):
+            options = base if verb == "certify" else base[:4]
+            done = run(verb, "--model", "exec:python3 child.py", *options, "-o", "nameless.jsonl")
+            self.assertEqual(done.code, USAGE, done.err)
+            self.assertIn("-o FILE needs --model-name NAME", done.err)
+            self.assertFalse((test_cli.temporary / "nameless.jsonl").exists())
+            self.assertEqual(run(verb, "--model", "exec:python3 child.py", *options).code, DONE)
+            for option in (["--model-name", "x"], ["--function"]):
+                done = run(verb, "--model", "file.safetensors", *options, *option)
+                self.assertEqual((done.code, option[0] + " is for remote models" in done.err), (USAGE, True), done.err)
+        certify("named", "exec:python3 child.py", "--model-name", "Stimmung 2")
+        config = json.loads((test_cli.temporary / "named.jsonl").read_text().splitlines()[0])
+        self.assertEqual(config["model"]["name"], "Stimmung 2")
+        self.assertEqual(verify("named", "exec:python3 child.py", name="Stimmung 2").code, DONE)
+        done = verify("named", "exec:python3 child.py", name="another")
+        self.assertEqual(done.code, INPUT, done.err)
+        done = run("verify", "named.jsonl", "--model", "exec:python3 child.py", *base[:4])
+        self.assertEqual((done.code, "model_name" in done.err), (USAGE, True), done.err)
+        done = run("attack", "--model", "exec:python3 child.py", *base[:4], "--against", "named.jsonl")
+        self.assertEqual((done.code, "model_name" in done.err), (USAGE, True), done.err)
+
+    def test_probe(self):
+        """the probe set is that of docs/models.md, asked twice, and its digest what the rule there says"""
+        page = (HERE.parent / "docs/models.md").read_text()
+        texts = json.loads(re.search(r"```\n(\[.*?\])\n```", page, re.S).group(1))
+        (test_cli.temporary / "asked").unlink(missing_ok=True)
+        certify("probed", "exec:python3 child.py log", "--workers", 1)
+        asked = [json.loads(line) for line in (test_cli.temporary / "asked").read_text().splitlines()]
+        self.assertIn(texts, asked)
+        for text in texts:
+            self.assertEqual(sum(request.count(text) for request in asked), 2, text)
+        digest = hashlib.sha256("".join(f"{len(label)}:{label}," for label in map(MODEL.label, texts)).encode()).hexdigest()
+        config = json.loads((test_cli.temporary / "probed.jsonl").read_text().splitlines()[0])
+        self.assertEqual(config["model"]["probe"], digest)
+        self.assertNotIn("random", config["model"])
+
+    def test_changed(self):
+        """another model behind the same name neither continues nor confirms a run"""
+        certify("changed", "exec:python3 child.py")
+        path = test_cli.temporary / "changed.jsonl"
+        path.write_text("".join(path.read_text().splitlines(True)[:5]))
+        before = path.read_text()
+        _, done = certify("changed", "exec:python3 child.py other", "--resume", code=INPUT)
+        self.assertRegex(done.err, CHANGED)
+        self.assertEqual(path.read_text(), before)
+        self.assertEqual(certify("changed", "exec:exec python3 child.py", "--resume")[0], reference)  # another address, the same answers
+        self.assertRegex(verify("changed", "exec:python3 child.py other").err, CHANGED)
+        self.assertEqual(verify("changed", "exec:exec python3 child.py").code, DONE)
+
+    def test_not_a_function(self):
+        """a model that answers by the place in a request gets no exact certificate"""
+        write("place.tsv", "a\tneg\tReview: a good film.\nb\tpos\tReview: a bad film.\n")
+        for more in ([], ["--function"]):
+            done = run("certify", "--model", "exec:python3 child.py place", "--lexicon", "words.lex", "--data", "place.tsv", "--workers", 1,
+                       "--json", *more)
+            self.assertEqual(done.code, INPUT, done.out)
+            self.assertIn("for the same text", done.err)
+        rows = json.loads(run("certify", "--model", "exec:python3 child.py place", "--lexicon", "words.lex", "--data", "place.tsv",
+                              "--workers", 1, "--random", "--json").out)
+        self.assertEqual(rows["exact"], 0)
 
 
 class Http(unittest.TestCase):
     def test_profiles(self):
-        """every profile gives the records of the program, and the cache spares texts"""
+        """every profile gives the records of the program, and the cache spares texts of a declared function"""
         for name, (path, *more) in PROFILES.items():
-            with self.subTest(name):
-                rows, done = certify("profile", address(path), *more)
-                self.assertEqual(rows, reference)
-                traffic = json.loads(done.out)["traffic"]
-                self.assertGreater(traffic["cached"], 0)
-                self.assertFalse(traffic["random"])
+            for declared in ([], ["--function"]):
+                with self.subTest(name):
+                    rows, done = certify("profile", address(path), *more, *declared)
+                    self.assertEqual(rows, reference)
+                    traffic = json.loads(done.out)["traffic"]
+                    self.assertEqual(traffic["cached"] > 0, bool(declared))
+                    self.assertFalse(traffic["random"])
+
+    def test_noise(self):
+        """a model with noise that nobody has noticed: as many false certificates as delta allows"""
+        class Noisy(http_server.Model):
+            chance = random.Random(11)
+
+            def label(self, text):  # half of all draws are pos: nothing can be certified truly
+                return "pos" if "film" in text or self.chance.random() < 0.25 else "neg"
+
+        whole, certified, texts = service.model, 0, 100
+        service.model = Noisy(LABELS)
+        try:
+            for i in range(texts):
+                done = run("predict", "--model", address("/json"), "--labels", "neg,pos", "--lexicon", "words.lex", "--seed", i, "--method",
+                           "binomial", "--n", 100, "--n0", 30, "--delta", 0.05, "--json", f"The film number {i}.")
+                # The guard may notice it, since it asks some texts again: then there is no answer.
+                self.assertIn(done.code, (DONE, INPUT), done.err)
+                answer = json.loads(done.out)["answers"][0] if done.code == DONE else {"bound": 0}
+                certified += answer["bound"] > 0.5
+        finally:
+            service.model = whole
+        self.assertLessEqual(certified, 15)  # 5 or fewer are to be expected; with kept answers it would be nearly all
 
     def test_faults(self):
         """with every fifth request failing in every way the records are the same"""

@@ -18,11 +18,12 @@ import xml.etree.ElementTree as ET
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import must  # noqa: E402
+from cli_runs import cut, is_answered, must, outward  # noqa: E402
 from test_cli import DONE, INPUT, SYSTEM, USAGE, Case, exists, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RADII = ("1", "2", "5", "10", "20", "all")
+SAMPLES = ("--n", 500, "--n0", 13)  # so few that not all that is certified is answered
 PLOTS = ("radius", "accuracy", "queries", "products")
 VOID = {"meta", "br", "img", "input", "link"}
 
@@ -37,7 +38,7 @@ def make_files():
              "--kernel", kernel, "-o", f"{name}.lex")
         must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", f"{name}.lex",
              "--bits", 12, "-o", f"{name}.model")
-        must("certify", "--model", f"{name}.model", "--lexicon", f"{name}.lex", "--data", "demo/test.tsv", "--n", 500, "-o", f"{name}.jsonl")
+        must("certify", "--model", f"{name}.model", "--lexicon", f"{name}.lex", "--data", "demo/test.tsv", *SAMPLES, "-o", f"{name}.jsonl")
 
 
 def report(*arguments, **more):
@@ -61,13 +62,17 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
-        self.open, self.text, self.scripts, self.tags, self.faults, self.ids = [], "", {}, [], [], []
+        self.open, self.text, self.scripts, self.tags, self.faults, self.ids, self.rows = [], "", {}, [], [], [], []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         self.tags.append((tag, attributes))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
         if "id" in attributes:
             self.ids.append(attributes["id"])
         if tag not in VOID:
@@ -87,6 +92,8 @@ class Page(html.parser.HTMLParser):
             self.scripts[self.open[-1][1].get("id")] = words
         elif not self.open or self.open[-1][0] != "style":
             self.text += words
+            if any(tag in ("td", "th") for tag, _ in self.open):
+                self.rows[-1][-1] += words
 
     def block(self, name):
         return json.loads(gzip.decompress(base64.b64decode(self.scripts[name])))
@@ -116,16 +123,31 @@ class Figures(Reports):
     def test_figures(self):
         """the page's figures are those of certify --json"""
         page = self.page("k.jsonl")
-        summary = json.loads(self.ok(run("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--n", 500,
+        summary = json.loads(self.ok(run("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", *SAMPLES,
                                          "-o", "k.jsonl", "--resume", "--json")))
         text = " ".join(page.text.split())
-        low, high = (100 * x for x in summary["certified_interval"])
-        for figure in (f"{100 * summary['clean_accuracy']:.2f}%", f"{100 * summary['smoothed_accuracy']:.2f}%",
-                       f"{int(summary['certified_accuracy'] * 10000 + 1e-9) / 100:.2f}%", f"95%: {low:.2f} to {high:.2f}",
-                       f"{summary['abstained']} prediction", f"{summary['queries']:,} queries"):
+        for figure in (cut(summary["clean_accuracy"]), cut(summary["smoothed_accuracy"]), cut(summary["certified_accuracy"]),
+                       cut(summary["certified_answered"]), outward(summary["certified_interval"]),
+                       outward(summary["certified_answered_interval"]), f"{summary['abstained']} prediction", f"{summary['queries']:,} queries"):
             self.assertIn(figure, text)
+        self.assertLess(summary["certified_answered"], summary["certified_accuracy"])  # else the two could be confused
         for radius in RADII:
-            self.assertIn(f"{int(summary['certified_at'][radius] * 10000 + 1e-9) / 100:.2f}%", text)
+            self.assertIn(cut(summary["certified_at"][radius]), text)
+            self.assertIn(cut(summary["certified_answered_at"][radius]), text)
+        self.assertNotIn("Caution", text)
+
+    def test_classes(self):
+        """recall, precision and answers by class are those of certify --json"""
+        rows = self.page("k.jsonl").rows
+        classes = json.loads(self.ok(run("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", *SAMPLES,
+                                         "-o", "k.jsonl", "--resume", "--json")))["classes"]
+        self.assertEqual([entry["label"] for entry in classes], ["0", "1"])
+        for number, entry in enumerate(classes):
+            answers = [str(n) for n in entry["answers"].values()]
+            answers[number] += f" ({entry['certified_answered']})"
+            self.assertIn([entry["label"], str(entry["texts"]), f"{cut(entry['certified_recall'])} ({outward(entry['certified_recall_interval'])})",
+                           f"{cut(entry['certified_precision'])} ({outward(entry['certified_precision_interval'])})", *answers,
+                           str(entry["abstained"])], rows)
 
     def test_configuration(self):
         """hashes, seed, method and every other member of the configuration are at the foot"""
@@ -147,12 +169,12 @@ class Figures(Reports):
             self.assertEqual(data["radius"][i], -1 if record["radius"] == "all" else record["radius"])
             for name in ("words", "slots", "visible", "queries", "n"):
                 self.assertEqual(data[name][i], record[name])
-            self.assertEqual(data["flags"][i], record["certified"] + 2 * record["abstained"] + 4 * record["exact"])
+            self.assertEqual(data["flags"][i], record["certified"] + 2 * record["abstained"] + 4 * record["exact"] + 8 * is_answered(record))
             self.assertLessEqual(data["bound"][i] / 10000, record["bound"])
             self.assertLess(record["bound"] - data["bound"][i] / 10000, 1e-4)
             self.assertGreaterEqual(data["q"][i] / 10000, record["q"])
             self.assertLess(data["q"][i] / 10000 - record["q"], 1e-4)
-        self.assertEqual(sum(1 for tag, _ in page.tags if tag == "tr") - 3, 100)  # and a head and a row of radii, a head
+        self.assertEqual(sum(1 for tag, _ in page.tags if tag == "tr") - 7, 100)  # and a head and two rows of radii, a head and two of classes, a head
 
     def test_nothing_from_elsewhere(self):
         """no address but the name of SVG, nothing to load, scripts only with the mark"""
@@ -235,7 +257,7 @@ class Files(Reports):
         heights = [float(y) for _, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", line)]
         found = records("k.jsonl")
         for radius, y in zip(RADII, heights):
-            share = sum(reaches(record, radius) for record in found) / len(found)
+            share = sum(reaches(record, radius) and is_answered(record) for record in found) / len(found)
             self.assertAlmostEqual(1 - (y - 14) / 238, share, delta=0.001)
 
     def test_csv(self):
@@ -250,7 +272,19 @@ class Files(Reports):
         for row in csv.DictReader(io.StringIO(read("tables/radii.csv"), newline="")):
             some = records(f"{row['run']}.jsonl")
             self.assertEqual(int(row["certified"]), sum(reaches(record, row["radius"]) for record in some))
-            self.assertTrue(float(row["low"]) <= float(row["share"]) <= float(row["high"]))
+            self.assertEqual(int(row["certified_answered"]), sum(reaches(record, row["radius"]) and is_answered(record) for record in some))
+            self.assertEqual(row["stable"], row["certified_answered"])
+            for name in ("certified", "certified_answered", "stable"):
+                self.assertEqual(float(row[f"{name}_share"]), int(row[name]) / 120)
+                self.assertTrue(float(row[f"{name}_low"]) <= float(row[f"{name}_share"]) <= float(row[f"{name}_high"]))
+        for row in csv.DictReader(io.StringIO(read("tables/classes.csv"), newline="")):
+            of_label = [record for record in records(f"{row['run']}.jsonl") if record["label"] == row["label"]]
+            held = sum(record["certified"] and is_answered(record) for record in of_label)
+            self.assertEqual((int(row["texts"]), int(row["certified_answered"]), float(row["recall"])), (len(of_label), held, held / len(of_label)))
+        for row in csv.DictReader(io.StringIO(read("tables/confusion.csv"), newline="")):
+            cell = [record for record in records(f"{row['run']}.jsonl") if record["label"] == row["label"] and
+                    (record["abstained"] if row["abstained"] == "1" else not record["abstained"] and record["prediction"] == row["answer"])]
+            self.assertEqual((int(row["texts"]), int(row["certified_answered"])), (len(cell), sum(r["certified"] and is_answered(r) for r in cell)))
         self.assertEqual([row["run"] for row in csv.DictReader(io.StringIO(read("tables/runs.csv"), newline=""))], ["k", "c"])
 
     def test_formula(self):
@@ -300,7 +334,18 @@ class Errors(Reports):
         """a run without labels has no accuracies"""
         write("u.jsonl.data", "".join(json.dumps({"text": "A good film."}) + "\n" for _ in range(3)))
         must("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "u.jsonl.data", "--format", "jsonl", "-o", "u.jsonl")
-        self.assertEqual(self.page("u.jsonl").text.count("no labels"), 2)
+        text = self.page("u.jsonl").text
+        self.assertEqual(text.count("no labels"), 2)
+        self.assertIn("stable", text)
+        self.assertNotIn("Classes", text)
+
+    def test_caution(self):
+        """certificates of texts in which no word can change: said before any figure, and for every run of them"""
+        write("e.jsonl.data", "".join(json.dumps({"label": "1", "text": text}) + "\n" for text in ("Zut alors.", "Sapristi!", "A good film.")))
+        must("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "e.jsonl.data", "--format", "jsonl", "--unlabelled", "-o", "e.jsonl")
+        text = " ".join(self.page("e.jsonl", "k.jsonl").text.split())
+        self.assertEqual(text.count("most certificates are empty: in 2 of 3 certified texts"), 1)
+        self.assertLess(text.index("most certificates are empty"), text.index("the base model itself"))
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ class Answers(Serve):
     def test_abstains(self):
         """without a clear vote there is no label, and nothing is certified"""
         text = "The boring good film is not bad but I loved the dull fine plot and hated the great acting."
-        with self.serving(*WITH_K, "--seed", 1, "--alpha", "1e-300") as server:
+        with self.serving(*WITH_K, "--seed", 1, "--alpha", "1e-300", "--n0", 20) as server:
             answer = server.post("/v1/predict", {"text": text})[1]["answers"][0]
             self.assertEqual((answer["label"], answer["abstained"], answer["certified"], answer["radius"]),
                              (None, True, False, 0))
@@ -131,8 +131,9 @@ class Answers(Serve):
             self.assertEqual(result, {"certificate": certificate,
                                       "answer": server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]})
             self.assertEqual((start["q_at"], start["n"], start["delta"]), (certificate["q_at"], 5000, 0.01))
-            self.assertEqual(sum(prediction["votes"].values()), 100)
-            self.assertEqual(prediction["leading"], certificate["prediction"])
+            self.assertEqual(prediction["vote"]["n"], certificate["queries"] - certificate["n"])
+            self.assertEqual(sum(prediction["vote"]["counts"].values()), prediction["vote"]["n"])
+            self.assertEqual((prediction["leading"], prediction["abstained"]), (certificate["prediction"], False))
             seen = 0
             for _, data in events[2:-1]:
                 self.assertGreater(data["n"], seen)
@@ -146,6 +147,19 @@ class Answers(Serve):
             labelled = events_of(server.request("POST", "/v1/certify/stream",
                                                 json.dumps({"text": TEXT, "label": "0"}))[2])
             self.assertEqual((labelled[-1][1]["certificate"]["target"], labelled[-1][1]["answer"]), ("0", None))
+
+    def test_stream_votes_on(self):
+        """a vote that was given up goes on when there is a certificate: two predictions, the last one counts"""
+        with self.serving(*WITH_K, "--seed", 1, "--alpha", "1e-300", "--n0", 1100) as server:
+            events = events_of(server.request("POST", "/v1/certify/stream", json.dumps({"text": TEXT}))[2])
+            first, second = (data for name, data in events if name == "prediction")
+            self.assertEqual([name for name, _ in events[-2:]], ["prediction", "result"])
+            self.assertTrue(100 <= first["vote"]["n"] < second["vote"]["n"] <= 1100)
+            self.assertTrue(first["abstained"])
+            answer, certificate = events[-1][1]["answer"], events[-1][1]["certificate"]
+            self.assertGreater(certificate["radius"], 0)
+            self.assertEqual((second["label"], second["abstained"]), (answer["label"], answer["abstained"]))
+            self.assertEqual(second["vote"]["n"], certificate["queries"] - certificate["n"])
 
     def test_stream_claims_nothing(self):
         """methods that must not be looked at before their end claim nothing before it"""
@@ -536,7 +550,12 @@ class Published(Serve):
             answer = server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]
         tables = [{name for row in table.splitlines() for name in re.findall("`([a-z_0-9]+)`", row.split("|")[1])}
                   for table in re.findall(r"^\| member[^|]*\| \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.M)]
-        self.assertEqual(tables[0], set(answer))
+        self.assertEqual(tables[0] - {"assumes"}, set(answer))
+        with self.serving("--model", f"exec:{sys.executable} slow.py 0", "--labels", "neg,pos", "--lexicon", "k.lex") as server:
+            answer = server.post("/v1/predict", {"text": "good"})[1]["answers"][0]
+            check(answer, schemas["Answer"])
+            check(server.post("/v1/certify", {"text": "good"})[1], schemas["CertifyAnswer"])
+        self.assertEqual((answer["exact"], answer["assumes"], tables[0]), (True, ["the model is a function of the text"], set(answer)))
         self.assertEqual(tables[1:4], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
                                        set(schemas["Entry"]["properties"])])
         self.assertEqual(tables[4], set(schemas["Model"]["properties"]))

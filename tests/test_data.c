@@ -8,6 +8,7 @@
 #include "data/loader.h"
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -621,16 +622,61 @@ static void test_other_sets(void **state)
     safer_data_free(data);
 }
 
+/* ----------------------------------------------------------------- identity */
+
+/* The example of docs/data.md: netstrings of id, label and text. */
+static const char example[] = "ca981dc701607d38ea3e37f247532ddfd7601f386db8a2aeb2694f41e05ed9f1";
+
+static void *ask_digest(void *data) { return (void *)(uintptr_t)safer_data_sha256(data); }
+
+static void test_identity(void **state)
+{
+    (void)state;
+    static const char rows[] = "1\tpos\tA fine film.\n2\t\tÉté\n";
+    safer_error error = {0};
+    safer_data *data = load(write_temporary("some rows.tsv", rows, sizeof rows - 1), NULL), *memory = NULL;
+    pthread_t threads[8];
+    void *answers[8];
+    for (size_t i = 0; i < 8; i++) assert_int_equal(pthread_create(&threads[i], NULL, ask_digest, data), 0);
+    for (size_t i = 0; i < 8; i++) pthread_join(threads[i], &answers[i]);
+    for (size_t i = 0; i < 8; i++) assert_string_equal((const char *)answers[i], example);
+    assert_string_equal(safer_data_name(data), "some rows.tsv");
+    safer_data_free(data);
+
+    const char *texts[] = {"A fine film.", "Été"}, *labels[] = {"pos", NULL}, *swapped[] = {NULL, "pos"};
+    assert_ok(safer_data_from_texts(&memory, texts, NULL, labels, NULL, 2, &error));
+    assert_string_equal(safer_data_sha256(memory), example); /* ids are the numbers of rows */
+    assert_string_equal(safer_data_name(memory), "memory");
+    safer_data_free(memory);
+    assert_ok(safer_data_from_texts(&memory, texts, NULL, swapped, NULL, 2, &error));
+    assert_string_not_equal(safer_data_sha256(memory), example);
+    safer_data_free(memory);
+
+    const char *archive = pack_file("set.tar", "tar", "none", (const entry[]){{"inside/rows.tsv", rows}}, 1);
+    data = load(inside(archive, "inside/rows.tsv"), NULL);
+    assert_string_equal(safer_data_name(data), "set.tar:rows.tsv");
+    assert_string_equal(safer_data_sha256(data), example);
+    safer_data_free(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folder),         cmocka_unit_test(test_folder_errors),
-        cmocka_unit_test(test_packed),         cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_archive_folder), cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_labels),         cmocka_unit_test(test_every),
-        cmocka_unit_test(test_random),         cmocka_unit_test(test_bad_samples),
-        cmocka_unit_test(test_memory),         cmocka_unit_test(test_memory_of_jansson),
-        cmocka_unit_test(test_imdb),           cmocka_unit_test(test_other_sets),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_folder_errors),
+        cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_archive_folder),
+        cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_every),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_bad_samples),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_jansson),
+        cmocka_unit_test(test_imdb),
+        cmocka_unit_test(test_other_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ MANUAL = pathlib.Path(sys.argv[-1]).resolve() / "safer.1"  # made while safer is
 
 # Options of other programs that a page may name.
 FOREIGN = {"scripts/bootstrap": {"--check", "--browser", "--proof"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"},
-           "cmake": {"--build"}, "ctest": {"--test-dir", "--output-on-failure"}, "tests/test_abi.py": {"--write"}, "check-certificates": {"--texts"}}
+           "cmake": {"--build"}, "ctest": {"--test-dir", "--output-on-failure"}, "tests/test_abi.py": {"--write"}, "check-certificates": {"--texts"}, "cosign": {"--statement", "--key", "--bundle", "--type"}}
 
 demo = None  # a folder with the demo's data
 
@@ -264,7 +264,7 @@ class Pages(unittest.TestCase):
         """docs/lexicon.md names every member of the JSON report, and no other"""
         part = (ROOT / "docs/lexicon.md").read_text().split("\n## What is reported\n")[1].split("\n\n`stats`")[0]
         rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
-        named = {name for row in rows for name in re.findall("`([a-z_]+)`", row)}
+        named = {name for row in rows for name in re.findall("`([a-z0-9_]+)`", row)}
         folder = test_cli.temporary
         (folder / "r.vec").write_text("good 1 2\ngreat 1 2.5\nbad 2 -1\nawful 2 -1.5\n")
         (folder / "r.sim").write_text("good great 9\ngood bad 1\nbad awful 8\n")

@@ -122,12 +122,11 @@ static void check_model(const char *path, const char *precision, const safer_lex
     for (size_t i = 0; i < COUNT(methods); i++) {
         const char *arch = safer_model_arch(model);
         safer_certify_options o = safer_certify_options_default();
-        safer_summary summary;
         if (methods[i] == SAFER_METHOD_IBP && strcmp(arch, "bow") != 0 && strcmp(arch, "cnn") != 0) continue;
         o.method = methods[i];
         o.n = o.n0 = 20;
         o.threads = threads;
-        assert_unthrottled(safer_certify(&summary, NULL, 0, model, lexicon, data, &o, &error));
+        assert_unthrottled(safer_certify(NULL, NULL, 0, model, lexicon, data, &o, &error));
     }
     safer_model_free(model);
 }

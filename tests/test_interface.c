@@ -28,16 +28,16 @@ static int set_up(void **state)
     static const char *const labels[] = {"0", "1"}, *const texts[] = {"a good film", "a bad film"};
     safer_remote_options remote = safer_remote_options_default();
     safer_certify_options certify = safer_certify_options_default();
-    safer_summary summary;
     remote.labels = labels;
     remote.label_count = 2;
+    remote.model_name = "a function";
     certify.n = certify.n0 = 20;
     lexicon = import_table("good\tfine great\nbad\tpoor\n", "component");
     assert_ok(safer_data_from_texts(&data, texts, NULL, labels, NULL, 2, &error));
     assert_ok(safer_model_from_callback(&model, first_class, NULL, &remote, &error));
     run = temporary("run.jsonl");
     output = temporary("output");
-    assert_ok(safer_certify(&summary, run, 0, model, lexicon, data, &certify, &error));
+    assert_ok(safer_certify(NULL, run, 0, model, lexicon, data, &certify, &error));
     return 0;
 }
 
@@ -138,6 +138,7 @@ static void certification(void **unused)
     assert_refused(safer_certify_options, o, summary,
                    safer_certify(&summary, output, 0, model, lexicon, data, &o, &error));
     assert_ok(safer_certify(&summary, output, 0, model, lexicon, data, &o, &error));
+    safer_summary_free(&summary);
     unlink(output);
     assert_refused(safer_certify_options, o, certificate,
                    safer_certify_text(&certificate, &workspace, model, lexicon, "good", 4, 0, &o, &error));
@@ -178,6 +179,7 @@ static void reports(void **unused)
     safer_report_options o = safer_report_options_default();
     assert_refused(safer_report_options, o, summary, safer_report(&summary, output, &run, 1, &o, &error));
     assert_ok(safer_report(&summary, output, &run, 1, &o, &error));
+    safer_summary_free(&summary);
     unlink(output);
 }
 

@@ -359,6 +359,12 @@ static void test_file_round_trip(void **state)
         assert_int_equal(read->image.length, made->image.length);
         assert_memory_equal(read->image.bytes, made->image.bytes, made->image.length);
         assert_string_equal(safer_lexicon_describe(read).kernel, kernels[k]);
+        char sha256[65];
+        assert_ok(safer_path_sha256(sha256, path, &error));
+        assert_string_equal(safer_lexicon_sha256(read), sha256);
+        assert_string_equal(safer_lexicon_sha256(made), sha256);
+        assert_string_equal(safer_lexicon_name(read), "small.lex");
+        assert_string_equal(safer_lexicon_name(made), "memory");
         for (uint32_t x = 0; x < read->words.count; x++) {
             safer_word a = safer_lexicon_word(made, x), b = safer_lexicon_word(read, x);
             assert_string_equal(a.word, b.word);

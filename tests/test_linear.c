@@ -247,6 +247,7 @@ static void training_resumes_and_certifies(void **unused)
         co.method = SAFER_METHOD_IBP;
         assert_ok(safer_certify(&summary, NULL, 0, model, lexicon, data, &co, &error));
         assert_true(summary.certified > 210);
+        safer_summary_free(&summary);
         safer_model_free(model);
         safer_data_free(data);
         safer_lexicon_free(lexicon);

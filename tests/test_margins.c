@@ -561,7 +561,7 @@ static void hashes_tell_sums_apart(void **unused)
     (void)unused;
     int linked[POOL][POOL];
     safer_error error = {0};
-    uint64_t seen[6];
+    char seen[6][65];
     safer_lexicon *four = random_lexicon(linked, 0, 4, "representative"),
                   *two = random_lexicon(linked, 0, 2, "representative");
     assert_ok(safer_lexicon_save(four, temporary("four.lex"), &error));
@@ -578,12 +578,46 @@ static void hashes_tell_sums_apart(void **unused)
         char text[200];
         const int length = snprintf(text, sizeof text, "{\"arch\": \"sum\", \"members\": [%s]}", members[i]);
         safer_model *model = open_model(write_temporary("sum.json", text, (size_t)length));
-        seen[i] = safer_model_hash(model);
-        for (size_t j = 0; j < i; j++) assert_true(seen[j] != seen[i]);
+        snprintf(seen[i], sizeof seen[i], "%s", safer_model_sha256(model));
+        for (size_t j = 0; j < i; j++) assert_string_not_equal(seen[j], seen[i]);
         safer_model_free(model);
     }
     safer_lexicon_free(four);
     safer_lexicon_free(two);
+}
+
+/* The bytes of the file, then the digests of the members, each with that of its lexicon behind it. */
+static void the_digest_of_a_sum(void **state)
+{
+    (void)state;
+    int linked[POOL][POOL];
+    safer_error error = {0};
+    safer_lexicon *lexicon = random_lexicon(linked, 0, 4, "representative");
+    assert_ok(safer_lexicon_save(lexicon, temporary("four.lex"), &error));
+    static const char text[] = "{\"arch\": \"sum\", \"members\": [{\"model\": \"a\", \"canonical\": \"four.lex\"}, "
+                               "{\"model\": \"b\"}]}";
+    char digests[2][65];
+    for (uint32_t round = 0; round < 2; round++) { /* the same file, another member */
+        write_model(temporary("a"), 0, 2, 1000);
+        write_model(temporary("b"), 1 + round, 2, 1000);
+        safer_model *members[2] = {open_model(temporary("a")), open_model(temporary("b"))};
+        safer_model *model = open_model(write_temporary("sum.json", text, sizeof text - 1));
+        sf_sha256_sum sum = {0};
+        sf_digest expected;
+        sf_sha256_add(&sum, text, sizeof text - 1);
+        sf_sha256_add(&sum, members[0]->sha256.bytes, 32);
+        sf_sha256_add(&sum, lexicon->sha256.bytes, 32);
+        sf_sha256_add(&sum, members[1]->sha256.bytes, 32);
+        assert_ok(sf_sha256_end(&expected, &sum, &error));
+        assert_string_equal(safer_model_sha256(model), expected.hex);
+        assert_string_equal(safer_model_name(model), "sum.json");
+        memcpy(digests[round], expected.hex, sizeof digests[round]);
+        safer_model_free(model);
+        safer_model_free(members[0]);
+        safer_model_free(members[1]);
+    }
+    assert_string_not_equal(digests[0], digests[1]);
+    safer_lexicon_free(lexicon);
 }
 
 static safer_status open_and_certify(void *lexicon, safer_error *error)
@@ -654,6 +688,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_bounded_is_refused),
         cmocka_unit_test(bad_sums_are_refused),
         cmocka_unit_test(hashes_tell_sums_apart),
+        cmocka_unit_test(the_digest_of_a_sum),
         cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(failures_are_forgotten),
     };

@@ -354,6 +354,33 @@ static uint64_t file_hash(const char *path)
     return hash;
 }
 
+/* What a model says of its lexicon: both digests, the short one alone as version 0.1.0 wrote it, or nothing. */
+static void lexicon_is_recognised(void **unused)
+{
+    (void)unused;
+    safer_lexicon *ours = import_table("good\tgreat\n", "component"),
+                  *other = import_table("good\tfine\n", "component");
+    char with[256];
+    const unsigned long long hash = sf_lexicon_hash(ours);
+    safer_model model = {.trained_with = with};
+    snprintf(with, sizeof with, "{\"lexicon\":\"%016llx\",\"lexicon_sha256\":\"%s\"}", hash,
+             safer_lexicon_sha256(ours));
+    assert_int_equal(safer_model_trained_on(&model, ours), 1);
+    assert_int_equal(safer_model_trained_on(&model, other), 0);
+    snprintf(with, sizeof with, "{\"lexicon\":\"%016llx\",\"lexicon_sha256\":\"%s\"}", hash,
+             safer_lexicon_sha256(other));
+    assert_int_equal(safer_model_trained_on(&model, ours), 0); /* the longer one decides */
+    snprintf(with, sizeof with, "{\"lexicon\":\"%016llx\"}", hash);
+    assert_int_equal(safer_model_trained_on(&model, ours), 1);
+    assert_int_equal(safer_model_trained_on(&model, other), 0);
+    snprintf(with, sizeof with, "{\"lexicon\":null}");
+    assert_int_equal(safer_model_trained_on(&model, ours), -1);
+    model.trained_with = NULL;
+    assert_int_equal(safer_model_trained_on(&model, ours), -1);
+    safer_lexicon_free(ours);
+    safer_lexicon_free(other);
+}
+
 static void threads_do_not_matter(void **unused)
 {
     (void)unused;
@@ -381,12 +408,16 @@ static void threads_do_not_matter(void **unused)
         assert_true(file_hash(temporary("threads")) != hashes[k]);
         if (lexicon) {
             safer_model *model = NULL;
-            char expected[128];
-            snprintf(expected, sizeof expected, "{\"lexicon\":\"%016llx\",\"kernel\":\"%s\",\"seed\":2}",
-                     (unsigned long long)safer_lexicon_describe(lexicon).hash, kernels[k]);
+            char expected[256], sha256[65];
+            snprintf(expected, sizeof expected,
+                     "{\"lexicon\":\"%016llx\",\"lexicon_sha256\":\"%s\",\"kernel\":\"%s\",\"seed\":2}",
+                     (unsigned long long)sf_lexicon_hash(lexicon), safer_lexicon_sha256(lexicon), kernels[k]);
             assert_ok(safer_model_open(&model, temporary("threads"), &error));
             assert_string_equal(safer_model_trained_with(model), expected);
-            assert_true(safer_model_hash(model) == file_hash(temporary("threads")));
+            assert_int_equal(safer_model_trained_on(model, lexicon), 1);
+            assert_ok(safer_path_sha256(sha256, temporary("threads"), &error));
+            assert_string_equal(safer_model_sha256(model), sha256);
+            assert_string_equal(safer_model_name(model), "threads");
             safer_model_free(model);
         }
         safer_lexicon_free(lexicon);
@@ -787,6 +818,7 @@ int main(void)
         cmocka_unit_test(objective_falls),
         cmocka_unit_test(learns),
         cmocka_unit_test(dev_is_only_measured),
+        cmocka_unit_test(lexicon_is_recognised),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(empty_texts_and_ties),

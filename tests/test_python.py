@@ -8,7 +8,9 @@ them, this one or Debian's, and are skipped with a line otherwise.
 import collections
 import contextlib
 import ctypes
+import functools
 import gc
+import hashlib
 import io
 import json
 import math
@@ -59,6 +61,15 @@ def classify(texts):
 
 def scores(texts):
     return [[-vote(text), vote(text) - 0.5] for text in texts]
+
+
+def made_summary(part, whole):
+    """The summary of a run of `whole` texts of one label, of which `part` are certified and answered."""
+    from safer import _results, _structs
+    one = _structs.ClassSummary(label=b"x", texts=whole, certified=part, certified_answered=part)
+    return _results.summarise(_structs.Summary(
+        texts=whole, labelled=whole, base_correct=whole - 1, smoothed_correct=part, certified=part, certified_answered=part,
+        certificates=part, stable=part, classes=1, by_class=ctypes.pointer(one)))
 
 
 def temporary(name):
@@ -116,7 +127,10 @@ def script(python, code, *arguments, **more):
 
 
 def without_seconds(path):
-    return [re.sub(r'"seconds":[^,}]*', '"seconds":0', line) for line in pathlib.Path(path).read_text().splitlines()]
+    """The lines of a run, less what differs between two ways to make it: times, what the data is called, and so the seals."""
+    lines = pathlib.Path(path).read_text().splitlines()
+    lines[0] = re.sub(r'"data":{"name":"[^"]*"', '"data":{', lines[0])
+    return [re.sub(r',"(seconds":[^,}]*|date":"[^"]*"),"check":"[0-9a-f]{16}"', "", line) for line in lines]
 
 
 # --------------------------------------------------------------------- layout
@@ -204,10 +218,12 @@ class Lexicons(unittest.TestCase):
         """saved and loaded, it is the same; the command line reads it"""
         self.assertEqual(run_ok("lexicon", "export", "c.lex", "--what", "synonyms").splitlines()[0], "good\tgreat fine")
         with safer.Lexicon.load(str(temporary("c.lex"))) as loaded:
-            self.assertEqual((loaded.hash, loaded.kernel, list(loaded)), (component.hash, "component", list(component)))
+            self.assertEqual((loaded.sha256, loaded.kernel, list(loaded)), (component.sha256, "component", list(component)))
+            self.assertEqual((loaded.name, component.name), ("c.lex", "memory"))
+            self.assertEqual(loaded.info.sha256, hashlib.sha256(temporary("c.lex").read_bytes()).hexdigest())
             other = loaded.with_kernel("representative")
         self.assertEqual((other.kernel, other.words), ("representative", 11))
-        self.assertNotEqual(other.hash, component.hash)
+        self.assertNotEqual(other.sha256, component.sha256)
         self.assertEqual(other.info.provenance["made"], "import")
         self.assertEqual(component.report["pairs"], component.info.pairs)
         self.assertIn("kernel and overlaps", component.report["stages"])
@@ -379,7 +395,7 @@ print("fine")
         self.assertEqual(safer.certify(lambda texts: [vote(text) > 0 for text in texts], TEXTS, truth, component).config["labels"],
                          ["False", "True"])
         with self.assertRaisesRegex(safer.InvalidError, "classes: none from the labels"):
-            safer.certify(classify, TEXTS, None, component)
+            safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"])
         with self.assertRaisesRegex(safer.InvalidError, "classes: pos from the labels"):
             safer.certify(classify, TEXTS, ["pos"] * len(TEXTS), component)
         with self.assertRaisesRegex(safer.InputError, r"labels\[1\] is 'neg', which the model does not know \(it knows: a, pos\)"):
@@ -415,13 +431,15 @@ class Certify(unittest.TestCase):
                         continue
                     votes = collections.Counter(classify(safer.draws(lexicon, text, record.n, seed=7)))
                     self.assertEqual({"neg": votes["neg"], "pos": votes["pos"]}, record.counts)
-                    chosen = collections.Counter(classify(safer.draws(lexicon, text, 60, stage="selection", seed=7)))
+                    vote = record.queries - record.n
+                    self.assertTrue(13 <= vote <= 60, vote)
+                    chosen = collections.Counter(classify(safer.draws(lexicon, text, vote, stage="selection", seed=7)))
                     self.assertEqual(record.prediction, "pos" if chosen["pos"] > chosen["neg"] else "neg")
-                    self.assertEqual(record.queries, 60 + record.n)
+                    self.assertEqual(record.abstained, vote == 60)
         self.assertTrue(sampled["binomial"] == 12 and sampled["adaptive"] >= 2, sampled)
 
     def test_command_line(self):
-        """a model file certified here and by `safer certify`: the same records, byte for byte"""
+        """a model file certified here and by `safer certify`: the same records, but for the name of the data"""
         data = safer.load_data(temporary("demo/test.tsv"), sample="every:4")
         self.assertEqual((len(data.texts), len(data.labels), set(data.labels)), (len(data.ids), 10, {"0", "1"}))
         model, lexicon = safer.Model.load(temporary("demo.model")), safer.Lexicon.load(temporary("demo.lex"))
@@ -443,7 +461,7 @@ class Certify(unittest.TestCase):
 
     def test_results(self):
         """a sequence of records with a summary, a table, JSON Lines"""
-        results = safer.certify(classify, TEXTS, LABELS, topk, ids=["a", "b", "c", "d", "e", 6], radius=1)
+        results = safer.certify(classify, TEXTS, LABELS, topk, ids=["a", "b", "c", "d", "e", 6], radius=1, model_name="classify")
         self.assertEqual(([k.id for k in results], len(results), results[-1].id), (["a", "b", "c", "d", "e", "6"], 6, "6"))
         self.assertEqual([k.id for k in results[1:3]], ["b", "c"])
         s = results.summary
@@ -452,14 +470,53 @@ class Certify(unittest.TestCase):
         self.assertEqual(s.clean_accuracy, sum(k.base == k.label for k in results) / 6)
         self.assertEqual(s.certified_at, {radius: sum(k.certified_at(radius) for k in results) / 6 for radius in (1, 2, 5, 10, 20, "all")})
         self.assertEqual((s.queries, s.without_slots, s.labelled), (sum(k.queries for k in results), 2, 6))
-        self.assertTrue(0 < s.predict_seconds < s.seconds and s.traffic.asked >= s.queries)
-        for part in ("certified", "at radius 1", f"{100 * s.certified_accuracy:.2f}%", "all words changed"):
+        self.assertTrue(0 < s.predict_seconds < s.seconds and s.traffic.asked + s.traffic.again >= s.queries)
+        for part in ("certified and answered", "at radius 1", f"{int(10000 * s.certified_accuracy) / 100:.2f}%", "all words changed"):
             self.assertIn(part, repr(results))
+        answered = [k.certified and not k.abstained and k.prediction == k.label for k in results]
+        self.assertEqual((s.certified_answered, s.stable, s.headline), (sum(answered) / 6, sum(answered) / 6, ("certified and answered", sum(answered), 6)))
+        for entry in s.classes:
+            own = [k for k in results if k.label == entry.label]
+            held = sum(a for a, k in zip(answered, results) if k.label == entry.label)
+            self.assertEqual((entry.texts, entry.certified, entry.certified_answered), (len(own), sum(k.certified for k in own), held))
+            self.assertEqual(entry.certified_recall, held / len(own))
+            self.assertEqual(entry.certified_precision, held / (held + 6 - len(own) - (sum(answered) - held)))
+            self.assertEqual(entry.answers, {"neg": sum(k.prediction == "neg" and not k.abstained for k in own),
+                                             "pos": sum(k.prediction == "pos" and not k.abstained for k in own), None: sum(k.abstained for k in own)})
+        self.assertTrue(s.remote)
         with self.assertRaises(Exception):
             results[0].label = "x"
         results.to_json(temporary("results.jsonl"))
         self.assertEqual(safer.verify(temporary("results.jsonl")).certified_accuracy, s.certified_accuracy)
         self.assertIn("6 records hold", run_ok("verify", "results.jsonl"))
+        unnamed = safer.certify(classify, TEXTS, LABELS, topk)
+        self.assertRaisesRegex(safer.InvalidError, "model_name", unnamed.to_json, temporary("unnamed.jsonl"))
+
+    def test_nothing_is_rounded_up(self):
+        """75.047% is printed as 75.04%, and the ends of its interval outward"""
+        text = repr(safer.Results(['{"radius": "all"}'], made_summary(75047, 100000)))
+        self.assertIn("certified and answered   75.04%  at radius all (95%: 74.77% to 75.32%)", text)
+        self.assertIn("clean                    99.99%", text)
+        self.assertIn("label x: 100,000 texts, recall 75.04%", text)
+        for part, whole, shown in ((29, 100, "29.00"), (57, 100, "57.00"), (2, 3, "66.66"), (0, 7, "0.00"), (7, 7, "100.00"), (19999, 20000, "99.99")):
+            self.assertIn(f"{shown}%  at radius", repr(safer.Results(['{"radius": "all"}'], made_summary(part, whole))))
+
+    def test_unlabelled_texts(self):
+        """texts without a label are in no accuracy; without any label it is stability"""
+        some = safer.certify(classify, TEXTS, [LABELS[0], None, *LABELS[2:]], component)
+        self.assertEqual((some.summary.labelled, some.summary.unlabelled, some.summary.unlabelled_certified), (5, 1, some[1].certified))
+        self.assertEqual(some.summary.certified_accuracy, sum(k.certified for k in some if k.label) / 5)
+        none = safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"]).summary
+        self.assertEqual((none.certified_accuracy, none.certified_interval, none.certified_at, none.headline[0]), (None, None, {}, "stable"))
+        self.assertIn("stable", repr(safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"])))
+
+    def test_caution(self):
+        """a lexicon that does not fit the language is told before any figure"""
+        results = safer.certify(classify, ["zut alors", "sapristi", "a good film"], None, component, classes=["neg", "pos"])
+        self.assertEqual(results.summary.empty, 2)
+        self.assertIn("most certificates are empty: in 2 of 3", results.summary.caution)
+        self.assertTrue(repr(results).startswith("caution: most certificates are empty"))
+        self.assertIsNone(safer.certify(classify, ["zut alors", "a good film"], None, component, classes=["neg", "pos"]).summary.caution)
 
     def test_no_texts(self):
         """nothing to certify is refused; nothing to answer is no answers"""
@@ -468,23 +525,27 @@ class Certify(unittest.TestCase):
 
     def test_output(self):
         """output, resume, and what is refused"""
-        path = temporary("out.jsonl")
-        whole = safer.certify(classify, TEXTS, LABELS, topk, output=path)
+        path, certify = temporary("out.jsonl"), functools.partial(safer.certify, model_name="classify")
+        self.assertRaisesRegex(safer.InvalidError, "model_name: a function", safer.certify, classify, TEXTS, LABELS, topk, output=path)
+        self.assertFalse(path.exists())
+        whole = certify(classify, TEXTS, LABELS, topk, output=path)
         self.assertEqual(len(path.read_text().splitlines()), 7)
-        self.assertRaisesRegex(safer.InvalidError, "exists; resume it", safer.certify, classify, TEXTS, LABELS, topk, output=path)
+        self.assertRaisesRegex(safer.InvalidError, "exists; resume it", certify, classify, TEXTS, LABELS, topk, output=path)
         path.write_text("".join(path.read_text().splitlines(True)[:4]))
-        part = safer.certify(classify, TEXTS, LABELS, topk, output=str(path), resume=True)
+        part = certify(classify, TEXTS, LABELS, topk, output=str(path), resume=True)
         self.assertEqual(part.summary.resumed, 3)
         self.assertEqual([k.counts for k in part], [k.counts for k in whole])
-        for other in (dict(seed=2), dict(name="another")):
-            self.assertRaisesRegex(safer.InputError, "another run", safer.certify, classify, TEXTS, LABELS, topk, output=path, resume=True, **other)
-        self.assertRaisesRegex(safer.InvalidError, "resume", safer.certify, classify, TEXTS, LABELS, topk, resume=True)
-        self.assertRaises(safer.OperatingSystemError, safer.certify, classify, TEXTS, LABELS, topk, output="/nowhere/x.jsonl")
+        for other in (dict(seed=2), dict(model_name="another")):
+            self.assertRaisesRegex(safer.InputError, "another run", certify, classify, TEXTS, LABELS, topk, output=path, resume=True, **other)
+        self.assertRaises(safer.InputError, certify, lambda texts: ["pos"] * len(texts), TEXTS, LABELS, topk, output=path, resume=True)
+        self.assertRaisesRegex(safer.InvalidError, "resume", certify, classify, TEXTS, LABELS, topk, resume=True)
+        self.assertRaises(safer.OperatingSystemError, certify, classify, TEXTS, LABELS, topk, output="/nowhere/x.jsonl")
 
     def test_options(self):
         """unlabelled, family-wise, methods, threads, and options that are impossible"""
         wrong = [{"pos": "neg", "neg": "pos"}[k] for k in LABELS]
-        self.assertEqual(safer.certify(classify, TEXTS, wrong, component, unlabelled=True).summary.certified_accuracy, 1.0)
+        stable = safer.certify(classify, TEXTS, wrong, component, unlabelled=True).summary
+        self.assertEqual((stable.stable, stable.certified_accuracy, stable.headline), (1.0, 0.0, ("stable", 6, 6)))
         self.assertLess(safer.certify(classify, TEXTS, wrong, component).summary.certified_accuracy, 0.5)
         self.assertEqual(safer.certify(classify, TEXTS, LABELS, component, family_wise=True).config["delta_text"], 0.01 / 6)
         self.assertEqual(safer.certify(classify, TEXTS, LABELS, component, method="hoeffding", n=100).config["method"], "hoeffding")
@@ -493,13 +554,15 @@ class Certify(unittest.TestCase):
                            (dict(seed=-1), "seed"), (dict(seed=2**64), "seed"), (dict(ids=[1]), "ids: 1 for 6 texts"),
                            (dict(labels=["pos"]), "labels: 1 for 6 texts"), (dict(texts="abc"), "texts: a list"),
                            (dict(texts=[1] * 6), r"texts\[0\]: a str"), (dict(texts=["\ud800"] * 6), r"texts\[0\]: no valid text"),
-                           (dict(lexicon=None), "lexicon"), (dict(predict=3), "predict"), (dict(classes=["a", "a", "b"]), "\"a\" twice")):
+                           (dict(lexicon=None), "lexicon"), (dict(predict=3), "predict"), (dict(classes=["a", "a", "b"]), "\"a\" twice"), (dict(cache=True), "cache: only a model"),
+                           (dict(function=True, random=True), "function: the model"), (dict(model_name="two\nlines"), "model_name"),
+                           (dict(model_name="a\0b"), "model_name"), (dict(model_name=""), "model_name")):
             arguments = {"predict": classify, "texts": TEXTS, "labels": None, "lexicon": component, "classes": ["neg", "pos"], **bad}
             with self.assertRaisesRegex(ValueError, words):
                 safer.certify(**arguments)
 
     def test_cache(self):
-        """identical texts are asked once when asked for"""
+        """identical texts are asked once when the model is declared a function"""
         asked = []
 
         def counting(texts):
@@ -508,7 +571,7 @@ class Certify(unittest.TestCase):
         plain = safer.certify(counting, TEXTS, LABELS, topk, **SAMPLED)
         often = len(asked)
         asked.clear()
-        cached = safer.certify(counting, TEXTS, LABELS, topk, cache=True, **SAMPLED)
+        cached = safer.certify(counting, TEXTS, LABELS, topk, function=True, cache=True, **SAMPLED)
         self.assertEqual([k.counts for k in cached], [k.counts for k in plain])
         self.assertLess(len(asked), often / 2)
         self.assertGreater(cached.summary.traffic.cached, 0)
@@ -522,6 +585,7 @@ class Certify(unittest.TestCase):
         found = safer.certify(moody, TEXTS, LABELS, component)
         self.assertTrue(found.config["model"]["random"])
         self.assertFalse(any(k.exact for k in found))
+        self.assertRaisesRegex(safer.InputError, "as was declared", safer.certify, moody, TEXTS, LABELS, component, function=True)
         said = safer.certify(classify, TEXTS, LABELS, component, random=True)
         self.assertTrue(said.config["model"]["random"] and not any(k.exact for k in said))
         self.assertEqual(said.summary.traffic.again, 0)
@@ -542,20 +606,46 @@ class Certify(unittest.TestCase):
 
     def test_verify(self):
         """records hold, with predict too; a changed one is named"""
-        path = temporary("v.jsonl")
-        results = safer.certify(classify, TEXTS, LABELS, topk, output=path)
+        path, verify = temporary("v.jsonl"), functools.partial(safer.verify, model_name="classify")
+        results = safer.certify(classify, TEXTS, LABELS, topk, output=path, model_name="classify")
         self.assertEqual(safer.verify(path).queries, results.summary.queries)
-        again = safer.verify(path, classify, TEXTS, LABELS, topk)
+        again = verify(path, classify, TEXTS, LABELS, topk)
         self.assertEqual((again.certified_accuracy, again.texts), (results.summary.certified_accuracy, 6))
         self.assertGreater(again.traffic.asked, 0)
-        self.assertRaisesRegex(safer.InputError, "line", safer.verify, path, lambda texts: ["pos"] * len(texts), TEXTS, LABELS, topk)
-        self.assertRaisesRegex(safer.InputError, "another", safer.verify, path, classify, TEXTS, LABELS, component)
-        self.assertRaisesRegex(safer.InvalidError, "texts", safer.verify, path, classify)
-        self.assertRaisesRegex(safer.InvalidError, "predict", safer.verify, path, None, TEXTS)
+        self.assertRaisesRegex(safer.InputError, "model", verify, path, lambda texts: ["pos"] * len(texts), TEXTS, LABELS, topk)
+        self.assertRaisesRegex(safer.InputError, "another", verify, path, classify, TEXTS, LABELS, component)
+        self.assertRaisesRegex(safer.InvalidError, "model_name", safer.verify, path, classify, TEXTS, LABELS, topk)
+        self.assertRaisesRegex(safer.InvalidError, "texts", verify, path, classify)
+        self.assertRaisesRegex(safer.InvalidError, "texts and lexicon", safer.verify, path, None, TEXTS)
+        self.assertRaisesRegex(safer.InvalidError, "texts and lexicon", safer.verify, path, lexicon=topk)
+        alone, texts = safer.verify(path), safer.verify(path, None, TEXTS, LABELS, topk)
+        self.assertEqual((alone.format, texts.format, texts.texts), (2, 2, 6))
+        self.assertTrue(set(alone.checked) < set(texts.checked) < set(again.checked))
+        for found, words in ((alone, "lexicon and data"), (texts, "need the model"), (again, "who made the run")):
+            self.assertTrue(any(words in phrase for phrase in found.not_checked), found.not_checked)
+        self.assertRaisesRegex(safer.InputError, "data", safer.verify, path, None, TEXTS[:-1] + ["Other words."], LABELS, topk)
+        self.assertRaisesRegex(safer.InputError, "lexicon.sha256", safer.verify, path, None, TEXTS, LABELS, component)
         lines = path.read_text().splitlines(True)
         lines[3] = lines[3].replace('"certified":true', '"certified":false')
         path.write_text("".join(lines))
         self.assertRaisesRegex(safer.InputError, "line 4", safer.verify, path)
+
+    def test_evidence(self):
+        """the same files as `safer evidence` writes, and the requirements"""
+        for seed in (1, 2):
+            run_ok("certify", "--model", "demo.model", "--lexicon", "demo.lex", "--data", "demo/test.tsv", "--seed", seed, "-o", f"ev{seed}.jsonl")
+        gates = safer.evidence(temporary("ev2.jsonl"), temporary("ev"), require=0, recall={"1": 0, "0": 1}, not_worse_than=temporary("ev1.jsonl"))
+        self.assertEqual([(g.kind, g.met) for g in gates], [("accuracy", True), ("recall", True), ("recall", False), ("not-worse", True)])
+        self.assertEqual(gates[2].name, "certified recall of 0")
+        self.assertEqual(gates[2].value, gates[2].texts[0] / gates[2].texts[1])
+        self.assertIn("below the required 100.0%", gates[2].message)
+        names = {path.name for path in pathlib.Path(temporary("ev")).iterdir()}
+        self.assertEqual(names, {"bom.cdx.json", "statement.intoto.json", "results.sarif", "junit.xml", "summary.md"})
+        self.assertEqual(safer.evidence(temporary("ev1.jsonl"), temporary("ev"), baseline=temporary("ev2.jsonl")), [])
+        self.assertRaisesRegex(safer.InvalidError, "no label 7", safer.evidence, temporary("ev1.jsonl"), temporary("none"), recall={"7": 0.5})
+        self.assertRaisesRegex(safer.InvalidError, "0 to 1", safer.evidence, temporary("ev1.jsonl"), temporary("none"), require=2)
+        self.assertRaises(safer.OperatingSystemError, safer.evidence, temporary("nowhere.jsonl"), temporary("none"))
+        self.assertFalse(pathlib.Path(temporary("none")).exists())
 
     def test_draws(self):
         """draws follow their number, seed and stage, and keep case and punctuation"""
@@ -657,12 +747,12 @@ class Failures(unittest.TestCase):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(60)
         start = time.monotonic()
-        caught, frames = self.caught(lambda: safer.certify(self.after(4, interrupted), TEXTS, LABELS, topk, output=path, **SAMPLED))
+        caught, frames = self.caught(lambda: safer.certify(self.after(4, interrupted), TEXTS, LABELS, topk, output=path, model_name="it", **SAMPLED))
         self.assertIs(type(caught), KeyboardInterrupt)
         self.assertLess(time.monotonic() - start, 30)
         self.assertIn("interrupted", frames)
         self.assertIs(signal.getsignal(signal.SIGINT), before)
-        whole = safer.certify(classify, TEXTS, LABELS, topk, output=path, resume=True, **SAMPLED)
+        whole = safer.certify(classify, TEXTS, LABELS, topk, output=path, resume=True, model_name="it", **SAMPLED)
         self.assertEqual([k.counts for k in whole], [k.counts for k in safer.certify(classify, TEXTS, LABELS, topk, **SAMPLED)])
 
     def test_interrupt_outside(self):
@@ -799,7 +889,7 @@ safer.certify(t.classify, t.TEXTS * 1000, t.LABELS * 1000, safer.Lexicon.load(sy
                     safer.Lexicon.load(temporary("c.lex")).show("good")
         if not os.path.exists("/proc/self/statm"):
             self.skipTest("no /proc")
-        smoothed = safer.Smoothed(classify, component, classes=["neg", "pos"], n=20, n0=10, cache=True)
+        smoothed = safer.Smoothed(classify, component, classes=["neg", "pos"], n=20, n0=10, function=True, cache=True)
         call(500)
         for _ in range(4):  # what is lost is lost in every round; Python 3.14 takes one to settle
             before = resident()
@@ -820,6 +910,12 @@ class Models(unittest.TestCase):
         with safer.Model.load(temporary("demo.model")) as model:
             self.assertEqual((model.arch, model.labels, model.is_random), ("ngram", ("0", "1"), False))
             self.assertEqual(model.trained_with["kernel"], "topk:4")
+            self.assertEqual((model.name, model.sha256), ("demo.model", hashlib.sha256(temporary("demo.model").read_bytes()).hexdigest()))
+            shown = json.loads(run_ok("model", "show", "demo.model", "--json"))
+            self.assertEqual(shown, {"name": model.name, "arch": "ngram", "sha256": model.sha256, "labels": ["0", "1"],
+                                     "trained_with": model.trained_with})
+            for words in (model.sha256, "ngram", "0, 1", "topk:4"):
+                self.assertIn(words, run_ok("model", "show", "demo.model"))
             self.assertEqual(model.traffic.asked, 0)
             rows = model.scores(data.texts)
             self.assertEqual(model.classify(data.texts), [model.labels[row.index(max(row))] for row in rows])
@@ -836,6 +932,8 @@ class Models(unittest.TestCase):
         self.assertRaisesRegex(safer.InvalidError, "neither exec", safer.Model.connect, "ftp://x", ["a", "b"])
         with safer.Model.load(temporary("demo.model")) as model:
             self.assertRaisesRegex(safer.InvalidError, "has its own", safer.certify, model, ["x"], ["0"], component, classes=["a", "b"])
+            self.assertRaisesRegex(safer.InvalidError, "model_name", safer.certify, model, ["x"], ["0"], component, model_name="mine")
+            self.assertRaisesRegex(safer.InvalidError, "function", safer.certify, model, ["x"], ["0"], component, function=True)
 
     def test_program(self):
         """a program asked through the library gives the certificates of the function itself"""
@@ -850,6 +948,13 @@ class Models(unittest.TestCase):
                 here = safer.certify(classify, TEXTS, LABELS, lexicon)
                 self.assertEqual([(k.counts, k.n, k.radius, k.prediction) for k in there], [(k.counts, k.n, k.radius, k.prediction) for k in here])
             self.assertGreater(there.summary.traffic.asked, 0)
+            self.assertRaisesRegex(safer.InvalidError, "model_name", safer.certify, model, TEXTS, LABELS, topk, output=temporary("p.jsonl"))
+        with safer.Model.connect(command, ["neg", "pos"], workers=1, model_name="server", function=True, cache=True) as model:
+            safer.certify(model, TEXTS, LABELS, topk, output=temporary("p.jsonl"))
+            self.assertEqual(safer.verify(temporary("p.jsonl"), model, TEXTS, LABELS, topk).texts, 6)
+            with open(temporary("p.jsonl"), encoding="utf-8") as file:
+                config = json.loads(file.readline())["model"]
+            self.assertEqual((config["name"], config["function"], len(config["probe"]), model.model_name), ("server", True, 64, "server"))
 
     def test_smoothed(self):
         """label, confidence, radius; a fresh seed each time unless given"""
@@ -857,6 +962,9 @@ class Models(unittest.TestCase):
         answers = smoothed.predict(TEXTS)
         self.assertEqual(answers[0].label, "pos")
         self.assertTrue(answers[0].certified and answers[0].radius == "all" and answers[0].exact and answers[0].confidence > 0.5)
+        self.assertEqual(answers[0].assumes, ("the model is a function of the text",))
+        self.assertEqual([answer.assumes for answer in safer.Smoothed(classify, topk, classes=["neg", "pos"], n=20, n0=10).predict(TEXTS)
+                          if not answer.exact], [()] * 2)
         records = safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"], seed=5)
         for answer, record in zip(answers, records):
             self.assertEqual((answer.vote, answer.abstained, answer.confidence, answer.queries, answer.slots, answer.seed),
@@ -885,6 +993,11 @@ class Models(unittest.TestCase):
         write("d.jsonl", '{"text": "a\\u0000b", "label": 1, "id": "x"}\n{"text": "", "label": 10}\n{"text": "c"}\n')
         data = safer.load_data(temporary("d.jsonl"))
         self.assertEqual(data, (["a\0b", "", "c"], ["1", "10", None], ["x", "2", "3"]))
+        shown = json.loads(run_ok("lexicon", "stats", "c.lex", "--data", "d.jsonl", "--json"))["data"]
+        self.assertEqual((data.name, data.sha256), ("d.jsonl", shown["sha256"]))
+        self.assertEqual(safer.Data(*data).name, "memory")
+        film = safer.Data(["A fine film.", "Été"], ["pos", None], ["1", "2"]) # the example of docs/data.md
+        self.assertIn(film.sha256, (ROOT / "docs/data.md").read_text())
         self.assertRaises(safer.OperatingSystemError, safer.load_data, "nowhere.tsv")
         self.assertRaisesRegex(safer.InvalidError, "sample", safer.load_data, temporary("d.jsonl"), sample="some")
 

@@ -91,6 +91,7 @@ static safer_model *model_of(function *f, safer_remote_options o)
 {
     safer_model *model = NULL;
     if (!f->classes) f->classes = 2;
+    o.model_name = "the function";
     o.labels = f->classes == 3 ? three : two;
     o.label_count = f->classes;
     assert_ok(safer_model_from_callback(&model, classify, f, &o, &error));
@@ -107,7 +108,7 @@ static char *read_file(const char *path)
     return bytes;
 }
 
-/* Records without "seconds" and "check", which differ from run to run or follow. */
+/* Records without "seconds" and "check", which differ from run to run or follow, and without what was declared. */
 static json_t *records_of(const char *path)
 {
     char *bytes = read_file(path);
@@ -117,6 +118,7 @@ static json_t *records_of(const char *path)
         assert_non_null(record);
         json_object_del(record, "seconds");
         json_object_del(record, "check");
+        json_object_del(json_object_get(record, "model"), "function");
         json_array_append_new(list, record);
     }
     free(bytes);
@@ -344,7 +346,7 @@ static void test_nothing_changes_the_records(void **state)
         safer_remote_options r = safer_remote_options_default();
         r.batch = ways[i].batch;
         r.concurrency = ways[i].concurrency;
-        r.cache = ways[i].cache;
+        r.cache = r.function = ways[i].cache;
         safer_model *model = model_of(&f, r);
         const char *path = temporary("ways.jsonl");
         safer_summary summary = run(path, model, lexicon, &o);
@@ -354,17 +356,19 @@ static void test_nothing_changes_the_records(void **state)
         safer_traffic t = safer_model_traffic(model);
         assert_true(t.changed == 0 && t.again > 0 && t.asked + t.again == f.asked);
         assert_true(ways[i].cache ? t.cached > 0 && t.asked < asked
-                                  : t.cached == 0 && t.asked >= summary.queries + summary.base_queries);
+                                  : t.cached == 0 && t.asked + t.again >= summary.queries + summary.base_queries);
         if (!first) asked = (size_t)t.asked;
         if (!first)
             first = records;
         else
             json_decref(records);
-        safer_summary checked;
+        safer_verification checked;
         safer_data *data = make_data();
-        assert_ok(safer_verify(&checked, path, NULL, NULL, NULL, 1, NULL, &error));
+        assert_ok(safer_verify(NULL, path, NULL, NULL, NULL, 1, NULL, &error));
         assert_ok(safer_verify(&checked, path, model, lexicon, data, 1, NULL, &error));
-        assert_int_equal(checked.certified, summary.certified);
+        assert_int_equal(checked.summary.certified, summary.certified);
+        safer_summary_free(&checked.summary);
+        safer_summary_free(&summary);
         safer_data_free(data);
         safer_model_free(model);
     }
@@ -385,11 +389,12 @@ static void test_guard(void **state)
     safer_model *model = model_of(&very, safer_remote_options_default());
     summary = run(path, model, lexicon, &o);
     assert_true(safer_model_is_random(model) && summary.exact == 0 && safer_model_traffic(model).changed > 0);
+    safer_summary_free(&summary);
     json_t *records = records_of(path);
     assert_true(json_is_true(json_object_get(json_object_get(json_array_get(records, 0), "model"), "random")));
     json_decref(records);
-    assert_ok(safer_verify(&summary, path, NULL, NULL, NULL, 1, NULL, &error));
-    assert_fails(safer_verify(&summary, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID,
+    assert_ok(safer_verify(NULL, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_fails(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID,
                  "cannot be asked again");
     safer_model_free(model);
 
@@ -402,6 +407,7 @@ static void test_guard(void **state)
     model = model_of(&constant, safer_remote_options_default());
     assert_ok(safer_certify(&summary, path, 1, model, lexicon, data, &o, &error));
     assert_true(summary.resumed == 3 && summary.exact == 0 && safer_model_is_random(model));
+    safer_summary_free(&summary);
     safer_model_free(model);
 
     function declared = {0};
@@ -410,6 +416,7 @@ static void test_guard(void **state)
     model = model_of(&declared, r);
     summary = run(path, model, lexicon, &o);
     assert_true(summary.exact == 0 && safer_model_traffic(model).again == 0);
+    safer_summary_free(&summary);
     safer_model_free(model);
     safer_data_free(data);
     safer_lexicon_free(lexicon);
@@ -428,9 +435,8 @@ static void test_guard_during_a_run(void **state)
     for (uint32_t seed = 0; seed < 20; seed++) {
         function f = {.noise = 60, .asked = 100 * seed};
         safer_model *model = model_of(&f, safer_remote_options_default());
-        safer_summary summary;
         error = (safer_error){0};
-        safer_status status = safer_certify(&summary, NULL, 0, model, lexicon, data, &o, &error);
+        safer_status status = safer_certify(NULL, NULL, 0, model, lexicon, data, &o, &error);
         found += status == SAFER_INPUT && strstr(error.message, "for the same text") != NULL;
         first += status == SAFER_OK && safer_model_is_random(model);
         safer_model_free(model);
@@ -507,14 +513,14 @@ static void test_failures(void **state)
     (void)state;
     function f = {.fails_at = 20};
     safer_model *model = model_of(&f, safer_remote_options_default());
-    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_CALLBACK,
-                 "reported failure");
+    assert_fails(safer_certify(NULL, path, 0, model, lexicon, data, &o, &error), SAFER_CALLBACK, "reported failure");
     f.fails_at = 0;
     assert_ok(safer_certify(&summary, path, 1, model, lexicon, data, &o, &error)); /* nothing was lost */
     assert_true(summary.texts == TEXTS);
+    safer_summary_free(&summary);
     f.wrong = 2;
     unlink(path);
-    assert_fails(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error), SAFER_INPUT,
+    assert_fails(safer_certify(NULL, path, 0, model, lexicon, data, &o, &error), SAFER_INPUT,
                  "returned class 2; there are 2");
     safer_model_free(model);
 
@@ -636,7 +642,7 @@ static void test_threads_share_a_model(void **state)
     r.concurrency = THREADS;
     for (int cache = 0; cache < 2; cache++) {
         function constant = {.none = 30}, other = {.none = 30};
-        r.cache = cache;
+        r.cache = r.function = cache;
         safer_model *model = model_of(&constant, r), *alone = model_of(&other, r);
         certify_by_threads(found, model, lexicon);
         assert_false(safer_model_is_random(model));
@@ -659,6 +665,7 @@ static void test_threads_share_a_model(void **state)
 
         /* Its answers alternate: two questions in a row show it. */
         function fickle = {.alternates = 1};
+        r.cache = r.function = 0;
         model = model_of(&fickle, r);
         certify_by_threads(found, model, lexicon);
         assert_true(safer_model_is_random(model));
@@ -678,15 +685,15 @@ static safer_status whole_run(void *context, safer_error *e)
     safer_certify_options o = safer_certify_options_default();
     safer_data *data = NULL;
     safer_model *model = NULL;
-    safer_summary summary;
     r.labels = two;
     r.label_count = 2;
-    r.cache = 1;
+    r.cache = r.function = 1;
+    r.model_name = "the function";
     o.n = 30;
     o.n0 = 10;
     safer_status status = safer_data_from_texts(&data, texts, NULL, labels_of, NULL, TEXTS, e);
     if (status == SAFER_OK) status = safer_model_from_callback(&model, classify, &f, &r, e);
-    if (status == SAFER_OK) status = safer_certify(&summary, NULL, 0, model, lexicon, data, &o, e);
+    if (status == SAFER_OK) status = safer_certify(NULL, NULL, 0, model, lexicon, data, &o, e);
     safer_model_free(model);
     safer_data_free(data);
     return status;

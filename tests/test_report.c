@@ -225,10 +225,14 @@ static void test_numbers(void **state)
     sf_put(&out, " ");
     sf_put_percent(&out, 2, 3);
     sf_put(&out, " ");
-    sf_put_percent_cut(&out, 2, 3);
-    sf_put(&out, " ");
     sf_put_percent(&out, 0, 0);
-    assert_string_equal(out.out.bytes, "0 1,234,567 66.67% 66.66% –");
+    sf_put(&out, " ");
+    sf_put_percent(&out, 99999, 100000);
+    sf_put(&out, " ");
+    sf_put_interval(&out, 75047, 100000); /* 0.747777... to 0.753140...: the lower end down, the upper up */
+    sf_put(&out, " ");
+    sf_put_interval(&out, 5, 5);
+    assert_string_equal(out.out.bytes, "0 1,234,567 66.66% – 99.99% 74.77 to 75.32 56.55 to 100.00");
     for (int i = 0; i < 1000; i++) {
         double x = i * 0.0123456789;
         sf_buffer_clear(&out.out);
@@ -387,6 +391,7 @@ static files make_run(const char *name, const char *kernel)
     assert_ok(safer_data_from_texts(&f.data, texts, lengths, names, ids, TEXTS, &error));
     ro.labels = labels;
     ro.label_count = 2;
+    ro.model_name = "a function";
     assert_ok(safer_model_from_callback(&model, classify, NULL, &ro, &error));
     co.n = 500;
     assert_ok(safer_certify(&f.summary, f.run, 0, model, f.lexicon, f.data, &co, &error));
@@ -398,6 +403,7 @@ static void free_run(files *f)
 {
     safer_data_free(f->data);
     safer_lexicon_free(f->lexicon);
+    safer_summary_free(&f->summary);
 }
 
 static char *read_file(const char *folder, const char *name)
@@ -434,17 +440,24 @@ static size_t count_of(const char *text, const char *word)
 static void test_page(void **state)
 {
     files f = make_run("page.jsonl", "topk:2");
-    safer_summary again, verified;
+    safer_summary again;
+    safer_verification verified;
     (void)state;
     assert_ok(report(&f, &again, &error));
     assert_ok(safer_verify(&verified, f.run, NULL, NULL, NULL, 1, NULL, &error));
-    verified.seconds = 0;
-    assert_memory_equal(&again, &verified, sizeof again);
+    verified.summary.seconds = 0;
+    assert_memory_equal(&again, &verified.summary, offsetof(safer_summary, by_class));
     assert_int_equal(again.certified, f.summary.certified);
     char *page = read_file(f.page, ""), share[32];
-    snprintf(share, sizeof share, ">%zu.%02zu%%<", again.certified * 100 / TEXTS,
-             again.certified * 10000 / TEXTS % 100);
+    const safer_figure headline = safer_summary_headline(&again);
+    snprintf(share, sizeof share, ">%zu.%02zu%%<", headline.part * 100 / headline.whole,
+             headline.part * 10000 / headline.whole % 100);
     assert_non_null(strstr(page, share));
+    assert_non_null(strstr(page, "certified and answered"));
+    assert_non_null(strstr(page, "if the model is a function of the text"));
+    assert_true(again.empty > again.certificates / 2); /* of these few texts: said before any figure */
+    assert_int_equal(count_of(page, "class=\"caution\""), 1);
+    assert_true(strstr(page, "class=\"caution\"") < strstr(page, "class=\"big\""));
     assert_null(strstr(page, "<script>alert"));
     assert_null(strstr(page, HOSTILE));
     assert_null(strstr(page, "<neg>"));
@@ -456,6 +469,8 @@ static void test_page(void **state)
     assert_int_equal(count_of(page, "http:"), 6); /* the name of SVG, in every plot and the script */
     assert_int_equal(sf_utf8_valid(page, strlen(page)), strlen(page));
     free(page);
+    safer_summary_free(&again);
+    safer_summary_free(&verified.summary);
     free_run(&f);
 }
 
@@ -540,15 +555,28 @@ static void test_csv_files(void **state)
     (void)state;
     assert_ok(report(&f, NULL, &error));
     char *rows = read_file(f.csv, "texts.csv"), *runs = read_file(f.csv, "runs.csv"),
-         *radii = read_file(f.csv, "radii.csv"), line[64];
+         *radii = read_file(f.csv, "radii.csv"), *classes = read_file(f.csv, "classes.csv"),
+         *confusion = read_file(f.csv, "confusion.csv"), line[100];
+    const safer_summary *s = &f.summary;
     assert_int_equal(count_of(rows, "\r\n"), TEXTS + 1);
     assert_non_null(strstr(rows, ",3,'=cmd|' /C calc'!A0,\"pos\"\"&\","));
     assert_non_null(strstr(rows, ",6,'@x,<neg>,"));
     assert_non_null(strstr(rows, ",5,\"a,b\","));
     assert_int_equal(count_of(runs, "\r\n"), 2);
     assert_int_equal(count_of(radii, "\r\n"), SAFER_RADII + 1);
-    snprintf(line, sizeof line, "\r\ncsv,all,%d,%zu,", TEXTS, f.summary.certified_at[SAFER_RADII - 1]);
+    snprintf(line, sizeof line, "\r\ncsv,all,%d,%zu,%zu,", TEXTS, s->labelled,
+             s->certified_answered_at[SAFER_RADII - 1]);
     assert_non_null(strstr(radii, line));
+    assert_int_equal(count_of(classes, "\r\n"), 3);
+    snprintf(line, sizeof line, "\r\ncsv,<neg>,%zu,%zu,%zu,", s->by_class[0].texts, s->by_class[0].certified,
+             s->by_class[0].certified_answered);
+    assert_non_null(strstr(classes, line));
+    assert_int_equal(count_of(confusion, "\r\n"), 7); /* two labels, answered each of them or none */
+    snprintf(line, sizeof line, "\r\ncsv,<neg>,<neg>,0,%zu,%zu\r\n", s->by_class[0].answers[0],
+             s->by_class[0].certified_answered);
+    assert_non_null(strstr(confusion, line));
+    free(classes);
+    free(confusion);
     free(rows);
     free(runs);
     free(radii);

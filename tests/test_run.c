@@ -2,11 +2,13 @@
  * never repaired. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "run/difference.h"
 #include "run/members.h"
 #include "run/rows.h"
 #include "support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,7 +19,7 @@ static safer_error error;
 
 static json_t *record_of(int row) { return json_pack("{s:i, s:f, s:s}", "row", row, "x", row / 3.0, "id", "ü,\"}"); }
 
-/* The lines are those that were written from the first version on. */
+/* Reals are written with the fewest digits. Lines that have all 17, as the first version wrote them, are read. */
 static void test_seal(void **state)
 {
     (void)state;
@@ -29,8 +31,8 @@ static void test_seal(void **state)
     assert_int_equal(length, strlen(line));
     free(line);
     line = sf_seal(record, 0.25, first, &length, &seal);
-    assert_string_equal(line, "{\"row\":1,\"x\":0.33333333333333331,\"id\":\"ü,\\\"}\",\"seconds\":0.25,"
-                              "\"check\":\"4b6c0a47a3e304f6\"}\n");
+    assert_string_equal(line, "{\"row\":1,\"x\":0.3333333333333333,\"id\":\"ü,\\\"}\",\"seconds\":0.25,"
+                              "\"check\":\"c9352a9c6638563f\"}\n");
     assert_int_equal(json_object_size(record), 3); /* it is not touched */
 
     json_t *read = json_loads(line, 0, NULL);
@@ -50,6 +52,12 @@ static void test_seal(void **state)
     json_decref(read);
     read = json_loads(line, 0, NULL);
     assert_fails(sf_unseal(read, line, length - 1, first + 1, &again, "f", 2, &error), SAFER_INPUT, "check");
+    json_decref(read);
+    static const char older[] = "{\"row\":1,\"x\":0.33333333333333331,\"id\":\"ü,\\\"}\",\"seconds\":0.25,"
+                                "\"check\":\"4b6c0a47a3e304f6\"}";
+    read = json_loads(older, 0, NULL);
+    assert_ok(sf_unseal(read, older, sizeof older - 1, first, &again, "f", 2, &error));
+    assert_true(json_equal(read, record));
     json_decref(read);
     free(line);
     json_decref(config);
@@ -188,6 +196,78 @@ static void test_tail(void **state)
     json_decref(record);
 }
 
+/* The date is the only member of the first line that no seal covers, and only in its one form. */
+static void test_date(void **state)
+{
+    static const char *const tails[] = {",\"date\":\"2026-11-16T10:03:22\",\"check\":\"%s\"}",
+                                        ",\"date\":\"2026-11-16T10:03:22Z \",\"check\":\"%s\"}",
+                                        ",\"date\":\"2026-11-16 10:03:22Z\",\"check\":\"%s\"}",
+                                        ",\"date\":\"x026-11-16T10:03:22Z\",\"check\":\"%s\"}",
+                                        ",\"date\":20261116,\"check\":\"%s\"}",
+                                        ",\"check\":\"%s\",\"date\":\"2026-11-16T10:03:22Z\"}",
+                                        ",\"date\":\"2026-11-16T10:03:22Z\",\"note\":1,\"check\":\"%s\"}",
+                                        ",\"seconds\":0.5,\"check\":\"%s\"}",
+                                        ",\"date\":\"2026-11-16T10:03:22Z\",\"seconds\":0.5,\"check\":\"%s\"}",
+                                        ",\"date\":\"2031-01-02T03:04:05Z\",\"check\":\"%s\"}",
+                                        ",\"check\":\"%s\"}"};
+    const size_t right = COUNT(tails) - 2; /* the last two */
+    json_t *config = json_pack("{s:s, s:s, s:i}", "safer", "0", "date", "2026-11-16T10:03:22Z", "format", 2);
+    uint64_t seal, again;
+    size_t length;
+    char *line = sf_seal(config, -1, 0, &length, &seal), digits[17];
+    (void)state;
+    assert_non_null(strstr(line, "{\"safer\":\"0\",\"format\":2,\"date\":\"2026-11-16T10:03:22Z\",\"check\":\""));
+    const size_t body = (size_t)(strstr(line, ",\"date\"") - line);
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)seal);
+    for (size_t i = 0; i < COUNT(tails); i++) {
+        char forged[400];
+        memcpy(forged, line, body);
+        const size_t whole = body + (size_t)snprintf(forged + body, sizeof forged - body, tails[i], digits);
+        json_t *read = json_loads(forged, 0, NULL);
+        assert_non_null(read);
+        if (i < right) {
+            assert_fails(sf_unseal(read, forged, whole, 0, &again, "f", 1, &error), SAFER_INPUT, "does not match");
+        } else {
+            assert_ok(sf_unseal(read, forged, whole, 0, &again, "f", 1, &error));
+            assert_int_equal(json_object_get(read, "date") != NULL, i == right);
+            assert_null(json_object_get(read, "check"));
+        }
+        if (strstr(tails[i], "date")) /* which has no place in a record */
+            assert_fails(sf_unseal(read, forged, whole, 0, &again, "f", 2, &error), SAFER_INPUT, "does not match");
+        json_decref(read);
+    }
+    free(line);
+    json_decref(config);
+}
+
+/* The date of a new file is SOURCE_DATE_EPOCH, where it is set. */
+static void test_date_of_file(void **state)
+{
+    json_t *config = json_pack("{s:s}", "safer", "0");
+    const char *path = temporary("dated.jsonl");
+    sf_sealed_output out;
+    (void)state;
+    setenv("SOURCE_DATE_EPOCH", "0", 1);
+    assert_ok(sf_sealed_open(&out, path, 0, config, see, &(seen){0}, &error));
+    sf_sealed_close(&out);
+    json_t *read = sf_sealed_config(path);
+    assert_string_equal(json_string_value(json_object_get(read, "date")), "1970-01-01T00:00:00Z");
+    json_decref(read);
+    unlink(path);
+    setenv("SOURCE_DATE_EPOCH", "yesterday", 1);
+    assert_fails(sf_sealed_open(&out, path, 0, config, see, &(seen){0}, &error), SAFER_INVALID, "SOURCE_DATE_EPOCH");
+    sf_sealed_close(&out);
+    unlink(path);
+    unsetenv("SOURCE_DATE_EPOCH");
+    assert_ok(sf_sealed_open(&out, path, 0, config, see, &(seen){0}, &error));
+    sf_sealed_close(&out);
+    read = sf_sealed_config(path);
+    assert_true(strcmp(json_string_value(json_object_get(read, "date")), "2026") > 0);
+    json_decref(read);
+    setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
+    json_decref(config);
+}
+
 /* A file that is not a run is left as it was, with whole lines or without. */
 static void test_foreign_file(void **state)
 {
@@ -283,7 +363,7 @@ static void take_all(sf_members *m)
     assert_true(sf_member_integer(m, "below", INT64_MIN) <= 0);
     (void)sf_member_integer(m, "one", 1);
     (void)sf_member_count(m, "count");
-    (void)sf_member_number(m, "number");
+    (void)sf_member_real(m, "number");
     (void)sf_member_flag(m, "flag");
     (void)sf_member_string(m, "string");
     (void)sf_member_object(m, "object");
@@ -325,9 +405,10 @@ static void test_members(void **state)
                                0, NULL);
     sf_members m = {.object = right};
     assert_true(sf_member_integer(&m, "below", INT64_MIN) == -5 && sf_member_integer(&m, "one", 1) == 7);
-    assert_true(sf_member_count(&m, "count") == 3 && sf_member_number(&m, "number") == 0.5);
+    assert_true(sf_member_count(&m, "count") == 3 && sf_member_real(&m, "number") == 0.5);
     assert_true(sf_member_flag(&m, "flag") == 1 && strcmp(sf_member_string(&m, "string"), "s") == 0);
     assert_true(sf_member_radius(&m, "radius") == 12 && json_array_size(sf_member_array(&m, "array")) == 1);
+    assert_true(sf_member_object(&m, "object") && sf_member_any(&m, "any"));
     assert_ok(sf_members_check(&m, "a record", "f", 7, &error));
     for (size_t i = 0; i < COUNT(cases); i++) {
         json_t *copy = json_deep_copy(right);
@@ -351,6 +432,79 @@ static void test_members(void **state)
     assert_true(sf_member_count(&m, "count") == 0 && sf_member_string(&m, "string") == NULL);
     assert_fails(sf_members_check(&m, "a record", "f", 7, &error), SAFER_INPUT, "\"first\" must be x");
     json_decref(right);
+}
+
+/* Since format 2 every member has one type, and in no object is there one that nobody asks for. */
+static void test_strict_members(void **state)
+{
+    static const char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *json, *words; /* NULL: fine */
+    } cases[] = {
+        {"{\"real\":0.5,\"radius\":\"12\",\"inner\":{\"n\":1}}", NULL},
+        {"{\"real\":0.5,\"radius\":\"all\",\"inner\":{\"n\":1},\"extra\":1}", "\"extra\" is unknown"},
+        {"{\"real\":0.5,\"radius\":\"0\",\"inner\":{\"n\":1,\"m\":2}}", "\"inner.m\" is unknown"},
+        {"{\"real\":0.5,\"radius\":\"0\",\"inner\":{}}", "\"inner.n\" is missing"},
+        {"{\"real\":0.5,\"radius\":\"0\",\"inner\":{\"n\":1.0}}", "\"inner.n\" must be a whole number"},
+        {"{\"real\":0.5,\"radius\":\"0\",\"inner\":1}", "\"inner\" must be an object"},
+        {"{\"real\":1,\"radius\":\"0\",\"inner\":{\"n\":1}}", "\"real\" must be a real number"},
+        {"{\"real\":1.0,\"radius\":0,\"inner\":{\"n\":1}}", "\"radius\" must be a string: a number of words"},
+        {"{\"real\":1.0,\"radius\":\"00\",\"inner\":{\"n\":1}}", "\"radius\" must be a string"},
+        {"{\"real\":1.0,\"radius\":\"+1\",\"inner\":{\"n\":1}}", "\"radius\" must be a string"},
+        {"{\"real\":1.0,\"radius\":\"\",\"inner\":{\"n\":1}}", "\"radius\" must be a string"},
+        {"{\"real\":1.0,\"radius\":\"18446744073709551615\",\"inner\":{\"n\":1}}", "\"radius\" must be a string"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *object = json_loads(cases[i].json, 0, NULL);
+        sf_members m = {.object = object, .format = 2};
+        (void)sf_member_real(&m, "real");
+        (void)sf_member_radius(&m, "radius");
+        (void)sf_member_optional(&m, "absent");
+        sf_members inner = sf_members_enter(&m, "inner");
+        (void)sf_member_count(&inner, "n");
+        sf_members_leave(&m, &inner);
+        if (cases[i].words)
+            assert_fails(sf_members_check(&m, "a record", "f", 7, &error), SAFER_INPUT, cases[i].words);
+        else
+            assert_ok(sf_members_check(&m, "a record", "f", 7, &error));
+        json_decref(object);
+    }
+    for (size_t i = 0; i < 4; i++) { /* right, too short, with an upper-case digit, with a NUL behind it */
+        json_t *object = json_pack("{s:s#}", "d", digest, i == 1 ? 63 : 64);
+        if (i == 2) json_object_set_new(object, "d", json_sprintf("A%s", digest + 1));
+        if (i == 3) json_object_set_new(object, "d", json_stringn(digest, 65));
+        sf_members m = {.object = object, .format = 2};
+        (void)sf_member_digest(&m, "d");
+        assert_int_equal(sf_members_check(&m, "a record", "f", 1, &error), i ? SAFER_INPUT : SAFER_OK);
+        json_decref(object);
+    }
+}
+
+static void test_difference(void **state)
+{
+    static const struct {
+        const char *there, *here, *words; /* NULL: none */
+    } cases[] = {
+        {"{\"a\":1,\"date\":\"x\"}", "{\"a\":1}", NULL},
+        {"{\"a\":1,\"m\":{\"name\":\"x\",\"sha256\":\"1\"}}", "{\"a\":1,\"m\":{\"name\":\"y\",\"sha256\":\"1\"}}",
+         NULL},
+        {"{\"m\":{\"name\":\"x\",\"probe\":\"1\"}}", "{\"m\":{\"name\":\"y\",\"probe\":\"1\"}}",
+         "m.name is \"x\" there, \"y\" here"},
+        {"{\"a\":1,\"b\":[1,2]}", "{\"a\":1,\"b\":[1]}", "b is [1,2] there, [1] here"},
+        {"{\"a\":0.25}", "{\"a\":0.25,\"seed\":3}", "seed is missing there, 3 here"},
+        {"{\"a\":0.25,\"seed\":3}", "{\"a\":0.25}", "seed is 3 there, missing here"},
+        {"{\"m\":{\"x\":1}}", "{\"m\":2}", "m is {\"x\":1} there, 2 here"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        json_t *there = json_loads(cases[i].there, 0, NULL), *here = json_loads(cases[i].here, 0, NULL);
+        char out[256] = "";
+        assert_int_equal(sf_difference(out, sizeof out, NULL, there, here), cases[i].words != NULL);
+        assert_string_equal(out, cases[i].words ? cases[i].words : "");
+        json_decref(there);
+        json_decref(here);
+    }
 }
 
 /* ---------------------------------------------------------------------- rows */
@@ -419,7 +573,10 @@ static void test_rows(void **state)
     rows.count = ROWS - 1;
     assert_fails(sf_rows_run(&rows, path, 1, &resumed, &error), SAFER_INPUT, "holds more records than there are texts");
     rows.config = other;
-    assert_fails(sf_rows_run(&rows, path, 1, &resumed, &error), SAFER_INPUT, "belongs to another run");
+    assert_fails(sf_rows_run(&rows, path, 1, &resumed, &error), SAFER_INPUT,
+                 "belongs to another run: safer is \"0\" there, \"1\" here");
+    json_object_set_new(other, "format", json_integer(2));
+    assert_fails(sf_rows_run(&rows, path, 1, &resumed, &error), SAFER_INPUT, "can be verified but not continued");
     json_decref(config);
     json_decref(other);
 }
@@ -427,9 +584,10 @@ static void test_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seal),    cmocka_unit_test(test_tail),   cmocka_unit_test(test_foreign_file),
-        cmocka_unit_test(test_read),    cmocka_unit_test(test_resume), cmocka_unit_test(test_config),
-        cmocka_unit_test(test_members), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_seal),           cmocka_unit_test(test_tail),         cmocka_unit_test(test_date),
+        cmocka_unit_test(test_date_of_file),   cmocka_unit_test(test_foreign_file), cmocka_unit_test(test_read),
+        cmocka_unit_test(test_resume),         cmocka_unit_test(test_config),       cmocka_unit_test(test_members),
+        cmocka_unit_test(test_strict_members), cmocka_unit_test(test_difference),   cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

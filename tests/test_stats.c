@@ -313,6 +313,46 @@ static void test_hoeffding(void **state)
     assert_false(sf_hoeffding_certifies(5000, 0, 5000, 2, 0.49, 0.01));
 }
 
+/* What a machine with other last bits may say: no less than this one says, and 1e-9 more is too much. */
+static void test_grants(void **state)
+{
+    static const double deltas[] = {1e-9, 0.01, 0.2, 0.9};
+    (void)state;
+    for (size_t d = 0; d < COUNT(deltas); d++) {
+        const double delta = deltas[d];
+        for (uint64_t n = 10; n <= 100000; n *= 10)
+            for (uint64_t k = n / 2 + 1; k <= n; k += k == n ? 1 : (n - k + 2) / 3) {
+                double bound = sf_binomial_lower(k, n, delta);
+                assert_true(sf_binomial_grants(k, n, bound, delta));
+                assert_false(sf_binomial_grants(k, n, bound + 1e-9, delta));
+                if (k == n) /* delta^(1/n), with 64 bits */
+                    for (double p = bound; sf_binomial_grants(k, n, p, delta); p = nextafter(p, 1))
+                        assert_true((long double)n * logl((long double)p) <= logl((long double)delta));
+                bound = sf_hoeffding_lower(k, n - k, n, 2, delta);
+                assert_true(sf_hoeffding_grants_lower(k, n - k, n, 2, bound, delta));
+                assert_true(sf_hoeffding_grants_lower(k, n - k, n, 2, 0, delta));
+                assert_false(sf_hoeffding_grants_lower(k, n - k, n, 2, bound + 1e-9, delta));
+                if (bound >= 0.5) {
+                    assert_true(sf_hoeffding_grants(k, n - k, n, 2, fmax(bound - 0.5 - 1e-15, 0), delta));
+                    assert_false(sf_hoeffding_grants(k, n - k, n, 2, bound - 0.5 + 1e-9, delta));
+                }
+                for (size_t classes = 2; classes <= 3; classes++) {
+                    sf_eprocess_options options = sf_eprocess_options_default();
+                    uint64_t counts[] = {k, n - k, 0};
+                    options.delta = delta;
+                    options.classes = classes;
+                    bound = sf_eprocess_bound(&options, 0, counts, n);
+                    assert_int_equal(bound > 0, sf_eprocess_claims(&options, 0, 0.5, counts, n));
+                    if (!(bound > 0)) continue;
+                    assert_true(sf_eprocess_grants(&options, 0, bound, counts, n));
+                    if (classes == 2 && n <= 1000)
+                        assert_true(sf_eprocess_grants(&options, 0, nextafter(bound, 1), counts, n));
+                    assert_false(sf_eprocess_grants(&options, 0, bound + 1e-9, counts, n));
+                }
+            }
+    }
+}
+
 static void test_reporting(void **state)
 {
     (void)state;
@@ -327,6 +367,7 @@ static void test_reporting(void **state)
     assert_true(w.low == 0 && w.high == 1);
 
     assert_true(sf_sign_test(0, 0) == 1 && sf_sign_test(7, 7) == 1);
+    assert_true(sf_sign_test_above(0, 0) == 1 && sf_sign_test_above(0, 9) == 1 && sf_sign_test_above(5, 0) > 0.03125);
     for (unsigned n = 1; n <= 50; n++) { /* sums of binomial coefficients are exact here */
         uint64_t sum = 0, choose = 1;
         for (unsigned k = 0; 2 * k < n; k++) {
@@ -335,6 +376,10 @@ static void test_reporting(void **state)
             double got = sf_sign_test(k, n - k);
             assert_close(got, p, 0, 1e-11, "sign test", n * 100 + k);
             assert_true(got >= p && sf_sign_test(n - k, k) == got);
+            p = ldexp((double)sum, -(int)n);
+            got = sf_sign_test_above(n - k, k);
+            assert_close(got, p, 0, 1e-11, "one-sided sign test", n * 100 + k);
+            assert_true(got >= p && sf_sign_test_above(k, n - k) >= 1 - p);
             choose = choose * (n - k) / (k + 1);
         }
     }
@@ -453,8 +498,8 @@ static void test_margin(void **state)
 {
     (void)state;
     sf_margin low, high;
-    sf_margin_set(&low, 0.6);
-    sf_margin_set(&high, 0.61);
+    sf_margin_set(&low, 0.6, 1);
+    sf_margin_set(&high, 0.61, 1);
     assert_true(fabs(sf_margin_log_e(&low, 0, 0, 0)) < 1e-13 && sf_margin_log_e(&low, 0, 0, 0) <= 0);
     for (unsigned w = 0; w < 300; w += 7)
         for (unsigned d = 1; d < 200; d += 9)
@@ -713,6 +758,7 @@ int main(void)
         cmocka_unit_test(test_clopper_pearson_exactly),
         cmocka_unit_test(test_binomial_method),
         cmocka_unit_test(test_hoeffding),
+        cmocka_unit_test(test_grants),
         cmocka_unit_test(test_reporting),
         cmocka_unit_test(test_log_e_values),
         cmocka_unit_test(test_log_e_by_integration),

@@ -180,8 +180,8 @@ static void test_expectation_of_margin(void **state)
         const double *p = cases[i];
         double m = (1 + p[0] - p[1]) / 2, at = 0, below = 0;
         sf_margin margin, larger;
-        sf_margin_set(&margin, m);
-        sf_margin_set(&larger, m + 0.02);
+        sf_margin_set(&margin, m, 1);
+        sf_margin_set(&larger, m + 0.02, 1);
         for (unsigned w = 0; w <= N; w++)
             for (unsigned l = 0; w + l <= N; l++) {
                 unsigned d = N - w - l;

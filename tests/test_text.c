@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "base/buffer.h"
+#include "text/name.h"
 #include "text/unicode.h"
 #include "text/word.h"
 
@@ -624,13 +625,37 @@ static void test_allocations(void **state)
     check_every_allocation(use_everything, NULL);
 }
 
+static void test_path_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *name;
+    } cases[] = {
+        {"words.lex", "words.lex"},
+        {"/some/folder/words.lex", "words.lex"},
+        {"bert/", "bert"},
+        {"models/bert///", "bert"},
+        {"/", "/"},
+        {"", ""},
+        {"x/\xff\xc3\xa9.tsv", "\xef\xbf\xbd\xc3\xa9.tsv"},
+        {"a\nb\x7f", "a\xef\xbf\xbd"
+                     "b\xef\xbf\xbd"},
+        {"no-archive:member", "no-archive:member"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *name = sf_path_name(cases[i].path);
+        assert_string_equal(name, cases[i].name);
+        free(name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decode),       cmocka_unit_test(test_encode), cmocka_unit_test(test_valid),
-        cmocka_unit_test(test_letters),      cmocka_unit_test(test_words),  cmocka_unit_test(test_long_word),
-        cmocka_unit_test(test_random_texts), cmocka_unit_test(test_render), cmocka_unit_test(test_fold),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_decode),       cmocka_unit_test(test_encode),     cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_letters),      cmocka_unit_test(test_words),      cmocka_unit_test(test_long_word),
+        cmocka_unit_test(test_random_texts), cmocka_unit_test(test_render),     cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_allocations),  cmocka_unit_test(test_path_names),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

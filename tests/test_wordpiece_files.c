@@ -44,7 +44,7 @@ static const char *ids_of(const char *folder, const char *text)
     static char out[256];
     sf_wordpiece *w = NULL;
     sf_ids ids = {0};
-    assert_ok(sf_wordpiece_open(&w, folder, &error));
+    assert_ok(sf_wordpiece_open(&w, folder, NULL, &error));
     append(&ids, w, text, strlen(text));
     size_t n = 0;
     out[0] = '\0';
@@ -62,7 +62,7 @@ static void test_open_json(void **unused)
     (void)unused;
     write_in(folder, "tokenizer.json", GOOD);
     assert_string_equal(ids_of(folder, "ab A é Éb [SEP] [CLS] abbbbb"), "5 7 5 10 10 7 3 1 1 1 1");
-    assert_ok(sf_wordpiece_open(&w, folder, &error));
+    assert_ok(sf_wordpiece_open(&w, folder, NULL, &error));
     const sf_wordpiece_options *o = sf_wordpiece_get_options(w);
     assert_true(o->lower && o->accents && o->ideographs && o->clean && o->longest == 5);
     sf_wordpiece_specials s = sf_wordpiece_special(w);
@@ -98,7 +98,7 @@ static void test_open_json(void **unused)
              ", \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"</s>\", 3], \"cls\": [\"<s>\", 2]}"));
     assert_string_equal(ids_of(folder, "É a<s>NEW a new"), "5 4 2 9 1"); /* cleaning makes a space of the newline */
     assert_string_equal(ids_of(folder, "xnew aé"), "1 9 5");
-    assert_ok(sf_wordpiece_open(&w, folder, &error));
+    assert_ok(sf_wordpiece_open(&w, folder, NULL, &error));
     s = sf_wordpiece_special(w);
     assert_true(s.unk == 1 && s.cls == 2 && s.sep == 3 && s.pad == 0 && sf_wordpiece_size(w) == 10);
     sf_wordpiece_free(w);
@@ -108,7 +108,7 @@ static void test_open_json(void **unused)
                   ", \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": ["
                   "{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {}}, "
                   "{\"SpecialToken\": {\"id\": \"</s>\"}}]}"));
-    assert_ok(sf_wordpiece_open(&w, folder, &error));
+    assert_ok(sf_wordpiece_open(&w, folder, NULL, &error));
     s = sf_wordpiece_special(w);
     assert_true(s.cls == 2 && s.sep == 3);
     sf_wordpiece_free(w);
@@ -121,7 +121,7 @@ static void test_open_text(void **unused)
     (void)unused;
     write_in(folder, "vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n");
     sf_buffer written = {0}; /* where nothing is unusual, the usual form comes back */
-    assert_ok(sf_wordpiece_open(&w, folder, &error));
+    assert_ok(sf_wordpiece_open(&w, folder, NULL, &error));
     assert_int_equal(sf_wordpiece_vocabulary(&written, w), 0);
     assert_string_equal(written.bytes, "[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n##b\n");
     sf_buffer_free(&written);
@@ -144,7 +144,7 @@ static void test_open_text(void **unused)
     write_in(folder, "special_tokens_map.json",
              "{\"cls_token\": \"a\", \"sep_token\": {\"content\": \"e\"}, \"unk_token\": \"A\"}");
     write_in(folder, "added_tokens.json", "{}");
-    assert_ok(sf_wordpiece_open(&w, folder, &error));
+    assert_ok(sf_wordpiece_open(&w, folder, NULL, &error));
     sf_wordpiece_specials s = sf_wordpiece_special(w);
     assert_true(s.cls == 5 && s.sep == 10 && s.unk == 7 && s.pad == 0);
     sf_wordpiece_free(w);
@@ -222,30 +222,31 @@ static void test_bad_files(void **unused)
     const char *folder = make_folder("bad");
     sf_wordpiece *w = NULL;
     (void)unused;
-    assert_fails(sf_wordpiece_open(&w, folder, &error), SAFER_INPUT, "has neither tokenizer.json nor vocab.txt");
-    assert_fails(sf_wordpiece_open(&w, "/nonexistent", &error), SAFER_INPUT, "/nonexistent has neither");
+    assert_fails(sf_wordpiece_open(&w, folder, NULL, &error), SAFER_INPUT, "has neither tokenizer.json nor vocab.txt");
+    assert_fails(sf_wordpiece_open(&w, "/nonexistent", NULL, &error), SAFER_INPUT, "/nonexistent has neither");
     for (size_t i = 0; i < COUNT(cases); i++) {
         write_in(folder, "tokenizer.json", cases[i].json);
-        assert_fails(sf_wordpiece_open(&w, folder, &error), SAFER_INPUT, cases[i].words);
+        assert_fails(sf_wordpiece_open(&w, folder, NULL, &error), SAFER_INPUT, cases[i].words);
     }
     write_in(folder, "tokenizer.json", GOOD);
     write_in(folder, "tokenizer_config.json", "{\"do_lower_case\": 1}");
-    assert_fails(sf_wordpiece_open(&w, folder, &error), SAFER_INPUT, "tokenizer_config.json: \"do_lower_case\"");
+    assert_fails(sf_wordpiece_open(&w, folder, NULL, &error), SAFER_INPUT, "tokenizer_config.json: \"do_lower_case\"");
     write_in(folder, "tokenizer_config.json", "{");
-    assert_fails(sf_wordpiece_open(&w, folder, &error), SAFER_INPUT, "tokenizer_config.json: line 1");
+    assert_fails(sf_wordpiece_open(&w, folder, NULL, &error), SAFER_INPUT, "tokenizer_config.json: line 1");
 
     const char *text = make_folder("bad-text");
     write_in(text, "vocab.txt", "[UNK]\n[CLS]\n[SEP]\nno newline");
     write_in(text, "tokenizer_config.json", "{\"added_tokens_decoder\": {\"x\": {\"content\": \"a\"}}}");
-    assert_fails(sf_wordpiece_open(&w, text, &error), SAFER_INPUT, "holds \"x\", which is no number");
+    assert_fails(sf_wordpiece_open(&w, text, NULL, &error), SAFER_INPUT, "holds \"x\", which is no number");
     write_in(text, "tokenizer_config.json", "{\"added_tokens_decoder\": {\"3\": {\"content\": \"a\"}}}");
-    assert_fails(sf_wordpiece_open(&w, text, &error), SAFER_INPUT, "\"no newline\" and \"a\" have the same number 3");
+    assert_fails(sf_wordpiece_open(&w, text, NULL, &error), SAFER_INPUT,
+                 "\"no newline\" and \"a\" have the same number 3");
     write_in(text, "tokenizer_config.json", "{}");
     write_in(text, "added_tokens.json", "{\"a\": null}");
-    assert_fails(sf_wordpiece_open(&w, text, &error), SAFER_INPUT, "added_tokens.json: the number of \"a\"");
+    assert_fails(sf_wordpiece_open(&w, text, NULL, &error), SAFER_INPUT, "added_tokens.json: the number of \"a\"");
     write_in(text, "added_tokens.json", "{}");
     write_in(text, "vocab.txt", "");
-    assert_fails(sf_wordpiece_open(&w, text, &error), SAFER_INPUT, "vocab.txt is empty");
+    assert_fails(sf_wordpiece_open(&w, text, NULL, &error), SAFER_INPUT, "vocab.txt is empty");
     assert_null(w);
 }
 
@@ -274,7 +275,7 @@ static safer_status encode_once(void *context, safer_error *e)
 static safer_status open_once(void *folder, safer_error *e)
 {
     sf_wordpiece *w = NULL;
-    safer_status status = sf_wordpiece_open(&w, folder, e);
+    safer_status status = sf_wordpiece_open(&w, folder, NULL, e);
     sf_wordpiece_free(w);
     return status;
 }

@@ -79,8 +79,7 @@ const AREA = {left: 54, top: 10, width: 414, height: 170};
 const atX = (n, most) =>
   AREA.left + AREA.width * Math.min(1, Math.log10(Math.max(1, n)) / Math.log10(Math.max(10, most)));
 const atY = share => AREA.top + (1 - share) * AREA.height;
-const percent = share => (100 * share).toFixed(1) + '%';
-const floor4 = x => (Math.floor(x * 10000) / 10000).toFixed(4), ceil4 = x => (Math.ceil(x * 10000) / 10000).toFixed(4);
+const percent = share => (stepsDown(share, 1000) / 10).toFixed(1) + '%';
 
 function draw(svg, tag, attributes, words) {
   const element = document.createElementNS(svg.namespaceURI, tag);
@@ -204,8 +203,8 @@ class Side {
       this.picture.begin(data);
       this.judge('', 'Drawing.', '');
     } else if (event === 'prediction') {
-      this.showAnswer(data.label, data.leading, whole(data.n0) + ' draws to choose it');
-      this.showVotes(data.votes);
+      this.showAnswer(data.label, data.leading, whole(data.vote.n) + ' draws to choose it');
+      this.showVotes(data.vote.counts);
     } else if (event === 'progress') {
       this.showProgress(data);
     } else if (event === 'result') {
@@ -263,20 +262,23 @@ class Side {
     this.showVotes(answer.shares);
     this.picture.add(answer.exact ? this.start.n : certificate.n, answer.bound,
       answer.exact ? null : answer.confidence);
-    const end = (answer.exact ? ' This is exact: all draws were asked. '
-      : ' The probability that a text that could be attacked receives a certificate is at most ' +
-        this.start.delta + '. ') + whole(answer.queries) + ' queries.';
+    const end = (answer.exact ? ' This is exact: all draws were asked' +
+        (answer.assumes ? ', if ' + answer.assumes.join(' and ') + '. ' : '. ')
+      : ' The chance that a text that could be attacked gets a certificate is at most ' + this.start.delta +
+        '; it is not the chance that a given certificate is wrong. ') + whole(answer.queries) + ' queries.';
     if (answer.abstained) this.judge('weak', 'Not certified.', 'The vote is not clear enough for an answer.');
     else if (answer.radius)
       this.judge(answer.certified ? 'good' : 'weak', answer.certified ? 'Certified:' : 'Certified in part:',
         [...this.promise(answer.radius, answer.label), end]);
     else this.judge('weak', 'Not certified.',
       ['It is not proven that no exchange changes the answer ', isolated(visible(answer.label)),
-        '. Bound ' + floor4(answer.bound) + '; more than ' + ceil4(.5 + this.start.q_at[0]) +
+        '. Bound ' + myriads(stepsDown(answer.bound, 10000)) + '; more than ' +
+          myriads(5000 + stepsUp(this.start.q_at[0], 10000)) +
           ' is needed for one word' + (q < .5 ? '' : ', and no bound is enough for all') + '.']);
   }
 }
 
+const isRemote = () => model && ['exec', 'http', 'callback'].includes(model.model.arch);
 const original = new Side('original'), changed = new Side('changed');
 
 /* ------------------------------------------------------------------ words and synonyms */
@@ -343,14 +345,14 @@ function showSynonyms(element) {
   };
   option(word.key, 'as it was');
   for (const synonym of entry.synonyms)
-    option(synonym.word, 's = ' + floor4(synonym.overlap) + (synonym.word === entry.worst ? ', worst' : ''));
+    option(synonym.word, 's = ' + myriads(stepsDown(synonym.overlap, 10000)) + (synonym.word === entry.worst ? ', worst' : ''));
   list.addEventListener('keydown', event => { if (event.key === 'Escape') element.focus(); });
   const draws = entry.draws.slice(0, 40).map(drawn => drawn.word).join(', ') +
     (entry.draw_count > 40 ? ' and ' + whole(entry.draw_count - 40) + ' more' : '');
   const more = entry.synonym_count > entry.synonyms.length
     ? '; ' + whole(entry.synonym_count) + ' synonyms, of which the first:' : '';
   byId('word').replaceChildren(make('strong', {}, isolated(visible(word.key))),
-    make('span', {class: 'soft'}, ' overlap s = ' + floor4(entry.overlap) + more), list,
+    make('span', {class: 'soft'}, ' overlap s = ' + myriads(stepsDown(entry.overlap, 10000)) + more), list,
     make('p', {class: 'soft'}, 'drawn from ' + whole(entry.draw_count) +
       (entry.draw_count === 1 ? ' word: ' : ' words: '), isolated(visible(draws))));
 }

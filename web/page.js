@@ -15,6 +15,14 @@ function make(tag, attributes, ...children) {
 const isolated = words => make('bdi', {}, words);
 const whole = n => n.toLocaleString('en');
 const myriads = n => (n / 10000).toFixed(4);
+/* The largest k with k/n not above x, and the smallest with k/n not below it: what is shown of a bound is not
+   rounded to the side that claims more. */
+function stepsDown(x, n) {
+  let k = Math.floor(x * n) + 1;
+  while (k / n > x) k--;
+  return k;
+}
+const stepsUp = (x, n) => -stepsDown(-x, n);
 /* Characters that cannot be shown, one for one, so that places in a text stay. */
 const visible = words => words.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '\ufffd');
 

@@ -4,7 +4,7 @@
 'use strict';
 /* @include page.js */
 const data = JSON.parse(document.getElementById('data').textContent);
-const CERTIFIED = 1, ABSTAINED = 2, EXACT = 4;
+const CERTIFIED = 1, ABSTAINED = 2, EXACT = 4, ANSWERED = 8;
 const run = () => data.runs[state.run];
 const labelOf = (r, k) => k < 0 ? '\u2013' : r.labels[k];
 const isRight = (r, i) => r.label[i] >= 0 && r.label[i] === r.prediction[i];
@@ -31,6 +31,8 @@ function predictionOf(r, i) { return r.flags[i] & ABSTAINED ? 'abstained' : labe
 const OUTCOMES = {
   'all texts': () => true,
   'certified': (r, i) => r.flags[i] & CERTIFIED,
+  'certified and answered': (r, i) => r.flags[i] & CERTIFIED && r.flags[i] & ANSWERED,
+  'certified, not answered': (r, i) => r.flags[i] & CERTIFIED && !(r.flags[i] & ANSWERED),
   'not certified': (r, i) => !(r.flags[i] & CERTIFIED),
   'right, not certified': (r, i) => isRight(r, i) && !(r.flags[i] & CERTIFIED),
   'wrong': (r, i) => r.label[i] >= 0 && !isRight(r, i),
@@ -290,10 +292,12 @@ function facts(r, i) {
     pair('words, slots', whole(r.words[i]) + ', ' + whole(r.slots[i])));
   if (hasVotes(r)) list.append(pair('bound', myriads(r.bound[i])),
     pair('bound needed', '> ' + myriads(5000 + r.q[i])), pair('q', myriads(r.q[i])),
-    pair('draws', flags & EXACT ? 'all of them: exact' : whole(r.n[i])), pair('queries', whole(r.queries[i])));
+    pair('draws', flags & EXACT ? exactly(r) : whole(r.n[i])), pair('queries', whole(r.queries[i])));
   else list.append(pair('least lead, logits', myriads(r.margin[i])));
   return list;
 }
+
+const exactly = r => 'all of them: exact' + (r.remote ? ', if the model is a function of the text' : '');
 
 /* The certificate of a text in words. */
 function verdict(r, i) {
@@ -303,7 +307,8 @@ function verdict(r, i) {
     : 'With up to ' + whole(radius) + (radius === 1 ? ' word' : ' words') + ' exchanged, ';
   if (radius) return make('p', {class: 'verdict ' + (r.flags[i] & CERTIFIED ? 'good' : 'weak')},
     make('strong', {}, r.flags[i] & CERTIFIED ? 'Certified.' : 'Certified in part.'),
-    ' ' + changed + who + ' answers ', target, '.');
+    ' ' + changed + who + ' answers ', target, '.',
+    r.flags[i] & ANSWERED ? '' : ' The vote on this text does not say so clearly: it is not answered.');
   const why = r.prediction[i] !== r.target[i] ? who[0].toUpperCase() + who.slice(1) + ' does not answer '
     : r.q[i] >= 5000
       ? 'Exchanged words can change too much of what is drawn (q is at least one half), whatever the vote for '

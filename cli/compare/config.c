@@ -110,6 +110,7 @@ static safer_status set_option(cmp_config *c, const cli_option *o, const json_t 
         *(double *)o->target = json_number_value(value);
         return SAFER_OK;
     case CLI_VALUE: *(const json_t **)o->target = value; break;
+    case CLI_STRINGS: /* none is in a configuration */
     case CLI_HEADING: break;
     }
     return SAFER_OK;
@@ -142,36 +143,36 @@ static safer_status read_object(cmp_config *c, const json_t *object, const char 
     return SAFER_OK;
 }
 
-static safer_status path_hash(json_t **out, const char *path, safer_error *error)
+static safer_status path_digest(json_t **out, const char *path, safer_error *error)
 {
-    uint64_t hash;
-    safer_status status = safer_path_hash(&hash, path, error);
-    if (status == SAFER_OK) *out = json_sprintf("%016llx", (unsigned long long)hash);
+    char sha256[65];
+    safer_status status = safer_path_sha256(sha256, path, error);
+    if (status == SAFER_OK) *out = json_string(sha256);
     return status;
 }
 
-/* Adds to `given` the members of an object that the table knows, with hashes for paths. The
+/* Adds to `given` the members of an object that the table knows, with digests for paths. The
  * targets hold the paths as they were resolved. */
 static safer_status add_given(json_t *given, const json_t *object, const cli_options *options, safer_error *error)
 {
     const char *key;
-    json_t *value, *hash = NULL;
+    json_t *value, *digest = NULL;
     safer_status status = SAFER_OK;
     json_object_foreach((json_t *)(uintptr_t)object, key, value)
     {
         const cli_option *o = cli_option_named(options, key, strlen(key));
         if (!o || status != SAFER_OK) continue;
         if (o->kind == CLI_PATH) {
-            status = path_hash(&hash, *(const char **)o->target, error);
-            if (status == SAFER_OK) json_object_set_new(given, key, hash);
+            status = path_digest(&digest, *(const char **)o->target, error);
+            if (status == SAFER_OK) json_object_set_new(given, key, digest);
         } else if (o->kind == CLI_LIST) {
             const cli_list *list = o->target;
-            json_t *hashes = json_array();
+            json_t *digests = json_array();
             for (size_t i = 0; i < list->count && status == SAFER_OK; i++) {
-                status = path_hash(&hash, list->items[i], error);
-                if (status == SAFER_OK) json_array_append_new(hashes, hash);
+                status = path_digest(&digest, list->items[i], error);
+                if (status == SAFER_OK) json_array_append_new(digests, digest);
             }
-            json_object_set_new(given, key, hashes);
+            json_object_set_new(given, key, digests);
         } else {
             json_object_set(given, key, value);
         }
@@ -278,6 +279,7 @@ static safer_status read_model(cmp_setup *out, cmp_config *c, const json_t *valu
     if (out->is_ready) {
         cli_model_options(&options, &out->model);
         cli_remote_options(&options, &out->model);
+        cli_model_name_option(&options, &out->model);
     } else {
         cli_arch_option(&options, &out->training);
         cli_add_uint(&options, "seed", &out->training.options.seed, NULL, NULL);
@@ -322,34 +324,34 @@ static safer_status training_given(json_t **given, cmp_setup *s, const json_t *m
     return status;
 }
 
-/* The hash of a model at a path: of its bytes or, where these are JSON that names other files (a sum),
+/* The digest of a model at a path: of its bytes or, where these are JSON that names other files (a sum),
  * of all of them. */
-static safer_status model_hash(json_t **out, const char *path, safer_error *error)
+static safer_status model_digest(json_t **out, const char *path, safer_error *error)
 {
     safer_model *model = NULL;
     json_t *sum = json_load_file(path, 0, NULL);
     json_decref(sum);
-    if (!sum) return path_hash(out, path, error);
+    if (!sum) return path_digest(out, path, error);
     safer_status status = safer_model_open(&model, path, error);
     if (status != SAFER_OK) return status;
-    *out = json_sprintf("%016llx", (unsigned long long)safer_model_hash(model));
+    *out = json_string(safer_model_sha256(model));
     safer_model_free(model);
     return SAFER_OK;
 }
 
-/* What tells a ready model from others: its hash, or its address and what it is asked. How fast and
+/* What tells a ready model from others: its digest, or its address and what it is asked. How fast and
  * how patiently it is asked changes no answer. */
 static safer_status ready_given(json_t **given, const cmp_setup *s, const json_t *model, safer_error *error)
 {
     static const char *const without_effect[] = {"workers", "concurrency", "request-texts",
                                                  "timeout", "retries",     "token-env"};
-    json_t *hash = NULL;
+    json_t *digest = NULL;
     *given = json_is_object(model) ? json_deep_copy(model) : json_object();
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         json_object_del(*given, without_effect[i]);
     if (cli_is_remote(s->model.path)) return json_object_set_new(*given, "model", json_string(s->model.path)), SAFER_OK;
-    safer_status status = model_hash(&hash, s->model.path, error);
-    if (status == SAFER_OK) json_object_set_new(*given, "model", hash);
+    safer_status status = model_digest(&digest, s->model.path, error);
+    if (status == SAFER_OK) json_object_set_new(*given, "model", digest);
     return status;
 }
 
@@ -363,6 +365,8 @@ safer_status cmp_setup_read(cmp_setup *out, cmp_config *c, const cmp_cell *cell,
     out->training.options.seed = c->seed;
     snprintf(where, sizeof where, "models.%s", cell->model);
     safer_status status = read_model(out, c, model, where, error);
+    if (status == SAFER_OK && out->is_ready && cli_is_remote(out->model.path) && !out->model.remote.model_name)
+        out->model.remote.model_name = cell->model;
     cli_options options = {0};
     cli_add_string(&options, "kernel", &out->kernel, NULL, NULL);
     cli_defense_options(&options, &out->training);

@@ -23,8 +23,6 @@ typedef struct study {
     const char *place; /* "[2/8] imdb cnn ours" */
 } study;
 
-static json_t *hex(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
-
 /* A file is finished, or interrupted: what was done is noted either way. */
 static safer_status finish(study *s, const char *file, double start, safer_status status, safer_error *error)
 {
@@ -120,7 +118,7 @@ typedef struct work {
 
 static const safer_lexicon *lexicon_of(const work *w) { return w->smoothing ? w->smoothing : w->study->lexicon; }
 
-static json_t *lexicon_hash(const safer_lexicon *lexicon) { return hex(safer_lexicon_describe(lexicon).hash); }
+static json_t *lexicon_digest(const safer_lexicon *lexicon) { return json_string(safer_lexicon_sha256(lexicon)); }
 
 /* The lexicon with the cell's kernel, kept beside the records that speak of it. */
 static safer_status take_kernel(work *w, safer_error *error)
@@ -133,7 +131,7 @@ static safer_status take_kernel(work *w, safer_error *error)
     cmp_file_name(kernel, sizeof kernel, w->setup.kernel);
     snprintf(file, sizeof file, "%s.%s.lex", data, kernel);
     cmp_folder_file(path, sizeof path, s->folder, file);
-    json_t *with = json_pack("{s:o, s:s}", "lexicon", lexicon_hash(s->lexicon), "kernel", w->setup.kernel);
+    json_t *with = json_pack("{s:o, s:s}", "lexicon", lexicon_digest(s->lexicon), "kernel", w->setup.kernel);
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
     if (status != SAFER_OK) return status;
@@ -155,9 +153,9 @@ static safer_status train(work *w, safer_error *error)
     o->dev = s->dev;
     o->lexicon = w->smoothing ? w->smoothing : o->defense.kind ? s->lexicon : NULL;
     w->model_with = json_pack("{s:o, s:o, s:o, s:o, s:I}", "options", w->model_with, "train",
-                              hex(safer_data_hash(s->train)), "dev",
-                              s->dev ? hex(safer_data_hash(s->dev)) : json_null(), "lexicon",
-                              o->lexicon ? lexicon_hash(o->lexicon) : json_null(), "seed", (json_int_t)o->seed);
+                              json_string(safer_data_sha256(s->train)), "dev",
+                              s->dev ? json_string(safer_data_sha256(s->dev)) : json_null(), "lexicon",
+                              o->lexicon ? lexicon_digest(o->lexicon) : json_null(), "seed", (json_int_t)o->seed);
     snprintf(file, sizeof file, "%s.safetensors", w->cell->name);
     const char *same = cmp_folder_find(s->folder, w->model_with);
     if (same) {
@@ -198,25 +196,24 @@ static safer_status certify(work *w, safer_error *error)
 {
     study *s = w->study;
     const safer_certify_options *o = &w->setup.certify;
-    safer_summary summary;
     char file[300], path[4096];
     int done;
     snprintf(file, sizeof file, "%s.jsonl", w->cell->name);
     cmp_folder_file(path, sizeof path, s->folder, file);
     json_t *with = json_pack("{s:O, s:o, s:o, s:o, s:s}", "model", w->model_with, "lexicon",
-                             lexicon_hash(lexicon_of(w)), "data", hex(safer_data_hash(s->test)), "radius",
+                             lexicon_digest(lexicon_of(w)), "data", json_string(safer_data_sha256(s->test)), "radius",
                              radius_json(o->radius), "method", safer_method_name(o->method));
     if (o->method != SAFER_METHOD_IBP)
-        json_object_update_new(with,
-                               json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0", (json_int_t)o->n0,
-                                         "delta", o->delta, "alpha", o->alpha, "seed", (json_int_t)o->seed));
+        json_object_update_new(with, json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0",
+                                               (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha,
+                                               "seed", (json_int_t)o->seed));
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
     if (status == SAFER_OK && !done) status = open_model(w, error);
     if (status == SAFER_OK && !done) {
         cli_say("%s: certifying", s->place);
         const double start = cli_now();
-        status = finish(s, file, start, safer_certify(&summary, path, 1, w->model, lexicon_of(w), s->test, o, error),
+        status = finish(s, file, start, safer_certify(NULL, path, 1, w->model, lexicon_of(w), s->test, o, error),
                         error);
     }
     if (status == SAFER_OK) status = safer_run_read(&w->cell->certified, path, error);
@@ -228,7 +225,7 @@ static safer_status certify(work *w, safer_error *error)
 static json_t *attack_with(const work *w, const safer_attack_options *o, const safer_data *texts)
 {
     return json_pack("{s:O, s:o, s:o, s:o, s:s, s:b, s:I, s:f, s:I, s:i, s:i, s:i, s:I}", "model", w->model_with,
-                     "lexicon", lexicon_hash(lexicon_of(w)), "data", hex(safer_data_hash(texts)), "radius",
+                     "lexicon", lexicon_digest(lexicon_of(w)), "data", json_string(safer_data_sha256(texts)), "radius",
                      radius_json(o->radius), "method", safer_attack_method_name(o->method), "smoothed", o->smoothed,
                      "n", (json_int_t)o->n, "alpha", o->alpha, "max-queries", (json_int_t)o->max_queries, "population",
                      o->population, "iterations", o->iterations, "tries", o->tries, "seed", (json_int_t)o->seed);

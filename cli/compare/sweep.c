@@ -5,6 +5,7 @@
  * sweep is resumed and what is refused is therefore the same as there. */
 #define _GNU_SOURCE
 #include "compare/compare.h"
+#include "results.h"
 #include "verbs.h"
 
 #include <string.h>
@@ -90,6 +91,7 @@ static json_t *value_json(const cli_option *now, const cli_option *usual)
         if (!text || text == *(const char **)usual->target) return NULL;
         return now->kind == CLI_PATH ? path_json(text) : json_string(text);
     case CLI_LIST:
+    case CLI_STRINGS:
     case CLI_VALUE:
     case CLI_HEADING: break;
     }
@@ -190,13 +192,13 @@ typedef struct row {
     const safer_summary *dev, *test;
 } row;
 
-static double share(size_t part, size_t whole) { return whole ? (double)part / (double)whole : 0.0; }
-
 static json_t *results_json(const safer_summary *s)
 {
-    return json_pack("{s:I, s:f, s:f, s:f}", "examples", (json_int_t)s->texts, "clean_accuracy",
-                     share(s->base_correct, s->labelled), "smoothed_accuracy", share(s->smoothed_correct, s->labelled),
-                     "certified_accuracy", share(s->certified, s->texts));
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "texts", (json_int_t)s->texts, "examples", (json_int_t)s->texts,
+                     "clean_accuracy", cli_figure_json(s->base_correct, s->labelled), "smoothed_accuracy",
+                     cli_figure_json(s->smoothed_correct, s->labelled), "certified_answered",
+                     cli_figure_json(s->certified_answered, s->labelled), "certified_accuracy",
+                     cli_figure_json(s->certified, s->labelled));
 }
 
 static void print_json(const request *r, const row *rows, size_t count, size_t best)
@@ -212,21 +214,25 @@ static void print_json(const request *r, const row *rows, size_t count, size_t b
                              (json_int_t)r->training.options.seed, "kernels", kernels));
 }
 
+static void print_figures(const safer_summary *s)
+{
+    printf(" %9s%% %22s%% %9s%%", cli_percent(s->smoothed_correct, s->labelled),
+           cli_percent(s->certified_answered, s->labelled), cli_percent(s->certified, s->labelled));
+}
+
 static void print_table(const row *rows, size_t count, size_t best)
 {
+    static const char heads[] = " %10s %23s %10s";
     const int with_test = rows[0].test != NULL;
-    printf("%s  %-16s %12s %10s %10s", cli_bold(), "kernel", "certifiable", "smoothed", "certified");
-    if (with_test) printf("   %10s %10s", "smoothed", "certified");
-    printf("%s\n  %-16s %12s %10s %10s", cli_plain(), "", "dev", "dev", "dev");
-    if (with_test) printf("   %10s %10s", "test", "test");
+    printf("%s  %-16s %12s", cli_bold(), "kernel", "certifiable");
+    for (int i = 0; i <= with_test; i++) printf(heads, "smoothed", "certified and answered", "certified");
+    printf("%s\n  %-16s %12s", cli_plain(), "", "dev");
+    for (int i = 0; i <= with_test; i++) printf(heads, i ? "test" : "dev", i ? "test" : "dev", i ? "test" : "dev");
     printf("\n");
     for (size_t i = 0; i < count; i++) {
-        const row *r = &rows[i];
-        printf("%s %-16s %11.1f%% %9.2f%% %9s%%", i == best ? "*" : " ", r->kernel, 100 * r->above_half,
-               100 * share(r->dev->smoothed_correct, r->dev->labelled), cli_percent(r->dev->certified, r->dev->texts));
-        if (with_test)
-            printf("   %9.2f%% %9s%%", 100 * share(r->test->smoothed_correct, r->test->labelled),
-                   cli_percent(r->test->certified, r->test->texts));
+        printf("%s %-16s %11s%%", i == best ? "*" : " ", rows[i].kernel, cli_share(rows[i].above_half, 1));
+        print_figures(rows[i].dev);
+        if (with_test) print_figures(rows[i].test);
         printf("\n");
     }
     printf("\n* chosen on the dev texts; test figures of the others are for comparison only\n");
@@ -264,8 +270,7 @@ static safer_status give_results(const request *r, const cmp_config *config, con
         rows[i].dev = safer_run_certified(config->cells[i].certified);
         if (r->test) rows[i].test = safer_run_certified(config->cells[count + i].certified);
         status = survey_kernel(&rows[i], folder, dev, error);
-        if (share(rows[i].dev->certified, rows[i].dev->texts) > share(rows[best].dev->certified, rows[best].dev->texts))
-            best = i;
+        if (rows[i].dev->certified_answered > rows[best].dev->certified_answered) best = i; /* of the same texts */
     }
     safer_data_free(dev);
     if (status != SAFER_OK) return status;

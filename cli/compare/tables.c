@@ -2,6 +2,7 @@
  * What they mean stands in docs/compare.md. */
 #define _GNU_SOURCE
 #include "compare/compare.h"
+#include "results.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -72,9 +73,11 @@ typedef struct figure {
 } figure;
 
 typedef struct figures {
-    figure clean, smoothed, certified, held[CMP_ATTACKS]; /* held: as in the cell's attacks */
-    double queries;                                       /* a text, of the certificate; NaN: none */
-    double seconds;                                       /* of everything */
+    figure clean, smoothed, answered, certified; /* answered: certified and answered */
+    figure held[CMP_ATTACKS];                    /* as in the cell's attacks */
+    size_t texts;
+    double queries; /* a text, of the certificate; NaN: none */
+    double seconds; /* of everything */
 } figures;
 
 static figures figures_of(const cmp_cell *cell)
@@ -83,7 +86,9 @@ static figures figures_of(const cmp_cell *cell)
     const safer_summary *s = cell->certified ? safer_run_certified(cell->certified) : NULL;
     if (s) {
         f.clean = (figure){s->base_correct, s->labelled};
-        f.certified = (figure){s->certified, s->texts};
+        f.answered = (figure){s->certified_answered, s->labelled};
+        f.certified = (figure){s->certified, s->labelled};
+        f.texts = s->texts;
         if (s->queries) f.smoothed = (figure){s->smoothed_correct, s->labelled};
         f.queries = s->texts ? (double)s->queries / (double)s->texts : 0;
     }
@@ -94,6 +99,7 @@ static figures figures_of(const cmp_cell *cell)
         f.held[i] = (figure){a->texts - a->skipped - a->succeeded, a->texts};
         if (!s && !f.clean.whole)
             f.clean = (figure){a->texts - a->skipped, a->texts}; /* nothing is smoothed: the model itself */
+        if (!f.texts) f.texts = a->texts;
     }
     return f;
 }
@@ -175,18 +181,13 @@ static void write_percent(char *out, figure f)
 
 static void write_interval(char *out, figure f)
 {
-    double low, high;
-    strcpy(out, "-");
-    if (!f.whole) return;
-    safer_interval(f.part, f.whole, &low, &high);
-    snprintf(out, 200, "%.2f to %.2f", 100 * low, 100 * high);
+    snprintf(out, 200, "%s", f.whole ? cli_interval(f.part, f.whole) : "-");
 }
-
-static void write_p(char *out, double p) { snprintf(out, 200, p < 0.0001 ? "%.1e" : "%.4f", p); }
 
 static grid cells_grid(const cmp_config *config)
 {
-    static const char *const heads[] = {"data", "model", "defense", "texts", "clean", "smoothed", "certified", "95%"};
+    static const char *const heads[] = {
+        "data", "model", "defense", "texts", "clean", "smoothed", "certified and answered", "95%", "certified"};
     enum { FIXED = sizeof heads / sizeof *heads };
     json_t *attacks = json_object_get(config->root, "attacks"), *ignored;
     const char *attack;
@@ -196,16 +197,16 @@ static grid cells_grid(const cmp_config *config)
         const cmp_cell *cell = &config->cells[i];
         const figures f = figures_of(cell);
         const size_t r = i + 1;
-        const size_t texts = f.certified.whole ? f.certified.whole : f.clean.whole;
         size_t c = FIXED;
         snprintf(put(&g, r, 0), 200, "%s", cell->data);
         snprintf(put(&g, r, 1), 200, "%s", cell->model);
         snprintf(put(&g, r, 2), 200, "%s", cell->defense);
-        snprintf(put(&g, r, 3), 200, "%s", texts ? cli_count(texts) : "-");
+        snprintf(put(&g, r, 3), 200, "%s", f.texts ? cli_count(f.texts) : "-");
         write_percent(put(&g, r, 4), f.clean);
         write_percent(put(&g, r, 5), f.smoothed);
-        write_percent(put(&g, r, 6), f.certified);
-        write_interval(put(&g, r, 7), f.certified);
+        write_percent(put(&g, r, 6), f.answered);
+        write_interval(put(&g, r, 7), f.answered);
+        write_percent(put(&g, r, 8), f.certified);
         json_object_foreach(attacks, attack, ignored)
         {
             snprintf(put(&g, 0, c), 200, "%s", attack);
@@ -223,11 +224,13 @@ static grid cells_grid(const cmp_config *config)
     return g;
 }
 
-/* By how many points the first is better. */
-static double difference(const safer_comparison *r)
+/* By how many points the first is better, cut. */
+static void write_difference(char *out, const safer_comparison *r)
 {
-    return 100 * ((double)r->only_first - (double)r->only_second) /
-           (double)(r->both + r->only_first + r->only_second + r->neither);
+    const size_t texts = r->both + r->only_first + r->only_second + r->neither;
+    const int worse = r->only_first < r->only_second;
+    snprintf(out, 200, "%c%s", worse ? '-' : '+',
+             cli_percent(worse ? r->only_second - r->only_first : r->only_first - r->only_second, texts));
 }
 
 static grid pairs_grid(const cmp_pairs *pairs)
@@ -240,25 +243,26 @@ static grid pairs_grid(const cmp_pairs *pairs)
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         snprintf(put(&g, i + 1, 0), 200, "%s", p->first->data);
-        snprintf(put(&g, i + 1, 1), 200, "%s", p->attack ? p->attack : "certified");
+        snprintf(put(&g, i + 1, 1), 200, "%s", p->attack ? p->attack : "certified and answered");
         snprintf(put(&g, i + 1, 2), 200, "%s %s", p->first->model, p->first->defense);
         snprintf(put(&g, i + 1, 3), 200, "%s %s", p->second->model, p->second->defense);
         snprintf(put(&g, i + 1, 4), 200, "%s", cli_count(p->result.only_first));
         snprintf(put(&g, i + 1, 5), 200, "%s", cli_count(p->result.only_second));
-        snprintf(put(&g, i + 1, 6), 200, "%+.2f", difference(&p->result));
-        write_p(put(&g, i + 1, 7), p->result.p_value);
-        write_p(put(&g, i + 1, 8), p->result.adjusted);
+        write_difference(put(&g, i + 1, 6), &p->result);
+        snprintf(put(&g, i + 1, 7), 200, "%s", cli_p_value(p->result.p_value));
+        snprintf(put(&g, i + 1, 8), 200, "%s", cli_p_value(p->result.adjusted));
     }
     return g;
 }
 
 static const char explanation[] =
-    "clean: the model itself; smoothed: the vote over draws; certified: right, whatever the attacker does,\n"
-    "with Wilson's 95% interval; a column for each attack: still right under it. All in per cent of the texts.\n"
+    "clean: the model itself; smoothed: the vote over draws; certified and answered: right, whatever the attacker\n"
+    "does, and the vote says so, with Wilson's 95% interval; certified: answered or not, the paper's figure;\n"
+    "a column for each attack: still right under it. All in per cent of the texts, none rounded up.\n"
     "queries: of a certificate.\n";
 static const char test_explanation[] =
-    "first only, second only: texts that are certified, or still right under the attack, for one of the two\n"
-    "alone; difference: in points. p: McNemar's exact test on these, two-sided, without mid-p; then adjusted\n"
+    "first only, second only: texts that are certified and answered, or still right under the attack, for one of\n"
+    "the two alone; difference: in points. p: McNemar's exact test on these, two-sided, without mid-p; then adjusted\n"
     "after Holm for all pairs of the same data and measure.\n";
 
 static void print_tables(FILE *out, const cmp_config *config, const cmp_pairs *pairs,
@@ -321,12 +325,10 @@ safer_status cmp_write_markdown(const char *path, const cmp_config *config, cons
 static void set_figure(json_t *object, const char *name, figure f)
 {
     char key[40];
-    double low, high;
     snprintf(key, sizeof key, "%s_accuracy", name);
-    json_object_set_new(object, key, f.whole ? json_real((double)f.part / (double)f.whole) : json_null());
-    if (f.whole) safer_interval(f.part, f.whole, &low, &high);
+    json_object_set_new(object, key, cli_figure_json(f.part, f.whole));
     snprintf(key, sizeof key, "%s_interval", name);
-    json_object_set_new(object, key, f.whole ? json_pack("[f, f]", low, high) : json_null());
+    json_object_set_new(object, key, cli_interval_json(f.part, f.whole));
 }
 
 static json_t *attack_json(const cmp_cell *cell, size_t which, figure held, const char *folder)
@@ -334,8 +336,9 @@ static json_t *attack_json(const cmp_cell *cell, size_t which, figure held, cons
     const safer_attack_summary *a = safer_run_attacked(cell->attacked[which]);
     char name[80];
     cmp_file_name(name, sizeof name, cell->attacks[which]);
-    json_t *object = json_pack("{s:I, s:I, s:f, s:o}", "examples", (json_int_t)a->texts, "queries",
-                               (json_int_t)a->queries, "seconds", cell->attack_seconds[which], "records",
+    json_t *object = json_pack("{s:I, s:I, s:I, s:f, s:o}", "texts", (json_int_t)a->texts, "examples",
+                               (json_int_t)a->texts, "queries", (json_int_t)a->queries, "seconds",
+                               cell->attack_seconds[which], "records",
                                json_sprintf("%s/%s.%s.jsonl", folder, cell->name, name));
     set_figure(object, "adversarial", held);
     return object;
@@ -346,10 +349,12 @@ static json_t *cell_json(const cmp_cell *cell, const char *folder)
     const figures f = figures_of(cell);
     json_t *attacks = json_object(),
            *object = json_pack("{s:s, s:s, s:s}", "data", cell->data, "model", cell->model, "defense", cell->defense);
-    json_object_set_new(object, "examples",
-                        json_integer((json_int_t)(f.certified.whole ? f.certified.whole : f.clean.whole)));
+    json_object_set_new(object, "texts", json_integer((json_int_t)f.texts));
+    json_object_set_new(object, "examples", json_integer((json_int_t)f.texts));
     set_figure(object, "clean", f.clean);
     set_figure(object, "smoothed", f.smoothed);
+    json_object_set_new(object, "certified_answered", cli_figure_json(f.answered.part, f.answered.whole));
+    json_object_set_new(object, "certified_answered_interval", cli_interval_json(f.answered.part, f.answered.whole));
     set_figure(object, "certified", f.certified);
     for (size_t i = 0; i < cell->attack_count; i++)
         if (cell->attacked[i]) json_object_set_new(attacks, cell->attacks[i], attack_json(cell, i, f.held[i], folder));
@@ -392,14 +397,24 @@ static void put_field(FILE *out, const char *text)
     fputc('"', out);
 }
 
+static void put_real(FILE *out, double x)
+{
+    fputc(',', out);
+    cli_put_real(out, x);
+}
+
 static void put_figure(FILE *out, figure f)
 {
     double low = 0, high = 0;
     if (f.whole) safer_interval(f.part, f.whole, &low, &high);
-    if (f.whole)
-        fprintf(out, ",%zu,%zu,%.17g,%.17g,%.17g", f.part, f.whole, (double)f.part / (double)f.whole, low, high);
-    else
+    if (!f.whole) {
         fputs(",,,,,", out);
+        return;
+    }
+    fprintf(out, ",%zu,%zu", f.part, f.whole);
+    put_real(out, (double)f.part / (double)f.whole);
+    put_real(out, low);
+    put_real(out, high);
 }
 
 static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pairs)
@@ -408,8 +423,8 @@ static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pa
     const char *name;
     (void)pairs;
     fputs("data,model,defense", out);
-    const char *const measures[] = {"clean", "smoothed", "certified"};
-    for (size_t i = 0; i < 3; i++)
+    const char *const measures[] = {"clean", "smoothed", "certified_answered", "certified"};
+    for (size_t i = 0; i < 4; i++)
         fprintf(out, ",%s_texts,%s_of,%s,%s_low,%s_high", measures[i], measures[i], measures[i], measures[i],
                 measures[i]);
     json_object_foreach(attacks, name, ignored)
@@ -421,12 +436,13 @@ static void print_cells(FILE *out, const cmp_config *config, const cmp_pairs *pa
         fprintf(out, "%s,%s,%s", cell->data, cell->model, cell->defense);
         put_figure(out, f.clean);
         put_figure(out, f.smoothed);
+        put_figure(out, f.answered);
         put_figure(out, f.certified);
         json_object_foreach(attacks, name, ignored) put_figure(out, held_of(cell, &f, name));
         if (isnan(f.queries))
             fputc(',', out);
         else
-            fprintf(out, ",%.17g", f.queries);
+            put_real(out, f.queries);
         fprintf(out, ",%.3f,%.3f", cell->train_seconds, cell->certify_seconds);
         put_field(out, cell->error.status == SAFER_OK ? "" : cell->error.message);
         fputs("\r\n", out);
@@ -442,9 +458,12 @@ static void print_pairs(FILE *out, const cmp_config *config, const cmp_pairs *pa
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         const safer_comparison *r = &p->result;
-        fprintf(out, "%s,%s,%s,%s,%s,%s,%zu,%zu,%zu,%zu,%.17g,%.17g\r\n", p->first->data, p->attack ? p->attack : "",
-                p->first->model, p->first->defense, p->second->model, p->second->defense, r->both, r->only_first,
-                r->only_second, r->neither, r->p_value, r->adjusted);
+        fprintf(out, "%s,%s,%s,%s,%s,%s,%zu,%zu,%zu,%zu", p->first->data, p->attack ? p->attack : "", p->first->model,
+                p->first->defense, p->second->model, p->second->defense, r->both, r->only_first, r->only_second,
+                r->neither);
+        put_real(out, r->p_value);
+        put_real(out, r->adjusted);
+        fputs("\r\n", out);
     }
 }
 

@@ -129,7 +129,8 @@ static void print_zsh_verb(FILE *out, const cli_verb *verb, const cli_options *o
         char help[1024];
         if (!o->name) continue;
         cli_option_help(help, sizeof help, o);
-        fprintf(out, " \\\n            '%s--%s%s[", o->kind == CLI_LIST ? "*" : "", o->name, o->value ? "=" : "");
+        fprintf(out, " \\\n            '%s--%s%s[", o->kind == CLI_LIST || o->kind == CLI_STRINGS ? "*" : "", o->name,
+                o->value ? "=" : "");
         print_quoted(out, help, "\\[]:", "'\\''");
         fputc(']', out);
         if (o->value) {

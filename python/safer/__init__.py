@@ -18,11 +18,12 @@ library runs without the GIL.
 from ._certify import Smoothed, certify, draws, verify
 from ._data import Data, load_data
 from ._errors import CallbackError, CancelledError, Error, InputError, InvalidError, OperatingSystemError, OutOfMemoryError
+from ._evidence import Gate, evidence
 from ._lexicon import Lexicon, LexiconInfo, Word
 from ._model import Model, Predict, Traffic
-from ._results import Certificate, Prediction, Results, Summary
+from ._results import Certificate, ClassSummary, Prediction, Results, Summary, Verification
 from ._version import __version__
 
-__all__ = ["CallbackError", "CancelledError", "Certificate", "Data", "Error", "InputError", "InvalidError", "Lexicon", "LexiconInfo",
-           "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Smoothed", "Summary", "Traffic",
-           "Word", "__version__", "certify", "draws", "load_data", "verify"]
+__all__ = ["CallbackError", "CancelledError", "Certificate", "ClassSummary", "Data", "Error", "Gate", "InputError", "InvalidError", "Lexicon",
+           "LexiconInfo", "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Smoothed", "Summary", "Traffic",
+           "Verification", "Word", "__version__", "certify", "draws", "evidence", "load_data", "verify"]

@@ -17,47 +17,53 @@ from ._errors import Error, InputError, InvalidError
 from ._guard import Guard, ProgressOption
 from ._lexicon import Lexicon
 from ._library import call, choice, default_options, library, path_bytes
-from ._model import FunctionModel, Model, Predict, as_model
-from ._results import Prediction, Radius, Results, Summary, radius_from_c, radius_to_c, summarise
+from ._model import FunctionModel, Model, Predict, Traffic, as_model, check_name, is_remote
+from ._results import (ASSUMES, Prediction, Radius, Results, Summary, Verification, checking, counting, radius_from_c, radius_to_c, summarise,
+                       verification)
 
 
 def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
-            n: int = 5000, n0: int = 100, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive",
+            n: int = 5000, n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive",
             radius: Radius = "all", seed: int = 1, batch: int = 256, classes: Optional[Sequence[Any]] = None,
-            random: bool = False, cache: bool = False, progress: ProgressOption = None,
+            random: bool = False, function: bool = False, cache: bool = False, progress: ProgressOption = None,
             output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
-            family_wise: bool = False, ids: Optional[Sequence[Any]] = None, name: Optional[str] = None, threads: int = 0) -> Results:
+            family_wise: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
+            threads: int = 0) -> Results:
     """Certifies a classifier: for every text, whether any exchange of words for their synonyms
     could change what the smoothed classifier says.
 
     `predict` is a function that takes a list of at most `batch` texts and returns their labels
     (None: no answer) or a row of scores for each; an object with such a method named predict,
     as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer.Model`. Its answer
-    should be a function of the text alone, which is tested on a share of the texts. For a model
+    should be a function of the text alone, which is tested on a share of the texts, and on every
+    text behind an exact certificate; such a certificate assumes it. For a model
     that answers at random say `random=True`: then nothing is claimed without sampling.
 
     :param texts: what to certify
     :param labels: their true labels; where a label, or all of them, is None, the prediction is certified
     :param lexicon: the synonyms
     :param n: draws of a certificate, at most
-    :param n0: separate draws that choose the prediction
+    :param n0: separate draws that choose the prediction, at most; None: as many as n
     :param delta: the probability that a text that could be attacked receives a certificate is at most delta
-    :param alpha: level of the test below which a prediction abstains
+    :param alpha: the probability of a prediction that does not win among all draws is at most alpha; what is not
+        clear at this level abstains
     :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture
         bow or cnn, or a sum, also "ibp": interval bounds of the model itself, without smoothing or draws
     :param radius: what `certified` refers to: a number of changed words, or "all"
     :param seed: of the draws
     :param classes: names of the model's classes, in the order of its scores; default: those of a
         scikit-learn model, else the labels, numbers by value first, then words
-    :param cache: ask identical texts once
+    :param function: declares that the answer is a function of the text alone; another answer for the same text is an error
+    :param cache: ask identical texts once; needs `function=True`
     :param progress: True: a bar on stderr; None: when stderr is a terminal; a function of (stage,
         done, total) that returns something true to cancel
-    :param output: a file for the records (JSON Lines), as `safer certify -o` writes
+    :param output: a file for the records (JSON Lines), as `safer certify -o` writes; needs `model_name`
     :param resume: continue that file
     :param unlabelled: certify the prediction, not the label
     :param family_wise: delta is shared by all texts
     :param ids: names of the texts; default: their numbers from 1
-    :param name: what the model is called; `resume` and `verify` refuse a run of another name
+    :param model_name: what records call the model. `resume` and `verify` refuse a run of another name, or of a model
+        that answers a fixed set of texts in another way
     :param threads: for a safer.Model; 0: all cores. A function is called by the calling thread only
 
     Exceptions of `predict` are passed on unchanged. Ctrl-C stops between two texts, or inside
@@ -69,17 +75,19 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     if resume and output is None:
         raise InvalidError("resume: there is no output to continue")
     with contextlib.nullcontext(os.fspath(output)) if output is not None else _scratch_file() as path:
-        model, data = _prepare(predict, texts, labels, ids, classes, batch=batch, cache=cache, random=random, name=name)
+        model, data = _prepare(predict, texts, labels, ids, classes, batch=batch, cache=cache, random=random, declared=function,
+                               model_name=model_name)
         try:
+            if output is not None:
+                check_name(model, "to write records")
             o.batch = _draws_at_once(model, batch)
-            summary = c.Summary()
-            with data, model.asking():
+            with counting() as summary, data, model.asking():
                 with Guard(progress) as guard:
                     o.progress = guard.progress
                     call("safer_certify", byref(summary), path_bytes(path), resume, model._pointer, lexicon._pointer, data._pointer, byref(o))
                 guard.check()
-            with open(path, encoding="utf-8") as file:
-                return Results(file, _summary(summary, model))
+                with open(path, encoding="utf-8") as file:
+                    return Results(file, _summary(summary, model), named=not is_remote(model) or model.model_name is not None)
         finally:
             if model is not predict:
                 model.close()
@@ -87,34 +95,52 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
 
 def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = None, texts: Optional[Sequence[str]] = None,
            labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *, ids: Optional[Sequence[Any]] = None,
-           batch: int = 256, cache: bool = False, name: Optional[str] = None, progress: ProgressOption = None,
-           threads: int = 0) -> Summary:
-    """Recomputes every decision of a run from its records. With `predict`, `texts`, `labels` and
-    `lexicon` as in :func:`certify` all draws are made and asked again. The first record that
-    does not hold raises an InputError that names its line."""
-    summary = c.Summary()
+           batch: int = 256, function: bool = False, cache: bool = False, model_name: Optional[str] = None,
+           progress: ProgressOption = None, threads: int = 0) -> Verification:
+    """Recomputes every decision of a run from its records. With `texts`, `labels` and `lexicon` as in
+    :func:`certify` also what the records say of the texts: words, slots, q and the totals of exact certificates.
+    With `predict` too, and the run's `model_name`, all draws are made and asked again. The first record that
+    does not hold raises an InputError that names its line; what was not checked is in the result."""
     if predict is None:
-        if texts is not None or labels is not None or lexicon is not None:
-            raise InvalidError("predict: texts, labels and lexicon are of use only with it")
-        with Guard(progress) as guard:
-            call("safer_verify", byref(summary), path_bytes(path), None, None, None, threads, byref(guard.progress))
-        guard.check()
-        return summarise(summary)
+        return _verify_texts(path, texts, labels, lexicon, ids, progress, threads)
     if texts is None:
         raise InvalidError("texts: needed to ask the model again")
     lexicon = _need_lexicon(lexicon)
     model, data = _prepare(predict, texts, labels, ids, None if isinstance(predict, Model) else _classes_of(path), batch=batch, cache=cache,
-                           random=False, name=name)
+                           random=False, declared=function, model_name=model_name)
     try:
-        with data, model.asking():
+        if _header(path).get("format") != 1:  # which has no names
+            check_name(model, "to be compared with that of the run")
+        with checking() as found, data, model.asking():
             with Guard(progress) as guard:
-                call("safer_verify", byref(summary), path_bytes(path), model._pointer, lexicon._pointer, data._pointer, threads,
+                call("safer_verify", byref(found), path_bytes(path), model._pointer, lexicon._pointer, data._pointer, threads,
                      byref(guard.progress))
             guard.check()
-        return _summary(summary, model)
+            return verification(found, *_traffic(model))
     finally:
         if model is not predict:
             model.close()
+
+
+def _verify_texts(path: "Union[str, os.PathLike[str]]", texts: Optional[Sequence[str]], labels: Optional[Sequence[Any]],
+                  lexicon: Optional[Lexicon], ids: Optional[Sequence[Any]], progress: ProgressOption, threads: int) -> Verification:
+    """Without the model: the records by themselves or, where they are given, with the texts and the lexicon."""
+    if (texts is None) != (lexicon is None):
+        raise InvalidError("texts and lexicon: both or none are needed to check the texts")
+    rows = None
+    if texts is not None:
+        names = _names(None if labels is None else as_list(labels, "labels"), Classes(_classes_of(path) or []))
+        rows = make_data(encode_texts(texts), names, None if ids is None else as_list(ids, "ids"))
+    try:
+        with checking() as found:
+            with Guard(progress) as guard:
+                call("safer_verify", byref(found), path_bytes(path), None, None if lexicon is None else lexicon._pointer,
+                     None if rows is None else rows._pointer, threads, byref(guard.progress))
+            guard.check()
+            return verification(found)
+    finally:
+        if rows is not None:
+            rows.close()
 
 
 def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1) -> List[str]:
@@ -153,13 +179,14 @@ class Smoothed:
     ('1', 0.98, 'all')
     """
 
-    def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000, n0: int = 100,
-                 delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
-                 seed: Optional[int] = None, batch: int = 256, random: bool = False, cache: bool = False, threads: int = 0) -> None:
+    def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,
+                 n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
+                 seed: Optional[int] = None, batch: int = 256, random: bool = False, function: bool = False, cache: bool = False,
+                 threads: int = 0) -> None:
         self.lexicon = _need_lexicon(lexicon)
         self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads)
         self._seed = seed
-        self._model = as_model(predict, classes, [], batch=batch, cache=cache, random=random)
+        self._model = as_model(predict, classes, [], batch=batch, cache=cache, random=random, declared=function)
         self._batch = _draws_at_once(self._model, batch)
         _options(seed=seed or 0, **self._options)  # refuses what is impossible now
 
@@ -200,7 +227,7 @@ class Smoothed:
         label = None if k.abstained else vote
         return Prediction(label, vote, k.bound, bool(k.certified) and label is not None,
                           0 if label is None else radius_from_c(k.radius), dict(zip(names, k.shares[:len(names)])), bool(k.exact),
-                          k.words, k.slots, k.queries, k.seconds, seed)
+                          ASSUMES if k.exact and is_remote(self._model) else (), k.words, k.slots, k.queries, k.seconds, seed)
 
     def __repr__(self) -> str:
         return f"<safer.Smoothed, classes {self._model.classes.describe()}, {self.lexicon!r}>"
@@ -234,9 +261,10 @@ def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
     return lexicon
 
 
-def _options(*, n: int, n0: int, delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int) -> c.CertifyOptions:
+def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
+    n0 = n0 or 0  # as many as n
     for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads)):
         if value < 0 or value >= 2**63:
             raise InvalidError(f"{name}: {value}")
@@ -257,20 +285,24 @@ def _draws_at_once(model: Union[Model, FunctionModel], batch: int) -> int:
 
 def _prepare(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]], ids: Optional[Sequence[Any]],
              classes: Optional[Sequence[Any]], *, batch: int, cache: bool, random: bool,
-             name: Optional[str]) -> Tuple[Union[Model, FunctionModel], DataHandle]:
+             declared: bool, model_name: Optional[str]) -> Tuple[Union[Model, FunctionModel], DataHandle]:
     """The model behind `predict`, and the library's copy of the data."""
-    encoded = encode_texts(texts)
-    listed = None if labels is None else as_list(labels, "labels")
-    id_list = None if ids is None else as_list(ids, "ids")
-    data = make_data(encoded, None if listed is None else [None if k is None else label_name(k) for k in listed], id_list)
-    model = as_model(predict, classes, data.label_names(), batch=batch, cache=cache, random=random, name=name)
-    if listed is None:
-        return model, data
-    names = [_class_of(label, index, model.classes) for index, label in enumerate(listed)]
-    if names != [None if k is None else label_name(k) for k in listed]:  # numbers that stood for positions
+    encoded, listed = encode_texts(texts), None if labels is None else as_list(labels, "labels")
+    id_list, called = None if ids is None else as_list(ids, "ids"), _names(listed, None)
+    data = make_data(encoded, called, id_list)
+    model = as_model(predict, classes, data.label_names(), batch=batch, cache=cache, random=random, declared=declared, model_name=model_name)
+    names = _names(listed, model.classes)
+    if names != called:  # numbers that stood for positions
         data.close()
         data = make_data(encoded, names, id_list)
     return model, data
+
+
+def _names(labels: Optional[Sequence[Any]], classes: Optional[Classes]) -> Optional[List[Optional[str]]]:
+    """The classes that labels mean, by name or position; without `classes`, what they are called."""
+    if labels is None or classes is None:
+        return None if labels is None else [None if label is None else label_name(label) for label in labels]
+    return [_class_of(label, index, classes) for index, label in enumerate(labels)]
 
 
 def _class_of(label: Any, index: int, classes: Classes) -> Optional[str]:
@@ -282,17 +314,28 @@ def _class_of(label: Any, index: int, classes: Classes) -> Optional[str]:
     return classes.names[found]
 
 
-def _classes_of(path: "Union[str, os.PathLike[str]]") -> Optional[List[str]]:
-    """The classes that the first line of a run names; the library reports what is wrong with it."""
+def _header(path: "Union[str, os.PathLike[str]]") -> Dict[str, Any]:
+    """The first line of a run; nothing where there is none: the library reports what is wrong with it."""
     try:
         with open(path, encoding="utf-8") as file:
-            names = json.loads(file.readline())["labels"]
-            return [str(name) for name in names]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+            header = json.loads(file.readline())
+    except (OSError, ValueError):
+        return {}
+    return header if isinstance(header, dict) else {}
+
+
+def _classes_of(path: "Union[str, os.PathLike[str]]") -> Optional[List[str]]:
+    """The classes that the first line of a run names."""
+    names = _header(path).get("labels")
+    return [str(name) for name in names] if isinstance(names, list) else None
 
 
 def _summary(summary: c.Summary, model: Union[Model, FunctionModel]) -> Summary:
+    return summarise(summary, *_traffic(model))
+
+
+def _traffic(model: Union[Model, FunctionModel]) -> Tuple[Optional[float], Optional[Traffic]]:
+    """Seconds in the function that was asked, and what it was asked."""
     if isinstance(model, FunctionModel):
-        return summarise(summary, model.seconds, model.traffic)
-    return summarise(summary, None, model.traffic if model.arch in ("exec", "http") else None)
+        return model.seconds, model.traffic
+    return None, model.traffic if model.arch in ("exec", "http") else None

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 from ctypes import byref, c_size_t
 from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
@@ -12,12 +13,26 @@ from ._handle import Handle
 from ._library import choice, default_options, library, make, optional_bytes, path_bytes, string_array
 
 
-class Data(NamedTuple):
-    """A data set, in the order of its file."""
-
+class _Rows(NamedTuple):
     texts: List[str]
     labels: List[Optional[str]]  #: None for a row without one
     ids: List[str]
+
+
+class Data(_Rows):
+    """A data set, in the order of its file: texts, labels (None for a row without one) and ids."""
+
+    #: Of its file, without folders; "memory" when it was made of lists.
+    name = "memory"
+
+    @property
+    def sha256(self) -> str:
+        """Over every row in order, as in the records of a run (docs/data.md)."""
+        digest = hashlib.sha256()
+        for text, label, id_ in zip(self.texts, self.labels, self.ids):
+            for part in (id_.encode(), (label or "").encode(), text.encode()):
+                digest.update(b"%d:%b," % (len(part), part))
+        return digest.hexdigest()
 
 
 class DataHandle(Handle):
@@ -41,6 +56,7 @@ def load_data(path: "Union[str, os.PathLike[str]]", *, format: Optional[str] = N
     with DataHandle(make("safer_data_load", path_bytes(path), byref(o))) as data:
         names, pointer = data.label_names(), data._pointer
         result = Data([], [], [])
+        result.name = library.safer_data_name(pointer).decode()
         for index in range(library.safer_data_size(pointer)):
             row: c.Row = library.safer_data_row(pointer, index)
             result.texts.append(ctypes.string_at(row.text, row.text_length).decode() if row.text_length else "")

@@ -49,7 +49,7 @@ class LexiconInfo:
     largest_support: int
     kernel: str
     provenance: Mapping[str, Any]  #: how it was made, from which files
-    hash: str  #: of the whole file, as in the records of a run
+    sha256: str  #: of the whole file, as in the records of a run
     bytes: int
 
 
@@ -151,7 +151,7 @@ class Lexicon(Handle):
             self._info = LexiconInfo(
                 i.words, i.pairs, i.words_with_synonyms, i.mean_synonyms, i.components,
                 tuple(size for size in i.largest_components if size), i.kernel_rows, i.kernel_entries, i.largest_support,
-                i.kernel.decode(), json.loads(i.provenance or b"{}"), f"{i.hash:016x}", i.bytes)
+                i.kernel.decode(), json.loads(i.provenance or b"{}"), self.sha256, i.bytes)
         return self._info
 
     @property
@@ -164,8 +164,16 @@ class Lexicon(Handle):
         return self.info.kernel
 
     @property
-    def hash(self) -> str:
-        return self.info.hash
+    def name(self) -> str:
+        """Of its file, without folders; "memory" when it was just made."""
+        name: bytes = library.safer_lexicon_name(self._pointer)
+        return name.decode()
+
+    @property
+    def sha256(self) -> str:
+        """Of its file, as sha256sum prints it."""
+        digest: bytes = library.safer_lexicon_sha256(self._pointer)
+        return digest.decode()
 
     # ---- words
 

@@ -27,8 +27,8 @@ class Traffic:
 
     asked: int  #: texts sent, without those below
     cached: int  #: answered from the cache
-    again: int  #: asked a second time to see whether the answer stays
-    changed: int  #: of those: it did not
+    again: int  #: texts sent to see whether answers stay, among them every text behind an exact certificate once more
+    changed: int  #: of those: the answer did not
     none: int  #: answers that were not a label
     requests: int
     retries: int
@@ -46,6 +46,8 @@ class _Answering(Handle):
 
     _end = "safer_model_free"
     classes: Classes
+    #: What records call a function, program or service; None: it has no name, and no records of it are written.
+    model_name: Optional[str] = None
 
     @property
     def labels(self) -> Tuple[str, ...]:
@@ -79,8 +81,9 @@ class Model(_Answering):
     ['1']
     """
 
-    def __init__(self, address: int) -> None:
+    def __init__(self, address: int, model_name: Optional[str] = None) -> None:
         super().__init__(address)
+        self.model_name = model_name
         count: int = library.safer_model_class_count(address)
         self.classes = Classes([library.safer_model_label(address, k).decode() for k in range(count)])
 
@@ -97,13 +100,15 @@ class Model(_Answering):
 
     @classmethod
     def connect(cls, address: str, labels: Sequence[Any], *, batch: int = 0, timeout: float = 60, retries: int = 5,
-                cache: Optional[bool] = None, random: bool = False, workers: int = 0, concurrency: Optional[int] = None,
-                profile: Optional[str] = None, request: Optional[str] = None, answer: Optional[str] = None,
-                name: Optional[str] = None, token: Optional[str] = None) -> "Model":
+                cache: Optional[bool] = None, random: bool = False, function: bool = False, model_name: Optional[str] = None,
+                workers: int = 0, concurrency: Optional[int] = None, profile: Optional[str] = None, request: Optional[str] = None,
+                answer: Optional[str] = None, name: Optional[str] = None, token: Optional[str] = None) -> "Model":
         """A program ("exec:COMMAND") or a service ("http://..."). `labels` are the names of its
         classes; `token` names the environment variable that holds a bearer token. The others
-        are the options of `safer certify`; None stands for the default."""
-        options, _kept = _remote_options([label_name(label) for label in as_list(labels, "labels")])
+        are the options of `safer certify`; None stands for the default. `model_name` is needed where
+        records are written, or compared with those of a run."""
+        options, _kept = _remote_options([label_name(label) for label in as_list(labels, "labels")], model_name)
+        options.function = function
         options.batch, options.timeout, options.retries, options.random, options.workers = batch, timeout, retries, random, workers
         if cache is not None:
             options.cache = cache
@@ -112,7 +117,7 @@ class Model(_Answering):
         options.profile = choice("profile", profile or "json")
         options.request, options.answer = map(optional_bytes, (request, answer))
         options.name, options.token = optional_bytes(name), optional_bytes(token)
-        return cls(make("safer_model_connect", address.encode(), byref(options)))
+        return cls(make("safer_model_connect", address.encode(), byref(options)), model_name)
 
     @property
     def arch(self) -> str:
@@ -121,13 +126,20 @@ class Model(_Answering):
         return arch.decode()
 
     @property
-    def hash(self) -> str:
-        """Of its file, or of its address; as in the records of a run."""
-        return f"{library.safer_model_hash(self._pointer):016x}"
+    def name(self) -> str:
+        """Of its file or folder, without the folders above it; as in the records of a run."""
+        name: bytes = library.safer_model_name(self._pointer)
+        return name.decode()
+
+    @property
+    def sha256(self) -> str:
+        """Of its file, as sha256sum prints it; of a folder or sum, as docs/models.md says; "" of a remote model."""
+        digest: bytes = library.safer_model_sha256(self._pointer)
+        return digest.decode()
 
     @property
     def trained_with(self) -> Optional[Mapping[str, Any]]:
-        """The hash and kernel of the lexicon that it was trained with; None without one."""
+        """The digests and kernel of the lexicon that it was trained with; None without one."""
         text: Optional[bytes] = library.safer_model_trained_with(self._pointer)
         known: Optional[Mapping[str, Any]] = json.loads(text) if text else None
         return known
@@ -170,16 +182,16 @@ class FunctionModel(_Answering):
     """A safer_model that asks a function. Threads take turns."""
 
     def __init__(self, function: Callable[[List[str]], Any], classes: Sequence[str], *, batch: int, cache: bool, random: bool,
-                 name: Optional[str]) -> None:
+                 declared: bool, model_name: Optional[str]) -> None:
         self.classes = Classes(classes)
+        self.model_name = model_name
         self.seconds = 0.0  # spent in the function
         self._answered = 0
         self._turn = threading.Lock()
         self._function = function
         self._callback = c.CLASSIFY(self._on_texts)
-        options, _kept = _remote_options(classes)
-        options.batch, options.cache, options.random, options.concurrency = batch, cache, random, 1
-        options.name = optional_bytes(name)
+        options, _kept = _remote_options(classes, model_name)
+        options.batch, options.cache, options.random, options.function, options.concurrency = batch, cache, random, declared, 1
         super().__init__(make("safer_model_from_callback", self._callback, None, byref(options)))
 
     def _on_texts(self, context: Any, texts: Any, lengths: Any, count: int, labels: int) -> int:
@@ -211,9 +223,13 @@ class FunctionModel(_Answering):
 
 
 def as_model(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequence[str], *, batch: int, cache: bool, random: bool,
-             name: Optional[str] = None) -> Union[Model, FunctionModel]:
+             declared: bool, model_name: Optional[str] = None) -> Union[Model, FunctionModel]:
     """The model behind `predict`. Without `classes` they are the estimator's own, or `labels`."""
     if isinstance(predict, Model):
+        if model_name is not None:
+            raise InvalidError("model_name: a model file has its own; that of a program or service is given to Model.connect")
+        if declared:
+            raise InvalidError("function: a model file is one; a program or service is declared one by Model.connect")
         if classes is not None and [label_name(k) for k in as_list(classes, "classes")] != predict.classes.names:
             raise InvalidError(f"classes: the model has its own ({predict.classes.describe()})")
         return predict
@@ -226,7 +242,7 @@ def as_model(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequenc
     if len(names) < 2:
         raise InvalidError(f"classes: {', '.join(names) or 'none'} from the labels alone; "
                            "give the names of all classes of the model, as in classes=[\"neg\", \"pos\"]")
-    return FunctionModel(function, names, batch=batch, cache=cache, random=random, name=name)
+    return FunctionModel(function, names, batch=batch, cache=cache, random=random, declared=declared, model_name=model_name)
 
 
 def class_names(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequence[str]) -> List[str]:
@@ -239,9 +255,26 @@ def class_names(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequ
     return list(labels)
 
 
-def _remote_options(labels: Sequence[str]) -> "Tuple[c.RemoteOptions, Any]":
-    """Options with these labels, and what must live as long as they are used."""
+#: Results are made of the library's records, which have a name; where nobody gave one, they are not given away.
+UNNAMED = "unnamed"
+
+
+def is_remote(model: Union[Model, FunctionModel]) -> bool:
+    """Whether only its answers are known."""
+    return isinstance(model, FunctionModel) or model.arch in ("exec", "http")
+
+
+def check_name(model: Union[Model, FunctionModel], why: str) -> None:
+    if is_remote(model) and model.model_name is None:
+        raise InvalidError(f"model_name: a function, program or service needs a name {why}")
+
+
+def _remote_options(labels: Sequence[str], model_name: Optional[str]) -> "Tuple[c.RemoteOptions, Any]":
+    """Options with these labels and this name, and what must live as long as they are used."""
     options = default_options("remote", c.RemoteOptions)
     strings = string_array([encode(label, "classes") for label in labels])
     options.labels, options.label_count = ctypes.cast(strings, POINTER(c_char_p)), len(labels)
+    options.model_name = encode(UNNAMED if model_name is None else model_name, "model_name")
+    if model_name is not None and "\0" in model_name:
+        raise InvalidError("model_name: it holds a NUL character")
     return options, strings

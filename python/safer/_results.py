@@ -1,13 +1,15 @@
 """What certification says, as plain objects."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import json
 import os
-from ctypes import byref, c_double
+from ctypes import byref, c_double, create_string_buffer
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union, overload
+from decimal import ROUND_DOWN, ROUND_UP, Decimal
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, overload
 
 from . import _structs as c
 from ._errors import InvalidError
@@ -29,6 +31,9 @@ def radius_from_c(radius: int) -> Radius:
     return "all" if radius == c.ALL else radius
 
 
+#: What an exact certificate of a model depends on of which only the answers are known.
+ASSUMES = ("the model is a function of the text",)
+
 REPORTED: Tuple[Radius, ...] = tuple(radius_from_c(library.safer_reported_radius(k)) for k in range(c.RADII))
 
 
@@ -46,6 +51,7 @@ class Certificate:
     slots: int  #: those of them that may change
     visible: int  #: those of them that the model can see
     exact: bool  #: all draws were asked, nothing was estimated
+    assumes: Tuple[str, ...]  #: exact certificates of a function, program or service: what they depend on
     n: int  #: draws of the certificate; 0 when exact
     counts: Mapping[str, int]  #: votes of every class; exact: weights; ibp: none
     bound: float  #: lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes
@@ -62,26 +68,65 @@ class Certificate:
 
 
 @dataclass(frozen=True)
+class ClassSummary:
+    """The texts of one label. Recall and precision are what is left of them whatever words are exchanged, in every text:
+    of the texts of the label, those certified and answered; and those, of themselves and all texts of other labels that
+    are not certified and answered."""
+
+    label: str
+    texts: int
+    certified: int  #: of these, for this label, answered or not
+    certified_answered: int
+    certified_recall: Optional[float]
+    certified_precision: Optional[float]
+    answers: Optional[Mapping[Optional[str], int]]  #: how many were answered each class; None: it abstained. Not of over 1000 classes
+
+
+@dataclass(frozen=True)
 class Summary:
-    """A run in numbers. Shares are between 0 and 1; None where there is nothing to count."""
+    """A run in numbers. Shares are between 0 and 1; None where there is nothing to count. A text is answered when
+    the vote, as it would be deployed, is clear and gives the class that the certificate is about. The headline is
+    `certified_answered` or, where certificates are about predictions, `stable`."""
 
     texts: int
     labelled: int
-    clean_accuracy: Optional[float]  #: of the base model itself
+    clean_accuracy: Optional[float]  #: of the base model itself; this and the next four: of the labelled texts
     smoothed_accuracy: Optional[float]  #: of the vote
-    certified_accuracy: Optional[float]  #: share certified at the asked radius (unlabelled: for the prediction)
+    certified_accuracy: Optional[float]  #: certified at the asked radius, answered or not: the paper's figure
     certified_interval: Optional[Tuple[float, float]]  #: its 95% interval: what another sample of texts might give
     certified_at: Mapping[Radius, float]  #: the same for the radii 1, 2, 5, 10, 20 and "all"
     intervals: Mapping[Radius, Tuple[float, float]]  #: and their 95% intervals
     abstained: int
-    exact: int  #: certificates without sampling
+    exact: int  #: texts whose draws were all asked; where `remote`, exact if the model is a function of the text
     without_slots: int  #: texts in which no word can change
     queries: int
     base_queries: int
     seconds: float
     resumed: int  #: records that were there already
+    certified_answered: Optional[float]  #: of the labelled texts: right, certified at the asked radius, and answered
+    certified_answered_interval: Optional[Tuple[float, float]]
+    certified_answered_at: Mapping[Radius, float]
+    unlabelled: int  #: texts without a label
+    unlabelled_certified: int  #: of these, for their prediction
+    stable: Optional[float]  #: of all texts: certified and answered, right or not
+    stable_interval: Optional[Tuple[float, float]]
+    stable_at: Mapping[Radius, float]
+    empty: int  #: certificates of texts in which the model sees no word that can change: they say nothing
+    caution: Optional[str]  #: why the figures say little: most certificates are empty
+    headline: Tuple[str, int, int]  #: "certified and answered" or "stable", so many texts, of so many
+    remote: bool  #: a function, program or service was certified
+    classes: Tuple[ClassSummary, ...]
     predict_seconds: Optional[float] = None  #: of `seconds`, spent in the function that was certified
     traffic: Optional[Traffic] = None  #: what it was asked, for a function, program or service
+
+
+@dataclass(frozen=True)
+class Verification(Summary):
+    """What was found of a run: its numbers, what was checked and what was not."""
+
+    format: int = 0  #: the version of the run's format
+    checked: Tuple[str, ...] = ()
+    not_checked: Tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +139,8 @@ class Prediction:
     certified: bool  #: at the asked radius; never for an abstention
     radius: Radius  #: how many words may be exchanged without changing the answer
     shares: Mapping[str, float]  #: of the votes, approximately
-    exact: bool
+    exact: bool  #: all draws were asked, nothing was estimated
+    assumes: Tuple[str, ...]  #: as in Certificate
     words: int
     slots: int
     queries: int
@@ -106,22 +152,79 @@ class Prediction:
         return self.label is None
 
 
-def interval(part: int, whole: int) -> Tuple[float, float]:
+def interval(part: int, whole: int) -> Optional[Tuple[float, float]]:
+    if not whole:
+        return None
     low, high = c_double(), c_double()
     library.safer_interval(part, whole, byref(low), byref(high))
     return low.value, high.value
 
 
-def summarise(s: c.Summary, predict_seconds: Optional[float] = None, traffic: Optional[Traffic] = None) -> Summary:
-    def share(part: int, whole: int) -> Optional[float]:
-        return part / whole if whole else None
+def _share(part: int, whole: int) -> Optional[float]:
+    return part / whole if whole else None
 
-    at = dict(zip(REPORTED, s.certified_at)) if s.texts else {}
+
+def _by_radius(parts: Iterable[int], whole: int) -> Dict[Radius, float]:
+    return {radius: part / whole for radius, part in zip(REPORTED, parts)} if whole else {}
+
+
+def _class(s: c.Summary, k: int, names: Sequence[str]) -> ClassSummary:
+    entry = s.by_class[k]
+    recall, precision = library.safer_summary_recall(byref(s), k), library.safer_summary_precision(byref(s), k)
+    answers = dict(zip([*names, None], entry.answers[:len(names) + 1])) if entry.answers else None
+    return ClassSummary(names[k], entry.texts, entry.certified, entry.certified_answered, _share(recall.part, recall.whole),
+                        _share(precision.part, precision.whole), answers)
+
+
+@contextlib.contextmanager
+def checking() -> Iterator[c.Verification]:
+    """The same for what was verified."""
+    v = c.Verification()
+    try:
+        yield v
+    finally:
+        library.safer_summary_free(byref(v.summary))
+
+
+@contextlib.contextmanager
+def counting() -> Iterator[c.Summary]:
+    """A summary for the library to fill in, which ends with the block."""
+    s = c.Summary()
+    try:
+        yield s
+    finally:
+        library.safer_summary_free(byref(s))
+
+
+def summarise(s: c.Summary, predict_seconds: Optional[float] = None, traffic: Optional[Traffic] = None) -> Summary:
+    caution = create_string_buffer(300)
+    library.safer_summary_caution(byref(s), caution, len(caution))
+    headline = library.safer_summary_headline(byref(s))
+    names = [s.by_class[k].label.decode() for k in range(s.classes)]
     return Summary(
-        s.texts, s.labelled, share(s.base_correct, s.labelled), share(s.smoothed_correct, s.labelled), share(s.certified, s.texts),
-        interval(s.certified, s.texts) if s.texts else None, {radius: part / s.texts for radius, part in at.items()},
-        {radius: interval(part, s.texts) for radius, part in at.items()}, s.abstained, s.exact, s.without_slots, s.queries,
-        s.base_queries, s.seconds, s.resumed, predict_seconds, traffic)
+        s.texts, s.labelled, _share(s.base_correct, s.labelled), _share(s.smoothed_correct, s.labelled), _share(s.certified, s.labelled),
+        interval(s.certified, s.labelled), _by_radius(s.certified_at, s.labelled),
+        {radius: ends for radius, part in zip(REPORTED, s.certified_at) for ends in [interval(part, s.labelled)] if ends},
+        s.abstained, s.exact, s.without_slots, s.queries, s.base_queries, s.seconds, s.resumed, _share(s.certified_answered, s.labelled),
+        interval(s.certified_answered, s.labelled), _by_radius(s.certified_answered_at, s.labelled), s.texts - s.labelled,
+        s.unlabelled_certified, _share(s.stable, s.texts), interval(s.stable, s.texts), _by_radius(s.stable_at, s.texts), s.empty,
+        caution.value.decode() or None, (headline.name.decode(), headline.part, headline.whole), bool(s.remote),
+        tuple(_class(s, k, names) for k in range(s.classes)), predict_seconds, traffic)
+
+
+def verification(v: c.Verification, predict_seconds: Optional[float] = None, traffic: Optional[Traffic] = None) -> Verification:
+    s = summarise(v.summary, predict_seconds, traffic)
+    phrases = ([phrase.decode() for phrase in found if phrase] for found in (v.checked, v.not_checked))
+    return Verification(**{field.name: getattr(s, field.name) for field in dataclasses.fields(s)}, format=v.format,
+                        checked=tuple(next(phrases)), not_checked=tuple(next(phrases)))
+
+
+def percent(share: Optional[float], up: bool = False) -> str:
+    """A share in per cent with two decimals, cut; `up`: rounded up, for upper ends. What is claimed is never rounded to
+    the side that claims more."""
+    if share is None:
+        return "-"
+    return f"{(100 * Decimal(repr(share))).quantize(Decimal('0.01'), ROUND_UP if up else ROUND_DOWN)}%"
 
 
 _FIELDS = [field.name for field in dataclasses.fields(Certificate)]
@@ -129,17 +232,22 @@ _FIELDS = [field.name for field in dataclasses.fields(Certificate)]
 
 def _read_record(line: str) -> Certificate:
     record: Dict[str, Any] = json.loads(line)
+    record["assumes"] = tuple(record.get("assumes", ()))
     if "margins" in record:  # bounds: nothing was drawn
         record.update(n=0, counts={}, bound=float(record["radius"] == "all"), q=0.0)
     else:
-        record.update(margins={}, counts={name: int(votes) for name, votes in record["counts"].items()})
+        votes = record.get("counts") or record["weights"]
+        record.update(margins={}, n=record.get("n", 0), counts={name: int(count) for name, count in votes.items()})
+    if record["radius"] != "all":
+        record["radius"] = int(record["radius"])
     return Certificate(**{name: record[name] for name in _FIELDS})
 
 
 class Results(Sequence[Certificate]):
     """The certificates of a run, in the order of the texts, with a `summary`."""
 
-    def __init__(self, lines: Iterable[str], summary: Summary) -> None:
+    def __init__(self, lines: Iterable[str], summary: Summary, named: bool = True) -> None:
+        self._named = named  # its records may be written
         self._lines = [line.rstrip("\n") for line in lines]
         #: What the run depends on: versions, hashes, seed, options.
         self.config: Mapping[str, Any] = json.loads(self._lines[0])
@@ -160,7 +268,10 @@ class Results(Sequence[Certificate]):
 
     def to_json(self, path: "Union[str, os.PathLike[str]]") -> None:
         """Writes the records as JSON Lines, as `safer certify -o` does; `safer verify` reads them.
-        An existing file is overwritten."""
+        An existing file is overwritten. For a function, program or service :func:`certify` must
+        have been given a `model_name`."""
+        if not self._named:
+            raise InvalidError("model_name: certify with one to write the records: they say which model was asked")
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in self._lines)
 
@@ -171,15 +282,22 @@ class Results(Sequence[Certificate]):
 
     def __repr__(self) -> str:
         s = self.summary
+        name, part, whole = s.headline
+        low, high = interval(part, whole) or (0.0, 1.0)
 
-        def percent(share: Optional[float]) -> str:
-            return "      -" if share is None else f"{100 * share:6.2f}%"
+        def line(title: str, share: Optional[float], meaning: str) -> str:
+            return f"{title:22}  {percent(share):>7}  {meaning}"
 
-        low, high = s.certified_interval or (0.0, 1.0)
-        lines = [f"texts       {s.texts:6,}",
-                 f"clean       {percent(s.clean_accuracy)}  the base model itself",
-                 f"smoothed    {percent(s.smoothed_accuracy)}  the smoothed classifier",
-                 f"certified   {percent(s.certified_accuracy)}  at radius {self.config['radius']} (95%: {100 * low:.2f} to {100 * high:.2f})"]
-        lines += [f"  {radius!s:>5} words changed {percent(share)}" for radius, share in s.certified_at.items()]
-        lines.append(f"queries     {s.queries:6,}, {s.seconds:.1f} s")
+        lines = [f"caution: {s.caution}"] if s.caution else []
+        lines += [f"{'texts':22}  {s.texts:6,}",
+                  line("clean", s.clean_accuracy, "the base model itself"),
+                  line("smoothed", s.smoothed_accuracy, "the smoothed classifier"),
+                  line(name, _share(part, whole), f"at radius {self.config['radius']} (95%: {percent(low)} to {percent(high, up=True)})")]
+        if name != "stable":
+            lines.append(line("certified", s.certified_accuracy, "answered or not: the paper's figure"))
+        lines += [f"  {radius!s:>5} words changed   {percent(share):>7}"
+                  for radius, share in (s.stable_at if name == "stable" else s.certified_answered_at).items()]
+        lines += [f"  label {k.label}: {k.texts:,} texts, recall {percent(k.certified_recall)}, precision {percent(k.certified_precision)}"
+                  for k in s.classes if s.labelled and len(s.classes) <= 20]
+        lines.append(f"{'queries':22}  {s.queries:6,}, {s.seconds:.1f} s")
         return "\n".join(lines)

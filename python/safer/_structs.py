@@ -7,6 +7,7 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_
 NO_WORD = 2**32 - 1
 DEFAULT = -1
 RADII = 6
+PHRASES = 12
 ALL = c_size_t(-1).value
 
 PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
@@ -64,7 +65,7 @@ class LexiconInfo(Structure):
     _fields_ = [("words", c_size_t), ("pairs", c_size_t), ("words_with_synonyms", c_size_t), ("mean_synonyms", c_double),
                 ("components", c_size_t), ("largest_components", c_size_t * 10), ("kernel_rows", c_size_t),
                 ("kernel_entries", c_size_t), ("largest_support", c_size_t), ("kernel", c_char_p), ("provenance", c_char_p),
-                ("hash", c_uint64), ("bytes", c_size_t)]
+                ("bytes", c_size_t)]
 
 
 class Word(Structure):
@@ -77,7 +78,8 @@ class Word(Structure):
 class RemoteOptions(Structure):
     _fields_ = [("size", c_size_t), ("labels", POINTER(c_char_p)), ("label_count", c_size_t), ("batch", c_size_t), ("timeout", c_double),
                 ("retries", c_int), ("cache", c_int), ("random", c_int), ("workers", c_int), ("concurrency", c_int),
-                ("profile", c_int), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p)]
+                ("profile", c_int), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p),
+                ("model_name", c_char_p), ("function", c_int)]
 
 
 class Traffic(Structure):
@@ -95,18 +97,51 @@ class Certificate(Structure):
                 ("target", c_int), ("words", c_size_t), ("slots", c_size_t), ("visible", c_size_t), ("exact", c_int),
                 ("n", c_uint64), ("votes", POINTER(c_uint64)), ("shares", POINTER(c_double)), ("bound", c_double), ("margins", POINTER(c_double)),
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
-                ("queries", c_uint64), ("seconds", c_double)]
+                ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64))]
+
+
+class Figure(Structure):
+    _fields_ = [("name", c_char_p), ("part", c_size_t), ("whole", c_size_t)]
+
+
+class ClassSummary(Structure):
+    _fields_ = [("label", c_char_p), ("texts", c_size_t), ("certified", c_size_t), ("certified_answered", c_size_t),
+                ("answers", POINTER(c_size_t))]
 
 
 class Summary(Structure):
     _fields_ = [("texts", c_size_t), ("labelled", c_size_t), ("base_correct", c_size_t), ("smoothed_correct", c_size_t),
                 ("certified", c_size_t), ("certified_at", c_size_t * RADII), ("abstained", c_size_t), ("exact", c_size_t),
                 ("without_slots", c_size_t), ("queries", c_uint64), ("base_queries", c_uint64), ("seconds", c_double),
-                ("resumed", c_size_t)]
+                ("resumed", c_size_t), ("certified_answered", c_size_t), ("certified_answered_at", c_size_t * RADII),
+                ("unlabelled_certified", c_size_t), ("stable", c_size_t), ("stable_at", c_size_t * RADII), ("certificates", c_size_t),
+                ("empty", c_size_t), ("about_predictions", c_int), ("remote", c_int), ("classes", c_size_t),
+                ("by_class", POINTER(ClassSummary))]
+
+
+class Verification(Structure):
+    _fields_ = [("summary", Summary), ("format", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
+
+
+class Gate(Structure):
+    _fields_ = [("kind", c_int), ("met", c_int), ("name", c_char * 200), ("message", c_char * 600), ("part", c_size_t), ("whole", c_size_t),
+                ("value", c_double), ("threshold", c_double)]
+
+
+class Recall(Structure):
+    _fields_ = [("label", c_char_p), ("least", c_double)]
+
+
+class EvidenceOptions(Structure):
+    _fields_ = [("size", c_size_t), ("model", c_void_p), ("lexicon", c_void_p), ("data", c_void_p), ("require", c_double),
+                ("recalls", POINTER(Recall)), ("recall_count", c_size_t), ("baseline", c_char_p), ("not_worse_than", c_char_p),
+                ("model_card", c_char_p), ("threads", c_int), ("progress", Progress)]
 
 
 # The name that each has in safer.h.
 IN_C = {Error: "safer_error", Progress: "safer_progress", DataOptions: "safer_data_options", Row: "safer_row",
         LexiconOptions: "safer_lexicon_options", LexiconReport: "safer_lexicon_report", LexiconInfo: "safer_lexicon_info",
         Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
-        CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Summary: "safer_summary"}
+        CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",
+        ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification", Gate: "safer_gate",
+        Recall: "safer_recall", EvidenceOptions: "safer_evidence_options"}

@@ -113,18 +113,22 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     check *c = context;
     const double start = sf_seconds();
     const safer_row row = safer_data_row(c->data, index);
-    const sf_record *claimed = &c->run->records[index]; /* the run's labels are the model's */
-    safer_status status = SAFER_OK;
-    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1,
-                          "id", row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact,
-                          "radius", sf_radius_json(claimed->radius), "words", (json_int_t)claimed->words, "violation",
-                          "choices", 0, "flips", 0, "limited", 0, "queries", 0, "checks", 0);
-    if (!r) return sf_fail_memory(error);
-    if (claimed->radius > 0) {
+    json_t *r = NULL, *line = NULL;
+    sf_record claim;
+    const sf_record *claimed = &claim; /* the run's labels are the model's */
+    safer_status status = sf_run_record(&claim, &line, c->run, index, error);
+    if (status != SAFER_OK) return status;
+    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1, "id",
+                  row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact, "radius",
+                  sf_radius_text(claimed->radius), "words", (json_int_t)claimed->words, "violation", "choices", 0,
+                  "flips", 0, "limited", 0, "queries", 0, "checks", 0);
+    if (!r) status = sf_fail_memory(error);
+    if (status == SAFER_OK && claimed->radius > 0) {
         safer_attacker **a = &c->attackers[worker];
         if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
         if (status == SAFER_OK) status = attack_claim(&row, claimed, *a, r, error);
     }
+    json_decref(line);
     if (status != SAFER_OK) {
         json_decref(r);
         return status;
@@ -154,21 +158,40 @@ typedef struct checked {
     uint64_t choices, flips, limited, queries, checks;
 } checked;
 
+/* Whether there is a violation: an object, or null. */
+static int read_violation(sf_members *m)
+{
+    const json_t *value = sf_member_any(m, "violation");
+    if (!value || json_is_null(value)) return 0;
+    if (!json_is_object(value)) sf_member_refuse(m, "violation", "an object, or null");
+    sf_members violation = {.object = value, .format = m->format, .within = "violation"};
+    (void)sf_member_string(&violation, "method");
+    (void)sf_member_flag(&violation, "proved");
+    (void)sf_member_count(&violation, "draws");
+    (void)sf_member_real(&violation, "p_value");
+    (void)sf_member_count(&violation, "changed");
+    (void)sf_member_array(&violation, "changes");
+    (void)sf_member_any(&violation, "text");
+    sf_members_leave(m, &violation);
+    return 1;
+}
+
 static safer_status read_checked(checked *out, const json_t *json, const char *path, size_t line, safer_error *error)
 {
-    sf_members m = {.object = json};
+    sf_members m = {.object = json, .format = SF_FORMAT};
     checked r = {.row = (size_t)sf_member_integer(&m, "row", 1)};
+    (void)sf_member_string(&m, "id");
     r.target = sf_member_string(&m, "target");
     r.exact = sf_member_flag(&m, "exact");
     r.radius = sf_member_radius(&m, "radius");
-    const json_t *violation = sf_member_any(&m, "violation");
-    r.broken = json_is_object(violation);
-    if (violation && !r.broken && !json_is_null(violation)) sf_member_refuse(&m, "violation", "an object, or null");
+    (void)sf_member_count(&m, "words");
+    r.broken = read_violation(&m);
     r.choices = sf_member_count(&m, "choices");
     r.flips = sf_member_count(&m, "flips");
     r.limited = sf_member_count(&m, "limited");
     r.queries = sf_member_count(&m, "queries");
     r.checks = sf_member_count(&m, "checks");
+    (void)sf_member_optional(&m, "margins");
     safer_status status = sf_members_check(&m, "the record of a cross-check", path, line, error);
     if (status == SAFER_OK) *out = r;
     return status;
@@ -176,12 +199,20 @@ static safer_status read_checked(checked *out, const json_t *json, const char *p
 
 /* Whether this is what the run claims: a model that answers at random may have been certified again
  * since an earlier attack. */
-static int is_same_claim(const checked *r, const sf_run *run)
+static safer_status check_claim(const checked *r, const sf_run *run, const char *name, size_t line, safer_error *error)
 {
-    if (r->row > run->count) return 0;
-    const sf_record *claimed = &run->records[r->row - 1];
-    return r->exact == claimed->exact && r->radius == claimed->radius &&
-           strcmp(r->target, sf_config_label(&run->config, claimed->target)) == 0;
+    sf_record claimed;
+    json_t *json = NULL;
+    int same = 0;
+    if (r->row <= run->count) {
+        safer_status status = sf_run_record(&claimed, &json, run, r->row - 1, error);
+        if (status != SAFER_OK) return status;
+        same = r->exact == claimed.exact && r->radius == claimed.radius &&
+               strcmp(r->target, sf_config_label(&run->config, claimed.target)) == 0;
+        json_decref(json);
+    }
+    return same ? SAFER_OK
+                : sf_fail(error, SAFER_INPUT, "%s, line %zu: %s has no such certificate", name, line, run->path);
 }
 
 static safer_status count_record(void *context, const json_t *record, const char *name, size_t line, safer_error *error)
@@ -190,9 +221,8 @@ static safer_status count_record(void *context, const json_t *record, const char
     safer_against_summary *s = &c->summary;
     checked r;
     safer_status status = read_checked(&r, record, name, line, error);
+    if (status == SAFER_OK) status = check_claim(&r, c->run, name, line, error);
     if (status != SAFER_OK) return status;
-    if (!is_same_claim(&r, c->run))
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s has no such certificate", name, line, c->run->path);
     const int certified = r.radius > 0;
     s->texts++;
     s->sampled += !r.exact;
@@ -228,9 +258,8 @@ static void judge(check *c, double delta)
 /* The configuration names the run by its seal. */
 static json_t *config_json(const check *c)
 {
-    json_t *config = sf_attack_config(c->model, c->lexicon, c->data, &c->options);
-    if (config) json_object_set_new(config, "kind", json_string("against"));
-    if (config) json_object_set_new(config, "against", sf_hex_json(c->run->config.seal));
+    json_t *config = sf_attack_config("against", c->model, c->lexicon, c->data, &c->options);
+    sf_member_add(&config, "against", sf_hex_json(c->run->config.seal));
     return config;
 }
 
@@ -252,9 +281,10 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_run_load(&run, against, error));
     c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
+    SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
-    SF_TRY(sf_run_belongs(&run, model, lexicon, data, error));
+    SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
     config = config_json(&c);
     c.attackers = sf_calloc((size_t)threads, sizeof *c.attackers);
     if (!config || !c.attackers) {

@@ -1,32 +1,57 @@
 /* Records of attacks: written, read and added up. docs/attack.md lists their members. */
 #include "attack/records.h"
 
+#include "base/json.h"
 #include "certify/config.h"
 #include "run/members.h"
 
 #include <string.h>
 
-enum { FORMAT = 1 };
+/* ------------------------------------------------------------- configurations */
 
-/* ------------------------------------------------------------------- writing */
-
-json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
-                         const safer_attack_options *o)
+json_t *sf_attack_config(const char *kind, const safer_model *model, const safer_lexicon *lexicon,
+                         const safer_data *data, const safer_attack_options *o)
 {
-    json_t *labels = json_array();
-    for (size_t k = 0; k < model->classes; k++) json_array_append_new(labels, json_string(model->labels[k]));
-    json_t *config = json_pack(
-        "{s:s, s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:b, s:I, s:o, s:I, s:i, s:i, s:i,"
-        " s:f, s:I}",
-        "safer", SAFER_VERSION, "kind", "attack", "format", FORMAT, "model", "arch", model->class->arch, "hash",
-        sf_hex_json(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash",
-        sf_hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash",
-        sf_hex_json(safer_data_hash(data)), "texts", (json_int_t)safer_data_size(data), "labels", labels, "smoothed",
-        o->smoothed != 0, "n", (json_int_t)o->n, "radius", sf_radius_json(o->radius), "max_queries",
-        (json_int_t)o->max_queries, "population", o->population, "iterations", o->iterations, "tries", o->tries,
-        "alpha", o->alpha, "seed", (json_int_t)o->seed);
-    if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
+    json_t *config = json_object();
+    sf_member_add(&config, "safer", json_string(SAFER_VERSION));
+    sf_member_add(&config, "kind", json_string(kind));
+    sf_member_add(&config, "format", json_integer(SF_FORMAT));
+    sf_origin_add(&config, SF_FORMAT, model, lexicon, data);
+    sf_member_add(&config, "smoothed", json_boolean(o->smoothed));
+    sf_member_add(&config, "n", json_integer((json_int_t)o->n));
+    sf_member_add(&config, "radius", sf_radius_text(o->radius));
+    sf_member_add(&config, "max_queries", json_integer((json_int_t)o->max_queries));
+    sf_member_add(&config, "population", json_integer(o->population));
+    sf_member_add(&config, "iterations", json_integer(o->iterations));
+    sf_member_add(&config, "tries", json_integer(o->tries));
+    sf_member_add(&config, "alpha", json_real(o->alpha));
+    sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
     return config;
+}
+
+safer_status sf_attack_config_read(sf_attack_head *out, const json_t *json, const char *path, safer_error *error)
+{
+    static const char *const counts[] = {"n", "max_queries", "population", "iterations", "tries"};
+    sf_members m = {.object = json};
+    const json_int_t format = sf_member_integer(&m, "format", INT64_MIN);
+    const char *kind = sf_member_string(&m, "kind");
+    if (!m.wrong && strcmp(kind, "attack") != 0) sf_member_refuse(&m, "kind", "\"attack\"");
+    if (!m.wrong && (format < 1 || format > SF_FORMAT))
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: format %lld, this program reads 1 to %d", path,
+                       (long long)format, SF_FORMAT);
+    m.format = (int)format;
+    (void)sf_member_string(&m, "safer");
+    const sf_origin origin = sf_origin_read(&m);
+    sf_attack_head head = {.format = m.format, .texts = origin.texts, .smoothed = sf_member_flag(&m, "smoothed")};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) (void)sf_member_count(&m, counts[i]);
+    (void)sf_member_radius(&m, "radius");
+    (void)sf_member_real(&m, "alpha");
+    (void)sf_member_integer(&m, "seed", INT64_MIN);
+    head.method = sf_member_string(&m, "method");
+    if (m.format >= 2) (void)sf_member_optional(&m, "date");
+    safer_status status = sf_members_check(&m, "the configuration of an attack", path, 1, error);
+    if (status == SAFER_OK) *out = head;
+    return status;
 }
 
 json_t *sf_label_json(const safer_model *model, int label)
@@ -38,9 +63,8 @@ json_t *sf_changes_json(const safer_change *changes, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list,
-                              json_pack("{s:I, s:I, s:s, s:s}", "word", (json_int_t)changes[i].word + 1, "byte",
-                                        (json_int_t)changes[i].begin, "from", changes[i].from, "to", changes[i].to));
+        sf_item_add(&list, json_pack("{s:I, s:I, s:s, s:s}", "word", (json_int_t)changes[i].word + 1, "byte",
+                                     (json_int_t)changes[i].begin, "from", changes[i].from, "to", changes[i].to));
     return list;
 }
 
@@ -77,22 +101,53 @@ json_t *sf_attack_record_json(const safer_attack_result *r, size_t row, const sa
                      "queries", (json_int_t)r->queries, "checks", (json_int_t)r->checks);
 }
 
-safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, const char *path, size_t line,
+/* A string, or null. */
+static const json_t *read_text(sf_members *m, const char *name)
+{
+    const json_t *value = sf_member_any(m, name);
+    if (value && !json_is_string(value) && !json_is_null(value)) sf_member_refuse(m, name, "a string, or null");
+    return value;
+}
+
+/* Whether a list is one of changes. */
+static int are_changes(const json_t *list)
+{
+    size_t i;
+    json_t *change;
+    json_array_foreach(list, i, change)
+    {
+        const json_int_t word = json_integer_value(json_object_get(change, "word")); /* 0 where it is none */
+        const json_t *byte = json_object_get(change, "byte");
+        if (json_object_size(change) != 4 || word < 1 || !json_is_integer(byte) || json_integer_value(byte) < 0 ||
+            !sf_is_string(json_object_get(change, "from")) || !sf_is_string(json_object_get(change, "to")))
+            return 0;
+    }
+    return 1;
+}
+
+safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, int format, const char *path, size_t line,
                                    safer_error *error)
 {
-    sf_members m = {.object = json};
+    sf_members m = {.object = json, .format = format};
     sf_attack_record r = {.outcome = SAFER_OUTCOME_FAILED};
+    (void)sf_member_integer(&m, "row", 1);
+    (void)sf_member_string(&m, "id");
+    (void)read_text(&m, "label");
+    (void)read_text(&m, "before");
+    r.after = json_string_value(read_text(&m, "after"));
     const char *outcome = sf_member_string(&m, "outcome");
     if (!outcome || safer_outcome_parse(&r.outcome, outcome, NULL) != SAFER_OK)
         sf_member_refuse(&m, "outcome", "failed, succeeded or skipped");
-    const json_t *reason = sf_member_any(&m, "reason");
-    if (json_is_string(reason))
-        r.reason = reason_of(json_string_value(reason));
-    else if (reason && !json_is_null(reason))
-        sf_member_refuse(&m, "reason", "a string, or null");
+    const json_t *reason = read_text(&m, "reason");
+    if (json_is_string(reason)) r.reason = reason_of(json_string_value(reason));
     r.words = (size_t)sf_member_count(&m, "words");
     r.choices = (size_t)sf_member_count(&m, "choices");
+    (void)sf_member_real(&m, "score_before");
+    (void)sf_member_real(&m, "score_after");
     r.changed = (size_t)sf_member_count(&m, "changed");
+    r.changes = sf_member_array(&m, "changes");
+    if (r.changes && !are_changes(r.changes)) sf_member_refuse(&m, "changes", "a list of changed words");
+    (void)read_text(&m, "text");
     r.queries = sf_member_count(&m, "queries");
     r.checks = sf_member_count(&m, "checks");
     safer_status status = sf_members_check(&m, "the record of an attack", path, line, error);
@@ -118,7 +173,7 @@ void sf_attack_summary_add(safer_attack_summary *s, const sf_attack_record *r)
 safer_status sf_show_record(const safer_attack_options *options, const json_t *record, safer_error *error)
 {
     if (!options->each) return SAFER_OK;
-    char *line = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *line = sf_json_text(record);
     if (!line) return sf_fail_memory(error);
     options->each(options->each_context, line);
     free(line);

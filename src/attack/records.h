@@ -6,9 +6,19 @@
 
 #include <jansson.h>
 
-/* The configuration, without what distinguishes the two. NULL without memory. */
-json_t *sf_attack_config(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
-                         const safer_attack_options *options);
+/* The configuration, without what distinguishes the two kinds, "attack" and "against". NULL without memory. */
+json_t *sf_attack_config(const char *kind, const safer_model *model, const safer_lexicon *lexicon,
+                         const safer_data *data, const safer_attack_options *options);
+
+/* What the configuration of an attack says, as far as it is needed. */
+typedef struct sf_attack_head {
+    int format, smoothed;
+    size_t texts;
+    const char *method; /* borrowed */
+} sf_attack_head;
+
+/* Reads the first line of an attack. A member that is missing, unknown or of another type is an error. */
+safer_status sf_attack_config_read(sf_attack_head *out, const json_t *json, const char *path, safer_error *error);
 
 /* A class by its name; null for none. */
 json_t *sf_label_json(const safer_model *model, int label);
@@ -40,11 +50,13 @@ typedef struct sf_attack_record {
     sf_reason reason;
     size_t words, choices, changed;
     uint64_t queries, checks;
+    const char *after;     /* borrowed: the label that the search ended with, or NULL */
+    const json_t *changes; /* borrowed: a list of objects with "byte" and "to" (sf_changes_json) */
 } sf_attack_record;
 
-/* Reads the record of a line. A member that is missing or of another type is an error that names
+/* Reads the record of a line. A member that is missing, unknown or of another type is an error that names
  * file, line and member. */
-safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, const char *path, size_t line,
+safer_status sf_attack_record_read(sf_attack_record *out, const json_t *json, int format, const char *path, size_t line,
                                    safer_error *error);
 
 /* Adds the record of an attack to the totals of its run. */

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/certificate.h"
+#include "certify/origin.h"
 #include "run/rows.h"
 
 #include <stdio.h>
@@ -41,7 +42,7 @@ static safer_status count_record(void *context, const json_t *record, const char
 {
     attacking *r = context;
     sf_attack_record read;
-    safer_status status = sf_attack_record_read(&read, record, name, line, error);
+    safer_status status = sf_attack_record_read(&read, record, SF_FORMAT, name, line, error);
     if (status != SAFER_OK) return status;
     sf_attack_summary_add(&r->summary, &read);
     return sf_show_record(r->options, record, error);
@@ -54,7 +55,7 @@ static void describe(void *context, char *stage, size_t size)
     if (!attacked)
         snprintf(stage, size, "attacking");
     else
-        snprintf(stage, size, "attacking, %.1f%% succeed so far", 100.0 * (double)s->succeeded / (double)attacked);
+        snprintf(stage, size, "attacking, %zu%% succeed so far", 100 * s->succeeded / attacked); /* cut */
 }
 
 safer_status safer_attack(safer_attack_summary *out, const char *path, int resume, const safer_model *model,
@@ -71,12 +72,13 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     json_t *config = NULL;
     attacking r = {.model = model, .lexicon = lexicon, .data = data, .options = options};
     SF_TRY(sf_attack_check(options, error));
+    if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
+    if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
-    config = sf_attack_config(model, lexicon, data, options);
-    if (config) json_object_set_new(config, "method", json_string(safer_attack_method_name(options->method)));
+    config = sf_attack_config("attack", model, lexicon, data, options);
+    sf_member_add(&config, "method", json_string(safer_attack_method_name(options->method)));
     r.attackers = sf_calloc((size_t)threads, sizeof *r.attackers);
     if (!config || !r.attackers) {
         status = sf_fail_memory(error);

@@ -132,6 +132,69 @@ void sf_format_down(char *out, double x, int digits)
     out[digits ? digits + 2 : 1] = '\0';
 }
 
+/* --------------------------------------------------------------- the shortest form */
+
+/* The first `count` digits of x > 0, rounded to the nearest: x is about 0.DIGITS times ten to the result. What
+ * snprintf puts for the point depends on the locale, and is passed over. */
+static int leading_digits(char *digits, double x, int count)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%.*e", count - 1, x);
+    const char *exponent = strrchr(text, 'e');
+    digits[0] = text[0];
+    memcpy(digits + 1, exponent - (count - 1), (size_t)count - 1);
+    digits[count] = '\0';
+    return atoi(exponent + 1) + 1;
+}
+
+static int reads_back(const char *digits, int point, double x)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%se%d", digits, point - (int)strlen(digits));
+    return strtod(text, NULL) == x; /* no point in it, so no locale matters */
+}
+
+/* The next larger number of as many digits; 0 when there is none. */
+static int increment(char *digits)
+{
+    size_t i = strlen(digits);
+    while (i > 0 && digits[i - 1] == '9') digits[--i] = '0';
+    if (i > 0) digits[i - 1]++;
+    return i > 0;
+}
+
+/* The fewest digits that read back as x > 0. Where x is normal, a number of at most 15 digits that does is what
+ * x gives rounded to 15 digits, and zeros. A power of two has half as much room below it as above it: the
+ * nearest number may fail below it, and the next one fit above it. */
+static int shortest_digits(char *digits, double x)
+{
+    int exponent, point = 0;
+    const int power = frexp(x, &exponent) == 0.5;
+    for (int count = isnormal(x) ? 15 : 1; count <= 17; count++) {
+        point = leading_digits(digits, x, count);
+        if (reads_back(digits, point, x) || (power && increment(digits) && reads_back(digits, point, x))) break;
+    }
+    for (size_t length = strlen(digits); length > 1 && digits[length - 1] == '0';) digits[--length] = '\0';
+    return point;
+}
+
+int sf_format_real(char *out, double x)
+{
+    char digits[24] = "0";
+    if (!isfinite(x)) return -1;
+    const int point = x == 0 ? 1 : shortest_digits(digits, fabs(x)), length = (int)strlen(digits);
+    if (signbit(x)) *out++ = '-';
+    if (point <= -4 || point > 16) /* 1.5e-05 */
+        snprintf(out, SF_REAL_SIZE - 1, "%.1s%s%se%+03d", digits, length > 1 ? "." : "", digits + 1, point - 1);
+    else if (point <= 0) /* 0.0015 */
+        snprintf(out, SF_REAL_SIZE - 1, "0.%.*s%s", -point, "000", digits);
+    else if (point < length) /* 1.5 */
+        snprintf(out, SF_REAL_SIZE - 1, "%.*s.%s", point, digits, digits + point);
+    else /* 150.0 */
+        snprintf(out, SF_REAL_SIZE - 1, "%s%.*s.0", digits, point - length, "000000000000000");
+    return 0;
+}
+
 int sf_compare_doubles(const void *left, const void *right)
 {
     double p, q;

@@ -20,6 +20,11 @@ int sf_to_uint64(const char *text, uint64_t *out);
  * the true one. For x in [0, 1] and up to 1074 digits; `out` needs digits + 3 bytes. */
 void sf_format_down(char *out, double x, int digits);
 
+/* Writes the fewest digits that read back as x, the nearest of equally many, and always a point or an exponent:
+ * 0.68, 1.0, 1e-09, as Python's repr. Returns 0, or -1 when x is not finite. `out` needs SF_REAL_SIZE bytes. */
+enum { SF_REAL_SIZE = 48 };
+int sf_format_real(char *out, double x);
+
 /* For qsort: rising doubles. */
 int sf_compare_doubles(const void *left, const void *right);
 

@@ -21,9 +21,11 @@ static size_t plain_blocks(const char *bytes, size_t length)
 
 static char *escape(char *out, unsigned char byte)
 {
-    static const char hex[] = "0123456789abcdef";
+    static const char hex[] = "0123456789ABCDEF";
     *out++ = '\\';
     switch (byte) {
+    case '\b': *out++ = 'b'; break;
+    case '\f': *out++ = 'f'; break;
     case '\n': *out++ = 'n'; break;
     case '\t': *out++ = 't'; break;
     case '\r': *out++ = 'r'; break;

@@ -1,7 +1,7 @@
 /* A certificate as the answer of the smoothed classifier. */
 #include "certify/answer.h"
 
-#include "base/memory.h"
+#include "base/json.h"
 #include "certify/record.h"
 
 json_t *sf_answer_json(const safer_certificate *c, const safer_model *model)
@@ -14,26 +14,18 @@ json_t *sf_answer_json(const safer_certificate *c, const safer_model *model)
         return NULL;
     }
     /* A certificate says nothing of an answer that is not given. */
-    return json_pack("{s:o, s:s, s:b, s:f, s:o, s:f, s:b, s:o, s:b, s:I, s:I, s:I}", "label",
-                     c->abstained ? json_null() : json_string(leading), "leading", leading, "abstained", c->abstained,
-                     "confidence", c->shares[c->prediction], "shares", shares, "bound", c->bound, "certified",
-                     c->certified && !c->abstained, "radius", sf_radius_json(c->abstained ? 0 : c->radius), "exact",
-                     c->exact, "words", (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries",
-                     (json_int_t)c->queries);
-}
-
-/* Not by json_dumps: where memory ends while it writes, it may leave out a member's name and continue. */
-char *sf_json_text(const json_t *value)
-{
-    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(17), size = value ? json_dumpb(value, NULL, 0, flags) : 0;
-    char *text = size ? sf_alloc(size + 1, 1) : NULL;
-    if (!text) return NULL;
-    if (json_dumpb(value, text, size, flags) != size) {
-        free(text);
+    json_t *answer = json_pack("{s:o, s:s, s:b, s:f, s:o, s:f, s:b, s:o, s:b, s:I, s:I, s:I}", "label",
+                               c->abstained ? json_null() : json_string(leading), "leading", leading, "abstained",
+                               c->abstained, "confidence", c->shares[c->prediction], "shares", shares, "bound",
+                               c->bound, "certified", c->certified && !c->abstained, "radius",
+                               sf_radius_json(c->abstained ? 0 : c->radius), "exact", c->exact, "words",
+                               (json_int_t)c->words, "slots", (json_int_t)c->slots, "queries", (json_int_t)c->queries);
+    const int assumes = c->exact && sf_model_is_remote(model);
+    if (answer && assumes && json_object_set_new(answer, "assumes", json_pack("[s]", SF_ASSUMES_FUNCTION)) != 0) {
+        json_decref(answer);
         return NULL;
     }
-    text[size] = '\0';
-    return text;
+    return answer;
 }
 
 safer_status safer_answer_json(char **out, const safer_certificate *certificate, const safer_model *model,

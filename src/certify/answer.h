@@ -10,8 +10,4 @@
 /* safer_answer_json as a value. The certificate must be one of the prediction. NULL without memory. */
 json_t *sf_answer_json(const safer_certificate *certificate, const safer_model *model);
 
-/* A value as answers are written: on one line, reals so that reading gives them back. The caller
- * frees it. NULL without memory, or when there is no value. */
-char *sf_json_text(const json_t *value);
-
 #endif

@@ -9,6 +9,7 @@
 /* One batch, as its threads see it. */
 typedef struct batch {
     safer_workspace *workspace;
+    safer_status (*ask)(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error); /* a piece */
     safer_status status; /* of the piece that failed first */
     safer_error error;
     pthread_mutex_t lock; /* of status and error */
@@ -31,11 +32,16 @@ static safer_status ask_piece(safer_workspace *w, size_t begin, size_t count, in
     return sf_model_classify(w->model, w->spans + begin, count, answers, NULL, w->scratch[worker], error);
 }
 
+static safer_status confirm_piece(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error)
+{
+    return sf_model_confirm(w->model, w->spans + begin, w->answers + begin, count, w->scratch[worker], error);
+}
+
 static void ask_pieces(void *context, size_t begin, size_t end, int worker)
 {
     batch *b = context;
     safer_error error = {0};
-    safer_status status = ask_piece(b->workspace, begin, end - begin, worker, &error);
+    safer_status status = b->ask(b->workspace, begin, end - begin, worker, &error);
     if (status == SAFER_OK) return;
     pthread_mutex_lock(&b->lock);
     if (b->status == SAFER_OK) {
@@ -45,15 +51,41 @@ static void ask_pieces(void *context, size_t begin, size_t end, int worker)
     pthread_mutex_unlock(&b->lock);
 }
 
+static safer_status in_pieces(batch *b, size_t count, size_t piece, safer_error *error)
+{
+    pthread_mutex_init(&b->lock, NULL);
+    sf_parallel(b->workspace->threads, count, piece, ask_pieces, b);
+    pthread_mutex_destroy(&b->lock);
+    if (b->status != SAFER_OK && error) *error = b->error;
+    return b->status;
+}
+
 safer_status sf_ask_draws(safer_workspace *w, size_t count, safer_error *error)
 {
+    batch b = {.workspace = w, .ask = ask_piece};
     if (w->threads == 1 || count <= piece_of(w)) return ask_piece(w, 0, count, 0, error);
-    batch b = {.workspace = w};
-    pthread_mutex_init(&b.lock, NULL);
-    sf_parallel(w->threads, count, piece_of(w), ask_pieces, &b);
-    pthread_mutex_destroy(&b.lock);
-    if (b.status != SAFER_OK && error) *error = b.error;
-    return b.status;
+    return in_pieces(&b, count, piece_of(w), error);
+}
+
+static void exchange(safer_workspace *w, size_t i, size_t k)
+{
+    const sf_span span = w->spans[i];
+    const int answer = w->answers[i];
+    w->spans[i] = w->spans[k];
+    w->answers[i] = w->answers[k];
+    w->spans[k] = span;
+    w->answers[k] = answer;
+}
+
+/* Draws with even numbers first, then the others, and requests of one kind: two that came one after the other are
+ * not together again, except where pieces of both kinds meet. */
+safer_status sf_ask_again(safer_workspace *w, size_t count, safer_error *error)
+{
+    const size_t evens = count - count / 2;
+    batch b = {.workspace = w, .ask = confirm_piece};
+    if (!sf_model_is_remote(w->model)) return SAFER_OK;
+    for (size_t i = 1; 2 * i < count; i++) exchange(w, i, 2 * i); /* place 2i has not been touched before */
+    return in_pieces(&b, count, w->threads > 1 && piece_of(w) < evens ? piece_of(w) : evens, error);
 }
 
 safer_status sf_ask_text(int *answer, safer_workspace *w, safer_error *error)
@@ -71,5 +103,6 @@ safer_status sf_ask_text_and_draw(int *answer, safer_workspace *w, safer_error *
     safer_status status = sf_model_classify(w->model, both, 2, answers, NULL, w->scratch[0], error);
     *answer = answers[0];
     w->answers[0] = answers[1];
+    w->spans[0] = both[1];
     return status;
 }

@@ -15,6 +15,10 @@ safer_status sf_ask_text(int *answer, safer_workspace *workspace, safer_error *e
  * for texts that the model has prepared. */
 safer_status sf_ask_text_and_draw(int *answer, safer_workspace *workspace, safer_error *error);
 
+/* Asks a remote model a second time about the first `count` draws, which it has answered: in other requests, with
+ * other neighbours. Another answer is an error (sf_model_confirm). The answers are in another order afterwards. */
+safer_status sf_ask_again(safer_workspace *workspace, size_t count, safer_error *error);
+
 /* answers[0 .. count-1] of the workspace for its first `count` draws, at most a batch. */
 safer_status sf_ask_draws(safer_workspace *workspace, size_t count, safer_error *error);
 

@@ -77,7 +77,7 @@ static safer_status ask_text(safer_certificate *c, safer_workspace *w, safer_err
         SF_TRY(sf_ask_text(&c->base, w, error));
     if (draws) SF_TRY(sf_votes_enumerate(w, draws, together, c, error));
     c->exact = draws > 0 && !sf_model_is_random(w->model); /* which may have been found out meanwhile */
-    c->queries = c->exact ? draws : 0;
+    c->queries = c->exact ? draws * sf_model_asks(w->model) : 0;
 done:
     return status;
 }
@@ -85,8 +85,17 @@ done:
 /* The samples that choose the prediction. */
 static safer_status sample_for_selection(safer_certificate *c, safer_workspace *w, safer_error *error)
 {
-    c->queries = w->options.n0;
-    return sf_votes_sample(w->selection, w, SF_STAGE_SELECTION, w->options.n0, NULL, error);
+    safer_status status;
+    if (w->fixed_vote) {
+        SF_TRY(sf_votes_sample(w->selection, w, SF_STAGE_SELECTION, w->options.n0, NULL, error));
+        c->vote_n = w->options.n0;
+        c->vote_votes = w->selection;
+    } else {
+        sf_vote_begin(&w->vote, &w->vote_rule, w->selection);
+        SF_TRY(sf_votes_until_clear(c, w, error));
+    }
+done:
+    return status;
 }
 
 /* The prediction: the class with most votes, and whether that is clear. */
@@ -99,10 +108,13 @@ static void select_class(safer_certificate *c, const safer_workspace *w)
             if (votes[k] > votes[c->prediction]) c->prediction = k;
         for (int k = 0; k < (int)w->model->classes; k++)
             c->abstained |= k != c->prediction && votes[k] == votes[c->prediction];
-    } else {
+    } else if (w->fixed_vote) {
         const sf_election election = sf_elect(w->selection, w->model->classes);
         c->prediction = (int)election.winner;
         c->abstained = !sf_election_is_clear(&election, w->options.alpha);
+    } else {
+        c->prediction = (int)sf_vote_leader(w->selection, w->model->classes);
+        c->abstained = !sf_vote_clear(w->selection, w->model->classes, w->options.alpha);
     }
     c->target = target_of(c, w, c->prediction);
 }
@@ -116,7 +128,6 @@ static safer_status sample_for_certificate(safer_certificate *c, safer_workspace
         SF_TRY(sf_votes_until_decided(c, w, error));
     else
         SF_TRY(sf_votes_sample(w->votes, w, SF_STAGE_CERTIFICATION, w->options.n, c, error));
-    c->queries += c->n;
 done:
     return status;
 }
@@ -162,6 +173,31 @@ static void set_radius(safer_certificate *c, const safer_workspace *w, size_t ra
     c->certified = radius >= w->options.radius;
 }
 
+/* Bound and radius of the target, from all that was asked. */
+static void decide(safer_certificate *c, safer_workspace *w)
+{
+    const sf_evidence evidence = evidence_of(c, w);
+    set_shares(c, w);
+    c->bound = sf_evidence_bound(&evidence);
+    set_radius(c, w, sf_evidence_radius(&w->q_radius, &w->q_next, &evidence, w->overlaps, w->visible));
+}
+
+/* A vote is given up where more draws are not worth it. Where there is a certificate they are: without an
+ * answer it says nothing. The certificate's samples say only whether to go on, so that both tests stay what they
+ * are. Should another class lead in the end, the same samples are about that one, and certify nothing. */
+static safer_status answer_certified(safer_certificate *c, safer_workspace *w, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    if (w->fixed_vote || !c->abstained || c->radius == 0) return SAFER_OK;
+    sf_vote_insist(&w->vote);
+    SF_TRY(sf_votes_until_clear(c, w, error));
+    select_class(c, w);
+    decide(c, w);
+    SF_TRY(sf_workspace_show(w, SF_PREDICTION_CHOSEN, c, error));
+done:
+    return status;
+}
+
 /* The certificate by bounds: all or nothing, and no draw. */
 static safer_status bound_text(safer_certificate *c, safer_workspace *w, safer_error *error)
 {
@@ -184,8 +220,8 @@ done:
     return status;
 }
 
-/* Sample, select, sample again, bound, radius. Where all draws were asked, `exact`, there is nothing
- * to sample; the method ibp draws nothing at all. */
+/* Sample, select, sample again, bound, radius; and again sample and select, where the first were too few. Where all
+ * draws were asked, `exact`, there is nothing to sample; the method ibp draws nothing at all. */
 safer_status safer_certify_text(safer_certificate *out, safer_workspace **workspace, const safer_model *model,
                                 const safer_lexicon *lexicon, const char *text, size_t length, int label,
                                 const safer_certify_options *options, safer_error *error)
@@ -206,10 +242,11 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
         if (!c.exact) SF_TRY(sample_for_selection(&c, w, error));
         select_class(&c, w);
         if (!c.exact) SF_TRY(sample_for_certificate(&c, w, error));
-        const sf_evidence evidence = evidence_of(&c, w);
-        set_shares(&c, w);
-        c.bound = sf_evidence_bound(&evidence);
-        set_radius(&c, w, sf_evidence_radius(&w->q_radius, &w->q_next, &evidence, w->overlaps, w->visible));
+        decide(&c, w);
+        if (!c.exact) {
+            SF_TRY(answer_certified(&c, w, error));
+            c.queries = c.vote_n + c.n;
+        }
     }
     c.seconds = sf_seconds() - start;
     *out = c;

@@ -6,7 +6,7 @@
 #include "certify/evidence.h"
 #include "certify/workspace.h"
 
-/* Finds out whether a remote model answers at random. */
+/* Finds out which remote model this is, by the probe set, and whether it answers at random. */
 safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error);
 
 /* What is proven after a batch, where the method may be looked at before its end: adaptive, while

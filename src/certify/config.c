@@ -1,20 +1,27 @@
 /* The configuration of a run. */
 #include "certify/config.h"
 
+#include "base/memory.h"
 #include "run/members.h"
 
 #include <string.h>
 
-enum { FORMAT = 1 };
+/* ------------------------------------------------------------------- writing */
 
 json_t *sf_radius_json(size_t radius)
 {
     return radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)radius);
 }
 
-/* ------------------------------------------------------------------- writing */
+json_t *sf_radius_text(size_t radius) { return radius == SAFER_ALL ? json_string("all") : json_sprintf("%zu", radius); }
 
-static const char *const sampling_members[] = {"n", "n0", "delta", "delta_text", "family_wise", "alpha", "seed"};
+static json_t *radii_json(int format)
+{
+    json_t *radii = json_array();
+    for (size_t r = 0; r < SAFER_RADII; r++)
+        sf_item_add(&radii, (format < 2 ? sf_radius_json : sf_radius_text)(sf_reported_radii[r]));
+    return radii;
+}
 
 /* The delta of one text. */
 static double delta_of_text(const safer_certify_options *o, size_t texts)
@@ -25,61 +32,28 @@ static double delta_of_text(const safer_certify_options *o, size_t texts)
 json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                        const safer_certify_options *o)
 {
-    json_t *labels = json_array(), *radii = json_array();
-    for (size_t k = 0; k < model->classes; k++) json_array_append_new(labels, json_string(model->labels[k]));
-    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
-    const size_t texts = safer_data_size(data);
-    json_t *config = json_pack("{s:s, s:i, s:{s:s, s:o, s:s*}, s:{s:o, s:s}, s:{s:o, s:I}, s:o, s:s, s:I, s:I,"
-                               " s:f, s:f, s:b, s:f, s:o, s:o, s:b, s:I}",
-                               "safer", SAFER_VERSION, "format", FORMAT, "model", "arch", model->class->arch, "hash",
-                               sf_hex_json(model->hash), "arithmetic", model->arithmetic, "lexicon", "hash",
-                               sf_hex_json(sf_lexicon_hash(lexicon)), "kernel", lexicon->kernel_name, "data", "hash",
-                               sf_hex_json(safer_data_hash(data)), "texts", (json_int_t)texts, "labels", labels,
-                               "method", safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0,
-                               "delta", o->delta, "delta_text", delta_of_text(o, texts), "family_wise",
-                               o->family_wise != 0, "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii",
-                               radii, "unlabelled", o->unlabelled != 0, "seed", (json_int_t)o->seed);
-    if (sf_model_is_random(model)) json_object_set_new(json_object_get(config, "model"), "random", json_true());
-    /* Nothing is drawn: members about draws would only mislead. */
-    for (size_t i = 0; o->method == SAFER_METHOD_IBP && i < sizeof sampling_members / sizeof sampling_members[0]; i++)
-        json_object_del(config, sampling_members[i]);
+    const int draws = o->method != SAFER_METHOD_IBP; /* members about draws would only mislead */
+    json_t *config = json_object();
+    sf_member_add(&config, "safer", json_string(SAFER_VERSION));
+    sf_member_add(&config, "format", json_integer(SF_FORMAT));
+    sf_origin_add(&config, SF_FORMAT, model, lexicon, data);
+    sf_member_add(&config, "method", json_string(safer_method_name(o->method)));
+    if (draws) {
+        sf_member_add(&config, "n", json_integer((json_int_t)o->n));
+        sf_member_add(&config, "n0", json_integer((json_int_t)o->n0));
+        sf_member_add(&config, "delta", json_real(o->delta));
+        sf_member_add(&config, "delta_text", json_real(delta_of_text(o, safer_data_size(data))));
+        sf_member_add(&config, "family_wise", json_boolean(o->family_wise));
+        sf_member_add(&config, "alpha", json_real(o->alpha));
+    }
+    sf_member_add(&config, "radius", sf_radius_text(o->radius));
+    sf_member_add(&config, "radii", radii_json(SF_FORMAT));
+    sf_member_add(&config, "unlabelled", json_boolean(o->unlabelled));
+    if (draws) sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
     return config;
 }
 
 /* ------------------------------------------------------------------- reading */
-
-/* The part of a configuration that samples need. */
-static void read_sampling(sf_config *out, sf_members *m)
-{
-    safer_certify_options *o = &out->options;
-    o->n = (uint64_t)sf_member_integer(m, "n", 1);
-    o->n0 = (uint64_t)sf_member_integer(m, "n0", 1);
-    o->delta = sf_member_number(m, "delta");
-    out->delta = sf_member_number(m, "delta_text");
-    o->family_wise = sf_member_flag(m, "family_wise");
-    o->alpha = sf_member_number(m, "alpha");
-    o->seed = (uint64_t)sf_member_integer(m, "seed", INT64_MIN);
-}
-
-static void read_labels(sf_config *out, sf_members *m)
-{
-    static const char must[] = "a list of two names or more";
-    out->labels = sf_member_array(m, "labels");
-    out->classes = json_array_size(out->labels);
-    if (out->classes < 2) sf_member_refuse(m, "labels", must);
-    for (size_t k = 0; k < out->classes; k++)
-        if (!json_is_string(json_array_get(out->labels, k))) sf_member_refuse(m, "labels", must);
-}
-
-/* How many texts the data has. */
-static size_t read_texts(sf_members *m)
-{
-    sf_members data = {.object = sf_member_object(m, "data")};
-    if (m->wrong) return 0;
-    const uint64_t texts = sf_member_count(&data, "texts");
-    if (data.wrong) sf_member_refuse(m, "data", "an object with the number of texts");
-    return (size_t)texts;
-}
 
 static safer_method read_method(sf_members *m)
 {
@@ -88,6 +62,30 @@ static safer_method read_method(sf_members *m)
     if (!name || safer_method_parse(&method, name, NULL) != SAFER_OK)
         sf_member_refuse(m, "method", "a method that this program knows");
     return method;
+}
+
+/* The part of a configuration that samples need. */
+static void read_sampling(sf_config *out, sf_members *m)
+{
+    safer_certify_options *o = &out->options;
+    o->n = (uint64_t)sf_member_integer(m, "n", 1);
+    o->n0 = (uint64_t)sf_member_integer(m, "n0", 1);
+    o->delta = sf_member_real(m, "delta");
+    out->delta = sf_member_real(m, "delta_text");
+    o->family_wise = sf_member_flag(m, "family_wise");
+    o->alpha = sf_member_real(m, "alpha");
+    o->seed = (uint64_t)sf_member_integer(m, "seed", INT64_MIN);
+}
+
+/* The radii of q_at, which are always the same. */
+static safer_status read_radii(sf_members *m, int format, safer_error *error)
+{
+    const json_t *radii = sf_member_array(m, "radii");
+    json_t *expected = radii_json(format);
+    if (!expected) return sf_fail_memory(error);
+    if (radii && !json_equal(radii, expected)) sf_member_refuse(m, "radii", "those that are always reported");
+    json_decref(expected);
+    return SAFER_OK;
 }
 
 /* What is wrong with numbers that have the right types. */
@@ -108,30 +106,36 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
 {
     safer_status status;
     sf_members m = {.object = config};
-    const json_t *model = json_object_get(config, "model");
-    const char *arch = json_string_value(json_object_get(model, "arch"));
     *out = (sf_config){.options = safer_certify_options_default()};
     safer_certify_options *o = &out->options;
-    out->remote = arch && (strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0 || strcmp(arch, "callback") == 0);
-    out->random = json_is_true(json_object_get(model, "random"));
     const json_int_t format = sf_member_integer(&m, "format", INT64_MIN);
-    if (!m.wrong && format != FORMAT)
-        return sf_fail(error, SAFER_INPUT, "%s, line 1: format %lld, this program reads %d", path, (long long)format,
-                       FORMAT);
-    out->texts = read_texts(&m);
-    read_labels(out, &m);
+    if (!m.wrong && (format < 1 || format > SF_FORMAT))
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: format %lld, this program reads 1 to %d", path,
+                       (long long)format, SF_FORMAT);
+    m.format = out->format = (int)format;
+    (void)sf_member_string(&m, "safer");
+    const sf_origin origin = sf_origin_read(&m);
+    out->texts = origin.texts;
+    out->classes = origin.classes;
+    out->labels = origin.labels;
+    out->remote = origin.remote;
+    out->random = origin.random;
     o->method = read_method(&m);
     o->radius = sf_member_radius(&m, "radius");
     o->unlabelled = sf_member_flag(&m, "unlabelled");
     out->delta = o->delta;
     if (o->method != SAFER_METHOD_IBP) read_sampling(out, &m);
+    SF_TRY(read_radii(&m, out->format, error));
+    out->date = out->format < 2 ? NULL
+                                : json_string_value(sf_member_optional(&m, "date")); /* sealed.h saw to its form */
     SF_TRY(sf_members_check(&m, "the configuration of a run", path, 1, error));
     out->method = o->method;
     out->n = o->n;
     out->n0 = o->n0;
     out->radius = o->radius;
     out->unlabelled = o->unlabelled;
-    status = check_numbers(out, path, error);
+    SF_TRY(check_numbers(out, path, error));
+    if (o->method != SAFER_METHOD_IBP) out->rule = sf_vote_rule_of(out->classes, o->alpha, o->n0);
 done:
     return status;
 }
@@ -139,4 +143,23 @@ done:
 const char *sf_config_label(const sf_config *config, int label)
 {
     return label < 0 ? "" : json_string_value(json_array_get(config->labels, (size_t)label));
+}
+
+safer_status sf_config_map_labels(int **out, const sf_config *config, const safer_data *data, const char *path,
+                                  safer_error *error)
+{
+    const size_t count = safer_data_label_count(data);
+    int *classes = sf_alloc(count, sizeof *classes);
+    if (!classes) return sf_fail_memory(error);
+    for (size_t i = 0; i < count; i++) {
+        classes[i] = -1;
+        for (size_t k = 0; k < config->classes && classes[i] < 0; k++)
+            if (strcmp(safer_data_label(data, i), sf_config_label(config, (int)k)) == 0) classes[i] = (int)k;
+        if (classes[i] >= 0) continue;
+        free(classes);
+        return sf_fail(error, SAFER_INPUT, "%s: the data has the label \"%s\", which the run does not know", path,
+                       safer_data_label(data, i));
+    }
+    *out = classes;
+    return SAFER_OK;
 }

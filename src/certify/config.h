@@ -3,10 +3,13 @@
 #define SF_CERTIFY_CONFIG_H
 
 #include "certify/certificate.h"
+#include "certify/origin.h"
 #include "run/sealed.h"
+#include "stats/vote.h"
 
-/* A number, or "all". */
+/* A number, or "all": of answers. Records have a string in both cases. */
 json_t *sf_radius_json(size_t radius);
+json_t *sf_radius_text(size_t radius);
 
 /* Everything that the records of a run depend on. NULL without memory. */
 json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
@@ -14,6 +17,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
 
 /* What checking a record needs of it. */
 typedef struct sf_config {
+    int format;
     safer_method method;
     double delta; /* of one text; like n and n0 of no meaning for ibp */
     uint64_t n, n0;
@@ -24,11 +28,17 @@ typedef struct sf_config {
     size_t classes;
     const json_t *labels; /* borrowed: array of names */
     safer_certify_options options;
-    uint64_t seal; /* of the configuration, where it was read from a run */
+    sf_vote_rule rule; /* by which draws choose a prediction; not in format 1 */
+    uint64_t seal;     /* of the configuration, where it was read from a run */
+    const char *date;  /* borrowed: when the run was begun; NULL: it does not say */
 } sf_config;
 
 /* Reads the first line of a file. It must outlive the configuration. */
 safer_status sf_config_read(sf_config *out, const json_t *config, const char *path, safer_error *error);
+
+/* Of every label of the data, the run's class. SAFER_INPUT where it has none. The caller frees it. */
+safer_status sf_config_map_labels(int **out, const sf_config *config, const safer_data *data, const char *path,
+                                  safer_error *error);
 
 /* The name of a class; "" for -1. */
 const char *sf_config_label(const sf_config *config, int label);

@@ -60,14 +60,32 @@ double sf_evidence_bound(const sf_evidence *e)
 {
     if (e->exact) return sf_tally_bound(e->tally, e->target);
     if (e->method == SAFER_METHOD_BINOMIAL) return sf_binomial_lower(e->votes[e->target], e->n, e->delta);
-    if (e->method == SAFER_METHOD_HOEFFDING) {
-        /* (1 + margin - slack)/2: the same quantity as for the other methods. */
-        double margin = ((double)e->votes[e->target] - (double)strongest_rival(e)) / (double)e->n;
-        double bound = 0.5 + (margin - sf_hoeffding_slack(e->n, e->classes, e->delta)) / 2;
-        return bound > 0 ? nextafter(nextafter(bound, 0), 0) : 0;
-    }
+    if (e->method == SAFER_METHOD_HOEFFDING)
+        return sf_hoeffding_lower(e->votes[e->target], strongest_rival(e), e->n, e->classes, e->delta);
     sf_eprocess_options o = sf_evidence_process(e->delta, e->classes, e->n);
     return sf_eprocess_bound(&o, e->target, e->votes, e->n);
+}
+
+int sf_evidence_grants(const sf_evidence *e, double q)
+{
+    if (e->exact) return sf_tally_certifies(e->tally, e->target, q);
+    const double p0 = sf_null_probability(q);
+    if (e->method == SAFER_METHOD_HOEFFDING)
+        return sf_hoeffding_grants(e->votes[e->target], strongest_rival(e), e->n, e->classes, q, e->delta);
+    if (e->method == SAFER_METHOD_BINOMIAL)
+        return p0 < 1 && sf_binomial_grants(e->votes[e->target], e->n, nextafter(p0, 1), e->delta);
+    const sf_eprocess_options o = sf_evidence_process(e->delta, e->classes, e->n);
+    return p0 < 1 && sf_eprocess_grants(&o, e->target, p0, e->votes, e->n);
+}
+
+int sf_evidence_grants_bound(const sf_evidence *e, double bound)
+{
+    if (e->exact) return bound <= sf_tally_bound(e->tally, e->target);
+    if (e->method == SAFER_METHOD_HOEFFDING)
+        return sf_hoeffding_grants_lower(e->votes[e->target], strongest_rival(e), e->n, e->classes, bound, e->delta);
+    if (e->method == SAFER_METHOD_BINOMIAL) return sf_binomial_grants(e->votes[e->target], e->n, bound, e->delta);
+    const sf_eprocess_options o = sf_evidence_process(e->delta, e->classes, e->n);
+    return bound <= 0 || sf_eprocess_grants(&o, e->target, bound < 0.5 ? 0.5 : bound, e->votes, e->n);
 }
 
 /* Walking up: the nulls are nested, so the first radius that fails ends it. Radii past the last

@@ -30,6 +30,12 @@ int sf_evidence_certifies(const sf_evidence *evidence, double q);
 /* What a record shows as its bound, rounded down. */
 double sf_evidence_bound(const sf_evidence *evidence);
 
+/* Whether any machine may say so: the last bits of the C library's functions may differ, and the allowance
+ * for that is twice what is needed (sf_eprocess_grants). What is granted is proven; what this machine
+ * certifies, and its bound, are granted. Exact certificates have no such last bits. */
+int sf_evidence_grants(const sf_evidence *evidence, double q);
+int sf_evidence_grants_bound(const sf_evidence *evidence, double bound);
+
 /* The largest radius at which the evidence certifies the target, given the overlaps of the slots,
  * rising: 0 .. slots - 1, or SAFER_ALL. *q_radius and *q_next get q at that radius and at the next,
  * which failed (SAFER_ALL: the same twice). */

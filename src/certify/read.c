@@ -3,6 +3,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 typedef struct reading {
     const char *path;
     const sf_run_visitor *visitor;
@@ -16,7 +18,10 @@ static safer_status read_config(reading *r, json_t *object, uint64_t seal, safer
     safer_status status;
     r->config_json = json_incref(object);
     SF_TRY(sf_config_read(&r->config, object, r->path, error));
+    if (r->config.format >= 2 && !r->config.date)
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of a run: \"date\" is missing", r->path);
     r->config.seal = seal;
+    SF_TRY(sf_summary_start(&r->summary, &r->config, error));
     status = r->visitor->config(r->visitor->context, object, &r->config, error);
 done:
     return status;
@@ -36,85 +41,98 @@ done:
     return status;
 }
 
-safer_status sf_run_walk(safer_summary *out, const char *path, const sf_run_visitor *visitor, safer_error *error)
+static safer_status walk(safer_summary *out, const sf_file *file, const char *path, const sf_run_visitor *visitor,
+                         safer_error *error)
 {
     reading r = {.path = path, .visitor = visitor};
-    safer_status status = sf_sealed_read(path, "run", 0, read_line, &r, error);
+    safer_status status = sf_sealed_walk(file, path, "run", 0, read_line, &r, error);
     if (status == SAFER_OK && r.summary.texts != r.config.texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
                          r.config.texts);
-    if (status == SAFER_OK) *out = r.summary;
+    if (status == SAFER_OK)
+        *out = r.summary;
+    else
+        safer_summary_free(&r.summary);
     json_decref(r.config_json);
+    return status;
+}
+
+safer_status sf_run_walk(safer_summary *out, const char *path, const sf_run_visitor *visitor, safer_error *error)
+{
+    sf_file file = {0};
+    safer_status status = sf_file_read(&file, path, error);
+    if (status == SAFER_OK) status = walk(out, &file, path, visitor, error);
+    sf_file_free(&file);
     return status;
 }
 
 /* ---------------------------------------------------------------- kept whole */
 
-typedef struct keeping {
-    sf_run *run;
-    size_t record_capacity, json_capacity;
-} keeping;
-
 static safer_status keep_config(void *context, json_t *json, const sf_config *config, safer_error *error)
 {
-    sf_run *run = ((keeping *)context)->run;
+    sf_run *run = context;
     (void)error;
     run->config_json = json_incref(json);
     run->config = *config;
     return SAFER_OK;
 }
 
-static safer_status keep_record(void *context, json_t *json, const sf_record *record, size_t line, safer_error *error)
+static safer_status pass_record(void *context, json_t *json, const sf_record *record, size_t line, safer_error *error)
 {
-    keeping *k = context;
-    sf_run *run = k->run;
-    (void)line;
-    if (sf_grow(&run->records, &k->record_capacity, run->count + 1, sizeof *run->records) ||
-        sf_grow(&run->json, &k->json_capacity, run->count + 1, sizeof *run->json))
-        return sf_fail_memory(error);
-    run->records[run->count] = *record;
-    run->json[run->count++] = json_incref(json);
+    (void)context, (void)json, (void)record, (void)line, (void)error;
+    return SAFER_OK;
+}
+
+/* Finds the lines of the records, which are all there. */
+static safer_status index_lines(sf_run *run, safer_error *error)
+{
+    run->count = run->summary.texts;
+    run->lines = sf_alloc(run->count, sizeof *run->lines);
+    if (!run->lines) return sf_fail_memory(error);
+    const char *at = run->file.bytes;
+    for (size_t i = 0; i < run->count; i++) {
+        at = memchr(at, '\n', run->file.length - (size_t)(at - run->file.bytes));
+        if (!at) return sf_fail(error, SAFER_INPUT, "%s changes while it is read", run->path);
+        run->lines[i] = (size_t)(++at - run->file.bytes);
+    }
     return SAFER_OK;
 }
 
 safer_status sf_run_load(sf_run *out, const char *path, safer_error *error)
 {
-    keeping k = {.run = out};
+    safer_status status;
     *out = (sf_run){.path = path};
-    safer_status status = sf_run_walk(&out->summary, path, &(sf_run_visitor){keep_config, keep_record, &k}, error);
+    SF_TRY(sf_file_read(&out->file, path, error));
+    SF_TRY(walk(&out->summary, &out->file, path, &(sf_run_visitor){keep_config, pass_record, out}, error));
+    status = index_lines(out, error);
+done:
     if (status != SAFER_OK) sf_run_free(out);
+    return status;
+}
+
+safer_status sf_run_record(sf_record *out, json_t **json, const sf_run *run, size_t index, safer_error *error)
+{
+    safer_status status;
+    uint64_t seal;
+    const size_t line = index + 2, begin = run->lines[index];
+    const size_t end = (index + 1 < run->count ? run->lines[index + 1] : run->file.length) - 1;
+    const char *bytes = run->file.bytes + begin;
+    json_t *object = json_loadb(bytes, end - begin, JSON_REJECT_DUPLICATES, NULL);
+    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: cannot be read again", run->path, line);
+    SF_TRY(sf_unseal(object, bytes, end - begin, run->config.seal, &seal, run->path, line, error));
+    SF_TRY(sf_record_read(out, object, &run->config, run->path, line, error));
+    *json = object;
+    object = NULL;
+done:
+    json_decref(object);
     return status;
 }
 
 void sf_run_free(sf_run *run)
 {
-    for (size_t i = 0; i < run->count; i++) json_decref(run->json[i]);
-    free(run->json);
-    free(run->records);
+    safer_summary_free(&run->summary);
+    free(run->lines);
     json_decref(run->config_json);
+    sf_file_free(&run->file);
     *run = (sf_run){0};
-}
-
-safer_status sf_run_belongs(const sf_run *run, const safer_model *model, const safer_lexicon *lexicon,
-                            const safer_data *data, safer_error *error)
-{
-    static const struct {
-        const char *member, *name;
-    } parts[] = {{"model", "model"},
-                 {"lexicon", "lexicon"},
-                 {"data", "data set, or to other rows of it"},
-                 {"labels", "list of labels"}};
-    const char *other = "configuration";
-    json_t *expected = sf_config_json(model, lexicon, data, &run->config.options),
-           *version = json_object_get(run->config_json, "safer"); /* any will do that writes this format */
-    if (!expected || (version && json_object_set(expected, "safer", version) != 0)) {
-        json_decref(expected);
-        return sf_fail_memory(error);
-    }
-    int same = json_equal(expected, run->config_json);
-    for (size_t i = sizeof parts / sizeof parts[0]; i-- > 0;)
-        if (!json_equal(json_object_get(expected, parts[i].member), json_object_get(run->config_json, parts[i].member)))
-            other = parts[i].name;
-    json_decref(expected);
-    return same ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s belongs to another %s", run->path, other);
 }

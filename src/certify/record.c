@@ -41,56 +41,86 @@ static json_t *label_json(const safer_model *model, int label)
     return label >= 0 && (size_t)label < model->classes ? json_string(model->labels[label]) : json_null();
 }
 
-/* What sampling or enumeration found. */
-static void add_counts(json_t *record, const safer_certificate *c, const safer_workspace *w)
+/* Votes of every class. */
+static json_t *votes_json(const uint64_t *votes, const safer_model *model)
 {
-    const safer_model *model = w->model;
-    json_t *counts = json_object(), *q_at = json_array();
+    json_t *counts = json_object();
     for (size_t k = 0; k < model->classes; k++)
-        json_object_set_new(counts, model->labels[k],
-                            c->exact ? weight_json(w->tally.votes[k]) : json_integer((json_int_t)c->votes[k]));
-    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(q_at, json_real(c->q[r]));
-    json_object_set_new(record, "n", json_integer((json_int_t)c->n));
-    json_object_set_new(record, "counts", counts);
-    if (c->exact) json_object_set_new(record, "total", weight_json(w->tally.total));
-    json_object_set_new(record, "bound", json_real(c->bound));
-    json_object_set_new(record, "q", json_real(c->q[SAFER_RADII - 1]));
-    json_object_set_new(record, "q_at", q_at);
-    json_object_set_new(record, "q_radius", json_real(w->q_radius));
-    json_object_set_new(record, "q_next", json_real(w->q_next));
+        sf_member_add(&counts, model->labels[k], json_integer((json_int_t)votes[k]));
+    return counts;
+}
+
+/* What sampling found: the vote that chose the prediction, and that of the certificate. */
+static void add_votes(json_t **record, const safer_certificate *c, const safer_workspace *w)
+{
+    json_t *vote = json_object();
+    sf_member_add(&vote, "n", json_integer((json_int_t)c->vote_n));
+    sf_member_add(&vote, "counts", votes_json(c->vote_votes, w->model));
+    sf_member_add(record, "vote", vote);
+    sf_member_add(record, "n", json_integer((json_int_t)c->n));
+    sf_member_add(record, "counts", votes_json(c->votes, w->model));
+}
+
+/* What enumeration found. */
+static void add_weights(json_t **record, const safer_workspace *w)
+{
+    json_t *weights = json_object();
+    for (size_t k = 0; k < w->model->classes; k++)
+        sf_member_add(&weights, w->model->labels[k], weight_json(w->tally.votes[k]));
+    sf_member_add(record, "weights", weights);
+    sf_member_add(record, "total", weight_json(w->tally.total));
+}
+
+/* What either proves. */
+static void add_bound(json_t **record, const safer_certificate *c, const safer_workspace *w)
+{
+    json_t *q_at = json_array();
+    for (size_t r = 0; r < SAFER_RADII; r++) sf_item_add(&q_at, json_real(c->q[r]));
+    sf_member_add(record, "bound", json_real(c->bound));
+    sf_member_add(record, "q", json_real(c->q[SAFER_RADII - 1]));
+    sf_member_add(record, "q_at", q_at);
+    sf_member_add(record, "q_radius", json_real(w->q_radius));
+    sf_member_add(record, "q_next", json_real(w->q_next));
+    if (!c->exact || !sf_model_is_remote(w->model)) return;
+    json_t *assumes = json_array();
+    sf_item_add(&assumes, json_string(SF_ASSUMES_FUNCTION));
+    sf_member_add(record, "assumes", assumes);
 }
 
 /* What interval bounds found: the target's lead over every other class. */
-static void add_margins(json_t *record, const safer_certificate *c, const safer_model *model)
+static void add_margins(json_t **record, const safer_certificate *c, const safer_model *model)
 {
     json_t *margins = json_object();
     for (size_t k = 0; k < model->classes; k++)
-        if ((int)k != c->target) json_object_set_new(margins, model->labels[k], json_real(c->margins[k]));
-    json_object_set_new(record, "margins", margins);
+        if ((int)k != c->target) sf_member_add(&margins, model->labels[k], json_real(c->margins[k]));
+    sf_member_add(record, "margins", margins);
 }
 
 json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_workspace *w)
 {
     const safer_model *model = w->model;
     json_t *record = json_object();
-    if (row) json_object_set_new(record, "row", json_integer((json_int_t)row));
-    json_object_set_new(record, "id", json_string(c->id));
-    json_object_set_new(record, "label", label_json(model, c->label));
-    json_object_set_new(record, "prediction", label_json(model, c->prediction));
-    json_object_set_new(record, "abstained", json_boolean(c->abstained));
-    json_object_set_new(record, "base", label_json(model, c->base));
-    json_object_set_new(record, "target", label_json(model, c->target));
-    json_object_set_new(record, "words", json_integer((json_int_t)c->words));
-    json_object_set_new(record, "slots", json_integer((json_int_t)c->slots));
-    json_object_set_new(record, "visible", json_integer((json_int_t)c->visible));
-    json_object_set_new(record, "exact", json_boolean(c->exact));
+    if (row) sf_member_add(&record, "row", json_integer((json_int_t)row));
+    if (c->id) sf_member_add(&record, "id", json_string(c->id));
+    sf_member_add(&record, "label", label_json(model, c->label));
+    sf_member_add(&record, "prediction", label_json(model, c->prediction));
+    sf_member_add(&record, "abstained", json_boolean(c->abstained));
+    sf_member_add(&record, "base", label_json(model, c->base));
+    sf_member_add(&record, "target", label_json(model, c->target));
+    sf_member_add(&record, "words", json_integer((json_int_t)c->words));
+    sf_member_add(&record, "slots", json_integer((json_int_t)c->slots));
+    sf_member_add(&record, "visible", json_integer((json_int_t)c->visible));
+    sf_member_add(&record, "exact", json_boolean(c->exact));
     if (c->margins)
-        add_margins(record, c, model);
+        add_margins(&record, c, model);
+    else if (c->exact)
+        add_weights(&record, w);
     else
-        add_counts(record, c, w);
-    json_object_set_new(record, "certified", json_boolean(c->certified));
-    json_object_set_new(record, "radius", sf_radius_json(c->radius));
-    json_object_set_new(record, "queries", json_integer((json_int_t)c->queries));
+        add_votes(&record, c, w);
+    if (!c->margins) add_bound(&record, c, w);
+    sf_member_add(&record, "certified", json_boolean(c->certified));
+    sf_member_add(&record, "radius", sf_radius_text(c->radius));
+    sf_member_add(&record, "queries", json_integer((json_int_t)c->queries));
     return record;
 }
 
@@ -102,49 +132,78 @@ static int read_class(sf_members *m, const char *name, const sf_config *config, 
     const json_t *value = sf_member_any(m, name);
     int class = -1;
     if (!value || (json_is_null(value) && !needed)) return -1;
-    for (size_t k = 0; k < config->classes && json_is_string(value); k++)
-        if (strcmp(json_string_value(value), sf_config_label(config, (int)k)) == 0) class = (int)k;
+    for (size_t k = 0; k < config->classes && class < 0; k++)
+        if (json_equal(value, json_array_get(config->labels, k))) class = (int)k;
     if (class < 0) sf_member_refuse(m, name, needed ? "one of the labels" : "one of the labels, or null");
     return class;
 }
 
-/* Only types: what they add up to is looked at by sf_record_recheck. */
-static void read_counts(sf_record *r, sf_members *m, const sf_config *config)
+/* A number for every class. Only types: what they add up to is looked at by sf_record_recheck. */
+static const json_t *read_counts(sf_members *m, const char *name, const sf_config *config, int weights)
 {
-    static const char votes[] = "a whole number for every label", weights[] = "digits for every label";
+    const char *must = weights ? "digits for every label" : "a whole number for every label";
+    const json_t *counts = sf_member_object(m, name);
     sf_weight weight;
-    r->counts = sf_member_object(m, "counts");
-    if (!r->counts) return;
-    if (json_object_size(r->counts) != config->classes) sf_member_refuse(m, "counts", r->exact ? weights : votes);
-    for (size_t k = 0; k < config->classes; k++) {
-        const json_t *count = json_object_get(r->counts, sf_config_label(config, (int)k));
-        if (r->exact ? read_weight(count, &weight) : !json_is_integer(count))
-            sf_member_refuse(m, "counts", r->exact ? weights : votes);
+    if (counts && json_object_size(counts) != config->classes) sf_member_refuse(m, name, must);
+    for (size_t k = 0; counts && k < config->classes; k++) {
+        const json_t *count = json_object_get(counts, sf_config_label(config, (int)k));
+        if (weights ? read_weight(count, &weight) : !json_is_integer(count)) sf_member_refuse(m, name, must);
     }
-    if (!r->exact) return;
-    r->total = sf_member_any(m, "total");
-    if (r->total && read_weight(r->total, &weight)) sf_member_refuse(m, "total", "digits");
+    return counts;
 }
 
-static void read_votes(sf_record *r, sf_members *m, const sf_config *config)
+/* What an exact record counts. */
+static void read_weights(sf_record *r, sf_members *m, const sf_config *config)
 {
-    r->n = sf_member_count(m, "n");
-    r->bound = sf_member_number(m, "bound");
-    r->q = sf_member_number(m, "q");
+    sf_weight weight;
+    r->counts = read_counts(m, config->format < 2 ? "counts" : "weights", config, 1);
+    r->total = sf_member_any(m, "total");
+    if (r->total && read_weight(r->total, &weight)) sf_member_refuse(m, "total", "digits");
+    if (config->format < 2 || !config->remote) return;
+    const json_t *assumes = sf_member_array(m, "assumes");
+    const char *only = json_string_value(json_array_get(assumes, 0));
+    if (assumes && (json_array_size(assumes) != 1 || !only || strcmp(only, SF_ASSUMES_FUNCTION) != 0))
+        sf_member_refuse(m, "assumes", "[\"" SF_ASSUMES_FUNCTION "\"]");
+}
+
+static void read_q(sf_record *r, sf_members *m)
+{
+    r->q = sf_member_real(m, "q");
     const json_t *q_at = sf_member_array(m, "q_at");
     if (q_at && json_array_size(q_at) != SAFER_RADII) sf_member_refuse(m, "q_at", "a number for every radius");
     for (size_t i = 0; q_at && i < SAFER_RADII; i++) {
         const json_t *q = json_array_get(q_at, i);
+        const int fits = m->format < 2 ? json_is_number(q) : json_is_real(q);
         r->q_at[i] = json_number_value(q);
-        if (!json_is_number(q) || !(r->q_at[i] >= 0 && r->q_at[i] <= 1) || (i && r->q_at[i] < r->q_at[i - 1]))
+        if (!fits || !(r->q_at[i] >= 0 && r->q_at[i] <= 1) || (i && r->q_at[i] < r->q_at[i - 1]))
             sf_member_refuse(m, "q_at", "numbers from 0 to 1 that do not fall");
     }
-    r->q_radius = sf_member_number(m, "q_radius");
+    r->q_radius = sf_member_real(m, "q_radius");
     if (!(r->q_radius >= 0)) sf_member_refuse(m, "q_radius", "a number from 0 to 1");
-    r->q_next = sf_member_number(m, "q_next");
+    r->q_next = sf_member_real(m, "q_next");
     if (!(r->q_next >= r->q_radius && r->q_next <= 1))
         sf_member_refuse(m, "q_next", "a number from 0 to 1, not below q_radius");
-    read_counts(r, m, config);
+}
+
+/* The vote that chose the prediction. */
+static void read_vote(sf_record *r, sf_members *m, const sf_config *config)
+{
+    sf_members vote = sf_members_enter(m, "vote");
+    r->vote_n = (uint64_t)sf_member_integer(&vote, "n", 1);
+    r->vote = read_counts(&vote, "counts", config, 0);
+    sf_members_leave(m, &vote);
+}
+
+static void read_votes(sf_record *r, sf_members *m, const sf_config *config)
+{
+    if (!r->exact && config->format >= 2) read_vote(r, m, config);
+    if (!r->exact || config->format < 2) r->n = sf_member_count(m, "n");
+    if (r->exact)
+        read_weights(r, m, config);
+    else
+        r->counts = read_counts(m, "counts", config, 0);
+    r->bound = sf_member_real(m, "bound");
+    read_q(r, m);
 }
 
 static void read_margins(sf_record *r, sf_members *m, const sf_config *config)
@@ -164,17 +223,19 @@ static void read_margins(sf_record *r, sf_members *m, const sf_config *config)
 safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config *config, const char *path, size_t line,
                             safer_error *error)
 {
-    sf_members m = {.object = json};
+    sf_members m = {.object = json, .format = config->format};
+    (void)sf_member_optional(&m, "row"); /* sealed.h saw to it */
     sf_record r = {.id = sf_member_string(&m, "id")};
     r.label = read_class(&m, "label", config, 0);
-    r.prediction = read_class(&m, "prediction", config, 0);
+    r.prediction = read_class(&m, "prediction", config, config->format >= 2);
     r.abstained = sf_member_flag(&m, "abstained");
     r.base = read_class(&m, "base", config, 0);
     r.target = read_class(&m, "target", config, 1);
     r.words = (size_t)sf_member_count(&m, "words");
     r.slots = (size_t)sf_member_count(&m, "slots");
     /* The first records did not say: they had no model that stops reading. */
-    r.visible = json_object_get(json, "visible") ? (size_t)sf_member_count(&m, "visible") : r.slots;
+    r.visible = config->format >= 2 || json_object_get(json, "visible") ? (size_t)sf_member_count(&m, "visible")
+                                                                        : r.slots;
     r.exact = sf_member_flag(&m, "exact");
     if (config->method == SAFER_METHOD_IBP)
         read_margins(&r, &m, config);
@@ -196,28 +257,43 @@ static int right_target(const sf_record *r, const sf_config *config)
     return r->label >= 0 && !config->unlabelled ? r->label : r->prediction;
 }
 
-/* The counts of a record, as votes or as exact weights. 0, or -1 when they do not add up. */
-static int take_counts(uint64_t *votes, sf_tally *tally, const sf_record *r, const sf_config *config)
+/* Votes of n draws. 0, or -1 when they do not add up. What is missing is answers that were not a label; models
+ * made here always answer. */
+static int take_votes(uint64_t *votes, const json_t *counts, uint64_t n, const sf_config *config)
 {
-    sf_weight total = 0;
-    uint64_t sum = 0;
+    uint64_t left = n;
     for (size_t k = 0; k < config->classes; k++) {
-        const json_t *count = json_object_get(r->counts, sf_config_label(config, (int)k));
-        const json_int_t whole = json_integer_value(count);
-        sf_weight weight;
-        if (r->exact) {
-            if (read_weight(count, &weight) || sf_tally_add(tally, (int)k, weight)) return -1;
-        } else {
-            if (whole < 0 || (uint64_t)whole > r->n) return -1;
-            votes[k] = (uint64_t)whole;
-            sum += votes[k];
-        }
+        const json_int_t count = json_integer_value(json_object_get(counts, sf_config_label(config, (int)k)));
+        if (count < 0 || (uint64_t)count > left) return -1;
+        votes[k] = (uint64_t)count;
+        left -= votes[k];
     }
-    /* What is missing is answers that were not a label; models made here always answer. */
-    if (!r->exact) return sum == r->n || (config->remote && sum < r->n) ? 0 : -1;
+    return left == 0 || config->remote ? 0 : -1;
+}
+
+/* The same for exact weights. */
+static int take_weights(sf_tally *tally, const sf_record *r, const sf_config *config)
+{
+    sf_weight weight, total;
+    for (size_t k = 0; k < config->classes; k++)
+        if (read_weight(json_object_get(r->counts, sf_config_label(config, (int)k)), &weight) ||
+            sf_tally_add(tally, (int)k, weight))
+            return -1;
     if (read_weight(r->total, &total) || total == 0 || total < tally->total) return -1;
     if (config->remote && total > tally->total) return sf_tally_add(tally, SF_NO_LABEL, total - tally->total);
     return total == tally->total ? 0 : -1;
+}
+
+int sf_record_total(const sf_record *r, sf_weight *total) { return read_weight(r->total, total); }
+
+int sf_record_has_tally(const sf_record *r, const sf_config *config, const sf_tally *tally)
+{
+    sf_weight weight;
+    for (size_t k = 0; k < config->classes; k++)
+        if (read_weight(json_object_get(r->counts, sf_config_label(config, (int)k)), &weight) ||
+            weight != tally->votes[k])
+            return 0;
+    return read_weight(r->total, &weight) == 0 && weight == tally->total;
 }
 
 /* What of a record does not fit the configuration, or NULL. */
@@ -274,22 +350,55 @@ static const char *fault_of_q(const sf_record *r)
     return NULL;
 }
 
-/* What of a record does not follow from its counts, or NULL. */
+/* What of a record does not follow from its counts, or NULL. A claim must be granted on some machine; one that
+ * says less than this machine would is fine within SF_TOLERANCE. */
 static const char *fault_of_radius(const sf_record *r, const sf_config *config, const sf_evidence *e)
 {
     const int all = r->radius == SAFER_ALL;
+    const double more = r->exact ? 0 : SF_TOLERANCE;
     const char *fault = fault_of_q(r);
-    if (sf_evidence_bound(e) != r->bound) return "the bound does not follow from the counts";
+    if (!(r->bound >= sf_evidence_bound(e) - SF_TOLERANCE) || !sf_evidence_grants_bound(e, r->bound))
+        return "the bound does not follow from the counts";
     if (fault) return fault;
-    if ((all || r->radius > 0) && !sf_evidence_certifies(e, r->q_radius))
+    if ((all || r->radius > 0) && !sf_evidence_grants(e, r->q_radius))
         return "the radius is not certified by the counts";
-    if (!all && sf_evidence_certifies(e, r->q_next)) return "the counts certify a larger radius";
+    if (!all && sf_evidence_certifies(e, r->q_next + more)) return "the counts certify a larger radius";
     if (r->certified != (r->radius >= config->radius)) return "certified does not follow from the radius";
-    if (!r->exact && r->queries != r->n + config->n0) return "queries are not n + n0";
     for (size_t i = 0; i < SAFER_RADII; i++)
-        if (sf_evidence_certifies(e, r->q_at[i]) != (r->radius >= sf_reported_radii[i]))
+        if (r->radius >= sf_reported_radii[i] ? !sf_evidence_grants(e, r->q_at[i])
+                                              : sf_evidence_certifies(e, r->q_at[i] + more))
             return "the radius does not agree with q_at";
     return NULL;
+}
+
+/* What of the prediction does not follow from the vote that chose it, or NULL. `votes` has room for them. Format 1
+ * does not have that vote, which was always of n0 draws. */
+static const char *fault_of_vote(const sf_record *r, const sf_config *config, uint64_t *votes)
+{
+    if (!r->vote) return r->queries != r->n + config->n0 ? "queries are not n + n0" : NULL;
+    if (take_votes(votes, r->vote, r->vote_n, config)) return "the votes for the prediction do not add up";
+    if (r->vote_n > config->n0) return "more than n0 draws chose the prediction";
+    /* With a certificate a vote goes on where it is hopeless (certificate.c); one that went on may have changed the
+     * target, and with it the radius. */
+    if (!sf_vote_can_end(&config->rule, votes, r->vote_n, 1) &&
+        (r->radius > 0 || !sf_vote_can_end(&config->rule, votes, r->vote_n, 0)))
+        return "the vote for the prediction does not end with these votes";
+    if (r->prediction != (int)sf_vote_leader(votes, config->classes))
+        return "the prediction does not follow from the vote";
+    if (r->abstained != !sf_vote_clear(votes, config->classes, config->options.alpha))
+        return "abstained does not follow from the vote";
+    return r->queries != r->n + r->vote_n ? "queries are not those of both votes" : NULL;
+}
+
+/* The same for an exact record: most weight, and a clear answer where no other class has as much. */
+static const char *fault_of_weights(const sf_record *r, const sf_tally *tally)
+{
+    size_t winner = 0, equals = 0;
+    for (size_t k = 1; k < tally->classes; k++)
+        if (tally->votes[k] > tally->votes[winner]) winner = k;
+    for (size_t k = 0; k < tally->classes; k++) equals += tally->votes[k] == tally->votes[winner];
+    if (r->prediction != (int)winner) return "the prediction does not follow from the weights";
+    return r->abstained != (equals > 1) ? "abstained does not follow from the weights" : NULL;
 }
 
 /* *fault gets what is wrong with a record of votes, or NULL. */
@@ -308,8 +417,10 @@ static safer_status recheck_votes(const char **fault, const sf_record *r, const 
                                   .n = r->n,
                                   .votes = votes,
                                   .tally = &tally};
-    *fault = take_counts(votes, &tally, r, config) ? "the counts do not add up" : fault_of_counts(r, config);
+    const int wrong = r->exact ? take_weights(&tally, r, config) : take_votes(votes, r->counts, r->n, config);
+    *fault = wrong ? "the counts do not add up" : fault_of_counts(r, config);
     if (!*fault) *fault = fault_of_radius(r, config, &evidence);
+    if (!*fault) *fault = r->exact ? fault_of_weights(r, &tally) : fault_of_vote(r, config, votes);
 done:
     free(votes);
     sf_tally_free(&tally);
@@ -338,23 +449,4 @@ safer_status sf_record_recheck(const sf_record *r, const sf_config *config, cons
     else
         status = recheck_votes(&fault, r, config, error);
     return fault ? sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, fault) : status;
-}
-
-/* -------------------------------------------------------------------- totals */
-
-void sf_summary_add(safer_summary *s, const sf_record *r)
-{
-    s->texts++;
-    if (r->label >= 0) {
-        s->labelled++;
-        s->base_correct += r->label == r->base;
-        s->smoothed_correct += r->label == r->prediction;
-    }
-    s->certified += (size_t)r->certified;
-    for (size_t i = 0; i < SAFER_RADII; i++) s->certified_at[i] += r->radius >= sf_reported_radii[i];
-    s->abstained += (size_t)r->abstained;
-    s->exact += (size_t)r->exact;
-    s->without_slots += r->slots == 0;
-    s->queries += r->queries;
-    s->base_queries++;
 }

@@ -21,8 +21,12 @@ typedef struct sf_record {
     size_t words, slots, visible, radius;
     uint64_t queries;
 
-    /* Votes; zeros in a run by interval bounds. */
-    uint64_t n;
+    /* The vote that chose the prediction: NULL where exact, in format 1 and in a run by interval bounds. */
+    uint64_t vote_n;
+    const json_t *vote; /* of every class: a whole number */
+
+    /* The votes of the certificate; zeros in a run by interval bounds. */
+    uint64_t n; /* 0 where exact */
     double bound, q, q_at[SAFER_RADII], q_radius, q_next;
     const json_t *counts; /* of every class: a whole number or, where exact, a weight */
     const json_t *total;  /* where exact: the weight of all draws */
@@ -37,11 +41,15 @@ typedef struct sf_record {
 safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config *config, const char *path, size_t line,
                             safer_error *error);
 
+/* A claim may say less than this program would by so much: a bound lower, q higher. Never more. */
+#define SF_TOLERANCE 1e-9
+
 /* Recomputes every decision of a record. */
 safer_status sf_record_recheck(const sf_record *record, const sf_config *config, const char *path, size_t line,
                                safer_error *error);
 
-/* Adds a record to the totals of its run. */
-void sf_summary_add(safer_summary *summary, const sf_record *record);
+/* Of an exact record: the weight of all draws, 0 or -1 when it is none; and whether its weights are these. */
+int sf_record_total(const sf_record *record, sf_weight *total);
+int sf_record_has_tally(const sf_record *record, const sf_config *config, const sf_tally *tally);
 
 #endif

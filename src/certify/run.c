@@ -1,5 +1,6 @@
 /* Certifying a data set. */
-#include "certify/record.h"
+#include "certify/retrace.h"
+#include "certify/summary.h"
 
 #include "base/memory.h"
 #include "base/options.h"
@@ -8,7 +9,6 @@
 #include "run/rows.h"
 
 #include <stdio.h>
-#include <string.h>
 
 typedef struct certifying {
     const safer_model *model;
@@ -18,6 +18,7 @@ typedef struct certifying {
     safer_certify_options options;
     sf_config config;             /* of this run */
     safer_workspace **workspaces; /* one per worker */
+    sf_retrace retrace;           /* for the records of an earlier run */
     safer_summary summary;
 } certifying;
 
@@ -46,21 +47,19 @@ static safer_status count_record(void *context, const json_t *record, const char
     return status;
 }
 
-/* What an earlier run left is believed no more than any other file: its decisions must follow from its
- * counts, and it must be about the text of its row. */
+/* What an earlier run left is believed no more than any other file: it is rechecked as verify does. */
 static safer_status recheck_record(void *context, const json_t *record, const char *name, size_t line,
                                    safer_error *error)
 {
     safer_status status;
-    const certifying *r = context;
+    certifying *r = context;
     sf_record read;
     SF_TRY(sf_record_read(&read, record, &r->config, name, line, error));
     SF_TRY(sf_record_recheck(&read, &r->config, name, line, error));
     if (line - 2 >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
     const safer_row row = safer_data_row(r->data, line - 2);
-    if (strcmp(read.id, row.id) != 0 || read.label != (row.label >= 0 ? r->classes[row.label] : -1))
-        status = sf_fail(error, SAFER_INPUT, "%s, line %zu: id or label are not those of row %zu", name, line,
-                         line - 1);
+    status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name,
+                             line, error);
 done:
     return status;
 }
@@ -71,7 +70,7 @@ static void describe(void *context, char *stage, size_t size)
     if (!s->texts)
         snprintf(stage, size, "certifying");
     else
-        snprintf(stage, size, "certifying, %.1f%% certified so far", 100.0 * (double)s->certified / (double)s->texts);
+        snprintf(stage, size, "certifying, %zu%% certified so far", 100 * s->certificates / s->texts); /* cut */
 }
 
 safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error)
@@ -79,12 +78,13 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
     enum { TEXTS = 16 };
     sf_span texts[TEXTS];
     size_t count = safer_data_size(data) < TEXTS ? safer_data_size(data) : TEXTS;
-    if (!model->class->probe) return SAFER_OK;
+    if (!sf_model_is_remote(model)) return SAFER_OK;
     for (size_t i = 0; i < count; i++) {
         safer_row row = safer_data_row(data, i);
         texts[i] = (sf_span){row.text, row.text_length};
     }
-    return model->class->probe(model, texts, count, error);
+    safer_status status = sf_model_probe(model, texts, count, error); /* first: what goes wrong does so on the data */
+    return status == SAFER_OK ? sf_model_identify(model, error) : status;
 }
 
 safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
@@ -93,17 +93,18 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
 {
     safer_certify_options own = safer_certify_options_default();
     const safer_certify_options *options = &own;
-    safer_status status = SF_TAKE_OPTIONS(&own, given, safer_certify_options, error);
+    safer_status status = sf_certify_take(&own, given, model, lexicon, error);
     if (status != SAFER_OK) return status;
     int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     json_t *config = NULL;
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
-    certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = *options};
-    SF_TRY(sf_certify_check(options, model, lexicon, error));
+    certifying r = {
+        .model = model, .lexicon = lexicon, .data = data, .options = *options, .retrace = {.lexicon = lexicon}};
+    if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (model->class->probe && resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
+    if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
     SF_TRY(sf_certify_probe(model, data, error));
     r.classes = classes;
     /* One thread per text; with fewer texts than threads, several threads share a batch. */
@@ -115,6 +116,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         goto done;
     }
     SF_TRY(sf_config_read(&r.config, config, "the configuration", error));
+    SF_TRY(sf_summary_start(&r.summary, &r.config, error));
     sf_rows rows = {.count = texts,
                     .threads = threads,
                     .config = config,
@@ -126,10 +128,15 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
                     .describe = describe};
     SF_TRY(sf_rows_run(&rows, path, resume, &r.summary.resumed, error));
     r.summary.seconds = sf_seconds() - start;
-    *out = r.summary;
+    if (out) {
+        *out = r.summary;
+        r.summary = (safer_summary){0}; /* the caller's now */
+    }
 done:
+    safer_summary_free(&r.summary);
     for (int i = 0; r.workspaces && i < threads; i++) safer_workspace_free(r.workspaces[i]);
     free(r.workspaces);
+    sf_retrace_free(&r.retrace);
     free(classes);
     json_decref(config);
     return status;

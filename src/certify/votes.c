@@ -47,19 +47,25 @@ static size_t radii_to_decide(double *p0, const safer_workspace *w, const safer_
     return radii;
 }
 
-/* Answers past the sample that decides are discarded, so that batches do not matter; they start
- * small and grow, unless the model gains nothing by large ones. */
+/* Where nobody knows how many draws it takes, answers past the one that decides are discarded, so that
+ * batches do not matter; they start small and grow, unless the model gains nothing by large ones. */
+static size_t next_batch(const safer_workspace *w, size_t last, uint64_t left)
+{
+    const size_t group = w->model->class->group * (size_t)w->threads;
+    const uint64_t wanted = group ? group : last ? 2 * (uint64_t)last : 16;
+    return smaller(left, smaller(wanted, w->options.batch));
+}
+
 safer_status sf_votes_until_decided(safer_certificate *c, safer_workspace *w, safer_error *error)
 {
     safer_status status = SAFER_OK;
     double p0[SAFER_RADII + 1];
-    const size_t radii = radii_to_decide(p0, w, c), group = w->model->class->group * (size_t)w->threads;
+    const size_t radii = radii_to_decide(p0, w, c);
     const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_CERTIFICATION);
-    size_t count = smaller(group ? group : 16, w->options.batch);
+    size_t count = 0;
     SF_TRY(sf_eprocess_begin(w->process, (size_t)c->target, p0, radii, error));
     for (uint64_t done = 0; !sf_eprocess_done(w->process); done += count) {
-        if (done && !group) count = smaller(2 * (uint64_t)count, w->options.batch);
-        count = smaller(w->options.n - done, count);
+        count = next_batch(w, count, w->options.n - done);
         sf_sampler_draw(w->draws, &w->sampler, stream, done, count);
         SF_TRY(sf_ask_draws(w, count, error));
         for (size_t i = 0; i < count && !sf_eprocess_done(w->process); i++) sf_eprocess_add(w->process, w->answers[i]);
@@ -70,6 +76,25 @@ safer_status sf_votes_until_decided(safer_certificate *c, safer_workspace *w, sa
     memcpy(w->votes, sf_eprocess_counts(w->process), w->model->classes * sizeof *w->votes);
     c->n = sf_eprocess_samples(w->process);
     c->votes = w->votes;
+done:
+    return status;
+}
+
+safer_status sf_votes_until_clear(safer_certificate *c, safer_workspace *w, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_SELECTION);
+    sf_vote *vote = &w->vote;
+    size_t count = 0;
+    while (!sf_vote_done(vote)) {
+        count = next_batch(w, count, w->options.n0 - vote->n);
+        sf_sampler_draw(w->draws, &w->sampler, stream, vote->n, count);
+        SF_TRY(sf_ask_draws(w, count, error));
+        for (size_t i = 0; i < count && !sf_vote_done(vote); i++) sf_vote_add(vote, w->answers[i]);
+        c->vote_n = vote->n;
+        c->vote_votes = w->selection;
+        if (!sf_vote_done(vote)) SF_TRY(sf_workspace_show(w, SF_VOTE_ASKED, c, error));
+    }
 done:
     return status;
 }
@@ -97,6 +122,7 @@ safer_status sf_votes_enumerate(safer_workspace *w, uint64_t draws, int known, c
         for (size_t i = 0; i < count; i++) /* the sum of all weights fits: sf_enumerate_count saw to it */
             (void)sf_tally_add(&w->tally, w->answers[i],
                                sf_enumerate_weight(&w->sampler, w->visible, w->draws + i * w->slots.slot_count));
+        SF_TRY(sf_ask_again(w, count, error));
         done += count;
         so_far.n = done;
         if (done < draws) SF_TRY(sf_workspace_show(w, SF_BATCH_ASKED, &so_far, error));

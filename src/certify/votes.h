@@ -1,7 +1,8 @@
-/* The votes of the text at hand: a number of samples, samples until all is decided, or every draw.
+/* The votes of the text at hand: a number of samples, samples until a vote is clear or all is decided, or
+ * every draw.
  *
  * The order in which a model is asked is fixed: draws by number, a batch at a time. Batches never
- * change what is counted. The certificate's own draws are watched (certify/workspace.h). */
+ * change what is counted. All that may take long is watched (certify/workspace.h). */
 #ifndef SF_CERTIFY_VOTES_H
 #define SF_CERTIFY_VOTES_H
 
@@ -12,6 +13,10 @@
  * they grow and is shown after every batch but the last; NULL: nobody watches. */
 safer_status sf_votes_sample(uint64_t *votes, safer_workspace *workspace, sf_stage stage, uint64_t n,
                              safer_certificate *watched, safer_error *error);
+
+/* Samples the selection's stream, from where the workspace's vote stands, until that is done (stats/vote.h):
+ * c->vote_n and c->vote_votes become those at the sample that ended it. */
+safer_status sf_votes_until_clear(safer_certificate *c, safer_workspace *workspace, safer_error *error);
 
 /* Samples the certificate's stream until every reported radius and the asked one are decided for
  * c->target (c->q is known). c->n and c->votes become those at the sample that decided. */

@@ -16,7 +16,6 @@ void safer_certify_options_init(safer_certify_options *options, size_t size)
 {
     static const safer_certify_options defaults = {.method = SAFER_METHOD_ADAPTIVE,
                                                    .n = 5000,
-                                                   .n0 = 100,
                                                    .delta = 0.01,
                                                    .alpha = 0.001,
                                                    .radius = SAFER_ALL,
@@ -33,14 +32,25 @@ safer_status sf_certify_check(const safer_certify_options *o, const safer_model 
         return sf_fail(error, SAFER_INVALID, "method: unknown");
     if (o->n < 1 || o->n > SF_SAMPLES_MAX)
         return sf_fail(error, SAFER_INVALID, "n: %llu (1 to 999999999)", (unsigned long long)o->n);
-    if (o->n0 < 1 || o->n0 > SF_SAMPLES_MAX)
-        return sf_fail(error, SAFER_INVALID, "n0: %llu (1 to 999999999)", (unsigned long long)o->n0);
+    if (o->n0 > SF_SAMPLES_MAX)
+        return sf_fail(error, SAFER_INVALID, "n0: %llu (0 to 999999999)", (unsigned long long)o->n0);
     if (!(o->delta > 0 && o->delta < 1)) return sf_fail(error, SAFER_INVALID, "delta: %g (above 0, below 1)", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
     return o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : SAFER_OK;
+}
+
+safer_status sf_certify_take(safer_certify_options *own, const safer_certify_options *given, const safer_model *model,
+                             const safer_lexicon *lexicon, safer_error *error)
+{
+    safer_status status;
+    SF_TRY(SF_TAKE_OPTIONS(own, given, safer_certify_options, error));
+    SF_TRY(sf_certify_check(own, model, lexicon, error));
+    if (!own->n0) own->n0 = own->n;
+done:
+    return status;
 }
 
 /* --------------------------------------------------------------- workspace */
@@ -76,8 +86,7 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
     safer_workspace *w = NULL;
     safer_certify_options own = safer_certify_options_default();
     const safer_certify_options *options = &own;
-    SF_TRY(SF_TAKE_OPTIONS(&own, given, safer_certify_options, error));
-    SF_TRY(sf_certify_check(options, model, lexicon, error));
+    SF_TRY(sf_certify_take(&own, given, model, lexicon, error));
     w = sf_calloc(1, sizeof *w);
     if (!w) return sf_fail_memory(error);
     w->model = model;
@@ -97,6 +106,7 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
         status = sf_fail_memory(error);
         goto done;
     }
+    w->vote_rule = sf_vote_rule_of(model->classes, options->alpha, options->n0);
     sf_eprocess_options process = sf_evidence_process(options->delta, model->classes, options->n);
     SF_TRY(sf_eprocess_new(&w->process, &process, error));
     SF_TRY(sf_tally_new(&w->tally, model->classes, error));

@@ -9,17 +9,19 @@
 #include "model/model.h"
 #include "stats/eprocess.h"
 #include "stats/exact.h"
+#include "stats/vote.h"
 
 /* SAFER_INVALID, with the field's name, when an option is out of range, or when the method
  * cannot certify this model with this lexicon (NULL, both: any). */
 safer_status sf_certify_check(const safer_certify_options *options, const safer_model *model,
                               const safer_lexicon *lexicon, safer_error *error);
 
-/* Sees a certificate as it grows: when the text was read (words, slots, visible and q are known),
- * when the prediction was chosen (not of exact certificates; the workspace holds the votes of the
- * selection), and after every batch of the certificate's own draws (n and votes are those so
- * far; an exact one has no votes yet). Nonzero ends it with SAFER_CANCELLED. */
-typedef enum sf_moment { SF_TEXT_READ, SF_PREDICTION_CHOSEN, SF_BATCH_ASKED } sf_moment;
+/* Sees a certificate as it grows: when the text was read (words, slots, visible and q are known); not
+ * of exact certificates, after every batch of the draws that choose the prediction but the last
+ * (vote_n and vote_votes are those so far) and when it was chosen, which may happen twice; after
+ * every batch of the certificate's own draws (n and votes are those so far; an exact one has no
+ * votes yet). Nonzero ends it with SAFER_CANCELLED. */
+typedef enum sf_moment { SF_TEXT_READ, SF_VOTE_ASKED, SF_PREDICTION_CHOSEN, SF_BATCH_ASKED } sf_moment;
 
 typedef struct sf_watch {
     int (*look)(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *workspace);
@@ -30,7 +32,8 @@ typedef struct sf_watch {
 struct safer_workspace {
     const safer_model *model;
     const safer_lexicon *lexicon;
-    safer_certify_options options; /* delta is the text's own */
+    safer_certify_options options; /* delta is the text's own; n0 is never 0 */
+    int fixed_vote;                /* choose the prediction by exactly n0 draws and a sign test (stats/select.h) */
     int threads;                   /* that share a batch */
     void **scratch;                /* the model's, one per thread */
 
@@ -52,6 +55,8 @@ struct safer_workspace {
     int *answers;     /* batch */
 
     /* Evidence and results. */
+    sf_vote_rule vote_rule;
+    sf_vote vote; /* its counts are `selection` */
     sf_eprocess *process;
     sf_tally tally;
     uint64_t *votes, *selection; /* classes: of the certificate's samples, and of those that chose the prediction */
@@ -60,6 +65,10 @@ struct safer_workspace {
     double *margins;             /* classes: ibp */
     sf_ibp_scratch *ibp;
 };
+
+/* *own, the defaults, = the given options, checked as above, and with n0 for 0 as many as n. */
+safer_status sf_certify_take(safer_certify_options *own, const safer_certify_options *given, const safer_model *model,
+                             const safer_lexicon *lexicon, safer_error *error);
 
 /* What safer_certify_text makes when it is given none. End it with safer_workspace_free. */
 safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, const safer_lexicon *lexicon,

@@ -15,9 +15,21 @@ void safer_data_options_init(safer_data_options *options, size_t size)
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
+safer_data *sf_data_new(void)
+{
+    safer_data *data = sf_calloc(1, sizeof *data);
+    if (data && pthread_mutex_init(&data->lock, NULL) != 0) {
+        free(data);
+        return NULL;
+    }
+    return data;
+}
+
 void safer_data_free(safer_data *data)
 {
     if (!data) return;
+    pthread_mutex_destroy(&data->lock);
+    free(data->name);
     sf_buffer_free(&data->arena);
     free(data->rows);
     sf_words_free(&data->labels);
@@ -123,7 +135,9 @@ done:
     return status;
 }
 
-uint64_t safer_data_hash(const safer_data *data)
+/* ---------------------------------------------------------------- identity */
+
+uint64_t sf_data_hash(const safer_data *data)
 {
     uint64_t hash = 0;
     for (size_t i = 0; i < safer_data_size(data); i++) {
@@ -137,3 +151,29 @@ uint64_t safer_data_hash(const safer_data *data)
     }
     return hash;
 }
+
+/* Every row in order: its id, its label (empty without one) and its text, each as a netstring. */
+static safer_status digest_rows(sf_digest *out, const safer_data *data, safer_error *error)
+{
+    sf_sha256_sum sum = {0};
+    for (size_t i = 0; i < data->count; i++) {
+        const safer_row row = safer_data_row(data, i);
+        const char *label = row.label >= 0 ? safer_data_label(data, (size_t)row.label) : "";
+        sf_sha256_netstring(&sum, row.id, strlen(row.id));
+        sf_sha256_netstring(&sum, label, strlen(label));
+        sf_sha256_netstring(&sum, row.text, row.text_length);
+    }
+    return sf_sha256_end(out, &sum, error);
+}
+
+const char *safer_data_sha256(const safer_data *data)
+{
+    safer_data *own = (safer_data *)(uintptr_t)data;
+    safer_status status = SAFER_OK;
+    pthread_mutex_lock(&own->lock);
+    if (!own->sha256.hex[0]) status = digest_rows(&own->sha256, data, NULL);
+    pthread_mutex_unlock(&own->lock);
+    return status == SAFER_OK ? own->sha256.hex : NULL;
+}
+
+const char *safer_data_name(const safer_data *data) { return data->name ? data->name : "memory"; }

@@ -8,8 +8,10 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/words.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,7 +27,18 @@ struct safer_data {
     size_t count, capacity;
     sf_words labels; /* in the order they were met */
     uint32_t *order; /* order[k]: the number in `labels` of the k-th in ascending order */
+    char *name;      /* of the file; NULL: from memory */
+
+    /* The one thing that changes behind a const set: computed when it is first asked for. */
+    pthread_mutex_t lock;
+    sf_digest sha256;
 };
+
+/* An empty set; NULL without memory. */
+safer_data *sf_data_new(void);
+
+/* Ids, labels and texts as one number, as runs of format 1 name the data they are about. */
+uint64_t sf_data_hash(const safer_data *data);
 
 /* Negative, zero or positive: numbers (digits, perhaps after a '-') by value before
  * all others by bytes. Zero only for equal strings. */

@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "text/name.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -151,6 +152,10 @@ safer_status safer_data_load(safer_data **out, const char *path, const safer_dat
     if (format == SAFER_FORMAT_AUTO || format == SAFER_FORMAT_FOLDER)
         SF_TRY(try_folder(&loader, path, format == SAFER_FORMAT_FOLDER, &taken, error));
     if (!taken) SF_TRY(read_file(&loader, path, format, error));
+    if (!(loader.data->name = sf_path_name(path))) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
     SF_TRY(sf_loader_finish(&loader, taken ? "expected files CLASS/NAME.txt below it" : NULL, out, error));
 done:
     sf_loader_free(&loader);

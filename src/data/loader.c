@@ -23,7 +23,7 @@ safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_da
     loader->labels_fixed = options->labels_of != NULL;
     safer_status status = sf_sample_parse(&loader->sample, options->sample, error);
     if (status != SAFER_OK) return status;
-    loader->data = sf_calloc(1, sizeof *loader->data);
+    loader->data = sf_data_new();
     if (!loader->data) return sf_fail_memory(error);
     const safer_data *known = options->labels_of;
     for (size_t i = 0; known && i < safer_data_label_count(known); i++) {

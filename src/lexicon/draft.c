@@ -3,13 +3,15 @@
  * order of the steps. */
 #include "lexicon/draft.h"
 
-#include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "base/sha256.h"
 #include "lexicon/overlap.h"
 #include "lexicon/table.h"
+#include "text/name.h"
 #include "text/word.h"
 
 #include <math.h>
@@ -124,37 +126,60 @@ safer_status sf_draft_begin(sf_draft *draft, const safer_lexicon_options *option
 
 /* ------------------------------------------------------------- provenance */
 
-static void add_file(json_t *files, const char *role, const char *path)
+static safer_status add_file(json_t *files, const char *role, const char *path, safer_error *error)
 {
+    safer_status status = SAFER_OK;
     struct stat info;
     sf_file file = {0};
-    if (!path) return;
-    json_t *entry = json_pack("{s:s, s:s}", "role", role, "name", sf_base_name(path));
-    if (!entry) return;
+    sf_digest digest = {0};
+    if (!path) return SAFER_OK;
+    char *name = sf_path_name(path);
     /* Only what can be read twice: no pipes, no folders, no members of archives. */
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_map(&file, path, NULL) == SAFER_OK) {
-        char hash[17];
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)sf_hash(file.bytes, file.length, 0));
-        json_object_set_new(entry, "bytes", json_integer((json_int_t)file.length));
-        json_object_set_new(entry, "xxh64", json_string(hash));
-    }
+    const int plain = stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_map(&file, path, NULL) == SAFER_OK;
+    if (plain) SF_TRY(sf_sha256(&digest, file.bytes, file.length, error));
+    json_t *entry = plain ? json_pack("{s:s, s:s, s:I, s:s}", "role", role, "name", name, "bytes",
+                                      (json_int_t)file.length, "sha256", digest.hex)
+                          : json_pack("{s:s, s:s}", "role", role, "name", name);
+    if (json_array_append_new(files, entry)) status = sf_fail_memory(error);
+done:
     sf_file_free(&file);
-    json_array_append_new(files, entry);
+    free(name);
+    return status;
+}
+
+static safer_status add_list(json_t *files, const char *role, const char *const *paths, size_t count,
+                             safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    for (size_t i = 0; i < count && status == SAFER_OK; i++) status = add_file(files, role, paths[i], error);
+    return status;
+}
+
+static safer_status add_files(json_t *files, const safer_lexicon_options *o, safer_error *error)
+{
+    safer_status status;
+    SF_TRY(add_file(files, "vectors", o->vectors, error));
+    SF_TRY(add_file(files, "table", o->table, error));
+    SF_TRY(add_file(files, "wordnet", o->wordnet, error));
+    SF_TRY(add_file(files, "vocab", o->vocab, error));
+    SF_TRY(add_list(files, "vocab-from", o->vocab_from, o->vocab_from_count, error));
+    SF_TRY(add_list(files, "synonyms", o->synonyms, o->synonyms_count, error));
+    SF_TRY(add_list(files, "antonyms", o->antonyms, o->antonyms_count, error));
+    SF_TRY(add_file(files, "exclude", o->exclude, error));
+    SF_TRY(add_file(files, "protect", o->protect, error));
+done:
+    return status;
 }
 
 safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *error)
 {
     const safer_lexicon_options *o = draft->options;
     json_t *files = json_array();
-    add_file(files, "vectors", o->vectors);
-    add_file(files, "table", o->table);
-    add_file(files, "wordnet", o->wordnet);
-    add_file(files, "vocab", o->vocab);
-    for (size_t i = 0; i < o->vocab_from_count; i++) add_file(files, "vocab-from", o->vocab_from[i]);
-    for (size_t i = 0; i < o->synonyms_count; i++) add_file(files, "synonyms", o->synonyms[i]);
-    for (size_t i = 0; i < o->antonyms_count; i++) add_file(files, "antonyms", o->antonyms[i]);
-    add_file(files, "exclude", o->exclude);
-    add_file(files, "protect", o->protect);
+    safer_status status = add_files(files, o, error);
+    if (status != SAFER_OK) {
+        json_decref(files);
+        return status;
+    }
     draft->provenance = json_pack("{s:s, s:s, s:o}", "safer", SAFER_VERSION, "made", made, "files", files);
     if (!draft->provenance) return sf_fail_memory(error);
     if (o->vocab_from_count)
@@ -302,7 +327,7 @@ static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_grap
     SF_TRY(sf_kernel_build(&kernel, graph, draft->counts, &nearest, spec, error));
     sf_kernel_view view = sf_kernel_as_view(&kernel);
     sf_overlap_all(overlap, worst, &view, graph, threads);
-    provenance = json_dumps(draft->provenance, JSON_COMPACT);
+    provenance = sf_json_text(draft->provenance);
     if (!provenance) {
         status = sf_fail_memory(error);
         goto done;

@@ -25,6 +25,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "lexicon/check.h"
+#include "text/name.h"
 
 #include <math.h>
 #include <string.h>
@@ -378,9 +379,10 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     if (!l) return sf_fail_memory(error);
     point_into(l, image->bytes, &head);
     fault = find_fault(l, &head);
-    if (fault) {
+    status = fault ? refuse(error, name, fault) : sf_sha256(&l->sha256, image->bytes, image->length, error);
+    if (status != SAFER_OK) {
         free(l);
-        return refuse(error, name, fault);
+        return status;
     }
     l->image = *image;
     *image = (sf_file){0};
@@ -395,6 +397,9 @@ uint64_t sf_lexicon_hash(const safer_lexicon *lexicon)
     return hash;
 }
 
+const char *safer_lexicon_sha256(const safer_lexicon *lexicon) { return lexicon->sha256.hex; }
+const char *safer_lexicon_name(const safer_lexicon *lexicon) { return lexicon->name ? lexicon->name : "memory"; }
+
 safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error)
 {
     sf_file image = {0};
@@ -406,6 +411,10 @@ safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_err
     SF_TRY(sf_lexicon_check(&fault, lexicon, error));
     if (fault) {
         status = refuse(error, path, fault);
+        goto done;
+    }
+    if (!(lexicon->name = sf_path_name(path))) {
+        status = sf_fail_memory(error);
         goto done;
     }
     *out = lexicon;
@@ -425,5 +434,6 @@ void safer_lexicon_free(safer_lexicon *lexicon)
 {
     if (!lexicon) return;
     sf_file_free(&lexicon->image);
+    free(lexicon->name);
     free(lexicon);
 }

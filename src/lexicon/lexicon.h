@@ -3,12 +3,15 @@
 #define SF_LEXICON_LEXICON_H
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/words.h"
 #include "lexicon/graph.h"
 #include "lexicon/kernel.h"
 
 struct safer_lexicon {
     sf_file image;
+    sf_digest sha256; /* of the image */
+    char *name;       /* of its file; NULL: it was made here */
     sf_words_view words;
     const uint64_t *counts;          /* words */
     const uint64_t *synonym_offsets; /* words+1 */
@@ -26,7 +29,7 @@ struct safer_lexicon {
     const char *provenance;  /* JSON */
 };
 
-/* The checksum at the end of its image: what names a lexicon. */
+/* The checksum at the end of its image: what names a lexicon in runs of format 1. */
 uint64_t sf_lexicon_hash(const safer_lexicon *lexicon);
 
 /* What a lexicon is assembled from. All arrays are copied. */

@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "lexicon/corpus.h"
@@ -81,7 +82,6 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
         }
     }
     free(sizes);
-    info.hash = sf_lexicon_hash(l);
     return info;
 }
 
@@ -108,12 +108,13 @@ safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *l, con
     survey.known_tokens = (size_t)corpus.offsets[corpus.texts];
     for (size_t t = 0; t < corpus.texts; t++) {
         double of_text[SAFER_SURVEY_RADII];
-        size_t count = 0;
+        size_t count = 0, before = survey.tokens_with_synonyms;
         for (uint64_t i = corpus.offsets[t]; i < corpus.offsets[t + 1]; i++) {
             uint32_t x = corpus.ids[i];
             survey.tokens_with_synonyms += l->synonym_offsets[x + 1] > l->synonym_offsets[x];
             if (l->overlap[x] < 1.0) scratch[count++] = l->overlap[x];
         }
+        survey.without_synonyms += survey.tokens_with_synonyms == before;
         sf_overlap_products(of_text, radii, SAFER_SURVEY_RADII, scratch, count);
         for (int r = 0; r < SAFER_SURVEY_RADII; r++) products[(size_t)r * corpus.texts + t] = of_text[r];
     }
@@ -172,7 +173,7 @@ static int add_member(sf_buffer *line, const safer_lexicon *l, uint32_t x, safer
             json_object_set_new(weights, l->words.pool + l->words.offsets[w.support[i]], json_integer(w.weights[i]));
         value = json_pack("{s:I, s:o}", "total", (json_int_t)w.total, "weights", weights);
     }
-    char *name = key ? json_dumps(key, JSON_ENCODE_ANY) : NULL, *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    char *name = sf_json_text(key), *text = sf_json_text(value);
     char digits[32];
     sf_format_down(digits, w.overlap, 20);
     int failed = !name || (what != SAFER_EXPORT_OVERLAP && !text) ||

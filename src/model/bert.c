@@ -221,6 +221,7 @@ safer_status sf_bert_open(safer_model **out, const char *path, safer_error *erro
     m->base.classes = m->checkpoint.layout.shape.classes;
     m->base.trained_with = m->checkpoint.trained_with;
     m->base.hash = m->checkpoint.hash;
+    m->base.sha256 = m->checkpoint.sha256;
     m->checkpoint.labels = NULL;
     m->checkpoint.trained_with = NULL;
     SF_TRY(set_precision(&m->base, SAFER_PRECISION_BF16, error));

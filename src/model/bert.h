@@ -70,6 +70,7 @@ typedef struct sf_bert_checkpoint {
     sf_wordpiece *wordpiece;
     char **labels;      /* layout.shape.classes of them; owned */
     uint64_t hash;      /* of everything that decides an answer */
+    sf_digest sha256;   /* of the file or folder, when it is a classifier's */
     char *trained_with; /* or NULL */
 } sf_bert_checkpoint;
 

@@ -23,12 +23,14 @@ typedef struct reader {
     size_t file_count, file_capacity;
     sf_onnx *onnx;
     sf_bert_source source;
+    sf_digest_list read; /* files of the folder */
     int distil;
 } reader;
 
 static void reader_free(reader *r)
 {
     sf_bert_source_free(&r->source);
+    sf_digest_list_free(&r->read);
     for (size_t i = 0; i < r->file_count; i++) sf_safetensors_free(r->files[i]);
     free(r->files);
     sf_onnx_free(r->onnx);
@@ -82,14 +84,24 @@ static safer_status only_one(sf_buffer *path, int *found, const char *folder, co
     return status;
 }
 
-static safer_status read_json(json_t **out, const char *path, safer_error *error)
+/* Notes a file below the folder by its name there; an ONNX file may lie elsewhere. */
+static safer_status note(reader *r, const char *path, const sf_file *file, safer_error *error)
 {
+    const size_t folder = strlen(r->folder);
+    const char *name = strncmp(path, r->folder, folder) == 0 ? path + folder : sf_base_name(path);
+    return sf_digest_list_add(&r->read, name + strspn(name, "/"), file->bytes, file->length, error);
+}
+
+static safer_status read_json(json_t **out, reader *r, const char *path, safer_error *error)
+{
+    safer_status status;
     sf_file file = {0};
-    safer_status status = sf_file_map(&file, path, error);
-    if (status == SAFER_OK) status = sf_model_json(out, file.bytes, file.length, 0, path, error);
+    SF_TRY(sf_file_map(&file, path, error));
+    SF_TRY(note(r, path, &file, error));
+    SF_TRY(sf_model_json(out, file.bytes, file.length, 0, path, error));
+    if (!json_is_object(*out)) status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
+done:
     sf_file_free(&file);
-    if (status == SAFER_OK && !json_is_object(*out))
-        status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
     return status;
 }
 
@@ -118,7 +130,7 @@ static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
     SF_TRY(join(&r->config_path, r->folder, "config.json", error));
-    SF_TRY(read_json(&r->config, r->config_path.bytes, error));
+    SF_TRY(read_json(&r->config, r, r->config_path.bytes, error));
     SF_TRY(check_type(r, r->config_path.bytes, error));
     const int d = r->distil;
     const sf_model_config c = {r->config, r->config_path.bytes, ""};
@@ -140,7 +152,7 @@ done:
 }
 
 /* At most 512 pieces, fewer when the tokenizer says so. */
-static safer_status read_tokens(sf_bert_shape *s, const reader *r, safer_error *error)
+static safer_status read_tokens(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
     sf_buffer path = {0};
@@ -148,7 +160,7 @@ static safer_status read_tokens(sf_bert_shape *s, const reader *r, safer_error *
     int found;
     s->tokens = s->positions < 512 ? s->positions : 512;
     SF_TRY(locate(&path, &found, r->folder, "tokenizer_config.json", error));
-    if (found) SF_TRY(read_json(&json, path.bytes, error));
+    if (found) SF_TRY(read_json(&json, r, path.bytes, error));
     double most = json_real_value(json_object_get(json, "model_max_length"));
     if (most >= 8 && most < (double)s->tokens) s->tokens = (size_t)most;
 done:
@@ -162,11 +174,15 @@ done:
 static safer_status add_file(reader *r, const char *path, safer_error *error)
 {
     safer_status status;
+    sf_file image = {0};
     if (sf_grow(&r->files, &r->file_capacity, r->file_count + 1, sizeof *r->files)) return sf_fail_memory(error);
-    SF_TRY(sf_safetensors_open(&r->files[r->file_count], path, error));
+    SF_TRY(sf_file_map(&image, path, error));
+    SF_TRY(note(r, path, &image, error));
+    SF_TRY(sf_safetensors_parse(&r->files[r->file_count], &image, path, error));
     r->file_count++;
     SF_TRY(sf_bert_source_add_file(&r->source, r->files[r->file_count - 1], error));
 done:
+    sf_file_free(&image);
     return status;
 }
 
@@ -178,7 +194,7 @@ static safer_status add_shards(reader *r, const char *index, safer_error *error)
     json_t *json = NULL, *map, *value, *seen = json_object();
     const char *tensor;
     if (!seen) return sf_fail_memory(error);
-    SF_TRY(read_json(&json, index, error));
+    SF_TRY(read_json(&json, r, index, error));
     map = json_object_get(json, "weight_map");
     if (!json_is_object(map)) {
         status = sf_fail(error, SAFER_INPUT, "%s: there is no \"weight_map\" (an object)", index);
@@ -210,12 +226,16 @@ done:
 static safer_status add_onnx(reader *r, const char *path, safer_error *error)
 {
     safer_status status;
-    SF_TRY(sf_onnx_open(&r->onnx, path, error));
+    sf_file image = {0};
+    SF_TRY(sf_file_map(&image, path, error));
+    SF_TRY(note(r, path, &image, error));
+    SF_TRY(sf_onnx_parse(&r->onnx, &image, path, error));
     for (size_t i = 0; i < sf_onnx_count(r->onnx); i++) {
         const sf_onnx_weight *w = sf_onnx_at(r->onnx, i);
         SF_TRY(sf_bert_source_add(&r->source, &w->tensor, w->name, sf_onnx_name(r->onnx), w->transposed, error));
     }
 done:
+    sf_file_free(&image);
     return status;
 }
 
@@ -279,7 +299,7 @@ done:
 /* --------------------------------------------------------------------- head */
 
 /* sentence-transformers says how the vectors of a text become one. */
-static safer_status read_pooling(sf_bert_shape *s, const reader *r, safer_error *error)
+static safer_status read_pooling(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
     sf_buffer path = {0};
@@ -290,7 +310,7 @@ static safer_status read_pooling(sf_bert_shape *s, const reader *r, safer_error 
     s->pool = sf_bert_source_find(&r->source, "pooler.dense.weight") ? SF_POOL_CLS : SF_POOL_MEAN;
     SF_TRY(locate(&path, &found, r->folder, "1_Pooling/config.json", error));
     if (!found) goto done;
-    SF_TRY(read_json(&json, path.bytes, error));
+    SF_TRY(read_json(&json, r, path.bytes, error));
     json_object_foreach(json, key, value) if (strncmp(key, "pooling_mode", 12) == 0)
     {
         if (json_is_string(value))
@@ -320,7 +340,7 @@ done:
 }
 
 /* With a classifier: how many classes, or why it does not classify texts. */
-static safer_status read_head(sf_bert_shape *s, const reader *r, safer_error *error)
+static safer_status read_head(sf_bert_shape *s, reader *r, safer_error *error)
 {
     const sf_bert_found *classifier = sf_bert_source_find(&r->source, "classifier.weight");
     const char *file = r->config_path.bytes;
@@ -378,8 +398,7 @@ done:
 
 /* --------------------------------------------------------------- checkpoints */
 
-/* Over what was read, not over the files: neither a comment in the configuration nor the
- * form of the weights decides an answer. */
+/* For runs of format 1: over what was read, not over the files. */
 static safer_status hash(sf_bert_checkpoint *c, const char *path, safer_error *error)
 {
     safer_status status;
@@ -418,7 +437,7 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     }
     SF_TRY(sf_bert_source_check(&r.source, &c.layout, error));
     if (shape.classes) SF_TRY(read_labels(&c, &r, error));
-    SF_TRY(sf_wordpiece_open(&c.wordpiece, folder, error));
+    SF_TRY(sf_wordpiece_open(&c.wordpiece, folder, &r.read, error));
     if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
         status = sf_fail(error, SAFER_INPUT,
                          "%s: the vocabulary has %zu word pieces, but the model's embedding only %zu rows", folder,
@@ -427,6 +446,7 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     }
     SF_TRY(sf_bert_source_load(&c.parameters, &r.source, &c.layout, error));
     SF_TRY(hash(&c, folder, error));
+    SF_TRY(sf_digest_list_end(&c.sha256, &r.read, error));
     *out = c;
     c = (sf_bert_checkpoint){0};
 done:

@@ -14,6 +14,7 @@
  * and F32 tensors under the names of bert_layout.c. F16, BF16 and F64 are read too.
  * The files around this one: docs/design.md, "From a text to BERT's answer". */
 #define _GNU_SOURCE
+#include "base/json.h"
 #include "base/memory.h"
 #include "model/bert_names.h"
 #include "text/unicode.h"
@@ -71,23 +72,11 @@ safer_status sf_bert_config_check(const sf_bert_shape *s, sf_model_config config
 
 /* ------------------------------------------------------------------- writing */
 
-static int add_json(sf_buffer *out, const json_t *value)
-{
-    /* Measured first: a dump into memory of its own may lose parts when that runs out. */
-    const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
-    size_t size = value ? json_dumpb(value, NULL, 0, flags) : 0;
-    if (size == 0 || sf_buffer_reserve(out, size)) return -1;
-    if (json_dumpb(value, out->bytes + out->length, size, flags) != size) return -1;
-    out->length += size;
-    out->bytes[out->length] = '\0';
-    return 0;
-}
-
 int sf_bert_labels_json(sf_buffer *out, char *const *labels, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         json_t *label = json_string(labels[i]);
-        int failed = sf_buffer_add_string(out, i ? "," : "[") || add_json(out, label);
+        int failed = sf_buffer_add_string(out, i ? "," : "[") || sf_json_add(out, label);
         json_decref(label);
         if (failed) return -1;
     }
@@ -107,7 +96,7 @@ static int write_config(sf_buffer *out, const sf_bert_shape *s)
             "\"inner\":%zu,\"activation\":\"%s\",\"pool\":\"%s\",\"pooler\":\"%s\",\"tokens\":%zu,\"epsilon\":",
             s->vocabulary, s->positions, s->types, s->layers, s->hidden, s->heads, s->inner, activation, pools[s->pool],
             s->pooler_relu ? "relu" : "tanh", s->tokens) ||
-        add_json(out, epsilon) || sf_buffer_add_byte(out, '}');
+        sf_json_add(out, epsilon) || sf_buffer_add_byte(out, '}');
     json_decref(epsilon);
     return failed;
 }
@@ -260,6 +249,7 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
         shape.classes = c.layout.shape.classes = common.classes; /* of the labels to free, even on failure */
         c.labels = common.labels;
         c.trained_with = common.trained_with;
+        c.sha256 = common.sha256;
         common = (safer_model){0};
     } else if (trained_with && !(c.trained_with = sf_strdup(trained_with))) {
         status = sf_fail_memory(error);

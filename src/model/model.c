@@ -6,7 +6,9 @@
 #include "base/number.h"
 #include "model/arithmetic.h"
 #include "model/sum.h"
+#include "text/name.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,12 +24,41 @@ void sf_model_set_random(const safer_model *model)
     if (model->class->set_random) model->class->set_random(model);
 }
 
+int sf_model_is_remote(const safer_model *model) { return model->class->confirm != NULL; }
+
+uint64_t sf_model_asks(const safer_model *model) { return sf_model_is_remote(model) ? 2 : 1; }
+
+safer_status sf_model_confirm(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                              void *scratch, safer_error *error)
+{
+    if (!sf_model_is_remote(model) || sf_model_is_random(model)) return SAFER_OK;
+    return model->class->confirm(model, texts, answers, count, scratch, error);
+}
+
+safer_status sf_model_identify(const safer_model *model, safer_error *error)
+{
+    return sf_model_is_remote(model) ? model->class->identify(model, error) : SAFER_OK;
+}
+
+const char *sf_model_probe_digest(const safer_model *model)
+{
+    return sf_model_is_remote(model) && !sf_model_is_random(model) ? model->class->probe_digest(model) : "";
+}
+
+safer_status sf_model_check_name(const safer_model *model, const char *why, safer_error *error)
+{
+    if (!sf_model_is_remote(model) || model->name) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "model_name: a remote model needs a name %s", why);
+}
+
 void sf_model_clear(safer_model *model)
 {
     for (size_t i = 0; model->labels && i < model->classes; i++) free(model->labels[i]);
     free(model->labels);
     free(model->trained_with);
+    free(model->name);
     model->labels = NULL;
+    model->name = NULL;
     model->trained_with = NULL;
     model->classes = 0;
 }
@@ -77,6 +108,8 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
     json_decref(list);
     if (status != SAFER_OK) return status;
     model->hash = sf_safetensors_hash(file);
+    status = sf_safetensors_sha256(&model->sha256, file, error);
+    if (status != SAFER_OK) return status;
     model->arithmetic = SF_PORTABLE_NAME; /* unless its class says otherwise */
     if (trained_with && !(model->trained_with = sf_strdup(trained_with))) return sf_fail_memory(error);
     return SAFER_OK;
@@ -115,10 +148,16 @@ static safer_status open_model(safer_model **out, const char *path, safer_error 
 
 safer_status safer_model_open(safer_model **out, const char *path, safer_error *error)
 {
+    safer_model *model = NULL;
     fenv_t before;
     sf_plain_arithmetic(&before);
-    const safer_status status = open_model(out, path, error);
+    safer_status status = open_model(&model, path, error);
     fesetenv(&before);
+    if (status == SAFER_OK && !(model->name = sf_path_name(path))) status = sf_fail_memory(error);
+    if (status == SAFER_OK)
+        *out = model;
+    else
+        safer_model_free(model);
     return status;
 }
 
@@ -146,10 +185,23 @@ void safer_model_free(safer_model *model)
 }
 
 const char *safer_model_arch(const safer_model *model) { return model->class->arch; }
-uint64_t safer_model_hash(const safer_model *model) { return model->hash; }
+const char *safer_model_sha256(const safer_model *model) { return model->sha256.hex; }
+const char *safer_model_name(const safer_model *model) { return model->name ? model->name : ""; }
 size_t safer_model_class_count(const safer_model *model) { return model->classes; }
 const char *safer_model_label(const safer_model *model, size_t label) { return model->labels[label]; }
 const char *safer_model_trained_with(const safer_model *model) { return model->trained_with; }
+
+int safer_model_trained_on(const safer_model *model, const safer_lexicon *lexicon)
+{
+    json_t *with = model->trained_with ? json_loads(model->trained_with, 0, NULL) : NULL;
+    const char *sha256 = json_string_value(json_object_get(with, "lexicon_sha256"));
+    const char *hash = json_string_value(json_object_get(with, "lexicon")); /* all that version 0.1.0 wrote */
+    char ours[17];
+    snprintf(ours, sizeof ours, "%016llx", (unsigned long long)sf_lexicon_hash(lexicon));
+    const int same = sha256 ? strcmp(sha256, lexicon->sha256.hex) == 0 : hash ? strcmp(hash, ours) == 0 : -1;
+    json_decref(with);
+    return same;
+}
 
 /* ---------------------------------------------------------------- answering */
 

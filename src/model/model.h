@@ -6,6 +6,7 @@
 #ifndef SF_MODEL_MODEL_H
 #define SF_MODEL_MODEL_H
 
+#include "base/sha256.h"
 #include "draw/slots.h"
 #include "nn/safetensors.h"
 
@@ -38,14 +39,18 @@ typedef struct sf_model_class {
 
     void (*free)(safer_model *model);
 
-    /* Remote models, which may answer the same text differently: all three; else NULL. What they
+    /* Remote models, which may answer the same text differently: all of these; else NULL. What they
      * find out is kept behind the model, which itself never changes; any threads may call them at
      * once. probe: asks some of these texts twice, unless that was done before; threads that come
      * meanwhile wait for what it finds. is_random: such an answer was seen, or
-     * set_random was called. */
+     * set_random was called. The others: see sf_model_confirm and sf_model_identify. */
     safer_status (*probe)(const safer_model *model, const sf_span *texts, size_t count, safer_error *error);
     int (*is_random)(const safer_model *model);
     void (*set_random)(const safer_model *model);
+    safer_status (*confirm)(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                            void *scratch, safer_error *error);
+    safer_status (*identify)(const safer_model *model, safer_error *error);
+    const char *(*probe_digest)(const safer_model *model);
 
     /* Computes in this arithmetic from now on; NULL: there is no choice. */
     safer_status (*set_precision)(safer_model *model, safer_precision precision, safer_error *error);
@@ -58,10 +63,13 @@ struct safer_model {
     const sf_model_class *class;
     size_t classes;
     char **labels;          /* names, in the order of the class numbers; owned */
-    uint64_t hash;          /* of the model file */
+    uint64_t hash;          /* of the model file: what names it in runs of format 1 */
+    sf_digest sha256;       /* of its file, its folder or its sum; remote: none */
     const char *arithmetic; /* the name of the bits of its answers (model/arithmetic.h); NULL: a remote model's */
     int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
     char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
+    char *name;             /* what records call it; remote: may be NULL; owned */
+    int function;           /* remote: declared to be a function of the text */
 };
 
 /* What models do that compute here (all but remote ones) they do in plain arithmetic (base/number.h),
@@ -84,11 +92,35 @@ int sf_model_is_random(const safer_model *model);
  * stay what they are. */
 void sf_model_set_random(const safer_model *model);
 
+/* What an exact certificate of a remote model assumes, in records and answers. */
+#define SF_ASSUMES_FUNCTION "the model is a function of the text"
+
+/* Whether only its answers are known: a program, a service, a function of the caller. */
+int sf_model_is_remote(const safer_model *model);
+
+/* How often each text behind an exact certificate is asked: a built-in model once, a remote one twice. */
+uint64_t sf_model_asks(const safer_model *model);
+
+/* The second time: answers[i] is what texts[i] got, in a request with other texts. It is asked in a request of
+ * its own or in one with those of this call, and no cache is looked into. Another answer is SAFER_INPUT, and the
+ * model counts as random from then on. Nothing is asked of a built-in model, or of one that is random already. */
+safer_status sf_model_confirm(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                              void *scratch, safer_error *error);
+
+/* Before a run: asks a remote model about the probe set (remote/probe.h), twice, once per model. One that
+ * changes an answer is random from then on, or, where it was declared a function, an error. Then there is a digest
+ * of the answers, 64 hexadecimal digits; "" when the model is random, built-in or was not asked yet. */
+safer_status sf_model_identify(const safer_model *model, safer_error *error);
+const char *sf_model_probe_digest(const safer_model *model);
+
+/* SAFER_INVALID when a remote model has no name; `why` begins the message's second half, as "to write records". */
+safer_status sf_model_check_name(const safer_model *model, const char *why, safer_error *error);
+
 /* Frees the common part. */
 void sf_model_clear(safer_model *model);
 
 /* Sets the labels from a JSON array in the file's metadata "labels" (checks there are at
- * least two, distinct), the hash, and trained_with from the metadata "trained_with". Clears
+ * least two, distinct), both digests, and trained_with from the metadata "trained_with". Clears
  * nothing on failure: the caller's sf_model_clear does. */
 safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file, safer_error *error);
 

@@ -520,15 +520,6 @@ done:
     return status;
 }
 
-safer_status sf_onnx_open(sf_onnx **out, const char *path, safer_error *error)
-{
-    sf_file image = {0};
-    safer_status status = sf_file_map(&image, path, error);
-    if (status == SAFER_OK) status = sf_onnx_parse(out, &image, path, error);
-    sf_file_free(&image);
-    return status;
-}
-
 void sf_onnx_free(sf_onnx *onnx)
 {
     if (!onnx) return;

@@ -19,8 +19,7 @@ typedef struct sf_onnx_weight {
     int transposed;   /* it is (inputs, outputs) */
 } sf_onnx_weight;
 
-safer_status sf_onnx_open(sf_onnx **out, const char *path, safer_error *error);
-/* The same from memory, which is taken over on success only. */
+/* From memory, which is taken over on success only; `name` is for messages. */
 safer_status sf_onnx_parse(sf_onnx **out, sf_file *image, const char *name, safer_error *error);
 void sf_onnx_free(sf_onnx *onnx);
 

@@ -360,10 +360,22 @@ done:
     return status;
 }
 
-static safer_status read_json(json_t **out, const char *path, safer_error *error)
+/* What the members are goes into the digest, behind the bytes of the file that names them. */
+static void add_members(sf_sha256_sum *digest, const sf_sum_model *sum)
+{
+    for (size_t m = 0; m < sum->count; m++) {
+        const sf_sum_member *member = &sum->members[m];
+        sf_sha256_add(digest, member->model->sha256.bytes, sizeof member->model->sha256.bytes);
+        if (member->canonical)
+            sf_sha256_add(digest, member->canonical->sha256.bytes, sizeof member->canonical->sha256.bytes);
+    }
+}
+
+static safer_status read_json(json_t **out, sf_sha256_sum *digest, const char *path, safer_error *error)
 {
     sf_file file = {0};
     safer_status status = sf_file_map(&file, path, error);
+    if (status == SAFER_OK) sf_sha256_add(digest, file.bytes, file.length);
     if (status == SAFER_OK) status = sf_model_json(out, file.bytes, file.length, JSON_REJECT_DUPLICATES, path, error);
     sf_file_free(&file);
     return status;
@@ -385,10 +397,11 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     static const char *const keys[] = {"arch", "members", NULL};
     safer_status status;
     json_t *root = NULL;
+    sf_sha256_sum digest = {0};
     sf_sum_model *sum = sf_calloc(1, sizeof *sum);
     if (!sum) return sf_fail_memory(error);
     sum->base.class = &sf_sum_class;
-    SF_TRY(read_json(&root, path, error));
+    SF_TRY(read_json(&root, &digest, path, error));
     const char *arch = json_string_value(json_object_get(root, "arch"));
     const json_t *members = json_object_get(root, "members");
     size_t count = json_array_size(members);
@@ -409,10 +422,13 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     }
     sum->count = count;
     for (size_t m = 0; m < count; m++) SF_TRY(open_member(sum, m, json_array_get(members, m), path, error));
+    add_members(&digest, sum);
+    SF_TRY(sf_sha256_end(&sum->base.sha256, &digest, error));
     take_arithmetic(sum);
     *out = &sum->base;
     sum = NULL;
 done:
+    sf_sha256_end(NULL, &digest, NULL);
     json_decref(root);
     if (sum) model_free(&sum->base);
     return status;

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -246,6 +247,11 @@ void sf_safetensors_free(sf_safetensors *file)
 size_t sf_safetensors_count(const sf_safetensors *file) { return file->count; }
 const sf_tensor *sf_safetensors_at(const sf_safetensors *file, size_t index) { return &file->entries[index].tensor; }
 uint64_t sf_safetensors_hash(const sf_safetensors *file) { return file->hash; }
+safer_status sf_safetensors_sha256(sf_digest *out, const sf_safetensors *file, safer_error *error)
+{
+    return sf_sha256(out, file->image.bytes, file->image.length, error);
+}
+
 const char *sf_safetensors_name(const sf_safetensors *file) { return file->name; }
 
 const sf_tensor *sf_safetensors_find(const sf_safetensors *file, const char *name)
@@ -383,14 +389,10 @@ static json_t *tensor_json(const sf_tensor *tensor, uint64_t begin, uint64_t end
                      (json_int_t)begin, (json_int_t)end);
 }
 
-/* The header with its length before it, padded with spaces. -1 without memory. Measured
- * first: a dump into memory of its own may lose parts in silence when that runs out. */
+/* The header with its length before it, padded with spaces. -1 without memory. */
 static int write_header(sf_buffer *out, const json_t *header)
 {
-    size_t size = json_dumpb(header, NULL, 0, JSON_COMPACT);
-    if (size == 0 || sf_buffer_reserve(out, PREFIX + size + ALIGNMENT)) return -1;
-    if (json_dumpb(header, out->bytes + PREFIX, size, JSON_COMPACT) != size) return -1;
-    out->length = PREFIX + size;
+    if (sf_buffer_add(out, "        ", PREFIX) || sf_json_add(out, header)) return -1;
     while (out->length % ALIGNMENT)
         if (sf_buffer_add_byte(out, ' ')) return -1;
     uint64_t length = out->length - PREFIX;

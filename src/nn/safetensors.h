@@ -10,6 +10,7 @@
 #define SF_NN_SAFETENSORS_H
 
 #include "base/file.h"
+#include "base/sha256.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +40,8 @@ const sf_tensor *sf_safetensors_at(const sf_safetensors *file, size_t index);
 const sf_tensor *sf_safetensors_find(const sf_safetensors *file, const char *name); /* or NULL */
 const char *sf_safetensors_metadata(const sf_safetensors *file, const char *key);   /* or NULL */
 uint64_t sf_safetensors_hash(const sf_safetensors *file);                           /* of the whole file */
-const char *sf_safetensors_name(const sf_safetensors *file);                        /* for messages */
+safer_status sf_safetensors_sha256(sf_digest *out, const sf_safetensors *file, safer_error *error);
+const char *sf_safetensors_name(const sf_safetensors *file); /* for messages */
 
 /* The tensor, which must have this type and shape and be aligned to its elements; the
  * error names file, tensor and what was found. A dimension of SIZE_MAX matches anything. */

@@ -7,7 +7,10 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "remote/cache.h"
+#include "remote/probe.h"
+#include "text/unicode.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -19,7 +22,8 @@ enum {
     SHARE = 64,   /* one text of so many is asked again */
     WAITING = 64, /* texts that may wait for that, */
     CROWDED = 32, /* and from when on they no longer wait for a request with room */
-    PROBED = 16,  /* texts asked twice before a run */
+    PROBED = 16,  /* texts of the data asked twice before a run */
+    NAME = 200,   /* bytes of the model's name */
     CACHE_BYTES = 1 << 28
 };
 
@@ -36,8 +40,9 @@ typedef struct shared {
     sf_cache cache;
     question waiting[WAITING];
     size_t waiting_count;
-    pthread_mutex_t probing; /* held by the thread that probes */
+    pthread_mutex_t probing; /* held by the thread that probes, or identifies */
     atomic_int probed, random;
+    sf_digest digest; /* of the answers to the probe set; under `probing` until it is there */
     _Atomic uint64_t asked, cached, again, changed, none;
 } shared;
 
@@ -92,6 +97,8 @@ static safer_status scratch_new(const safer_model *model, void **out, safer_erro
 
 /* ------------------------------------------------------------------ the guard */
 
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
 static int is_random(const safer_model *model) { return atomic_load(&((const remote *)model)->shared->random); }
 
 static void set_random(const safer_model *model) { atomic_store(&((const remote *)model)->shared->random, 1); }
@@ -132,17 +139,19 @@ static const char *name_of(const safer_model *model, int label)
     return label >= 0 ? model->labels[label] : "no label";
 }
 
-static safer_status compare(const remote *r, const question *q, int answer, safer_error *error)
+/* The text was answered `before`, and now `answer`. */
+static safer_status compare(const remote *r, sf_span text, int before, int answer, safer_error *error)
 {
     atomic_fetch_add(&r->shared->again, 1);
-    if (answer == q->answer) return SAFER_OK;
+    if (answer == before) return SAFER_OK;
     atomic_fetch_add(&r->shared->changed, 1);
     atomic_store(&r->shared->random, 1); /* from now on there is no exact claim */
     return sf_fail(
         error, SAFER_INPUT,
-        "the model answered \"%s\" and later \"%s\" for the same text (\"%.*s...\"): it is not a function of the text. "
-        "Say that it is random: then it is certified by sampling alone",
-        name_of(&r->base, q->answer), name_of(&r->base, answer), sf_clip(q->text, q->length, 60), q->text);
+        "the model answered \"%s\" and later \"%s\" for the same text (\"%.*s...\"): it is not a function of the "
+        "text%s. Say that it is random: then it is certified by sampling alone",
+        name_of(&r->base, before), name_of(&r->base, answer), sf_clip(text.bytes, text.length, 60), text.bytes,
+        r->base.function ? ", as was declared" : "");
 }
 
 /* ------------------------------------------------------------------- requests */
@@ -156,8 +165,10 @@ static safer_status ask_with(const remote *r, const sf_span *texts, size_t count
     for (size_t i = 0; i < riding; i++) s->request[count + i] = (sf_span){s->riding[i].text, s->riding[i].length};
     safer_status status = r->transport.ask(r->transport.self, s->request, count + riding, s->answers, scores, error);
     for (size_t i = 0; i < riding; i++) {
-        if (status == SAFER_OK) status = compare(r, &s->riding[i], s->answers[count + i], error);
-        free(s->riding[i].text);
+        const question *q = &s->riding[i];
+        if (status == SAFER_OK)
+            status = compare(r, (sf_span){q->text, q->length}, q->answer, s->answers[count + i], error);
+        free(q->text);
     }
     return status;
 }
@@ -183,14 +194,14 @@ static safer_status ask_all(const remote *r, const sf_span *texts, size_t count,
 {
     size_t classes = r->base.classes, riding;
     for (size_t first = 0; first < count; first += s->batch) {
-        size_t some = count - first < s->batch ? count - first : s->batch;
+        const size_t some = smaller(count - first, s->batch);
         safer_status status = ask_some(r, texts + first, some, labels + first, scores ? scores + first * classes : NULL,
                                        s, error);
         if (status != SAFER_OK) return status;
     }
     /* Where every request is full they get one of their own, now and then. */
     while (!is_random(&r->base) && !scores &&
-           (riding = take_waiting(s->riding, r, CROWDED, s->batch < WAITING ? s->batch : WAITING))) {
+           (riding = take_waiting(s->riding, r, CROWDED, smaller(s->batch, WAITING)))) {
         safer_status status = ask_with(r, NULL, 0, riding, NULL, s, error);
         if (status != SAFER_OK) return status;
     }
@@ -251,23 +262,46 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
     return SAFER_OK;
 }
 
-/* Asks twice: together, then one by one. */
-static safer_status ask_twice(const remote *r, const sf_span *texts, size_t count, safer_error *error)
+/* ------------------------------------------------------------ asking twice */
+
+static safer_status confirm(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                            void *pointer, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    int first[PROBED], second;
-    for (size_t at = 0; at < count; at += r->transport.batch) {
-        size_t some = count - at < r->transport.batch ? count - at : r->transport.batch;
-        SF_TRY(r->transport.ask(r->transport.self, texts + at, some, first + at, NULL, error));
+    const remote *r = (const remote *)model;
+    scratch *s = pointer;
+    for (size_t first = 0; first < count; first += s->batch) {
+        const size_t some = smaller(count - first, s->batch);
+        SF_TRY(r->transport.ask(r->transport.self, texts + first, some, s->answers, NULL, error));
+        for (size_t i = 0; i < some; i++)
+            SF_TRY(compare(r, texts[first + i], answers[first + i], s->answers[i], error));
     }
-    for (size_t i = count; i-- > 0;) { /* alone, the last one first */
-        SF_TRY(r->transport.ask(r->transport.self, texts + i, 1, &second, NULL, error));
-        if (second != first[i]) {
-            atomic_fetch_add(&r->shared->changed, 1);
-            atomic_store(&r->shared->random, 1);
-        }
+done:
+    return status;
+}
+
+/* Asks twice: together, and then, the last one first, in requests of 1, 2, 4 ... texts, so that each has other
+ * neighbours and another place. answers (count) are the first ones. A change makes the model random; where it was
+ * declared a function it is an error. */
+static safer_status ask_twice(int *answers, const remote *r, const sf_span *texts, size_t count, safer_error *error)
+{
+    safer_status status = SAFER_OK, changed = SAFER_OK;
+    sf_span request[SF_PROBE_TEXTS];
+    int second[SF_PROBE_TEXTS];
+    const size_t batch = r->transport.batch;
+    safer_error *told = r->base.function ? error : NULL;
+    assert(count <= SF_PROBE_TEXTS);
+    for (size_t at = 0; at < count; at += batch)
+        SF_TRY(r->transport.ask(r->transport.self, texts + at, smaller(count - at, batch), answers + at, NULL, error));
+    atomic_fetch_add(&r->shared->again, count);
+    for (size_t left = count, size = 1; left; size *= 2) {
+        const size_t some = smaller(smaller(size, batch), left);
+        for (size_t i = 0; i < some; i++) request[i] = texts[left - 1 - i];
+        SF_TRY(r->transport.ask(r->transport.self, request, some, second, NULL, error));
+        for (size_t i = 0; i < some; i++, left--)
+            if (compare(r, request[i], answers[left - 1], second[i], told) != SAFER_OK) changed = SAFER_INPUT;
     }
-    atomic_fetch_add(&r->shared->again, 2 * count);
+    if (r->base.function) status = changed;
 done:
     return status;
 }
@@ -277,15 +311,36 @@ static safer_status probe(const safer_model *model, const sf_span *texts, size_t
     safer_status status = SAFER_OK;
     const remote *r = (const remote *)model;
     shared *s = r->shared;
+    int answers[PROBED];
     if (atomic_load(&s->probed) || is_random(model)) return SAFER_OK;
     pthread_mutex_lock(&s->probing);
     if (!atomic_load(&s->probed) && !is_random(model)) {
-        status = ask_twice(r, texts, count < PROBED ? count : PROBED, error);
+        status = ask_twice(answers, r, texts, smaller(count, PROBED), error);
         if (status == SAFER_OK) atomic_store(&s->probed, 1);
     }
     pthread_mutex_unlock(&s->probing);
     return status;
 }
+
+static safer_status identify(const safer_model *model, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const remote *r = (const remote *)model;
+    shared *s = r->shared;
+    sf_span texts[SF_PROBE_TEXTS];
+    int answers[SF_PROBE_TEXTS];
+    for (size_t i = 0; i < SF_PROBE_TEXTS; i++) texts[i] = (sf_span){sf_probe_texts[i], strlen(sf_probe_texts[i])};
+    pthread_mutex_lock(&s->probing);
+    if (!*s->digest.hex && !is_random(model)) {
+        SF_TRY(ask_twice(answers, r, texts, SF_PROBE_TEXTS, error));
+        if (!is_random(model)) status = sf_probe_digest(&s->digest, &r->labels, answers, error);
+    }
+done:
+    pthread_mutex_unlock(&s->probing);
+    return status;
+}
+
+static const char *probe_digest(const safer_model *model) { return ((const remote *)model)->shared->digest.hex; }
 
 /* ---------------------------------------------------------------------- model */
 
@@ -311,7 +366,8 @@ static void model_free(safer_model *model)
 #define REMOTE_CLASS(name) \
     { \
         .arch = name, .classify = classify, .scratch_new = scratch_new, .scratch_free = scratch_free, \
-        .free = model_free, .probe = probe, .is_random = is_random, .set_random = set_random \
+        .free = model_free, .probe = probe, .is_random = is_random, .set_random = set_random, .confirm = confirm, \
+        .identify = identify, .probe_digest = probe_digest \
     }
 static const sf_model_class classes[] = {REMOTE_CLASS("exec"), REMOTE_CLASS("http"), REMOTE_CLASS("callback")};
 #undef REMOTE_CLASS
@@ -333,6 +389,25 @@ void safer_remote_options_init(safer_remote_options *options, size_t size)
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
+/* What the model is declared to be, and called. */
+static safer_status check_declared(const safer_remote_options *o, safer_error *error)
+{
+    const char *name = o->model_name;
+    if (o->function && o->random)
+        return sf_fail(error, SAFER_INVALID, "function: the model cannot be a function of the text and random");
+    if (o->cache != SAFER_DEFAULT && o->cache && !o->function)
+        return sf_fail(error, SAFER_INVALID,
+                       "cache: only a model that is declared a function of the text may be asked once about identical "
+                       "texts (function)");
+    if (!name) return SAFER_OK;
+    const size_t length = strlen(name);
+    int plain = length > 0 && length <= NAME && sf_utf8_valid(name, length) == length;
+    for (const char *c = name; plain && *c; c++) plain = (unsigned char)*c >= ' ' && *c != 127;
+    return plain ? SAFER_OK
+                 : sf_fail(error, SAFER_INVALID,
+                           "model_name: 1 to %d bytes of UTF-8 without line ends and other control characters", NAME);
+}
+
 safer_status sf_remote_check(const safer_remote_options *o, safer_error *error)
 {
     if (o->label_count < 2)
@@ -351,7 +426,7 @@ safer_status sf_remote_check(const safer_remote_options *o, safer_error *error)
         return sf_fail(error, SAFER_INVALID, "workers: %d (0 to 1000)", o->workers);
     if (o->concurrency != SAFER_DEFAULT && (o->concurrency < 1 || o->concurrency > 1000))
         return sf_fail(error, SAFER_INVALID, "concurrency: %d (1 to 1000)", o->concurrency);
-    return SAFER_OK;
+    return check_declared(o, error);
 }
 
 static int is_whole_number(const char *text)
@@ -391,7 +466,9 @@ static safer_status remote_new(remote **out, const safer_remote_options *o, safe
     pthread_mutex_init(&r->shared->lock, NULL);
     pthread_mutex_init(&r->shared->probing, NULL);
     r->shared->cache.limit = CACHE_BYTES;
-    status = copy_labels(r, o, error);
+    r->base.function = o->function;
+    if (o->model_name && !(r->base.name = sf_strdup(o->model_name))) status = sf_fail_memory(error);
+    if (status == SAFER_OK) status = copy_labels(r, o, error);
     if (status == SAFER_OK)
         *out = r;
     else
@@ -430,7 +507,7 @@ static void complete(remote *r, const char *address, const safer_remote_options 
     r->base.hash = identity(address, o);
     if (o->random) set_random(&r->base);
     r->base.concurrency = r->transport.concurrency;
-    r->caching = o->cache == SAFER_DEFAULT ? strcmp(r->transport.arch, "http") == 0 : o->cache != 0;
+    r->caching = o->function && (o->cache == SAFER_DEFAULT ? strcmp(r->transport.arch, "http") == 0 : o->cache != 0);
 }
 
 safer_status safer_model_connect(safer_model **out, const char *address, const safer_remote_options *given,

@@ -1,9 +1,15 @@
 /* Remote models: classifiers behind a program, a service or a function of the caller.
  *
  * A transport carries texts there and answers back; what every such model needs besides is
- * here. A cache: identical texts are asked once. A guard: a small share of the texts is asked
- * again, in other batches, because a certificate without sampling, and the cache, depend on
- * the answer being a function of the text. And labels: names or numbers become classes. */
+ * here: names or numbers become classes, and the question whether an answer is a function of the text alone,
+ * on which certificates without sampling, and the cache, depend.
+ *
+ *   Before a run, texts of the data and the probe set (remote/probe.h) are asked twice, in different requests.
+ *   During it, a small share of all texts is asked again with later requests: the guard.
+ *   Every text behind an exact certificate is asked twice before the certificate is given: sf_model_confirm.
+ *   A model that changes an answer is random from then on: it is sampled, and nothing exact is said of it.
+ *   The cache, which asks identical texts once, is for models that are declared functions of the text. Samples of
+ *   any other must be independent: a kept answer would count one noisy vote many times. */
 #ifndef SF_REMOTE_REMOTE_H
 #define SF_REMOTE_REMOTE_H
 

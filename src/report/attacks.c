@@ -2,6 +2,7 @@
 #include "report/attacks.h"
 
 #include "attack/records.h"
+#include "certify/origin.h"
 #include "report/texts.h"
 #include "text/word.h"
 
@@ -14,28 +15,25 @@ typedef struct reading {
     size_t run_count;
     const safer_data *data;
     size_t count; /* texts in the page */
+    int format;
     sf_word_reader words;
     sf_writer json;
 } reading;
 
 static safer_status read_config(reading *r, const json_t *config, safer_error *error)
 {
-    const char *kind = json_string_value(json_object_get(config, "kind")),
-               *method = json_string_value(json_object_get(config, "method"));
-    char hash[17];
+    sf_attack_head head;
     size_t found = 0;
-    if (!kind || strcmp(kind, "attack") != 0 || !method)
-        return sf_fail(error, SAFER_INPUT, "%s, line 1: not the configuration of an attack", r->path);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)safer_data_hash(r->data));
-    if (strcmp(hash, sf_hash_in(config, "data")) != 0)
+    safer_status status = sf_attack_config_read(&head, config, r->path, error);
+    if (status != SAFER_OK) return status;
+    if (!sf_origin_has_data(config, r->data))
         return sf_fail(error, SAFER_INPUT, "%s attacked another data set, sample or limit", r->path);
+    r->format = head.format;
     sf_put(&r->json, "{\"name\":");
-    sf_put_json_short(&r->json, method, 60);
-    sf_put(&r->json, json_is_true(json_object_get(config, "smoothed")) ? ",\"smoothed\":true,\"runs\":["
-                                                                       : ",\"smoothed\":false,\"runs\":[");
+    sf_put_json_short(&r->json, head.method, 60);
+    sf_putf(&r->json, ",\"smoothed\":%s,\"runs\":[", head.smoothed ? "true" : "false");
     for (size_t i = 0; i < r->run_count; i++)
-        if (strcmp(sf_hash_in(config, "model"), sf_hash_in(r->runs[i].json, "model")) == 0)
-            sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
+        if (sf_origin_is_same(config, r->runs[i].json, "model")) sf_putf(&r->json, "%s%zu", found++ ? "," : "", i);
     sf_put(&r->json, "],\"rows\":[");
     return found ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s attacked the model of none of the runs", r->path);
 }
@@ -43,10 +41,10 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
 /* A change as ",at,length,to"; -1 when there is no word where it says. */
 static int put_change(reading *r, safer_row row, const json_t *change, const char *between)
 {
-    json_int_t byte = json_integer_value(json_object_get(change, "byte"));
+    const json_int_t byte = json_integer_value(json_object_get(change, "byte"));
     const json_t *to = json_object_get(change, "to");
     sf_word word;
-    if (byte < 0 || (size_t)byte >= row.text_length || !json_is_string(to)) return -1;
+    if ((size_t)byte >= row.text_length) return -1;
     sf_word_reader_start(&r->words, row.text + byte, row.text_length - (size_t)byte);
     int found = sf_word_reader_next(&r->words, &word);
     if (found < 0) r->json.failed = 1;
@@ -60,25 +58,25 @@ static int put_change(reading *r, safer_row row, const json_t *change, const cha
 
 static safer_status read_record(reading *r, const json_t *record, size_t line, safer_error *error)
 {
-    const char *outcome = json_string_value(json_object_get(record, "outcome")),
-               *after = json_string_value(json_object_get(record, "after"));
-    json_t *changes = json_object_get(record, "changes"), *change;
+    sf_attack_record a;
+    json_t *change;
     size_t at;
     const size_t row = line - 2;
-    safer_outcome number;
-    if (safer_outcome_parse(&number, outcome, NULL) != SAFER_OK || row >= safer_data_size(r->data))
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not the record of an attack", r->path, line);
+    safer_status status = sf_attack_record_read(&a, record, r->format, r->path, line, error);
+    if (status != SAFER_OK) return status;
+    if (row >= safer_data_size(r->data))
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: there are fewer texts", r->path, line);
     if (row >= r->count) return SAFER_OK;
-    sf_putf(&r->json, "%s[%zu,%d,", row ? "," : "", row, (int)number);
-    if (after)
-        sf_put_json_short(&r->json, after, 40);
+    sf_putf(&r->json, "%s[%zu,%d,", row ? "," : "", row, (int)a.outcome);
+    if (a.after)
+        sf_put_json_short(&r->json, a.after, 40);
     else
         sf_put(&r->json, "null");
     sf_put(&r->json, ",[");
     size_t start = r->json.out.length;
-    json_array_foreach(changes, at, change)
+    json_array_foreach(a.changes, at, change)
     {
-        if (number != SAFER_OUTCOME_SUCCEEDED) break; /* a search that failed has changed nothing */
+        if (a.outcome != SAFER_OUTCOME_SUCCEEDED) break; /* a search that failed has changed nothing */
         if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
             return r->json.failed
                        ? sf_fail_memory(error)

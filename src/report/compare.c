@@ -5,24 +5,12 @@
  * of these would be won by either with probability one half. Its exact form is the two-sided
  * binomial test (no correction for continuity and no mid-p). With many pairs some p-values are
  * small by chance: after Holm (1979) the chance of any false claim among all is bounded. */
-#include "attack/records.h"
 #include "base/memory.h"
-#include "certify/record.h"
+#include "report/finished.h"
 #include "stats/binomial.h"
 
 #include <math.h>
 #include <string.h>
-
-struct safer_run {
-    const char *path; /* while it is read */
-    int is_attack;
-    json_t *json;     /* the configuration */
-    sf_config config; /* of certificates */
-    safer_summary certified;
-    safer_attack_summary attacked;
-    unsigned char *held; /* (count) */
-    size_t count, capacity;
-};
 
 /* ------------------------------------------------------------------ reading */
 
@@ -33,42 +21,50 @@ static safer_status read_config(safer_run *run, json_t *config, safer_error *err
     run->is_attack = kind && strcmp(kind, "attack") == 0;
     if (kind && !run->is_attack)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: neither a run of certificates nor an attack", run->path);
-    return run->is_attack ? SAFER_OK : sf_config_read(&run->config, config, run->path, error);
+    if (run->is_attack) return sf_attack_config_read(&run->attack, config, run->path, error);
+    safer_status status = sf_config_read(&run->config, config, run->path, error);
+    return status == SAFER_OK ? sf_summary_start(&run->certified, &run->config, error) : status;
 }
 
-static safer_status read_certificate(safer_run *run, const json_t *record, size_t line, int *held, safer_error *error)
+static safer_status read_certificate(safer_run *run, const json_t *record, size_t line, sf_finished *text,
+                                     safer_error *error)
 {
     safer_status status;
     sf_record r;
     SF_TRY(sf_record_read(&r, record, &run->config, run->path, line, error));
     SF_TRY(sf_record_recheck(&r, &run->config, run->path, line, error));
     sf_summary_add(&run->certified, &r);
-    *held = r.certified && r.target == r.label;
+    text->held = sf_record_holds(&r);
+    text->label = r.label;
+    text->answer = r.abstained ? -1 : r.prediction;
 done:
     return status;
 }
 
-static safer_status read_attack(safer_run *run, const json_t *record, size_t line, int *held, safer_error *error)
+static safer_status read_attack(safer_run *run, const json_t *record, size_t line, sf_finished *text,
+                                safer_error *error)
 {
     sf_attack_record r;
-    safer_status status = sf_attack_record_read(&r, record, run->path, line, error);
+    safer_status status = sf_attack_record_read(&r, record, run->attack.format, run->path, line, error);
     if (status != SAFER_OK) return status;
     sf_attack_summary_add(&run->attacked, &r);
-    *held = r.outcome == SAFER_OUTCOME_FAILED;
+    text->held = r.outcome == SAFER_OUTCOME_FAILED;
     return SAFER_OK;
 }
 
 static safer_status read_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
 {
     safer_run *run = context;
-    int held = 0;
+    sf_finished text = {.id = run->ids.length, .label = -1, .answer = -1};
     safer_status status;
     (void)seal;
     if (line == 1) return read_config(run, object, error);
-    SF_TRY(run->is_attack ? read_attack(run, object, line, &held, error)
-                          : read_certificate(run, object, line, &held, error));
-    if (sf_grow(&run->held, &run->capacity, run->count + 1, sizeof *run->held)) return sf_fail_memory(error);
-    run->held[run->count++] = (unsigned char)held;
+    SF_TRY((run->is_attack ? read_attack : read_certificate)(run, object, line, &text, error));
+    const char *id = json_string_value(json_object_get(object, "id"));
+    if (sf_grow(&run->texts, &run->capacity, run->count + 1, sizeof *run->texts) ||
+        sf_buffer_add(&run->ids, id ? id : "", id ? strlen(id) + 1 : 1))
+        return sf_fail_memory(error);
+    run->texts[run->count++] = text;
 done:
     return status;
 }
@@ -77,12 +73,15 @@ safer_status safer_run_read(safer_run **out, const char *path, safer_error *erro
 {
     safer_run *run = sf_calloc(1, sizeof *run);
     if (!run) return sf_fail_memory(error);
-    run->path = path;
+    run->path = sf_strdup(path);
+    if (!run->path) {
+        free(run);
+        return sf_fail_memory(error);
+    }
     safer_status status = sf_sealed_read(path, "run", JSON_ALLOW_NUL, read_line, run, error);
-    const json_int_t texts = json_integer_value(json_object_get(json_object_get(run->json, "data"), "texts"));
-    if (status == SAFER_OK && (json_int_t)run->count != texts)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %lld; resume the run", path, run->count,
-                         (long long)texts);
+    const size_t texts = run->is_attack ? run->attack.texts : run->config.texts;
+    if (status == SAFER_OK && run->count != texts)
+        status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, run->count, texts);
     if (status == SAFER_OK)
         *out = run;
     else
@@ -94,24 +93,46 @@ void safer_run_free(safer_run *run)
 {
     if (!run) return;
     json_decref(run->json);
-    free(run->held);
+    safer_summary_free(&run->certified);
+    free(run->texts);
+    sf_buffer_free(&run->ids);
+    free(run->path);
     free(run);
 }
 
 const safer_summary *safer_run_certified(const safer_run *run) { return run->is_attack ? NULL : &run->certified; }
 const safer_attack_summary *safer_run_attacked(const safer_run *run) { return run->is_attack ? &run->attacked : NULL; }
 size_t safer_run_size(const safer_run *run) { return run->count; }
-int safer_run_held(const safer_run *run, size_t row) { return row < run->count && run->held[row]; }
+int safer_run_held(const safer_run *run, size_t row) { return row < run->count && run->texts[row].held; }
+
+const char *safer_run_id(const safer_run *run, size_t row)
+{
+    return row < run->count ? run->ids.bytes + run->texts[row].id : NULL;
+}
+
+const char *safer_run_outcome(const safer_run *run, size_t row)
+{
+    if (run->is_attack || row >= run->count) return NULL;
+    const sf_finished *text = &run->texts[row];
+    if (text->held) return "certified and answered";
+    return text->answer < 0 ? "abstained" : text->answer == text->label ? "not certified" : "answered as another class";
+}
 
 /* ---------------------------------------------------------------- comparing */
 
+static int format_of(const safer_run *run) { return run->is_attack ? run->attack.format : run->config.format; }
+
 static safer_status check_pair(const safer_run *a, const safer_run *b, size_t i, size_t k, safer_error *error)
 {
-    const json_t *of_a = json_object_get(a->json, "data"), *of_b = json_object_get(b->json, "data");
     if (a->is_attack != b->is_attack)
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu: certificates and attacks cannot be compared", i + 1,
                        k + 1);
-    if (!json_equal(of_a, of_b))
+    if (format_of(a) != format_of(b))
+        return sf_fail(error, SAFER_INVALID,
+                       "runs %zu and %zu have different formats: whether they are about the same texts cannot be seen; "
+                       "make the older one again",
+                       i + 1, k + 1);
+    if (!sf_origin_is_same(a->json, b->json, "data"))
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different texts", i + 1, k + 1);
     if (!json_equal(json_object_get(a->json, "radius"), json_object_get(b->json, "radius")))
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu have different radii", i + 1, k + 1);
@@ -122,10 +143,10 @@ static safer_comparison compare(const safer_run *a, const safer_run *b)
 {
     safer_comparison c = {0};
     for (size_t i = 0; i < a->count; i++) {
-        c.both += (size_t)(a->held[i] && b->held[i]);
-        c.only_first += (size_t)(a->held[i] && !b->held[i]);
-        c.only_second += (size_t)(!a->held[i] && b->held[i]);
-        c.neither += (size_t)(!a->held[i] && !b->held[i]);
+        c.both += (size_t)(a->texts[i].held && b->texts[i].held);
+        c.only_first += (size_t)(a->texts[i].held && !b->texts[i].held);
+        c.only_second += (size_t)(!a->texts[i].held && b->texts[i].held);
+        c.neither += (size_t)(!a->texts[i].held && !b->texts[i].held);
     }
     c.p_value = sf_sign_test(c.only_first, c.only_second);
     return c;

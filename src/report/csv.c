@@ -11,8 +11,7 @@ static void put_radius(sf_writer *out, size_t radius)
         sf_putf(out, "%zu", radius);
 }
 
-/* ",part/whole,low,high", empty fields of nothing. */
-static void put_share(sf_writer *out, size_t part, size_t whole)
+void sf_csv_share(sf_writer *out, size_t part, size_t whole)
 {
     double low, high;
     if (!whole) {
@@ -30,31 +29,42 @@ static void put_share(sf_writer *out, size_t part, size_t whole)
 void sf_csv_runs(sf_writer *out, const sf_report_run *runs, size_t count)
 {
     sf_put(out, "run,file,method,texts,labelled,clean,clean_low,clean_high,smoothed,smoothed_low,smoothed_high,"
-                "certified,certified_low,certified_high,abstained,exact,without_slots,queries\r\n");
+                "certified_answered,certified_answered_low,certified_answered_high,certified,certified_low,"
+                "certified_high,stable,stable_low,stable_high,unlabelled_certified,abstained,exact,without_slots,"
+                "empty,queries\r\n");
     for (size_t i = 0; i < count; i++) {
         const safer_summary *s = &runs[i].summary;
         sf_put_csv(out, runs[i].name);
         sf_put(out, ",");
         sf_put_csv(out, runs[i].path);
         sf_putf(out, ",%s,%zu,%zu", json_string_value(json_object_get(runs[i].json, "method")), s->texts, s->labelled);
-        put_share(out, s->base_correct, s->labelled);
-        put_share(out, s->smoothed_correct, sf_report_run_has_votes(&runs[i]) ? s->labelled : 0);
-        put_share(out, s->certified, s->texts);
-        sf_putf(out, ",%zu,%zu,%zu,%llu\r\n", s->abstained, s->exact, s->without_slots, (unsigned long long)s->queries);
+        sf_csv_share(out, s->base_correct, s->labelled);
+        sf_csv_share(out, s->smoothed_correct, sf_report_run_has_votes(&runs[i]) ? s->labelled : 0);
+        sf_csv_share(out, s->certified_answered, s->labelled);
+        sf_csv_share(out, s->certified, s->labelled);
+        sf_csv_share(out, s->stable, s->texts);
+        sf_putf(out, ",%zu,%zu,%zu,%zu,%zu,%llu\r\n", s->unlabelled_certified, s->abstained, s->exact, s->without_slots,
+                s->empty, (unsigned long long)s->queries);
     }
 }
 
 void sf_csv_radii(sf_writer *out, const sf_report_run *runs, size_t count)
 {
-    sf_put(out, "run,radius,texts,certified,share,low,high\r\n");
+    sf_put(out, "run,radius,texts,labelled,certified_answered,certified_answered_share,certified_answered_low,"
+                "certified_answered_high,certified,certified_share,certified_low,certified_high,stable,stable_share,"
+                "stable_low,stable_high\r\n");
     for (size_t i = 0; i < count; i++)
         for (size_t r = 0; r < SAFER_RADII; r++) {
             const safer_summary *s = &runs[i].summary;
+            const size_t parts[] = {s->certified_answered_at[r], s->certified_at[r], s->stable_at[r]};
             sf_put_csv(out, runs[i].name);
             sf_put(out, ",");
             put_radius(out, safer_reported_radius(r));
-            sf_putf(out, ",%zu,%zu", s->texts, s->certified_at[r]);
-            put_share(out, s->certified_at[r], s->texts);
+            sf_putf(out, ",%zu,%zu", s->texts, s->labelled);
+            for (size_t k = 0; k < 3; k++) {
+                sf_putf(out, ",%zu", parts[k]);
+                sf_csv_share(out, parts[k], k < 2 ? s->labelled : s->texts);
+            }
             sf_put(out, "\r\n");
         }
 }

@@ -8,6 +8,7 @@
 #include "report/page.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "report/assets.h"
 #include "report/plot.h"
 #include "report/texts.h"
@@ -81,23 +82,17 @@ static void put_meter(sf_writer *out, double share, double low, double high)
 }
 
 static void put_tile(sf_writer *out, const char *class, const char *name, const char *meaning, size_t part,
-                     size_t whole, int cut)
+                     size_t whole)
 {
     double low = 0, high = 1;
     if (whole) safer_interval(part, whole, &low, &high);
     sf_putf(out, "<div class=\"tile %s\"><dt>%s</dt><dd><span class=\"big\">", class, name);
-    if (cut)
-        sf_put_percent_cut(out, part, whole);
-    else
-        sf_put_percent(out, part, whole);
+    sf_put_percent(out, part, whole);
     sf_put(out, "</span> <span class=\"interval\">95%: ");
-    if (whole) {
-        sf_put_fixed(out, 100 * low, 2);
-        sf_put(out, " to ");
-        sf_put_fixed(out, 100 * high, 2);
-    } else {
+    if (whole)
+        sf_put_interval(out, part, whole);
+    else
         sf_put(out, "no labels");
-    }
     sf_putf(out, "</span> <span class=\"soft\">%s</span>", meaning);
     put_meter(out, whole ? (double)part / (double)whole : 0, low, high);
     sf_put(out, "</dd></div>\n");
@@ -109,6 +104,12 @@ static void put_facts(sf_writer *out, const sf_report_run *run)
     sf_put(out, "<p class=\"soft\">");
     sf_put_count(out, s->texts);
     sf_put(out, s->texts == 1 ? " text, " : " texts, ");
+    if (s->texts > s->labelled) {
+        sf_put_count(out, s->texts - s->labelled);
+        sf_put(out, " of them without a label, of which ");
+        sf_put_count(out, s->unlabelled_certified);
+        sf_put(out, " are certified for their prediction, ");
+    }
     if (!sf_report_run_has_votes(run)) {
         sf_put_count(out, s->without_slots);
         sf_put(out, " in which no word can change. Certified by interval bounds on the model itself: "
@@ -118,7 +119,8 @@ static void put_facts(sf_writer *out, const sf_report_run *run)
     sf_put_count(out, s->abstained);
     sf_put(out, s->abstained == 1 ? " prediction without a clear vote, " : " predictions without a clear vote, ");
     sf_put_count(out, s->exact);
-    sf_put(out, " certificates without sampling error, ");
+    sf_put(out, " texts whose draws were all asked, which leaves no sampling error");
+    sf_put(out, s->remote ? " if the model is a function of the text, " : ", ");
     sf_put_count(out, s->without_slots);
     sf_put(out, " texts in which no word can change, ");
     sf_put_count(out, s->queries);
@@ -128,27 +130,51 @@ static void put_facts(sf_writer *out, const sf_report_run *run)
 static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
 {
     const safer_summary *s = &run->summary;
+    const safer_figure headline = safer_summary_headline(s);
+    char caution[300];
     sf_putf(out, "<article aria-labelledby=\"run-%zu\"><h3 id=\"run-%zu\">", number, number);
     put_mark(out, number);
     put_name(out, run);
-    sf_put(out, "</h3>\n<dl class=\"tiles\">\n");
-    put_tile(out, "", "clean", "the base model itself", s->base_correct, s->labelled, 0);
+    sf_put(out, "</h3>\n");
+    if (safer_summary_caution(s, caution, sizeof caution))
+        sf_putf(out, "<p class=\"caution\" role=\"note\"><strong>Caution:</strong> %s.</p>\n", caution);
+    sf_put(out, "<dl class=\"tiles\">\n");
+    put_tile(out, "", "clean", "the base model itself", s->base_correct, s->labelled);
     if (sf_report_run_has_votes(run))
-        put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled, 0);
-    put_tile(out, "first", "certified",
-             run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", s->certified,
-             s->texts, 1);
+        put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled);
+    put_tile(out, "first", headline.name,
+             run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", headline.part,
+             headline.whole);
+    if (sf_report_run_has_votes(run) && s->labelled && !s->about_predictions)
+        put_tile(out, "", "certified", "answered or not: the paper’s figure", s->certified, s->labelled);
     sf_put(out, "</dl>\n");
     put_facts(out, run);
     sf_put(out, "</article>\n");
 }
 
+/* A row of the table by radius: the headline, or what is certified, answered or not. */
+static void put_radius_row(sf_writer *out, const sf_page *page, size_t i, int answered)
+{
+    const safer_summary *s = &page->runs[i].summary;
+    sf_put(out, "<tr><th scope=\"row\">");
+    put_mark(out, i);
+    put_name(out, &page->runs[i]);
+    sf_putf(out, "</th><td>%s</td>", answered ? safer_summary_headline(s).name : "certified, answered or not");
+    for (size_t r = 0; r < SAFER_RADII; r++) {
+        const safer_figure f = sf_summary_headline_at(s, r);
+        sf_put(out, "<td>");
+        sf_put_percent(out, answered ? f.part : s->certified_at[r], f.whole);
+        sf_put(out, "</td>");
+    }
+    sf_put(out, "</tr>\n");
+}
+
 static void put_radius_table(sf_writer *out, const sf_page *page)
 {
     sf_put(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\""
-                " aria-label=\"Certified accuracy by radius, as numbers\">"
+                " aria-label=\"What is certified by radius, as numbers\">"
                 "<table class=\"plain\"><caption>Certified, by words that may change</caption>\n"
-                "<thead><tr><th scope=\"col\">run</th>");
+                "<thead><tr><th scope=\"col\">run</th><th scope=\"col\">figure</th>");
     for (size_t r = 0; r < SAFER_RADII; r++) {
         sf_put(out, "<th scope=\"col\">");
         put_radius(out, safer_reported_radius(r));
@@ -157,16 +183,9 @@ static void put_radius_table(sf_writer *out, const sf_page *page)
     sf_put(out, "</tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < page->run_count; i++) {
         const safer_summary *s = &page->runs[i].summary;
-        sf_put(out, "<tr><th scope=\"row\">");
-        put_mark(out, i);
-        put_name(out, &page->runs[i]);
-        sf_put(out, "</th>");
-        for (size_t r = 0; r < SAFER_RADII; r++) {
-            sf_put(out, "<td>");
-            sf_put_percent_cut(out, s->certified_at[r], s->texts);
-            sf_put(out, "</td>");
-        }
-        sf_put(out, "</tr>\n");
+        put_radius_row(out, page, i, 1);
+        if (sf_report_run_has_votes(&page->runs[i]) && s->labelled && !s->about_predictions)
+            put_radius_row(out, page, i, 0);
     }
     sf_put(out, "</tbody></table></div>\n");
 }
@@ -280,7 +299,7 @@ static void put_table(sf_writer *out, const sf_page *page)
 
 static void put_value(sf_writer *out, const json_t *value)
 {
-    char *text = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    char *text = json_is_string(value) ? NULL : sf_json_text(value);
     const char *shown = json_is_string(value) ? json_string_value(value) : text;
     if (!shown)
         out->failed = 1;
@@ -326,8 +345,9 @@ static void put_configurations(sf_writer *out, const sf_page *page)
     }
     sf_put(out, "<p class=\"soft\">A certificate is about the smoothed classifier and the lexicon's synonyms, "
                 "one word for one word. "
-                "The probability that a text that could be attacked receives a certificate is at most "
-                "<code>delta_text</code>; for those marked exact it is 0. "
+                "The chance that a text that could be attacked gets a certificate is at most <code>delta_text</code>; "
+                "it is not the chance that a given certificate is wrong. For texts marked exact that chance is 0; of a "
+                "remote model (arch exec, http or callback) this assumes that the model is a function of the text. "
                 "A certificate by interval bounds is about the model itself, and is exact. "
                 "Intervals (Wilson, 95%) say what another sample of such texts might give. "
                 "Every record was checked when this page was written.</p></section>\n");
@@ -350,7 +370,10 @@ static long long record_radius(const sf_record *e) { return e->radius == SAFER_A
 static long long record_queries(const sf_record *e) { return (long long)e->queries; }
 static long long record_n(const sf_record *e) { return (long long)e->n; }
 static long long record_margin(const sf_record *e) { return sf_myriads_below(e->margin); }
-static long long record_flags(const sf_record *e) { return e->certified | e->abstained << 1 | e->exact << 2; }
+static long long record_flags(const sf_record *e)
+{
+    return e->certified | e->abstained << 1 | e->exact << 2 | sf_record_answered(e) << 3;
+}
 
 /* A column of the table as an array. */
 static void put_column(sf_writer *out, const sf_report_run *run, const char *name, number_of number)
@@ -374,8 +397,8 @@ static void put_run_data(sf_writer *out, const sf_report_run *run, size_t texts)
     };
     sf_put(out, "{\"name\":");
     sf_put_json_short(out, run->name, NAME_LENGTH);
-    sf_putf(out, ",\"texts\":%zu,\"lexicon\":%d,\"labels\":[", run->has_data ? texts : 0,
-            run->has_data ? run->lexicon : -1);
+    sf_putf(out, ",\"texts\":%zu,\"lexicon\":%d,\"remote\":%d,\"labels\":[", run->has_data ? texts : 0,
+            run->has_data ? run->lexicon : -1, run->config.remote != 0);
     for (size_t k = 0; k < run->config.classes; k++) {
         if (k) sf_put(out, ",");
         sf_put_json_short(out, sf_report_run_label(run, (int)k), LABEL_LENGTH);
@@ -431,12 +454,13 @@ void sf_page_begin(sf_writer *out, const sf_page *page)
     sf_put(out,
            "<body>\n<a class=\"skip\" href=\"#texts\">Skip to the texts</a>\n<header><h1>Certified robustness</h1>\n"
            "<p>How many texts are classified rightly, and for how many it is proven that no exchange of words "
-           "for their synonyms changes the answer.</p></header>\n<main>\n"
+           "for their synonyms changes the answer. No figure is rounded up.</p></header>\n<main>\n"
            "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"runs\">\n");
     for (size_t i = 0; i < page->run_count; i++) put_figures(out, &page->runs[i], i);
     sf_put(out, "</div>\n");
     put_radius_table(out, page);
     sf_put(out, "</section>\n");
+    sf_page_classes(out, page);
     put_plots(out, page);
     put_table(out, page);
     put_configurations(out, page);

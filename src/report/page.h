@@ -17,9 +17,17 @@ typedef struct sf_page {
 void sf_page_begin(sf_writer *out, const sf_page *page);
 void sf_page_end(sf_writer *out, const sf_page *page);
 
-/* The tables as CSV: figures of the runs, their curves, and every text. */
+/* The part of the page about classes. */
+void sf_page_classes(sf_writer *out, const sf_page *page);
+
+/* The tables as CSV: figures of the runs, their curves, their classes, how these were answered, and every text. */
 void sf_csv_runs(sf_writer *out, const sf_report_run *runs, size_t count);
 void sf_csv_radii(sf_writer *out, const sf_report_run *runs, size_t count);
+void sf_csv_classes(sf_writer *out, const sf_report_run *runs, size_t count);
+void sf_csv_confusion(sf_writer *out, const sf_report_run *runs, size_t count);
 void sf_csv_texts(sf_writer *out, const sf_report_run *runs, size_t count);
+
+/* ",part/whole,low,high", empty fields of nothing. */
+void sf_csv_share(sf_writer *out, size_t part, size_t whole);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* A picture: 480 units wide, the plotted area inside a margin for the axes. Below it there
  * is room for a legend, a line for every two runs. */
@@ -134,8 +135,8 @@ static double share_of(size_t part, size_t whole) { return whole ? (double)part 
 
 static void draw_radius(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
-    begin(out, name, alone, count, "Certified accuracy by radius",
-          "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, "
+    begin(out, name, alone, count, "Certified and answered, by radius",
+          "The share of texts certified against 1, 2, 5, 10, 20 or all words changed, and answered, "
           "a line for each run, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t r = 0; r < SAFER_RADII; r++) {
@@ -146,22 +147,23 @@ static void draw_radius(sf_writer *out, const sf_report_run *runs, size_t count,
     put_x_title(out, "words that an attacker may change");
     for (size_t i = 0; i < count; i++) {
         char class[24];
-        const safer_summary *s = &runs[i].summary;
+        safer_figure at[SAFER_RADII];
+        for (size_t r = 0; r < SAFER_RADII; r++) at[r] = sf_summary_headline_at(&runs[i].summary, r);
         /* Runs stand a little apart, so that intervals do not hide one another. */
         double shift = ((double)i - ((double)count - 1) / 2) * 5;
         snprintf(class, sizeof class, "whisker r%d", colour(i));
         for (size_t r = 0; r < SAFER_RADII; r++)
-            put_whisker(out, class, at_x(((double)r + .5) / SAFER_RADII) + shift, s->certified_at[r], s->texts);
+            put_whisker(out, class, at_x(((double)r + .5) / SAFER_RADII) + shift, at[r].part, at[r].whole);
         sf_putf(out, "<path class=\"curve r%d%s\" d=\"", colour(i), dashes(i));
         for (size_t r = 0; r < SAFER_RADII; r++) {
             sf_put(out, r ? "L" : "M");
-            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(s->certified_at[r], s->texts)));
+            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(at[r].part, at[r].whole)));
         }
         sf_put(out, "\"/>");
         sf_putf(out, "<path class=\"points r%d\" d=\"", colour(i));
         for (size_t r = 0; r < SAFER_RADII; r++) {
             sf_put(out, "M");
-            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(s->certified_at[r], s->texts)));
+            put_point(out, at_x(((double)r + .5) / SAFER_RADII) + shift, at_y(share_of(at[r].part, at[r].whole)));
             sf_put(out, "h0");
         }
         sf_put(out, "\"/>");
@@ -181,31 +183,42 @@ static void put_value(sf_writer *out, double x, size_t part, size_t whole)
     put_text(out, x, at_y(high) - 4, "value mid", words);
 }
 
+/* What the headlines of the runs are called, where they are of one kind. */
+static const char *headline_of(const sf_report_run *runs, size_t count)
+{
+    const char *name = safer_summary_headline(&runs[0].summary).name;
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(safer_summary_headline(&runs[i].summary).name, name) != 0) return "answered, or stable";
+    return name;
+}
+
 static void draw_accuracy(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
 {
-    static const char *const groups[] = {"clean", "smoothed", "certified"};
+    const char *const groups[] = {"clean", "smoothed", headline_of(runs, count)};
     double group = (double)AREA_WIDTH / 3, bar = fmin(44, group * .8 / (double)count);
-    begin(out, name, alone, count, "Clean, smoothed and certified accuracy",
+    begin(out, name, alone, count, "Clean, smoothed, certified and answered",
           "Three groups of bars, one bar per run: the base model, the smoothed classifier, "
-          "and the texts certified at the asked radius, with 95% intervals.");
+          "and the texts certified at the asked radius and answered, with 95% intervals.");
     put_percent_axis(out, 100, 5);
     for (size_t g = 0; g < 3; g++) {
         double middle = LEFT + ((double)g + .5) * group;
         put_text(out, middle, HEIGHT - BOTTOM + 18, "mid", groups[g]);
         for (size_t i = 0; i < count; i++) {
             const safer_summary *s = &runs[i].summary;
-            const size_t parts[] = {s->base_correct, s->smoothed_correct, s->certified};
-            size_t whole = g == 2 ? s->texts : s->labelled;
-            double x = middle + ((double)i - (double)count / 2) * bar, height = share_of(parts[g], whole) * AREA_HEIGHT;
+            const safer_figure figures[] = {{groups[0], s->base_correct, s->labelled},
+                                            {groups[1], s->smoothed_correct, s->labelled},
+                                            safer_summary_headline(s)},
+                               f = figures[g];
+            double x = middle + ((double)i - (double)count / 2) * bar, height = share_of(f.part, f.whole) * AREA_HEIGHT;
             char class[24];
             snprintf(class, sizeof class, "f%d", colour(i));
-            if (!whole || (g == 1 && !sf_report_run_has_votes(&runs[i]))) continue;
+            if (!f.whole || (g == 1 && !sf_report_run_has_votes(&runs[i]))) continue;
             put_box(out, class, x + 1, TOP + AREA_HEIGHT - height, bar - 2, height);
-            put_whisker(out, "bar-whisker", x + bar / 2, parts[g], whole);
-            if (count < 3) put_value(out, x + bar / 2, parts[g], whole);
+            put_whisker(out, "bar-whisker", x + bar / 2, f.part, f.whole);
+            if (count < 3) put_value(out, x + bar / 2, f.part, f.whole);
         }
     }
-    put_x_title(out, "of all texts (clean, smoothed: of those with a label)");
+    put_x_title(out, "of the texts with a label (stable: of all texts)");
     end(out, runs, count, 0);
 }
 
@@ -310,8 +323,8 @@ static void draw_products(sf_writer *out, const sf_report_run *runs, size_t coun
 }
 
 const sf_plot sf_plots[] = {
-    {"radius", "Certified accuracy by radius", draw_radius, 0},
-    {"accuracy", "Clean, smoothed and certified accuracy", draw_accuracy, 0},
+    {"radius", "Certified and answered, by radius", draw_radius, 0},
+    {"accuracy", "Clean, smoothed, certified and answered", draw_accuracy, 0},
     {"queries", "Queries per text", draw_queries, 1},
     {"products", "Product of overlaps", draw_products, 1},
     {0},

@@ -84,7 +84,11 @@ static safer_status write_tables(const char *folder, const sf_report_run *runs, 
     static const struct {
         const char *name;
         void (*put)(sf_writer *out, const sf_report_run *runs, size_t count);
-    } tables[] = {{"runs", sf_csv_runs}, {"radii", sf_csv_radii}, {"texts", sf_csv_texts}};
+    } tables[] = {{"runs", sf_csv_runs},
+                  {"radii", sf_csv_radii},
+                  {"classes", sf_csv_classes},
+                  {"confusion", sf_csv_confusion},
+                  {"texts", sf_csv_texts}};
     safer_status status;
     sf_writer out = {0};
     SF_TRY(make_folder(folder, error));
@@ -138,7 +142,10 @@ safer_status safer_report(safer_summary *summaries, const char *output, const ch
     SF_TRY(write_page(output, runs, count, o, error));
     if (o->svg) SF_TRY(write_plots(o->svg, runs, count, error));
     if (o->csv) SF_TRY(write_tables(o->csv, runs, count, error));
-    for (size_t i = 0; summaries && i < count; i++) summaries[i] = runs[i].summary;
+    for (size_t i = 0; summaries && i < count; i++) {
+        summaries[i] = runs[i].summary;
+        runs[i].summary = (safer_summary){0}; /* the caller's now */
+    }
 done:
     for (size_t i = 0; runs && i < count; i++) sf_report_run_free(&runs[i]);
     free(runs);

@@ -46,7 +46,7 @@ static safer_status take_record(void *context, json_t *json, const sf_record *re
         return sf_fail_memory(error);
     sf_record *kept = &run->records[run->count++];
     *kept = *record;
-    kept->counts = kept->total = kept->margins = NULL;
+    kept->vote = kept->counts = kept->total = kept->margins = NULL;
     return SAFER_OK;
 }
 
@@ -69,6 +69,7 @@ void sf_report_run_free(sf_report_run *run)
     json_decref(run->json);
     free(run->records);
     sf_buffer_free(&run->ids);
+    safer_summary_free(&run->summary);
     *run = (sf_report_run){0};
 }
 
@@ -110,42 +111,32 @@ safer_status sf_report_runs_name(sf_report_run *runs, size_t count, safer_error 
 
 /* ----------------------------------------------------------------- matching */
 
-const char *sf_hash_in(const json_t *config, const char *part)
-{
-    const char *hash = json_string_value(json_object_get(json_object_get(config, part), "hash"));
-    return hash ? hash : "";
-}
-
 /* `part` is the configuration's member, `noun` what a person calls it. */
 static safer_status fail_match(const sf_report_run *runs, size_t count, const char *part, const char *noun,
-                               const char *hash, safer_error *error)
+                               const char *sha256, safer_error *error)
 {
     if (count == 1)
-        return sf_fail(error, SAFER_INPUT, "%s was made with another %s: its hash is %s, that of the one given %s",
-                       runs[0].path, noun, sf_hash_in(runs[0].json, part), hash);
-    return sf_fail(error, SAFER_INPUT, "none of the %zu runs was made with this %s (hash %s)", count, noun, hash);
+        return sf_fail(error, SAFER_INPUT, "%s was made with another %s: its digest is %s, that of the one given %s",
+                       runs[0].path, noun, sf_origin_digest(runs[0].json, part), sha256);
+    return sf_fail(error, SAFER_INPUT, "none of the %zu runs was made with this %s (SHA-256 %s)", count, noun, sha256);
 }
 
 safer_status sf_report_runs_match(sf_report_run *runs, size_t count, const safer_data *data,
                                   const safer_lexicon *const *lexicons, size_t lexicon_count, safer_error *error)
 {
-    char hash[17];
     size_t found = 0;
     if (data) {
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)safer_data_hash(data));
-        for (size_t i = 0; i < count; i++)
-            found += (size_t)(runs[i].has_data = strcmp(hash, sf_hash_in(runs[i].json, "data")) == 0);
-        if (!found) return fail_match(runs, count, "data", "data set, sample or limit", hash, error);
+        for (size_t i = 0; i < count; i++) found += (size_t)(runs[i].has_data = sf_origin_has_data(runs[i].json, data));
+        if (!found) return fail_match(runs, count, "data", "data set, sample or limit", safer_data_sha256(data), error);
     }
     for (size_t l = 0; l < lexicon_count; l++) {
         found = 0;
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)sf_lexicon_hash(lexicons[l]));
         for (size_t i = 0; i < count; i++) {
-            if (strcmp(hash, sf_hash_in(runs[i].json, "lexicon")) != 0) continue;
+            if (!sf_origin_has_lexicon(runs[i].json, lexicons[l])) continue;
             runs[i].lexicon = (int)l;
             found++;
         }
-        if (!found) return fail_match(runs, count, "lexicon", "lexicon", hash, error);
+        if (!found) return fail_match(runs, count, "lexicon", "lexicon", safer_lexicon_sha256(lexicons[l]), error);
     }
     return SAFER_OK;
 }

@@ -34,9 +34,6 @@ safer_status sf_report_runs_match(sf_report_run *runs, size_t count, const safer
 
 const char *sf_report_run_label(const sf_report_run *run, int label); /* "" for -1 */
 
-/* The hash of the run's "model", "lexicon" or "data"; "" where it does not say. */
-const char *sf_hash_in(const json_t *config, const char *part);
-
 /* Whether its certificates come from votes on draws, not from interval bounds. */
 int sf_report_run_has_votes(const sf_report_run *run);
 int sf_report_runs_have_votes(const sf_report_run *runs, size_t count); /* one of them at least */

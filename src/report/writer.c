@@ -1,10 +1,11 @@
-/* Writing HTML, SVG, JSON and CSV. */
+/* Writing HTML, SVG, XML, JSON, CSV and Markdown: what each escapes. writer.h says who
+ * uses it. */
 #include "report/writer.h"
 
 #include "base/gzip.h"
+#include "base/number.h"
 #include "text/unicode.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,6 +147,43 @@ size_t sf_utf16_length(const char *bytes, size_t length)
     return units;
 }
 
+/* Whether an ASCII character means nothing in Markdown; a point before a letter may be one of an address, and a colon
+ * before anything but a blank too. */
+static int is_plain(uint32_t code, char next)
+{
+    const int is_letter = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z');
+    if ((code >= '0' && code <= '9') || (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) return 1;
+    if (code == '.') return !is_letter;
+    return code == ':' ? next == ' ' : strchr(" ,;-=%/'\"()", (int)code) != NULL;
+}
+
+void sf_put_markdown(sf_writer *writer, const char *string, size_t most)
+{
+    const size_t length = first_characters(string, most);
+    for (const char *p = string, *end = p + length; p < end;) {
+        uint32_t code;
+        const size_t size = next_code(p, end, &code);
+        if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029)
+            sf_put(writer, " ");
+        else if (code < 0x80 && !is_plain(code, p[1]))
+            sf_putf(writer, "&#%u;", (unsigned)code);
+        else if (code == 0xfffd || is_forbidden(code))
+            sf_put(writer, REPLACEMENT);
+        else
+            sf_put_bytes(writer, p, size);
+        p += size;
+    }
+    if (string[length]) sf_put(writer, "…");
+}
+
+void sf_put_uri(sf_writer *writer, const char *string)
+{
+    for (const unsigned char *p = (const unsigned char *)string; *p; p++) {
+        const int is_letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9');
+        sf_putf(writer, is_letter || strchr("-._~", *p) ? "%c" : "%%%02X", *p);
+    }
+}
+
 void sf_put_csv(sf_writer *writer, const char *string)
 {
     int formula = *string && strchr("=+-@\t\r", *string) != NULL;
@@ -174,14 +212,8 @@ void sf_put_fixed(sf_writer *writer, double x, int decimals)
 
 void sf_put_real(sf_writer *writer, double x)
 {
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", x);
-    const char *point = localeconv()->decimal_point;
-    char *found = strstr(text, point);
-    if (found && strcmp(point, ".") != 0) { /* another locale's */
-        *found = '.';
-        memmove(found + 1, found + strlen(point), strlen(found + strlen(point)) + 1);
-    }
+    char text[SF_REAL_SIZE] = "";
+    if (sf_format_real(text, x)) writer->failed = 1;
     sf_put(writer, text);
 }
 
@@ -194,23 +226,26 @@ void sf_put_count(sf_writer *writer, uint64_t n)
 
 static void put_hundredths(sf_writer *writer, uint64_t n)
 {
-    sf_putf(writer, "%llu.%02llu%%", (unsigned long long)(n / 100), (unsigned long long)(n % 100));
-}
-
-void sf_put_percent_cut(sf_writer *writer, uint64_t part, uint64_t whole)
-{
-    if (!whole)
-        sf_put(writer, "–");
-    else
-        put_hundredths(writer, part * 10000 / whole);
+    sf_putf(writer, "%llu.%02llu", (unsigned long long)(n / 100), (unsigned long long)(n % 100));
 }
 
 void sf_put_percent(sf_writer *writer, uint64_t part, uint64_t whole)
 {
-    if (!whole)
+    if (!whole) {
         sf_put(writer, "–");
-    else
-        put_hundredths(writer, (part * 20000 + whole) / (2 * whole));
+        return;
+    }
+    put_hundredths(writer, part * 10000 / whole);
+    sf_put(writer, "%");
+}
+
+void sf_put_interval(sf_writer *writer, size_t part, size_t whole)
+{
+    double low, high;
+    safer_interval(part, whole, &low, &high);
+    put_hundredths(writer, sf_myriads_down(low));
+    sf_put(writer, " to ");
+    put_hundredths(writer, sf_myriads_up(high));
 }
 
 /* fma rounds once, so its sign is that of x·10000 − k, whatever the product was rounded to. */

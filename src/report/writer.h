@@ -1,4 +1,4 @@
-/* Writing HTML, SVG, JSON and CSV from bytes that nobody vouches for.
+/* Writing HTML, SVG, XML, JSON, CSV and Markdown from bytes that nobody vouches for.
  *
  * A writer is a buffer that remembers whether memory ran out, so that a page can be
  * written straight down and asked once at the end. Every byte that comes from data, a
@@ -41,6 +41,14 @@ void sf_put_json_short(sf_writer *writer, const char *string, size_t most); /* a
 /* How many units of UTF-16 the bytes are, each that is not UTF-8 counting as one. */
 size_t sf_utf16_length(const char *bytes, size_t length);
 
+/* Text of Markdown, on one line: what Markdown or HTML could take for its own, and what would become a link, is written
+ * by its number, controls and line ends as a blank; at most `most` characters of it, with "…" for the rest. Inside
+ * <code> it cannot call a user by name either. */
+void sf_put_markdown(sf_writer *writer, const char *string, size_t most);
+
+/* A file's name as a relative reference (RFC 3986): all bytes but letters, digits, - . _ ~ as %XX. */
+void sf_put_uri(sf_writer *writer, const char *string);
+
 /* A field of CSV: quoted when it must be, and with ' in front when a spreadsheet would
  * take it for a formula (it begins with = + - @, tab or carriage return). */
 void sf_put_csv(sf_writer *writer, const char *string);
@@ -54,9 +62,11 @@ void sf_put_real(sf_writer *writer, double x);
 /* "44,593" */
 void sf_put_count(sf_writer *writer, uint64_t n);
 
-/* A share in per cent with two decimals: cut, or rounded to nearest. "–" of nothing. */
-void sf_put_percent_cut(sf_writer *writer, uint64_t part, uint64_t whole);
+/* A share in per cent with two decimals, cut; "–" of nothing. */
 void sf_put_percent(sf_writer *writer, uint64_t part, uint64_t whole);
+
+/* Its 95% interval in per cent, the ends rounded outward: "82.79 to 86.75". whole >= 1. */
+void sf_put_interval(sf_writer *writer, size_t part, size_t whole);
 
 /* x in [0, 1] in ten-thousandths: the largest that is not above it, the smallest that is
  * not below it. */

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "run/difference.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -100,6 +101,20 @@ static void do_rows(void *context, size_t begin, size_t end, int worker)
 
 /* ------------------------------------------------------------------ the pass */
 
+/* Whether an earlier run had this configuration. */
+static safer_status check_config(const pass *p, const json_t *earlier, safer_error *error)
+{
+    char difference[256];
+    const json_int_t format = json_integer_value(json_object_get(earlier, "format")),
+                     own = json_integer_value(json_object_get(p->rows->config, "format"));
+    if (format < own)
+        return sf_fail(error, SAFER_INPUT,
+                       "%s is of format %lld, which can be verified but not continued: begin another file",
+                       p->output.path, (long long)format);
+    if (!sf_difference(difference, sizeof difference, NULL, earlier, p->rows->config)) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "%s belongs to another run: %s", p->output.path, difference);
+}
+
 /* Takes a line of an earlier run with the same configuration. */
 static safer_status take_earlier(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
 {
@@ -112,10 +127,7 @@ static safer_status take_earlier(void *context, json_t *object, uint64_t seal, s
         p->first++;
         return status == SAFER_OK ? rows->add(rows->context, object, p->output.path, line, error) : status;
     }
-    if (json_equal(object, rows->config)) return SAFER_OK;
-    return sf_fail(error, SAFER_INPUT,
-                   "%s belongs to another run: model, lexicon, data, options or the version of safer differ",
-                   p->output.path);
+    return check_config(p, object, error);
 }
 
 static safer_status do_all(pass *p, const char *path, int resume, safer_error *error)

@@ -1,38 +1,53 @@
-/* Sealed lines: one reader, one writer. */
+/* Sealed lines: one reader, one writer. sealed.h specifies them; docs/certify.md and docs/check.md
+ * say what they hold. */
 #define _GNU_SOURCE
 #include "run/sealed.h"
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --------------------------------------------------------------------- seals */
 
 json_t *sf_hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
 
-static char *dump(const json_t *object)
+/* NULL without memory: a copy that lacks a member for want of memory is none. */
+static json_t *copy_without_date(const json_t *object)
 {
-    return object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    json_t *copy = json_copy((json_t *)object);
+    if (copy && json_object_size(copy) != json_object_size(object)) {
+        json_decref(copy);
+        return NULL;
+    }
+    json_object_del(copy, "date");
+    return copy;
 }
 
 char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *length, uint64_t *seal)
 {
-    char *sealed = dump(object), *tail = NULL, *line = NULL;
-    json_t *last = json_object();
+    char *sealed = NULL, *tail = NULL, *line = NULL;
+    json_t *last = json_object(), *date = json_object_get(object, "date"),
+           *body_of = date ? copy_without_date(object) : json_incref((json_t *)object);
+    sealed = sf_json_text(body_of);
     if (!sealed || !last) goto done;
     const size_t body = strlen(sealed) - 1; /* without the brace */
     const uint64_t hash = sf_hash(sealed, body + 1, seed);
+    if (date && json_object_set(last, "date", date)) goto done;
     if (seconds >= 0 && json_object_set_new(last, "seconds", json_real(seconds))) goto done;
     if (json_object_set_new(last, "check", sf_hex_json(hash))) goto done;
-    tail = dump(last);
+    tail = sf_json_text(last);
     if (!tail) goto done;
     const size_t rest = strlen(tail);
     line = sf_alloc(body + rest + 2, 1);
@@ -47,6 +62,7 @@ done:
     free(sealed);
     free(tail);
     json_decref(last);
+    json_decref(body_of);
     return line;
 }
 
@@ -59,27 +75,42 @@ static const char *find_last(const char *bytes, size_t length, const char *word)
     return NULL;
 }
 
-/* Whether a line ends as sf_seal ends it: perhaps "seconds", then "check", and nothing else. What stood
- * there besides would not be sealed. */
-static int tail_is_ours(const char *tail, const char *stop)
+/* Where the value of the unsealed member ends that stands at `at`, or NULL: a date in the first line, a
+ * number in others. */
+static const char *skip_unsealed(const char *at, const char *stop, size_t line)
 {
-    static const char seconds[] = ",\"seconds\":", check[] = ",\"check\":\"";
-    if ((size_t)(stop - tail) > sizeof seconds - 1 && memcmp(tail, seconds, sizeof seconds - 1) == 0) {
-        tail += sizeof seconds - 1;
-        while (tail < stop && strchr("0123456789.eE+-", *tail)) tail++;
+    static const char form[] = "\"0000-00-00T00:00:00Z\"";
+    if (line > 1) {
+        while (at < stop && strchr("0123456789.eE+-", *at)) at++;
+        return at;
     }
-    return (size_t)(stop - tail) == sizeof check - 1 + 16 + 2 && memcmp(tail, check, sizeof check - 1) == 0 &&
-           memcmp(stop - 2, "\"}", 2) == 0;
+    if ((size_t)(stop - at) < sizeof form - 1) return NULL;
+    for (const char *f = form; *f; f++, at++)
+        if (*f == '0' ? *at < '0' || *at > '9' : *at != *f) return NULL;
+    return at;
+}
+
+/* Where a line's tail begins, if it ends as sf_seal ends it: perhaps the member that is not sealed, then
+ * "check", and nothing else; else NULL. What stood there besides would not be sealed. */
+static const char *find_tail(const char *bytes, size_t length, size_t line, int unsealed)
+{
+    static const char check[] = ",\"check\":\"";
+    const char *name = line > 1 ? ",\"seconds\":" : ",\"date\":", *stop = bytes + length;
+    const char *tail = find_last(bytes, length, unsealed ? name : check), *at = tail;
+    if (tail && unsealed) at = skip_unsealed(tail + strlen(name), stop, line);
+    const int ends = at && (size_t)(stop - at) == sizeof check - 1 + 16 + 2 &&
+                     memcmp(at, check, sizeof check - 1) == 0 && memcmp(stop - 2, "\"}", 2) == 0;
+    return ends ? tail : NULL;
 }
 
 safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_t seed, uint64_t *seal,
                        const char *path, size_t line, safer_error *error)
 {
-    const char *seconds = find_last(bytes, length, ",\"seconds\":"), *check = find_last(bytes, length, ",\"check\":");
     const char *stored = json_string_value(json_object_get(object, "check"));
-    const char *end = seconds && check && seconds < check ? seconds : check;
+    const json_t *unsealed = json_object_get(object, line > 1 ? "seconds" : "date");
+    const char *end = find_tail(bytes, length, line, unsealed != NULL);
     char expected[17] = "";
-    if (end && !tail_is_ours(end, bytes + length)) end = NULL;
+    if (line > 1 && unsealed && !json_is_real(unsealed)) end = NULL;
     if (end) {
         char *sealed = sf_strndup(bytes, (size_t)(end - bytes) + 1);
         if (!sealed) return sf_fail_memory(error);
@@ -91,7 +122,7 @@ safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_
     if (!end || !stored || strcmp(stored, expected) != 0)
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: the check does not match: the line was changed", path, line);
     json_object_del(object, "check");
-    json_object_del(object, "seconds");
+    if (line > 1) json_object_del(object, "seconds");
     return SAFER_OK;
 }
 
@@ -156,19 +187,23 @@ static safer_status read_lines(reading *r, const sf_file *file, safer_error *err
     return SAFER_OK;
 }
 
+safer_status sf_sealed_walk(const sf_file *file, const char *path, const char *what, size_t flags, sf_line_visit visit,
+                            void *context, safer_error *error)
+{
+    reading r = {.path = path, .flags = flags, .most = SIZE_MAX, .visit = visit, .context = context};
+    safer_status status = read_lines(&r, file, error);
+    if (status != SAFER_OK) return status;
+    if (r.end < file->length)
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the %s", path, r.lines + 1, what);
+    return r.lines ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s is empty", path);
+}
+
 safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
                             safer_error *error)
 {
-    safer_status status;
     sf_file file = {0};
-    reading r = {.path = path, .flags = flags, .most = SIZE_MAX, .visit = visit, .context = context};
-    SF_TRY(sf_file_read(&file, path, error));
-    SF_TRY(read_lines(&r, &file, error));
-    if (r.end < file.length)
-        status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the %s", path, r.lines + 1, what);
-    else if (r.lines == 0)
-        status = sf_fail(error, SAFER_INPUT, "%s is empty", path);
-done:
+    safer_status status = sf_file_read(&file, path, error);
+    if (status == SAFER_OK) status = sf_sealed_walk(&file, path, what, flags, visit, context, error);
     sf_file_free(&file);
     return status;
 }
@@ -197,16 +232,19 @@ json_t *sf_sealed_config(const char *path)
 /* ------------------------------------------------------------------- writing */
 
 /* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what follows them. Where no
- * line is whole, what is there must be the beginning of `first`: anything else is not ours to cut. */
+ * line is whole, what is there must be the beginning of `first`, but for its date: anything else is not
+ * ours to cut. */
 static safer_status resume_file(sf_sealed_output *out, const char *first, size_t first_length, sf_line_visit visit,
                                 void *context, safer_error *error)
 {
     safer_status status;
+    const size_t sealed = (size_t)(find_last(first, first_length, ",\"date\":") - first);
     sf_file file = {0};
     reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
     SF_TRY(sf_file_map(&file, out->path, error));
     SF_TRY(read_lines(&r, &file, error));
-    if (r.lines == 0 && (file.length > first_length || memcmp(file.bytes, first, file.length) != 0)) {
+    if (r.lines == 0 &&
+        (file.length > first_length || memcmp(file.bytes, first, file.length < sealed ? file.length : sealed) != 0)) {
         status = sf_fail(error, SAFER_INPUT, "%s is not the output of a run; choose another name", out->path);
         goto done;
     }
@@ -217,6 +255,23 @@ static safer_status resume_file(sf_sealed_output *out, const char *first, size_t
 done:
     sf_file_free(&file);
     return status;
+}
+
+/* The first line of a file that is begun now. */
+static safer_status first_line(char **line, size_t *length, uint64_t *seal, const json_t *config, safer_error *error)
+{
+    const char *asked = getenv("SOURCE_DATE_EPOCH");
+    uint64_t seconds = (uint64_t)time(NULL);
+    struct tm date;
+    char text[21];
+    if (asked && (sf_to_uint64(asked, &seconds) || seconds > 253402300799))
+        return sf_fail(error, SAFER_INVALID, "SOURCE_DATE_EPOCH: \"%s\" is not a number of seconds since 1970", asked);
+    gmtime_r(&(time_t){(time_t)seconds}, &date);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &date);
+    json_t *dated = copy_without_date(config);
+    if (json_object_set_new(dated, "date", json_string(text)) == 0) *line = sf_seal(dated, -1, 0, length, seal);
+    json_decref(dated);
+    return *line ? SAFER_OK : sf_fail_memory(error);
 }
 
 safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume, const json_t *config,
@@ -237,8 +292,7 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     const int exists = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
     if (exists && !resume)
         return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
-    line = sf_seal(config, -1, 0, &length, &seal);
-    if (!line) return sf_fail_memory(error);
+    SF_TRY(first_line(&line, &length, &seal, config, error));
     status = exists ? resume_file(out, line, length, visit, context, error) : SAFER_OK;
     if (status != SAFER_OK || out->end > 0) goto done;
     out->seal = seal; /* it is new, or not even its first line was whole */

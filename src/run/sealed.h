@@ -1,15 +1,16 @@
 /* Sealed lines: the files that runs write and read back.
  *
  *   1. A file is UTF-8 text of lines, each ended by a newline. Every line is one JSON object without
- *      spaces; real numbers have 17 digits, so that reading gives them back.
+ *      spaces.
  *   2. Line 1 is the configuration of the run: everything that its records depend on. Line k + 1 is the
  *      record of row k of the data and says so: its member "row" is k.
- *   3. Every line ends with the member "check", 16 hexadecimal digits: its seal. In a record, "seconds"
- *      stands before it, a real number that no seal covers.
- *   4. The seal is the XXH64 of the line's bytes up to the comma before "seconds", or, where there is no
- *      such member, before "check", followed by "}". Its seed is 0 in line 1, and the seal of line 1 in
- *      all others. So no line can be edited, and no record can be moved, repeated, taken out or brought
- *      in from another run, without notice. A seal is not a signature: it needs no secret.
+ *   3. Every line ends with the member "check", 16 hexadecimal digits: its seal. Before it may stand one
+ *      member that no seal covers, so that the same run has the same seals: in line 1 "date", when the
+ *      file was begun, in UTC, as "2026-11-16T10:03:22Z"; in a record "seconds", a real number.
+ *   4. The seal is the XXH64 of the line's bytes up to the comma before "date" or "seconds", or, where
+ *      there is no such member, before "check", followed by "}". Its seed is 0 in line 1, and the seal of
+ *      line 1 in all others. So no line can be edited, and no record can be moved, repeated, taken out or
+ *      brought in from another run, without notice. A seal is not a signature: it needs no secret.
  *   5. A last line without its newline was being written when a run died. The run can be resumed, which
  *      cuts that line off; until then the file is not whole.
  *
@@ -18,6 +19,7 @@
 #define SF_RUN_SEALED_H
 
 #include "base/error.h"
+#include "base/file.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -26,12 +28,13 @@
 /* A hash as 16 digits; NULL without memory. */
 json_t *sf_hex_json(uint64_t value);
 
-/* The object as one sealed line with its newline, terminated; `length` counts the newline. "seconds" is
- * left out when negative. *seal, which may be NULL, gets the seal. NULL without memory; free it. */
+/* The object as one sealed line with its newline, terminated; `length` counts the newline. Its member
+ * "date" is put behind what is sealed. "seconds" is left out when negative. *seal, which may be NULL, gets
+ * the seal. NULL without memory; free it. */
 char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *length, uint64_t *seal);
 
 /* Checks a line's seal on its very bytes (without the newline) and removes "seconds" and "check" from
- * its parsed form. */
+ * its parsed form; "date" stays. */
 safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_t seed, uint64_t *seal,
                        const char *path, size_t line, safer_error *error);
 
@@ -45,6 +48,10 @@ typedef safer_status (*sf_line_visit)(void *context, json_t *object, uint64_t se
  * besides. A file without lines, and one whose last line is cut, are errors. */
 safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
                             safer_error *error);
+
+/* The same for a file that was read. */
+safer_status sf_sealed_walk(const sf_file *file, const char *path, const char *what, size_t flags, sf_line_visit visit,
+                            void *context, safer_error *error);
 
 /* The configuration of a regular file with at least one whole line; else NULL. */
 json_t *sf_sealed_config(const char *path);
@@ -60,7 +67,8 @@ typedef struct sf_sealed_output {
     uint64_t seal;    /* of the configuration, which seeds those of the records */
 } sf_sealed_output;
 
-/* Creates the file and writes its configuration. A file that holds something is refused, or, with
+/* Creates the file and writes its configuration, with the date: that of now or, where it is set, of the
+ * environment's SOURCE_DATE_EPOCH, in seconds since 1970. A file that holds something is refused, or, with
  * `resume`, read: `visit` sees its whole lines and may refuse them, what follows them is cut off, and
  * further lines follow them. The file is locked against other runs until it is closed. NULL path: no
  * file. Close it whether or not this succeeds. */

@@ -1,6 +1,7 @@
 /* What comes out of a text, as JSON. */
 #include "serve/answer.h"
 
+#include "base/json.h"
 #include "base/progress.h"
 #include "certify/answer.h"
 #include "certify/record.h"
@@ -46,10 +47,10 @@ static void tell_start(sf_job *job, const safer_certificate *c, const safer_work
 static void tell_prediction(sf_job *job, const safer_certificate *c, const safer_workspace *w)
 {
     sf_job_emit(job, "prediction",
-                json_pack("{s:o, s:o, s:b, s:o, s:I}", "label",
+                json_pack("{s:o, s:o, s:b, s:{s:I, s:o}}", "label",
                           label_json(w->model, c->abstained ? SF_NO_LABEL : c->prediction), "leading",
-                          label_json(w->model, c->prediction), "abstained", c->abstained, "votes",
-                          votes_json(w->model, w->selection), "n0", (json_int_t)w->options.n0),
+                          label_json(w->model, c->prediction), "abstained", c->abstained, "vote", "n",
+                          (json_int_t)c->vote_n, "counts", votes_json(w->model, c->vote_votes)),
                 0);
 }
 
@@ -77,7 +78,7 @@ static int look(void *context, sf_moment moment, const safer_certificate *c, saf
         tell_start(self->job, c, w);
     else if (moment == SF_PREDICTION_CHOSEN)
         tell_prediction(self->job, c, w);
-    else
+    else if (moment == SF_BATCH_ASKED)
         tell_progress(self, c, w);
     return 0;
 }

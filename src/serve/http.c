@@ -5,9 +5,9 @@
 #define _GNU_SOURCE
 #include "serve/server.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/progress.h"
-#include "certify/answer.h"
 #include "certify/record.h"
 #include "report/assets.h"
 
@@ -99,12 +99,13 @@ static char *model_text(const safer_server *s)
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
     safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
     json_t *value = json_pack(
-        "{s:s, s:{s:s, s:o}, s:o, s:{s:o, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, "
+        "{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:s, s:s, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, "
         "s:{s:I, s:I, s:I, s:I, s:f}}",
-        "version", SAFER_VERSION, "model", "arch", s->model->class->arch, "hash", sf_hex_json(s->model->hash), "labels",
-        labels, "lexicon", "hash", sf_hex_json(info.hash), "kernel", info.kernel, "words", (json_int_t)info.words,
-        "method", safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta,
-        "alpha", o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
+        "version", SAFER_VERSION, "model", "name", safer_model_name(s->model), "arch", s->model->class->arch, "sha256",
+        safer_model_sha256(s->model), "labels", labels, "lexicon", "name", safer_lexicon_name(s->lexicon), "sha256",
+        safer_lexicon_sha256(s->lexicon), "kernel", info.kernel, "words", (json_int_t)info.words, "method",
+        safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
+        o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
         s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits",
         "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
         (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);

@@ -1,8 +1,9 @@
 /* A request's work. */
 #include "serve/job.h"
 
+#include "base/json.h"
 #include "base/memory.h"
-#include "certify/answer.h"
+#include "model/model.h"
 #include "text/unicode.h"
 
 #include <stdarg.h>

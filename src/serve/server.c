@@ -168,9 +168,8 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     safer_serve_options own = safer_serve_options_default();
     const safer_serve_options *options = &own;
     safer_status status = SF_TAKE_OPTIONS(&own, given, safer_serve_options, error);
-    if (status == SAFER_OK) status = SF_TAKE_OPTIONS(&own_certify, certify, safer_certify_options, error);
     if (status == SAFER_OK) status = check_options(options, error);
-    if (status == SAFER_OK) status = sf_certify_check(&own_certify, model, lexicon, error);
+    if (status == SAFER_OK) status = sf_certify_take(&own_certify, certify, model, lexicon, error);
     if (status == SAFER_OK) status = read_address(&where, options->host, options->port, error);
     if (status != SAFER_OK) return status;
     if (!where.loopback && !options->token && !options->without_token)

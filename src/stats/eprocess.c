@@ -163,7 +163,7 @@ static void prepare_pair(const sf_eprocess *process, radius *r, double p0)
     double target = process->claim_target;
     uint64_t n = process->options.n_max, low = 0, high = n + 1; /* draws: low can still claim, high cannot */
     const sf_margin *margin = &r->form.pair.claim;
-    sf_margin_set(&r->form.pair.claim, p0);
+    sf_margin_set(&r->form.pair.claim, p0, 1);
     r->possible = sf_margin_log_e(margin, n, 0, 0) >= target;
     if (!r->possible) return;
     while (high - low > 1) {
@@ -175,7 +175,7 @@ static void prepare_pair(const sf_eprocess *process, radius *r, double p0)
     }
     r->most_lost = low;
     r->may_give_up = process->options.futility > 0 && low > 0;
-    if (r->may_give_up) sf_margin_set(&r->form.pair.give_up, (double)low / (2 * (double)n));
+    if (r->may_give_up) sf_margin_set(&r->form.pair.give_up, (double)low / (2 * (double)n), 1);
 }
 
 static void prepare(const sf_eprocess *process, radius *r, double p0)
@@ -328,7 +328,8 @@ const uint64_t *sf_eprocess_counts(const sf_eprocess *process) { return process-
 
 /* --------------------------------------------------- from the counts alone */
 
-int sf_eprocess_claims(const sf_eprocess_options *options, size_t y, double p0, const uint64_t *counts, uint64_t n)
+static int reaches(const sf_eprocess_options *options, size_t y, double p0, const uint64_t *counts, uint64_t n,
+                   double rigour)
 {
     assert(p0 >= 0.5);
     if (!(p0 < 1)) return 0;
@@ -336,11 +337,22 @@ int sf_eprocess_claims(const sf_eprocess_options *options, size_t y, double p0, 
     double target = sf_log_e_target(options->delta);
     if (is_one_number(options)) {
         sf_null null = sf_null_of(p0);
+        null.rigour = rigour;
         return sf_null_log_e(&null, s.wins, s.n) >= target;
     }
     sf_margin margin;
-    sf_margin_set(&margin, p0);
+    sf_margin_set(&margin, p0, rigour);
     return pair_log_e(&margin, s) >= target;
+}
+
+int sf_eprocess_claims(const sf_eprocess_options *options, size_t y, double p0, const uint64_t *counts, uint64_t n)
+{
+    return reaches(options, y, p0, counts, n, 1);
+}
+
+int sf_eprocess_grants(const sf_eprocess_options *options, size_t y, double p0, const uint64_t *counts, uint64_t n)
+{
+    return reaches(options, y, p0, counts, n, 0.5);
 }
 
 double sf_eprocess_bound(const sf_eprocess_options *options, size_t y, const uint64_t *counts, uint64_t n)

@@ -76,6 +76,13 @@ void sf_eprocess_decide(const sf_eprocess *process, sf_verdict *verdicts, const 
 /* Whether these counts claim a radius: exactly what the process says at its stopping time. */
 int sf_eprocess_claims(const sf_eprocess_options *options, size_t y, double p0, const uint64_t *counts, uint64_t n);
 
+/* Whether these counts claim a radius on any machine: the same test with half of the allowance for errors.
+ * For what was computed elsewhere, where the last bits of log, exp and asin may be others: what such a
+ * machine claims is granted, and what is granted is true. For the allowance is twice the errors at least:
+ * 1e-12 + 1e-14 |value| over ten times the largest that was found for tails (special.c), 16, 4 and 64 eps
+ * for 8, 2 and 25 in the two-class form (evalue.c), with log, exp and log1p that err by at most 2 eps. */
+int sf_eprocess_grants(const sf_eprocess_options *options, size_t y, double p0, const uint64_t *counts, uint64_t n);
+
 /* The largest p0 that these counts claim, 0 when they do not even claim 1/2: a lower
  * confidence bound on g(y) with two labels, on (1 + g(y) - max g(c))/2 with more. */
 double sf_eprocess_bound(const sf_eprocess_options *options, size_t y, const uint64_t *counts, uint64_t n);

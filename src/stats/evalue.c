@@ -78,14 +78,15 @@ double sf_log_e_target(double delta)
 sf_null sf_null_of(double p0)
 {
     assert(p0 > 0 && p0 < 1);
-    return (sf_null){p0, 0.5 * (sf_log(p0) + sf_log1p(-p0)) - sf_log(2 * sf_asin(sqrt(1 - p0)))};
+    return (sf_null){p0, 0.5 * (sf_log(p0) + sf_log1p(-p0)) - sf_log(2 * sf_asin(sqrt(1 - p0))), 1};
 }
 
 double sf_null_log_e(const sf_null *null, uint64_t k, uint64_t n)
 {
     assert(k <= n && n < SF_SAMPLES_MAX);
     double mills = sf_log_beta_mills(null->p0, (double)k + 0.5, (double)(n - k) + 0.5);
-    return mills + null->offset - sf_log_tail_error(mills) - sf_log_tail_error(null->offset);
+    return mills + null->offset - null->rigour * sf_log_tail_error(mills) -
+           null->rigour * sf_log_tail_error(null->offset);
 }
 
 /* The smallest k in [low, high) that reaches the target, or high. */
@@ -132,36 +133,37 @@ static double bet(int j)
 }
 
 /* log(1 + x) rounded down: x carries a relative error of 3 eps, which the logarithm
- * multiplies by at most 2 for x >= -1/2, and log1p adds its own. */
-static double log_factor(double x)
+ * multiplies by at most 2 for x >= -1/2, and log1p adds its own, at most 2 eps: 8 eps. */
+static double log_factor(double x, double rigour)
 {
     double value = sf_log1p(x);
-    return value - 16 * DBL_EPSILON * fabs(value);
+    return value - rigour * 16 * DBL_EPSILON * fabs(value);
 }
 
-void sf_margin_set(sf_margin *margin, double m)
+void sf_margin_set(sf_margin *margin, double m, double rigour)
 {
     assert(m > 0 && m < 1);
     margin->m = m;
+    margin->rigour = rigour;
     for (int j = 0; j < SF_MARGIN_BETS; j++) {
         double t = bet(j);
-        margin->win[j] = log_factor(t * (1 - m) / m);
-        margin->draw[j] = log_factor(t * (0.5 - m) / m);
-        margin->lose[j] = log_factor(-t);
+        margin->win[j] = log_factor(t * (1 - m) / m, rigour);
+        margin->draw[j] = log_factor(t * (0.5 - m) / m, rigour);
+        margin->lose[j] = log_factor(-t, rigour);
     }
 }
 
 double sf_margin_log_e(const sf_margin *margin, uint64_t wins, uint64_t draws, uint64_t losses)
 {
-    double w = (double)wins, d = (double)draws, l = (double)losses;
+    double w = (double)wins, d = (double)draws, l = (double)losses, slip = margin->rigour * 4 * DBL_EPSILON;
     double term[SF_MARGIN_BETS], top = -HUGE_VAL;
     for (int j = 0; j < SF_MARGIN_BETS; j++) {
         double a = w * margin->win[j], b = d * margin->draw[j], c = l * margin->lose[j];
-        term[j] = a + b + c - 4 * DBL_EPSILON * (fabs(a) + fabs(b) + fabs(c));
+        term[j] = a + b + c - slip * (fabs(a) + fabs(b) + fabs(c)); /* their roundings: below 2 eps */
         if (term[j] > top) top = term[j];
     }
     double sum = 0;
     for (int j = 0; j < SF_MARGIN_BETS; j++) sum += sf_exp(term[j] - top);
-    /* Summing 32 positive terms, exp and log: below 40 eps. */
-    return top + sf_log(sum / SF_MARGIN_BETS) - 64 * DBL_EPSILON - 4 * DBL_EPSILON * fabs(top);
+    /* 31 sums of positive terms, eps/2 each, exp, 2 eps, and a logarithm below 3.5, 2 eps of it: below 25 eps. */
+    return top + sf_log(sum / SF_MARGIN_BETS) - margin->rigour * 64 * DBL_EPSILON - slip * fabs(top);
 }

@@ -18,9 +18,10 @@ double sf_log_e_target(double delta);
 typedef struct sf_null {
     double p0;
     double offset; /* log sqrt(p0 (1-p0)) - log of the prior's mass above p0 */
+    double rigour; /* share of the allowance for errors that is taken off: 1, or 1/2 (sf_eprocess_grants) */
 } sf_null;
 
-sf_null sf_null_of(double p0); /* 0 < p0 < 1 */
+sf_null sf_null_of(double p0); /* 0 < p0 < 1; rigour 1 */
 
 /* log E(k,n) for k successes in n samples. Grows with k; a success never lowers it and a
  * failure never raises it. With p0 >= 1/2 it falls as p0 grows wherever it is positive. */
@@ -48,11 +49,11 @@ uint64_t sf_boundary_advance(sf_boundary *boundary, uint64_t n);
  * for y, for c or for anything else has mean at most m. */
 enum { SF_MARGIN_BETS = 32 };
 typedef struct sf_margin {
-    double m;
+    double m, rigour;                                                       /* as in sf_null */
     double win[SF_MARGIN_BETS], draw[SF_MARGIN_BETS], lose[SF_MARGIN_BETS]; /* log factors, rounded down */
 } sf_margin;
 
-void sf_margin_set(sf_margin *margin, double m); /* 0 < m < 1 */
+void sf_margin_set(sf_margin *margin, double m, double rigour); /* 0 < m < 1 */
 
 /* log E for `wins` votes for y, `losses` for c and `draws` for others. Falls when a win
  * becomes a draw or a draw a loss, and as m grows. */

@@ -13,6 +13,7 @@
 #define SF_TEXT_WORDPIECE_H
 
 #include "base/buffer.h"
+#include "base/digest.h"
 #include "base/error.h"
 
 #include <stdint.h>
@@ -44,8 +45,9 @@ safer_status sf_wordpiece_new(sf_wordpiece **out, const char *vocabulary, size_t
 /* From a HuggingFace directory: tokenizer.json, or vocab.txt with special_tokens_map.json and
  * added_tokens.json where they are there. The do_lower_case, strip_accents and
  * tokenize_chinese_chars of a tokenizer_config.json count in both cases, as in transformers.
- * A piece that is listed twice, and a missing [UNK], [CLS] or [SEP], is an error. */
-safer_status sf_wordpiece_open(sf_wordpiece **out, const char *directory, safer_error *error);
+ * A piece that is listed twice, and a missing [UNK], [CLS] or [SEP], is an error. `read`, which may be NULL,
+ * notes the files that were read. */
+safer_status sf_wordpiece_open(sf_wordpiece **out, const char *directory, sf_digest_list *read, safer_error *error);
 /* From the contents of a tokenizer.json alone. */
 safer_status sf_wordpiece_parse(sf_wordpiece **out, const char *json, size_t length, const char *name,
                                 safer_error *error);

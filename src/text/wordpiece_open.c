@@ -181,7 +181,8 @@ static safer_status parse_json(json_t **out, const sf_file *file, size_t flags, 
 }
 
 /* Reads DIRECTORY/NAME when it is there; *out stays NULL when it is not. */
-static safer_status load_json(json_t **out, const char *directory, const char *name, safer_error *error)
+static safer_status load_json(json_t **out, const char *directory, const char *name, sf_digest_list *read,
+                              safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_file file = {0};
@@ -189,6 +190,7 @@ static safer_status load_json(json_t **out, const char *directory, const char *n
     if (sf_buffer_format(&path, "%s/%s", directory, name)) return sf_fail_memory(error);
     if (access(path.bytes, F_OK) == 0) {
         SF_TRY(sf_file_map(&file, path.bytes, error));
+        SF_TRY(sf_digest_list_add(read, name, file.bytes, file.length, error));
         /* "model_max_length" is often 10^30: whole numbers are read as real ones where none matters. */
         size_t flags = strcmp(name, "tokenizer_config.json") == 0 ? JSON_DECODE_INT_AS_REAL : 0;
         SF_TRY(parse_json(out, &file, flags, path.bytes, error));
@@ -444,14 +446,15 @@ static safer_status read_added_file(draft *d, const json_t *object, safer_error 
 }
 
 static safer_status open_text(sf_wordpiece **out, draft *d, const char *directory, const json_t *config,
-                              safer_error *error)
+                              sf_digest_list *read, safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
     json_t *map = NULL, *added = NULL;
-    SF_TRY(load_json(&map, directory, "special_tokens_map.json", error));
-    SF_TRY(load_json(&added, directory, "added_tokens.json", error));
+    SF_TRY(load_json(&map, directory, "special_tokens_map.json", read, error));
+    SF_TRY(load_json(&added, directory, "added_tokens.json", read, error));
     SF_TRY(sf_file_map(&file, d->name, error));
+    SF_TRY(sf_digest_list_add(read, "vocab.txt", file.bytes, file.length, error));
     SF_TRY(read_lines(d, &file, error));
     if (config) SF_TRY(read_config(d, config, error));
     read_roles(d, map);
@@ -472,7 +475,7 @@ done:
     return status;
 }
 
-safer_status sf_wordpiece_open(sf_wordpiece **out, const char *directory, safer_error *error)
+safer_status sf_wordpiece_open(sf_wordpiece **out, const char *directory, sf_digest_list *read, safer_error *error)
 {
     safer_status status;
     sf_buffer json_path = {0}, text_path = {0};
@@ -483,14 +486,14 @@ safer_status sf_wordpiece_open(sf_wordpiece **out, const char *directory, safer_
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(load_json(&config, directory, "tokenizer_config.json", error));
-    SF_TRY(load_json(&root, directory, "tokenizer.json", error));
+    SF_TRY(load_json(&config, directory, "tokenizer_config.json", read, error));
+    SF_TRY(load_json(&root, directory, "tokenizer.json", read, error));
     if (root) {
         d.name = json_path.bytes;
         SF_TRY(open_json(out, &d, root, config, error));
     } else if (access(text_path.bytes, F_OK) == 0) {
         d.name = text_path.bytes;
-        SF_TRY(open_text(out, &d, directory, config, error));
+        SF_TRY(open_text(out, &d, directory, config, read, error));
     } else {
         status = sf_fail(error, SAFER_INPUT, "%s has neither tokenizer.json nor vocab.txt", directory);
     }

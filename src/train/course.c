@@ -124,8 +124,10 @@ static void tell(sf_course *c, double loss, double accuracy)
 {
     int length = snprintf(c->stage, sizeof c->stage, "epoch %d of %d", c->epoch + 1, c->options->course.epochs);
     if (loss >= 0) length += snprintf(c->stage + length, sizeof c->stage - (size_t)length, ": loss %.3f", loss);
-    if (accuracy >= 0)
-        snprintf(c->stage + length, sizeof c->stage - (size_t)length, "%s dev %.4f", loss >= 0 ? "," : ":", accuracy);
+    if (accuracy < 0) return;
+    char cut[8];
+    sf_format_down(cut, accuracy, 4);
+    snprintf(c->stage + length, sizeof c->stage - (size_t)length, "%s dev %s", loss >= 0 ? "," : ":", cut);
 }
 
 /* Linear both ways; never quite 0. */

@@ -5,6 +5,7 @@
 #include "train/train.h"
 
 #include "base/buffer.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
 
@@ -334,7 +335,7 @@ void sf_train_split_free(sf_train_split *split)
 
 static char *dump_and_drop(json_t *value)
 {
-    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    char *text = sf_json_text(value);
     json_decref(value);
     return text;
 }
@@ -354,19 +355,20 @@ char *sf_train_labels_json(const safer_data *data)
 char *sf_train_provenance_json(const safer_train_options *options)
 {
     sf_buffer out = {0};
-    char *kernel = NULL;
+    char lexicon[160] = "", *kernel = NULL;
     int failed;
+    if (options->lexicon) /* the shorter one is for version 0.1.0 */
+        snprintf(lexicon, sizeof lexicon, "\"lexicon\":\"%016" PRIx64 "\",\"lexicon_sha256\":\"%s\"",
+                 sf_lexicon_hash(options->lexicon), options->lexicon->sha256.hex);
     if (options->defense.kind) { /* no kernel: it learned from the synonyms */
-        failed = sf_buffer_format(
-            &out, "{\"lexicon\":\"%016" PRIx64 "\",\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"}",
-            sf_lexicon_hash(options->lexicon), options->seed, safer_defense_name(options->defense.kind));
+        failed = sf_buffer_format(&out, "{%s,\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"}", lexicon,
+                                  options->seed, safer_defense_name(options->defense.kind));
     } else if (options->lexicon) {
         json_t *name = json_string(options->lexicon->kernel_name);
-        kernel = name ? json_dumps(name, JSON_ENCODE_ANY) : NULL;
+        kernel = sf_json_text(name);
         json_decref(name);
         failed = !kernel ||
-                 sf_buffer_format(&out, "{\"lexicon\":\"%016" PRIx64 "\",\"kernel\":%s,\"seed\":%" PRIu64 "}",
-                                  sf_lexicon_hash(options->lexicon), kernel, options->seed);
+                 sf_buffer_format(&out, "{%s,\"kernel\":%s,\"seed\":%" PRIu64 "}", lexicon, kernel, options->seed);
     } else {
         failed = sf_buffer_format(&out, "{\"lexicon\":null,\"kernel\":null,\"seed\":%" PRIu64 "}", options->seed);
     }

@@ -45,9 +45,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(compared == SAFER_OK && safer_run_size(read) == run.count);
         require(run.count == run.summary.texts && run.count == run.config.texts);
         for (size_t i = 0; i < run.count; i++) {
-            const sf_record *r = &run.records[i];
-            require(r->id && r->target >= 0 && (size_t)r->target < run.config.classes);
-            require(r->certified == (r->radius >= run.config.radius));
+            sf_record r;
+            json_t *json = NULL;
+            require(sf_run_record(&r, &json, &run, i, &error) == SAFER_OK);
+            require(r.id && r.target >= 0 && (size_t)r.target < run.config.classes);
+            require(r.certified == (r.radius >= run.config.radius));
+            json_decref(json);
         }
     } else {
         require(status == SAFER_INPUT && strstr(error.message, path));

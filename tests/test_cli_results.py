@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""What is said of a run: test_cli_results.py [TEST...] BUILD_DIR. Run by ctest.
+
+Certified and answered, by class, texts without labels, certificates that are empty, and that no figure is rounded up:
+on the terminal, with --json, by verify and by lexicon stats.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import UNMET, cut, is_answered, must, outward, read_run  # noqa: E402
+from test_cli import Case, run, write  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WITH_K = ("--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--n", 300, "--n0", 13)  # few votes are clear
+WITH_WORDS = ("--model", "exec:python3 words.py", "--lexicon", "words.lex")
+
+# A model that is a function of the text: its second word is the answer, whatever synonym the first one becomes.
+WORDS = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    print(json.dumps({"id": request["id"], "labels": [text.split()[1] for text in request["texts"]]}), flush=True)
+"""
+
+
+def make_files():
+    build = pathlib.Path(test_cli.program).parent
+    subprocess.run([build / "demo-reviews", test_cli.temporary / "demo", "--train", "500", "--dev", "40", "--test", "100"],
+                   check=True, capture_output=True)
+    must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,
+         "--kernel", "topk:4", "-o", "k.lex")
+    must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "k.lex", "--bits", 14, "-o", "k.model")
+    write("words.py", WORDS)
+    write("table.tsv", "good\tfine\n")
+    must("lexicon", "import", "--table", "table.tsv", "--kernel", "component", "-o", "words.lex")
+
+
+def data(name, *rows):
+    """A data set of (label or None, text)."""
+    return write(name, "".join(json.dumps({"text": text} if label is None else {"label": label, "text": text}) + "\n" for label, text in rows))
+
+
+def certify(*arguments):
+    return run("certify", *arguments)
+
+
+class Results(Case):
+    def test_answered(self):
+        """the headline is what is certified and answered; the paper's figure stands beside it"""
+        text = self.ok(certify(*WITH_K, "-o", "k.jsonl"))
+        summary = json.loads(self.ok(certify(*WITH_K, "-o", "k.jsonl", "--resume", "--json")))
+        _, records = read_run("k.jsonl")
+        certified = [r for r in records if r["certified"]]
+        answered = [r for r in certified if is_answered(r)]
+        self.assertTrue(0 < len(answered) < len(certified))  # else the two could be confused
+        self.assertEqual((summary["certified_answered"], summary["certified_accuracy"]), (len(answered) / 100, len(certified) / 100))
+        self.assertEqual((summary["stable"], summary["texts"], summary["examples"]), (len(answered) / 100, 100, 100))
+        self.assertIn(f"certified and answered   {cut(len(answered) / 100)}  at the asked radius "
+                      f"(95%: {outward(summary['certified_answered_interval'])})\n", text)
+        self.assertIn(f"certified                {cut(len(certified) / 100)}  answered or not: the paper's figure\n", text)
+        self.assertEqual(self.ok(run("verify", "k.jsonl")), f"100 records hold; {cut(len(answered) / 100)} certified and answered\n")
+        verified = json.loads(self.ok(run("verify", "k.jsonl", "--json")))
+        self.assertEqual([verified[k] for k in ("certified_answered", "certified_accuracy", "caution")],
+                         [len(answered) / 100, len(certified) / 100, None])
+
+    def test_classes(self):
+        """recall, precision and answers of every class, from the records, on the terminal and in JSON"""
+        text = self.ok(certify(*WITH_K, "-o", "classes.jsonl"))
+        summary = json.loads(self.ok(certify(*WITH_K, "-o", "classes.jsonl", "--resume", "--json")))
+        _, records = read_run("classes.jsonl")
+        held = [r for r in records if r["certified"] and is_answered(r)]
+        self.assertEqual([entry["label"] for entry in summary["classes"]], ["0", "1"])
+        for number, entry in enumerate(summary["classes"]):
+            own = [r for r in records if r["label"] == entry["label"]]
+            safe = [r for r in held if r["label"] == entry["label"]]
+            others = len(records) - len(own) - (len(held) - len(safe))  # of other labels, not certified and answered
+            self.assertEqual((entry["texts"], entry["certified"], entry["certified_answered"]),
+                             (len(own), sum(r["certified"] for r in own), len(safe)))
+            self.assertEqual((entry["certified_recall"], entry["certified_precision"]), (len(safe) / len(own), len(safe) / (len(safe) + others)))
+            answers = {label: sum(r["prediction"] == label and not r["abstained"] for r in own) for label in ("0", "1")}
+            self.assertEqual((entry["answers"], entry["abstained"]), (answers, sum(r["abstained"] for r in own)))
+            cells = [str(answers["0"]), str(answers["1"]), str(entry["abstained"])]
+            cells[number] += rf" \({len(safe)}\)"
+            self.assertRegex(text, rf"\n  {entry['label']} +{len(own)} +{cut(entry['certified_recall'])} +{cut(entry['certified_precision'])} +"
+                             + " +".join(cells) + "\n")
+
+    def test_many_classes(self):
+        """a table of a few classes has no answers, one of very many is left to --json"""
+        for count, rows, answers in ((3, 3, True), (12, 12, False), (30, 0, False)):
+            labels = [f"c{i:02}" for i in range(count)]
+            name = data("many.jsonl", *((label, f"good {label}") for label in labels))
+            text = self.ok(certify(*WITH_WORDS, "--data", name))
+            self.assertEqual(len(re.findall(r"\n  c\d\d .* 100\.00% +100\.00%", text)), rows, text)
+            self.assertEqual("abstained" in text.split("words changed")[1].split("\n\n")[1], answers)
+            self.assertEqual("30 classes: --json has" in text, count == 30)
+            classes = json.loads(self.ok(certify(*WITH_WORDS, "--data", name, "--json")))["classes"]
+            self.assertEqual([entry["label"] for entry in classes], labels)
+            self.assertEqual(classes[1]["answers"], {label: int(label == "c01") for label in labels})
+
+    def test_hostile_labels(self):
+        """labels with controls, of any length and script keep the table a table"""
+        rows = [(label, f"good {label}") for label in ("x" * 500, "\u00e9" * 40, "\u3042\u3044", "a\u001bb")]
+        text = self.ok(certify(*WITH_WORDS, "--data", data("hostile.jsonl", *rows), "--labels", ",".join(label for label, _ in rows)))
+        self.assertIn("a?b", text)
+        self.assertNotIn("\x1b", text)
+        self.assertIn("x" * 14 + " ", text)
+        self.assertNotIn("x" * 15, text)
+
+    def test_nothing_is_rounded_up(self):
+        """2 of 3 is 66.66%; lower ends of intervals are cut and upper ones rounded up"""
+        name = data("thirds.jsonl", ("up", "good up"), ("up", "good down"), ("down", "good down"))
+        text = self.ok(certify(*WITH_WORDS, "--data", name))
+        for line in ("clean                    66.66%  ", "smoothed                 66.66%  ",
+                     "certified and answered   66.66%  at the asked radius (95%: 20.76 to 93.86)"):
+            self.assertIn(line, text)
+        self.assertNotIn("66.67", text)
+        self.assertRegex(text, r"\n  down +1 +100\.00% +50\.00% ")
+        self.assertRegex(text, r"\n  up +2 +50\.00% +100\.00% ")
+        result = certify(*WITH_WORDS, "--data", name, "--require", 0.66667)
+        self.assertEqual((result.code, result.err), (UNMET, "safer: certified and answered: 66.66% of 3 texts, below the required 66.667%\n"))
+
+    def test_unlabelled(self):
+        """texts without a label are in no accuracy; certificates of predictions are about stability"""
+        name = data("some.jsonl", ("up", "good up"), ("up", "good down"), (None, "good up"), (None, "good down"), (None, "good up"))
+        summary = json.loads(self.ok(certify(*WITH_WORDS, "--data", name, "--labels", "up,down", "--json")))
+        self.assertEqual([summary[k] for k in ("texts", "labelled", "unlabelled", "unlabelled_certified", "certified_accuracy",
+                                               "certified_answered", "stable")], [5, 2, 3, 3, 0.5, 0.5, 0.8])
+        text = self.ok(certify(*WITH_WORDS, "--data", name, "--labels", "up,down"))
+        self.assertIn("\nwithout a label         3 of these, 3 certified for their prediction, in none of the figures below\n", text)
+        self.assertIn("certified and answered   50.00%", text)
+        wrong = ("--data", name, "--labels", "up,down", "--unlabelled")
+        text = self.ok(certify(*WITH_WORDS, *wrong))
+        self.assertIn("\nstable                  100.00%  at the asked radius", text)
+        self.assertNotRegex(text, r"\ncertified")
+        summary = json.loads(self.ok(certify(*WITH_WORDS, *wrong, "--json")))
+        self.assertEqual((summary["stable"], summary["certified_accuracy"], summary["stable_at"]["all"]), (1, 0.5, 1))
+        bare = ("--data", data("bare.jsonl", (None, "good up"), (None, "good down")), "--labels", "up,down")
+        summary = json.loads(self.ok(certify(*WITH_WORDS, *bare, "--json", "--require", 1)))
+        self.assertEqual((summary["certified_accuracy"], summary["certified_interval"], summary["certified_at"]["1"], summary["clean_accuracy"]),
+                         (None, None, None, None))
+        text = self.ok(certify(*WITH_WORDS, *bare))
+        self.assertIn("stable", text)
+        self.assertNotRegex(text, r"\n(clean|smoothed|certified)|recall")
+
+    def test_caution(self):
+        """when most certificates are empty, that is said before any figure, and no requirement is met"""
+        rows = [("up", "zut up"), ("up", "zut up"), ("up", "good up"), ("down", "zut up")]
+        name, said = data("french.jsonl", *rows), "most certificates are empty: in 2 of 3 certified texts the model reads no word that has a synonym"
+        base = (*WITH_WORDS, "--data", name)
+        text = self.ok(certify(*base, "-o", "french.run", "--model-name", "words") if "--model-name" in self.ok(certify("--help"))
+                       else certify(*base, "-o", "french.run"))
+        self.assertTrue(text.startswith(f"caution: {said}; the lexicon may not fit the language\n\ntexts "), text)
+        summary = json.loads(self.ok(certify(*base, "--json")))
+        self.assertEqual((summary["caution"], summary["empty"], next(iter(summary))), (f"{said}; the lexicon may not fit the language", 2, "caution"))
+        for share in (0, 0.75):
+            result = certify(*base, "--require", share, "--quiet")
+            self.assertEqual(result.code, UNMET)
+            self.assertTrue(result.err.startswith(f"safer: --require {share}: {said}"), result.err)
+        self.assertTrue(self.ok(run("verify", "french.run")).startswith(f"caution: {said}"))
+        self.assertIn(said, json.loads(self.ok(run("verify", "french.run", "--json")))["caution"])
+        half = data("half.jsonl", *rows[1:])  # one of two
+        self.ok(certify(*WITH_WORDS, "--data", half, "--require", 0.5))
+        self.assertNotIn("caution", self.ok(certify(*WITH_WORDS, "--data", half)))
+
+    def test_stats_caution(self):
+        """lexicon stats says so too, before any figure"""
+        name, said = data("french.jsonl", ("up", "zut up"), ("up", "zut"), ("up", "good up")), "in 2 of 3 texts no word has a synonym"
+        text = self.ok(run("lexicon", "stats", "words.lex", "--data", name))
+        self.assertTrue(text.startswith("caution: most certificates would be empty: " + said), text)
+        found = json.loads(self.ok(run("lexicon", "stats", "words.lex", "--data", name, "--json")))["data"]
+        self.assertEqual(found["without_synonyms"], 2)
+        self.assertIn(said, found["caution"])
+        fits = data("fits.jsonl", ("up", "zut up"), ("up", "good up"))
+        self.assertNotIn("caution", self.ok(run("lexicon", "stats", "words.lex", "--data", fits)))
+        self.assertIsNone(json.loads(self.ok(run("lexicon", "stats", "words.lex", "--data", fits, "--json")))["data"]["caution"])
+
+    def test_exact(self):
+        """what is exact of a remote model comes with its assumption; of a model file it does not"""
+        name = data("exact.jsonl", ("up", "good up"), ("down", "good down"))
+        self.assertIn("\nexact                   2 texts whose draws were all asked: no sampling error, if the model is a function of the text\n",
+                      self.ok(certify(*WITH_WORDS, "--data", name)))
+        text = self.ok(certify(*WITH_K[:4], "--data", data("file.jsonl", ("1", "A good film."), ("0", "A dull film."))))
+        self.assertIn("no sampling error\n", text)
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], make_files)
