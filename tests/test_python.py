@@ -925,6 +925,9 @@ class Models(unittest.TestCase):
             self.assertIn("ngram", repr(model))
         self.assertRaisesRegex(ValueError, "closed", model.classify, ["x"])
         self.assertRaises(safer.Error, safer.Model.load, temporary("demo.model"), precision="f64")
+        self.assertRaisesRegex(safer.InvalidError, "always portable", safer.Model.load, temporary("demo.model"), precision="f32")
+        with safer.Model.load(temporary("demo.model"), precision="portable") as model:
+            self.assertEqual(model.scores(data.texts), rows)
         self.assertRaises(safer.OperatingSystemError, safer.Model.load, "nowhere.model")
         self.assertRaisesRegex(safer.InvalidError, "neither exec", safer.Model.connect, "ftp://x", ["a", "b"])
         with safer.Model.load(temporary("demo.model")) as model:
