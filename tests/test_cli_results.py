@@ -122,7 +122,7 @@ class Results(Case):
         self.assertRegex(text, r"\n  down +1 +100\.00% +50\.00% ")
         self.assertRegex(text, r"\n  up +2 +50\.00% +100\.00% ")
         result = certify(*WITH_WORDS, "--data", name, "--require", 0.66667)
-        self.assertEqual((result.code, result.err), (UNMET, "safer: certified and answered: 66.66% of 3 texts, below the required 66.667%\n"))
+        self.assertEqual((result.code, result.err), (UNMET, "safer: certified and answered: 66.66% of 3 texts, below the required 0.66667\n"))
 
     def test_unlabelled(self):
         """texts without a label are in no accuracy; certificates of predictions are about stability"""
