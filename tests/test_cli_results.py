@@ -19,12 +19,14 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WITH_K = ("--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--n", 300, "--n0", 13)  # few votes are clear
 WITH_WORDS = ("--model", "exec:python3 words.py", "--lexicon", "words.lex")
 
-# A model that is a function of the text: its second word is the answer, whatever synonym the first one becomes.
+# A model that is a function of the text: the second word is its answer, whatever synonym the first one becomes.
 WORDS = """
 import json, sys
 for line in sys.stdin:
     request = json.loads(line)
-    print(json.dumps({"id": request["id"], "labels": [text.split()[1] for text in request["texts"]]}), flush=True)
+    words = [text.split(" ") for text in request["texts"]]
+    labels = [some[1] if len(some) == 2 and some[0] in ("good", "fine", "zut") else None for some in words]
+    print(json.dumps({"id": request["id"], "labels": labels}), flush=True)
 """
 
 
@@ -63,7 +65,7 @@ class Results(Case):
         self.assertIn(f"certified and answered   {cut(len(answered) / 100)}  at the asked radius "
                       f"(95%: {outward(summary['certified_answered_interval'])})\n", text)
         self.assertIn(f"certified                {cut(len(certified) / 100)}  answered or not: the paper's figure\n", text)
-        self.assertEqual(self.ok(run("verify", "k.jsonl")), f"100 records hold; {cut(len(answered) / 100)} certified and answered\n")
+        self.assertTrue(self.ok(run("verify", "k.jsonl")).startswith(f"100 records hold; {cut(len(answered) / 100)} certified and answered\n"))
         verified = json.loads(self.ok(run("verify", "k.jsonl", "--json")))
         self.assertEqual([verified[k] for k in ("certified_answered", "certified_accuracy", "caution")],
                          [len(answered) / 100, len(certified) / 100, None])
@@ -122,7 +124,7 @@ class Results(Case):
         self.assertRegex(text, r"\n  down +1 +100\.00% +50\.00% ")
         self.assertRegex(text, r"\n  up +2 +50\.00% +100\.00% ")
         result = certify(*WITH_WORDS, "--data", name, "--require", 0.66667)
-        self.assertEqual((result.code, result.err), (UNMET, "safer: certified and answered: 66.66% of 3 texts, below the required 0.66667\n"))
+        self.assertEqual((result.code, result.err), (UNMET, "safer: certified and answered: 66.66% of 3 texts, below the required 66.667%\n"))
 
     def test_unlabelled(self):
         """texts without a label are in no accuracy; certificates of predictions are about stability"""
@@ -152,15 +154,14 @@ class Results(Case):
         rows = [("up", "zut up"), ("up", "zut up"), ("up", "good up"), ("down", "zut up")]
         name, said = data("french.jsonl", *rows), "most certificates are empty: in 2 of 3 certified texts the model reads no word that has a synonym"
         base = (*WITH_WORDS, "--data", name)
-        text = self.ok(certify(*base, "-o", "french.run", "--model-name", "words") if "--model-name" in self.ok(certify("--help"))
-                       else certify(*base, "-o", "french.run"))
+        text = self.ok(certify(*base, "-o", "french.run", "--model-name", "words"))
         self.assertTrue(text.startswith(f"caution: {said}; the lexicon may not fit the language\n\ntexts "), text)
         summary = json.loads(self.ok(certify(*base, "--json")))
         self.assertEqual((summary["caution"], summary["empty"], next(iter(summary))), (f"{said}; the lexicon may not fit the language", 2, "caution"))
         for share in (0, 0.75):
             result = certify(*base, "--require", share, "--quiet")
             self.assertEqual(result.code, UNMET)
-            self.assertTrue(result.err.startswith(f"safer: --require {share}: {said}"), result.err)
+            self.assertIn(f"safer: certified and answered: not met, since {said}", result.err)
         self.assertTrue(self.ok(run("verify", "french.run")).startswith(f"caution: {said}"))
         self.assertIn(said, json.loads(self.ok(run("verify", "french.run", "--json")))["caution"])
         half = data("half.jsonl", *rows[1:])  # one of two
