@@ -58,7 +58,7 @@ static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
                                  .labels = label_list,
                                  .hash = salt,
                                  .sha256 = digest_for(salt),
-                              .arithmetic = "portable"},
+                                 .arithmetic = "portable"},
                         .salt = salt,
                         .bias = bias};
 }

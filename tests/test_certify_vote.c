@@ -47,7 +47,7 @@ static hash_model make_model(uint64_t salt, size_t classes, uint32_t first, uint
                                  .labels = label_list,
                                  .hash = salt,
                                  .sha256 = digest_for(salt),
-                              .arithmetic = "portable"},
+                                 .arithmetic = "portable"},
                         .salt = salt,
                         .first = first,
                         .none = none};

@@ -163,7 +163,7 @@ class Model(Attack):
         """--radius and --max-queries hold for every record"""
         full, _, _ = self.attacked(*BASE)
         summary, config, records = self.attacked(*BASE, "--radius", 2)
-        self.assertEqual(config["radius"], 2)
+        self.assertEqual(config["radius"], "2")
         self.assertLessEqual(max(r["changed"] for r in records), 2)
         self.assertLess(summary["succeeded"], full["succeeded"])
         summary, config, records = self.attacked(*BASE, "--max-queries", 15)
@@ -243,7 +243,7 @@ class Against(Attack):
         for name in "ckr":
             output = self.fresh()
             summary = json.loads(self.ok(self.check(name, f"{name}.jsonl", "--json", "-o", output)))
-            certified = sum(r["radius"] != 0 for r in read_run(f"{name}.jsonl")[1])
+            certified = sum(r["radius"] != "0" for r in read_run(f"{name}.jsonl")[1])
             self.assertEqual((summary["certified"], summary["violations"], summary["alarm"]), (certified, 0, False))
             self.assertGreater(certified, 40)
             self.assertEqual(summary["exact"], certified if name == "r" else summary["exact"])
@@ -298,7 +298,7 @@ class Against(Attack):
         """records that were edited, or of another model, lexicon or data: exit 3"""
         self.refused(self.check("k", "c.jsonl"), INPUT, "c.jsonl", "belongs to another")
         self.refused(self.check("k", "k.jsonl", "--limit", 10), INPUT, "belongs to another")
-        write("edited.jsonl", (test_cli.temporary / "k.jsonl").read_text().replace('"radius":1,', '"radius":2,', 1))
+        write("edited.jsonl", (test_cli.temporary / "k.jsonl").read_text().replace('"radius":"1"', '"radius":"2"', 1))
         if (test_cli.temporary / "edited.jsonl").read_text() != (test_cli.temporary / "k.jsonl").read_text():
             self.refused(self.check("k", "edited.jsonl"), INPUT, "edited.jsonl", "line")
         self.refused(self.check("k", "nowhere.jsonl"), 4, "nowhere.jsonl")

@@ -21,7 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import UNMET, cut, must, read_run, without_times  # noqa: E402
+from cli_runs import UNMET, counts_of, cut, must, reaches, read_run, without_times  # noqa: E402
 from test_cli import DONE, INPUT, INTERRUPTED, SYSTEM, USAGE, Case, Result, exists, run, write  # noqa: E402
 
 VERBS = ("train", "certify", "predict", "verify", "sweep")
@@ -69,10 +69,6 @@ def feed(content, *arguments):
 
 def accuracy(records, condition):
     return sum(map(condition, records)) / len(records)
-
-
-def reaches(record, radius):
-    return record["radius"] == "all" or (radius != "all" and record["radius"] >= int(radius))
 
 
 class Verbs(Case):
@@ -266,7 +262,7 @@ class Certify(Verbs):
         whole, _, others = self.certified(*base)
         for radius in (2, 3):
             summary, config, records = self.certified(*base, "--radius", radius)
-            self.assertEqual(config["radius"], radius)
+            self.assertEqual(config["radius"], str(radius))
             self.assertEqual([r["certified"] for r in records], [reaches(r, radius) for r in records])
             self.assertEqual([r["radius"] for r in records], [r["radius"] for r in others])
             self.assertGreaterEqual(summary["certified_accuracy"], whole["certified_accuracy"])
@@ -334,7 +330,7 @@ class Certify(Verbs):
         self.assertEqual(summary["without_slots"], 8)
         for r in records:
             self.assertEqual((r["slots"], r["exact"], r["queries"], r["q"], r["base"]), (0, True, 1, 0, r["prediction"]))
-            self.assertEqual((r["certified"], r["radius"]), (True, "all") if r["label"] == r["prediction"] else (False, 0))
+            self.assertEqual((r["certified"], r["radius"]), (True, "all") if r["label"] == r["prediction"] else (False, "0"))
         self.assertRegex(self.ok(certify(*WITH_C, "--data", "small.jsonl")), r"\ntrivial +8 texts")
 
     def test_notes(self):
@@ -487,14 +483,14 @@ class Recompute(Verbs):
         for r in records:
             for radius, q in zip(RADII, r["q_at"]):
                 yield r, q, reaches(r, radius)
-            if r["radius"] != 0:
+            if r["radius"] != "0":
                 yield r, r["q_radius"], True
             if r["radius"] != "all":
                 yield r, r["q_next"], False
 
     def votes(self, r):
-        k = int(r["counts"][r["target"]])
-        return k, max(int(count) for name, count in r["counts"].items() if name != r["target"])
+        counts = counts_of(r)
+        return counts[r["target"]], max(count for name, count in counts.items() if name != r["target"])
 
     def test_exact(self):
         """exact records: certified where the margin exceeds 2q, in fractions"""
@@ -505,8 +501,8 @@ class Recompute(Verbs):
             exact = [r for r in records if r["exact"]]
             for r in exact:
                 total = int(r["total"])
-                self.assertEqual(sum(map(int, r["counts"].values())), total)
-                self.assertEqual(r["n"], 0)
+                self.assertEqual(sum(counts_of(r).values()), total)
+                self.assertNotIn("n", r)
             for r, q, certified in self.decisions(exact):
                 k, rival = self.votes(r)
                 margin = fractions.Fraction(k - rival, int(r["total"]))
@@ -578,7 +574,7 @@ class Verify(Verbs):
             name = self.fresh()
             base = (*WITH_K, "--data", "demo/test.tsv", "--limit", 30)
             self.ok(certify(*base, "--method", method, "--n", 300, "-o", name))
-            self.assertRegex(self.ok(run("verify", name)), r"\A30 records hold; \d+\.\d\d% certified and answered\n\Z")
+            self.assertRegex(self.ok(run("verify", name)), r"\A30 records hold; \d+\.\d\d% certified and answered\nnot checked: .*\n\Z")
             self.assertIn("the model gives the same again", self.ok(run("verify", name, *base)))
             report = json.loads(self.ok(run("verify", name, *base, "--json")))
             self.assertEqual((report["verified"], report["asked_again"], report["records"]), (True, True, 30))
@@ -608,10 +604,10 @@ class Verify(Verbs):
             return match[1] + ("false" if match[2] == "true" else "true")
 
         changes = {
-            "count": one(3, r'("counts":\{"0":"?)(\d+)', lambda m: m[1] + str(int(m[2]) + 1)),
+            "count": one(3, r'("(?:counts|weights)":\{"0":"?)(\d+)', lambda m: m[1] + str(int(m[2]) + 1)),
             "bound": one(3, r'("bound":)[\d.e-]+', r"\g<1>0.87654321"),
             "decision": one(4, r'("certified":)(true|false)', flip),
-            "radius": one(5, r'("radius":)("all"|\d+)', lambda m: m[1] + ("0" if m[2] == '"all"' else '"all"')),
+            "radius": one(5, r'("radius":)"(all|\d+)"', lambda m: m[1] + ('"0"' if m[2] == "all" else '"all"')),
             "q": one(3, r'("q":)[\d.e-]+', r"\g<1>0.123"), "id": one(6, r'("id":")', r"\g<1>x"),
             "delta": one(0, r'("delta":)[\d.e-]+', r"\g<1>0.5"), "seed": one(0, r'("seed":)\d+', r"\g<1>9"),
             "space": one(2, r'("bound":)', r"\g<1> "), "check": one(2, r'("check":"[0-9a-f]{15})[0-9a-f]', r"\g<1>g"),
@@ -674,7 +670,7 @@ class Predict(Verbs):
         for r, answer in zip(records, answers):
             self.assertEqual((answer["leading"], answer["abstained"], answer["bound"], answer["queries"]),
                              (r["prediction"], r["abstained"], r["bound"], r["queries"]))
-            self.assertEqual(answer["radius"], 0 if r["abstained"] else r["radius"])
+            self.assertEqual(str(answer["radius"]), "0" if r["abstained"] else r["radius"])
 
     def test_abstention(self):
         """one vote is never clear at level 1e-9: abstained, no label, nothing certified"""

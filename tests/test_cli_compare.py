@@ -380,7 +380,7 @@ class Compare(Case):
         name = changed(lambda c: c.update(radius=2, compare=[{"models": "cnn", "defenses": ["topk:3", "component"], "attacks": "guess"}]))
         self.ok(run("compare", name, "-o", "radius", "--quiet"))
         for file in (test_cli.temporary / "radius").glob("*.jsonl"):
-            self.assertEqual(records(f"radius/{file.name}")[0]["radius"], 2)
+            self.assertEqual(records(f"radius/{file.name}")[0]["radius"], "2")
 
     def test_two_at_once(self):
         """a folder that another comparison is using is refused"""

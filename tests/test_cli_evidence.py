@@ -452,6 +452,13 @@ class EvidenceTests(Case):
         self.refused(evidence("good.jsonl", "--baseline", "forged.jsonl", "-o", "never"), USAGE, "different texts")
         self.assertFalse(exists("never"))
 
+    def test_date(self):
+        """the date is not sealed: one that does not exist is refused"""
+        for date in ("2026-99-99T99:99:99Z", "2026-02-30T10:00:00Z"):
+            write("dated.jsonl", re.sub('"date":"[^"]*"', f'"date":"{date}"', read("good.jsonl"), count=1))
+            self.refused(evidence("dated.jsonl", "-o", "never"), INPUT, "dated.jsonl, line 1: there is no such date", date)
+        self.assertFalse(exists("never"))
+
     def test_hostile(self):
         """names and labels that look like markup stay names and labels"""
         for name, limit in (("a", 300), ("b", 40)):

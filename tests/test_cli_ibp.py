@@ -137,7 +137,7 @@ class Bounds(Case):
             self.assertEqual(summary["certified_accuracy"], sum(r["certified"] for r in found) / len(found))
             texts, answers = [], []
             for row, record in zip(self.rows(), found):
-                self.assertEqual(record["radius"], "all" if record["certified"] else 0)
+                self.assertEqual(record["radius"], "all" if record["certified"] else "0")
                 self.assertEqual(record["certified"], all(m > 0 for m in record["margins"].values()))
                 self.assertEqual(record["target"], row[1])
                 self.assertTrue(record["exact"] and record["queries"] == 0 and record["prediction"] == record["base"])

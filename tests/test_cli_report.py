@@ -18,7 +18,7 @@ import xml.etree.ElementTree as ET
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import cut, is_answered, must, outward  # noqa: E402
+from cli_runs import cut, is_answered, must, outward, reaches  # noqa: E402
 from test_cli import DONE, INPUT, SYSTEM, USAGE, Case, exists, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -51,10 +51,6 @@ def read(name):
 
 def records(name):
     return [json.loads(line) for line in read(name).splitlines()[1:]]
-
-
-def reaches(record, radius):
-    return record["radius"] == "all" or (radius != "all" and record["radius"] >= int(radius))
 
 
 class Page(html.parser.HTMLParser):
@@ -153,7 +149,7 @@ class Figures(Reports):
         """hashes, seed, method and every other member of the configuration are at the foot"""
         config = json.loads(read("k.jsonl").splitlines()[0])
         foot = self.page("k.jsonl").text.split("How it was run")[1]
-        for value in (config["model"]["hash"], config["lexicon"]["hash"], config["data"]["hash"], config["method"], "topk:4"):
+        for value in (config["model"]["sha256"], config["lexicon"]["sha256"], config["data"]["sha256"], config["method"], "topk:4"):
             self.assertIn(value, foot)
         for name in ("delta_text", "alpha", "seed", "n0", "radii"):
             self.assertIn(name, foot)
@@ -166,7 +162,7 @@ class Figures(Reports):
             self.assertEqual(data["id"][i], record["id"])
             self.assertEqual(data["labels"][data["label"][i]], record["label"])
             self.assertEqual(data["labels"][data["prediction"][i]], record["prediction"])
-            self.assertEqual(data["radius"][i], -1 if record["radius"] == "all" else record["radius"])
+            self.assertEqual(data["radius"][i], -1 if record["radius"] == "all" else int(record["radius"]))
             for name in ("words", "slots", "visible", "queries", "n"):
                 self.assertEqual(data[name][i], record[name])
             self.assertEqual(data["flags"][i], record["certified"] + 2 * record["abstained"] + 4 * record["exact"] + 8 * is_answered(record))

@@ -131,7 +131,8 @@ class Answers(Serve):
             self.assertEqual(result, {"certificate": certificate,
                                       "answer": server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]})
             self.assertEqual((start["q_at"], start["n"], start["delta"]), (certificate["q_at"], 5000, 0.01))
-            self.assertEqual(prediction["vote"]["n"], certificate["queries"] - certificate["n"])
+            self.assertEqual(prediction["vote"], certificate["vote"])
+            self.assertEqual(certificate["queries"], certificate["vote"]["n"] + certificate["n"])
             self.assertEqual(sum(prediction["vote"]["counts"].values()), prediction["vote"]["n"])
             self.assertEqual((prediction["leading"], prediction["abstained"]), (certificate["prediction"], False))
             seen = 0
@@ -157,9 +158,9 @@ class Answers(Serve):
             self.assertTrue(100 <= first["vote"]["n"] < second["vote"]["n"] <= 1100)
             self.assertTrue(first["abstained"])
             answer, certificate = events[-1][1]["answer"], events[-1][1]["certificate"]
-            self.assertGreater(certificate["radius"], 0)
+            self.assertNotEqual(certificate["radius"], "0")
             self.assertEqual((second["label"], second["abstained"]), (answer["label"], answer["abstained"]))
-            self.assertEqual(second["vote"]["n"], certificate["queries"] - certificate["n"])
+            self.assertEqual(second["vote"], certificate["vote"])
 
     def test_stream_claims_nothing(self):
         """methods that must not be looked at before their end claim nothing before it"""

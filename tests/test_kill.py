@@ -32,6 +32,7 @@ def records(path):
         for line in file:
             assert line.endswith("\n"), "a cut line"
             record = json.loads(line)
+            record.pop("date", None)
             record.pop("seconds", None)
             lines.append(json.dumps(record))
     return lines

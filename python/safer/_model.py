@@ -90,8 +90,9 @@ class Model(_Answering):
     @classmethod
     def load(cls, path: "Union[str, os.PathLike[str]]", *, precision: Optional[str] = None) -> "Model":
         """Opens a model file, a folder with a BERT or DistilBERT classifier as HuggingFace has
-        them, or a sum of models (a file of JSON). `precision` is "bf16" or "f32", for networks that
-        can do both."""
+        them, or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
+        the same bits on every machine: for bert, charcnn and sums with such members. The others are
+        always portable."""
         model = cls(make("safer_model_open", path_bytes(path)))
         if precision is not None:
             call("safer_model_set_precision", model._pointer, choice("precision", precision))

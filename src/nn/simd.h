@@ -9,7 +9,8 @@
  * There NAME(x) is the name of a function x of this set, x_portable, x_avx2 or x_avx512, as
  * SF_DISPATCH (nn/isa.h) calls it; TARGET is the attribute of its functions, INLINE that of
  * functions which become part of others; AVX512 is 1 where the instructions of that set may be
- * used by name, else 0; PART and PARTI are vectors as long as a register, of floats and of whole numbers; and the functions of nn/simd_lanes.h are there. Vectors go in and out by
+ * used by name, else 0, and then PART and PARTI are vectors as long as a register, of floats and
+ * of whole numbers; and the functions of nn/simd_lanes.h are there. Vectors go in and out by
  * address: how they are passed by value depends on the set. */
 #ifndef SF_NN_SIMD_H
 #define SF_NN_SIMD_H

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Composes a string that lives as long as the facts; "" without memory, which sf_facts_collect reports. */
 static const char *say(sf_facts *facts, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -148,8 +149,8 @@ static void take_limits(sf_facts *facts)
     add_limit(facts, "A text without a certificate is not shown to be open to attack.");
     if (!bounds && s->exact < s->texts)
         add_limit(facts, say(facts,
-                             "The probability that %s text that could be attacked receives a certificate is at most "
-                             "delta; that is not the probability that a given certificate is wrong.",
+                             "The chance that %s text that could be attacked gets a certificate is at most delta; it is "
+                             "not the chance that a given certificate is wrong.",
                              family ? "any" : "a"));
     if (!bounds && s->remote && s->exact)
         add_limit(facts, "Certificates without sampling assume that the remote model is a function of the text.");
@@ -252,12 +253,23 @@ static void take_losses(sf_facts *facts)
 
 /* ---------------------------------------------------------------------- all */
 
+/* A date is not sealed, and has been seen to have the form of one only. */
+static int is_date(const char *text)
+{
+    struct tm date = {0};
+    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &date);
+    const int day = date.tm_mday;
+    return end && !*end && timegm(&date) != (time_t)-1 && date.tm_mday == day; /* the 30th of February moves */
+}
+
 safer_status sf_facts_collect(sf_facts *facts, safer_error *error)
 {
     char caution[300];
     safer_status status = sf_run_identified(facts->run, error);
     if (status != SAFER_OK) return status;
     take_artifacts(facts);
+    if (!is_date(facts->date))
+        return sf_fail(error, SAFER_INPUT, "%s, line 1: there is no such date: %s", facts->run->path, facts->date);
     if (safer_summary_caution(&facts->run->certified, caution, sizeof caution))
         facts->caution = say(facts, "%s", caution);
     take_terms(facts);
