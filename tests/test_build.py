@@ -56,6 +56,8 @@ class Build(unittest.TestCase):
 
     def test_same_bytes(self):
         """a build in another folder gives the same program"""
+        if self.cache.get("CMAKE_C_COMPILER_LAUNCHER"):
+            self.skipTest("compiled through ccache, which may take objects from other folders")
         with tempfile.TemporaryDirectory(dir=test_cli.temporary) as folder:
             there = pathlib.Path(folder) / "a folder with a longer name" / "copy"
             there.mkdir(parents=True)

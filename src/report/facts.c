@@ -148,10 +148,11 @@ static void take_limits(sf_facts *facts)
                        "one answer of the model.");
     add_limit(facts, "A text without a certificate is not shown to be open to attack.");
     if (!bounds && s->exact < s->texts)
-        add_limit(facts, say(facts,
-                             "The chance that %s text that could be attacked gets a certificate is at most delta; it is "
-                             "not the chance that a given certificate is wrong.",
-                             family ? "any" : "a"));
+        add_limit(facts,
+                  say(facts,
+                      "The chance that %s text that could be attacked gets a certificate is at most delta; it is "
+                      "not the chance that a given certificate is wrong.",
+                      family ? "any" : "a"));
     if (!bounds && s->remote && s->exact)
         add_limit(facts, "Certificates without sampling assume that the remote model is a function of the text.");
     if (!arithmetic || strcmp(arithmetic, "portable") != 0)
