@@ -69,7 +69,8 @@ def sealed(records):
         text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
         check = xxh64(text.encode(), seed)
         seed = seed if k else check
-        lines.append(text[:-1] + f',"check":"{check:016x}"}}\n')
+        free = '"seconds":0.5' if k else '"date":"2026-01-01T00:00:00Z"'  # which no seal covers
+        lines.append(text[:-1] + f',{free},"check":"{check:016x}"}}\n')
     return "".join(lines)
 
 
@@ -81,11 +82,14 @@ def make_attack():
     text = rows_of("demo/test.tsv")[0][2]
     word = next(w for w in re.finditer(r"[^\W\d_]+", text) if synonyms(w[0]))
     change = {"word": 1, "byte": len(text[:word.start()].encode()), "from": word[0], "to": "<b>replaced</b>"}
-    (folder / "attack.jsonl").write_text(sealed([
-        {"kind": "attack", "format": 1, "method": "textfooler", "smoothed": False, "model": config["model"], "data": config["data"]},
-        {"row": 1, "outcome": "succeeded", "after": "0", "changes": [change]},
-        {"row": 2, "outcome": "failed", "after": None, "changes": []},
-        {"row": 3, "outcome": "skipped", "after": None, "changes": []}]))
+    head = {"safer": config["safer"], "kind": "attack", "format": 2, **{m: config[m] for m in ("model", "lexicon", "data", "labels")}, "smoothed": False,
+            "n": 200, "radius": "all", "max_queries": 0, "population": 60, "iterations": 40, "tries": 100, "alpha": 0.001, "seed": 1, "method": "textfooler"}
+
+    def record(row, outcome, **more):
+        return {"row": row, "id": str(row), "label": "1", "before": "1", "after": None, "outcome": outcome, "reason": None, "words": 9, "choices": 3,
+                "score_before": 0.5, "score_after": 0.5, "changed": 0, "changes": [], "text": None, "queries": 1, "checks": 0, **more}
+    (folder / "attack.jsonl").write_text(sealed([head, record(1, "succeeded", after="0", changed=1, changes=[change], text="changed"),
+                                                 record(2, "failed"), record(3, "skipped")]))
     return {"from": word[0], "diff": text[:word.end()] + " <b>replaced</b>" + text[word.end():]}
 
 

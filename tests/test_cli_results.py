@@ -24,7 +24,8 @@ WORDS = """
 import json, sys
 for line in sys.stdin:
     request = json.loads(line)
-    print(json.dumps({"id": request["id"], "labels": [text.split()[1] for text in request["texts"]]}), flush=True)
+    words = [text.split() for text in request["texts"]]
+    print(json.dumps({"id": request["id"], "labels": [w[1] if len(w) == 2 and w[0] in ("good", "fine", "zut") else None for w in words]}), flush=True)
 """
 
 
@@ -63,7 +64,7 @@ class Results(Case):
         self.assertIn(f"certified and answered   {cut(len(answered) / 100)}  at the asked radius "
                       f"(95%: {outward(summary['certified_answered_interval'])})\n", text)
         self.assertIn(f"certified                {cut(len(certified) / 100)}  answered or not: the paper's figure\n", text)
-        self.assertEqual(self.ok(run("verify", "k.jsonl")), f"100 records hold; {cut(len(answered) / 100)} certified and answered\n")
+        self.assertEqual(self.ok(run("verify", "k.jsonl")).splitlines()[0], f"100 records hold; {cut(len(answered) / 100)} certified and answered")
         verified = json.loads(self.ok(run("verify", "k.jsonl", "--json")))
         self.assertEqual([verified[k] for k in ("certified_answered", "certified_accuracy", "caution")],
                          [len(answered) / 100, len(certified) / 100, None])
@@ -122,7 +123,7 @@ class Results(Case):
         self.assertRegex(text, r"\n  down +1 +100\.00% +50\.00% ")
         self.assertRegex(text, r"\n  up +2 +50\.00% +100\.00% ")
         result = certify(*WITH_WORDS, "--data", name, "--require", 0.66667)
-        self.assertEqual((result.code, result.err), (UNMET, "safer: certified and answered: 66.66% of 3 texts, below the required 0.66667\n"))
+        self.assertEqual((result.code, result.err), (UNMET, "safer: certified and answered: 66.66% of 3 texts, below the required 66.667%\n"))
 
     def test_unlabelled(self):
         """texts without a label are in no accuracy; certificates of predictions are about stability"""
@@ -160,7 +161,7 @@ class Results(Case):
         for share in (0, 0.75):
             result = certify(*base, "--require", share, "--quiet")
             self.assertEqual(result.code, UNMET)
-            self.assertTrue(result.err.startswith(f"safer: --require {share}: {said}"), result.err)
+            self.assertTrue(result.err.startswith(f"safer: certified and answered: not met, since {said}"), result.err)
         self.assertTrue(self.ok(run("verify", "french.run")).startswith(f"caution: {said}"))
         self.assertIn(said, json.loads(self.ok(run("verify", "french.run", "--json")))["caution"])
         half = data("half.jsonl", *rows[1:])  # one of two

@@ -188,7 +188,7 @@ class Format2(Case):
         shutil.copy(test_cli.temporary / "exec.jsonl", test_cli.temporary / "part.jsonl")
         write("other.py", (GOLDEN / "server.py").read_text().replace("> 42", "> 20"))
         base = ("--labels", "low,middle,high", *FILES, "--data", "three.tsv", "--quiet")
-        for model, name, words in (("exec:python3 other.py", "server", "model.probe is "), ("exec:python3 server.py", "another", "model.name is ")):
+        for model, name, words in (("exec:python3 other.py", "server", "the model's answers to the probe set changed, model.probe is "), ("exec:python3 server.py", "another", "model.name is ")):
             self.refused(run("certify", "--model", model, "--model-name", name, *base, "--n", 400, "--resume", "-o", "part.jsonl"), INPUT, words)
             self.refused(run("verify", "exec.jsonl", "--model", model, "--model-name", name, *base), INPUT, "belongs to another model: ", words)
 

@@ -186,8 +186,8 @@ class Layout(unittest.TestCase):
             self.assertRegex(header, rf"#define {name} {re.escape(value)}")
         self.assertEqual((c.DEFAULT, c.NO_WORD, c.ALL, c.RADII), (-1, 2**32 - 1, 2**64 - 1 if sys.maxsize > 2**32 else 2**32 - 1, 6))
         for name in _library._FUNCTIONS:
-            made = re.fullmatch(r"(\w+)_(parse|init)", name)  # declared by a macro of the header
-            macro = made and f"{dict(parse='SAFER_NAMED', init='SAFER_OPTIONS')[made[2]]}({made[1]});"
+            made = re.fullmatch(r"(\w+)_(name|parse|init)", name)  # declared by a macro of the header
+            macro = made and f"{dict(name='SAFER_NAMED', parse='SAFER_NAMED', init='SAFER_OPTIONS')[made[2]]}({made[1]});"
             self.assertTrue(re.search(rf"SAFER_API [^;]*\b{name}\(", header) or macro and macro in header, name)
 
 
@@ -395,7 +395,7 @@ print("fine")
         self.assertEqual(safer.certify(lambda texts: [vote(text) > 0 for text in texts], TEXTS, truth, component).config["labels"],
                          ["False", "True"])
         with self.assertRaisesRegex(safer.InvalidError, "classes: none from the labels"):
-            safer.certify(classify, TEXTS, None, component, classes=["neg", "pos"])
+            safer.certify(classify, TEXTS, None, component)
         with self.assertRaisesRegex(safer.InvalidError, "classes: pos from the labels"):
             safer.certify(classify, TEXTS, ["pos"] * len(TEXTS), component)
         with self.assertRaisesRegex(safer.InputError, r"labels\[1\] is 'neg', which the model does not know \(it knows: a, pos\)"):

@@ -149,8 +149,8 @@ static void take_limits(sf_facts *facts)
     add_limit(facts, "A text without a certificate is not shown to be open to attack.");
     if (!bounds && s->exact < s->texts)
         add_limit(facts, say(facts,
-                             "The probability that %s text that could be attacked receives a certificate is at most "
-                             "delta; that is not the probability that a given certificate is wrong.",
+                             "The chance that %s text that could be attacked gets a certificate is at most delta; it is "
+                             "not the chance that a given certificate is wrong.",
                              family ? "any" : "a"));
     if (!bounds && s->remote && s->exact)
         add_limit(facts, "Certificates without sampling assume that the remote model is a function of the text.");
