@@ -351,6 +351,43 @@ static void test_weights(void **state)
     refuse(certify("weights.jsonl", SAFER_METHOD_ADAPTIVE), forgeries, COUNT(forgeries));
 }
 
+/* Lexicon and data go together, and the model only with both; phrases say what each form checked. */
+static void test_forms(void **state)
+{
+    safer_verification alone, texts, all;
+    char path[500];
+    (void)state;
+    snprintf(path, sizeof path, "%s", certify("forms.jsonl", SAFER_METHOD_ADAPTIVE));
+    assert_fails(safer_verify(NULL, path, model, NULL, NULL, 1, NULL, &error), SAFER_INVALID, "model: it can be asked");
+    assert_fails(safer_verify(NULL, path, model, lexicon, NULL, 1, NULL, &error), SAFER_INVALID, "model: ");
+    assert_fails(safer_verify(NULL, path, NULL, lexicon, NULL, 1, NULL, &error), SAFER_INVALID, "lexicon and data: ");
+    assert_fails(safer_verify(NULL, path, NULL, NULL, data, 1, NULL, &error), SAFER_INVALID, "lexicon and data: ");
+    assert_ok(safer_verify(&alone, path, NULL, NULL, NULL, 1, NULL, &error));
+    assert_ok(safer_verify(&texts, path, NULL, lexicon, data, 2, NULL, &error));
+    assert_ok(safer_verify(&all, path, model, lexicon, data, 2, NULL, &error));
+    assert_true(alone.format == 2 && texts.summary.texts == 3 && all.summary.texts == 3);
+    assert_true(alone.checked[3] == NULL && texts.checked[3] && !texts.checked[6] && all.checked[6] && !all.checked[8]);
+    assert_non_null(strstr(alone.not_checked[0], "lexicon and data"));
+    assert_non_null(strstr(texts.not_checked[0], "the model"));
+    assert_non_null(strstr(all.not_checked[0], "function of the text"));
+    safer_summary_free(&alone.summary);
+    safer_summary_free(&texts.summary);
+    safer_summary_free(&all.summary);
+}
+
+static safer_status verify_texts(void *path, safer_error *e)
+{
+    return safer_verify(NULL, path, NULL, lexicon, data, 1, NULL, e);
+}
+
+static void test_forms_without_memory(void **state)
+{
+    char path[500];
+    (void)state;
+    snprintf(path, sizeof path, "%s", certify("memory.jsonl", SAFER_METHOD_HOEFFDING));
+    check_every_allocation(verify_texts, path);
+}
+
 /* ------------------------------------------------------------------ format 1 */
 
 /* Kept runs are refused when they are forged as those of today; tests/golden/format1/README.md says what they are. */
@@ -579,6 +616,8 @@ int main(void)
         cmocka_unit_test(test_votes),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_vote),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_forms_without_memory),
         cmocka_unit_test(test_format_1),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_attacks),

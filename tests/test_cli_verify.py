@@ -336,7 +336,7 @@ class Verify(Case):
         must("certify", *base, "--n", 20, "-o", "fast.jsonl")
         self.assertEqual(read_run("portable.jsonl")[0]["model"]["arithmetic"], "portable")
         self.ok(run("verify", "portable.jsonl", *base, "--arithmetic", "portable"))
-        self.refused(run("verify", "portable.jsonl", *base), INPUT, "was made with this model", 'the arithmetic "portable"', "verify it with --arithmetic portable")
+        self.refused(run("verify", "portable.jsonl", *base), INPUT, "was made with this model", 'the arithmetic "portable"', "give --arithmetic portable")
         ours = read_run("fast.jsonl")[0]["model"]["arithmetic"]
         theirs = "bf16 avx512" if ours != "bf16 avx512" else "bf16 amx"
         forge("fast.jsonl", 1, lambda c: c["model"].update(arithmetic=theirs), "elsewhere.jsonl")

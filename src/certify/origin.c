@@ -147,9 +147,9 @@ static safer_status check_arithmetic(const char *theirs, const char *ours, const
     const size_t kind = strcspn(theirs, " ");
     char advice[96];
     if (strncmp(theirs, ours, kind) != 0 || strcspn(ours, " ") != kind)
-        snprintf(advice, sizeof advice, "verify it with --arithmetic %.*s", (int)kind, theirs);
+        snprintf(advice, sizeof advice, "give --arithmetic %.*s", (int)kind, theirs);
     else
-        snprintf(advice, sizeof advice, "verify it where that is computed, or certify with --arithmetic portable");
+        snprintf(advice, sizeof advice, "use a machine that computes so, or certify with --arithmetic portable");
     return sf_fail(error, SAFER_INPUT,
                    "%s was made with this model, but in the arithmetic \"%s\"; here it is \"%s\", whose last bits may "
                    "differ: %s",
