@@ -113,7 +113,7 @@ static void test_document(void **state)
 /* What is read of a card: "name|version|license|url|tag,tag", with "-" for what it lacks, or the error. */
 static const char *read_card(const char *text)
 {
-    static char says[400];
+    static char says[sizeof error.message];
     sf_card card = {0};
     error.message[0] = '\0';
     if (sf_card_parse(&card, text, strlen(text), "card", &error) != SAFER_OK) {
