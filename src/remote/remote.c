@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "remote/remote.h"
 
+#include "base/feeder.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -19,11 +20,13 @@
 #include <string.h>
 
 enum {
-    SHARE = 64,   /* one text of so many is asked again */
-    WAITING = 64, /* texts that may wait for that, */
-    CROWDED = 32, /* and from when on they no longer wait for a request with room */
-    PROBED = 16,  /* texts of the data asked twice before a run */
-    NAME = 200,   /* bytes of the model's name */
+    SHARE = 64,           /* one text of so many is asked again */
+    WAITING = 64,         /* texts that may wait for that, */
+    CROWDED = 32,         /* and from when on they no longer wait for a request with room */
+    PROBED = 16,          /* texts of the data asked twice before a run */
+    NAME = 200,           /* bytes of the model's name */
+    SHARE_OF_TEXT = 8,    /* questions of a request that one text is counted for, and */
+    MOST_IN_FLIGHT = 256, /* the most texts at once */
     CACHE_BYTES = 1 << 28
 };
 
@@ -43,6 +46,7 @@ typedef struct shared {
     pthread_mutex_t probing; /* held by the thread that probes, or identifies */
     atomic_int probed, random;
     sf_digest digest; /* of the answers to the probe set; under `probing` until it is there */
+    sf_feeder feeder; /* in front of the transport */
     _Atomic uint64_t asked, cached, again, changed, none;
 } shared;
 
@@ -156,6 +160,49 @@ static safer_status compare(const remote *r, sf_span text, int before, int answe
 
 /* ------------------------------------------------------------------- requests */
 
+/* Texts of one thread, on their way to the transport. */
+typedef struct texts_asked {
+    sf_asking asking;
+    const sf_span *texts;
+    int *labels;
+    float *scores; /* may be NULL */
+} texts_asked;
+
+/* One request: the texts of several threads. */
+static safer_status ask_together(void *self, sf_asking *first, size_t count, safer_error *error)
+{
+    const remote *r = self;
+    const size_t classes = r->base.classes;
+    texts_asked *t = (texts_asked *)first;
+    if (!first->next) return r->transport.ask(r->transport.self, t->texts, count, t->labels, t->scores, error);
+    int scored = 0;
+    for (t = (texts_asked *)first; t; t = (texts_asked *)t->asking.next) scored |= t->scores != NULL;
+    sf_span *texts = sf_alloc(count, sizeof *texts);
+    int *labels = sf_alloc(count, sizeof *labels);
+    float *scores = scored ? sf_alloc(count * classes, sizeof *scores) : NULL;
+    safer_status status = texts && labels && (scores || !scored) ? SAFER_OK : sf_fail_memory(error);
+    size_t at = 0;
+    for (t = (texts_asked *)first; t && status == SAFER_OK; at += t->asking.count, t = (texts_asked *)t->asking.next)
+        memcpy(texts + at, t->texts, t->asking.count * sizeof *texts);
+    if (status == SAFER_OK) status = r->transport.ask(r->transport.self, texts, count, labels, scores, error);
+    at = 0;
+    for (t = (texts_asked *)first; t && status == SAFER_OK; at += t->asking.count, t = (texts_asked *)t->asking.next) {
+        memcpy(t->labels, labels + at, t->asking.count * sizeof *labels);
+        if (t->scores) memcpy(t->scores, scores + at * classes, t->asking.count * classes * sizeof *scores);
+    }
+    free(texts);
+    free(labels);
+    free(scores);
+    return status;
+}
+
+static safer_status request(const remote *r, const sf_span *texts, size_t count, int *labels, float *scores,
+                            safer_error *error)
+{
+    texts_asked own = {{.count = count, .error = error}, texts, labels, scores};
+    return sf_feeder_ask(&r->shared->feeder, &own.asking);
+}
+
 /* One request: `count` texts, and behind them those that were added. The answers are in the
  * scratch. */
 static safer_status ask_with(const remote *r, const sf_span *texts, size_t count, size_t riding, float *scores,
@@ -163,7 +210,7 @@ static safer_status ask_with(const remote *r, const sf_span *texts, size_t count
 {
     if (count) memcpy(s->request, texts, count * sizeof *texts);
     for (size_t i = 0; i < riding; i++) s->request[count + i] = (sf_span){s->riding[i].text, s->riding[i].length};
-    safer_status status = r->transport.ask(r->transport.self, s->request, count + riding, s->answers, scores, error);
+    safer_status status = request(r, s->request, count + riding, s->answers, scores, error);
     for (size_t i = 0; i < riding; i++) {
         const question *q = &s->riding[i];
         if (status == SAFER_OK)
@@ -272,7 +319,7 @@ static safer_status confirm(const safer_model *model, const sf_span *texts, cons
     scratch *s = pointer;
     for (size_t first = 0; first < count; first += s->batch) {
         const size_t some = smaller(count - first, s->batch);
-        SF_TRY(r->transport.ask(r->transport.self, texts + first, some, s->answers, NULL, error));
+        SF_TRY(request(r, texts + first, some, s->answers, NULL, error));
         for (size_t i = 0; i < some; i++)
             SF_TRY(compare(r, texts[first + i], answers[first + i], s->answers[i], error));
     }
@@ -286,20 +333,20 @@ done:
 static safer_status ask_twice(int *answers, const remote *r, const sf_span *texts, size_t count, safer_error *error)
 {
     safer_status status = SAFER_OK, changed = SAFER_OK;
-    sf_span request[SF_PROBE_TEXTS];
+    sf_span some_texts[SF_PROBE_TEXTS];
     int second[SF_PROBE_TEXTS];
     const size_t batch = r->transport.batch;
     safer_error *told = r->base.function ? error : NULL;
     assert(count <= SF_PROBE_TEXTS);
     for (size_t at = 0; at < count; at += batch)
-        SF_TRY(r->transport.ask(r->transport.self, texts + at, smaller(count - at, batch), answers + at, NULL, error));
+        SF_TRY(request(r, texts + at, smaller(count - at, batch), answers + at, NULL, error));
     atomic_fetch_add(&r->shared->again, count);
     for (size_t left = count, size = 1; left; size *= 2) {
         const size_t some = smaller(smaller(size, batch), left);
-        for (size_t i = 0; i < some; i++) request[i] = texts[left - 1 - i];
-        SF_TRY(r->transport.ask(r->transport.self, request, some, second, NULL, error));
+        for (size_t i = 0; i < some; i++) some_texts[i] = texts[left - 1 - i];
+        SF_TRY(request(r, some_texts, some, second, NULL, error));
         for (size_t i = 0; i < some; i++, left--)
-            if (compare(r, request[i], answers[left - 1], second[i], told) != SAFER_OK) changed = SAFER_INPUT;
+            if (compare(r, some_texts[i], answers[left - 1], second[i], told) != SAFER_OK) changed = SAFER_INPUT;
     }
     if (r->base.function) status = changed;
 done:
@@ -349,6 +396,7 @@ static void shared_free(shared *s)
     if (!s) return;
     for (size_t i = 0; i < s->waiting_count; i++) free(s->waiting[i].text);
     sf_cache_free(&s->cache);
+    sf_feeder_end(&s->feeder);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->probing);
     free(s);
@@ -465,6 +513,7 @@ static safer_status remote_new(remote **out, const safer_remote_options *o, safe
     }
     pthread_mutex_init(&r->shared->lock, NULL);
     pthread_mutex_init(&r->shared->probing, NULL);
+    sf_feeder_start(&r->shared->feeder, ask_together, r, 1, 1); /* as large as the transport takes them: complete() */
     r->shared->cache.limit = CACHE_BYTES;
     r->base.function = o->function;
     if (o->model_name && !(r->base.name = sf_strdup(o->model_name))) status = sf_fail_memory(error);
@@ -501,12 +550,22 @@ static uint64_t identity(const char *address, const safer_remote_options *o)
     return hash;
 }
 
+/* How many texts are worked on at once, so that their draws fill requests: a text asks 16 and more at a time, and
+ * while some wait for a request others gather for the next. */
+static int in_flight(const sf_transport *t)
+{
+    const size_t each = t->batch / SHARE_OF_TEXT, all = (each ? each : 1) * (size_t)t->concurrency;
+    return (int)smaller(all, MOST_IN_FLIGHT);
+}
+
 static void complete(remote *r, const char *address, const safer_remote_options *o)
 {
     r->base.class = class_of(r->transport.arch);
     r->base.hash = identity(address, o);
     if (o->random) set_random(&r->base);
-    r->base.concurrency = r->transport.concurrency;
+    r->base.concurrency = in_flight(&r->transport);
+    r->shared->feeder.most = r->transport.batch;
+    r->shared->feeder.calls = r->transport.concurrency;
     r->caching = o->function && (o->cache == SAFER_DEFAULT ? strcmp(r->transport.arch, "http") == 0 : o->cache != 0);
 }
 

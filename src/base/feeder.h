@@ -1,0 +1,48 @@
+/* The feeder: questions of many threads, asked together.
+ *
+ * What answers (a function of the caller, a program, a service, a GPU) answers many questions at once for little more than
+ * one. So a thread puts its questions into a queue and waits. Whenever fewer than `calls` calls are under way, the
+ * thread whose questions are first in the queue makes the next call, with all that wait, up to `most`. Nobody waits
+ * for company: where nothing else is asked a question is a call of its own at once, and the longer a call takes, the
+ * more gather for the next. Each thread gets its own answers, so how questions met in calls changes no answer of a
+ * model that is a function of the text. */
+#ifndef SF_BASE_FEEDER_H
+#define SF_BASE_FEEDER_H
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+/* The questions of one thread, on its stack. The caller's own struct begins with it. */
+typedef struct sf_asking {
+    struct sf_asking *next; /* in the queue, and in a call */
+    size_t count;           /* of questions, 1 .. most */
+    safer_status status;    /* what became of them, */
+    safer_error *error;     /* and its message; may be NULL */
+    int state;              /* private, as is */
+    pthread_cond_t turn;
+} sf_asking;
+
+/* Answers a list of them in one call. A failure is of all of them. */
+typedef safer_status (*sf_feeder_call)(void *self, sf_asking *first, size_t count, safer_error *error);
+
+typedef struct sf_feeder {
+    sf_feeder_call call;
+    void *self;
+    size_t most; /* questions of a call */
+    int calls;   /* at once */
+    pthread_mutex_t lock;
+    sf_asking *first, *last; /* the queue */
+    int running;             /* calls */
+} sf_feeder;
+
+void sf_feeder_start(sf_feeder *feeder, sf_feeder_call call, void *self, size_t most, int calls);
+void sf_feeder_end(sf_feeder *feeder); /* nobody asks any more */
+
+/* Returns when the questions are answered: asking->status, also returned. Where a call for several threads fails,
+ * each thread's questions are asked again alone, so that the fault stays with those it came from; when the first
+ * two of them fail as well, it is that of all. */
+safer_status sf_feeder_ask(sf_feeder *feeder, sf_asking *asking);
+
+#endif
