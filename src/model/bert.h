@@ -15,6 +15,7 @@
 #include "model/arithmetic.h"
 #include "model/model.h"
 #include "model/pieces.h"
+#include "nn/encoder.h"
 
 typedef enum sf_bert_pool { SF_POOL_CLS, SF_POOL_POOLER, SF_POOL_MEAN } sf_bert_pool;
 
@@ -60,6 +61,9 @@ typedef struct sf_bert_layout {
 /* -1 when memory is out. Tensors follow each other without gaps. */
 int sf_bert_layout_make(sf_bert_layout *out, const sf_bert_shape *shape);
 void sf_bert_layout_free(sf_bert_layout *layout);
+
+/* The encoder as devices are given it; it points into the parameters. Free out->layer. -1 when memory is out. */
+int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *layout, const float *parameters);
 
 /* ---------------------------------------------------------------- checkpoints */
 

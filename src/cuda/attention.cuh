@@ -1,0 +1,170 @@
+/* Attention of an encoder on the GPU: scores never leave the registers.
+ *
+ * A block takes 128 queries of one head of one text, a warp 32 of them, and walks over the keys 64 at a time.
+ * Exponentials are what bounds heads of 32 (16 a cycle and multiprocessor), so everything else is kept out of their way:
+ * two tiles of queries share every fragment of keys and values, and what was summed is rescaled only when the
+ * largest score of a row grew by more than 2^8, which almost never happens after the first keys.
+ *
+ * The order of every sum depends on the text's length and the query's place in it alone. */
+#ifndef SF_CUDA_ATTENTION_CUH
+#define SF_CUDA_ATTENTION_CUH
+
+#include "cuda/numbers.cuh"
+
+enum { SF_ATTEND_QUERIES = 128, SF_ATTEND_KEYS = 64, SF_ATTEND_THREADS = 128 };
+
+/* What a block works on: `length` rows of qkv from `row` on are a text, its queries from `query` on are the block's. */
+typedef struct sf_attend_block {
+    uint32_t row, length, query;
+} sf_attend_block;
+
+namespace sf {
+
+/* The place of 16 bytes in a tile of D columns, so that neither copies nor ldmatrix meet in a bank. */
+template <int D> __device__ inline uint32_t tile_at(uint32_t row, uint32_t chunk)
+{
+    constexpr uint32_t chunks = D / 8;
+    return (row * chunks + (chunks == 4 ? chunk ^ ((row >> 1) & 3) : chunk ^ (row & 7))) * 16;
+}
+
+/* Copies 64 rows of D columns into a tile; rows from `valid` on become 0. */
+template <int D> __device__ inline void tile_load(uint32_t tile, const bf16 *from, size_t stride, int valid)
+{
+    constexpr int chunks = D / 8;
+#pragma unroll
+    for (int i = threadIdx.x; i < SF_ATTEND_KEYS * chunks; i += SF_ATTEND_THREADS) {
+        const int row = i / chunks, chunk = i % chunks;
+        copy_async(tile + tile_at<D>(row, chunk), from + (row < valid ? row : 0) * stride + chunk * 8, row < valid);
+    }
+}
+
+template <int D>
+__global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
+    attend(bf16 *context, const bf16 *qkv, const sf_attend_block *blocks, int hidden, float scale)
+{
+    constexpr int steps = D / 16, columns = D / 8, keys = SF_ATTEND_KEYS, tile = keys * D * (int)sizeof(bf16);
+    __shared__ __align__(128) char memory[4 * tile]; /* keys and values, twice */
+    const sf_attend_block b = blocks[blockIdx.x];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, length = (int)b.length;
+    const size_t stride = 3 * (size_t)hidden;
+    const bf16 *base = qkv + b.row * stride + blockIdx.y * D;
+    const uint32_t shared = (uint32_t)__cvta_generic_to_shared(memory);
+    const int first = (int)b.query + warp * 32; /* of the warp's queries */
+
+    uint32_t q[2][steps][4];
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int s = 0; s < steps; s++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int row = first + m * 16 + lane / 4 + (i & 1) * 8, column = s * 16 + (lane & 3) * 2 + (i >> 1) * 8;
+                q[m][s][i] = row < length ? *(const uint32_t *)(base + row * stride + column) : 0;
+            }
+    float out[2][columns][4] = {}, most[2][2], sum[2][2] = {};
+#pragma unroll
+    for (int i = 0; i < 4; i++) most[i / 2][i % 2] = -INFINITY;
+
+    const int count = (length + keys - 1) / keys;
+    tile_load<D>(shared, base + hidden, stride, length);
+    tile_load<D>(shared + tile, base + 2 * hidden, stride, length);
+    copy_commit();
+    for (int k = 0; k < count; k++) {
+        const uint32_t here = shared + (k & 1) * 2 * tile, there = shared + (~k & 1) * 2 * tile;
+        copy_wait<0>();
+        __syncthreads();
+        if (k + 1 < count) {
+            const bf16 *next = base + (size_t)(k + 1) * keys * stride;
+            tile_load<D>(there, next + hidden, stride, length - (k + 1) * keys);
+            tile_load<D>(there + tile, next + 2 * hidden, stride, length - (k + 1) * keys);
+            copy_commit();
+        }
+        if (first >= length) continue;
+        float s[2][8][4] = {};
+#pragma unroll
+        for (int j = 0; j < 4; j++) /* 16 keys */
+#pragma unroll
+            for (int c = 0; c < steps; c++) {
+                uint32_t key[4];
+                load_matrices(key, here + tile_at<D>(j * 16 + (lane & 7) + ((lane >> 4) << 3), c * 2 + ((lane >> 3) & 1)));
+#pragma unroll
+                for (int m = 0; m < 2; m++) {
+                    multiply(s[m][2 * j], q[m][c], key[0], key[1]);
+                    multiply(s[m][2 * j + 1], q[m][c], key[2], key[3]);
+                }
+            }
+        if ((k + 1) * keys > length)
+#pragma unroll
+            for (int i = 0; i < 64; i++) {
+                const int key = k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1);
+                if (key >= length) s[i / 32][i / 4 % 8][i % 4] = -INFINITY;
+            }
+        bool grew = false;
+        float top[2][2];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int m = i / 2, h = i % 2;
+            float t = s[m][0][2 * h];
+#pragma unroll
+            for (int j = 0; j < 8; j++) t = fmaxf(t, fmaxf(s[m][j][2 * h], s[m][j][2 * h + 1]));
+            t = fmaxf(t, __shfl_xor_sync(~0u, t, 1));
+            t = fmaxf(t, __shfl_xor_sync(~0u, t, 2));
+            top[m][h] = t * scale; /* scale > 0 and holds log2(e) */
+            grew |= top[m][h] > most[m][h] + 8;
+        }
+        if (__any_sync(~0u, grew))
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int m = i / 2, h = i % 2;
+                const float next = fmaxf(most[m][h], top[m][h]), share = exp2_fast(most[m][h] - next);
+                most[m][h] = next;
+                sum[m][h] *= share;
+#pragma unroll
+                for (int c = 0; c < columns; c++) {
+                    out[m][c][2 * h] *= share;
+                    out[m][c][2 * h + 1] *= share;
+                }
+            }
+#pragma unroll
+        for (int j = 0; j < 4; j++) { /* 16 keys */
+            uint32_t share[2][4];
+#pragma unroll
+            for (int m = 0; m < 2; m++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) { /* rows h, keys 8 * (i >> 1) */
+                    const int h = i & 1;
+                    const float *x = s[m][2 * j + (i >> 1)] + 2 * h;
+                    const float a = exp2_fast(fmaf(x[0], scale, -most[m][h])),
+                                c = exp2_fast(fmaf(x[1], scale, -most[m][h]));
+                    sum[m][h] += a + c;
+                    share[m][i] = pack(a, c);
+                }
+#pragma unroll
+            for (int c = 0; c < steps; c++) {
+                uint32_t value[4];
+                load_matrices_transposed(value, here + tile + tile_at<D>(j * 16 + (lane & 15), c * 2 + (lane >> 4)));
+#pragma unroll
+                for (int m = 0; m < 2; m++) {
+                    multiply(out[m][2 * c], share[m], value[0], value[1]);
+                    multiply(out[m][2 * c + 1], share[m], value[2], value[3]);
+                }
+            }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const int m = i / 2, h = i % 2, row = first + m * 16 + lane / 4 + h * 8;
+        float total = sum[m][h];
+        total += __shfl_xor_sync(~0u, total, 1);
+        total += __shfl_xor_sync(~0u, total, 2);
+        const float share = 1 / total;
+        if (row < length)
+#pragma unroll
+            for (int c = 0; c < columns; c++)
+                *(uint32_t *)(context + (b.row + row) * (size_t)hidden + blockIdx.y * D + c * 8 + (lane & 3) * 2) =
+                    pack(out[m][c][2 * h] * share, out[m][c][2 * h + 1] * share);
+    }
+}
+
+} // namespace sf
+#endif

@@ -1,0 +1,53 @@
+/* The plugin's table, and the devices there are. */
+#include "cuda/encoder.cuh"
+#include "cuda/fail.cuh"
+
+#include <string.h>
+
+using namespace sf;
+
+namespace {
+
+safer_status count_devices(int *count, safer_error *error)
+{
+    *count = 0;
+    const cudaError_t code = cudaGetDeviceCount(count);
+    if (code == cudaErrorNoDevice) return fail(error, SAFER_SYSTEM, "there is no GPU that CUDA can use");
+    if (code == cudaErrorInsufficientDriver) {
+        int driver = 0, runtime = 0;
+        cudaDriverGetVersion(&driver);
+        cudaRuntimeGetVersion(&runtime);
+        if (!driver) return fail(error, SAFER_SYSTEM, "there is no NVIDIA driver");
+        return fail(error, SAFER_SYSTEM, "the NVIDIA driver is for CUDA %d.%d, and %d.%d is needed", driver / 1000,
+                    driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    }
+    return check(code, "counting devices", error);
+}
+
+safer_status describe(sf_device_info *out, int device, safer_error *error)
+{
+    cudaDeviceProp found;
+    size_t free_memory = 0, memory = 0;
+    SF_CUDA_TRY(cudaGetDeviceProperties(&found, device), "describing a device");
+    SF_CUDA_TRY(cudaSetDevice(device), "choosing the device");
+    SF_CUDA_TRY(cudaMemGetInfo(&free_memory, &memory), "asking for its memory");
+    if (found.major < 8)
+        return fail(error, SAFER_SYSTEM, "%s has compute capability %d.%d; 8.0 is needed", found.name, found.major,
+                    found.minor);
+    const size_t library = cublasLtGetVersion();
+    snprintf(out->name, sizeof out->name, "%s", found.name);
+    snprintf(out->arithmetic, sizeof out->arithmetic, "bf16 cuda sm_%d%d cublaslt %zu.%zu.%zu", found.major, found.minor,
+             library / 10000, library / 100 % 100, library % 100);
+    out->memory = memory;
+    out->free_memory = free_memory;
+    return SAFER_OK;
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const sf_device_table *sf_device_plugin(void)
+{
+    static const sf_device_table table = {SAFER_VERSION,  sizeof table,     count_devices,  describe,
+                                          sf_cuda_net_new, sf_cuda_net_free, sf_cuda_answer};
+    return &table;
+}

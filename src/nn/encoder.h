@@ -1,0 +1,44 @@
+/* An encoder, described: what every processor that computes one is given.
+ *
+ *   x = norm(word + position + type)
+ *   every layer:   x = norm(x + attention(x)),   x = norm(x + outer(activation(inner(x))))
+ *   the end:       the first vector or the mean of all, then a dense layer or none, then the classifier
+ *
+ * Matrices are (outputs, inputs), rows one after the other, F32. Nothing is owned. */
+#ifndef SF_NN_ENCODER_H
+#define SF_NN_ENCODER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum sf_encoder_activation { SF_ENCODER_GELU, SF_ENCODER_GELU_TANH, SF_ENCODER_RELU, SF_ENCODER_TANH } sf_encoder_activation;
+
+typedef struct sf_affine {
+    const float *weight, *bias; /* of a layer norm: (hidden) both */
+} sf_affine;
+
+typedef struct sf_encoder_layer {
+    sf_affine qkv;       /* (3 * hidden, hidden): query, key, value, each head after head */
+    sf_affine attention; /* (hidden, hidden) */
+    sf_affine norm1;
+    sf_affine inner; /* (inner, hidden) */
+    sf_affine outer; /* (hidden, inner) */
+    sf_affine norm2;
+} sf_encoder_layer;
+
+typedef struct sf_encoder {
+    size_t vocabulary, positions, layers, hidden, heads, inner, classes;
+    size_t tokens; /* most pieces of a text */
+    float epsilon; /* of the norms */
+    sf_encoder_activation activation;
+    const float *words, *places; /* (vocabulary, hidden), (positions, hidden) */
+    const float *type;           /* (hidden): of all pieces; NULL: none */
+    sf_affine norm;              /* of the sum */
+    const sf_encoder_layer *layer;
+    int mean;                               /* the mean of all vectors; else the first */
+    sf_affine pooler;                       /* (hidden, hidden) behind it; weight NULL: none */
+    sf_encoder_activation pooler_activation; /* tanh or relu */
+    sf_affine classifier;                   /* (classes, hidden) */
+} sf_encoder;
+
+#endif
