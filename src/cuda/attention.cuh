@@ -38,9 +38,11 @@ template <int D> __device__ inline void tile_load(uint32_t tile, const bf16 *fro
     }
 }
 
+/* context (rows, hidden) from qkv (rows, 3 * hidden). sums (rows, heads), which may be NULL, get the logarithm to base 2
+ * of each row's sum of powers of 2: what training needs. `scale` holds log2(e). */
 template <int D>
 __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
-    attend(bf16 *context, const bf16 *qkv, const sf_attend_block *blocks, int hidden, float scale)
+    attend(bf16 *context, float *sums, const bf16 *qkv, const sf_attend_block *blocks, int hidden, float scale)
 {
     constexpr int steps = D / 16, columns = D / 8, keys = SF_ATTEND_KEYS, tile = keys * D * (int)sizeof(bf16);
     __shared__ __align__(128) char memory[4 * tile]; /* keys and values, twice */
@@ -158,6 +160,8 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
         total += __shfl_xor_sync(~0u, total, 1);
         total += __shfl_xor_sync(~0u, total, 2);
         const float share = 1 / total;
+        if (sums && row < length && (lane & 3) == 0)
+            sums[(b.row + row) * (size_t)gridDim.y + blockIdx.y] = most[m][h] + log2f(total);
         if (row < length)
 #pragma unroll
             for (int c = 0; c < columns; c++)

@@ -10,10 +10,12 @@
 #include "cuda/encoder.cuh"
 
 #include "cuda/attention.cuh"
+#include "cuda/memory.cuh"
 #include "cuda/plain.cuh"
 #include "cuda/pool.cuh"
 #include "cuda/product.cuh"
 #include "cuda/rows.cuh"
+#include "cuda/widths.cuh"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,10 +24,6 @@
 using namespace sf;
 
 namespace {
-
-struct affine {
-    bf16 *weight, *bias;
-};
 
 struct layer {
     product qkv, attention, inner, outer;
@@ -55,42 +53,16 @@ struct sf_device_net {
     struct layer *layers;
     head end;
     struct slot *slot;
-    void **owned; /* device memory */
-    size_t owned_count, owned_capacity;
+    memory memory;
 };
 
 namespace {
 
-/* ------------------------------------------------------------------- memory */
-
-safer_status take(void **out, sf_device_net *net, size_t bytes, safer_error *error)
-{
-    if (net->owned_count == net->owned_capacity) {
-        const size_t capacity = 2 * net->owned_capacity + 64;
-        void **owned = (void **)realloc(net->owned, capacity * sizeof *owned);
-        if (!owned) return fail(error, SAFER_MEMORY, "out of memory");
-        net->owned = owned;
-        net->owned_capacity = capacity;
-    }
-    SF_CUDA_TRY(cudaMalloc(out, bytes ? bytes : 1), "taking memory");
-    net->owned[net->owned_count++] = *out;
-    return SAFER_OK;
-}
-
-void give_back(sf_device_net *net, size_t down_to)
-{
-    while (net->owned_count > down_to) cudaFree(net->owned[--net->owned_count]);
-}
-
-#define TRY(call) \
-    do { \
-        const safer_status status_ = (call); \
-        if (status_ != SAFER_OK) return status_; \
-    } while (0)
+/* ------------------------------------------------------------------ weights */
 
 safer_status copy_floats(float **out, sf_device_net *net, const float *from, size_t count, safer_error *error)
 {
-    TRY(take((void **)out, net, count * sizeof **out, error));
+    SF_TRY_RETURN(take(out, &net->memory, count, error));
     SF_CUDA_TRY(cudaMemcpy(*out, from, count * sizeof **out, cudaMemcpyHostToDevice), "copying weights");
     return SAFER_OK;
 }
@@ -104,23 +76,22 @@ __global__ void round_floats(bf16 *out, const float *in, size_t count)
 safer_status copy_rounded(bf16 **out, sf_device_net *net, const float *from, size_t count, safer_error *error)
 {
     float *whole = NULL;
-    TRY(take((void **)out, net, count * sizeof **out, error));
-    TRY(copy_floats(&whole, net, from, count, error));
+    SF_TRY_RETURN(take(out, &net->memory, count, error));
+    SF_TRY_RETURN(copy_floats(&whole, net, from, count, error));
     round_floats<<<(unsigned)((count + 255) / 256), 256>>>(*out, whole, count);
     SF_CUDA_TRY(cudaDeviceSynchronize(), "rounding weights");
-    give_back(net, net->owned_count - 1);
+    give_back(&net->memory, net->memory.count - 1);
     return SAFER_OK;
 }
-
-/* ------------------------------------------------------------------ weights */
 
 safer_status load_product(product *out, sf_device_net *net, sf_affine from, size_t outputs, size_t inputs,
                           cublasLtEpilogue_t epilogue, int added, safer_error *error)
 {
     bf16 *weight = NULL, *bias = NULL;
-    TRY(copy_rounded(&weight, net, from.weight, outputs * inputs, error));
-    TRY(copy_rounded(&bias, net, from.bias, outputs, error));
-    return product_make(out, net->library, weight, bias, (int)outputs, (int)inputs, epilogue, added, error);
+    SF_TRY_RETURN(copy_rounded(&weight, net, from.weight, outputs * inputs, error));
+    SF_TRY_RETURN(copy_rounded(&bias, net, from.bias, outputs, error));
+    const product_options options = {epilogue, bias, NULL, added};
+    return product_make(out, net->library, FORWARD, weight, (int)outputs, (int)inputs, options, error);
 }
 
 safer_status load_layer(struct layer *out, sf_device_net *net, const sf_encoder_layer *from, safer_error *error)
@@ -128,12 +99,12 @@ safer_status load_layer(struct layer *out, sf_device_net *net, const sf_encoder_
     const size_t H = net->shape.hidden, F = net->shape.inner;
     const cublasLtEpilogue_t activation =
         net->shape.activation == SF_ENCODER_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_GELU_BIAS;
-    TRY(load_product(&out->qkv, net, from->qkv, 3 * H, H, CUBLASLT_EPILOGUE_BIAS, 0, error));
-    TRY(load_product(&out->attention, net, from->attention, H, H, CUBLASLT_EPILOGUE_BIAS, 1, error));
-    TRY(load_product(&out->inner, net, from->inner, F, H, activation, 0, error));
-    TRY(load_product(&out->outer, net, from->outer, H, F, CUBLASLT_EPILOGUE_BIAS, 1, error));
+    SF_TRY_RETURN(load_product(&out->qkv, net, from->qkv, 3 * H, H, CUBLASLT_EPILOGUE_BIAS, 0, error));
+    SF_TRY_RETURN(load_product(&out->attention, net, from->attention, H, H, CUBLASLT_EPILOGUE_BIAS, 1, error));
+    SF_TRY_RETURN(load_product(&out->inner, net, from->inner, F, H, activation, 0, error));
+    SF_TRY_RETURN(load_product(&out->outer, net, from->outer, H, F, CUBLASLT_EPILOGUE_BIAS, 1, error));
     const float *norms[] = {from->norm1.weight, from->norm1.bias, from->norm2.weight, from->norm2.bias};
-    for (int i = 0; i < 4; i++) TRY(copy_floats(&out->norm[i], net, norms[i], H, error));
+    for (int i = 0; i < 4; i++) SF_TRY_RETURN(copy_floats(&out->norm[i], net, norms[i], H, error));
     return SAFER_OK;
 }
 
@@ -141,11 +112,11 @@ safer_status load_end(sf_device_net *net, const sf_encoder *e, safer_error *erro
 {
     const size_t H = e->hidden;
     float *p[4] = {NULL, NULL, NULL, NULL};
-    TRY(copy_floats(&p[0], net, e->classifier.weight, e->classes * H, error));
-    TRY(copy_floats(&p[1], net, e->classifier.bias, e->classes, error));
+    SF_TRY_RETURN(copy_floats(&p[0], net, e->classifier.weight, e->classes * H, error));
+    SF_TRY_RETURN(copy_floats(&p[1], net, e->classifier.bias, e->classes, error));
     if (e->pooler.weight) {
-        TRY(copy_floats(&p[2], net, e->pooler.weight, H * H, error));
-        TRY(copy_floats(&p[3], net, e->pooler.bias, H, error));
+        SF_TRY_RETURN(copy_floats(&p[2], net, e->pooler.weight, H * H, error));
+        SF_TRY_RETURN(copy_floats(&p[3], net, e->pooler.bias, H, error));
     }
     net->end = (head){(int)H, (int)e->classes, e->mean, p[2], p[3], e->pooler_activation == SF_ENCODER_RELU, p[0], p[1]};
     return SAFER_OK;
@@ -154,12 +125,12 @@ safer_status load_end(sf_device_net *net, const sf_encoder *e, safer_error *erro
 safer_status load(sf_device_net *net, const sf_encoder *e, safer_error *error)
 {
     const size_t H = e->hidden;
-    TRY(copy_floats(&net->words, net, e->words, e->vocabulary * H, error));
-    TRY(copy_floats(&net->positions, net, e->places, e->positions * H, error));
-    if (e->type) TRY(copy_floats(&net->type, net, e->type, H, error));
-    TRY(copy_floats(&net->norm_weight, net, e->norm.weight, H, error));
-    TRY(copy_floats(&net->norm_bias, net, e->norm.bias, H, error));
-    for (size_t i = 0; i < e->layers; i++) TRY(load_layer(&net->layers[i], net, &e->layer[i], error));
+    SF_TRY_RETURN(copy_floats(&net->words, net, e->words, e->vocabulary * H, error));
+    SF_TRY_RETURN(copy_floats(&net->positions, net, e->places, e->positions * H, error));
+    if (e->type) SF_TRY_RETURN(copy_floats(&net->type, net, e->type, H, error));
+    SF_TRY_RETURN(copy_floats(&net->norm_weight, net, e->norm.weight, H, error));
+    SF_TRY_RETURN(copy_floats(&net->norm_bias, net, e->norm.bias, H, error));
+    for (size_t i = 0; i < e->layers; i++) SF_TRY_RETURN(load_layer(&net->layers[i], net, &e->layer[i], error));
     return load_end(net, e, error);
 }
 
@@ -179,17 +150,17 @@ safer_status make_slot(struct slot *s, sf_device_net *net, safer_error *error)
 {
     const size_t rows = net->rows, H = net->shape.hidden;
     SF_CUDA_TRY(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "making a stream");
-    TRY(take((void **)&s->x, net, rows * H * sizeof(bf16), error));
-    TRY(take((void **)&s->y, net, rows * H * sizeof(bf16), error));
-    TRY(take((void **)&s->qkv, net, rows * 3 * H * sizeof(bf16), error));
-    TRY(take((void **)&s->context, net, rows * H * sizeof(bf16), error));
-    TRY(take((void **)&s->inner, net, rows * net->shape.inner * sizeof(bf16), error));
-    TRY(take(&s->workspace, net, PRODUCT_WORKSPACE, error));
-    TRY(take((void **)&s->ids, net, rows * sizeof *s->ids, error));
-    TRY(take((void **)&s->starts, net, (rows + 1) * sizeof *s->starts, error));
-    TRY(take((void **)&s->places, net, rows * sizeof *s->places, error));
-    TRY(take((void **)&s->blocks, net, most_blocks(rows) * sizeof *s->blocks, error));
-    TRY(take((void **)&s->logits, net, rows * net->shape.classes * sizeof *s->logits, error));
+    SF_TRY_RETURN(take(&s->x, &net->memory, rows * H, error));
+    SF_TRY_RETURN(take(&s->y, &net->memory, rows * H, error));
+    SF_TRY_RETURN(take(&s->qkv, &net->memory, rows * 3 * H, error));
+    SF_TRY_RETURN(take(&s->context, &net->memory, rows * H, error));
+    SF_TRY_RETURN(take(&s->inner, &net->memory, rows * net->shape.inner, error));
+    SF_TRY_RETURN(take_bytes(&s->workspace, &net->memory, PRODUCT_WORKSPACE, error));
+    SF_TRY_RETURN(take(&s->ids, &net->memory, rows, error));
+    SF_TRY_RETURN(take(&s->starts, &net->memory, (rows + 1), error));
+    SF_TRY_RETURN(take(&s->places, &net->memory, rows, error));
+    SF_TRY_RETURN(take(&s->blocks, &net->memory, most_blocks(rows), error));
+    SF_TRY_RETURN(take(&s->logits, &net->memory, rows * net->shape.classes, error));
     SF_CUDA_TRY(cudaMallocHost(&s->host, host_bytes(net)), "taking pinned memory");
     return SAFER_OK;
 }
@@ -206,14 +177,14 @@ void free_slots(sf_device_net *net)
 /* As many rows as memory allows, at least 4096. */
 safer_status make_slots(sf_device_net *net, safer_error *error)
 {
-    const size_t before = net->owned_count;
+    const size_t before = net->memory.count;
     for (;; net->rows /= 2) {
         safer_status status = SAFER_OK;
         for (int i = 0; i < net->slots && status == SAFER_OK; i++) status = make_slot(&net->slot[i], net, error);
         if (status != SAFER_MEMORY || net->rows / 2 < 4096 || net->rows / 2 < net->shape.tokens) return status;
         (void)cudaGetLastError();
         free_slots(net);
-        give_back(net, before);
+        give_back(&net->memory, before);
     }
 }
 
@@ -228,21 +199,9 @@ template <int N> void run_norm(bf16 *out, const bf16 *in, float *const *norm_, c
 template <int N> void run_embed(const struct slot *s, const sf_device_net *net, size_t rows)
 {
     embed<N><<<(unsigned)((rows + ROWS_A_BLOCK - 1) / ROWS_A_BLOCK), 32 * ROWS_A_BLOCK, 0, s->stream>>>(
-        s->x, s->ids, s->places, net->words, net->positions, net->type, net->norm_weight, net->norm_bias,
+        s->x, NULL, s->ids, s->places, net->words, net->positions, net->type, net->norm_weight, net->norm_bias,
         (int)net->shape.hidden, net->shape.epsilon, (int)rows);
 }
-
-/* Calls FUNCTION<N> for rows of `hidden` numbers. */
-#define FOR_WIDTH(hidden, FUNCTION, ...) \
-    switch (((hidden) + 127) / 128) { \
-    case 1: FUNCTION<1>(__VA_ARGS__); break; \
-    case 2: FUNCTION<2>(__VA_ARGS__); break; \
-    case 3: FUNCTION<3>(__VA_ARGS__); break; \
-    case 4: FUNCTION<4>(__VA_ARGS__); break; \
-    case 5: case 6: FUNCTION<6>(__VA_ARGS__); break; \
-    case 7: case 8: FUNCTION<8>(__VA_ARGS__); break; \
-    default: FUNCTION<16>(__VA_ARGS__); break; \
-    }
 
 void run_attention(const struct slot *s, const sf_device_net *net, size_t blocks)
 {
@@ -250,9 +209,9 @@ void run_attention(const struct slot *s, const sf_device_net *net, size_t blocks
     const float scale = 1.4426950408889634f / sqrtf((float)D);
     const dim3 grid((unsigned)blocks, (unsigned)heads);
     if (D == 32)
-        attend<32><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, s->qkv, s->blocks, H, scale);
+        attend<32><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, NULL, s->qkv, s->blocks, H, scale);
     else if (D == 64)
-        attend<64><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, s->qkv, s->blocks, H, scale);
+        attend<64><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, NULL, s->qkv, s->blocks, H, scale);
     else
         attend_plain<<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, s->qkv, s->blocks, H, D, scale);
 }
@@ -261,12 +220,12 @@ safer_status run_layer(const struct slot *s, const sf_device_net *net, const str
                        safer_error *error)
 {
     const cudaStream_t stream = s->stream;
-    TRY(product_run(s->qkv, s->x, NULL, &l->qkv, rows, net->library, s->workspace, stream, error));
+    SF_TRY_RETURN(product_run(s->qkv, s->x, NULL, &l->qkv, rows, net->library, s->workspace, stream, error));
     run_attention(s, net, blocks);
-    TRY(product_run(s->y, s->context, s->x, &l->attention, rows, net->library, s->workspace, stream, error));
+    SF_TRY_RETURN(product_run(s->y, s->context, s->x, &l->attention, rows, net->library, s->workspace, stream, error));
     FOR_WIDTH(net->shape.hidden, run_norm, s->x, s->y, l->norm, net, rows, stream);
-    TRY(product_run(s->inner, s->x, NULL, &l->inner, rows, net->library, s->workspace, stream, error));
-    TRY(product_run(s->y, s->inner, s->x, &l->outer, rows, net->library, s->workspace, stream, error));
+    SF_TRY_RETURN(product_run(s->inner, s->x, NULL, &l->inner, rows, net->library, s->workspace, stream, error));
+    SF_TRY_RETURN(product_run(s->y, s->inner, s->x, &l->outer, rows, net->library, s->workspace, stream, error));
     FOR_WIDTH(net->shape.hidden, run_norm, s->x, s->y, l->norm + 2, net, rows, stream);
     return SAFER_OK;
 }
@@ -316,9 +275,8 @@ void sf_cuda_net_free(sf_device_net *net)
     if (!net) return;
     cudaSetDevice(net->device);
     free_slots(net);
-    give_back(net, 0);
+    give_back_all(&net->memory);
     if (net->library) cublasLtDestroy(net->library);
-    free(net->owned);
     free(net->slot);
     free(net->layers);
     free(net);
@@ -327,7 +285,7 @@ void sf_cuda_net_free(sf_device_net *net)
 safer_status sf_cuda_net_new(sf_device_net **out, int device, const sf_encoder *encoder, int slots, size_t *rows,
                              safer_error *error)
 {
-    TRY(check_encoder(encoder, error));
+    SF_TRY_RETURN(check_encoder(encoder, error));
     sf_device_net *net = (sf_device_net *)calloc(1, sizeof *net);
     if (!net) return fail(error, SAFER_MEMORY, "out of memory");
     net->shape = *encoder;
@@ -357,9 +315,9 @@ safer_status sf_cuda_answer(float *logits, sf_device_net *net, int slot, const u
     const size_t rows = offsets[count] - offsets[0];
     size_t blocks = 0;
     SF_CUDA_TRY(cudaSetDevice(net->device), "choosing the device");
-    TRY(send(&blocks, s, net, ids, offsets, count, error));
+    SF_TRY_RETURN(send(&blocks, s, net, ids, offsets, count, error));
     FOR_WIDTH(net->shape.hidden, run_embed, s, net, rows);
-    for (size_t i = 0; i < net->shape.layers; i++) TRY(run_layer(s, net, &net->layers[i], rows, blocks, error));
+    for (size_t i = 0; i < net->shape.layers; i++) SF_TRY_RETURN(run_layer(s, net, &net->layers[i], rows, blocks, error));
     classify<<<(unsigned)count, POOL_THREADS, 2 * net->shape.hidden * sizeof(float), s->stream>>>(s->logits, s->x, s->starts,
                                                                                              net->end);
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");

@@ -8,7 +8,7 @@ namespace sf {
 
 enum { PLAIN_WIDTH = 256 };
 
-__global__ void __launch_bounds__(SF_ATTEND_THREADS)
+static __global__ void __launch_bounds__(SF_ATTEND_THREADS)
     attend_plain(bf16 *context, const bf16 *qkv, const sf_attend_block *blocks, int hidden, int D, float scale)
 {
     __shared__ float queries[SF_ATTEND_THREADS / 32][PLAIN_WIDTH];

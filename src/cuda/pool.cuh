@@ -23,7 +23,7 @@ __device__ inline float dense(const float *row, const float *in, int count)
     return warp_sum(sum);
 }
 
-__global__ void __launch_bounds__(POOL_THREADS)
+static __global__ void __launch_bounds__(POOL_THREADS)
     classify(float *logits, const bf16 *x, const uint32_t *starts, const head h)
 {
     extern __shared__ float memory[]; /* the pooled vector, and what the pooler makes of it */

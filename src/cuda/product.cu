@@ -1,18 +1,31 @@
-/* Products by cuBLASLt. In its terms, which are of columns: out^T = weight^T^T * in^T. */
+/* Products by cuBLASLt. Its matrices are of columns, so a row of ours is a column of its. */
 #include "cuda/product.cuh"
 
 namespace sf {
 
-/* The layouts of one call: rows of ours are columns of its. */
+/* Left and right side of a product in its terms, and the result. */
 struct layouts {
-    cublasLtMatrixLayoutOpaque_t weight, in, out;
+    cublasLtMatrixLayoutOpaque_t left, right, out;
 };
 
 static safer_status lay_out(layouts *l, const product *p, size_t rows, safer_error *error)
 {
-    SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->weight, CUDA_R_16BF, p->inputs, p->outputs, p->inputs), "a layout");
-    SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->in, CUDA_R_16BF, p->inputs, rows, p->inputs), "a layout");
-    SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->out, CUDA_R_16BF, p->outputs, rows, p->outputs), "a layout");
+    static const char what[] = "a layout";
+    const uint64_t O = (uint64_t)p->outputs, I = (uint64_t)p->inputs;
+    const cudaDataType narrow = CUDA_R_16BF;
+    if (p->kind == FORWARD) { /* (O, rows) = (I, O)^T * (I, rows) */
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->left, narrow, I, O, p->inputs), what);
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->right, narrow, I, rows, p->inputs), what);
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->out, narrow, O, rows, p->outputs), what);
+    } else if (p->kind == BACK) { /* (I, rows) = (I, O) * (O, rows) */
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->left, narrow, I, O, p->inputs), what);
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->right, narrow, O, rows, p->outputs), what);
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->out, narrow, I, rows, p->inputs), what);
+    } else { /* (I, O) = (I, rows) * (O, rows)^T */
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->left, narrow, I, rows, p->inputs), what);
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->right, narrow, O, rows, p->outputs), what);
+        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->out, CUDA_R_32F, I, O, p->inputs), what);
+    }
     return SAFER_OK;
 }
 
@@ -22,8 +35,27 @@ static cublasStatus_t set(cublasLtMatmulDescOpaque_t *operation, cublasLtMatmulD
     return cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value);
 }
 
-safer_status product_make(product *out, cublasLtHandle_t library, const bf16 *weight, const bf16 *bias, int outputs,
-                          int inputs, cublasLtEpilogue_t epilogue, int added, safer_error *error)
+static safer_status describe(product *p, product_options o, safer_error *error)
+{
+    static const char what[] = "describing a product";
+    SF_CUDA_TRY(cublasLtMatmulDescInit(&p->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), what);
+    if (p->kind == FORWARD) SF_CUDA_TRY(set(&p->operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T), what);
+    if (p->kind == WEIGHTS) SF_CUDA_TRY(set(&p->operation, CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T), what);
+    SF_CUDA_TRY(set(&p->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, o.epilogue), what);
+    if (o.bias) {
+        SF_CUDA_TRY(set(&p->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias), what);
+        SF_CUDA_TRY(set(&p->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF), what);
+    }
+    if (o.raw) {
+        const int64_t stride = p->kind == FORWARD ? p->outputs : p->inputs;
+        SF_CUDA_TRY(set(&p->operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, o.raw), what);
+        SF_CUDA_TRY(set(&p->operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, stride), what);
+    }
+    return SAFER_OK;
+}
+
+safer_status product_make(product *out, cublasLtHandle_t library, product_kind kind, const bf16 *weight, int outputs,
+                          int inputs, product_options options, safer_error *error)
 {
     static const char what[] = "choosing a product";
     product p = {};
@@ -31,26 +63,24 @@ safer_status product_make(product *out, cublasLtHandle_t library, const bf16 *we
     cublasLtMatmulPreferenceOpaque_t wish;
     cublasLtMatmulHeuristicResult_t best;
     int found = 0;
-    const uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
+    const uint32_t schemes = kind == WEIGHTS ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
     const size_t workspace = PRODUCT_WORKSPACE;
+    p.kind = kind;
     p.outputs = outputs;
     p.inputs = inputs;
     p.weight = weight;
-    p.added = added;
-    SF_CUDA_TRY(cublasLtMatmulDescInit(&p.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), what);
-    SF_CUDA_TRY(set(&p.operation, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T), what);
-    SF_CUDA_TRY(set(&p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue), what);
-    SF_CUDA_TRY(set(&p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias), what);
-    SF_CUDA_TRY(set(&p.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF), what);
+    p.added = options.added;
+    safer_status status = describe(&p, options, error);
+    if (status == SAFER_OK) status = lay_out(&l, &p, PRODUCT_ROWS, error);
+    if (status != SAFER_OK) return status;
     SF_CUDA_TRY(cublasLtMatmulPreferenceInit(&wish), what);
-    SF_CUDA_TRY(cublasLtMatmulPreferenceSetAttribute(&wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &none, sizeof none),
+    SF_CUDA_TRY(cublasLtMatmulPreferenceSetAttribute(&wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                                     sizeof schemes),
                 what);
     SF_CUDA_TRY(cublasLtMatmulPreferenceSetAttribute(&wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                                      sizeof workspace),
                 what);
-    const safer_status status = lay_out(&l, &p, PRODUCT_ROWS, error);
-    if (status != SAFER_OK) return status;
-    SF_CUDA_TRY(cublasLtMatmulAlgoGetHeuristic(library, &p.operation, &l.weight, &l.in, &l.out, &l.out, &wish, 1, &best,
+    SF_CUDA_TRY(cublasLtMatmulAlgoGetHeuristic(library, &p.operation, &l.left, &l.right, &l.out, &l.out, &wish, 1, &best,
                                                &found),
                 what);
     if (!found) return fail(error, SAFER_SYSTEM, "cuBLASLt has no product for weights of %d by %d", outputs, inputs);
@@ -59,15 +89,16 @@ safer_status product_make(product *out, cublasLtHandle_t library, const bf16 *we
     return SAFER_OK;
 }
 
-safer_status product_run(bf16 *out, const bf16 *in, const bf16 *added, const product *p, size_t rows,
+safer_status product_run(void *out, const bf16 *in, const bf16 *other, const product *p, size_t rows,
                          cublasLtHandle_t library, void *workspace, cudaStream_t stream, safer_error *error)
 {
     const float one = 1, some = p->added ? 1 : 0;
     layouts l;
     const safer_status status = lay_out(&l, p, rows, error);
     if (status != SAFER_OK) return status;
-    SF_CUDA_TRY(cublasLtMatmul(library, (cublasLtMatmulDesc_t)&p->operation, &one, p->weight, &l.weight, in, &l.in, &some,
-                               p->added ? added : out, &l.out, out, &l.out, &p->algorithm, workspace, PRODUCT_WORKSPACE,
+    const bf16 *left = p->kind == WEIGHTS ? other : p->weight;
+    SF_CUDA_TRY(cublasLtMatmul(library, (cublasLtMatmulDesc_t)&p->operation, &one, left, &l.left, in, &l.right, &some,
+                               p->added ? other : out, &l.out, out, &l.out, &p->algorithm, workspace, PRODUCT_WORKSPACE,
                                stream),
                 "a product");
     return SAFER_OK;

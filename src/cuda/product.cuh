@@ -1,8 +1,8 @@
 /* Products of rows and weights by cuBLASLt, with the same bits for a row whatever the other rows are.
  *
  * cuBLASLt has many kernels and would choose another one for another number of rows. Here one is chosen when the
- * weights are loaded, for PRODUCT_ROWS rows, and used for all; none that splits the inner dimension is taken. So a
- * sum's order depends on the shape of the weights alone. */
+ * weights are loaded, for PRODUCT_ROWS rows, and used for all; of those that give rows, none that splits the inner
+ * dimension is taken. So a sum's order depends on the shape of the weights alone. */
 #ifndef SF_CUDA_PRODUCT_CUH
 #define SF_CUDA_PRODUCT_CUH
 
@@ -16,20 +16,34 @@ enum {
     PRODUCT_ROWS = 1 << 16 /* for which kernels are chosen, however many there are */
 };
 
-typedef struct product {
+/* With weights W (outputs, inputs):
+ *   FORWARD   out (rows, outputs) = in (rows, inputs) * W^T + bias, and an activation
+ *   BACK      out (rows, inputs) = in (rows, outputs) * W, perhaps times an activation's slope
+ *   WEIGHTS   out (outputs, inputs) F32 = in (rows, outputs)^T * other (rows, inputs) */
+enum product_kind { FORWARD, BACK, WEIGHTS };
+
+struct product {
+    product_kind kind;
     int outputs, inputs;
-    const bf16 *weight; /* (outputs, inputs), on the device */
-    int added;          /* to what: out = in * weight + bias + what */
+    const bf16 *weight; /* on the device; not of WEIGHTS */
+    int added;          /* FORWARD and BACK: something is added: the caller's `other` */
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatmulAlgo_t algorithm;
-} product;
+};
 
-/* `bias` (outputs) lies on the device and stays there. */
-safer_status product_make(product *out, cublasLtHandle_t library, const bf16 *weight, const bf16 *bias, int outputs,
-                          int inputs, cublasLtEpilogue_t epilogue, int added, safer_error *error);
+/* What a product does besides. All pointers are on the device and stay valid. */
+struct product_options {
+    cublasLtEpilogue_t epilogue;
+    const bf16 *bias; /* FORWARD: (outputs) */
+    bf16 *raw;        /* (rows, outputs) FORWARD with ..._AUX_BIAS: gets what is activated; BACK with DGELU: is read */
+    int added;
+};
 
-/* out (rows, outputs) from in (rows, inputs); `added` (rows, outputs) exactly where the product was made so. */
-safer_status product_run(bf16 *out, const bf16 *in, const bf16 *added, const product *p, size_t rows,
+safer_status product_make(product *out, cublasLtHandle_t library, product_kind kind, const bf16 *weight, int outputs,
+                          int inputs, product_options options, safer_error *error);
+
+/* `other`: what is added, or of WEIGHTS the right side; else NULL. */
+safer_status product_run(void *out, const bf16 *in, const bf16 *other, const product *p, size_t rows,
                          cublasLtHandle_t library, void *workspace, cudaStream_t stream, safer_error *error);
 
 } // namespace sf

@@ -53,10 +53,11 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
     norm_row<N>(out + (size_t)row * hidden, x, weight, bias, hidden, epsilon);
 }
 
-/* places: of every row, its place in its text. types may be NULL. */
+/* places: of every row, its place in its text. types may be NULL; sums (rows, hidden), when not NULL, get what is
+ * normed. */
 template <int N>
 __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
-    embed(bf16 *out, const uint32_t *ids, const uint16_t *places, const float *words, const float *positions,
+    embed(bf16 *out, bf16 *sums, const uint32_t *ids, const uint16_t *places, const float *words, const float *positions,
           const float *types, const float *weight, const float *bias, int hidden, float epsilon, int rows)
 {
     const int row = blockIdx.x * ROWS_A_BLOCK + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -73,6 +74,8 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
             const float4 t = *(const float4 *)(types + at);
             x[i][0] += t.x, x[i][1] += t.y, x[i][2] += t.z, x[i][3] += t.w;
         }
+        if (sums)
+            *(uint2 *)(sums + (size_t)row * hidden + at) = make_uint2(pack(x[i][0], x[i][1]), pack(x[i][2], x[i][3]));
     }
     norm_row<N>(out + (size_t)row * hidden, x, weight, bias, hidden, epsilon);
 }

@@ -18,7 +18,26 @@ typedef struct sf_device_info {
     uint64_t memory, free_memory;
 } sf_device_info;
 
-typedef struct sf_device_net sf_device_net; /* an encoder on a device */
+typedef struct sf_device_net sf_device_net;   /* an encoder on a device */
+typedef struct sf_device_step sf_device_step; /* one that is trained there */
+
+/* How an encoder is trained. Its parameters lie in one array, into which its description points. */
+typedef struct sf_device_training {
+    const sf_encoder *encoder;
+    const float *parameters;
+    size_t size;           /* of all parameters */
+    size_t start;          /* those from here on are trained, */
+    size_t layer;          /* which are the layers from here on; */
+    int embeddings;        /* and all that comes before them, when `start` is 0 */
+    const uint8_t *decays; /* (size): 1 where weights decay */
+    size_t texts, rows;    /* of a batch, at most: texts, pieces */
+    double clip;           /* of the gradient's length; 0: none */
+} sf_device_training;
+
+/* Adam's numbers of one step. */
+typedef struct sf_device_adam {
+    float beta1, beta2, correct1, correct2, epsilon, rate, decay;
+} sf_device_adam;
 
 /* All functions may be called by any threads, but only one at a time with the same net and slot. */
 typedef struct sf_device_table {
@@ -39,6 +58,22 @@ typedef struct sf_device_table {
      * at most encoder.tokens; offsets[count] - offsets[0] is at most *rows of net_new. */
     safer_status (*answer)(float *logits, sf_device_net *net, int slot, const uint32_t *ids, const size_t *offsets,
                            size_t count, safer_error *error);
+
+    /* Training. The state is parameters (size), means and variances (size - start); a step starts with the parameters
+     * it is given and zeros. */
+    safer_status (*step_new)(sf_device_step **out, int device, const sf_device_training *training, safer_error *error);
+    void (*step_free)(sf_device_step *step);
+    safer_status (*step_write)(sf_device_step *step, const float *parameters, const float *means, const float *variances,
+                               safer_error *error);
+    safer_status (*step_read)(float *parameters, float *means, float *variances, sf_device_step *step, safer_error *error);
+    /* *loss gets the sum over the batch's texts; the gradient is that of its mean. masks (count, hidden) of dropout, or
+     * NULL. `gradient` (size) may be NULL: for tests. */
+    safer_status (*step_gradient)(double *loss, float *gradient, sf_device_step *step, const uint32_t *ids,
+                                  const size_t *offsets, size_t count, const int *labels, const float *masks,
+                                  safer_error *error);
+    safer_status (*step_update)(sf_device_step *step, const sf_device_adam *adam, safer_error *error);
+    safer_status (*step_answer)(float *logits, sf_device_step *step, const uint32_t *ids, const size_t *offsets, size_t count,
+                                safer_error *error);
 } sf_device_table;
 
 /* What a plugin defines, under the name "sf_device_plugin". */

@@ -1,0 +1,193 @@
+/* A step of training on a GPU against the same one on the CPU. With --speed: how fast. */
+#define _GNU_SOURCE
+#include "base/memory.h"
+#include "base/progress.h"
+#include "nn/device.h"
+#include "nn/layers.h"
+#include "train/bert_step.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void need(int ok, const char *what)
+{
+    if (ok) return;
+    fprintf(stderr, "test_training: %s\n", what);
+    exit(1);
+}
+
+static uint64_t state = 1;
+static uint32_t bits(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 32);
+}
+static float noise(void) { return (float)((double)bits() / 2147483648.0 - 1); }
+
+static const sf_device_table *table;
+static safer_error error;
+
+typedef struct fixture {
+    sf_bert_layout layout;
+    float *parameters;
+    sf_encoder encoder;
+    uint8_t *decays;
+    sf_device_step *step;
+    uint32_t *ids;
+    size_t offsets[1025], count;
+    int labels[1024];
+} fixture;
+
+static void make(fixture *x, const sf_bert_shape *shape, size_t count, size_t least)
+{
+    *x = (fixture){.count = count};
+    need(sf_bert_layout_make(&x->layout, shape) == 0, "out of memory");
+    x->parameters = sf_alloc_aligned(x->layout.size, sizeof *x->parameters);
+    x->decays = sf_calloc(x->layout.size, 1);
+    for (size_t t = 0; t < x->layout.tensor_count; t++) {
+        const sf_bert_tensor *tensor = &x->layout.tensors[t];
+        const int norm = strstr(tensor->name, "LayerNorm.weight") != NULL;
+        const float scale = tensor->rank == 2 && !strstr(tensor->name, "embeddings") ? 1.7f / sqrtf((float)tensor->shape[1]) : 0.2f;
+        for (size_t i = 0; i < tensor->count; i++) {
+            x->parameters[tensor->offset + i] = norm ? 1 + 0.2f * noise() : scale * noise();
+            x->decays[tensor->offset + i] = tensor->rank == 2;
+        }
+    }
+    need(sf_bert_encoder(&x->encoder, &x->layout, x->parameters) == 0, "out of memory");
+    x->ids = sf_alloc(count * shape->tokens, sizeof *x->ids);
+    for (size_t i = 0; i < count; i++) {
+        x->offsets[i + 1] = x->offsets[i] + least + bits() % (shape->tokens - least + 1);
+        x->labels[i] = (int)(bits() % shape->classes);
+        for (size_t k = x->offsets[i]; k < x->offsets[i + 1]; k++) x->ids[k] = bits() % (uint32_t)shape->vocabulary;
+    }
+    sf_device_training how = {.encoder = &x->encoder, .parameters = x->parameters, .size = x->layout.size, .embeddings = 1,
+                              .decays = x->decays, .texts = count, .rows = count * shape->tokens, .clip = 1};
+    need(table->step_new(&x->step, 0, &how, &error) == SAFER_OK, error.message);
+}
+
+static void drop(fixture *x)
+{
+    table->step_free(x->step);
+    free((void *)x->encoder.layer);
+    free(x->parameters);
+    free(x->decays);
+    free(x->ids);
+    sf_bert_layout_free(&x->layout);
+}
+
+static void test_gradient(fixture *x, const char *name)
+{
+    const size_t size = x->layout.size;
+    double loss[4];
+    float *gradient[3];
+    for (int i = 0; i < 3; i++) gradient[i] = sf_calloc(size, sizeof(float));
+    float *own = gradient[0], *again = sf_calloc(size, sizeof(float));
+    need(table->step_gradient(&loss[0], own, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) == SAFER_OK, error.message);
+    need(table->step_gradient(&loss[3], again, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) == SAFER_OK, error.message);
+    need(memcmp(own, again, size * sizeof *own) == 0 && memcmp(&loss[0], &loss[3], sizeof(double)) == 0, "the same step gives other bits");
+    float *moments = sf_calloc(2 * size, sizeof *moments);
+    for (int i = 1; i < 3; i++) {
+        sf_bert_step *step = NULL;
+        sf_bert_options options = {.layers = SIZE_MAX, .decay = 0.01, .clip = 1, .type = i == 1 ? SF_F32 : SF_BF16, .threads = 0, .seed = 1};
+        need(sf_bert_step_new(&step, &x->layout, x->parameters, &options, x->count, x->offsets[x->count], &error) == SAFER_OK, error.message);
+        sf_bert_batch batch = {x->ids, x->offsets, x->count};
+        loss[i] = sf_bert_step_gradient(step, &batch, x->labels, 1);
+        memcpy(gradient[i], sf_bert_step_read(step), size * sizeof(float));
+        sf_bert_step_free(step);
+    }
+    double worst = 0, reference = 0;
+    const char *where = "";
+    for (size_t t = 0; t < x->layout.tensor_count; t++) {
+        const sf_bert_tensor *tensor = &x->layout.tensors[t];
+        double length = 0, far = 0, cpu = 0;
+        for (size_t i = tensor->offset; i < tensor->offset + tensor->count; i++) {
+            length += (double)gradient[1][i] * (double)gradient[1][i];
+            far += pow((double)own[i] - (double)gradient[1][i], 2);
+            cpu += pow((double)gradient[2][i] - (double)gradient[1][i], 2);
+        }
+        if (length == 0) continue;
+        if (getenv("ALL")) printf("  %-60s %.2e %.4f %.4f\n", tensor->name, sqrt(length), sqrt(far / length), sqrt(cpu / length));
+        if (strstr(tensor->name, "key.bias")) continue; /* 0 but for rounding */
+        if (sqrt(far / length) > worst) worst = sqrt(far / length), where = tensor->name;
+        reference = fmax(reference, sqrt(cpu / length));
+    }
+    printf("%s: loss %.5f, on the CPU %.5f (f32), %.5f (bf16); gradient off by at most %.4f (%s), bf16 on the CPU %.4f\n", name,
+           loss[0] / (double)x->count, loss[1] / (double)x->count, loss[2] / (double)x->count, worst, where, reference);
+    need(worst < 3 * reference + 0.03, "too far from the CPU's");
+    for (int i = 0; i < 3; i++) free(gradient[i]);
+    free(again);
+    free(moments);
+}
+
+/* The loss falls on one batch, as it does on the CPU. */
+static void test_course(fixture *x, const char *name, size_t steps)
+{
+    double first = 0, last = 0;
+    for (size_t i = 1; i <= steps; i++) {
+        double loss;
+        const sf_adam a = sf_adam_at(1e-4, 0.01, i);
+        const sf_device_adam adam = {a.beta1, a.beta2, a.correct1, a.correct2, a.epsilon, a.rate, a.decay};
+        need(table->step_gradient(&loss, NULL, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) == SAFER_OK, error.message);
+        need(table->step_update(x->step, &adam, &error) == SAFER_OK, error.message);
+        if (i == 1) first = loss / (double)x->count;
+        last = loss / (double)x->count;
+    }
+    printf("%s: loss %.4f, after %zu steps %.4f\n", name, first, steps, last);
+    need(last < 0.7 * first, "the loss does not fall");
+}
+
+static void measure(const sf_bert_shape *shape, const char *name)
+{
+    fixture x;
+    make(&x, shape, 128, shape->tokens);
+    const sf_device_adam adam = {0.9f, 0.999f, 0.1f, 0.001f, 1e-8f, 1e-5f, 1e-7f};
+    double best = 1e9, update = 1e9;
+    for (int i = 0; i < 12; i++) {
+        double loss, start = sf_seconds();
+        need(table->step_gradient(&loss, NULL, x.step, x.ids, x.offsets, x.count, x.labels, NULL, &error) == SAFER_OK, error.message);
+        const double middle = sf_seconds();
+        need(table->step_update(x.step, &adam, &error) == SAFER_OK, error.message);
+        float *p = x.parameters;
+        if (i == 0) need(table->step_read(p, NULL, NULL, x.step, &error) == SAFER_OK, error.message);
+        update = fmin(update, sf_seconds() - middle);
+        best = fmin(best, middle - start);
+    }
+    const double H = (double)shape->hidden, F = (double)shape->inner, T = (double)shape->tokens;
+    const double work = 3 * 128 * (double)shape->layers * T * (2 * H * (4 * H + 2 * F) + 4 * T * H);
+    printf("%s: gradient %.2f ms (%.0f texts/s, %.0f TFLOP/s; the update of the step before in it)\n", name, 1e3 * best, 128 / best, work / best / 1e12);
+    drop(&x);
+}
+
+int main(int argc, char **argv)
+{
+    need(argc > 1, "usage: test_training PLUGIN [--speed]");
+    void *plugin = dlopen(argv[1], RTLD_NOW);
+    need(plugin != NULL, plugin ? "" : dlerror());
+    sf_device_plugin_function get = (sf_device_plugin_function)dlsym(plugin, "sf_device_plugin");
+    table = get();
+    static const struct {
+        const char *name;
+        sf_bert_shape shape;
+    } shapes[] = {
+        {"heads of 32", {.vocabulary = 900, .positions = 200, .types = 2, .layers = 3, .hidden = 96, .heads = 3, .inner = 384, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_POOLER, .epsilon = 1e-12f, .tokens = 150}},
+        {"heads of 64", {.vocabulary = 900, .positions = 200, .types = 2, .layers = 2, .hidden = 256, .heads = 4, .inner = 512, .classes = 4, .activation = SF_GELU, .pool = SF_POOL_MEAN, .epsilon = 1e-12f, .tokens = 200}},
+        {"relu", {.vocabulary = 900, .positions = 200, .types = 0, .layers = 2, .hidden = 64, .heads = 2, .inner = 128, .classes = 3, .activation = SF_RELU, .pool = SF_POOL_CLS, .epsilon = 1e-12f, .tokens = 70}},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        fixture x;
+        make(&x, &shapes[i].shape, 16, 3);
+        test_gradient(&x, shapes[i].name);
+        test_course(&x, shapes[i].name, 100);
+        drop(&x);
+    }
+    if (argc > 2) {
+        static const sf_bert_shape small = {.vocabulary = 30522, .positions = 512, .types = 2, .layers = 12, .hidden = 384, .heads = 12, .inner = 1536, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_CLS, .epsilon = 1e-12f, .tokens = 256},
+                                   base = {.vocabulary = 30522, .positions = 512, .types = 2, .layers = 12, .hidden = 768, .heads = 12, .inner = 3072, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_CLS, .epsilon = 1e-12f, .tokens = 256};
+        measure(&small, "gte-small's shape, 128 texts of 256");
+        measure(&base, "BERT-base's shape, 128 texts of 256");
+    }
+    puts("fine");
+    return 0;
+}
