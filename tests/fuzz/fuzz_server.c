@@ -79,7 +79,7 @@ static size_t ask(const char *bytes, size_t size, int leaves, char answer[64])
         sent += (size_t)put;
     }
     if (leaves) (void)shutdown(client, SHUT_WR);
-    while ((got = recv(client, more, sizeof more, 0)) > 0)
+    while ((got = recv(client, more, sizeof more, 0)) > 0 || (got < 0 && errno == EINTR))
         for (ssize_t i = 0; i < got && kept < 63; i++) answer[kept++] = more[i];
     require(got == 0 || errno == ECONNRESET || (leaves && errno == EAGAIN));
     answer[kept] = '\0';
