@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sf_wordpiece *wordpiece = NULL;
     safer_error error = {0};
     fuzz_path("");
-    fuzz_empty(fuzz_folder);
+    fuzz_empty();
     char *bytes = fuzz_copy(data, size);
     write_files(bytes, size);
     free(bytes);

@@ -7,27 +7,22 @@
 
 #include "run/sealed.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
+#include <ftw.h>
 #include <unistd.h>
 
 static char fuzz_folder[64];
 
-static inline void fuzz_empty(const char *folder)
+static inline int fuzz_remove_one(const char *path, const struct stat *info, int type, struct FTW *at)
 {
-    char path[600];
-    DIR *open_folder = opendir(folder);
-    for (struct dirent *entry; open_folder && (entry = readdir(open_folder));) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.') fuzz_empty(path), rmdir(path);
-        if (entry->d_type != DT_DIR) unlink(path);
-    }
-    if (open_folder) closedir(open_folder);
+    (void)info, (void)type;
+    return at->level ? remove(path) : 0;
 }
+
+static inline void fuzz_empty(void) { (void)nftw(fuzz_folder, fuzz_remove_one, 8, FTW_DEPTH | FTW_PHYS); }
 
 static inline void fuzz_remove(void)
 {
-    fuzz_empty(fuzz_folder);
+    fuzz_empty();
     rmdir(fuzz_folder);
 }
 
