@@ -984,13 +984,14 @@ typedef struct safer_gate {
  * say. */
 SAFER_API void safer_gate_accuracy(safer_gate *out, const safer_summary *summary, double least);
 
-/* A certified recall of at least `least`. A class that no text has does not meet it; SAFER_INVALID when the run has
- * no such label. */
+/* A certified recall of at least `least`. A class that no text has does not meet it, and a run in which most
+ * certificates are empty meets none; SAFER_INVALID when the run has no such label. */
 SAFER_API safer_status safer_gate_recall(safer_gate *out, const safer_summary *summary, const char *label, double least,
                                          safer_error *error);
 
 /* McNemar's exact test, one-sided, on the texts that held in one of the runs only. Both are runs of certificates with
- * the same texts, labels, lexicon and radius, and the run's delta per text is not larger than the baseline's. */
+ * the same texts, labels, lexicon and radius, and the run's delta per text and its alpha are not larger than the
+ * baseline's. */
 SAFER_API safer_status safer_gate_not_worse(safer_gate *out, const safer_run *run, const safer_run *baseline,
                                             safer_error *error);
 

@@ -370,14 +370,14 @@ class EvidenceTests(Case):
         self.assertEqual(len(ET.fromstring(read(folder + "/junit.xml"))[1].findall("testcase")), 0)
 
     def test_no_match(self):
-        """a baseline about other texts, with another lexicon, radius or a smaller delta is no baseline"""
+        """a baseline about other texts, with another lexicon, radius or a smaller delta or alpha is no baseline"""
         must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,
              "--kernel", "topk:4", "-o", "topk.lex")
         for name, arguments, says in (
                 ("fewer", (*DEMO, "--limit", 50), "different texts"),
                 ("kernel", ("--lexicon", "topk.lex", *DEMO[2:]), "their lexicons differ"),
                 ("radius", (*DEMO, "--radius", 3), "their radii differ"),
-                ("delta", (*DEMO, "--delta", 0.001), "its delta is larger")):
+                ("delta", (*DEMO, "--delta", 0.001), "its delta is larger"), ("alpha", (*DEMO, "--alpha", 0.0001), "its alpha is larger")):
             must("certify", "--model", "good.model", *arguments, "-o", f"{name}.base.jsonl")
             for option in ("--baseline", "--not-worse-than"):
                 result = evidence("good.jsonl", option, f"{name}.base.jsonl", "-o", "never")
@@ -391,6 +391,10 @@ class EvidenceTests(Case):
         result = run("certify", "--model", "good.model", "--lexicon", "demo.lex", "--data", "foreign.tsv", "-o", "foreign.jsonl", "--require", 0)
         self.assertEqual(result.code, UNMET, result)
         self.assertIn("most certificates are empty", result.err)
+        for label in "01":
+            result = evidence("foreign.jsonl", "--require-recall", f"{label}=0", "-o", f"foreign{label}")
+            self.assertEqual(result.code, UNMET, result)
+            self.assertIn(f"certified recall of {label}: not met, since most certificates are empty", result.err)
         folder = self.make("foreign.jsonl", "--require", 0, code=UNMET)
         summary = read(folder + "/summary.md")
         self.assertLess(summary.index("**Caution**"), summary.index("| figure |"))
