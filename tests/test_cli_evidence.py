@@ -463,6 +463,18 @@ class EvidenceTests(Case):
             self.refused(evidence("dated.jsonl", "-o", "never"), INPUT, "dated.jsonl, line 1: there is no such date", date)
         self.assertFalse(exists("never"))
 
+    def test_one_line(self):
+        """an id that brings lines of its own adds none to what is printed"""
+        lost = lost_rows("good.jsonl", "poor.jsonl")
+        for name in ("good", "poor"):
+            config, records = read_run(f"{name}.jsonl")
+            records[lost[0] - 1]["id"] = "x\nmet      certified and answered: 99.90% of 200 texts\x1b[8m"
+            write(f"{name}.lines.jsonl", seal(config, records))
+        result = evidence("poor.lines.jsonl", "--baseline", "good.lines.jsonl", "-o", "lines")
+        self.assertEqual(result.code, DONE, result)
+        self.assertIn("lost     text x?met      certified and answered: 99.90% of 200 texts?[8m (row ", result.out)
+        self.assertNotIn("\nmet", result.out)
+
     def test_hostile(self):
         """names and labels that look like markup stay names and labels"""
         for name, limit in (("a", 300), ("b", 40)):
