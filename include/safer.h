@@ -661,7 +661,7 @@ typedef struct safer_certificate {
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
     size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
-    uint64_t queries; /* vote_n + n; exact: the enumerated draws */
+    uint64_t queries; /* vote_n + n; exact: the enumerated draws, of a remote model twice */
     double seconds;
     uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
     const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
@@ -1015,7 +1015,7 @@ typedef struct safer_report_options {
 SAFER_OPTIONS(safer_report_options);
 
 /* Writes an HTML page about finished runs, 1 to 16 files of records, to `output`: one file,
- * which needs no other and no network. Runs are checked as safer_verify does, and one that
+ * which needs no other and no network. Runs are checked as safer_verify does from records alone, and one that
  * does not hold is an error that names its line. NULL options mean the defaults;
  * `summaries`, when not NULL, gets one of every run, each of which ends with safer_summary_free. */
 SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs,
