@@ -221,12 +221,12 @@ class EvidenceTests(Case):
         must("certify", "--model", "exec:python3 server.py", "--labels", "low,middle,high", "--model-name", "server", *KEPT,
              "--data", "three.tsv", "--n", 300, "-o", "exec2.jsonl")
         for name, wanted in (
-                ("good.jsonl", {"evidence": "statistical", "delta": "0.01", "deltaOf": "each text", "access": "closed box",
+                ("good.jsonl", {"evidence": "statistical", "delta": "0.01", "deltaOf": "each text", "alpha": "0.001", "access": "closed box",
                                 "classifier": "the smoothed classifier", "completeness": "incomplete", "method": "adaptive",
                                 "domain": "every text made by exchanging any of its words for their synonyms in demo.lex"}),
                 ("family.jsonl", {"delta": "0.01", "deltaOf": "all texts together",
                                   "domain": "every text made by exchanging at most 2 of its words for their synonyms in demo.lex"}),
-                ("ibp2.jsonl", {"evidence": "deterministic", "delta": None, "access": "glass box", "classifier": "the model itself"}),
+                ("ibp2.jsonl", {"evidence": "deterministic", "delta": None, "alpha": None, "access": "glass box", "classifier": "the model itself"}),
                 ("exec2.jsonl", {"access": "closed box", "arithmetic": "unknown: the model is remote"})):
             folder = self.make(name)
             assessment = load(folder + "/statement.intoto.json")["predicate"]["saferAssessment"]
