@@ -1,4 +1,6 @@
-/* Reading and atomic writing of whole files. Unpacking is in unpack.c. */
+/* Reading and atomic writing of whole files. Unpacking is in unpack.c.
+ *
+ * file.h says what is promised about files that change while they are read, and about writing. */
 #define _GNU_SOURCE
 #include "base/file.h"
 
