@@ -1086,7 +1086,7 @@ typedef struct safer_serve_options {
 
 SAFER_OPTIONS(safer_serve_options);
 
-/* Starts to serve, with threads of its own. Model and lexicon must outlive it. `certify` says how texts
+/* Starts to serve, with threads of its own. Model and lexicon must outlive it, or be replaced. `certify` says how texts
  * are certified; its threads are the texts worked on at a time, and its seed (unless fixed_seed),
  * unlabelled, family_wise and progress have no effect. NULL options, of both, mean the defaults. */
 SAFER_API safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
@@ -1096,6 +1096,14 @@ SAFER_API safer_status safer_server_start(safer_server **out, const safer_model 
 /* "http://127.0.0.1:8080", and the port in it. */
 SAFER_API const char *safer_server_url(const safer_server *server);
 SAFER_API uint16_t safer_server_port(const safer_server *server);
+
+/* Serves another model and lexicon from now on: requests that come later are answered with them, those that came
+ * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no longer
+ * than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
+ * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the same time
+ * as safer_server_stop. */
+SAFER_API safer_status safer_server_reload(safer_server *server, const safer_model *model, const safer_lexicon *lexicon,
+                                           safer_error *error);
 
 /* Accepts no more connections, answers what was asked on those it has, and ends. Takes no longer
  * than deadline and patience together. NULL is accepted. */

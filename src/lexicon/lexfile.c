@@ -1,6 +1,6 @@
 /* The .lex file.
  *
- * One little-endian image that is used where it is mapped: nothing is parsed or built
+ * One little-endian image that is used as it was read: nothing is parsed or built
  * at load time.
  *
  *   1. 8 bytes "SAFERLEX", then the header below: version, a byte-order mark, counts.
@@ -410,7 +410,7 @@ safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_err
     safer_lexicon *lexicon = NULL;
     const char *fault = NULL;
     safer_status status;
-    SF_TRY(sf_file_map(&image, path, error));
+    SF_TRY(sf_file_load(&image, path, error));
     SF_TRY(sf_lexicon_from_image(&lexicon, &image, path, error));
     SF_TRY(sf_lexicon_check(&fault, lexicon, error));
     if (fault) {
