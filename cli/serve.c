@@ -6,6 +6,7 @@
 #include "verbs.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,9 +151,16 @@ static void hold_signals(sigset_t *ends)
 /* From now on the next signal ends the program. */
 static void release_signals(const sigset_t *ends)
 {
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    cli_interrupt_grace(0);
     pthread_sigmask(SIG_UNBLOCK, ends, NULL);
+}
+
+/* Until the server runs, a signal ends the program: a model that is asked at the start may be silent. */
+static void *end_at_signal(void *ends)
+{
+    int received;
+    sigwait(ends, &received);
+    _exit(CLI_INTERRUPTED);
 }
 
 /* Says where the server listens, and ends it when a signal comes. */
@@ -176,6 +184,8 @@ static int run(void *from, char **arguments, size_t count)
 {
     flags *f = from;
     char *token = NULL;
+    int watched;
+    pthread_t watch;
     sigset_t ends;
     safer_error error = {0};
     safer_server *server = NULL;
@@ -183,12 +193,16 @@ static int run(void *from, char **arguments, size_t count)
     check_flags(f);
     const safer_serve_options options = serve_options(f, &token);
     hold_signals(&ends);
+    watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
     safer_model *model = cli_model_open(&f->model, &cli_serve, NULL);
     safer_lexicon *lexicon = cli_lexicon_open(f->lexicon);
     cli_note_training(model, lexicon);
-    int code = safer_server_start(&server, model, lexicon, &f->certify.options, &options, &error) == SAFER_OK
-                   ? serve_until_signal(server, &ends)
-                   : cli_fail(&error);
+    int started = safer_server_start(&server, model, lexicon, &f->certify.options, &options, &error) == SAFER_OK;
+    if (watched) {
+        pthread_cancel(watch);
+        pthread_join(watch, NULL);
+    }
+    int code = started ? serve_until_signal(server, &ends) : cli_fail(&error);
     free(token);
     safer_lexicon_free(lexicon);
     safer_model_free(model);
