@@ -145,8 +145,14 @@ void cli_put(const char *text);
  * arrive (a full disk), else `code`. */
 int cli_finish(int code);
 
+/* Ctrl-C and SIGTERM end the program with CLI_INTERRUPTED: at once, or, with `grace`, when the verb has noticed,
+ * and within a second in any case. */
+void cli_interrupt_start(void);
+void cli_interrupt_grace(int grace);
+int cli_interrupted(void);
+
 /* A progress line on stderr, when that is a terminal and --quiet was not given; notices
- * Ctrl-C in any case. */
+ * Ctrl-C in any case: from now on there is grace. */
 const safer_progress *cli_progress(void);
 void cli_progress_clear(void);
 

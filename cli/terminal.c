@@ -3,7 +3,6 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,14 +96,6 @@ int cli_fail(const safer_error *error)
 
 /* --------------------------------------------------------------- progress */
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
-
 typedef struct line {
     const char *stage;
     double start, said;
@@ -136,7 +127,7 @@ static void format_time(char out[16], double seconds)
 static int show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
 {
     line *l = context;
-    if (interrupted) return 1;
+    if (cli_interrupted()) return 1;
     if (cli_settings()->quiet) return 0;
     double t = cli_now();
     int terminal = isatty(STDERR_FILENO);
@@ -170,9 +161,7 @@ void cli_progress_clear(void)
 const safer_progress *cli_progress(void)
 {
     static const safer_progress progress = {show_progress, &current};
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program at once */
-    sigaction(SIGTERM, &action, NULL);
+    cli_interrupt_grace(1);
     return &progress;
 }
 

@@ -1,7 +1,9 @@
 /* Matrix products in f32 by oneDNN's sgemm, each on the calling thread alone. */
+#define _GNU_SOURCE
 #include "nn/gemm.h"
 
 #include <oneapi/dnnl/dnnl.h>
+#include <signal.h>
 
 /* From libgomp, which oneDNN uses; <omp.h> belongs to one compiler. */
 extern void omp_set_num_threads(int threads);
@@ -11,12 +13,16 @@ safer_status sf_gemm(sf_gemm_sides sides, float *out, size_t out_stride, sf_gemm
                      size_t M, size_t N, size_t K)
 {
     if (M == 0) return SAFER_OK;
+    sigset_t all, before;
     const int threads = omp_get_max_threads();
     omp_set_num_threads(1);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     const dnnl_status_t result = dnnl_sgemm(sides == SF_GEMM_TN ? 'T' : 'N', sides == SF_GEMM_NT ? 'T' : 'N',
                                             (dnnl_dim_t)M, (dnnl_dim_t)N, (dnnl_dim_t)K, 1.0f, left.values,
                                             (dnnl_dim_t)left.stride, right.values, (dnnl_dim_t)right.stride,
                                             add ? 1.0f : 0.0f, out, (dnnl_dim_t)out_stride);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     omp_set_num_threads(threads);
     if (result == dnnl_success) return SAFER_OK;
     return result == dnnl_out_of_memory ? SAFER_MEMORY : SAFER_SYSTEM;

@@ -3,7 +3,10 @@
  * This is the only file that knows oneDNN and OpenMP. Every thread of ours multiplies matrices of
  * its own, so a product must not start more threads: OpenMP is set to use one, and after every
  * product the calling thread has its own number of OpenMP threads back. (OpenMP keeps that number
- * for each thread apart.) Bits do not depend on threads, but may on M. */
+ * for each thread apart.) Bits do not depend on threads, but may on M.
+ *
+ * Signals wait until a product is done: for AVX-512, oneDNN's sgemm uses the stack pointer as one more register that
+ * points into the heap, and the frame of a signal, which the kernel would write there, destroys what it finds. */
 #ifndef SF_NN_GEMM_H
 #define SF_NN_GEMM_H
 
