@@ -58,13 +58,13 @@ enum { FAIL_NOTHING, FAIL_ALLOCATION, FAIL_CALL, KINDS = 4096 };
 /* Shared with the test, which knows this order (tests/faulty.py). All numbers count from the last time that the
  * test set them to 0. */
 typedef struct state {
-    int64_t fail;               /* FAIL_NOTHING, ... */
-    int64_t number;             /* of the call that fails, from 0 */
-    int64_t later;              /* 1: all that follow fail too */
-    int64_t problem;            /* errno of a failing call; -1: half a write */
-    int64_t trace;              /* 1: the first failing call prints where it stands */
-    int64_t journal;            /* 1: changes of files are written down */
-    int64_t running;            /* 1: in main, so calls count */
+    int64_t fail;                /* FAIL_NOTHING, ... */
+    int64_t number;              /* of the call that fails, from 0 */
+    int64_t later;               /* 1: all that follow fail too */
+    int64_t problem;             /* errno of a failing call; -1: half a write */
+    int64_t trace;               /* 1: the first failing call prints where it stands */
+    int64_t journal;             /* 1: changes of files are written down */
+    int64_t running;             /* 1: in main, so calls count */
     _Atomic int64_t allocations; /* seen, */
     _Atomic int64_t calls;       /* likewise, */
     _Atomic int64_t failed;      /* and how many failed */
@@ -108,7 +108,9 @@ void __libc_free(void *block);
 enum { SLOTS = 1 << 18 };
 static void *blocks[SLOTS]; /* ours, by linear probing */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
-static struct { uintptr_t begin, end; } ours[2]; /* the program, jansson */
+static struct {
+    uintptr_t begin, end;
+} ours[2]; /* the program, jansson */
 
 static size_t slot_of(const void *block) { return ((uintptr_t)block >> 4) * 2654435761u % SLOTS; }
 
@@ -289,7 +291,10 @@ ssize_t read(int fd, void *bytes, size_t length)
 
 /* For programs that are built with _FORTIFY_SOURCE. */
 ssize_t __read_chk(int fd, void *bytes, size_t length, size_t room);
-ssize_t __read_chk(int fd, void *bytes, size_t length, size_t room) { return read(fd, bytes, length < room ? length : room); }
+ssize_t __read_chk(int fd, void *bytes, size_t length, size_t room)
+{
+    return read(fd, bytes, length < room ? length : room);
+}
 
 int fsync(int fd)
 {
@@ -505,8 +510,8 @@ static void warm_up(void)
 {
     unsigned char digest[64];
     const void *(*sha256)(void) = (const void *(*)(void))(uintptr_t)dlsym(RTLD_DEFAULT, "EVP_sha256");
-    int (*compute)(const void *, size_t, void *, unsigned *, const void *, void *) =
-        (int (*)(const void *, size_t, void *, unsigned *, const void *, void *))(uintptr_t)dlsym(RTLD_DEFAULT, "EVP_Digest");
+    int (*compute)(const void *, size_t, void *, unsigned *, const void *, void *) = (int (*)(
+        const void *, size_t, void *, unsigned *, const void *, void *))(uintptr_t)dlsym(RTLD_DEFAULT, "EVP_Digest");
     if (sha256 && compute) compute("", 0, digest, NULL, sha256(), NULL);
 }
 
@@ -540,8 +545,8 @@ int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv,
                       void (*end)(void), void *stack)
 {
     start *real = (start *)(uintptr_t)dlsym(RTLD_NEXT, "__libc_start_main");
-    real_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))(uintptr_t)dlsym(
-        RTLD_NEXT, "pthread_create");
+    real_create = (int (*)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))(
+        uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
     real_main = main;
     return real(begin, argc, argv, init, fini, end, stack);
 }
