@@ -712,7 +712,7 @@ class Predict(Verbs):
         child.stdin.flush()
         self.assertTrue(child.stdout.readline().startswith(b"1 "))
         child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(timeout=60), -signal.SIGINT)
+        self.assertEqual(child.wait(timeout=60), INTERRUPTED)
         child.stdin.close()
         child.stdout.close()
 

@@ -247,9 +247,10 @@ class Verify(Case):
                 ("adaptive", 2, put(id="uno"), "the id is not that of the data"),
                 ("unlabelled", 3, put(label="1"), "the label is not that of the data"),
                 ("adaptive", 4, put(words=18), "the number of words is not that of the text"),
-                ("adaptive", 4, put(slots=9), "the number of slots is not that of the text"),
+                ("adaptive", 4, put(slots=9, visible=9), "the number of slots is not that of the text"),
                 ("ibp", 4, put(words=18), "the number of words is not that of the text"),
                 ("ibp", 4, put(slots=9), "the number of slots is not that of the text"),
+                ("ibp", 4, put(visible=99), "more slots are visible than there are"),
                 ("binomial", 5, q(0.5), "q_at does not follow from the overlaps"),
                 ("enumerated", 2, heavier, "the total is not that of all draws"),
                 ("enumerated", 2, put(queries=11), "queries are not the number of draws"),
@@ -259,6 +260,18 @@ class Verify(Case):
         # what each of them hides from a reader of the records alone
         for name, line, change in (("adaptive", 2, put(id="uno")), ("adaptive", 4, put(words=18)), ("enumerated", 2, heavier)):
             self.ok(run("verify", forge(f"{name}.jsonl", line, change)))
+
+    def test_visible(self):
+        """a slot that is said to be invisible costs nothing: a model that reads every text to its end has none"""
+        def unseen(r):
+            r.update(visible=0, q=0.0, q_at=[0.0] * 6, q_radius=0.0, q_next=0.0)
+            if r["bound"] > 0.5:
+                r.update(radius="all", certified=True)
+        for name in ("adaptive", "exec", "random"):
+            line = next(i for i, r in enumerate(read_run(f"{name}.jsonl")[1], 2) if not r["exact"] and r["q"] > 0)
+            forged = forge(f"{name}.jsonl", line, unseen)
+            for files in ((), (*FILES, "--data", TODAY[name][1])):
+                self.refused(run("verify", forged, *files), INPUT, f"forged.jsonl, line {line}: a model of this kind sees every slot")
 
     def test_coverage(self):
         """rows left out, repeated or exchanged are found, whoever seals them"""

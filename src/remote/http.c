@@ -49,6 +49,8 @@ typedef struct request {
 
 /* A thread that asks, and sleeps until all requests are done or one has failed for good. */
 struct call {
+    sf_link link; /* first: it is queued by it when it is given up */
+    int given_up;
     int *labels;
     float *scores; /* or NULL */
     request *requests;
@@ -77,6 +79,7 @@ typedef struct http {
 
     pthread_mutex_t lock; /* of what follows, and of calls */
     sf_queue arrived;
+    sf_queue given_up; /* calls whose threads were asked to stop */
     int closing;
 
     sf_queue ready, waiting; /* the thread's own */
@@ -327,6 +330,22 @@ static void fail_everything(http *h, CURLMcode code)
         if (h->handles[i].request) fail_call(h, h->handles[i].request->call, &error);
 }
 
+/* Nothing more is done for calls that were given up. */
+static void drop_given_up(http *h)
+{
+    for (;;) {
+        safer_error error = {0};
+        pthread_mutex_lock(&h->lock);
+        call *c = sf_queue_pop(&h->given_up);
+        int open = c && c->open; /* else its thread goes on, and the call with it */
+        pthread_mutex_unlock(&h->lock);
+        if (!c) return;
+        if (!open) continue;
+        sf_fail(&error, SAFER_CANCELLED, "cancelled while %s was asked", h->address.shown);
+        fail_call(h, c, &error);
+    }
+}
+
 static int take_arrived(http *h)
 {
     pthread_mutex_lock(&h->lock);
@@ -341,6 +360,7 @@ static void *carry(void *argument)
     http *h = argument;
     while (!take_arrived(h)) {
         int running;
+        drop_given_up(h);
         begin_transfers(h);
         CURLMcode code = curl_multi_perform(h->multi, &running);
         if (code == CURLM_OK && end_transfers(h)) continue; /* handles came free */
@@ -375,6 +395,21 @@ static safer_status make_requests(call *c, const http *h, const sf_span *texts, 
     return status;
 }
 
+/* Sleeps until the call is done, or gives it up. Under the lock. */
+static void wait_for(http *h, call *c)
+{
+    while (c->open) {
+        if (!sf_duty_wait(&c->done, &h->lock) || !c->open || c->given_up) continue;
+        c->given_up = 1;
+        sf_queue_push(&h->given_up, &c->link);
+        curl_multi_wakeup(h->multi);
+    }
+    sf_queue kept = {0}; /* it may have ended before it was dropped */
+    for (call *other; (other = sf_queue_pop(&h->given_up));)
+        if (other != c) sf_queue_push(&kept, &other->link);
+    h->given_up = kept;
+}
+
 static safer_status ask(void *self, const sf_span *texts, size_t count, int *labels, float *scores, safer_error *error)
 {
     http *h = self;
@@ -387,7 +422,7 @@ static safer_status ask(void *self, const sf_span *texts, size_t count, int *lab
         for (size_t i = 0; i < c.count; i++)
             sf_queue_push(&h->arrived, &c.requests[i].link); /* all at once: so the thread can drop all at once */
         curl_multi_wakeup(h->multi);
-        while (c.open) pthread_cond_wait(&c.done, &h->lock);
+        wait_for(h, &c);
         pthread_mutex_unlock(&h->lock);
         pthread_cond_destroy(&c.done);
         status = c.status;
