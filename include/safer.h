@@ -767,12 +767,17 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
  * data set may lie from the one of its source. whole >= 1. */
 SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
 
-/* What was found of a run: its totals, the version of its format, and what was checked and what was not, in
- * phrases: lists that end with NULL. The phrases live for ever. */
+/* What was found of a run: its totals, the version of its format, at which radius and with which chances of error it
+ * claims them, and what was checked and what was not, in phrases: lists that end with NULL. The phrases live for
+ * ever. */
 #define SAFER_PHRASES 12
 typedef struct safer_verification {
     safer_summary summary; /* ends with safer_summary_free */
     int format;
+    safer_method method;
+    size_t radius;       /* what `certified` refers to */
+    double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
+    int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
 } safer_verification;
 
