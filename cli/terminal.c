@@ -10,6 +10,20 @@
 #include <time.h>
 #include <unistd.h>
 
+/* An argument that was meant as an address may hold a password: what stands before the host is not shown. (The library
+ * does the same in its own messages.) */
+static void hide_users(char *text)
+{
+    for (char *at = text; (at = strstr(at, "//"));) {
+        at += 2;
+        char *end = memrchr(at, '@', strcspn(at, "/?# \"'<>"));
+        if (!end) continue;
+        const size_t length = (size_t)(end - at), stars = length < 3 ? length : 3;
+        memset(at, '*', stars);
+        memmove(at + stars, end, strlen(end) + 1);
+    }
+}
+
 /* "safer VERB: message" on stderr. Arguments may hold any bytes: the line stays one. */
 static void print_line(const char *verb, const char *format, va_list arguments)
 {
@@ -17,6 +31,7 @@ static void print_line(const char *verb, const char *format, va_list arguments)
     vsnprintf(message, sizeof message, format, arguments);
     for (char *c = message; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    hide_users(message);
     cli_progress_clear();
     fprintf(stderr, "safer%s%s: %s", verb ? " " : "", verb ? verb : "", message);
 }
