@@ -183,8 +183,8 @@ static verdict judge_failure(const http *h, const handle *carrier, const request
     return code == 408 || code == 429 || code >= 500 ? LOST : FINAL;
 }
 
-/* What is wrong with an answer may be said with words of it, cut: then half a secret would be left. So it is said of the
- * answer without secrets. */
+/* What is wrong with an answer may be said with words of it, cut: then half a secret would be left. So it is said of
+ * the answer without secrets. */
 static void say_again(const http *h, const request *r, safer_error *reason)
 {
     int lost;

@@ -38,7 +38,8 @@ static safer_status hide_part(sf_http_address *out, CURLU *url, CURLUPart part, 
     return status;
 }
 
-/* The password; the name too where it may be one: alone, or long enough for a key; and both together, as they travel. */
+/* The password; the name too where it may be one: alone, or long enough for a key; and both together, as they
+ * travel. */
 static safer_status hide_user(sf_http_address *out, CURLU *url, safer_error *error)
 {
     safer_status status = SAFER_OK;
