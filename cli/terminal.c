@@ -17,6 +17,20 @@ void cli_put(const char *text)
     for (; *text; text++) putchar(is_control(*text) ? '?' : *text);
 }
 
+/* An argument that was meant as an address may hold a password: what stands before the host is not shown. (The library
+ * does the same in its own messages.) */
+static void hide_users(char *text)
+{
+    for (char *at = text; (at = strstr(at, "//"));) {
+        at += 2;
+        char *end = memrchr(at, '@', strcspn(at, "/?# \"'<>"));
+        if (!end) continue;
+        const size_t length = (size_t)(end - at), stars = length < 3 ? length : 3;
+        memset(at, '*', stars);
+        memmove(at + stars, end, strlen(end) + 1);
+    }
+}
+
 /* "safer VERB: message" on stderr. Arguments may hold any bytes: the line stays one. */
 static void print_line(const char *verb, const char *format, va_list arguments)
 {
@@ -24,6 +38,7 @@ static void print_line(const char *verb, const char *format, va_list arguments)
     vsnprintf(message, sizeof message, format, arguments);
     for (char *c = message; *c; c++)
         if (is_control(*c)) *c = '?';
+    hide_users(message);
     cli_progress_clear();
     fprintf(stderr, "safer%s%s: %s", verb ? " " : "", verb ? verb : "", message);
 }

@@ -445,6 +445,7 @@ typedef struct safer_remote_options {
                              * without control characters, at most 200 bytes; NULL: none */
     int function; /* declared: its answer is a function of the text alone. Then sampled texts may be cached. Texts that
                    * are enumerated are asked twice all the same; another answer is an error. Not with `random` */
+    int insecure_token; /* allows a token, or a password in the address, over http:// to another machine */
 } safer_remote_options;
 
 SAFER_OPTIONS(safer_remote_options);

@@ -79,7 +79,7 @@ class RemoteOptions(Structure):
     _fields_ = [("size", c_size_t), ("labels", POINTER(c_char_p)), ("label_count", c_size_t), ("batch", c_size_t), ("timeout", c_double),
                 ("retries", c_int), ("cache", c_int), ("random", c_int), ("workers", c_int), ("concurrency", c_int),
                 ("profile", c_int), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p),
-                ("model_name", c_char_p), ("function", c_int)]
+                ("model_name", c_char_p), ("function", c_int), ("insecure_token", c_int)]
 
 
 class Traffic(Structure):
