@@ -12,7 +12,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { OTHER_FILES = 64 }; /* that are open besides connections: the model's programs and sockets, standard streams */
+enum {
+    OTHER_FILES = 96
+}; /* open besides connections: the model's programs and sockets, standard streams, connections
+                            * that are being closed */
 
 /* ----------------------------------------------------------------- options */
 
@@ -20,7 +23,7 @@ enum { OTHER_FILES = 64 }; /* that are open besides connections: the model's pro
 typedef struct flags {
     const char *lexicon, *auth_env, *auth_file;
     int port;
-    uint64_t max_body, max_text, max_texts, queue, connections;
+    uint64_t max_body, max_text, max_texts, queue, connections, client_connections;
     cli_model_flags model;
     cli_certify_flags certify;
     safer_serve_options serve; /* what needs no check is typed into it */
@@ -38,6 +41,7 @@ static void list(cli_options *options, void *into)
                  .max_texts = o.max_texts,
                  .queue = o.queue,
                  .connections = o.connections,
+                 .client_connections = o.client_connections,
                  .model = cli_model_default(),
                  .certify = cli_certify_default(),
                  .serve = o};
@@ -60,6 +64,10 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "max-texts", &f->max_texts, "N", "texts of a request (default {default})");
     cli_add_uint(options, "queue", &f->queue, "N", "texts that wait; more are sent away (default {default})");
     cli_add_uint(options, "connections", &f->connections, "N", "open at a time (default {default})");
+    cli_add_uint(options, "client-connections", &f->client_connections, "N",
+                 "of them of one address; 0: any (default {default})");
+    cli_add_real(options, "client-rate", &f->serve.client_rate, "R",
+                 "requests per second of one address; 0: any (default {default})");
     cli_add_real(options, "deadline", &f->serve.deadline, "S",
                  "seconds until a request must be answered (default {default})");
     cli_add_real(options, "patience", &f->serve.patience, "S",
@@ -130,6 +138,7 @@ static safer_serve_options serve_options(flags *f, char **token)
     o.max_texts = f->max_texts;
     o.queue = f->queue;
     o.connections = f->connections;
+    o.client_connections = f->client_connections;
     if (f->connections <= 1 << 20) allow_files(f->connections); /* more are refused anyway */
     if (!cli_settings()->quiet) o.log = log_line;
     return o;
@@ -193,7 +202,8 @@ static void reload(safer_server *server, flags *f, pair *served)
     }
 }
 
-/* Waits for a signal that ends the server; SIGHUP reloads what it serves, unless it came because the terminal is gone. */
+/* Waits for a signal that ends the server. SIGHUP reloads what it serves, unless it came because the terminal is
+ * gone. */
 static void wait_for_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
 {
     const struct timespec at_once = {0};

@@ -193,7 +193,7 @@ static enum MHD_Result answer_job(request *q)
     char *body = q->job->answer;
     q->job->answer = NULL;
     pthread_mutex_unlock(&q->job->lock);
-    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, SF_ANSWERED, NULL, q->server->options.patience);
     return answer_text(q, status, JSON_TYPE, body);
 }
 
@@ -231,7 +231,8 @@ static int offer_work(request *q)
     q->held = 0;
     q->job = job;
     sf_buffer_free(&q->body);
-    sf_connection_set(&s->connections, q->connection, 1, job, s->options.deadline);
+    sf_connection_set(&s->connections, q->connection, q->route->id == SF_ROUTE_STREAM ? SF_ANSWERED : SF_WAITING, job,
+                      s->options.deadline);
     pthread_mutex_lock(&job->lock);
     int refused = sf_workers_offer(s->served.workers, job, &q->retry);
     if (!refused && q->route->id != SF_ROUTE_STREAM && !job->status) {
@@ -241,7 +242,7 @@ static int offer_work(request *q)
     const int waits = job->waiting;
     pthread_mutex_unlock(&job->lock);
     if (!refused) return waits;
-    sf_connection_set(&s->connections, q->connection, 1, NULL, s->options.patience);
+    sf_connection_set(&s->connections, q->connection, SF_ANSWERED, NULL, s->options.patience);
     return sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
                         job->count == 1 ? "" : "s", q->retry);
 }
@@ -379,25 +380,42 @@ static const char *known_method(const char *method)
     return "other";
 }
 
+/* There are too many connections or requests: the client, or all, must come back later. */
+static void refuse_too_many(request *q, int status)
+{
+    if (status == 429)
+        sf_fault_set(&q->fault, 429, "too_many",
+                     "too many requests or connections from your address; try again in %d s", q->retry);
+    else
+        sf_fault_set(&q->fault, 503, "busy", "there are too many connections now; try again in %d s", q->retry);
+}
+
 static enum MHD_Result begin(safer_server *s, struct MHD_Connection *mhd, const char *url, const char *method,
-                             void **out)
+                             const char *version, void **out)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     sf_connection *connection = info ? info->socket_context : NULL;
-    if (sf_connection_begin(&s->connections, connection, s->options.patience)) return MHD_NO;
+    const sf_route *route = sf_route_find(url);
+    int retry = 0;
+    const int refused = sf_connection_begin(&s->connections, connection, s->options.patience,
+                                            route->id != SF_ROUTE_HEALTH, strcmp(version, "HTTP/1.1") == 0, &retry);
+    if (refused < 0) return MHD_NO;
     request *q = sf_calloc(1, sizeof *q);
     if (!q) {
-        sf_connection_set(&s->connections, connection, 0, NULL, s->options.patience);
+        sf_connection_set(&s->connections, connection, SF_IDLE, NULL, s->options.patience);
         return MHD_NO;
     }
     q->server = s;
     q->mhd = mhd;
     q->connection = connection;
-    q->route = sf_route_find(url);
+    q->route = route;
     q->start = sf_seconds();
     q->method = known_method(method);
     *out = q;
+    q->retry = retry;
     check_head(q, method);
+    if (refused && !q->fault.status) refuse_too_many(q, refused);
+    q->last |= connection->refused != 0;
     /* A client that asks first whether to send the body is answered at once. */
     const char *expect = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Expect");
     return q->fault.status && expect ? answer_fault(q) : MHD_YES;
@@ -420,11 +438,10 @@ enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *mhd, const c
                                const char *version, const char *upload, size_t *upload_size, void **context)
 {
     request *q = *context;
-    (void)version;
-    if (!q) return begin(server, mhd, url, method, context);
+    if (!q) return begin(server, mhd, url, method, version, context);
     if (*upload_size) return take_body(q, upload, upload_size);
     if (q->job) return answer_job(q); /* it was woken */
-    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, SF_ANSWERED, NULL, q->server->options.patience);
     if (q->fault.status) return answer_fault(q);
     return q->route->works ? begin_work(q) : answer_known(q);
 }
@@ -482,7 +499,7 @@ void sf_http_completed(void *server, struct MHD_Connection *mhd, void **context,
     (void)mhd;
     if (!q) return;
     *context = NULL;
-    sf_connection_set(&s->connections, q->connection, 0, NULL, s->options.patience);
+    sf_connection_set(&s->connections, q->connection, SF_IDLE, NULL, s->options.patience);
     double seconds = sf_seconds() - q->start;
     int lost = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || !q->status;
     if (lost)
@@ -507,7 +524,10 @@ void sf_http_connection(void *server, struct MHD_Connection *mhd, void **connect
     safer_server *s = server;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *connection = info ? sf_connection_open(&s->connections, info->connect_fd, s->options.patience) : NULL;
+        const union MHD_ConnectionInfo *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *connection = info ? sf_connection_open(&s->connections, info->connect_fd, from ? from->client_addr : NULL,
+                                                s->options.patience)
+                           : NULL;
         if (info && !*connection) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
     } else {
         sf_connection_close(&s->connections, *connection);
