@@ -18,7 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from serving import JSON, TEXT, Serve, make_files, message, read_all  # noqa: E402
+from serving import JSON, TEXT, Serve, make_files, message, read_all, wait_until  # noqa: E402
 from test_cli_certify import WITH_K  # noqa: E402
 
 SILENT = 5000  # connections
@@ -30,13 +30,6 @@ def is_open(sock):
     with contextlib.suppress(ConnectionError):
         return not select.select([sock], [], [], 0)[0] or bool(sock.recv(1000, socket.MSG_PEEK))
     return False
-
-
-def wait_until(condition, seconds=20):
-    limit = time.monotonic() + seconds
-    while not (met := condition()) and time.monotonic() < limit:
-        time.sleep(0.02)
-    return met
 
 
 class Limits(Serve):

@@ -17,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from serving import TEXT, Serve, Server, make_files, texts_of  # noqa: E402
+from serving import TEXT, Serve, make_files, wait_until  # noqa: E402
 from test_cli import DONE, sha256_of, write  # noqa: E402
 
 OWN = ("--model", "own.model", "--lexicon", "own.lex", "--seed", 3)
@@ -33,13 +33,6 @@ def put(which):
 def memory(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
-
-
-def wait_until(condition, seconds=30):
-    limit = time.monotonic() + seconds
-    while not (met := condition()) and time.monotonic() < limit:
-        time.sleep(0.01)
-    return met
 
 
 class Reload(Serve):

@@ -1,7 +1,7 @@
 /* The clients: addresses, how many connections each has, and how often each may ask.
  *
- * A client is an address of IPv4, or the 64 bits of IPv6 that one subscriber has. 127.0.0.1 and ::1 are no client: a proxy
- * on this machine brings all of its own from there, and has limits of its own.
+ * A client is an address of IPv4, or the 64 bits of IPv6 that one subscriber has. 127.0.0.1 and ::1 are no client: a
+ * proxy on this machine brings all of its own from there, and has limits of its own.
  *
  * How often: a bucket that holds as many requests as a second allows, and at least one; each request takes one out,
  * and time fills it again. Nothing here is locked; connections.c does that. */

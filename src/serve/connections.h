@@ -11,8 +11,8 @@
  * this; when there is nothing but them, the new one is told to come back later.
  *
  * A client that goes away while its answer is computed says so in two ways. A reset is certain. A mere end of its
- * sending may also come from a client that still wants its answer; HTTP allows that. So it is sent "100 Continue", which
- * every client of HTTP/1.1 must accept and pass over: the system of one that is gone answers with a reset. */
+ * sending may also come from a client that still wants its answer; HTTP allows that. So it is sent "100 Continue",
+ * which every client of HTTP/1.1 must accept and pass over: the system of one that is gone answers with a reset. */
 #ifndef SF_SERVE_CONNECTIONS_H
 #define SF_SERVE_CONNECTIONS_H
 
@@ -70,8 +70,8 @@ sf_connection *sf_connection_open(sf_connections *connections, int fd, const str
 void sf_connection_close(sf_connections *connections, sf_connection *connection); /* before its socket is closed */
 
 /* A request begins to come in, for so many seconds at most; `counts`: for the rate; `newer`: by HTTP/1.1.
- * 0, or 429 or 503 when it must be refused; *retry gets the seconds after which to try again. -1: none may begin any more,
- * or `connection` is NULL. */
+ * 0, or 429 or 503 when it must be refused; *retry gets the seconds after which to try again. -1: none may begin any
+ * more, or `connection` is NULL. */
 int sf_connection_begin(sf_connections *connections, sf_connection *connection, double seconds, int counts, int newer,
                         int *retry);
 
