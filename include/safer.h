@@ -1088,6 +1088,9 @@ typedef struct safer_serve_options {
     /* Takes a line of JSON about every request, from a thread of the server; may be NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
+    /* Of one client, which is an address (of IPv6, a /64; 127.0.0.1 and ::1 are not counted): */
+    size_t client_connections; /* open at a time; 0: any number; 256 */
+    double client_rate;        /* requests per second, on average over a second; 0: any number; 0 */
 } safer_serve_options;
 
 SAFER_OPTIONS(safer_serve_options);
@@ -1104,10 +1107,10 @@ SAFER_API const char *safer_server_url(const safer_server *server);
 SAFER_API uint16_t safer_server_port(const safer_server *server);
 
 /* Serves another model and lexicon from now on: requests that come later are answered with them, those that came
- * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no longer
- * than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
- * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the same time
- * as safer_server_stop. */
+ * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no
+ * longer than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
+ * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the
+ * same time as safer_server_stop. */
 SAFER_API safer_status safer_server_reload(safer_server *server, const safer_model *model, const safer_lexicon *lexicon,
                                            safer_error *error);
 
