@@ -275,8 +275,8 @@ static int run(void *from, char **arguments, size_t count)
     watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
     pair served = {.model = cli_model_open(&f->model, &cli_serve, NULL), .lexicon = cli_lexicon_open(f->lexicon)};
     cli_note_training(served.model, served.lexicon);
-    int started =
-        safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) == SAFER_OK;
+    int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
+                  SAFER_OK;
     if (watched) {
         pthread_cancel(watch);
         pthread_join(watch, NULL);
