@@ -1,5 +1,6 @@
 /* safer serve */
 #define _GNU_SOURCE
+#include "access_log.h"
 #include "certify_options.h"
 #include "data_options.h"
 #include "model_options.h"
@@ -13,17 +14,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { OTHER_FILES = 64 }; /* that are open besides connections: the model's programs and sockets, standard streams */
+enum {
+    OTHER_FILES = 96
+}; /* open besides connections: the model's programs and sockets, standard streams, connections
+                            * that are being closed */
 
 /* ----------------------------------------------------------------- options */
 
 /* The options as they are typed. */
 typedef struct flags {
-    const char *lexicon, *auth_env, *auth_file;
+    const char *lexicon, *auth_env, *auth_file, *access_log;
     int port;
-    uint64_t max_body, max_text, max_texts, queue, connections;
+    uint64_t max_body, max_text, max_texts, queue, connections, client_connections;
     cli_model_flags model;
     cli_certify_flags certify;
+    cli_access_log log;
     safer_serve_options serve; /* what needs no check is typed into it */
 } flags;
 
@@ -39,6 +44,7 @@ static void list(cli_options *options, void *into)
                  .max_texts = o.max_texts,
                  .queue = o.queue,
                  .connections = o.connections,
+                 .client_connections = o.client_connections,
                  .model = cli_model_default(),
                  .certify = cli_certify_default(),
                  .serve = o};
@@ -61,10 +67,17 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "max-texts", &f->max_texts, "N", "texts of a request (default {default})");
     cli_add_uint(options, "queue", &f->queue, "N", "texts that wait; more are sent away (default {default})");
     cli_add_uint(options, "connections", &f->connections, "N", "open at a time (default {default})");
+    cli_add_uint(options, "client-connections", &f->client_connections, "N",
+                 "of them of one address; 0: any (default {default})");
+    cli_add_real(options, "client-rate", &f->serve.client_rate, "R",
+                 "requests per second of one address; 0: any (default {default})");
     cli_add_real(options, "deadline", &f->serve.deadline, "S",
                  "seconds until a request must be answered (default {default})");
     cli_add_real(options, "patience", &f->serve.patience, "S",
                  "seconds in which a request must come in, and an answer go out (default {default})");
+    cli_add_heading(options, "Log");
+    cli_add_path(options, "access-log", &f->access_log, "FILE",
+                 "where a line of JSON per request goes; - for standard error, off (default -; with --quiet off)");
     cli_add_flag(options, "log-texts", &f->serve.log_texts, "write the texts into the log too");
     cli_remote_options(options, &f->model);
 }
@@ -108,10 +121,17 @@ static void allow_files(uint64_t connections)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void log_line(void *context, const char *line)
+/* Opens the log, or exits. */
+static void open_log(flags *f, safer_serve_options *o)
 {
-    (void)context;
-    fprintf(stderr, "%s\n", line);
+    const char *where = f->access_log ? f->access_log : cli_settings()->quiet ? "off" : "-";
+    if (cli_access_log_open(&f->log, where)) {
+        cli_complain("cannot open --access-log %s: %s", where, strerror(errno));
+        exit(CLI_SYSTEM);
+    }
+    if (f->log.fd < 0) return;
+    o->log = cli_access_log_write;
+    o->log_context = &f->log;
 }
 
 /* The server's options, checked. *token is what their token lies in, where it was read from a file;
@@ -131,8 +151,9 @@ static safer_serve_options serve_options(flags *f, char **token)
     o.max_texts = f->max_texts;
     o.queue = f->queue;
     o.connections = f->connections;
+    o.client_connections = f->client_connections;
     if (f->connections <= 1 << 20) allow_files(f->connections); /* more are refused anyway */
-    if (!cli_settings()->quiet) o.log = log_line;
+    open_log(f, &o);
     return o;
 }
 
@@ -201,7 +222,8 @@ static void reload(safer_server *server, flags *f, pair *served)
     }
 }
 
-/* Waits for a signal that ends the server; SIGHUP reloads what it serves, unless it came because the terminal is gone. */
+/* Waits for a signal that ends the server. SIGHUP reloads what it serves, unless it came because the terminal is
+ * gone. */
 static void wait_for_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
 {
     const struct timespec at_once = {0};
@@ -213,6 +235,8 @@ static void wait_for_end(safer_server *server, flags *f, pair *served, const sig
         sigwait(&all, &received);
         if (received != SIGHUP || sigtimedwait(ends, NULL, &at_once) > 0) return;
         if (terminal && !isatty(STDERR_FILENO)) return;
+        if (cli_access_log_reopen(&f->log))
+            cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
         reload(server, f, served);
     }
 }
@@ -226,6 +250,8 @@ static int serve_until_signal(safer_server *server, flags *f, pair *served, cons
     else
         printf("listening on %s\n", safer_server_url(server));
     int code = cli_finish(CLI_DONE);
+    if (geteuid() == 0)
+        cli_say("warning: running as root, which nothing here needs; docs/serve.md has a service for systemd");
     if (code == CLI_DONE) wait_for_end(server, f, served, ends);
     cli_say("stopping; again to stop at once");
     release_signals(ends);
@@ -249,8 +275,8 @@ static int run(void *from, char **arguments, size_t count)
     watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
     pair served = {.model = cli_model_open(&f->model, &cli_serve, NULL), .lexicon = cli_lexicon_open(f->lexicon)};
     cli_note_training(served.model, served.lexicon);
-    int started =
-        safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) == SAFER_OK;
+    int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
+                  SAFER_OK;
     if (watched) {
         pthread_cancel(watch);
         pthread_join(watch, NULL);
@@ -258,6 +284,7 @@ static int run(void *from, char **arguments, size_t count)
     int code = started ? serve_until_signal(server, f, &served, &ends) : cli_fail(&error);
     free(token);
     pair_free(&served);
+    cli_access_log_close(&f->log);
     return code;
 }
 

@@ -445,6 +445,7 @@ typedef struct safer_remote_options {
                              * without control characters, at most 200 bytes; NULL: none */
     int function; /* declared: its answer is a function of the text alone. Then sampled texts may be cached. Texts that
                    * are enumerated are asked twice all the same; another answer is an error. Not with `random` */
+    int insecure_token; /* allows a token, or a password in the address, over http:// to another machine */
 } safer_remote_options;
 
 SAFER_OPTIONS(safer_remote_options);
@@ -767,12 +768,17 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
  * data set may lie from the one of its source. whole >= 1. */
 SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
 
-/* What was found of a run: its totals, the version of its format, and what was checked and what was not, in
- * phrases: lists that end with NULL. The phrases live for ever. */
+/* What was found of a run: its totals, the version of its format, at which radius and with which chances of error it
+ * claims them, and what was checked and what was not, in phrases: lists that end with NULL. The phrases live for
+ * ever. */
 #define SAFER_PHRASES 12
 typedef struct safer_verification {
     safer_summary summary; /* ends with safer_summary_free */
     int format;
+    safer_method method;
+    size_t radius;       /* what `certified` refers to */
+    double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
+    int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
 } safer_verification;
 
@@ -1082,6 +1088,9 @@ typedef struct safer_serve_options {
     /* Takes a line of JSON about every request, from a thread of the server; may be NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
+    /* Of one client, which is an address (of IPv6, a /64; 127.0.0.1 and ::1 are not counted): */
+    size_t client_connections; /* open at a time; 0: any number; 256 */
+    double client_rate;        /* requests per second, on average over a second; 0: any number; 0 */
 } safer_serve_options;
 
 SAFER_OPTIONS(safer_serve_options);
@@ -1098,10 +1107,10 @@ SAFER_API const char *safer_server_url(const safer_server *server);
 SAFER_API uint16_t safer_server_port(const safer_server *server);
 
 /* Serves another model and lexicon from now on: requests that come later are answered with them, those that came
- * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no longer
- * than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
- * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the same time
- * as safer_server_stop. */
+ * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no
+ * longer than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
+ * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the
+ * same time as safer_server_stop. */
 SAFER_API safer_status safer_server_reload(safer_server *server, const safer_model *model, const safer_lexicon *lexicon,
                                            safer_error *error);
 

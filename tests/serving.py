@@ -101,6 +101,14 @@ class Server:
         return float(re.search(rf"(?m)^{re.escape(name)} (\S+)$", self.get("/metrics")[1].decode())[1])
 
 
+def wait_until(condition, seconds=30):
+    """Whether it is met by then."""
+    limit = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < limit:
+        time.sleep(0.02)
+    return met
+
+
 def message(method, path, body=b"", *lines):
     """A request as bytes."""
     head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json",

@@ -204,7 +204,7 @@ class Verify(Case):
                 lines = self.ok(run("verify", f"{name}.jsonl", *arguments)).splitlines()
                 words = {"alone": "7 records hold; ", "texts": "7 records hold, and are those of these texts; ",
                          "model": "7 records hold, and the model gives the same again; "}[form]
-                self.assertIn(words, lines[-2])
+                self.assertIn(words, lines[-3])
                 found = json.loads(self.ok(run("verify", f"{name}.jsonl", *arguments, "--json")))
                 self.assertEqual((found["verified"], found["format"], found["asked_again"], found["records"]), (True, 2, form == "model", 7))
                 self.assertEqual(lines[-1], "not checked: " + "; ".join(found["not_checked"]))
@@ -217,6 +217,16 @@ class Verify(Case):
                 self.assertIn("who made the run", unchecked)
                 self.assertNotIn("format 1", unchecked)
         self.refused(run("verify", "random.jsonl", *TODAY["random"][0][:-1], *FILES, "--data", "three.tsv"), USAGE, "cannot be asked again")
+
+    def test_claim(self):
+        """a share says little without the radius and the chances of error that it is claimed with"""
+        many = "claimed: any number of words changed"
+        for name, line, radius, delta, family, alpha in (
+                ("adaptive", f"{many}; delta 0.01 for each text, alpha 0.001", "all", 0.01, False, 0.001), ("ibp", f"{many}, by interval bounds", "all", 0, False, 0),
+                ("unlabelled", "claimed: at most 2 words changed; delta 0.01 for all texts together, alpha 0.001", "2", 0.01, True, 0.001)):
+            self.assertIn(f"\n{line}\n", self.ok(run("verify", f"{name}.jsonl")))
+            found = json.loads(self.ok(run("verify", f"{name}.jsonl", "--json")))
+            self.assertEqual([found[m] for m in ("radius", "delta", "family_wise", "alpha")], [radius, delta, family, alpha])
 
     def test_usage(self):
         """half of what a form needs is refused"""

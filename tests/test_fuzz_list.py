@@ -11,7 +11,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOORS = ("json_loads", "json_loadb", "json_loadf", "json_load_file", "json_load_callback", "sf_file_read",
+DOORS = ("json_loads", "json_loadb", "json_loadf", "json_load_file", "json_load_callback", "sf_json_parse",
+         "cli_json_load", "cli_json_read", "sf_file_read",
          "sf_file_load", "sf_unpack", "sf_unpack_each", "sf_safetensors_open", "sf_sealed_read", "sf_sealed_walk",
          "sf_sealed_config", "read", "pread", "fread", "fgets", "getline", "getdelim", "fscanf", "sscanf", "recv",
          "recvfrom", "archive_read_data", "inflate", "curl_easy_perform", "curl_multi_perform", "MHD_start_daemon")
@@ -22,6 +23,8 @@ READERS = {
     "cli/compare/config.c:cmp_config_read": "compare",
     "cli/compare/config.c:model_digest": "sum",
     "cli/compare/folder.c:cmp_folder_open": "compare",
+    "cli/json.c:cli_json_load": "compare sum",
+    "cli/json.c:cli_json_read": "model lexfile",
     "cli/lexicon_inspect.c:stats_json": "lexfile",
     "cli/model.c:model_json": "model",
     "cli/model_options.c:cli_note_training": "model",
@@ -36,6 +39,7 @@ READERS = {
     "src/base/gzip.c:inflate_member": "unpack",
     "src/base/unpack.c:read_member": "unpack",
     "src/base/unpack.c:sf_archive_walk": "data_folder",
+    "src/base/json.c:sf_json_parse": "records encoder server",
     "src/certify/read.c:sf_run_load": "records report",
     "src/certify/read.c:sf_run_record": "records",
     "src/certify/read.c:sf_run_walk": "report records",

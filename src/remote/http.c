@@ -70,6 +70,7 @@ typedef struct handle {
 typedef struct http {
     sf_http_profile profile;
     sf_http_address address;
+    char way[320];              /* " (through the proxy ...)", or "" */
     struct curl_slist *headers; /* with the token: never shown */
     int retries, concurrency;
     CURLM *multi;
@@ -115,7 +116,7 @@ static void excerpt(char out[EXCERPT + 8], const http *h, const sf_buffer *answe
     if (!length || sf_utf8_repair(&text, answer->bytes, length)) return;
     for (size_t i = 0; i < text.length; i++)
         if ((unsigned char)text.bytes[i] <= ' ') text.bytes[i] = ' ';
-    sf_http_address_scrub(&h->address, text.bytes);
+    sf_secrets_scrub(&h->address.secrets, text.bytes);
     for (const char *p = text.bytes; *p && used < EXCERPT; p++)
         if (*p != ' ' || (used && out[used - 1] != ' ')) out[used++] = *p;
     used = sf_utf8_valid(out, used); /* not within a character */
@@ -135,7 +136,7 @@ static verdict judge_transfer(const http *h, const handle *carrier, const reques
         sf_fail(error, SAFER_INPUT, "%s: the answer is larger than %d MB", shown, LARGEST >> 20);
         return FINAL;
     }
-    sf_fail(error, SAFER_SYSTEM, "%s: %s", shown, reason);
+    sf_fail(error, SAFER_SYSTEM, "%s: %s%s", shown, reason, h->way);
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
@@ -178,8 +179,28 @@ static verdict judge_failure(const http *h, const handle *carrier, const request
         return ANSWERED;
     }
     excerpt(text, h, &r->answer);
-    sf_fail(error, SAFER_SYSTEM, "%s: answered %ld%s%s", h->address.shown, code, text[0] ? ": " : "", text);
+    sf_fail(error, SAFER_SYSTEM, "%s: answered %ld%s%s%s", h->address.shown, code, text[0] ? ": " : "", text, h->way);
     return code == 408 || code == 429 || code >= 500 ? LOST : FINAL;
+}
+
+/* What is wrong with an answer may be said with words of it, cut: then half a secret would be left. So it is said of
+ * the answer without secrets. */
+static void say_again(const http *h, const request *r, safer_error *reason)
+{
+    int lost;
+    safer_error again = {0};
+    sf_buffer clean = {0};
+    const call *c = r->call;
+    if (sf_buffer_add(&clean, r->answer.bytes, r->answer.length) || sf_buffer_add_byte(&clean, '\0')) {
+        sf_fail_memory(reason);
+    } else if (strlen(clean.bytes) == r->answer.length) { /* JSON has no NUL */
+        sf_secrets_scrub(&h->address.secrets, clean.bytes);
+        if (strlen(clean.bytes) < r->answer.length &&
+            sf_http_answer(c->labels + r->first, NULL, &lost, &h->profile, clean.bytes, strlen(clean.bytes), r->count,
+                           h->address.shown, &again) != SAFER_OK)
+            *reason = again;
+    }
+    sf_buffer_free(&clean);
 }
 
 static verdict judge_answer(const http *h, const request *r, safer_error *error)
@@ -193,6 +214,7 @@ static verdict judge_answer(const http *h, const request *r, safer_error *error)
                                          r->answer.length, r->count, h->address.shown, &reason);
     if (status == SAFER_OK) return ANSWERED;
     excerpt(text, h, &r->answer);
+    say_again(h, r, &reason);
     sf_fail(error, status, "%s%s%s", reason.message, text[0] ? "; it begins: " : "", text);
     return lost ? LOST : FINAL;
 }
@@ -230,7 +252,7 @@ static void fail_call(http *h, call *c, const safer_error *error)
     pthread_mutex_lock(&h->lock);
     c->status = error->status;
     c->error = *error;
-    sf_http_address_scrub(&h->address, c->error.message);
+    sf_secrets_scrub(&h->address.secrets, c->error.message);
     c->open = 0;
     pthread_cond_signal(&c->done);
     pthread_mutex_unlock(&h->lock);
@@ -497,7 +519,7 @@ static safer_status read_token(http *h, const char *variable, safer_error *error
                            variable);
     if (h->address.has_user)
         return sf_fail(error, SAFER_INVALID, "token: the address names a user already; sign in one way or the other");
-    safer_status status = sf_http_address_hide(&h->address, token, error);
+    safer_status status = sf_secrets_add(&h->address.secrets, token, error);
     if (status == SAFER_OK &&
         (sf_buffer_format(&header, "Authorization: Bearer %s", token) || add_header(h, header.bytes)))
         status = sf_fail_memory(error);
@@ -512,6 +534,18 @@ static safer_status make_headers(http *h, const char *token, safer_error *error)
         add_header(h, "Expect:"))
         return sf_fail_memory(error);
     return token ? read_token(h, token, error) : SAFER_OK;
+}
+
+/* Who listens on the way would have the token or the password. */
+static safer_status check_way(const http *h, const safer_remote_options *options, safer_error *error)
+{
+    const char *secret = options->token ? "token" : "password";
+    if (h->address.secure || h->address.loopback || options->insecure_token) return SAFER_OK;
+    if (!options->token && !h->address.has_user) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID,
+                   "insecure_token: the %s would travel to %s without encryption; use https://, or allow it "
+                   "(--insecure-token)",
+                   secret, h->address.shown);
 }
 
 /* Certificates and host names are always checked: that is libcurl's default, and there is no
@@ -541,6 +575,7 @@ static safer_status make_handle(http *h, handle *out, const char *address, doubl
     if (!code) code = curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, out->reason);
     if (!code) code = curl_easy_setopt(easy, CURLOPT_PRIVATE, out);
     if (!code) code = set_authorities(easy);
+    if (!code && h->address.loopback) code = curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     return code ? sf_fail(error, SAFER_SYSTEM, "%s: %s", h->address.shown, curl_easy_strerror(code)) : SAFER_OK;
 }
 
@@ -585,7 +620,9 @@ safer_status sf_http_open(sf_transport *out, const char *address, const sf_label
     h->jitter = sf_stream_of((uint64_t)(1e9 * sf_seconds()), (uint64_t)(uintptr_t)h, SF_STAGE_SELECTION);
     SF_TRY(sf_http_profile_open(&h->profile, labels, options, error));
     SF_TRY(sf_http_address_read(&h->address, address, error));
+    if (h->address.proxy) snprintf(h->way, sizeof h->way, " (through the proxy %s)", h->address.proxy);
     SF_TRY(make_headers(h, options->token, error));
+    SF_TRY(check_way(h, options, error));
     SF_TRY(make_multi(h, address, options->timeout, error));
     if (start_thread(h)) {
         status = sf_fail(error, SAFER_SYSTEM, "cannot start a thread for %s", h->address.shown);

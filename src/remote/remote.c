@@ -551,8 +551,8 @@ safer_status safer_model_connect(safer_model **out, const char *address, const s
     } else if (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0) {
         SF_TRY(sf_http_open(&r->transport, address, &r->labels, options, error));
     } else {
-        status = sf_fail(error, SAFER_INVALID, "\"%.200s\" is neither exec:COMMAND nor an http:// or https:// address",
-                         address);
+        status = sf_fail(error, SAFER_INVALID, "\"%.*s...\" is neither exec:COMMAND nor an http:// or https:// address",
+                         sf_clip(address, strcspn(address, ":/?@"), 40), address); /* no more: there may be secrets */
         goto done;
     }
     complete(r, address, options);
