@@ -4,6 +4,7 @@
 #include "certify_options.h"
 #include "data_options.h"
 #include "model_options.h"
+#include "notify.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -75,8 +76,9 @@ static void list(cli_options *options, void *into)
     cli_add_real(options, "patience", &f->serve.patience, "S",
                  "seconds in which a request must come in, and an answer go out (default {default})");
     cli_add_heading(options, "Log");
-    cli_add_path(options, "access-log", &f->access_log, "FILE",
-                 "where a line of JSON per request goes; - for standard error, off (default -; with --quiet off)");
+    cli_add_path(
+        options, "access-log", &f->access_log, "FILE",
+        "file for a line of JSON per request; - is standard error, off is none (default: standard error; if quiet, none)");
     cli_add_flag(options, "log-texts", &f->serve.log_texts, "write the texts into the log too");
     cli_remote_options(options, &f->model);
 }
@@ -229,7 +231,9 @@ static void wait_for_end(safer_server *server, flags *f, pair *served, const sig
         if (terminal && !isatty(STDERR_FILENO)) return;
         if (cli_access_log_reopen(&f->log))
             cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
+        cli_notify("RELOADING=1");
         reload(server, f, served);
+        cli_notify("READY=1");
     }
 }
 
@@ -244,7 +248,9 @@ static int serve_until_signal(safer_server *server, flags *f, pair *served, cons
     int code = cli_finish(CLI_DONE);
     if (geteuid() == 0)
         cli_say("warning: running as root, which nothing here needs; docs/serve.md has a service for systemd");
+    cli_notify("READY=1");
     if (code == CLI_DONE) wait_for_end(server, f, served, ends);
+    cli_notify("STOPPING=1");
     cli_say("stopping; again to stop at once");
     release_signals(ends);
     safer_server_stop(server);
