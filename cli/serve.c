@@ -8,6 +8,7 @@
 #include "verbs.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,7 @@ static void reload(safer_server *server, flags *f, pair *served)
     if (status == SAFER_OK) status = safer_server_reload(server, fresh.model, fresh.lexicon, &error);
     if (status == SAFER_OK) {
         pair_free(served);
+        malloc_trim(0); /* a model is large, and its memory would stay ours */
         *served = fresh;
         cli_note_training(served->model, served->lexicon);
         cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
