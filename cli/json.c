@@ -1,11 +1,44 @@
-/* JSON on stdout. jansson writes 0.68 as 0.68000000000000005, and leaves out a member's name when memory ends at
+/* JSON: put together, read, and written to stdout. jansson writes 0.68 as 0.68000000000000005, and leaves out a member's name when memory ends at
  * that moment. */
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void cli_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value)) cli_no_memory();
+}
+
+void cli_set(json_t *object, const char *name, json_t *value)
+{
+    if (json_object_set_new(object, name, value)) cli_no_memory();
+}
+
+void cli_extend(json_t *object, json_t *members)
+{
+    if (json_object_update_new(object, members)) cli_no_memory();
+}
+
+/* jansson does not say that memory was out, but malloc does, and jansson returns at once then. */
+json_t *cli_json_read(const char *text)
+{
+    errno = 0;
+    json_t *value = json_loads(text, JSON_ALLOW_NUL, NULL);
+    if (!value && errno == ENOMEM) cli_no_memory();
+    return value;
+}
+
+json_t *cli_json_load(const char *path, size_t flags, json_error_t *where)
+{
+    errno = 0;
+    json_t *value = json_load_file(path, flags, where);
+    if (!value && errno == ENOMEM) cli_no_memory();
+    return value;
+}
 
 void cli_put_real(FILE *out, double x)
 {
@@ -77,11 +110,8 @@ void cli_print_json(json_t *value)
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    const int failed = !out || !value || put_value(out, value, 0);
-    if ((out && fclose(out)) || failed) {
-        cli_complain("out of memory");
-        exit(CLI_SYSTEM);
-    }
+    const int failed = !out || !value || put_value(out, value, 0) || ferror(out);
+    if ((out && fclose(out)) || failed) cli_no_memory();
     puts(text);
     free(text);
     json_decref(value);

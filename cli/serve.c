@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,9 +190,16 @@ static void hold_signals(sigset_t *ends)
 /* From now on the next signal ends the program. */
 static void release_signals(const sigset_t *ends)
 {
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    cli_interrupt_grace(0);
     pthread_sigmask(SIG_UNBLOCK, ends, NULL);
+}
+
+/* Until the server runs, a signal ends the program: a model that is asked at the start may be silent. */
+static void *end_at_signal(void *ends)
+{
+    int received;
+    sigwait(ends, &received);
+    _exit(CLI_INTERRUPTED);
 }
 
 /* A remote model has no digest. */
@@ -263,6 +271,8 @@ static int run(void *from, char **arguments, size_t count)
 {
     flags *f = from;
     char *token = NULL;
+    int watched;
+    pthread_t watch;
     sigset_t ends;
     safer_error error = {0};
     safer_server *server = NULL;
@@ -270,12 +280,16 @@ static int run(void *from, char **arguments, size_t count)
     check_flags(f);
     const safer_serve_options options = serve_options(f, &token);
     hold_signals(&ends);
+    watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
     pair served = {.model = cli_model_open(&f->model, &cli_serve, NULL), .lexicon = cli_lexicon_open(f->lexicon)};
     cli_note_training(served.model, served.lexicon);
-    int code = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
-                       SAFER_OK
-                   ? serve_until_signal(server, f, &served, &ends)
-                   : cli_fail(&error);
+    int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
+                  SAFER_OK;
+    if (watched) {
+        pthread_cancel(watch);
+        pthread_join(watch, NULL);
+    }
+    int code = started ? serve_until_signal(server, f, &served, &ends) : cli_fail(&error);
     free(token);
     pair_free(&served);
     cli_access_log_close(&f->log);

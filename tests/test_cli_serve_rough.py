@@ -327,7 +327,7 @@ class Stopping(Serve):
             time.sleep(0.3)
             self.assertIsNone(server.process.poll())
             server.process.send_signal(signal.SIGTERM)
-            self.assertEqual(server.process.wait(5), -signal.SIGTERM)
+            self.assertEqual(server.process.wait(5), 130)
         server.stop()
         server.log.close()
 

@@ -204,9 +204,9 @@ static safer_status certify(work *w, safer_error *error)
                              lexicon_digest(lexicon_of(w)), "data", json_string(safer_data_sha256(s->test)), "radius",
                              radius_json(o->radius), "method", safer_method_name(o->method));
     if (o->method != SAFER_METHOD_IBP)
-        json_object_update_new(with, json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0",
-                                               (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha,
-                                               "seed", (json_int_t)o->seed));
+        cli_extend(with, json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0",
+                                   (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha, "seed",
+                                   (json_int_t)o->seed));
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
     if (status == SAFER_OK && !done) status = open_model(w, error);

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/quote.h"
 
+#include <errno.h>
 #include <string.h>
 
 static int add_string(sf_buffer *out, const char *bytes, size_t length)
@@ -60,4 +61,15 @@ char *sf_json_text(const json_t *value)
     if (sf_json_add(&out, value) == 0) return out.bytes;
     sf_buffer_free(&out);
     return NULL;
+}
+
+/* jansson does not say that memory was out, but malloc does, and jansson returns at once then. */
+safer_status sf_json_parse(json_t **out, const char *bytes, size_t length, size_t flags, json_error_t *problem)
+{
+    const int saved = errno;
+    errno = 0;
+    *out = json_loadb(bytes, length, flags, problem);
+    const int no_memory = !*out && errno == ENOMEM;
+    errno = saved;
+    return *out ? SAFER_OK : no_memory ? SAFER_MEMORY : SAFER_INPUT;
 }

@@ -397,8 +397,8 @@ safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon 
     draft.counts = sf_alloc(n, sizeof *draft.counts);
     draft.edges = sf_alloc(edges, sizeof *draft.edges);
     draft.rows = sf_calloc(n, sizeof *draft.rows);
-    draft.provenance = json_loads(l->provenance, 0, &ignored);
-    if (!draft.provenance) draft.provenance = json_object();
+    if (sf_json_parse(&draft.provenance, l->provenance, strlen(l->provenance), 0, &ignored) == SAFER_INPUT)
+        draft.provenance = json_object();
     if (!draft.counts || !draft.edges || !draft.rows || !draft.provenance) {
         status = sf_fail_memory(error);
         goto done;

@@ -165,7 +165,9 @@ static safer_status read_line(reading *r, const char *bytes, size_t length, safe
     json_error_t where;
     uint64_t seal = 0;
     const size_t line = r->lines + 1;
-    json_t *object = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | r->flags, &where);
+    json_t *object;
+    status = sf_json_parse(&object, bytes, length, JSON_REJECT_DUPLICATES | r->flags, &where);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     if (!object)
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not JSON, so not the output of a run: %s", r->path, line,
                        where.text);
