@@ -3,6 +3,7 @@
 #include "data_options.h"
 #include "verbs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +96,9 @@ static int run_show(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     json_t *list = json_array();
     for (size_t i = 1; i < count; i++) {
+        errno = 0;
         uint32_t id = safer_lexicon_find(lexicon, arguments[i], strlen(arguments[i]));
+        if (id == SAFER_NO_WORD && errno == ENOMEM) cli_no_memory();
         if (id == SAFER_NO_WORD) {
             cli_complain("%s is not in %s", arguments[i], arguments[0]);
             code = CLI_INPUT;

@@ -135,8 +135,11 @@ static safer_status add_file(json_t *files, const char *role, const char *path, 
     if (!path) return SAFER_OK;
     char *name = sf_path_name(path);
     /* Only what can be read twice: no pipes, no folders, no members of archives. */
-    const int plain = stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_map(&file, path, NULL) == SAFER_OK;
-    if (plain) SF_TRY(sf_sha256(&digest, file.bytes, file.length, error));
+    const int plain = stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    if (plain) {
+        SF_TRY(sf_file_map(&file, path, error));
+        SF_TRY(sf_sha256(&digest, file.bytes, file.length, error));
+    }
     json_t *entry = plain ? json_pack("{s:s, s:s, s:I, s:s}", "role", role, "name", name, "bytes",
                                       (json_int_t)file.length, "sha256", digest.hex)
                           : json_pack("{s:s, s:s}", "role", role, "name", name);
@@ -182,17 +185,17 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *e
     }
     draft->provenance = json_pack("{s:s, s:s, s:o}", "safer", SAFER_VERSION, "made", made, "files", files);
     if (!draft->provenance) return sf_fail_memory(error);
-    if (o->vocab_from_count)
-        json_object_set_new(draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
+    if (o->vocab_from_count) sf_json_put(&draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
     if (strcmp(made, "build") == 0) {
         int fitted = o->synonyms_count || o->antonyms_count;
-        json_object_set_new(draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
-        json_object_set_new(draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
-        json_object_set_new(draft->provenance, "threshold", json_real(o->threshold));
-        json_object_set_new(draft->provenance, "metric", json_string(o->metric == SAFER_METRIC_DOT ? "dot" : "cosine"));
+        sf_json_put(&draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
+        sf_json_put(&draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
+        sf_json_put(&draft->provenance, "threshold", json_real(o->threshold));
+        sf_json_put(&draft->provenance, "metric", json_string(o->metric == SAFER_METRIC_DOT ? "dot" : "cosine"));
     } else {
-        json_object_set_new(draft->provenance, "directed", json_boolean(o->directed));
+        sf_json_put(&draft->provenance, "directed", json_boolean(o->directed));
     }
+    if (!draft->provenance) return sf_fail_memory(error);
     return o->vocab ? sf_word_list_read(&draft->vocab, o->vocab, error) : SAFER_OK;
 }
 
