@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +22,34 @@ void cli_extend(json_t *object, json_t *members)
     if (json_object_update_new(object, members)) cli_no_memory();
 }
 
-/* jansson does not say that memory was out, but malloc does, and jansson returns at once then. */
+/* jansson's reader goes on when memory ends, without characters of a string or by abort(). So it is given memory, or
+ * the program ends. */
+static void *need(size_t size)
+{
+    void *memory = malloc(size);
+    if (!memory) cli_no_memory();
+    return memory;
+}
+
 json_t *cli_json_read(const char *text)
 {
-    errno = 0;
+    json_malloc_t usual;
+    json_free_t release;
+    json_get_alloc_funcs(&usual, &release);
+    json_set_alloc_funcs(need, release);
     json_t *value = json_loads(text, JSON_ALLOW_NUL, NULL);
-    if (!value && errno == ENOMEM) cli_no_memory();
+    json_set_alloc_funcs(usual, release);
     return value;
 }
 
 json_t *cli_json_load(const char *path, size_t flags, json_error_t *where)
 {
-    errno = 0;
+    json_malloc_t usual;
+    json_free_t release;
+    json_get_alloc_funcs(&usual, &release);
+    json_set_alloc_funcs(need, release);
     json_t *value = json_load_file(path, flags, where);
-    if (!value && errno == ENOMEM) cli_no_memory();
+    json_set_alloc_funcs(usual, release);
     return value;
 }
 
