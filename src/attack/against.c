@@ -23,6 +23,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/read.h"
+#include "run/guard.h"
 #include "run/members.h"
 #include "run/rows.h"
 #include "stats/special.h"
@@ -273,6 +274,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     if (status != SAFER_OK) return status;
     sf_run run = {0};
     json_t *config = NULL;
+    sf_guard guard = {0};
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = *options};
@@ -283,6 +285,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
+    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
     config = config_json(&c);
@@ -304,6 +307,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.summary.seconds = sf_seconds() - start;
     *out = c.summary;
 done:
+    if (status != SAFER_OK) sf_guard_end(&guard, error);
     for (int i = 0; c.attackers && i < threads; i++) safer_attacker_free(c.attackers[i]);
     free(c.attackers);
     free(c.wrong);
