@@ -14,8 +14,8 @@ typedef struct cli_access_log {
 int cli_access_log_open(cli_access_log *log, const char *where);
 void cli_access_log_close(cli_access_log *log);
 
-/* Opens the file again by its name, since something may have moved it away. Where that fails, -1 with errno, the old one
- * stays. */
+/* Opens the file again by its name, since something may have moved it away. Where that fails, -1 with errno, the old
+ * one stays. */
 int cli_access_log_reopen(cli_access_log *log);
 
 /* For safer_serve_options.log; the context is the log. */

@@ -1,5 +1,5 @@
-/* JSON: put together, read, and written to stdout. jansson writes 0.68 as 0.68000000000000005, and leaves out a member's name when memory ends at
- * that moment. */
+/* JSON: put together, read, and written to stdout. jansson writes 0.68 as 0.68000000000000005, and leaves out a
+ * member's name when memory ends at that moment. */
 #define _GNU_SOURCE
 #include "cli.h"
 

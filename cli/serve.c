@@ -1,4 +1,5 @@
-/* safer serve */
+/* safer serve: the options of the server, and its life from the first signal to the last. What it answers is the
+ * library's business (src/serve). */
 #define _GNU_SOURCE
 #include "access_log.h"
 #include "certify_options.h"

@@ -11,8 +11,8 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOORS = ("json_loads", "json_loadb", "json_loadf", "json_load_file", "json_load_callback", "sf_file_read",
-         "sf_file_map", "sf_unpack", "sf_unpack_each", "sf_safetensors_open", "sf_sealed_read", "sf_sealed_walk",
+DOORS = ("sf_json_parse", "cli_json_read", "cli_json_load", "json_loads", "json_loadb", "json_loadf", "json_load_file",
+         "json_load_callback", "sf_file_read", "sf_file_load", "sf_unpack", "sf_unpack_each", "sf_safetensors_open", "sf_sealed_read", "sf_sealed_walk",
          "sf_sealed_config", "read", "pread", "fread", "fgets", "getline", "getdelim", "fscanf", "sscanf", "recv",
          "recvfrom", "archive_read_data", "inflate", "curl_easy_perform", "curl_multi_perform", "MHD_start_daemon")
 
@@ -22,6 +22,8 @@ READERS = {
     "cli/compare/config.c:cmp_config_read": "compare",
     "cli/compare/config.c:model_digest": "sum",
     "cli/compare/folder.c:cmp_folder_open": "compare",
+    "cli/json.c:cli_json_load": "compare sum",
+    "cli/json.c:cli_json_read": "model lexfile",
     "cli/lexicon_inspect.c:stats_json": "lexfile",
     "cli/model.c:model_json": "model",
     "cli/model_options.c:cli_note_training": "model",
@@ -29,10 +31,12 @@ READERS = {
     "cli/predict.c:give_answer": "-an answer that this process has just made",
     "cli/predict.c:next_text": "words",
     "cli/serve.c:read_token": "-one line, which is compared and never taken apart",
-    "src/base/digest.c:digest_file": "-bytes are hashed and never taken apart",
+    "src/base/digest.c:add_pieces": "-bytes are hashed and never taken apart",
+    "src/base/file.c:read_regular": "-bytes are copied and never taken apart",
     "src/base/file.c:read_to_end": "-bytes are copied and never taken apart",
     "src/base/file.c:sf_file_read": "unpack",
     "src/base/gzip.c:inflate_member": "unpack",
+    "src/base/json.c:sf_json_parse": "records encoder",
     "src/base/unpack.c:read_member": "unpack",
     "src/base/unpack.c:sf_archive_walk": "data_folder",
     "src/certify/read.c:sf_run_load": "records report",
@@ -43,7 +47,6 @@ READERS = {
     "src/data/read_folder.c:sf_read_folder": "data_folder",
     "src/data/read_jsonl.c:sf_read_jsonl": "data_jsonl",
     "src/lexicon/counterfit.c:sf_constraints_read": "constraints",
-    "src/lexicon/draft.c:add_file": "-bytes are hashed and never taken apart",
     "src/lexicon/draft.c:safer_lexicon_with_kernel": "lexfile",
     "src/lexicon/inputs.c:load_files": "vectors table wordnet",
     "src/lexicon/lexfile.c:safer_lexicon_open": "lexfile",

@@ -29,10 +29,10 @@ static void check_address(const char *text)
     safer_error error = {0};
     char message[300];
     if (sf_http_address_read(&address, text, &error) == SAFER_OK) {
-        require(sf_http_address_hide(&address, "secret", NULL) == SAFER_OK);
+        require(sf_secrets_add(&address.secrets, "secret", NULL) == SAFER_OK);
         snprintf(message, sizeof message, "%.200s secret", text);
         const size_t length = strlen(message);
-        sf_http_address_scrub(&address, message);
+        sf_secrets_scrub(&address.secrets, message);
         require(strlen(message) <= length && !strstr(message, "secret"));
         fuzz_read(address.shown, strlen(address.shown) + 1);
     } else {
