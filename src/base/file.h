@@ -1,4 +1,4 @@
-/* Whole files: mapped, unpacked, written atomically. */
+/* Whole files: read, unpacked, written atomically. */
 #ifndef SF_BASE_FILE_H
 #define SF_BASE_FILE_H
 
@@ -6,17 +6,15 @@
 
 #include <stddef.h>
 
-/* The contents of a file; read-only. */
+/* The contents of a file; read-only. They are a copy: whatever happens to the file, they stay as they were read. */
 typedef struct sf_file {
     const char *bytes; /* not terminated */
     size_t length;
-    void *map;  /* private: what to unmap, */
-    char *heap; /* or what to free */
+    char *heap; /* private: what to free */
 } sf_file;
 
-/* The bytes as they are on disk: mapped when PATH is a regular file, read to the end
- * when it is a pipe. */
-safer_status sf_file_map(sf_file *out, const char *path, safer_error *error);
+/* The bytes as they are on disk. A regular file that is written to, or cut off, while it is read is an error. */
+safer_status sf_file_load(sf_file *out, const char *path, safer_error *error);
 
 /* The contents after unpacking. PATH is a file, plain or compressed (gz, xz, zst, bz2),
  * an archive (tar, zip) with one file in it, or ARCHIVE:MEMBER. */
@@ -51,6 +49,10 @@ safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const cha
  * there keeps its permissions; a new one gets those of open() with 0666. A name that is a device
  * or pipe is written to directly. */
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error);
+
+/* Syncs the folder that PATH lies in: a new name, a rename or a removal outlives a power cut when its folder is on the
+ * disk, not when the file is. */
+void sf_folder_sync(const char *path);
 
 /* The part after the last '/'. */
 const char *sf_base_name(const char *path);

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "run/guard.h"
 #include "run/rows.h"
 
 #include <stdio.h>
@@ -73,7 +74,8 @@ static void describe(void *context, char *stage, size_t size)
         snprintf(stage, size, "certifying, %zu%% certified so far", 100 * s->certificates / s->texts); /* cut */
 }
 
-safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error)
+safer_status sf_certify_probe(const safer_model *model, const safer_data *data, const safer_progress *progress,
+                              safer_error *error)
 {
     enum { TEXTS = 16 };
     sf_span texts[TEXTS];
@@ -83,8 +85,13 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
         safer_row row = safer_data_row(data, i);
         texts[i] = (sf_span){row.text, row.text_length};
     }
+    /* A stage of its own only where it lasts: nothing is reported at its beginning and end. */
+    sf_meter meter = {.progress = progress, .stage = "asking the model twice", .last = sf_seconds()};
+    const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
     safer_status status = sf_model_probe(model, texts, count, error); /* first: what goes wrong does so on the data */
-    return status == SAFER_OK ? sf_model_identify(model, error) : status;
+    if (status == SAFER_OK) status = sf_model_identify(model, error);
+    (void)sf_duty_change(before);
+    return status;
 }
 
 safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
@@ -97,6 +104,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     if (status != SAFER_OK) return status;
     int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     json_t *config = NULL;
+    sf_guard guard = {0};
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
     certifying r = {
@@ -104,8 +112,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
-    SF_TRY(sf_certify_probe(model, data, error));
+    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
+    SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     r.classes = classes;
     /* One thread per text; with fewer texts than threads, several threads share a batch. */
     r.options.threads = texts && texts < (size_t)threads ? threads / (int)texts : 1;
@@ -133,6 +141,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         r.summary = (safer_summary){0}; /* the caller's now */
     }
 done:
+    if (status != SAFER_OK) sf_guard_end(&guard, error);
     safer_summary_free(&r.summary);
     for (int i = 0; r.workspaces && i < threads; i++) safer_workspace_free(r.workspaces[i]);
     free(r.workspaces);

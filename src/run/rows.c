@@ -142,7 +142,9 @@ static safer_status do_all(pass *p, const char *path, int resume, safer_error *e
     p->next = p->first;
     rows->describe(rows->context, p->stage, sizeof p->stage);
     sf_meter_start(&p->meter, rows->progress, p->stage, rows->count - p->first);
+    const sf_duty before = sf_duty_change((sf_duty){&p->meter, 0});
     if (!sf_meter_cancelled(&p->meter)) sf_parallel(rows->threads, rows->count - p->first, 1, do_rows, p);
+    (void)sf_duty_change(before);
     if (p->status != SAFER_OK) {
         status = p->status;
         if (error) *error = p->error;
@@ -196,12 +198,4 @@ safer_status sf_map_labels(int **out, const safer_model *model, const safer_data
     }
     *out = classes;
     return SAFER_OK;
-}
-
-int sf_rows_were_random(const char *path)
-{
-    json_t *config = sf_sealed_config(path);
-    const int random = json_is_true(json_object_get(json_object_get(config, "model"), "random"));
-    json_decref(config);
-    return random;
 }

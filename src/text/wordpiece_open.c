@@ -6,6 +6,7 @@
  * wordpiece_new.c; docs/design.md, "From a text to BERT's answer", has the rest of the way. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "text/wordpiece_parts.h"
 
@@ -169,14 +170,14 @@ static safer_status finish_draft(sf_wordpiece **out, const draft *d, safer_error
 static safer_status parse_json(json_t **out, const sf_file *file, size_t flags, const char *name, safer_error *error)
 {
     json_error_t problem;
-    *out = json_loadb(file->bytes, file->length, JSON_REJECT_DUPLICATES | flags, &problem);
+    const safer_status status = sf_json_parse(out, file->bytes, file->length, JSON_REJECT_DUPLICATES | flags, &problem);
     if (*out && json_is_object(*out)) return SAFER_OK;
     if (*out) {
         json_decref(*out);
         *out = NULL;
         return sf_fail(error, SAFER_INPUT, "%s is not a JSON object", name);
     }
-    if (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory) return sf_fail_memory(error);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     return sf_fail(error, SAFER_INPUT, "%s: line %d, column %d: %s", name, problem.line, problem.column, problem.text);
 }
 
@@ -189,7 +190,7 @@ static safer_status load_json(json_t **out, const char *directory, const char *n
     sf_buffer path = {0};
     if (sf_buffer_format(&path, "%s/%s", directory, name)) return sf_fail_memory(error);
     if (access(path.bytes, F_OK) == 0) {
-        SF_TRY(sf_file_map(&file, path.bytes, error));
+        SF_TRY(sf_file_load(&file, path.bytes, error));
         SF_TRY(sf_digest_list_add(read, name, file.bytes, file.length, error));
         /* "model_max_length" is often 10^30: whole numbers are read as real ones where none matters. */
         size_t flags = strcmp(name, "tokenizer_config.json") == 0 ? JSON_DECODE_INT_AS_REAL : 0;
@@ -453,7 +454,7 @@ static safer_status open_text(sf_wordpiece **out, draft *d, const char *director
     json_t *map = NULL, *added = NULL;
     SF_TRY(load_json(&map, directory, "special_tokens_map.json", read, error));
     SF_TRY(load_json(&added, directory, "added_tokens.json", read, error));
-    SF_TRY(sf_file_map(&file, d->name, error));
+    SF_TRY(sf_file_load(&file, d->name, error));
     SF_TRY(sf_digest_list_add(read, "vocab.txt", file.bytes, file.length, error));
     SF_TRY(read_lines(d, &file, error));
     if (config) SF_TRY(read_config(d, config, error));
