@@ -296,6 +296,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
         goto done;
     }
     const sf_rows rows = {.count = run.count,
+                          .model = model,
                           .threads = threads,
                           .config = config,
                           .progress = &options->progress,

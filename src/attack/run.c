@@ -87,6 +87,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
         goto done;
     }
     const sf_rows rows = {.count = safer_data_size(data),
+                          .model = model,
                           .threads = threads,
                           .config = config,
                           .progress = &options->progress,

@@ -1,11 +1,14 @@
 /* The feeder: questions of many threads, asked together.
  *
- * What answers (a function of the caller, a program, a service, a GPU) answers many questions at once for little more than
- * one. So a thread puts its questions into a queue and waits. Whenever fewer than `calls` calls are under way, the
+ * What answers (a function of the caller, a program, a service, a GPU) answers many questions at once for little more
+ * than one. So a thread puts its questions into a queue and waits. Whenever fewer than `calls` calls are under way, the
  * thread whose questions are first in the queue makes the next call, with all that wait, up to `most`. Nobody waits
  * for company: where nothing else is asked a question is a call of its own at once, and the longer a call takes, the
  * more gather for the next. Each thread gets its own answers, so how questions met in calls changes no answer of a
- * model that is a function of the text. */
+ * model that is a function of the text.
+ *
+ * What must be called by one thread alone, as a function of Python's, has a host: that thread makes all calls while
+ * the others work. */
 #ifndef SF_BASE_FEEDER_H
 #define SF_BASE_FEEDER_H
 
@@ -35,6 +38,8 @@ typedef struct sf_feeder {
     pthread_mutex_t lock;
     sf_asking *first, *last; /* the queue */
     int running;             /* calls */
+    int hosted;              /* by a thread that waits for `news` */
+    pthread_cond_t news;     /* of the queue, or of the end */
 } sf_feeder;
 
 void sf_feeder_start(sf_feeder *feeder, sf_feeder_call call, void *self, size_t most, int calls);
@@ -42,7 +47,12 @@ void sf_feeder_end(sf_feeder *feeder); /* nobody asks any more */
 
 /* Returns when the questions are answered: asking->status, also returned. Where a call for several threads fails,
  * each thread's questions are asked again alone, so that the fault stays with those it came from; when the first
- * two of them fail as well, it is that of all. */
+ * two of them fail as well, it is that of all. A function of the caller that fails is not asked again. A thread that
+ * is asked to stop (base/progress.h) while its questions wait gets SAFER_CANCELLED. */
 safer_status sf_feeder_ask(sf_feeder *feeder, sf_asking *asking);
+
+/* Does `work` on another thread, and meanwhile makes all calls on this one. Where no thread can be started, `work` is done
+ * here, and whoever asks calls. */
+void sf_feeder_host(sf_feeder *feeder, void (*work)(void *context), void *context);
 
 #endif

@@ -55,7 +55,7 @@ static void ask_pieces(void *context, size_t begin, size_t end, int worker)
 static safer_status in_pieces(batch *b, size_t count, size_t piece, safer_error *error)
 {
     pthread_mutex_init(&b->lock, NULL);
-    sf_parallel(b->workspace->threads, count, piece, ask_pieces, b);
+    sf_model_parallel(b->workspace->model, b->workspace->threads, count, piece, ask_pieces, b);
     pthread_mutex_destroy(&b->lock);
     if (b->status != SAFER_OK && error) *error = b->error;
     return b->status;

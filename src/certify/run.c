@@ -115,8 +115,9 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     r.classes = classes;
-    /* One thread per text; with fewer texts than threads, several threads share a batch. */
-    r.options.threads = texts && texts < (size_t)threads ? threads / (int)texts : 1;
+    /* One thread per text; with fewer texts than calls gain, several threads share a batch. */
+    const int calls = model->calls ? model->calls : threads;
+    r.options.threads = texts && texts < (size_t)calls ? calls / (int)texts : 1;
     config = sf_config_json(model, lexicon, data, options);
     r.workspaces = sf_calloc((size_t)threads, sizeof *r.workspaces);
     if (!config || !r.workspaces) {
@@ -126,6 +127,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     SF_TRY(sf_config_read(&r.config, config, "the configuration", error));
     SF_TRY(sf_summary_start(&r.summary, &r.config, error));
     sf_rows rows = {.count = texts,
+                    .model = model,
                     .threads = threads,
                     .config = config,
                     .progress = &options->progress,

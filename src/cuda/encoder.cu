@@ -84,7 +84,7 @@ safer_status copy_rounded(bf16 **out, sf_device_net *net, const float *from, siz
     return SAFER_OK;
 }
 
-safer_status load_product(product *out, sf_device_net *net, sf_affine from, size_t outputs, size_t inputs,
+safer_status load_product(product *out, sf_device_net *net, sf_encoder_pair from, size_t outputs, size_t inputs,
                           cublasLtEpilogue_t epilogue, int added, safer_error *error)
 {
     bf16 *weight = NULL, *bias = NULL;

@@ -74,7 +74,7 @@ size_t offset_of(const sf_device_training *t, const float *p) { return p ? (size
 
 void describe_layer(layer *out, const sf_device_training *t, const sf_encoder_layer *l)
 {
-    const sf_affine factors[FACTORS] = {l->qkv, l->attention, l->inner, l->outer};
+    const sf_encoder_pair factors[FACTORS] = {l->qkv, l->attention, l->inner, l->outer};
     for (int i = 0; i < FACTORS; i++) {
         out->weight[i] = offset_of(t, factors[i].weight);
         out->bias[i] = offset_of(t, factors[i].bias);

@@ -3,9 +3,9 @@
 
 #include "base/memory.h"
 
-static sf_affine affine(const float *parameters, size_t weight, size_t bias)
+static sf_encoder_pair affine(const float *parameters, size_t weight, size_t bias)
 {
-    return (sf_affine){parameters + weight, parameters + bias};
+    return (sf_encoder_pair){parameters + weight, parameters + bias};
 }
 
 static sf_encoder_activation activation_of(sf_activation activation)

@@ -18,6 +18,28 @@ safer_status sf_model_probe(const safer_model *model, const sf_span *texts, size
     return model->class->probe ? model->class->probe(model, texts, count, error) : SAFER_OK;
 }
 
+typedef struct hosted {
+    int threads;
+    size_t count, grain;
+    sf_task task;
+    void *context;
+} hosted;
+
+static void do_hosted(void *context)
+{
+    const hosted *h = context;
+    sf_parallel(h->threads, h->count, h->grain, h->task, h->context);
+}
+
+void sf_model_parallel(const safer_model *model, int threads, size_t count, size_t grain, sf_task task, void *context)
+{
+    hosted h = {threads, count, grain, task, context};
+    if (model->class->host)
+        model->class->host(model, do_hosted, &h);
+    else
+        do_hosted(&h);
+}
+
 int sf_model_is_random(const safer_model *model) { return model->class->is_random && model->class->is_random(model); }
 
 void sf_model_set_random(const safer_model *model)

@@ -6,6 +6,7 @@
 #ifndef SF_MODEL_MODEL_H
 #define SF_MODEL_MODEL_H
 
+#include "base/parallel.h"
 #include "base/sha256.h"
 #include "draw/slots.h"
 #include "nn/safetensors.h"
@@ -52,6 +53,9 @@ typedef struct sf_model_class {
     safer_status (*identify)(const safer_model *model, safer_error *error);
     const char *(*probe_digest)(const safer_model *model);
 
+    /* Does `work` while this thread makes all calls of the model, when it wants that; NULL: any thread may. */
+    void (*host)(const safer_model *model, void (*work)(void *context), void *context);
+
     /* Computes in this arithmetic from now on; NULL: there is no choice. */
     safer_status (*set_precision)(safer_model *model, safer_precision precision, safer_error *error);
     /* Texts worked on together: asking for more at a time gains nothing. 0: the more the better. */
@@ -67,6 +71,7 @@ struct safer_model {
     sf_digest sha256;       /* of its file, its folder or its sum; remote: none */
     const char *arithmetic; /* the name of the bits of its answers (model/arithmetic.h); NULL: a remote model's */
     int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
+    int calls;              /* calls that it gains by having at once; 0: as many as there are cores */
     char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
     char *name;             /* what records call it; remote: may be NULL; owned */
     int function;           /* remote: declared to be a function of the text */
@@ -79,6 +84,10 @@ safer_status sf_model_classify(const safer_model *model, const sf_span *texts, s
                                void *scratch, safer_error *error);
 safer_status sf_model_sample(const safer_model *model, const void *prepared, const uint32_t *draws, size_t count,
                              int *labels, void *scratch, safer_error *error);
+
+/* sf_parallel for a task that asks the model: one that must be called by the caller's thread alone (Python's) is, while
+ * other threads do the task. */
+void sf_model_parallel(const safer_model *model, int threads, size_t count, size_t grain, sf_task task, void *context);
 
 /* Finds out, once, whether the model answers these texts the same way twice; a built-in one does.
  * Any thread. An error is the model's, and then the next call tries again. */

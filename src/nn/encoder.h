@@ -13,17 +13,17 @@
 
 typedef enum sf_encoder_activation { SF_ENCODER_GELU, SF_ENCODER_GELU_TANH, SF_ENCODER_RELU, SF_ENCODER_TANH } sf_encoder_activation;
 
-typedef struct sf_affine {
+typedef struct sf_encoder_pair {
     const float *weight, *bias; /* of a layer norm: (hidden) both */
-} sf_affine;
+} sf_encoder_pair;
 
 typedef struct sf_encoder_layer {
-    sf_affine qkv;       /* (3 * hidden, hidden): query, key, value, each head after head */
-    sf_affine attention; /* (hidden, hidden) */
-    sf_affine norm1;
-    sf_affine inner; /* (inner, hidden) */
-    sf_affine outer; /* (hidden, inner) */
-    sf_affine norm2;
+    sf_encoder_pair qkv;       /* (3 * hidden, hidden): query, key, value, each head after head */
+    sf_encoder_pair attention; /* (hidden, hidden) */
+    sf_encoder_pair norm1;
+    sf_encoder_pair inner; /* (inner, hidden) */
+    sf_encoder_pair outer; /* (hidden, inner) */
+    sf_encoder_pair norm2;
 } sf_encoder_layer;
 
 typedef struct sf_encoder {
@@ -33,12 +33,12 @@ typedef struct sf_encoder {
     sf_encoder_activation activation;
     const float *words, *places; /* (vocabulary, hidden), (positions, hidden) */
     const float *type;           /* (hidden): of all pieces; NULL: none */
-    sf_affine norm;              /* of the sum */
+    sf_encoder_pair norm;              /* of the sum */
     const sf_encoder_layer *layer;
     int mean;                               /* the mean of all vectors; else the first */
-    sf_affine pooler;                       /* (hidden, hidden) behind it; weight NULL: none */
+    sf_encoder_pair pooler;                       /* (hidden, hidden) behind it; weight NULL: none */
     sf_encoder_activation pooler_activation; /* tanh or relu */
-    sf_affine classifier;                   /* (classes, hidden) */
+    sf_encoder_pair classifier;                   /* (classes, hidden) */
 } sf_encoder;
 
 #endif

@@ -205,6 +205,17 @@ static safer_status request(const remote *r, const sf_span *texts, size_t count,
     return sf_feeder_ask(&r->shared->feeder, &own.asking);
 }
 
+/* A function that one thread calls at a time is called by the thread that asked for the whole work: it may be bound to
+ * it, and Ctrl-C finds it there. */
+static void host(const safer_model *model, void (*work)(void *context), void *context)
+{
+    const remote *r = (const remote *)model;
+    if (r->transport.concurrency == 1 && !r->shared->feeder.hosted)
+        sf_feeder_host(&r->shared->feeder, work, context);
+    else
+        work(context);
+}
+
 /* One request: `count` texts, and behind them those that were added. The answers are in the
  * scratch. */
 static safer_status ask_with(const remote *r, const sf_span *texts, size_t count, size_t riding, float *scores,
@@ -434,13 +445,13 @@ static void model_free(safer_model *model)
     free(r);
 }
 
-#define REMOTE_CLASS(name) \
+#define REMOTE_CLASS(name, hosted) \
     { \
         .arch = name, .classify = classify, .scratch_new = scratch_new, .scratch_free = scratch_free, \
         .free = model_free, .probe = probe, .is_random = is_random, .set_random = set_random, .confirm = confirm, \
-        .identify = identify, .probe_digest = probe_digest \
+        .identify = identify, .probe_digest = probe_digest, .host = hosted \
     }
-static const sf_model_class classes[] = {REMOTE_CLASS("exec"), REMOTE_CLASS("http"), REMOTE_CLASS("callback")};
+static const sf_model_class classes[] = {REMOTE_CLASS("exec", NULL), REMOTE_CLASS("http", NULL), REMOTE_CLASS("callback", host)};
 #undef REMOTE_CLASS
 enum { CLASSES = sizeof classes / sizeof classes[0] };
 
@@ -587,6 +598,7 @@ static void complete(remote *r, const char *address, const safer_remote_options 
     r->base.hash = identity(address, o);
     if (o->random) set_random(&r->base);
     r->base.concurrency = in_flight(&r->transport);
+    r->base.calls = r->transport.concurrency;
     r->shared->feeder.most = r->transport.batch;
     r->shared->feeder.calls = r->transport.concurrency;
     r->caching = o->function && (o->cache == SAFER_DEFAULT ? strcmp(r->transport.arch, "http") == 0 : o->cache != 0);

@@ -10,6 +10,7 @@
 
 typedef struct sf_rows {
     size_t count; /* of the data */
+    const safer_model *model; /* that the work asks */
     int threads;
     const json_t *config; /* the first line; borrowed */
     const safer_progress *progress;
