@@ -43,6 +43,13 @@ class Install(unittest.TestCase):
         found = next(prefix.rglob("safer.pc")).parent
         return run("pkg-config", *arguments, "safer", env={**os.environ, "PKG_CONFIG_PATH": str(found)}).split()
 
+    def test_service(self):
+        """systemd's unit is where systemd looks, and starts the program that is installed"""
+        unit = (prefix / "lib/systemd/system/safer.service").read_text()
+        cache = (pathlib.Path(test_cli.program).parent / "CMakeCache.txt").read_text()
+        configured = re.search(r"^CMAKE_INSTALL_PREFIX:PATH=(.+)$", cache, re.M)[1]
+        self.assertIn(f"\nExecStart={configured}/bin/safer serve ", unit)
+
     def test_example(self):
         """the C example builds against the prefix with cc and pkg-config, and certifies"""
         program = prefix / "certify"
