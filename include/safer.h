@@ -279,7 +279,8 @@ SAFER_API safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safe
                                                  int threads, safer_error *error);
 
 /* Maps a .lex file; one that is damaged, truncated or of another version is refused. So is one that
- * does not mean what it says: overlaps, the words it finds and what it exchanges are computed again. */
+ * does not mean what it says: overlaps, the words it finds, what it exchanges and the kind of its kernel are looked at
+ * again. */
 SAFER_API safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error);
 
 /* Writes it whole or not at all. The same lexicon gives the same bytes. */
@@ -297,6 +298,7 @@ typedef struct safer_lexicon_info {
     const char *kernel;     /* as it was asked for */
     const char *provenance; /* JSON: how it was made, from which files */
     size_t bytes;
+    int directed; /* some synonyms may count one way only */
 } safer_lexicon_info;
 
 SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon);

@@ -251,7 +251,9 @@ static void take_losses(sf_facts *facts)
         gained += (size_t)(now && !before);
         if (before && !now) add_loss(facts, i);
     }
-    facts->compared = say(facts, "%zu lost and %zu gained, of %zu texts", facts->loss_count, gained, facts->run->count);
+    const size_t count = facts->run->count;
+    facts->compared = say(facts, "%zu lost and %zu gained, of %zu text%s", facts->loss_count, gained, count,
+                          count == 1 ? "" : "s");
     for (size_t i = 0; i < facts->gate_count; i++)
         facts->worse |= facts->gates[i].kind == SAFER_GATE_NOT_WORSE && !facts->gates[i].met;
 }
