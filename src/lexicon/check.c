@@ -124,7 +124,7 @@ static int overlaps_are_right(const safer_lexicon *l)
 
 /* --------------------------------------------------------------- the kernel */
 
-/* sizes and first (words, all 0): of each component how many words it has, and the first word of its first row, from 1. */
+/* sizes and first (words, all 0): of each component its number of words, and the first one drawn, from 1. */
 static int kernel_is_named(uint32_t *sizes, uint32_t *first, const safer_lexicon *l)
 {
     const sf_kernel_view *k = &l->kernel;

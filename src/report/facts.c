@@ -168,6 +168,10 @@ static void take_limits(sf_facts *facts)
 
 static void take_unchecked(sf_facts *facts)
 {
+    size_t count = 0;
+    while (facts->not_checked[count]) count++;
+    if (facts->baseline && count + 1 < SAFER_PHRASES)
+        facts->not_checked[count] = "the baseline but for its records: neither its texts nor its model were looked at";
     facts->unchecked = "Not checked: ";
     for (size_t i = 0; facts->not_checked[i]; i++)
         facts->unchecked = say(facts, "%s%s%s", facts->unchecked, i ? "; " : "", facts->not_checked[i]);
