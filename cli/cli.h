@@ -138,6 +138,9 @@ int cli_fail(const safer_error *error);
 int cli_code(safer_status status);
 _Noreturn void cli_misuse(const cli_verb *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Prints on stdout what a file says, an id or a label, with '?' for what would end the line or command a terminal. */
+void cli_put(const char *text);
+
 /* Call last: CLI_SYSTEM, with a message, when what was printed on stdout did not
  * arrive (a full disk), else `code`. */
 int cli_finish(int code);

@@ -138,13 +138,28 @@ static safer_serve_options serve_options(flags *f, char **token)
 
 /* ----------------------------------------------------------------- serving */
 
+/* What is served. */
+typedef struct pair {
+    safer_model *model;
+    safer_lexicon *lexicon;
+} pair;
+
+static void pair_free(pair *p)
+{
+    safer_lexicon_free(p->lexicon);
+    safer_model_free(p->model);
+}
+
 /* From now on these signals are waited for. Call it before there are other threads: they inherit it. */
 static void hold_signals(sigset_t *ends)
 {
+    sigset_t all;
     sigemptyset(ends);
     sigaddset(ends, SIGINT);
     sigaddset(ends, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, ends, NULL);
+    all = *ends;
+    sigaddset(&all, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
     signal(SIGPIPE, SIG_IGN); /* what reads the log may have ended */
 }
 
@@ -163,17 +178,55 @@ static void *end_at_signal(void *ends)
     _exit(CLI_INTERRUPTED);
 }
 
-/* Says where the server listens, and ends it when a signal comes. */
-static int serve_until_signal(safer_server *server, const sigset_t *ends)
+/* A remote model has no digest. */
+static const char *describe(const char *sha256) { return *sha256 ? sha256 : "(remote)"; }
+
+/* Opens the files again, or connects again, and serves what is there now; or says why not and goes on with the old. */
+static void reload(safer_server *server, flags *f, pair *served)
 {
-    int received;
+    safer_error error = {0};
+    pair fresh = {0};
+    safer_status status = cli_model_try(&fresh.model, &f->model, NULL, &error);
+    if (status == SAFER_OK) status = safer_lexicon_open(&fresh.lexicon, f->lexicon, &error);
+    if (status == SAFER_OK) status = safer_server_reload(server, fresh.model, fresh.lexicon, &error);
+    if (status == SAFER_OK) {
+        pair_free(served);
+        *served = fresh;
+        cli_note_training(served->model, served->lexicon);
+        cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
+                describe(safer_lexicon_sha256(served->lexicon)));
+    } else {
+        cli_complain("not reloaded, the old model and lexicon stay: %s", error.message);
+        pair_free(&fresh);
+    }
+}
+
+/* Waits for a signal that ends the server; SIGHUP reloads what it serves, unless it came because the terminal is gone. */
+static void wait_for_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
+{
+    const struct timespec at_once = {0};
+    const int terminal = isatty(STDERR_FILENO);
+    sigset_t all = *ends;
+    sigaddset(&all, SIGHUP);
+    for (;;) {
+        int received = 0;
+        sigwait(&all, &received);
+        if (received != SIGHUP || sigtimedwait(ends, NULL, &at_once) > 0) return;
+        if (terminal && !isatty(STDERR_FILENO)) return;
+        reload(server, f, served);
+    }
+}
+
+/* Says where the server listens, and ends it when a signal comes. */
+static int serve_until_signal(safer_server *server, flags *f, pair *served, const sigset_t *ends)
+{
     if (cli_settings()->json)
         cli_print_json(
             json_pack("{s:s, s:i}", "url", safer_server_url(server), "port", (int)safer_server_port(server)));
     else
         printf("listening on %s\n", safer_server_url(server));
     int code = cli_finish(CLI_DONE);
-    if (code == CLI_DONE) sigwait(ends, &received);
+    if (code == CLI_DONE) wait_for_end(server, f, served, ends);
     cli_say("stopping; again to stop at once");
     release_signals(ends);
     safer_server_stop(server);
@@ -194,18 +247,17 @@ static int run(void *from, char **arguments, size_t count)
     const safer_serve_options options = serve_options(f, &token);
     hold_signals(&ends);
     watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
-    safer_model *model = cli_model_open(&f->model, &cli_serve, NULL);
-    safer_lexicon *lexicon = cli_lexicon_open(f->lexicon);
-    cli_note_training(model, lexicon);
-    int started = safer_server_start(&server, model, lexicon, &f->certify.options, &options, &error) == SAFER_OK;
+    pair served = {.model = cli_model_open(&f->model, &cli_serve, NULL), .lexicon = cli_lexicon_open(f->lexicon)};
+    cli_note_training(served.model, served.lexicon);
+    int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
+                  SAFER_OK;
     if (watched) {
         pthread_cancel(watch);
         pthread_join(watch, NULL);
     }
-    int code = started ? serve_until_signal(server, &ends) : cli_fail(&error);
+    int code = started ? serve_until_signal(server, f, &served, &ends) : cli_fail(&error);
     free(token);
-    safer_lexicon_free(lexicon);
-    safer_model_free(model);
+    pair_free(&served);
     return code;
 }
 
@@ -215,7 +267,7 @@ const cli_verb cli_serve = {
     .usage = "--model M --lexicon L [options]",
     .summary = "Answers over HTTP: labels of the smoothed classifier and their certificates, for programs and,\n"
                "in a browser, for people. Listens on this machine alone unless --host says otherwise. Stops\n"
-               "on Ctrl-C or SIGTERM when all that was asked is answered.",
+               "on Ctrl-C or SIGTERM when all that was asked is answered; on SIGHUP it reads model and lexicon again.",
     .examples = "  safer serve --model cnn.safetensors --lexicon imdb.lex\n"
                 "  SAFER_TOKEN=... safer serve --model cnn.safetensors --lexicon imdb.lex \\\n"
                 "      --host 0.0.0.0 --auth-env SAFER_TOKEN\n",

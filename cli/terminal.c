@@ -24,13 +24,20 @@ static void hide_users(char *text)
     }
 }
 
+static int is_control(char c) { return (unsigned char)c < 0x20 || c == 0x7f; }
+
+void cli_put(const char *text)
+{
+    for (; *text; text++) putchar(is_control(*text) ? '?' : *text);
+}
+
 /* "safer VERB: message" on stderr. Arguments may hold any bytes: the line stays one. */
 static void print_line(const char *verb, const char *format, va_list arguments)
 {
     char message[1200];
     vsnprintf(message, sizeof message, format, arguments);
     for (char *c = message; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+        if (is_control(*c)) *c = '?';
     hide_users(message);
     cli_progress_clear();
     fprintf(stderr, "safer%s%s: %s", verb ? " " : "", verb ? verb : "", message);

@@ -17,13 +17,14 @@ TOKEN = "correct-horse-battery-staple"
 JSON = {"Content-Type": "application/json"}
 TEXT = "The boring film is not bad but I loved the dull fine plot."
 
-# A model that takes its time: as many seconds for every batch as its argument says.
+# A model that takes its time: as many seconds for every batch as its argument says. Its labels may follow.
 SLOW = """
 import json, sys, time
+neg, pos = sys.argv[2:] or ("neg", "pos")
 for line in sys.stdin:
     request = json.loads(line)
     time.sleep(float(sys.argv[1]))
-    labels = ["neg" if "bad" in text else "pos" for text in request["texts"]]
+    labels = [neg if "bad" in text else pos for text in request["texts"]]
     print(json.dumps({"id": request["id"], "labels": labels}), flush=True)
 """
 

@@ -202,37 +202,19 @@ class Bootstrap(unittest.TestCase):
 
 class Configuration(unittest.TestCase):
     def configure(self, *options):
-        """Configures in a folder of its own: (the cache, the commands of the compiler)."""
+        """Configures in a folder of its own: the commands of the compiler."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary))
         done = run("cmake", "-S", ROOT, "-B", folder, *options)
         self.assertEqual(done.returncode, 0, done.stderr)
-        cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (folder / "CMakeCache.txt").read_text(), re.M))
-        return cache, [entry["command"] for entry in json.loads((folder / "compile_commands.json").read_text())]
+        return [entry["command"] for entry in json.loads((folder / "compile_commands.json").read_text())]
 
     def test_compilers(self):
-        """gcc and clang both find GNU's OpenMP; warnings are errors only where that is asked for"""
+        """gcc and clang both configure; warnings are errors only where that is asked for"""
         for compiler, *options in (("gcc",), ("clang",), ("gcc", "-DSAFER_WERROR=ON")):
             if shutil.which(compiler):
-                cache, commands = self.configure(f"-DCMAKE_C_COMPILER={compiler}", *options)
+                commands = self.configure(f"-DCMAKE_C_COMPILER={compiler}", *options)
                 self.assertGreater(len(commands), 200)
                 self.assertEqual({"-Werror" in command.split() for command in commands}, {bool(options)}, compiler)
-                self.assertRegex(cache["GOMP"], r"/libgomp\.so(\.1)?$")
-
-    def test_any_version(self):
-        """a version of gcc that nobody has heard of is asked where its OpenMP is"""
-        real = shutil.which("gcc")
-        if not real:
-            self.skipTest("gcc is not installed")
-        folder = pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary)) / "gcc/99"
-        folder.mkdir(parents=True)
-        library = run(real, "-print-file-name=libgomp.so").stdout.strip()
-        (folder / "libgomp.so").symlink_to(library)
-        compiler = folder / "cc"
-        compiler.write_text(f'#!/bin/sh\ncase $1 in -print-file-name=libgomp.so) echo "{folder}/libgomp.so" ;; '
-                            f'*) exec {real} "$@" ;; esac\n')
-        compiler.chmod(0o755)
-        cache, _ = self.configure(f"-DCMAKE_C_COMPILER={compiler}")
-        self.assertEqual(cache["GOMP"], f"{folder}/libgomp.so")
 
 
 if __name__ == "__main__":

@@ -633,10 +633,24 @@ static safer_status start_and_stop(void *context, safer_error *error)
     return status;
 }
 
+static safer_status reload_once(void *context, safer_error *error)
+{
+    safer_status status = safer_server_reload(context, &model, lexicon, error);
+    assert_true(safer_server_port(context) > 0); /* whatever came of it, it serves */
+    return status;
+}
+
 static void test_memory(void **state)
 {
     (void)state;
     check_every_allocation(start_and_stop, NULL);
+    safer_server *server = NULL;
+    safer_error error = {0};
+    safer_serve_options options = safer_serve_options_default();
+    options.port = 0;
+    assert_ok(safer_server_start(&server, &model, lexicon, NULL, &options, &error));
+    check_every_allocation(reload_once, server);
+    safer_server_stop(server);
 }
 
 static void test_options(void **state)

@@ -120,7 +120,8 @@ class Summary(Structure):
 
 
 class Verification(Structure):
-    _fields_ = [("summary", Summary), ("format", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
+    _fields_ = [("summary", Summary), ("format", c_int), ("method", c_int), ("radius", c_size_t), ("delta", c_double), ("alpha", c_double),
+                ("family_wise", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
 
 
 class Gate(Structure):

@@ -207,7 +207,15 @@ safer_status safer_verify(safer_verification *out, const char *path, const safer
     }
     run.summary.seconds = sf_seconds() - start;
     if (out) {
-        *out = (safer_verification){.summary = run.summary, .format = run.config.format};
+        const safer_certify_options *o = &run.config.options;
+        const int draws = o->method != SAFER_METHOD_IBP;
+        *out = (safer_verification){.summary = run.summary,
+                                    .format = run.config.format,
+                                    .method = o->method,
+                                    .radius = o->radius,
+                                    .delta = draws ? o->delta : 0,
+                                    .alpha = draws ? o->alpha : 0,
+                                    .family_wise = draws && o->family_wise};
         list_checks(out, &run.config, lexicon != NULL, model != NULL);
         run.summary = (safer_summary){0}; /* the caller's now */
     }

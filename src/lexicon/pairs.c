@@ -26,8 +26,8 @@ enum { TILE_ROWS = 512, TILE_COLUMNS = 1024, SCAN = 64 };
 typedef struct found {
     sf_pair *items;
     size_t count, capacity;
-    float *tile;         /* (TILE_ROWS, TILE_COLUMNS) */
-    safer_status status; /* SAFER_MEMORY, or what a matrix product returned */
+    float *tile; /* (TILE_ROWS, TILE_COLUMNS) */
+    int failed;  /* memory was out */
 } found;
 
 typedef struct search {
@@ -58,7 +58,7 @@ static void scan_row(const search *job, found *f, const float *products, size_t 
             if (!(products[k] >= job->candidate) || b0 + k <= a) continue;
             double exact = sf_vectors_dot(job->values + a * job->dim, job->values + (b0 + k) * job->dim, job->dim);
             if (exact >= job->threshold && add_pair(f, a, b0 + k, exact)) {
-                f->status = SAFER_MEMORY;
+                f->failed = 1;
                 return;
             }
         }
@@ -73,12 +73,11 @@ static void search_tiles(void *context, size_t begin, size_t end, int worker)
         size_t a0 = t / job->tile_columns * TILE_ROWS, b0 = t % job->tile_columns * TILE_COLUMNS;
         size_t rows = job->count - a0 < TILE_ROWS ? job->count - a0 : TILE_ROWS;
         size_t columns = job->count - b0 < TILE_COLUMNS ? job->count - b0 : TILE_COLUMNS;
-        if (f->status != SAFER_OK || sf_meter_cancelled(&job->meter)) return;
+        if (f->failed || sf_meter_cancelled(&job->meter)) return;
         if (b0 + columns <= a0 + 1) continue; /* wholly below the diagonal */
         const sf_gemm_side left = {job->values + a0 * job->dim, job->dim},
                            right = {job->values + b0 * job->dim, job->dim};
-        f->status = sf_gemm(SF_GEMM_NT, f->tile, TILE_COLUMNS, left, right, 0, rows, columns, job->dim);
-        if (f->status != SAFER_OK) return;
+        sf_gemm(SF_GEMM_NT, f->tile, TILE_COLUMNS, left, right, 0, rows, columns, job->dim);
         for (size_t i = 0; i < rows; i++) scan_row(job, f, f->tile + i * TILE_COLUMNS, a0 + i, b0, columns);
         sf_meter_add(&job->meter, 1, worker);
     }
@@ -125,7 +124,10 @@ safer_status sf_pairs_find(sf_pairs *out, const float *values, size_t count, siz
     sf_parallel(threads, tile_rows * job.tile_columns, 1, search_tiles, &job);
     SF_TRY(sf_meter_finish(&job.meter, error));
     for (int i = 0; i < threads; i++) {
-        SF_TRY(sf_gemm_fail(error, job.found[i].status));
+        if (job.found[i].failed) {
+            status = sf_fail_memory(error);
+            goto done;
+        }
         total += job.found[i].count;
     }
     if (!(out->items = sf_alloc(total, sizeof *out->items))) {

@@ -1,16 +1,14 @@
-/* Matrix products in f32 by oneDNN's sgemm, each on the calling thread alone.
+/* Matrix products in f32 of two sides that are used once, each on the calling thread: training, and the search for
+ * synonyms. (nn/product.h is for a right side that is packed once and used often.)
  *
- * This is the only file that knows oneDNN and OpenMP. Every thread of ours multiplies matrices of
- * its own, so a product must not start more threads: OpenMP is set to use one, and after every
- * product the calling thread has its own number of OpenMP threads back. (OpenMP keeps that number
- * for each thread apart.) Bits do not depend on threads, but may on M.
- *
- * Signals wait until a product is done: for AVX-512, oneDNN's sgemm uses the stack pointer as one more register that
- * points into the heap, and the frame of a signal, which the kernel would write there, destroys what it finds. */
+ * Every sum adds its products in the order of the inner dimension. So a row of the result depends on its row of the
+ * left side and on the right side alone, not on M, on the other rows or on threads, and its bits are the same on all
+ * processors that fuse multiplication and addition (SF_AVX2 and above), and on all that do not. Nothing here can
+ * fail: 60 KB of stack are used, and no other memory. */
 #ifndef SF_NN_GEMM_H
 #define SF_NN_GEMM_H
 
-#include "base/error.h"
+#include <stddef.h>
 
 /* Which sides lie transposed: first the left, then the right. */
 typedef enum sf_gemm_sides {
@@ -25,18 +23,13 @@ typedef struct sf_gemm_side {
     size_t stride; /* at least the length of a row */
 } sf_gemm_side;
 
-/* out (M, N) = left right, or out += left right when `add`. out_stride is at least N. Nothing
- * happens when M is 0. SAFER_OK, SAFER_MEMORY or SAFER_SYSTEM: without a message, since workers
- * multiply and their caller reports (sf_gemm_fail). oneDNN allocates before it writes: after
- * SAFER_MEMORY out is as it was. */
-safer_status sf_gemm(sf_gemm_sides sides, float *out, size_t out_stride, sf_gemm_side left, sf_gemm_side right, int add,
-                     size_t M, size_t N, size_t K);
+/* out (M, N) = left right, or out += left right when `add`. out_stride is at least N. N and K are at least 1; nothing
+ * happens when M is 0. */
+void sf_gemm(sf_gemm_sides sides, float *out, size_t out_stride, sf_gemm_side left, sf_gemm_side right, int add,
+             size_t M, size_t N, size_t K);
 
 /* The same for matrices whose rows follow each other without a gap. */
-safer_status sf_gemm_dense(sf_gemm_sides sides, float *out, const float *left, const float *right, int add, size_t M,
-                           size_t N, size_t K);
-
-/* Writes the message for a status of the above, SAFER_OK for none, and returns it. */
-safer_status sf_gemm_fail(safer_error *error, safer_status status);
+void sf_gemm_dense(sf_gemm_sides sides, float *out, const float *left, const float *right, int add, size_t M, size_t N,
+                   size_t K);
 
 #endif

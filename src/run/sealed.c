@@ -231,7 +231,7 @@ json_t *sf_sealed_config(const char *path)
     sf_file file = {0};
     json_t *config = NULL;
     reading r = {.path = path, .flags = JSON_ALLOW_NUL, .most = 1, .visit = keep_line, .context = &config};
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_map(&file, path, NULL) == SAFER_OK)
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_load(&file, path, NULL) == SAFER_OK)
         (void)read_lines(&r, &file, NULL); /* where it fails, there is no configuration */
     sf_file_free(&file);
     return config;
@@ -249,7 +249,7 @@ static safer_status resume_file(sf_sealed_output *out, const char *first, size_t
     const size_t sealed = (size_t)(find_last(first, first_length, ",\"date\":") - first);
     sf_file file = {0};
     reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
-    SF_TRY(sf_file_map(&file, out->path, error));
+    SF_TRY(sf_file_load(&file, out->path, error));
     SF_TRY(read_lines(&r, &file, error));
     if (r.lines == 0 &&
         (file.length > first_length || memcmp(file.bytes, first, file.length < sealed ? file.length : sealed) != 0)) {

@@ -91,24 +91,28 @@ static enum MHD_Result answer_fault(request *q)
     return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault));
 }
 
-static char *model_text(const safer_server *s)
+static char *model_text(safer_server *s)
 {
     const safer_certify_options *o = &s->certify;
     json_t *labels = json_array(), *radii = json_array();
-    for (size_t k = 0; k < s->model->classes; k++) json_array_append_new(labels, json_string(s->model->labels[k]));
     for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
-    safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
+    pthread_mutex_lock(&s->lock);
+    const safer_model *model = s->served.model;
+    const safer_lexicon *lexicon = s->served.lexicon;
+    for (size_t k = 0; k < model->classes; k++) json_array_append_new(labels, json_string(model->labels[k]));
+    safer_lexicon_info info = safer_lexicon_describe(lexicon);
     json_t *value = json_pack(
         "{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:s, s:s, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, "
         "s:{s:I, s:I, s:I, s:I, s:f}}",
-        "version", SAFER_VERSION, "model", "name", safer_model_name(s->model), "arch", s->model->class->arch, "sha256",
-        safer_model_sha256(s->model), "labels", labels, "lexicon", "name", safer_lexicon_name(s->lexicon), "sha256",
-        safer_lexicon_sha256(s->lexicon), "kernel", info.kernel, "words", (json_int_t)info.words, "method",
+        "version", SAFER_VERSION, "model", "name", safer_model_name(model), "arch", model->class->arch, "sha256",
+        safer_model_sha256(model), "labels", labels, "lexicon", "name", safer_lexicon_name(lexicon), "sha256",
+        safer_lexicon_sha256(lexicon), "kernel", info.kernel, "words", (json_int_t)info.words, "method",
         safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
         o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
         s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits",
         "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
         (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);
+    pthread_mutex_unlock(&s->lock);
     char *text = sf_json_text(value);
     json_decref(value);
     return text;
@@ -118,7 +122,9 @@ static enum MHD_Result answer_metrics(request *q)
 {
     sf_buffer page = {0};
     sf_gauges gauges = {.connections = sf_connections_count(&q->server->connections)};
-    sf_workers_gauge(q->server->workers, &gauges);
+    pthread_mutex_lock(&q->server->lock);
+    sf_workers_gauge(q->server->served.workers, &gauges);
+    pthread_mutex_unlock(&q->server->lock);
     if (sf_metrics_print(&page, &q->server->metrics, &gauges)) {
         sf_buffer_free(&page);
         return answer_text(q, 500, "text/plain", NULL);
@@ -210,14 +216,14 @@ static void drop_body(request *q)
     sf_buffer_free(&q->body);
 }
 
-/* The whole request is there: gives it to the workers, and waits. */
-static enum MHD_Result begin_work(request *q)
+/* Reads the request and gives it to the workers. -1: there is a fault; 1: the connection is suspended until the job
+ * wakes it; 0: it is not. */
+static int offer_work(request *q)
 {
     safer_server *s = q->server;
     const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
     sf_job *job;
-    if (q->route->id == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
-    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
+    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, s->served.model, limits, &q->fault)) return -1;
     job->wake = resume;
     job->wake_context = q->mhd;
     job->account = &s->held;
@@ -227,19 +233,28 @@ static enum MHD_Result begin_work(request *q)
     sf_buffer_free(&q->body);
     sf_connection_set(&s->connections, q->connection, 1, job, s->options.deadline);
     pthread_mutex_lock(&job->lock);
-    int refused = sf_workers_offer(s->workers, job, &q->retry);
+    int refused = sf_workers_offer(s->served.workers, job, &q->retry);
     if (!refused && q->route->id != SF_ROUTE_STREAM && !job->status) {
         job->waiting = 1;
         MHD_suspend_connection(q->mhd);
     }
-    int waits = job->waiting;
+    const int waits = job->waiting;
     pthread_mutex_unlock(&job->lock);
-    if (refused) {
-        sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
-                     job->count == 1 ? "" : "s", q->retry);
-        sf_connection_set(&s->connections, q->connection, 1, NULL, s->options.patience);
-        return answer_fault(q);
-    }
+    if (!refused) return waits;
+    sf_connection_set(&s->connections, q->connection, 1, NULL, s->options.patience);
+    return sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
+                        job->count == 1 ? "" : "s", q->retry);
+}
+
+/* The whole request is there: it is worked on, and its connection waits. */
+static enum MHD_Result begin_work(request *q)
+{
+    safer_server *s = q->server;
+    if (q->route->id == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
+    pthread_mutex_lock(&s->lock);
+    const int waits = offer_work(q);
+    pthread_mutex_unlock(&s->lock);
+    if (waits < 0) return answer_fault(q);
     if (q->route->id == SF_ROUTE_STREAM) return answer_stream(q);
     return waits ? MHD_YES : answer_job(q);
 }

@@ -137,6 +137,17 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
     return SAFER_OK;
 }
 
+static safer_status served_start(sf_served *out, safer_server *s, const safer_model *model,
+                                 const safer_lexicon *lexicon, safer_error *error)
+{
+    safer_status status;
+    *out = (sf_served){.model = model, .lexicon = lexicon};
+    SF_TRY(probe(model, error));
+    SF_TRY(sf_workers_start(&out->workers, model, lexicon, &s->certify, s->options.queue, &s->metrics, error));
+done:
+    return status;
+}
+
 /* With epoll, not poll: there MHD also answers clients that close their half of the connection when
  * they have asked. */
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
@@ -151,9 +162,11 @@ static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 static void server_free(safer_server *s)
 {
     if (s->daemon) MHD_stop_daemon(s->daemon);
-    sf_workers_end(s->workers);
+    sf_workers_end(s->served.workers);
     sf_connections_end(&s->connections);
     sf_metrics_end(&s->metrics);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->reloading);
     free(s->token);
     free(s);
 }
@@ -178,8 +191,8 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
                        options->host);
     safer_server *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
-    s->model = model;
-    s->lexicon = lexicon;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->reloading, NULL);
     s->options = own;
     s->certify = own_certify;
     s->local = where.loopback && !options->token;
@@ -191,8 +204,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
         goto done;
     }
     if (!options->fixed_seed) SF_TRY(fresh_seed(&s->certify.seed, error));
-    SF_TRY(probe(model, error));
-    SF_TRY(sf_workers_start(&s->workers, model, lexicon, &s->certify, options->queue, &s->metrics, error));
+    SF_TRY(served_start(&s->served, s, model, lexicon, error));
     SF_TRY(listen_at(&fd, s, options->host, &where, error));
     s->daemon = start_daemon(s, fd);
     if (!s->daemon) {
@@ -209,6 +221,26 @@ done:
 
 const char *safer_server_url(const safer_server *server) { return server->url; }
 uint16_t safer_server_port(const safer_server *server) { return server->port; }
+
+/* ------------------------------------------------------------------ reload */
+
+safer_status safer_server_reload(safer_server *s, const safer_model *model, const safer_lexicon *lexicon,
+                                 safer_error *error)
+{
+    sf_served old, pair;
+    pthread_mutex_lock(&s->reloading);
+    safer_status status = sf_certify_check(&s->certify, model, lexicon, error);
+    if (status == SAFER_OK) status = served_start(&pair, s, model, lexicon, error);
+    if (status == SAFER_OK) {
+        pthread_mutex_lock(&s->lock);
+        old = s->served;
+        s->served = pair;
+        pthread_mutex_unlock(&s->lock);
+        sf_workers_end(old.workers); /* nobody gives them anything any more */
+    }
+    pthread_mutex_unlock(&s->reloading);
+    return status;
+}
 
 /* -------------------------------------------------------------------- stop */
 

@@ -19,7 +19,6 @@
 #include "nn/gemm.h"
 #include "nn/layers.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 enum { BLOCK = 256 }; /* words per matrix product */
@@ -55,7 +54,6 @@ struct sf_cnn_step {
     const float *parameters;
     const sf_cnn_batch *batch;
     uint64_t number;
-    atomic_int failed; /* a status of sf_gemm */
     float *moved, *means, *variances;
     sf_adam adam;
 };
@@ -158,14 +156,6 @@ static void number_words(sf_cnn_step *s)
     for (size_t i = sum; i-- > 0;) s->occurrences[--s->begin[s->local[i]]] = (uint32_t)i;
 }
 
-/* out (M, N) = left right: the worker's own thread does it. */
-static void multiply(sf_cnn_step *s, sf_gemm_sides sides, float *out, const float *left, const float *right, size_t M,
-                     size_t N, size_t K)
-{
-    const safer_status status = sf_gemm_dense(sides, out, left, right, 0, M, N, K);
-    if (status != SAFER_OK) atomic_store(&s->failed, (int)status);
-}
-
 /* One block of words. */
 static void project_words(void *context, size_t first, size_t last, int worker)
 {
@@ -176,8 +166,8 @@ static void project_words(void *context, size_t first, size_t last, int worker)
     for (size_t i = first; i < last; i++)
         memcpy(s->vectors + i * D, s->parameters + l->embedding + s->different[i] * D, D * sizeof *s->vectors);
     if (l->shape.convolution)
-        multiply(s, SF_GEMM_NT, s->rows + first * R, s->vectors + first * D, s->parameters + l->conv_weight,
-                 last - first, R, D);
+        sf_gemm_dense(SF_GEMM_NT, s->rows + first * R, s->vectors + first * D, s->parameters + l->conv_weight, 0,
+                      last - first, R, D);
 }
 
 static void collect_word(sf_cnn_step *s, size_t word)
@@ -207,10 +197,10 @@ static void collect_words(void *context, size_t first, size_t last, int worker)
     for (size_t i = first; i < last; i++) collect_word(s, i);
     if (!l->shape.convolution) return;
     if (!s->options.freeze)
-        multiply(s, SF_GEMM_NN, s->dvectors + first * D, s->drows + first * R, s->parameters + l->conv_weight,
-                 last - first, D, R);
-    multiply(s, SF_GEMM_TN, s->partial + block * R * D, s->drows + first * R, s->vectors + first * D, R, D,
-             last - first);
+        sf_gemm_dense(SF_GEMM_NN, s->dvectors + first * D, s->drows + first * R, s->parameters + l->conv_weight, 0,
+                      last - first, D, R);
+    sf_gemm_dense(SF_GEMM_TN, s->partial + block * R * D, s->drows + first * R, s->vectors + first * D, 0, R, D,
+                  last - first);
 }
 
 /* ---------------------------------------------------------------- the texts */
@@ -286,13 +276,12 @@ static void reduce(sf_cnn_step *s)
                        H ? s->hidden : s->features, NULL, B, l->inputs, shape->classes);
 }
 
-safer_status sf_cnn_step_gradient(double *loss, sf_cnn_step *s, const float *parameters, const sf_cnn_batch *batch,
-                                  uint64_t number, safer_error *error)
+void sf_cnn_step_gradient(double *loss, sf_cnn_step *s, const float *parameters, const sf_cnn_batch *batch,
+                          uint64_t number)
 {
     s->parameters = parameters;
     s->batch = batch;
     s->number = number;
-    atomic_store(&s->failed, SAFER_OK);
     number_words(s);
     sf_parallel(s->options.threads, s->count, BLOCK, project_words, s);
     sf_parallel(s->options.threads, batch->count, 1, do_texts, s);
@@ -301,7 +290,6 @@ safer_status sf_cnn_step_gradient(double *loss, sf_cnn_step *s, const float *par
     reduce(s);
     *loss = 0;
     for (size_t b = 0; b < batch->count; b++) *loss += (double)s->losses[b];
-    return sf_gemm_fail(error, (safer_status)atomic_load(&s->failed));
 }
 
 /* --------------------------------------------------------------- the update */

@@ -29,8 +29,8 @@ void sf_cnn_step_free(sf_cnn_step *step);
 
 /* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1
  * and chooses the dropout masks. Bits do not depend on threads. */
-safer_status sf_cnn_step_gradient(double *loss, sf_cnn_step *step, const float *parameters, const sf_cnn_batch *batch,
-                                  uint64_t number, safer_error *error);
+void sf_cnn_step_gradient(double *loss, sf_cnn_step *step, const float *parameters, const sf_cnn_batch *batch,
+                          uint64_t number);
 
 /* Applies it: Adam on all parameters behind the embedding, and on the embedding rows of
  * the batch's words. */

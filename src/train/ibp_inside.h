@@ -6,8 +6,6 @@
 #include "base/rng.h"
 #include "train/ibp_step.h"
 
-#include <stdatomic.h>
-
 /* Words of a product; columns of a worker's share; other words of a triplet. */
 enum { SF_IBP_BLOCK = 256, SF_IBP_COLUMNS = 32, SF_IBP_OTHERS = 8 };
 
@@ -68,7 +66,6 @@ struct sf_ibp_step {
     const sf_ibp_batch *batch;
     float eps, kappa;
     uint64_t number;
-    atomic_int failed;
 };
 
 static inline size_t sf_ibp_blocks(size_t count) { return (count + SF_IBP_BLOCK - 1) / SF_IBP_BLOCK; }
