@@ -24,13 +24,13 @@ static void keep_record(void *context, const char *line)
 {
     showing *s = context;
     if (!s->left) return;
-    json_t *record = json_loads(line, JSON_ALLOW_NUL, NULL);
+    json_t *record = cli_json_read(line);
     const char *outcome = json_string_value(json_object_get(record, "outcome"));
     const int wanted = s->violations ? json_is_object(json_object_get(record, "violation"))
                                      : outcome && strcmp(outcome, "succeeded") == 0;
     if (wanted) {
         s->left--;
-        json_array_append(s->records, record);
+        cli_append(s->records, json_incref(record));
     }
     json_decref(record);
 }
@@ -271,7 +271,7 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = summary_json(&summary, &r->options), *traffic = cli_traffic_json(model);
-        if (traffic) json_object_set_new(result, "traffic", traffic);
+        if (traffic) cli_set(result, "traffic", traffic);
         cli_print_json(result);
     } else {
         print_shown(s, data);

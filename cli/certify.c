@@ -60,7 +60,7 @@ static void print_results(const request *r, const safer_model *model, const safe
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = cli_summary_json(summary, r->certify.options.seed), *traffic = cli_traffic_json(model);
-        if (traffic) json_object_set_new(result, "traffic", traffic);
+        if (traffic) cli_set(result, "traffic", traffic);
         cli_verdict_add_json(result, verdict);
         cli_print_json(result);
     } else {
@@ -154,7 +154,7 @@ static void list_verify(cli_options *options, void *into)
 static json_t *phrases_json(const char *const *phrases)
 {
     json_t *list = json_array();
-    while (*phrases) json_array_append_new(list, json_string(*phrases++));
+    while (*phrases) cli_append(list, json_string(*phrases++));
     return list;
 }
 
@@ -184,12 +184,11 @@ static void print_verification(const safer_verification *v, int files, int model
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = cli_headline_json(s);
-        json_object_update_new(result,
-                               json_pack("{s:b, s:i, s:b, s:I, s:s, s:o, s:f, s:b, s:f, s:o, s:o}", "verified", 1,
-                                         "format", v->format, "asked_again", model, "records", (json_int_t)s->texts,
-                                         "method", safer_method_name(v->method), "radius", radius_json(v->radius),
-                                         "delta", v->delta, "family_wise", v->family_wise, "alpha", v->alpha, "checked",
-                                         phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
+        cli_extend(result, json_pack("{s:b, s:i, s:b, s:I, s:s, s:o, s:f, s:b, s:f, s:o, s:o}", "verified", 1, "format",
+                                     v->format, "asked_again", model, "records", (json_int_t)s->texts, "method",
+                                     safer_method_name(v->method), "radius", radius_json(v->radius), "delta", v->delta,
+                                     "family_wise", v->family_wise, "alpha", v->alpha, "checked",
+                                     phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
         cli_print_json(result);
         return;
     }

@@ -136,6 +136,7 @@ void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(const safer_error *error);
 int cli_code(safer_status status);
+_Noreturn void cli_no_memory(void); /* the message and the exit status for it; not while a file is being written */
 _Noreturn void cli_misuse(const cli_verb *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Prints on stdout what a file says, an id or a label, with '?' for what would end the line or command a terminal. */
@@ -186,6 +187,16 @@ safer_status cli_error(safer_error *error, safer_status status, const char *form
 safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error);
 
 safer_status cli_make_folder(const char *path, safer_error *error); /* one that is there is fine */
+
+/* Put JSON together; what is added is taken over. They end the program when memory is out, also when there is no
+ * value: it could not be made. cli_extend adds the members of another object. */
+void cli_append(json_t *array, json_t *value);
+void cli_set(json_t *object, const char *name, json_t *value);
+void cli_extend(json_t *object, json_t *members);
+
+/* Read it: NULL where the text is not JSON; the program ends when memory is out. */
+json_t *cli_json_read(const char *text);
+json_t *cli_json_load(const char *path, size_t flags, json_error_t *where);
 
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);

@@ -38,7 +38,7 @@ static void list(cli_options *options, void *into)
 static json_t *files_json(void)
 {
     json_t *files = json_array();
-    for (size_t i = 0; safer_evidence_file(i); i++) json_array_append_new(files, json_string(safer_evidence_file(i)));
+    for (size_t i = 0; safer_evidence_file(i); i++) cli_append(files, json_string(safer_evidence_file(i)));
     return files;
 }
 

@@ -29,7 +29,7 @@ static safer_recall read_recall(const char *word, const cli_verb *verb)
     if (!cli_read_real(equals + 1, &least) || least < 0 || least > 1)
         cli_misuse(verb, "--require-recall %s: X is a share from 0 to 1", word);
     char *label = strndup(word, (size_t)(equals - word));
-    if (!label) abort();
+    if (!label) cli_no_memory();
     return (safer_recall){label, least};
 }
 
@@ -38,7 +38,7 @@ void cli_gates_finish(cli_gates *gates, const cli_verb *verb)
     const size_t count = gates->recall_words.count;
     if (gates->require < 0 || gates->require > 1) cli_misuse(verb, "--require %g: a share from 0 to 1", gates->require);
     gates->recalls = calloc(count + 1, sizeof *gates->recalls);
-    if (!gates->recalls) abort();
+    if (!gates->recalls) cli_no_memory();
     for (size_t i = 0; i < count; i++) gates->recalls[i] = read_recall(gates->recall_words.items[i], verb);
 }
 
@@ -66,7 +66,7 @@ void cli_gates_free(cli_gates *gates)
 void cli_verdict_reserve(cli_verdict *verdict, const cli_gates *gates)
 {
     verdict->gates = calloc(gates->recall_words.count + 2, sizeof *verdict->gates);
-    if (!verdict->gates) abort();
+    if (!verdict->gates) cli_no_memory();
     verdict->count = gates->recall_words.count;
     if (!isnan(gates->require)) verdict->count++;
     if (gates->not_worse_than) verdict->count++;
@@ -104,21 +104,20 @@ void cli_verdict_add_json(json_t *result, const cli_verdict *v)
     size_t gained = 0;
     for (size_t i = 0; i < v->count; i++) {
         const safer_gate *g = &v->gates[i];
-        json_array_append_new(gates, json_pack("{s:s, s:s, s:b, s:f, s:f, s:I, s:I, s:s}", "gate",
-                                               safer_gate_kind_name(g->kind), "name", g->name, "met", g->met, "value",
-                                               g->value, "threshold", g->threshold, "part", (json_int_t)g->part,
-                                               "whole", (json_int_t)g->whole, "message", g->message));
+        cli_append(gates, json_pack("{s:s, s:s, s:b, s:f, s:f, s:I, s:I, s:s}", "gate", safer_gate_kind_name(g->kind),
+                                    "name", g->name, "met", g->met, "value", g->value, "threshold", g->threshold,
+                                    "part", (json_int_t)g->part, "whole", (json_int_t)g->whole, "message", g->message));
     }
-    if (v->count) json_object_set(result, "gates", gates);
+    if (v->count) cli_set(result, "gates", json_incref(gates));
     for (size_t i = 0; v->baseline && i < safer_run_size(v->run); i++) {
         gained += (size_t)is_gained(v, i);
         if (is_lost(v, i))
-            json_array_append_new(lost, json_pack("{s:I, s:s, s:s}", "row", (json_int_t)(i + 1), "id",
-                                                  safer_run_id(v->run, i), "now", safer_run_outcome(v->run, i)));
+            cli_append(lost, json_pack("{s:I, s:s, s:s}", "row", (json_int_t)(i + 1), "id", safer_run_id(v->run, i),
+                                       "now", safer_run_outcome(v->run, i)));
     }
     if (v->baseline) {
-        json_object_set(result, "lost", lost);
-        json_object_set_new(result, "gained", json_integer((json_int_t)gained));
+        cli_set(result, "lost", json_incref(lost));
+        cli_set(result, "gained", json_integer((json_int_t)gained));
     }
     json_decref(gates);
     json_decref(lost);

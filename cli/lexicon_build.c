@@ -1,5 +1,6 @@
 /* safer lexicon build | import */
 #define _GNU_SOURCE
+#include "data_options.h"
 #include "lexicon_options.h"
 #include "verbs.h"
 
@@ -13,16 +14,15 @@
 
 static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
 {
-    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
     for (size_t i = 0; i < r->stage_count; i++)
-        json_array_append_new(stages,
-                              json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
+        cli_append(stages, json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
     for (size_t i = 0; i < r->ladder_count; i++)
-        json_array_append_new(ladder, json_pack("{s:I, s:f}", "k", (json_int_t)r->ladder[i].k, "share_above_half",
-                                                r->ladder[i].share));
+        cli_append(ladder,
+                   json_pack("{s:I, s:f}", "k", (json_int_t)r->ladder[i].k, "share_above_half", r->ladder[i].share));
     for (size_t i = 0; i < 10 && info.largest_components[i]; i++)
-        json_array_append_new(sizes, json_integer((json_int_t)info.largest_components[i]));
+        cli_append(sizes, json_integer((json_int_t)info.largest_components[i]));
 #define N(x) (json_int_t)(x)
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I},"
@@ -39,15 +39,15 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
         r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
 #undef N
     if (root && r->simlex_pairs)
-        json_object_set_new(root, "simlex",
-                            json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before",
-                                      r->simlex_before, "fitted", r->simlex_fitted, "after", r->simlex_after));
+        cli_set(root, "simlex",
+                json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before", r->simlex_before,
+                          "fitted", r->simlex_fitted, "after", r->simlex_after));
     return root;
 }
 
 static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
 {
-    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    safer_lexicon_info info = cli_lexicon_info(lexicon);
     double seconds = 0;
     if (r->vector_rows)
         printf("vectors     %s rows of %zu numbers; %s listed%s", cli_count(r->vector_rows), r->vector_dim,

@@ -3,6 +3,7 @@
 #include "data_options.h"
 #include "verbs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ static int by_similarity(const void *left, const void *right)
 static size_t *synonym_order(const safer_word *w)
 {
     size_t *order = malloc((w->synonym_count + 1) * sizeof *order);
-    if (!order) abort();
+    if (!order) cli_no_memory();
     for (size_t i = 0; i < w->synonym_count; i++) order[i] = i;
     sort_similarity = w->similarity;
     qsort(order, w->synonym_count, sizeof *order, by_similarity);
@@ -65,13 +66,12 @@ static json_t *show_json(const safer_lexicon *lexicon, uint32_t id)
         uint32_t other = w.synonyms[order[i]];
         json_t *entry = json_pack("{s:s, s:f}", "word", word_of(lexicon, other), "overlap",
                                   safer_lexicon_overlap(lexicon, id, other));
-        if (w.similarity) json_object_set_new(entry, "similarity", json_real((double)w.similarity[order[i]]));
-        json_array_append_new(synonyms, entry);
+        if (w.similarity) cli_set(entry, "similarity", json_real((double)w.similarity[order[i]]));
+        cli_append(synonyms, entry);
     }
     for (size_t i = 0; i < w.support_count; i++)
-        json_array_append_new(support, json_pack("{s:s, s:I, s:f}", "word", word_of(lexicon, w.support[i]), "weight",
-                                                 (json_int_t)w.weights[i], "probability",
-                                                 (double)w.weights[i] / (double)w.total));
+        cli_append(support, json_pack("{s:s, s:I, s:f}", "word", word_of(lexicon, w.support[i]), "weight",
+                                      (json_int_t)w.weights[i], "probability", (double)w.weights[i] / (double)w.total));
     free(order);
     return json_pack("{s:s, s:I, s:I, s:o, s:I, s:o, s:f, s:s?}", "word", w.word, "count", (json_int_t)w.count,
                      "component", (json_int_t)w.component, "synonyms", synonyms, "total", (json_int_t)w.total, "draws",
@@ -96,12 +96,14 @@ static int run_show(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     json_t *list = json_array();
     for (size_t i = 1; i < count; i++) {
+        errno = 0;
         uint32_t id = safer_lexicon_find(lexicon, arguments[i], strlen(arguments[i]));
+        if (id == SAFER_NO_WORD && errno == ENOMEM) cli_no_memory();
         if (id == SAFER_NO_WORD) {
             cli_complain("%s is not in %s", arguments[i], arguments[0]);
             code = CLI_INPUT;
         } else if (cli_settings()->json) {
-            json_array_append_new(list, show_json(lexicon, id));
+            cli_append(list, show_json(lexicon, id));
         } else {
             show_text(lexicon, id, r->all ? SIZE_MAX : 20);
         }
@@ -144,12 +146,12 @@ static void write_caution(char out[200], const safer_survey *survey)
 
 static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
 {
-    const safer_lexicon_info found = safer_lexicon_describe(lexicon), *info = &found;
+    const safer_lexicon_info found = cli_lexicon_info(lexicon), *info = &found;
     static const char *const names[7] = {"min", "p5", "p25", "p50", "p75", "p95", "max"};
     char caution[200];
-    json_t *sizes = json_array(), *products = json_array(), *provenance = json_loads(info->provenance, 0, NULL);
+    json_t *sizes = json_array(), *products = json_array(), *provenance = cli_json_read(info->provenance);
     for (size_t i = 0; i < 10 && info->largest_components[i]; i++)
-        json_array_append_new(sizes, json_integer((json_int_t)info->largest_components[i]));
+        cli_append(sizes, json_integer((json_int_t)info->largest_components[i]));
 #define N(x) (json_int_t)(x)
     json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:s, s:I, s:I, s:I, s:I, s:o}", "name",
                              safer_lexicon_name(lexicon), "sha256", safer_lexicon_sha256(lexicon), "words",
@@ -165,30 +167,29 @@ static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, 
     }
     for (int r = 0; r < SAFER_SURVEY_RADII; r++) {
         json_t *entry = json_object();
-        json_object_set_new(entry, "radius",
-                            survey->products[r].radius == SIZE_MAX ? json_string("all")
-                                                                   : json_integer(N(survey->products[r].radius)));
-        for (int i = 0; i < 7; i++) json_object_set_new(entry, names[i], json_real(survey->products[r].quantiles[i]));
-        json_object_set_new(entry, "share_above_half", json_real(survey->products[r].above_half));
-        json_array_append_new(products, entry);
+        cli_set(entry, "radius",
+                survey->products[r].radius == SIZE_MAX ? json_string("all")
+                                                       : json_integer(N(survey->products[r].radius)));
+        for (int i = 0; i < 7; i++) cli_set(entry, names[i], json_real(survey->products[r].quantiles[i]));
+        cli_set(entry, "share_above_half", json_real(survey->products[r].above_half));
+        cli_append(products, entry);
     }
     write_caution(caution, survey);
-    json_object_set_new(root, "data",
-                        json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "name", safer_data_name(data),
-                                  "sha256", safer_data_sha256(data), "caution",
-                                  *caution ? json_string(caution) : json_null(), "texts", N(survey->texts),
-                                  "without_synonyms", N(survey->without_synonyms), "tokens", N(survey->tokens),
-                                  "known_tokens", N(survey->known_tokens), "tokens_with_synonyms",
-                                  N(survey->tokens_with_synonyms), "share_with_synonyms",
-                                  survey->tokens ? (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0,
-                                  "products", products));
+    cli_set(root, "data",
+            json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "name", safer_data_name(data), "sha256",
+                      safer_data_sha256(data), "caution", *caution ? json_string(caution) : json_null(), "texts",
+                      N(survey->texts), "without_synonyms", N(survey->without_synonyms), "tokens", N(survey->tokens),
+                      "known_tokens", N(survey->known_tokens), "tokens_with_synonyms", N(survey->tokens_with_synonyms),
+                      "share_with_synonyms",
+                      survey->tokens ? (double)survey->tokens_with_synonyms / (double)survey->tokens : 0.0, "products",
+                      products));
 #undef N
     return root;
 }
 
 static void print_stats(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
 {
-    const safer_lexicon_info found = safer_lexicon_describe(lexicon), *info = &found;
+    const safer_lexicon_info found = cli_lexicon_info(lexicon), *info = &found;
     char caution[200];
     write_caution(caution, survey);
     if (*caution) printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
@@ -291,7 +292,7 @@ static int run_check(void *from, char **arguments, size_t count)
     (void)from;
     (void)count;
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
-    const safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    const safer_lexicon_info info = cli_lexicon_info(lexicon);
     if (cli_settings()->json) {
         cli_print_json(json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:s, s:s}", "lexicon", arguments[0], "sha256",
                                  safer_lexicon_sha256(lexicon), "holds", 1, "words", (json_int_t)info.words, "pairs",

@@ -81,9 +81,9 @@ const cli_verb cli_model_average = {
 static json_t *model_json(const safer_model *model)
 {
     const char *with = safer_model_trained_with(model);
-    json_t *labels = json_array(), *trained = with ? json_loads(with, 0, NULL) : NULL;
+    json_t *labels = json_array(), *trained = with ? cli_json_read(with) : NULL;
     for (size_t k = 0; k < safer_model_class_count(model); k++)
-        json_array_append_new(labels, json_string(safer_model_label(model, k)));
+        cli_append(labels, json_string(safer_model_label(model, k)));
     return json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", safer_model_name(model), "arch", safer_model_arch(model),
                      "sha256", safer_model_sha256(model), "labels", labels, "trained_with",
                      trained ? trained : json_null());

@@ -1,6 +1,7 @@
 /* The options of a model, of a remote one too, and opening it. */
 #define _GNU_SOURCE
 #include "model_options.h"
+#include "data_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static void split_labels(safer_remote_options *o, const char *list, char **copy)
 {
     const char **names = calloc(strlen(list) + 1, sizeof *names);
     *copy = strdup(list);
-    if (!*copy || !names) abort();
+    if (!*copy || !names) cli_no_memory();
     for (char *name = *copy; name; o->label_count++) {
         char *comma = strchr(name, ',');
         if (comma) *comma++ = '\0';
@@ -95,7 +96,7 @@ static void take_labels(safer_remote_options *o, const safer_data *data)
 {
     size_t count = safer_data_label_count(data);
     const char **names = calloc(count + 1, sizeof *names);
-    if (!names) abort();
+    if (!names) cli_no_memory();
     for (size_t k = 0; k < count; k++) names[k] = safer_data_label(data, k);
     o->labels = names;
     o->label_count = count;
@@ -186,8 +187,8 @@ void cli_traffic_print(const safer_model *model, int width)
 
 void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
 {
-    safer_lexicon_info info = safer_lexicon_describe(lexicon);
-    json_t *with = safer_model_trained_with(model) ? json_loads(safer_model_trained_with(model), 0, NULL) : NULL;
+    safer_lexicon_info info = cli_lexicon_info(lexicon);
+    json_t *with = safer_model_trained_with(model) ? cli_json_read(safer_model_trained_with(model)) : NULL;
     const char *kernel = json_string_value(json_object_get(with, "kernel"));
     const int same = safer_model_trained_on(model, lexicon);
     const char *silent[] = {"exec", "http", "sum"}; /* of how these were trained nothing is known here */

@@ -80,7 +80,7 @@ void cli_common_options(cli_options *options)
 void *cli_list_options(cli_options *options, const cli_verb *verb)
 {
     void *request = calloc(1, verb->request_size);
-    if (!request) abort();
+    if (!request) cli_no_memory();
     verb->list(options, request);
     return request;
 }
@@ -227,7 +227,7 @@ const char *cli_option_nearest(const cli_options *options, const char *typed, si
 void cli_list_add(cli_list *list, const char *item)
 {
     const char **items = realloc(list->items, (list->count + 1) * sizeof *items);
-    if (!items) abort();
+    if (!items) cli_no_memory();
     items[list->count++] = item;
     list->items = items;
 }

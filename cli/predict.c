@@ -78,8 +78,7 @@ static safer_status give_answer(json_t *list, const safer_certificate *c, const 
     }
     char *text = NULL;
     safer_status status = safer_answer_json(&text, c, model, error);
-    if (status == SAFER_OK && json_array_append_new(list, json_loads(text, 0, NULL)))
-        status = cli_error(error, SAFER_MEMORY, "out of memory");
+    if (status == SAFER_OK) cli_append(list, cli_json_read(text));
     free(text);
     return status;
 }

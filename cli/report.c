@@ -19,10 +19,9 @@ static void print_written(const char *output, char **runs, const safer_summary *
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
         json_t *entry = cli_headline_json(&summaries[i]);
-        json_object_update_new(entry,
-                               json_pack("{s:s, s:I, s:I}", "run", runs[i], "texts", (json_int_t)summaries[i].texts,
-                                         "examples", (json_int_t)summaries[i].texts));
-        json_array_append_new(list, entry);
+        cli_extend(entry, json_pack("{s:s, s:I, s:I}", "run", runs[i], "texts", (json_int_t)summaries[i].texts,
+                                    "examples", (json_int_t)summaries[i].texts));
+        cli_append(list, entry);
     }
     cli_print_json(json_pack("{s:s, s:I, s:o}", "output", output, "bytes", (json_int_t)bytes, "runs", list));
 }
@@ -65,7 +64,7 @@ static int run(void *from, char **runs, size_t count)
     int code = CLI_DONE;
     safer_summary *summaries = calloc(count, sizeof *summaries);
     safer_lexicon **lexicons = calloc(r->lexicons.count + 1, sizeof *lexicons);
-    if (!summaries || !lexicons) abort();
+    if (!summaries || !lexicons) cli_no_memory();
     for (size_t i = 0; i < r->lexicons.count; i++) lexicons[i] = cli_lexicon_open(r->lexicons.items[i]);
     safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
     o->data = data;

@@ -32,7 +32,7 @@ static json_t *by_radius_json(const size_t parts[SAFER_RADII], size_t whole)
     for (size_t r = 0; r < SAFER_RADII; r++) {
         char name[24];
         radius_name(name, safer_reported_radius(r));
-        json_object_set_new(at, name, cli_figure_json(parts[r], whole));
+        cli_set(at, name, cli_figure_json(parts[r], whole));
     }
     return at;
 }
@@ -45,7 +45,7 @@ static json_t *class_json(const safer_summary *s, size_t number)
     const safer_figure recall = safer_summary_recall(s, number), precision = safer_summary_precision(s, number);
     json_t *answers = c->answers ? json_object() : json_null();
     for (size_t k = 0; c->answers && k < s->classes; k++)
-        json_object_set_new(answers, s->by_class[k].label, json_integer(N(c->answers[k])));
+        cli_set(answers, s->by_class[k].label, json_integer(N(c->answers[k])));
     return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "label", c->label, "texts", N(c->texts),
                      "certified", N(c->certified), "certified_answered", N(c->certified_answered), "certified_recall",
                      cli_figure_json(recall.part, recall.whole), "certified_recall_interval",
@@ -71,7 +71,7 @@ json_t *cli_headline_json(const safer_summary *s)
 json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
 {
     json_t *classes = json_array();
-    for (size_t k = 0; k < s->classes; k++) json_array_append_new(classes, class_json(s, k));
+    for (size_t k = 0; k < s->classes; k++) cli_append(classes, class_json(s, k));
     json_t *result = json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "caution",
                                caution_json(s), "texts", N(s->texts), "examples", N(s->texts), "labelled",
                                N(s->labelled), "unlabelled", N(s->texts - s->labelled), "clean_accuracy",
@@ -83,15 +83,15 @@ json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
                                cli_figure_json(s->certified, s->labelled), "certified_interval",
                                cli_interval_json(s->certified, s->labelled), "certified_at",
                                by_radius_json(s->certified_at, s->labelled));
-    json_object_update_new(
-        result, json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:o, s:f, s:I, s:I, s:o}", "stable",
-                          cli_figure_json(s->stable, s->texts), "stable_interval",
-                          cli_interval_json(s->stable, s->texts), "stable_at", by_radius_json(s->stable_at, s->texts),
-                          "unlabelled_certified", N(s->unlabelled_certified), "abstained", N(s->abstained), "exact",
-                          N(s->exact), "without_slots", N(s->without_slots), "empty", N(s->empty), "remote", s->remote,
-                          "queries", N(s->queries), "base_queries", N(s->base_queries), "queries_per_second",
-                          s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(),
-                          "seconds", s->seconds, "seed", N(seed), "resumed", N(s->resumed), "classes", classes));
+    cli_extend(result,
+               json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:o, s:f, s:I, s:I, s:o}", "stable",
+                         cli_figure_json(s->stable, s->texts), "stable_interval",
+                         cli_interval_json(s->stable, s->texts), "stable_at", by_radius_json(s->stable_at, s->texts),
+                         "unlabelled_certified", N(s->unlabelled_certified), "abstained", N(s->abstained), "exact",
+                         N(s->exact), "without_slots", N(s->without_slots), "empty", N(s->empty), "remote", s->remote,
+                         "queries", N(s->queries), "base_queries", N(s->base_queries), "queries_per_second",
+                         s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(),
+                         "seconds", s->seconds, "seed", N(seed), "resumed", N(s->resumed), "classes", classes));
     return result;
 }
 

@@ -12,9 +12,11 @@ typedef struct printing {
 static int print_draw(void *context, uint64_t index, const char *text, size_t length)
 {
     printing *p = context;
-    if (p->rows)
-        return json_array_append_new(p->rows, json_pack("{s:s, s:I, s:s%}", "id", p->id, "sample", (json_int_t)index,
-                                                        "text", text, length));
+    if (p->rows) {
+        cli_append(p->rows,
+                   json_pack("{s:s, s:I, s:s%}", "id", p->id, "sample", (json_int_t)index, "text", text, length));
+        return 0;
+    }
     printf("%s%s\t%llu%s\t", cli_dim(), p->id, (unsigned long long)index, cli_plain());
     for (size_t i = 0; i < length; i++) {
         if (text[i] == '\n')

@@ -1,11 +1,15 @@
-/* safer serve */
+/* safer serve: the options of the server, and its life from the first signal to the last. What it answers is the
+ * library's business (src/serve). */
 #define _GNU_SOURCE
+#include "access_log.h"
 #include "certify_options.h"
 #include "data_options.h"
 #include "model_options.h"
+#include "notify.h"
 #include "verbs.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,17 +17,21 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { OTHER_FILES = 64 }; /* that are open besides connections: the model's programs and sockets, standard streams */
+enum {
+    OTHER_FILES = 96
+}; /* open besides connections: the model's programs and sockets, standard streams, connections
+                            * that are being closed */
 
 /* ----------------------------------------------------------------- options */
 
 /* The options as they are typed. */
 typedef struct flags {
-    const char *lexicon, *auth_env, *auth_file;
+    const char *lexicon, *auth_env, *auth_file, *access_log;
     int port;
-    uint64_t max_body, max_text, max_texts, queue, connections;
+    uint64_t max_body, max_text, max_texts, queue, connections, client_connections;
     cli_model_flags model;
     cli_certify_flags certify;
+    cli_access_log log;
     safer_serve_options serve; /* what needs no check is typed into it */
 } flags;
 
@@ -39,6 +47,7 @@ static void list(cli_options *options, void *into)
                  .max_texts = o.max_texts,
                  .queue = o.queue,
                  .connections = o.connections,
+                 .client_connections = o.client_connections,
                  .model = cli_model_default(),
                  .certify = cli_certify_default(),
                  .serve = o};
@@ -61,10 +70,18 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "max-texts", &f->max_texts, "N", "texts of a request (default {default})");
     cli_add_uint(options, "queue", &f->queue, "N", "texts that wait; more are sent away (default {default})");
     cli_add_uint(options, "connections", &f->connections, "N", "open at a time (default {default})");
+    cli_add_uint(options, "client-connections", &f->client_connections, "N",
+                 "of them of one address; 0: any (default {default})");
+    cli_add_real(options, "client-rate", &f->serve.client_rate, "R",
+                 "requests per second of one address; 0: any (default {default})");
     cli_add_real(options, "deadline", &f->serve.deadline, "S",
                  "seconds until a request must be answered (default {default})");
     cli_add_real(options, "patience", &f->serve.patience, "S",
                  "seconds in which a request must come in, and an answer go out (default {default})");
+    cli_add_heading(options, "Log");
+    cli_add_path(
+        options, "access-log", &f->access_log, "FILE",
+        "file for a line of JSON per request; - is standard error, off is none (default: standard error; if quiet, none)");
     cli_add_flag(options, "log-texts", &f->serve.log_texts, "write the texts into the log too");
     cli_remote_options(options, &f->model);
 }
@@ -108,10 +125,17 @@ static void allow_files(uint64_t connections)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void log_line(void *context, const char *line)
+/* Opens the log, or exits. */
+static void open_log(flags *f, safer_serve_options *o)
 {
-    (void)context;
-    fprintf(stderr, "%s\n", line);
+    const char *where = f->access_log ? f->access_log : cli_settings()->quiet ? "off" : "-";
+    if (cli_access_log_open(&f->log, where)) {
+        cli_complain("cannot open --access-log %s: %s", where, strerror(errno));
+        exit(CLI_SYSTEM);
+    }
+    if (f->log.fd < 0) return;
+    o->log = cli_access_log_write;
+    o->log_context = &f->log;
 }
 
 /* The server's options, checked. *token is what their token lies in, where it was read from a file;
@@ -131,8 +155,9 @@ static safer_serve_options serve_options(flags *f, char **token)
     o.max_texts = f->max_texts;
     o.queue = f->queue;
     o.connections = f->connections;
+    o.client_connections = f->client_connections;
     if (f->connections <= 1 << 20) allow_files(f->connections); /* more are refused anyway */
-    if (!cli_settings()->quiet) o.log = log_line;
+    open_log(f, &o);
     return o;
 }
 
@@ -191,6 +216,7 @@ static void reload(safer_server *server, flags *f, pair *served)
     if (status == SAFER_OK) status = safer_server_reload(server, fresh.model, fresh.lexicon, &error);
     if (status == SAFER_OK) {
         pair_free(served);
+        malloc_trim(0); /* a model is large, and its memory would stay ours */
         *served = fresh;
         cli_note_training(served->model, served->lexicon);
         cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
@@ -201,7 +227,8 @@ static void reload(safer_server *server, flags *f, pair *served)
     }
 }
 
-/* Waits for a signal that ends the server; SIGHUP reloads what it serves, unless it came because the terminal is gone. */
+/* Waits for a signal that ends the server. SIGHUP reloads what it serves, unless it came because the terminal is
+ * gone. */
 static void wait_for_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
 {
     const struct timespec at_once = {0};
@@ -213,7 +240,11 @@ static void wait_for_end(safer_server *server, flags *f, pair *served, const sig
         sigwait(&all, &received);
         if (received != SIGHUP || sigtimedwait(ends, NULL, &at_once) > 0) return;
         if (terminal && !isatty(STDERR_FILENO)) return;
+        if (cli_access_log_reopen(&f->log))
+            cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
+        cli_notify("RELOADING=1");
         reload(server, f, served);
+        cli_notify("READY=1");
     }
 }
 
@@ -226,7 +257,11 @@ static int serve_until_signal(safer_server *server, flags *f, pair *served, cons
     else
         printf("listening on %s\n", safer_server_url(server));
     int code = cli_finish(CLI_DONE);
+    if (geteuid() == 0)
+        cli_say("warning: running as root, which nothing here needs; docs/serve.md has a service for systemd");
+    cli_notify("READY=1");
     if (code == CLI_DONE) wait_for_end(server, f, served, ends);
+    cli_notify("STOPPING=1");
     cli_say("stopping; again to stop at once");
     release_signals(ends);
     safer_server_stop(server);
@@ -258,6 +293,7 @@ static int run(void *from, char **arguments, size_t count)
     int code = started ? serve_until_signal(server, f, &served, &ends) : cli_fail(&error);
     free(token);
     pair_free(&served);
+    cli_access_log_close(&f->log);
     return code;
 }
 

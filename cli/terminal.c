@@ -3,12 +3,21 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+static int is_control(char c) { return (unsigned char)c < 0x20 || c == 0x7f; }
+
+void cli_put(const char *text)
+{
+    for (; *text; text++) putchar(is_control(*text) ? '?' : *text);
+}
 
 /* An argument that was meant as an address may hold a password: what stands before the host is not shown. (The library
  * does the same in its own messages.) */
@@ -22,13 +31,6 @@ static void hide_users(char *text)
         memset(at, '*', stars);
         memmove(at + stars, end, strlen(end) + 1);
     }
-}
-
-static int is_control(char c) { return (unsigned char)c < 0x20 || c == 0x7f; }
-
-void cli_put(const char *text)
-{
-    for (; *text; text++) putchar(is_control(*text) ? '?' : *text);
 }
 
 /* "safer VERB: message" on stderr. Arguments may hold any bytes: the line stays one. */
@@ -70,6 +72,12 @@ void cli_misuse(const cli_verb *verb, const char *format, ...)
     va_end(arguments);
     fprintf(stderr, " (see safer %s%s--help)\n", verb ? verb->name : "", verb ? " " : "");
     exit(CLI_USAGE);
+}
+
+void cli_no_memory(void)
+{
+    cli_complain("out of memory");
+    exit(CLI_SYSTEM);
 }
 
 int cli_finish(int code)
@@ -202,20 +210,46 @@ safer_status cli_make_folder(const char *path, safer_error *error)
     return cli_error(error, SAFER_SYSTEM, "cannot make the folder %s: %s", path, strerror(errno));
 }
 
+/* Writes all of it, and until it is on the disk. */
+static int write_whole(const char *path, const char *bytes, size_t length)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return -1;
+    int failed = 0;
+    for (size_t done = 0; done < length && !failed;) {
+        const ssize_t put = write(fd, bytes + done, length - done);
+        failed = put == 0 || (put < 0 && errno != EINTR);
+        done += put > 0 ? (size_t)put : 0;
+    }
+    failed = failed || fsync(fd) != 0;
+    const int reason = errno;
+    if (close(fd) != 0 && !failed) return -1;
+    errno = reason;
+    return failed ? -1 : 0;
+}
+
+/* A new name is on the disk when its folder is. Some file systems cannot, which is their business. */
+static void sync_folder_of(const char *path)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
 safer_status cli_write_file(const char *path, const char *bytes, size_t length, safer_error *error)
 {
     char part[4096];
     if (snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
         return cli_error(error, SAFER_SYSTEM, "%.800s: too long a name", path);
-    FILE *file = fopen(part, "we");
-    int bad = !file || fwrite(bytes, 1, length, file) != length || fflush(file) != 0 || fsync(fileno(file)) != 0;
-    int reason = errno;
-    if (file && fclose(file) != 0 && !bad) {
-        bad = 1;
-        reason = errno;
+    if (write_whole(part, bytes, length) == 0 && rename(part, path) == 0) {
+        sync_folder_of(path);
+        return SAFER_OK;
     }
-    if (!bad && rename(part, path) == 0) return SAFER_OK;
-    if (!bad) reason = errno;
-    if (file) unlink(part);
+    const int reason = errno;
+    unlink(part);
     return cli_error(error, SAFER_SYSTEM, "cannot write %s: %s", path, strerror(reason));
 }

@@ -306,7 +306,7 @@ SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon
 SAFER_API const char *safer_lexicon_name(const safer_lexicon *lexicon);
 SAFER_API const char *safer_lexicon_sha256(const safer_lexicon *lexicon);
 
-/* The number of a word (any case), or SAFER_NO_WORD. */
+/* The number of a word (any case), or SAFER_NO_WORD. That is also the answer when memory is out; errno is ENOMEM then. */
 SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *word, size_t length);
 
 /* One word of the lexicon. Numbers run from 0; arrays belong to the lexicon. */
@@ -747,7 +747,8 @@ SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, si
 /* Certifies every text and writes `output`: the configuration first, then one record per text
  * in the data's order, each flushed whole. With `resume` an output of the same
  * configuration is continued after its last whole record; without, an existing file is an
- * error. `output` may be NULL: no records. `out`, which may be NULL too, ends with safer_summary_free. */
+ * error. Where a remote model is found to change its answers the run fails, and the output is renamed to
+ * OUTPUT.changed: it cannot be continued. `output` may be NULL: no records. `out`, which may be NULL too, ends with safer_summary_free. */
 SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);
@@ -1088,6 +1089,9 @@ typedef struct safer_serve_options {
     /* Takes a line of JSON about every request, from a thread of the server; may be NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
+    /* Of one client, which is an address (of IPv6, a /64; 127.0.0.1 and ::1 are not counted): */
+    size_t client_connections; /* open at a time; 0: any number; 256 */
+    double client_rate;        /* requests per second, on average over a second; 0: any number; 0 */
 } safer_serve_options;
 
 SAFER_OPTIONS(safer_serve_options);
@@ -1104,10 +1108,10 @@ SAFER_API const char *safer_server_url(const safer_server *server);
 SAFER_API uint16_t safer_server_port(const safer_server *server);
 
 /* Serves another model and lexicon from now on: requests that come later are answered with them, those that came
- * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no longer
- * than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
- * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the same time
- * as safer_server_stop. */
+ * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no
+ * longer than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
+ * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the
+ * same time as safer_server_stop. */
 SAFER_API safer_status safer_server_reload(safer_server *server, const safer_model *model, const safer_lexicon *lexicon,
                                            safer_error *error);
 

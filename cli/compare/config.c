@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 4))) static safer_status fail(const cmp_config 
 
 static const char *keep(cmp_config *c, json_t *string)
 {
-    if (!string || json_array_append_new(c->kept, string)) abort();
+    cli_append(c->kept, string);
     return json_string_value(string);
 }
 
@@ -164,17 +164,17 @@ static safer_status add_given(json_t *given, const json_t *object, const cli_opt
         if (!o || status != SAFER_OK) continue;
         if (o->kind == CLI_PATH) {
             status = path_digest(&digest, *(const char **)o->target, error);
-            if (status == SAFER_OK) json_object_set_new(given, key, digest);
+            if (status == SAFER_OK) cli_set(given, key, digest);
         } else if (o->kind == CLI_LIST) {
             const cli_list *list = o->target;
             json_t *digests = json_array();
             for (size_t i = 0; i < list->count && status == SAFER_OK; i++) {
                 status = path_digest(&digest, list->items[i], error);
-                if (status == SAFER_OK) json_array_append_new(digests, digest);
+                if (status == SAFER_OK) cli_append(digests, digest);
             }
-            json_object_set_new(given, key, digests);
+            cli_set(given, key, digests);
         } else {
-            json_object_set(given, key, value);
+            cli_set(given, key, json_incref(value));
         }
     }
     return status;
@@ -329,7 +329,7 @@ static safer_status training_given(json_t **given, cmp_setup *s, const json_t *m
 static safer_status model_digest(json_t **out, const char *path, safer_error *error)
 {
     safer_model *model = NULL;
-    json_t *sum = json_load_file(path, 0, NULL);
+    json_t *sum = cli_json_load(path, 0, NULL);
     json_decref(sum);
     if (!sum) return path_digest(out, path, error);
     safer_status status = safer_model_open(&model, path, error);
@@ -349,9 +349,9 @@ static safer_status ready_given(json_t **given, const cmp_setup *s, const json_t
     *given = json_is_object(model) ? json_deep_copy(model) : json_object();
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         json_object_del(*given, without_effect[i]);
-    if (cli_is_remote(s->model.path)) return json_object_set_new(*given, "model", json_string(s->model.path)), SAFER_OK;
+    if (cli_is_remote(s->model.path)) return cli_set(*given, "model", json_string(s->model.path)), SAFER_OK;
     safer_status status = model_digest(&digest, s->model.path, error);
-    if (status == SAFER_OK) json_object_set_new(*given, "model", digest);
+    if (status == SAFER_OK) cli_set(*given, "model", digest);
     return status;
 }
 
@@ -510,7 +510,7 @@ static safer_status add_cell(cmp_config *c, cmp_cell cell, safer_error *error)
     cmp_file_name(parts[2], sizeof parts[2], cell.defense);
     snprintf(cell.name, sizeof cell.name, "%s.%s.%s", parts[0], parts[1], parts[2]);
     cmp_cell *cells = realloc(c->cells, (c->cell_count + 1) * sizeof *cells);
-    if (!cells) abort();
+    if (!cells) cli_no_memory();
     c->cells = cells;
     cells[c->cell_count++] = cell;
     return SAFER_OK;
@@ -595,8 +595,8 @@ safer_status cmp_config_read(cmp_config *out, const char *path, safer_error *err
     const char *slash = strrchr(path, '/');
     *out = (cmp_config){
         .path = path, .seed = 1, .kept = json_array(), .folder = strndup(path, slash ? (size_t)(slash - path) + 1 : 0)};
-    if (!out->kept || !out->folder) abort();
-    out->root = json_load_file(path, JSON_REJECT_DUPLICATES, &where);
+    if (!out->kept || !out->folder) cli_no_memory();
+    out->root = cli_json_load(path, JSON_REJECT_DUPLICATES, &where);
     if (!out->root && where.line < 1) return cli_error(error, SAFER_INPUT, "%.700s", where.text);
     if (!out->root)
         return cli_error(error, SAFER_INPUT, "%.500s, line %d, column %d: %.300s", path, where.line, where.column,
@@ -607,7 +607,7 @@ safer_status cmp_config_read(cmp_config *out, const char *path, safer_error *err
 safer_status cmp_config_take(cmp_config *out, const char *name, json_t *root, safer_error *error)
 {
     *out = (cmp_config){.path = name, .seed = 1, .kept = json_array(), .folder = strdup(""), .root = root};
-    if (!out->kept || !out->folder || !root) abort();
+    if (!out->kept || !out->folder || !root) cli_no_memory();
     return read_root(out, error);
 }
 

@@ -37,7 +37,7 @@ safer_status cmp_folder_open(cmp_folder *out, const char *path, safer_error *err
         out->made = json_object();
         return SAFER_OK;
     }
-    out->made = json_load_file(name, JSON_REJECT_DUPLICATES, &where);
+    out->made = cli_json_load(name, JSON_REJECT_DUPLICATES, &where);
     if (json_is_object(out->made)) return SAFER_OK;
     return cli_error(error, SAFER_INPUT, "%.500s is damaged (%.200s); remove it, or choose another folder", name,
                      out->made ? "no object" : where.text);
@@ -54,7 +54,7 @@ static safer_status save(const cmp_folder *folder, safer_error *error)
     char name[4096];
     cmp_folder_file(name, sizeof name, folder, "made.json");
     char *text = json_dumps(folder->made, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-    if (!text) abort();
+    if (!text) cli_no_memory();
     safer_status status = cli_write_file(name, text, strlen(text), error);
     free(text);
     return status;
@@ -113,17 +113,17 @@ safer_status cmp_folder_begin(cmp_folder *folder, const char *file, const json_t
         return cli_error(error, SAFER_INPUT, "%.500s/%s was made with another %s; remove it, or choose another folder",
                          folder->path, file, what);
     }
-    json_object_set_new(folder->made, file,
-                        json_pack("{s:O, s:s, s:f, s:b}", "with", (json_t *)(uintptr_t)with, "safer", safer_version(),
-                                  "seconds", 0.0, "done", 0));
+    cli_set(folder->made, file,
+            json_pack("{s:O, s:s, s:f, s:b}", "with", (json_t *)(uintptr_t)with, "safer", safer_version(), "seconds",
+                      0.0, "done", 0));
     return save(folder, error);
 }
 
 safer_status cmp_folder_end(cmp_folder *folder, const char *file, double seconds, int done, safer_error *error)
 {
     json_t *entry = json_object_get(folder->made, file);
-    json_object_set_new(entry, "seconds", json_real(json_number_value(json_object_get(entry, "seconds")) + seconds));
-    json_object_set_new(entry, "done", json_boolean(done));
+    cli_set(entry, "seconds", json_real(json_number_value(json_object_get(entry, "seconds")) + seconds));
+    cli_set(entry, "done", json_boolean(done));
     return save(folder, error);
 }
 

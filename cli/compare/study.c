@@ -60,6 +60,16 @@ static safer_status check_labels(const safer_data *data, const char *path, safer
     return SAFER_OK;
 }
 
+/* Keeps a lexicon that was made, and goes on with the file: records name it as they do when the study is continued. */
+static safer_status keep_lexicon(safer_lexicon **lexicon, const char *path, safer_error *error)
+{
+    safer_status status = safer_lexicon_save(*lexicon, path, error);
+    if (status != SAFER_OK) return status;
+    safer_lexicon_free(*lexicon);
+    *lexicon = NULL;
+    return safer_lexicon_open(lexicon, path, error);
+}
+
 /* The lexicon of a data set: a ready one, or one that is made once and kept. */
 static safer_status open_lexicon(study *s, cmp_corpus *corpus, json_t *given, safer_error *error)
 {
@@ -76,7 +86,7 @@ static safer_status open_lexicon(study *s, cmp_corpus *corpus, json_t *given, sa
     const double start = cli_now();
     status = corpus->imports ? safer_lexicon_import(&s->lexicon, &corpus->build.options, NULL, error)
                              : safer_lexicon_build(&s->lexicon, &corpus->build.options, NULL, error);
-    if (status == SAFER_OK) status = safer_lexicon_save(s->lexicon, path, error);
+    if (status == SAFER_OK) status = keep_lexicon(&s->lexicon, path, error);
     return finish(s, file, start, status, error);
 }
 
@@ -138,7 +148,7 @@ static safer_status take_kernel(work *w, safer_error *error)
     if (done) return safer_lexicon_open(&w->smoothing, path, error);
     const double start = cli_now();
     status = safer_lexicon_with_kernel(&w->smoothing, s->lexicon, w->setup.kernel, cli_settings()->threads, error);
-    if (status == SAFER_OK) status = safer_lexicon_save(w->smoothing, path, error);
+    if (status == SAFER_OK) status = keep_lexicon(&w->smoothing, path, error);
     return finish(s, file, start, status, error);
 }
 
@@ -204,9 +214,9 @@ static safer_status certify(work *w, safer_error *error)
                              lexicon_digest(lexicon_of(w)), "data", json_string(safer_data_sha256(s->test)), "radius",
                              radius_json(o->radius), "method", safer_method_name(o->method));
     if (o->method != SAFER_METHOD_IBP)
-        json_object_update_new(with, json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0",
-                                               (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha,
-                                               "seed", (json_int_t)o->seed));
+        cli_extend(with, json_pack("{s:I, s:I, s:f, s:f, s:I}", "n", (json_int_t)o->n, "n0",
+                                   (json_int_t)(o->n0 ? o->n0 : o->n), "delta", o->delta, "alpha", o->alpha, "seed",
+                                   (json_int_t)o->seed));
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
     if (status == SAFER_OK && !done) status = open_model(w, error);

@@ -104,7 +104,7 @@ static json_t *given_json(const cli_options *now, const cli_options *usual)
     json_t *object = json_object();
     for (size_t i = 0; i < now->count; i++) {
         json_t *value = value_json(&now->rows[i], &usual->rows[i]);
-        if (value) json_object_set_new(object, now->rows[i].name, value);
+        if (value) cli_set(object, now->rows[i].name, value);
     }
     return object;
 }
@@ -136,7 +136,7 @@ static json_t *defense_json(cli_certify_flags *certify, const char *kernel)
     cli_test_options(&now, certify);
     cli_test_options(&usual, &defaults);
     json_t *defense = given_json(&now, &usual);
-    json_object_set_new(defense, "kernel", json_string(kernel));
+    cli_set(defense, "kernel", json_string(kernel));
     return defense;
 }
 
@@ -152,7 +152,7 @@ static json_t *defenses_json(request *r)
         snprintf(kernel, sizeof kernel, "%.*s", (int)length, p);
         if (json_object_get(defenses, kernel))
             cli_misuse(&cli_sweep, "--kernels %s: %s is named twice", r->kernels, kernel);
-        json_object_set_new(defenses, kernel, defense_json(&r->certify, kernel));
+        cli_set(defenses, kernel, defense_json(&r->certify, kernel));
         p += length + (p[length] == ',');
     }
     return defenses;
@@ -170,13 +170,13 @@ static json_t *configuration(request *r)
     cli_data dev = dev_data(r), test = cli_data_beside(&r->data, r->test, NULL);
     test.options.sample = r->test_sample;
     json_t *data = json_object(), *chosen_by = data_json(&dev);
-    json_object_set_new(data, "dev",
-                        json_pack("{s:o, s:O, s:O, s:o}", "train", data_json(&r->data), "dev", chosen_by, "test",
-                                  chosen_by, "lexicon", path_json(r->lexicon)));
+    cli_set(data, "dev",
+            json_pack("{s:o, s:O, s:O, s:o}", "train", data_json(&r->data), "dev", chosen_by, "test", chosen_by,
+                      "lexicon", path_json(r->lexicon)));
     if (r->test)
-        json_object_set_new(data, "test",
-                            json_pack("{s:o, s:O, s:o, s:o}", "train", data_json(&r->data), "dev", chosen_by, "test",
-                                      data_json(&test), "lexicon", path_json(r->lexicon)));
+        cli_set(data, "test",
+                json_pack("{s:o, s:O, s:o, s:o}", "train", data_json(&r->data), "dev", chosen_by, "test",
+                          data_json(&test), "lexicon", path_json(r->lexicon)));
     json_decref(chosen_by);
     return json_pack("{s:I, s:s, s:o, s:{s:o}, s:o}", "seed", (json_int_t)r->training.options.seed, "radius",
                      r->certify.radius, "data", data, "models", r->training.arch, model_json(&r->training), "defenses",
@@ -207,8 +207,8 @@ static void print_json(const request *r, const row *rows, size_t count, size_t b
     for (size_t i = 0; i < count; i++) {
         json_t *entry = json_pack("{s:s, s:f, s:o}", "kernel", rows[i].kernel, "certifiable", rows[i].above_half, "dev",
                                   results_json(rows[i].dev));
-        if (rows[i].test) json_object_set_new(entry, "test", results_json(rows[i].test));
-        json_array_append_new(kernels, entry);
+        if (rows[i].test) cli_set(entry, "test", results_json(rows[i].test));
+        cli_append(kernels, entry);
     }
     cli_print_json(json_pack("{s:s, s:s, s:I, s:o}", "arch", r->training.arch, "chosen", rows[best].kernel, "seed",
                              (json_int_t)r->training.options.seed, "kernels", kernels));

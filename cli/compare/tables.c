@@ -27,7 +27,7 @@ static safer_status add_pairs(cmp_pairs *out, const cmp_config *config, const ch
     safer_comparison *results = calloc(pairs + 1, sizeof *results);
     cmp_pair *items = realloc(out->items, (out->count + pairs + 1) * sizeof *items);
     size_t count = 0;
-    if (!cells || !runs || !results || !items) abort();
+    if (!cells || !runs || !results || !items) cli_no_memory();
     out->items = items;
     for (size_t i = 0; i < most; i++) {
         const cmp_cell *cell = &config->cells[i];
@@ -124,7 +124,7 @@ static char *put(grid *g, size_t row, size_t column) { return g->cells[row * g->
 static grid grid_new(size_t rows, size_t columns, size_t left)
 {
     grid g = {.columns = columns, .rows = rows, .left = left, .cells = calloc(rows * columns, sizeof *g.cells)};
-    if (!g.cells) abort();
+    if (!g.cells) cli_no_memory();
     return g;
 }
 
@@ -132,7 +132,7 @@ static grid grid_new(size_t rows, size_t columns, size_t left)
 static void drop_empty(grid *g)
 {
     size_t kept = 0, columns = g->columns, *from = calloc(columns, sizeof *from);
-    if (!from) abort();
+    if (!from) cli_no_memory();
     for (size_t c = 0; c < columns; c++) {
         int says = 0;
         for (size_t r = 1; r < g->rows; r++) says |= strcmp(put(g, r, c), "-") != 0;
@@ -301,9 +301,10 @@ static safer_status write_printed(const char *path, printer print, const cmp_con
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    if (!out) abort();
+    if (!out) cli_no_memory();
     print(out, config, pairs);
-    if (fclose(out) != 0) abort();
+    const int failed = ferror(out);
+    if (fclose(out) != 0 || failed) cli_no_memory();
     const safer_status status = cli_write_file(path, text, length, error);
     free(text);
     return status;
@@ -326,9 +327,9 @@ static void set_figure(json_t *object, const char *name, figure f)
 {
     char key[40];
     snprintf(key, sizeof key, "%s_accuracy", name);
-    json_object_set_new(object, key, cli_figure_json(f.part, f.whole));
+    cli_set(object, key, cli_figure_json(f.part, f.whole));
     snprintf(key, sizeof key, "%s_interval", name);
-    json_object_set_new(object, key, cli_interval_json(f.part, f.whole));
+    cli_set(object, key, cli_interval_json(f.part, f.whole));
 }
 
 static json_t *attack_json(const cmp_cell *cell, size_t which, figure held, const char *folder)
@@ -349,39 +350,36 @@ static json_t *cell_json(const cmp_cell *cell, const char *folder)
     const figures f = figures_of(cell);
     json_t *attacks = json_object(),
            *object = json_pack("{s:s, s:s, s:s}", "data", cell->data, "model", cell->model, "defense", cell->defense);
-    json_object_set_new(object, "texts", json_integer((json_int_t)f.texts));
-    json_object_set_new(object, "examples", json_integer((json_int_t)f.texts));
+    cli_set(object, "texts", json_integer((json_int_t)f.texts));
+    cli_set(object, "examples", json_integer((json_int_t)f.texts));
     set_figure(object, "clean", f.clean);
     set_figure(object, "smoothed", f.smoothed);
-    json_object_set_new(object, "certified_answered", cli_figure_json(f.answered.part, f.answered.whole));
-    json_object_set_new(object, "certified_answered_interval", cli_interval_json(f.answered.part, f.answered.whole));
+    cli_set(object, "certified_answered", cli_figure_json(f.answered.part, f.answered.whole));
+    cli_set(object, "certified_answered_interval", cli_interval_json(f.answered.part, f.answered.whole));
     set_figure(object, "certified", f.certified);
     for (size_t i = 0; i < cell->attack_count; i++)
-        if (cell->attacked[i]) json_object_set_new(attacks, cell->attacks[i], attack_json(cell, i, f.held[i], folder));
-    json_object_set_new(object, "attacks", attacks);
-    json_object_set_new(object, "queries_per_text", isnan(f.queries) ? json_null() : json_real(f.queries));
-    json_object_set_new(object, "train_seconds", json_real(cell->train_seconds));
-    json_object_set_new(object, "certify_seconds", json_real(cell->certify_seconds));
-    json_object_set_new(object, "records",
-                        cell->certified ? json_sprintf("%s/%s.jsonl", folder, cell->name) : json_null());
-    json_object_set_new(object, "error",
-                        cell->error.status == SAFER_OK ? json_null() : json_string(cell->error.message));
+        if (cell->attacked[i]) cli_set(attacks, cell->attacks[i], attack_json(cell, i, f.held[i], folder));
+    cli_set(object, "attacks", attacks);
+    cli_set(object, "queries_per_text", isnan(f.queries) ? json_null() : json_real(f.queries));
+    cli_set(object, "train_seconds", json_real(cell->train_seconds));
+    cli_set(object, "certify_seconds", json_real(cell->certify_seconds));
+    cli_set(object, "records", cell->certified ? json_sprintf("%s/%s.jsonl", folder, cell->name) : json_null());
+    cli_set(object, "error", cell->error.status == SAFER_OK ? json_null() : json_string(cell->error.message));
     return object;
 }
 
 json_t *cmp_json(const cmp_config *config, const cmp_pairs *pairs, const char *folder)
 {
     json_t *cells = json_array(), *list = json_array();
-    for (size_t i = 0; i < config->cell_count; i++) json_array_append_new(cells, cell_json(&config->cells[i], folder));
+    for (size_t i = 0; i < config->cell_count; i++) cli_append(cells, cell_json(&config->cells[i], folder));
     for (size_t i = 0; i < pairs->count; i++) {
         const cmp_pair *p = &pairs->items[i];
         const safer_comparison *r = &p->result;
-        json_array_append_new(list, json_pack("{s:s, s:s?, s:[s, s], s:[s, s], s:I, s:I, s:I, s:I, s:f, s:f}", "data",
-                                              p->first->data, "attack", p->attack, "first", p->first->model,
-                                              p->first->defense, "second", p->second->model, p->second->defense, "both",
-                                              (json_int_t)r->both, "only_first", (json_int_t)r->only_first,
-                                              "only_second", (json_int_t)r->only_second, "neither",
-                                              (json_int_t)r->neither, "p_value", r->p_value, "p_holm", r->adjusted));
+        cli_append(list, json_pack("{s:s, s:s?, s:[s, s], s:[s, s], s:I, s:I, s:I, s:I, s:f, s:f}", "data",
+                                   p->first->data, "attack", p->attack, "first", p->first->model, p->first->defense,
+                                   "second", p->second->model, p->second->defense, "both", (json_int_t)r->both,
+                                   "only_first", (json_int_t)r->only_first, "only_second", (json_int_t)r->only_second,
+                                   "neither", (json_int_t)r->neither, "p_value", r->p_value, "p_holm", r->adjusted));
     }
     return json_pack("{s:s?, s:I, s:o, s:o}", "title", config->title, "seed", (json_int_t)config->seed, "cells", cells,
                      "pairs", list);

@@ -1,4 +1,4 @@
-/* JSON written. Names of members end at their NUL: jansson makes no others, unless asked to. */
+/* JSON put together and written. Names of members end at their NUL: jansson makes no others, unless asked to. */
 #include "base/json.h"
 
 #include "base/number.h"
@@ -60,4 +60,20 @@ char *sf_json_text(const json_t *value)
     if (sf_json_add(&out, value) == 0) return out.bytes;
     sf_buffer_free(&out);
     return NULL;
+}
+
+static void lose(json_t **whole)
+{
+    json_decref(*whole);
+    *whole = NULL;
+}
+
+void sf_json_put(json_t **object, const char *name, json_t *value)
+{
+    if (json_object_set_new(*object, name, value)) lose(object);
+}
+
+void sf_json_push(json_t **array, json_t *value)
+{
+    if (json_array_append_new(*array, value)) lose(array);
 }

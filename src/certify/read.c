@@ -1,6 +1,7 @@
 /* Finished runs: read line by line, and nothing of them believed. */
 #include "certify/read.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -115,7 +116,9 @@ safer_status sf_run_record(sf_record *out, json_t **json, const sf_run *run, siz
     const size_t line = index + 2, begin = run->lines[index];
     const size_t end = (index + 1 < run->count ? run->lines[index + 1] : run->file.length) - 1;
     const char *bytes = run->file.bytes + begin;
-    json_t *object = json_loadb(bytes, end - begin, JSON_REJECT_DUPLICATES, NULL);
+    json_t *object;
+    status = sf_json_parse(&object, bytes, end - begin, JSON_REJECT_DUPLICATES, NULL);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: cannot be read again", run->path, line);
     SF_TRY(sf_unseal(object, bytes, end - begin, run->config.seal, &seal, run->path, line, error));
     SF_TRY(sf_record_read(out, object, &run->config, run->path, line, error));

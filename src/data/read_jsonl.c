@@ -9,6 +9,7 @@
  * blank lines skipped. The same member twice is refused: which one counts is anybody's guess. */
 #include "data/loader.h"
 
+#include "base/json.h"
 #include "data/columns.h"
 
 #include <jansson.h>
@@ -123,9 +124,9 @@ safer_status sf_read_jsonl(sf_loader *loader, const char *bytes, size_t length, 
         if (is_blank(row)) continue;
         SF_TRY(sf_loader_check(loader, &row, lines.number, error));
         json_error_t problem;
-        object = json_loadb(row.bytes, row.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
-        /* Out of memory, jansson often gives no reason at all. */
-        if (!object && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory)) {
+        status = sf_json_parse(&object, row.bytes, row.length,
+                               JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
+        if (status == SAFER_MEMORY) {
             status = sf_fail_memory(error);
             goto done;
         }

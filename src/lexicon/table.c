@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "text/unicode.h"
 #include "text/word.h"
@@ -48,15 +49,13 @@ static safer_status parse_json(sf_table *table, const char *bytes, size_t length
     safer_status status = SAFER_OK;
     sf_buffer key = {0};
     json_error_t where;
-    json_t *root = json_loadb(bytes, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where), *list, *entry;
+    json_t *root, *list, *entry;
     const char *word;
     size_t index;
-    if (!root) {
-        int memory = json_error_code(&where) == json_error_out_of_memory;
-        return memory ? sf_fail_memory(error)
-                      : sf_fail(error, SAFER_INPUT, "%s, line %d, column %d: %s", name, where.line, where.column,
-                                where.text);
-    }
+    status = sf_json_parse(&root, bytes, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
+    if (!root)
+        return sf_fail(error, SAFER_INPUT, "%s, line %d, column %d: %s", name, where.line, where.column, where.text);
     json_object_foreach(root, word, list)
     {
         uint32_t head, synonym;

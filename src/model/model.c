@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "model/model.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "model/arithmetic.h"
@@ -68,9 +69,9 @@ safer_status sf_model_json(json_t **out, const char *bytes, size_t length, size_
 {
     json_error_t problem = {0};
     if (length == 0) return sf_fail(error, SAFER_INPUT, "%s: JSON was expected, but nothing is there", name);
-    *out = json_loadb(bytes, length, JSON_DECODE_INT_AS_REAL | flags, &problem);
-    if (*out) return SAFER_OK;
-    if (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory) return sf_fail_memory(error);
+    const safer_status status = sf_json_parse(out, bytes, length, JSON_DECODE_INT_AS_REAL | flags, &problem);
+    if (status == SAFER_OK) return SAFER_OK;
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     return sf_fail(error, SAFER_INPUT, "%s: no JSON, line %d: %s", name, problem.line, problem.text);
 }
 
@@ -101,10 +102,10 @@ safer_status sf_model_read_common(safer_model *model, const sf_safetensors *file
     const char *trained_with = sf_safetensors_metadata(file, "trained_with");
     json_error_t problem;
     if (!labels) return sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"labels\"", name);
-    json_t *list = json_loads(labels, 0, &problem);
-    if (!list && (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory))
-        return sf_fail_memory(error);
-    safer_status status = read_labels(model, list, name, error); /* no JSON is no list either */
+    json_t *list;
+    safer_status status = sf_json_parse(&list, labels, strlen(labels), 0, &problem);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
+    status = read_labels(model, list, name, error); /* no JSON is no list either */
     json_decref(list);
     if (status != SAFER_OK) return status;
     model->hash = sf_safetensors_hash(file);

@@ -183,11 +183,10 @@ static safer_status parse_header(sf_safetensors *file, const char *bytes, size_t
                        file->name, header, length);
     if (header == 0 || bytes[PREFIX] != '{')
         return sf_fail(error, SAFER_INPUT, "%s is no safetensors file: its header does not begin with {", file->name);
-    file->header = json_loadb(bytes + PREFIX, (size_t)header, JSON_REJECT_DUPLICATES, &problem);
-    if (!file->header) { /* out of memory, jansson often gives no reason at all */
-        if (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory) return sf_fail_memory(error);
+    status = sf_json_parse(&file->header, bytes + PREFIX, (size_t)header, JSON_REJECT_DUPLICATES, &problem);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
+    if (status != SAFER_OK)
         return sf_fail(error, SAFER_INPUT, "%s: header, byte %d: %s", file->name, problem.position, problem.text);
-    }
     const char *data = bytes + PREFIX + header;
     uint64_t data_length = length - PREFIX - header;
     file->entries = sf_calloc(json_object_size(file->header), sizeof *file->entries);

@@ -14,6 +14,7 @@
 #define _GNU_SOURCE
 #include "remote/remote.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/progress.h"
@@ -248,9 +249,11 @@ static safer_status take_object(worker *w, const json_t *object, safer_error *er
 static safer_status take_line(worker *w, const char *line, size_t length, safer_error *error)
 {
     json_error_t problem;
-    json_t *object = json_loadb(line, length, JSON_REJECT_DUPLICATES, &problem);
+    json_t *object;
+    safer_status status = sf_json_parse(&object, line, length, JSON_REJECT_DUPLICATES, &problem);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     if (!object) return fail_parse(line, length, &problem, error);
-    safer_status status = take_object(w, object, error);
+    status = take_object(w, object, error);
     json_decref(object);
     return status;
 }

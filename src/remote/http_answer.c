@@ -2,6 +2,7 @@
  * described in http_profile.h and docs/models.md. */
 #include "remote/http_profile.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "text/unicode.h"
 
@@ -438,9 +439,11 @@ safer_status sf_http_answer(int *labels, float *scores, int *lost, const sf_http
 {
     json_error_t where;
     const reading r = {profile, profile->labels, name, labels, scores, error};
-    json_t *root = length ? json_loadb(bytes, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where) : NULL;
+    json_t *root = NULL;
     safer_status status = SAFER_INPUT;
+    if (length) status = sf_json_parse(&root, bytes, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
     *lost = 0;
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     if (!root) {
         if (length && is_json_but_for_nan(bytes, length))
             return sf_fail(error, SAFER_INPUT, "%s: the answer holds NaN or Infinity, which are no scores", name);

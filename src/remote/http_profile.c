@@ -4,6 +4,7 @@
  * text is ever taken for a placeholder. */
 #include "remote/http_profile.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/quote.h"
 #include "text/unicode.h"
@@ -117,8 +118,10 @@ static safer_status try_out(const sf_http_profile *profile, safer_error *error)
     sf_buffer body = {0};
     const sf_span texts[] = {{"\"a\\\n", 4}, {"b", 1}};
     SF_TRY(sf_http_body(&body, profile, texts, profile->single ? 1 : 2, error));
-    json_t *json = json_loadb(body.bytes, body.length, JSON_DECODE_ANY, &where);
-    if (!json)
+    json_t *json;
+    status = sf_json_parse(&json, body.bytes, body.length, JSON_DECODE_ANY, &where);
+    if (status == SAFER_MEMORY) (void)sf_fail_memory(error);
+    if (status == SAFER_INPUT)
         status = sf_fail(error, SAFER_INVALID, "request: with a text in it, it is not JSON: %s. It begins: %.120s",
                          where.text, body.bytes);
     json_decref(json);

@@ -1,6 +1,7 @@
 /* A model card that the user has. */
 #include "report/card.h"
 
+#include "base/json.h"
 #include "text/unicode.h"
 
 #include <string.h>
@@ -121,7 +122,8 @@ static safer_status read_markdown(json_t **out, const char *bytes, size_t length
 static safer_status read_json(json_t **out, const char *bytes, size_t length, const char *path, safer_error *error)
 {
     json_error_t fault;
-    *out = json_loadb(bytes, length, JSON_REJECT_DUPLICATES, &fault);
+    const safer_status status = sf_json_parse(out, bytes, length, JSON_REJECT_DUPLICATES, &fault);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     return *out ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s, line %d: %s", path, fault.line, fault.text);
 }
 

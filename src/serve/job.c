@@ -126,8 +126,11 @@ int sf_job_read(sf_job **out, const sf_route *route, const char *body, size_t le
     job->route = route;
     job->references = 1;
     pthread_mutex_init(&job->lock, NULL);
-    job->body = json_loadb(body ? body : "", length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
-    if (!job->body)
+    const safer_status status = sf_json_parse(&job->body, body ? body : "", length,
+                                              JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &wrong);
+    if (status == SAFER_MEMORY)
+        sf_fault_set(fault, 500, "failed", "out of memory");
+    else if (status != SAFER_OK)
         sf_fault_set(fault, 400, "bad_json", "the body is not JSON at byte %d: %s", wrong.position, wrong.text);
     if (!job->body || read_texts(job, model, limits, fault)) {
         sf_job_release(job);

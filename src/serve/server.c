@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { TOKEN_BYTES = 16 };
+enum { SPARE = 32 };       /* connections that were shut, to make room, and are still to be closed */
 #define QUIET_SECONDS 0.25 /* a connection that was silent for so long has nothing under way */
 
 void safer_serve_options_init(safer_serve_options *options, size_t size)
@@ -27,6 +28,7 @@ void safer_serve_options_init(safer_serve_options *options, size_t size)
                                                  .max_texts = 64,
                                                  .queue = 1024,
                                                  .connections = 1024,
+                                                 .client_connections = 256,
                                                  .deadline = 30,
                                                  .patience = 20};
     sf_options_init(options, size, &defaults, sizeof defaults);
@@ -53,6 +55,8 @@ static safer_status check_options(const safer_serve_options *o, safer_error *err
     if (o->queue > 1 << 24) return sf_fail(error, SAFER_INVALID, "queue: %zu (at most 16777216)", o->queue);
     if (o->connections < 1 || o->connections > 1 << 20)
         return sf_fail(error, SAFER_INVALID, "connections: %zu (1 to 1048576)", o->connections);
+    if (!(o->client_rate >= 0 && o->client_rate <= 1e6))
+        return sf_fail(error, SAFER_INVALID, "client_rate: %g (0 to 1000000)", o->client_rate);
     if (!(o->deadline > 0 && o->deadline <= 86400))
         return sf_fail(error, SAFER_INVALID, "deadline: %g (above 0, at most 86400 seconds)", o->deadline);
     if (!(o->patience > 0 && o->patience <= 86400))
@@ -154,7 +158,7 @@ static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, sf_http_handle, s,
                             MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
-                            (unsigned)s->options.connections, MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s,
+                            (unsigned)s->options.connections + SPARE, MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s,
                             MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s, MHD_OPTION_END);
 }
 
@@ -198,7 +202,12 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     s->local = where.loopback && !options->token;
     s->certify.unlabelled = s->certify.family_wise = 0;
     sf_metrics_start(&s->metrics);
-    SF_TRY(sf_connections_start(&s->connections, options->patience, error));
+    SF_TRY(sf_connections_start(&s->connections,
+                                (sf_connection_limits){.all = options->connections,
+                                                       .client = options->client_connections,
+                                                       .rate = options->client_rate,
+                                                       .patience = options->patience},
+                                error));
     if (options->token && !(s->token = sf_strdup(options->token))) {
         status = sf_fail_memory(error);
         goto done;

@@ -6,6 +6,7 @@
  * wordpiece_new.c; docs/design.md, "From a text to BERT's answer", has the rest of the way. */
 #define _GNU_SOURCE
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "text/wordpiece_parts.h"
 
@@ -169,14 +170,14 @@ static safer_status finish_draft(sf_wordpiece **out, const draft *d, safer_error
 static safer_status parse_json(json_t **out, const sf_file *file, size_t flags, const char *name, safer_error *error)
 {
     json_error_t problem;
-    *out = json_loadb(file->bytes, file->length, JSON_REJECT_DUPLICATES | flags, &problem);
+    const safer_status status = sf_json_parse(out, file->bytes, file->length, JSON_REJECT_DUPLICATES | flags, &problem);
     if (*out && json_is_object(*out)) return SAFER_OK;
     if (*out) {
         json_decref(*out);
         *out = NULL;
         return sf_fail(error, SAFER_INPUT, "%s is not a JSON object", name);
     }
-    if (!problem.text[0] || json_error_code(&problem) == json_error_out_of_memory) return sf_fail_memory(error);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
     return sf_fail(error, SAFER_INPUT, "%s: line %d, column %d: %s", name, problem.line, problem.column, problem.text);
 }
 

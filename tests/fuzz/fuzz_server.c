@@ -1,6 +1,6 @@
 /* Requests to a server, over loopback. The first byte says what the rest is: 0 to 3, the body of a POST to one of the
- * routes that work, with the right head; else all that a client sends before it ends its side and soon leaves. The server answers
- * with a status of its own or closes, and still answers the next client. */
+ * routes that work, with the right head; else all that a client sends before it ends its side and soon leaves. The
+ * server answers with a status of its own or closes, and still answers the next client. */
 #define _GNU_SOURCE
 #include "fuzz_files.h"
 
