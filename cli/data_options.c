@@ -54,3 +54,10 @@ safer_lexicon *cli_lexicon_open(const char *path)
     if (safer_lexicon_open(&lexicon, path, &error) != SAFER_OK) exit(cli_fail(&error));
     return lexicon;
 }
+
+safer_lexicon_info cli_lexicon_info(const safer_lexicon *lexicon)
+{
+    const safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    if (info.pairs && !info.components) cli_no_memory(); /* words that are pairs are components */
+    return info;
+}

@@ -22,4 +22,7 @@ cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *
 
 safer_lexicon *cli_lexicon_open(const char *path); /* or exits */
 
+/* As safer_lexicon_describe, or exits: that says nothing of components when memory is out. */
+safer_lexicon_info cli_lexicon_info(const safer_lexicon *lexicon);
+
 #endif

@@ -1,9 +1,8 @@
-/* JSON: put together, read, and written to stdout. jansson writes 0.68 as 0.68000000000000005, and leaves out a
- * member's name when memory ends at that moment. */
+/* JSON: put together, read, and written to stdout. jansson itself writes 0.68 as 0.68000000000000005, and needs memory
+ * to write. */
 #define _GNU_SOURCE
 #include "cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,20 +22,34 @@ void cli_extend(json_t *object, json_t *members)
     if (json_object_update_new(object, members)) cli_no_memory();
 }
 
-/* jansson does not say that memory was out, but malloc does, and jansson returns at once then. */
+/* jansson's reader goes on when memory ends, without characters of a string or by abort(). So it is given memory, or
+ * the program ends. */
+static void *need(size_t size)
+{
+    void *memory = malloc(size);
+    if (!memory) cli_no_memory();
+    return memory;
+}
+
 json_t *cli_json_read(const char *text)
 {
-    errno = 0;
+    json_malloc_t usual;
+    json_free_t release;
+    json_get_alloc_funcs(&usual, &release);
+    json_set_alloc_funcs(need, release);
     json_t *value = json_loads(text, JSON_ALLOW_NUL, NULL);
-    if (!value && errno == ENOMEM) cli_no_memory();
+    json_set_alloc_funcs(usual, release);
     return value;
 }
 
 json_t *cli_json_load(const char *path, size_t flags, json_error_t *where)
 {
-    errno = 0;
+    json_malloc_t usual;
+    json_free_t release;
+    json_get_alloc_funcs(&usual, &release);
+    json_set_alloc_funcs(need, release);
     json_t *value = json_load_file(path, flags, where);
-    if (!value && errno == ENOMEM) cli_no_memory();
+    json_set_alloc_funcs(usual, release);
     return value;
 }
 
@@ -50,26 +63,39 @@ void cli_put_real(FILE *out, double x)
     fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-static int put_value(FILE *out, json_t *value, int depth);
+static void put_value(FILE *out, json_t *value, int depth);
 
-static int put_leaf(FILE *out, const json_t *value)
+static void put_string(FILE *out, const char *text, size_t length)
 {
-    if (json_is_real(value)) cli_put_real(out, json_real_value(value));
-    return json_is_real(value) ? 0 : json_dumpf(value, out, JSON_ENCODE_ANY);
+    static const char escaped[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    fputc('"', out);
+    for (const char *c = text; c < text + length; c++) {
+        const char *known = *c ? strchr(escaped, *c) : NULL;
+        if (known)
+            fprintf(out, "\\%c", letters[known - escaped]);
+        else if ((unsigned char)*c < 0x20)
+            fprintf(out, "\\u%04X", (unsigned char)*c);
+        else
+            fputc(*c, out);
+    }
+    fputc('"', out);
 }
 
-static int put_name(FILE *out, const char *key)
+static void put_leaf(FILE *out, const json_t *value)
 {
-    json_t *name = json_string(key);
-    const int failed = !name || put_leaf(out, name);
-    json_decref(name);
-    fputs(": ", out);
-    return failed;
+    if (json_is_real(value))
+        cli_put_real(out, json_real_value(value));
+    else if (json_is_integer(value))
+        fprintf(out, "%lld", (long long)json_integer_value(value));
+    else if (json_is_string(value))
+        put_string(out, json_string_value(value), json_string_length(value));
+    else
+        fputs(json_is_null(value) ? "null" : json_is_true(value) ? "true" : "false", out);
 }
 
 static void put_newline(FILE *out, int depth) { fprintf(out, "\n%*s", 2 * depth, ""); }
 
-static int put_members(FILE *out, json_t *object, int depth)
+static void put_members(FILE *out, json_t *object, int depth)
 {
     const char *key, *comma = "";
     json_t *value;
@@ -77,42 +103,42 @@ static int put_members(FILE *out, json_t *object, int depth)
     {
         fputs(comma, out);
         put_newline(out, depth);
-        if (put_name(out, key) || put_value(out, value, depth)) return -1;
+        put_string(out, key, strlen(key));
+        fputs(": ", out);
+        put_value(out, value, depth);
         comma = ",";
     }
-    return 0;
 }
 
-static int put_elements(FILE *out, const json_t *array, int depth)
+static void put_elements(FILE *out, const json_t *array, int depth)
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
         if (i) fputc(',', out);
         put_newline(out, depth);
-        if (put_value(out, json_array_get(array, i), depth)) return -1;
+        put_value(out, json_array_get(array, i), depth);
     }
-    return 0;
 }
 
-/* 0, or -1 when memory is out. */
-static int put_value(FILE *out, json_t *value, int depth)
+static void put_value(FILE *out, json_t *value, int depth)
 {
-    if (!json_is_object(value) && !json_is_array(value)) return put_leaf(out, value);
+    if (!json_is_object(value) && !json_is_array(value)) {
+        put_leaf(out, value);
+        return;
+    }
     const int object = json_is_object(value), empty = !json_object_size(value) && !json_array_size(value);
     fputc(object ? '{' : '[', out);
-    if (object ? put_members(out, value, depth + 1) : put_elements(out, value, depth + 1)) return -1;
+    if (object)
+        put_members(out, value, depth + 1);
+    else
+        put_elements(out, value, depth + 1);
     if (!empty) put_newline(out, depth);
     fputc(object ? '}' : ']', out);
-    return 0;
 }
 
 void cli_print_json(json_t *value)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    const int failed = !out || !value || put_value(out, value, 0) || ferror(out);
-    if ((out && fclose(out)) || failed) cli_no_memory();
-    puts(text);
-    free(text);
+    if (!value) cli_no_memory();
+    put_value(stdout, value, 0);
+    putchar('\n');
     json_decref(value);
 }

@@ -1,5 +1,6 @@
 /* safer lexicon build | import */
 #define _GNU_SOURCE
+#include "data_options.h"
 #include "lexicon_options.h"
 #include "verbs.h"
 
@@ -13,7 +14,7 @@
 
 static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
 {
-    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *stages = json_array(), *ladder = json_array(), *sizes = json_array();
     for (size_t i = 0; i < r->stage_count; i++)
         cli_append(stages, json_pack("{s:s, s:f}", "stage", r->stages[i].name, "seconds", r->stages[i].seconds));
@@ -46,7 +47,7 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
 
 static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
 {
-    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    safer_lexicon_info info = cli_lexicon_info(lexicon);
     double seconds = 0;
     if (r->vector_rows)
         printf("vectors     %s rows of %zu numbers; %s listed%s", cli_count(r->vector_rows), r->vector_dim,

@@ -3,6 +3,7 @@
 #include "data_options.h"
 #include "verbs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,7 +96,9 @@ static int run_show(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     json_t *list = json_array();
     for (size_t i = 1; i < count; i++) {
+        errno = 0;
         uint32_t id = safer_lexicon_find(lexicon, arguments[i], strlen(arguments[i]));
+        if (id == SAFER_NO_WORD && errno == ENOMEM) cli_no_memory();
         if (id == SAFER_NO_WORD) {
             cli_complain("%s is not in %s", arguments[i], arguments[0]);
             code = CLI_INPUT;
@@ -143,7 +146,7 @@ static void write_caution(char out[200], const safer_survey *survey)
 
 static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
 {
-    const safer_lexicon_info found = safer_lexicon_describe(lexicon), *info = &found;
+    const safer_lexicon_info found = cli_lexicon_info(lexicon), *info = &found;
     static const char *const names[7] = {"min", "p5", "p25", "p50", "p75", "p95", "max"};
     char caution[200];
     json_t *sizes = json_array(), *products = json_array(), *provenance = cli_json_read(info->provenance);
@@ -186,7 +189,7 @@ static json_t *stats_json(const safer_lexicon *lexicon, const safer_data *data, 
 
 static void print_stats(const safer_lexicon *lexicon, const safer_data *data, const safer_survey *survey)
 {
-    const safer_lexicon_info found = safer_lexicon_describe(lexicon), *info = &found;
+    const safer_lexicon_info found = cli_lexicon_info(lexicon), *info = &found;
     char caution[200];
     write_caution(caution, survey);
     if (*caution) printf("%scaution: %s%s\n\n", cli_red(), caution, cli_plain());
@@ -289,7 +292,7 @@ static int run_check(void *from, char **arguments, size_t count)
     (void)from;
     (void)count;
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
-    const safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    const safer_lexicon_info info = cli_lexicon_info(lexicon);
     if (cli_settings()->json) {
         cli_print_json(json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:s, s:s}", "lexicon", arguments[0], "sha256",
                                  safer_lexicon_sha256(lexicon), "holds", 1, "words", (json_int_t)info.words, "pairs",

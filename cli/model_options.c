@@ -1,6 +1,7 @@
 /* The options of a model, of a remote one too, and opening it. */
 #define _GNU_SOURCE
 #include "model_options.h"
+#include "data_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -186,7 +187,7 @@ void cli_traffic_print(const safer_model *model, int width)
 
 void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
 {
-    safer_lexicon_info info = safer_lexicon_describe(lexicon);
+    safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *with = safer_model_trained_with(model) ? cli_json_read(safer_model_trained_with(model)) : NULL;
     const char *kernel = json_string_value(json_object_get(with, "kernel"));
     const int same = safer_model_trained_on(model, lexicon);

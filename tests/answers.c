@@ -1,12 +1,14 @@
 /* A model that is a program of its own (docs/models.md), for tests that start one very often: "neg" for texts in which
- * the word bad or poor stands, "pos" for all others. */
+ * the word bad or poor stands, "pos" for all others. An argument is the milliseconds that an answer takes. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const unsigned pause = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) * 1000 : 0;
     char *line = NULL;
     size_t room = 0;
     while (getline(&line, &room, stdin) > 0) {
@@ -22,6 +24,7 @@ int main(void)
             at += *at == ',';
         }
         puts("]}");
+        usleep(pause);
         if (fflush(stdout) != 0) return 1;
     }
     free(line);

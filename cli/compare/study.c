@@ -60,6 +60,16 @@ static safer_status check_labels(const safer_data *data, const char *path, safer
     return SAFER_OK;
 }
 
+/* Keeps a lexicon that was made, and goes on with the file: records name it as they do when the study is continued. */
+static safer_status keep_lexicon(safer_lexicon **lexicon, const char *path, safer_error *error)
+{
+    safer_status status = safer_lexicon_save(*lexicon, path, error);
+    if (status != SAFER_OK) return status;
+    safer_lexicon_free(*lexicon);
+    *lexicon = NULL;
+    return safer_lexicon_open(lexicon, path, error);
+}
+
 /* The lexicon of a data set: a ready one, or one that is made once and kept. */
 static safer_status open_lexicon(study *s, cmp_corpus *corpus, json_t *given, safer_error *error)
 {
@@ -76,7 +86,7 @@ static safer_status open_lexicon(study *s, cmp_corpus *corpus, json_t *given, sa
     const double start = cli_now();
     status = corpus->imports ? safer_lexicon_import(&s->lexicon, &corpus->build.options, NULL, error)
                              : safer_lexicon_build(&s->lexicon, &corpus->build.options, NULL, error);
-    if (status == SAFER_OK) status = safer_lexicon_save(s->lexicon, path, error);
+    if (status == SAFER_OK) status = keep_lexicon(&s->lexicon, path, error);
     return finish(s, file, start, status, error);
 }
 
@@ -138,7 +148,7 @@ static safer_status take_kernel(work *w, safer_error *error)
     if (done) return safer_lexicon_open(&w->smoothing, path, error);
     const double start = cli_now();
     status = safer_lexicon_with_kernel(&w->smoothing, s->lexicon, w->setup.kernel, cli_settings()->threads, error);
-    if (status == SAFER_OK) status = safer_lexicon_save(w->smoothing, path, error);
+    if (status == SAFER_OK) status = keep_lexicon(&w->smoothing, path, error);
     return finish(s, file, start, status, error);
 }
 

@@ -18,11 +18,13 @@
 #include "attack/records.h"
 #include "base/elementary.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/read.h"
+#include "run/guard.h"
 #include "run/members.h"
 #include "run/rows.h"
 #include "stats/special.h"
@@ -71,14 +73,13 @@ static safer_status try_method(safer_attacker *a, safer_attack_method method, sa
 }
 
 /* Attacks what a record of the run claims. */
-static safer_status attack_claim(const safer_row *row, const sf_record *claimed, safer_attacker *a, json_t *record,
+static safer_status attack_claim(const safer_row *row, const sf_record *claimed, safer_attacker *a, json_t **record,
                                  safer_error *error)
 {
     sf_search *s = &a->search;
     safer_status status;
     size_t limited = 0;
     json_t *margins = json_object();
-    json_object_set_new(record, "margins", margins);
     a->options.radius = claimed->radius;
     a->victim->options.max_queries = 0;
     s->cross_check = a->options.smoothed;
@@ -89,21 +90,22 @@ static safer_status attack_claim(const safer_row *row, const sf_record *claimed,
     for (int m = 0; m < SAFER_ATTACKS && s->open_count && !s->won; m++) {
         SF_TRY(try_method(a, (safer_attack_method)m, error));
         limited += (size_t)s->stopped;
-        json_object_set_new(margins, safer_attack_method_name((safer_attack_method)m),
-                            s->has_best ? json_real(s->best_answer.margin) : json_null());
+        sf_json_put(&margins, safer_attack_method_name((safer_attack_method)m),
+                    s->has_best ? json_real(s->best_answer.margin) : json_null());
         if (!s->won) continue;
         json_t *violation = violation_json(a, (safer_attack_method)m, error);
-        if (!violation || json_object_set_new(record, "violation", violation)) {
-            status = sf_fail_memory(error);
-            goto done;
-        }
+        sf_json_put(record, "violation", violation);
     }
-    json_object_set_new(record, "choices", json_integer((json_int_t)s->open_count));
-    json_object_set_new(record, "flips", json_integer((json_int_t)s->flips));
-    json_object_set_new(record, "limited", json_integer((json_int_t)limited));
-    json_object_set_new(record, "queries", json_integer((json_int_t)a->victim->queries));
-    json_object_set_new(record, "checks", json_integer((json_int_t)a->victim->checks));
+    sf_json_put(record, "margins", margins);
+    margins = NULL;
+    sf_json_put(record, "choices", json_integer((json_int_t)s->open_count));
+    sf_json_put(record, "flips", json_integer((json_int_t)s->flips));
+    sf_json_put(record, "limited", json_integer((json_int_t)limited));
+    sf_json_put(record, "queries", json_integer((json_int_t)a->victim->queries));
+    sf_json_put(record, "checks", json_integer((json_int_t)a->victim->checks));
+    if (!*record) status = sf_fail_memory(error);
 done:
+    json_decref(margins);
     return status;
 }
 
@@ -126,7 +128,7 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     if (status == SAFER_OK && claimed->radius > 0) {
         safer_attacker **a = &c->attackers[worker];
         if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
-        if (status == SAFER_OK) status = attack_claim(&row, claimed, *a, r, error);
+        if (status == SAFER_OK) status = attack_claim(&row, claimed, *a, &r, error);
     }
     json_decref(line);
     if (status != SAFER_OK) {
@@ -273,6 +275,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     if (status != SAFER_OK) return status;
     sf_run run = {0};
     json_t *config = NULL;
+    sf_guard guard = {0};
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = *options};
@@ -283,6 +286,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
+    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
     config = config_json(&c);
@@ -304,6 +308,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.summary.seconds = sf_seconds() - start;
     *out = c.summary;
 done:
+    if (status != SAFER_OK) sf_guard_end(&guard, error);
     for (int i = 0; c.attackers && i < threads; i++) safer_attacker_free(c.attackers[i]);
     free(c.attackers);
     free(c.wrong);

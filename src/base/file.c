@@ -195,16 +195,15 @@ static safer_status write_device(const char *path, const void *bytes, size_t len
     return status;
 }
 
-/* A rename is on disk only when its folder is. Best effort: some file systems refuse.
- * Shortens `path` to the folder. */
-static void sync_folder_of(char *path)
+/* Best effort: some file systems refuse. */
+void sf_folder_sync(const char *path)
 {
-    path[sf_base_name(path) - path] = '\0';
-    int fd = open(*path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        close(fd);
-    }
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s.", (int)(sf_base_name(path) - path), path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
 }
 
 /* The name that links lead to, whether or not there is a file: a link stays a link. */
@@ -312,7 +311,7 @@ safer_status sf_file_write(const char *path, const void *bytes, size_t length, s
         goto done;
     }
     made = 0;
-    sync_folder_of(target);
+    sf_folder_sync(target);
 done:
     if (fd >= 0) close(fd);
     if (made) unlink(temporary.bytes);

@@ -50,6 +50,10 @@ safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const cha
  * or pipe is written to directly. */
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error);
 
+/* Syncs the folder that PATH lies in: a new name, a rename or a removal outlives a power cut when its folder is on the
+ * disk, not when the file is. */
+void sf_folder_sync(const char *path);
+
 /* The part after the last '/'. */
 const char *sf_base_name(const char *path);
 

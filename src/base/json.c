@@ -1,10 +1,9 @@
-/* JSON written. Names of members end at their NUL: jansson makes no others, unless asked to. */
+/* JSON put together and written. Names of members end at their NUL: jansson makes no others, unless asked to. */
 #include "base/json.h"
 
 #include "base/number.h"
 #include "base/quote.h"
 
-#include <errno.h>
 #include <string.h>
 
 static int add_string(sf_buffer *out, const char *bytes, size_t length)
@@ -63,13 +62,18 @@ char *sf_json_text(const json_t *value)
     return NULL;
 }
 
-/* jansson does not say that memory was out, but malloc does, and jansson returns at once then. */
-safer_status sf_json_parse(json_t **out, const char *bytes, size_t length, size_t flags, json_error_t *problem)
+static void lose(json_t **whole)
 {
-    const int saved = errno;
-    errno = 0;
-    *out = json_loadb(bytes, length, flags, problem);
-    const int no_memory = !*out && errno == ENOMEM;
-    errno = saved;
-    return *out ? SAFER_OK : no_memory ? SAFER_MEMORY : SAFER_INPUT;
+    json_decref(*whole);
+    *whole = NULL;
+}
+
+void sf_json_put(json_t **object, const char *name, json_t *value)
+{
+    if (json_object_set_new(*object, name, value)) lose(object);
+}
+
+void sf_json_push(json_t **array, json_t *value)
+{
+    if (json_array_append_new(*array, value)) lose(array);
 }

@@ -181,17 +181,17 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *e
     }
     draft->provenance = json_pack("{s:s, s:s, s:o}", "safer", SAFER_VERSION, "made", made, "files", files);
     if (!draft->provenance) return sf_fail_memory(error);
-    if (o->vocab_from_count)
-        json_object_set_new(draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
+    if (o->vocab_from_count) sf_json_put(&draft->provenance, "min_count", json_integer((json_int_t)o->min_count));
     if (strcmp(made, "build") == 0) {
         int fitted = o->synonyms_count || o->antonyms_count;
-        json_object_set_new(draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
-        json_object_set_new(draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
-        json_object_set_new(draft->provenance, "threshold", json_real(o->threshold));
-        json_object_set_new(draft->provenance, "metric", json_string(o->metric == SAFER_METRIC_DOT ? "dot" : "cosine"));
+        sf_json_put(&draft->provenance, "counterfit", json_integer(fitted ? o->counterfit : 0));
+        sf_json_put(&draft->provenance, "all_but_the_top", json_integer(o->all_but_the_top));
+        sf_json_put(&draft->provenance, "threshold", json_real(o->threshold));
+        sf_json_put(&draft->provenance, "metric", json_string(o->metric == SAFER_METRIC_DOT ? "dot" : "cosine"));
     } else {
-        json_object_set_new(draft->provenance, "directed", json_boolean(o->directed));
+        sf_json_put(&draft->provenance, "directed", json_boolean(o->directed));
     }
+    if (!draft->provenance) return sf_fail_memory(error);
     return o->vocab ? sf_word_list_read(&draft->vocab, o->vocab, error) : SAFER_OK;
 }
 

@@ -18,7 +18,7 @@ uint32_t safer_lexicon_find(const safer_lexicon *l, const char *word, size_t len
 {
     sf_buffer key = {0};
     uint32_t id = SF_NONE;
-    if (sf_word_fold(&key, word, length) == 0)
+    if (sf_word_fold(&key, word, length) == 0) /* otherwise errno is ENOMEM */
         id = sf_words_view_find(&l->words, key.bytes ? key.bytes : "", key.length);
     sf_buffer_free(&key);
     return id;
@@ -166,11 +166,11 @@ static int add_member(sf_buffer *line, const safer_lexicon *l, uint32_t x, safer
     if (what == SAFER_EXPORT_SYNONYMS) {
         value = json_array();
         for (size_t i = 0; i < w.synonym_count; i++)
-            json_array_append_new(value, json_string(l->words.pool + l->words.offsets[w.synonyms[i]]));
+            sf_json_push(&value, json_string(l->words.pool + l->words.offsets[w.synonyms[i]]));
     } else if (what == SAFER_EXPORT_KERNEL) {
         json_t *weights = json_object();
         for (size_t i = 0; i < w.support_count; i++)
-            json_object_set_new(weights, l->words.pool + l->words.offsets[w.support[i]], json_integer(w.weights[i]));
+            sf_json_put(&weights, l->words.pool + l->words.offsets[w.support[i]], json_integer(w.weights[i]));
         value = json_pack("{s:I, s:o}", "total", (json_int_t)w.total, "weights", weights);
     }
     char *name = sf_json_text(key), *text = sf_json_text(value);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "run/syncer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -197,14 +198,27 @@ static safer_status read_lines(reading *r, const sf_file *file, safer_error *err
     return SAFER_OK;
 }
 
+/* How much of the file comes before what a power cut damaged: where a part of it did not reach the disk, zeros stand
+ * there, which no line of ours holds. */
+static size_t undamaged(const sf_file *file)
+{
+    const char *zero = memchr(file->bytes, '\0', file->length);
+    if (!zero) return file->length;
+    size_t end = (size_t)(zero - file->bytes);
+    while (end > 0 && file->bytes[end - 1] != '\n') end--;
+    return end;
+}
+
 safer_status sf_sealed_walk(const sf_file *file, const char *path, const char *what, size_t flags, sf_line_visit visit,
                             void *context, safer_error *error)
 {
     reading r = {.path = path, .flags = flags, .most = SIZE_MAX, .visit = visit, .context = context};
-    safer_status status = read_lines(&r, file, error);
+    const sf_file whole = {.bytes = file->bytes, .length = undamaged(file)};
+    safer_status status = read_lines(&r, &whole, error);
     if (status != SAFER_OK) return status;
     if (r.end < file->length)
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is cut; resume the %s", path, r.lines + 1, what);
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is %s; resume the %s", path, r.lines + 1,
+                       whole.length < file->length ? "damaged, as after a power cut" : "cut", what);
     return r.lines ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s is empty", path);
 }
 
@@ -241,20 +255,30 @@ json_t *sf_sealed_config(const char *path)
 
 /* ------------------------------------------------------------------- writing */
 
+/* Whether there is nothing in the file but the beginning of `first`, but for its date, and zeros, perhaps: its first
+ * line was on the disk before any other was written. */
+static int is_begun(const sf_file *file, const char *first, size_t first_length)
+{
+    const size_t sealed = (size_t)(find_last(first, first_length, ",\"date\":") - first);
+    const char *zero = memchr(file->bytes, '\0', file->length);
+    const size_t written = zero ? (size_t)(zero - file->bytes) : file->length;
+    for (size_t i = written; i < file->length; i++)
+        if (file->bytes[i] != '\0') return 0;
+    return file->length <= first_length && memcmp(file->bytes, first, written < sealed ? written : sealed) == 0;
+}
+
 /* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what follows them. Where no
- * line is whole, what is there must be the beginning of `first`, but for its date: anything else is not
- * ours to cut. */
+ * line is whole, there must be nothing but the beginning of `first`: anything else is not ours to cut. */
 static safer_status resume_file(sf_sealed_output *out, const char *first, size_t first_length, sf_line_visit visit,
                                 void *context, safer_error *error)
 {
     safer_status status;
-    const size_t sealed = (size_t)(find_last(first, first_length, ",\"date\":") - first);
     sf_file file = {0};
     reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
     SF_TRY(sf_file_load(&file, out->path, error));
-    SF_TRY(read_lines(&r, &file, error));
-    if (r.lines == 0 &&
-        (file.length > first_length || memcmp(file.bytes, first, file.length < sealed ? file.length : sealed) != 0)) {
+    sf_file whole = {.bytes = file.bytes, .length = undamaged(&file)};
+    SF_TRY(read_lines(&r, &whole, error));
+    if (r.lines == 0 && !is_begun(&file, first, first_length)) {
         status = sf_fail(error, SAFER_INPUT, "%s is not the output of a run; choose another name", out->path);
         goto done;
     }
@@ -299,14 +323,17 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     if (flock(out->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return sf_fail(error, SAFER_SYSTEM, "%s is being written by another run", path);
     /* Looked at under the lock: another run may have finished it a moment ago. */
-    const int exists = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+    const int is_file = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode), exists = is_file && info.st_size > 0;
     if (exists && !resume)
         return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
     SF_TRY(first_line(&line, &length, &seal, config, error));
+    if (is_file) SF_TRY(sf_syncer_new(&out->syncer, out->fd, path, error));
     status = exists ? resume_file(out, line, length, visit, context, error) : SAFER_OK;
     if (status != SAFER_OK || out->end > 0) goto done;
     out->seal = seal; /* it is new, or not even its first line was whole */
-    status = sf_sealed_append(out, line, length, error);
+    SF_TRY(sf_sealed_append(out, line, length, error));
+    status = sf_sealed_sync(out, error); /* before any record: see resume_file */
+    sf_folder_sync(path);
 done:
     free(line);
     return status;
@@ -328,17 +355,17 @@ safer_status sf_sealed_append(sf_sealed_output *out, const char *line, size_t le
         done += (size_t)put;
     }
     out->end += (off_t)length;
-    return SAFER_OK;
+    return out->syncer ? sf_syncer_note(out->syncer, error) : SAFER_OK;
 }
 
-safer_status sf_sealed_sync(const sf_sealed_output *out, safer_error *error)
+safer_status sf_sealed_sync(sf_sealed_output *out, safer_error *error)
 {
-    const int fine = out->fd < 0 || fsync(out->fd) == 0 || errno == EINVAL || errno == EROFS;
-    return fine ? SAFER_OK : sf_fail_errno(error, "write", out->path);
+    return out->syncer ? sf_syncer_finish(out->syncer, error) : SAFER_OK;
 }
 
 void sf_sealed_close(sf_sealed_output *out)
 {
+    sf_syncer_free(out->syncer);
     if (out->fd >= 0) close(out->fd);
-    out->fd = -1;
+    *out = (sf_sealed_output){.fd = -1};
 }

@@ -12,8 +12,9 @@
  *      there is no such member, before "check", followed by "}". Its seed is 0 in line 1, and the seal of
  *      line 1 in all others. So no line can be edited, and no record can be moved, repeated, taken out or
  *      brought in from another run, without notice. A seal is not a signature: it needs no secret.
- *   5. A last line without its newline was being written when a run died. The run can be resumed, which
- *      cuts that line off; until then the file is not whole.
+ *   5. A last line without its newline was being written when a run died. A byte 0, which no line holds, stands
+ *      where something did not reach the disk before a power cut. The run can be resumed, which cuts off that line
+ *      and all behind it; until then the file is not whole.
  *
  * What the members mean is the business of those who call: certificates, attacks, cross-checks. */
 #ifndef SF_RUN_SEALED_H
@@ -60,12 +61,15 @@ json_t *sf_sealed_config(const char *path);
 /* ------------------------------------------------------------------ writing */
 
 /* A file that grows by whole lines: when a line cannot be written, the file is cut back to the one
- * before it. At any moment, whatever happens, it is whole lines and perhaps a part of one more. */
+ * before it. At any moment, whatever happens, it is whole lines and perhaps a part of one more. A line outlives the
+ * process at once, and a power cut about a second after it was written (run/syncer.h), the first line before any other
+ * is written. */
 typedef struct sf_sealed_output {
-    int fd;           /* -1: there is no file, and nothing is written */
-    const char *path; /* borrowed */
-    off_t end;        /* after the last whole line */
-    uint64_t seal;    /* of the configuration, which seeds those of the records */
+    int fd;                   /* -1: there is no file, and nothing is written */
+    const char *path;         /* borrowed */
+    off_t end;                /* after the last whole line */
+    uint64_t seal;            /* of the configuration, which seeds those of the records */
+    struct sf_syncer *syncer; /* of a regular file */
 } sf_sealed_output;
 
 /* Creates the file and writes its configuration, with the date: that of now or, where it is set, of the
@@ -80,7 +84,7 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
 safer_status sf_sealed_append(sf_sealed_output *out, const char *line, size_t length, safer_error *error);
 
 /* Returns when all that was written will outlive a crash of the system. */
-safer_status sf_sealed_sync(const sf_sealed_output *out, safer_error *error);
+safer_status sf_sealed_sync(sf_sealed_output *out, safer_error *error);
 
 void sf_sealed_close(sf_sealed_output *out);
 

@@ -17,7 +17,7 @@ static json_t *votes_json(const safer_model *model, const uint64_t *votes)
 {
     json_t *object = json_object();
     for (size_t k = 0; k < model->classes; k++)
-        json_object_set_new(object, model->labels[k], json_integer((json_int_t)votes[k]));
+        sf_json_put(&object, model->labels[k], json_integer((json_int_t)votes[k]));
     return object;
 }
 
@@ -62,10 +62,10 @@ static void tell_progress(watching *self, const safer_certificate *c, safer_work
     self->last = now;
     json_t *data = json_pack("{s:I, s:o}", "n", (json_int_t)c->n, "target", label_json(w->model, c->target));
     int claim = sf_certificate_claims(w, c, &bound, &radius);
-    if (!c->exact) json_object_set_new(data, "counts", votes_json(w->model, c->votes));
-    json_object_set_new(data, "claim", json_boolean(claim));
-    json_object_set_new(data, "bound", claim ? json_real(bound) : json_null());
-    json_object_set_new(data, "radius", claim ? sf_radius_json(radius) : json_null());
+    if (!c->exact) sf_json_put(&data, "counts", votes_json(w->model, c->votes));
+    sf_json_put(&data, "claim", json_boolean(claim));
+    sf_json_put(&data, "bound", claim ? json_real(bound) : json_null());
+    sf_json_put(&data, "radius", claim ? sf_radius_json(radius) : json_null());
     sf_job_emit(self->job, "progress", data, 0);
 }
 

@@ -1,6 +1,7 @@
 /* The words of a text and what the lexicon makes of them. */
 #include "serve/answer.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "report/writer.h"
@@ -51,9 +52,9 @@ static json_t *synonyms_json(const safer_lexicon *lexicon, uint32_t id, const sa
     }
     qsort(entries, word->synonym_count, sizeof *entries, compare_entries);
     for (size_t i = 0; i < listed; i++)
-        json_array_append_new(list, json_pack("{s:s, s:f, s:o}", "word", name_of(lexicon, entries[i].word), "overlap",
-                                              safer_lexicon_overlap(lexicon, id, entries[i].word), "similarity",
-                                              word->similarity ? json_real(entries[i].similarity) : json_null()));
+        sf_json_push(&list, json_pack("{s:s, s:f, s:o}", "word", name_of(lexicon, entries[i].word), "overlap",
+                                      safer_lexicon_overlap(lexicon, id, entries[i].word), "similarity",
+                                      word->similarity ? json_real(entries[i].similarity) : json_null()));
     free(entries);
     return list;
 }
@@ -70,8 +71,8 @@ static json_t *draws_json(const safer_lexicon *lexicon, const safer_word *word, 
         entries[i] = (entry){.word = word->support[i], .weight = (double)word->weights[i]};
     qsort(entries, word->support_count, sizeof *entries, compare_entries);
     for (size_t i = 0; i < listed; i++)
-        json_array_append_new(list, json_pack("{s:s, s:f}", "word", name_of(lexicon, entries[i].word), "share",
-                                              entries[i].weight / (double)word->total));
+        sf_json_push(&list, json_pack("{s:s, s:f}", "word", name_of(lexicon, entries[i].word), "share",
+                                      entries[i].weight / (double)word->total));
     free(entries);
     return list;
 }
@@ -110,7 +111,7 @@ static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
     size_t count = sf_slots_overlaps(overlaps, slots, lexicon);
     qsort(overlaps, count, sizeof *overlaps, sf_compare_doubles);
     for (size_t r = 0; r < SAFER_RADII; r++)
-        json_array_append_new(list, json_real(sf_q_at(overlaps, count, sf_reported_radii[r])));
+        sf_json_push(&list, json_real(sf_q_at(overlaps, count, sf_reported_radii[r])));
     free(overlaps);
     return list;
 }
@@ -127,18 +128,15 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
         const char *key = slots.keys.bytes + w->key;
         size_t begin = unit + sf_utf16_length(text + at, w->begin - at),
                end = begin + sf_utf16_length(text + w->begin, w->end - w->begin);
-        json_array_append_new(words, word_json(&slots, w, begin, end, lexicon));
+        sf_json_push(&words, word_json(&slots, w, begin, end, lexicon));
         if (w->slot != SF_NONE && !json_object_get(entries, key))
-            json_object_set_new(entries, key, entry_json(lexicon, w->word, &left));
+            sf_json_put(&entries, key, entry_json(lexicon, w->word, &left));
         at = w->end;
         unit = end;
     }
-    if (json_array_size(words) < slots.word_count) {
-        sf_fail_memory(error);
-        goto done;
-    }
-    result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots",
-                       (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon));
+    if (words && entries)
+        result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots",
+                           (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon));
     if (!result) sf_fail_memory(error);
 done:
     json_decref(words);
