@@ -2,7 +2,8 @@
 #
 #   JOBS=N        parallel compilations (default: the number of processors)
 #   PREFIX=DIR    where to install (default /usr/local), below DESTDIR if set
-#   SECONDS=N     how long to fuzz each target (default 60)
+#   SECONDS=N     how long to fuzz each target (default 60); TOTAL=N: all of them together
+#   FAST=1        make asan: only the tests that take seconds there
 #   BOOTSTRAP=:   do not look for missing packages
 #   WERROR=OFF    a warning of the compiler does not stop the build
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
@@ -18,8 +19,8 @@ cmake := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake
 # $(call configure,FOLDER,OPTIONS) and $(call compile,FOLDER)
 configure = $(cmake) -S . -B $(1) -DSAFER_WERROR=$(WERROR) $(2) >/dev/null
 compile = $(cmake) --build $(1) -j $(JOBS)
-# $(call check,FOLDER,RUNNER): the tests, and a closing line that counts their cases.
-check = $(2) ctest --test-dir $(1) --output-on-failure --output-junit $(abspath $(1))/tests.xml \
+# $(call check,FOLDER,RUNNER,OPTIONS): the tests, and a closing line that counts their cases.
+check = $(2) ctest --test-dir $(1) $(3) --output-on-failure --output-junit $(abspath $(1))/tests.xml \
   --test-output-size-passed 1000000 --test-output-size-failed 1000000; status=$$?; \
   awk -f scripts/count-tests.awk $(1)/tests.xml; exit $$status
 
@@ -60,7 +61,7 @@ bench: build
 asan: bootstrap
 	@$(call configure,build-asan,$(sanitized) -DCMAKE_C_COMPILER=gcc -DSAFER_SANITIZE=address$(comma)undefined)
 	@$(call compile,build-asan)
-	@$(call check,build-asan)
+	@$(call check,build-asan,,$(if $(FAST),-L fast -j $(JOBS)))
 
 # Without address randomisation: its widest setting does not leave room for the shadow memory.
 tsan: bootstrap
@@ -71,7 +72,7 @@ tsan: bootstrap
 fuzz: bootstrap
 	@$(call configure,build-fuzz,$(sanitized) -DCMAKE_C_COMPILER=clang -DSAFER_FUZZ=ON \
 	  -DSAFER_SANITIZE=address$(comma)undefined)
-	@JOBS=$(JOBS) scripts/fuzz $(SECONDS)
+	@JOBS=$(JOBS) scripts/fuzz $(if $(TOTAL),--total $(TOTAL),$(SECONDS))
 
 format: bootstrap
 	@scripts/format

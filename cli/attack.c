@@ -70,7 +70,9 @@ static void print_shown(const showing *s, const safer_data *data)
         const json_t *record = json_array_get(s->records, i), *violation = json_object_get(record, "violation");
         const safer_row row = safer_data_row(data, (size_t)json_integer_value(json_object_get(record, "row")) - 1);
         const json_t *source = violation ? violation : record;
-        printf("%s%s%s  ", cli_bold(), row.id, cli_plain());
+        printf("%s", cli_bold());
+        cli_put(row.id);
+        printf("%s  ", cli_plain());
         if (violation)
             printf("%s no longer wins, by %s%s", text_of(record, "target"), text_of(violation, "method"),
                    json_is_true(json_object_get(violation, "proved")) ? ", proved" : "");

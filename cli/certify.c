@@ -158,14 +158,36 @@ static json_t *phrases_json(const char *const *phrases)
     return list;
 }
 
+static json_t *radius_json(size_t radius)
+{
+    return radius == SAFER_ALL ? json_string("all") : json_sprintf("%zu", radius);
+}
+
+/* What the share is worth: of how many changed words it speaks, and how often it may be wrong. */
+static void print_claim(const safer_verification *v)
+{
+    const int bounds = v->method == SAFER_METHOD_IBP;
+    if (bounds || v->radius == SAFER_ALL)
+        printf("claimed: any number of words changed");
+    else
+        printf("claimed: at most %s word%s changed", cli_count(v->radius), v->radius == 1 ? "" : "s");
+    if (bounds)
+        printf(", by interval bounds\n");
+    else
+        printf("; delta %s for %s, alpha %s\n", cli_real(v->delta), v->family_wise ? "all texts together" : "each text",
+               cli_real(v->alpha));
+}
+
 static void print_verification(const safer_verification *v, int files, int model)
 {
     const safer_summary *s = &v->summary;
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = cli_headline_json(s);
-        cli_extend(result, json_pack("{s:b, s:i, s:b, s:I, s:o, s:o}", "verified", 1, "format", v->format,
-                                     "asked_again", model, "records", (json_int_t)s->texts, "checked",
+        cli_extend(result, json_pack("{s:b, s:i, s:b, s:I, s:s, s:o, s:f, s:b, s:f, s:o, s:o}", "verified", 1, "format",
+                                     v->format, "asked_again", model, "records", (json_int_t)s->texts, "method",
+                                     safer_method_name(v->method), "radius", radius_json(v->radius), "delta", v->delta,
+                                     "family_wise", v->family_wise, "alpha", v->alpha, "checked",
                                      phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
         cli_print_json(result);
         return;
@@ -176,6 +198,7 @@ static void print_verification(const safer_verification *v, int files, int model
            : files ? ", and are those of these texts"
                    : "",
            cli_headline(s));
+    print_claim(v);
     printf("not checked: ");
     for (size_t i = 0; v->not_checked[i]; i++) printf("%s%s", i ? "; " : "", v->not_checked[i]);
     printf("\n");

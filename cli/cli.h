@@ -139,12 +139,21 @@ int cli_code(safer_status status);
 _Noreturn void cli_no_memory(void); /* the message and the exit status for it; not while a file is being written */
 _Noreturn void cli_misuse(const cli_verb *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Prints on stdout what a file says, an id or a label, with '?' for what would end the line or command a terminal. */
+void cli_put(const char *text);
+
 /* Call last: CLI_SYSTEM, with a message, when what was printed on stdout did not
  * arrive (a full disk), else `code`. */
 int cli_finish(int code);
 
+/* Ctrl-C and SIGTERM end the program with CLI_INTERRUPTED: at once, or, with `grace`, when the verb has noticed,
+ * and within a second in any case. */
+void cli_interrupt_start(void);
+void cli_interrupt_grace(int grace);
+int cli_interrupted(void);
+
 /* A progress line on stderr, when that is a terminal and --quiet was not given; notices
- * Ctrl-C in any case. */
+ * Ctrl-C in any case: from now on there is grace. */
 const safer_progress *cli_progress(void);
 void cli_progress_clear(void);
 

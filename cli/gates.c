@@ -126,11 +126,17 @@ void cli_verdict_add_json(json_t *result, const cli_verdict *v)
 void cli_verdict_print(const cli_verdict *v)
 {
     size_t lost = 0;
-    for (size_t i = 0; i < v->count; i++)
-        if (v->gates[i].met) printf("%s%-9s%s%s\n", cli_green(), "met", cli_plain(), v->gates[i].message);
+    for (size_t i = 0; i < v->count; i++) {
+        if (!v->gates[i].met) continue;
+        printf("%s%-9s%s", cli_green(), "met", cli_plain());
+        cli_put(v->gates[i].message);
+        printf("\n");
+    }
     for (size_t i = 0; v->baseline && i < safer_run_size(v->run); i++) {
         if (!is_lost(v, i) || lost++ >= MOST_LOST) continue;
-        printf("%-9stext %s (row %zu): %s\n", "lost", safer_run_id(v->run, i), i + 1, safer_run_outcome(v->run, i));
+        printf("%-9stext ", "lost");
+        cli_put(safer_run_id(v->run, i));
+        printf(" (row %zu): %s\n", i + 1, safer_run_outcome(v->run, i));
     }
     if (lost > MOST_LOST) printf("%-9s%zu more; --json lists all\n", "lost", lost - MOST_LOST);
 }

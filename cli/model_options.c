@@ -53,6 +53,8 @@ void cli_remote_options(cli_options *options, cli_model_flags *m)
     cli_add_string(options, "answer", &o->answer, "POINTER", "json: where labels or scores are, as /result/labels");
     cli_add_string(options, "name", &o->name, "NAME", "kserve: the input's name; openai: the model's");
     cli_add_string(options, "token-env", &o->token, "VAR", "http: the environment variable with a bearer token");
+    cli_add_flag(options, "insecure-token", &o->insecure_token,
+                 "allow a token or password over http:// to another machine");
 }
 
 void cli_model_name_option(cli_options *options, cli_model_flags *m)

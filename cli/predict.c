@@ -6,7 +6,6 @@
 #include "verbs.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -154,7 +153,7 @@ static int run(void *from, char **arguments, size_t count)
     if (o->seed == SEED_NOT_GIVEN && choose_seed(&o->seed) != CLI_DONE) return CLI_SYSTEM;
     cli_certify_finish(&r->certify, &cli_predict);
     o->unlabelled = 1;
-    signal(SIGINT, SIG_DFL); /* nothing to clean up: Ctrl-C ends it at once */
+    cli_interrupt_grace(0); /* nothing to bring to an end */
     safer_model *model = cli_model_open(&r->model, &cli_predict, NULL);
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     cli_note_training(model, lexicon);

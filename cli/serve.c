@@ -1,28 +1,35 @@
-/* safer serve */
+/* safer serve: the options of the server, and its life from the first signal to the last. What it answers is the
+ * library's business (src/serve). */
 #define _GNU_SOURCE
+#include "access_log.h"
 #include "certify_options.h"
 #include "data_options.h"
 #include "model_options.h"
 #include "verbs.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { OTHER_FILES = 64 }; /* that are open besides connections: the model's programs and sockets, standard streams */
+enum {
+    OTHER_FILES = 96
+}; /* open besides connections: the model's programs and sockets, standard streams, connections
+                            * that are being closed */
 
 /* ----------------------------------------------------------------- options */
 
 /* The options as they are typed. */
 typedef struct flags {
-    const char *lexicon, *auth_env, *auth_file;
+    const char *lexicon, *auth_env, *auth_file, *access_log;
     int port;
-    uint64_t max_body, max_text, max_texts, queue, connections;
+    uint64_t max_body, max_text, max_texts, queue, connections, client_connections;
     cli_model_flags model;
     cli_certify_flags certify;
+    cli_access_log log;
     safer_serve_options serve; /* what needs no check is typed into it */
 } flags;
 
@@ -38,6 +45,7 @@ static void list(cli_options *options, void *into)
                  .max_texts = o.max_texts,
                  .queue = o.queue,
                  .connections = o.connections,
+                 .client_connections = o.client_connections,
                  .model = cli_model_default(),
                  .certify = cli_certify_default(),
                  .serve = o};
@@ -60,10 +68,17 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "max-texts", &f->max_texts, "N", "texts of a request (default {default})");
     cli_add_uint(options, "queue", &f->queue, "N", "texts that wait; more are sent away (default {default})");
     cli_add_uint(options, "connections", &f->connections, "N", "open at a time (default {default})");
+    cli_add_uint(options, "client-connections", &f->client_connections, "N",
+                 "of them of one address; 0: any (default {default})");
+    cli_add_real(options, "client-rate", &f->serve.client_rate, "R",
+                 "requests per second of one address; 0: any (default {default})");
     cli_add_real(options, "deadline", &f->serve.deadline, "S",
                  "seconds until a request must be answered (default {default})");
     cli_add_real(options, "patience", &f->serve.patience, "S",
                  "seconds in which a request must come in, and an answer go out (default {default})");
+    cli_add_heading(options, "Log");
+    cli_add_path(options, "access-log", &f->access_log, "FILE",
+                 "where a line of JSON per request goes; - for standard error, off (default -; with --quiet off)");
     cli_add_flag(options, "log-texts", &f->serve.log_texts, "write the texts into the log too");
     cli_remote_options(options, &f->model);
 }
@@ -107,10 +122,17 @@ static void allow_files(uint64_t connections)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void log_line(void *context, const char *line)
+/* Opens the log, or exits. */
+static void open_log(flags *f, safer_serve_options *o)
 {
-    (void)context;
-    fprintf(stderr, "%s\n", line);
+    const char *where = f->access_log ? f->access_log : cli_settings()->quiet ? "off" : "-";
+    if (cli_access_log_open(&f->log, where)) {
+        cli_complain("cannot open --access-log %s: %s", where, strerror(errno));
+        exit(CLI_SYSTEM);
+    }
+    if (f->log.fd < 0) return;
+    o->log = cli_access_log_write;
+    o->log_context = &f->log;
 }
 
 /* The server's options, checked. *token is what their token lies in, where it was read from a file;
@@ -130,42 +152,108 @@ static safer_serve_options serve_options(flags *f, char **token)
     o.max_texts = f->max_texts;
     o.queue = f->queue;
     o.connections = f->connections;
+    o.client_connections = f->client_connections;
     if (f->connections <= 1 << 20) allow_files(f->connections); /* more are refused anyway */
-    if (!cli_settings()->quiet) o.log = log_line;
+    open_log(f, &o);
     return o;
 }
 
 /* ----------------------------------------------------------------- serving */
 
+/* What is served. */
+typedef struct pair {
+    safer_model *model;
+    safer_lexicon *lexicon;
+} pair;
+
+static void pair_free(pair *p)
+{
+    safer_lexicon_free(p->lexicon);
+    safer_model_free(p->model);
+}
+
 /* From now on these signals are waited for. Call it before there are other threads: they inherit it. */
 static void hold_signals(sigset_t *ends)
 {
+    sigset_t all;
     sigemptyset(ends);
     sigaddset(ends, SIGINT);
     sigaddset(ends, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, ends, NULL);
+    all = *ends;
+    sigaddset(&all, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
     signal(SIGPIPE, SIG_IGN); /* what reads the log may have ended */
 }
 
 /* From now on the next signal ends the program. */
 static void release_signals(const sigset_t *ends)
 {
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    cli_interrupt_grace(0);
     pthread_sigmask(SIG_UNBLOCK, ends, NULL);
 }
 
-/* Says where the server listens, and ends it when a signal comes. */
-static int serve_until_signal(safer_server *server, const sigset_t *ends)
+/* Until the server runs, a signal ends the program: a model that is asked at the start may be silent. */
+static void *end_at_signal(void *ends)
 {
     int received;
+    sigwait(ends, &received);
+    _exit(CLI_INTERRUPTED);
+}
+
+/* A remote model has no digest. */
+static const char *describe(const char *sha256) { return *sha256 ? sha256 : "(remote)"; }
+
+/* Opens the files again, or connects again, and serves what is there now; or says why not and goes on with the old. */
+static void reload(safer_server *server, flags *f, pair *served)
+{
+    safer_error error = {0};
+    pair fresh = {0};
+    safer_status status = cli_model_try(&fresh.model, &f->model, NULL, &error);
+    if (status == SAFER_OK) status = safer_lexicon_open(&fresh.lexicon, f->lexicon, &error);
+    if (status == SAFER_OK) status = safer_server_reload(server, fresh.model, fresh.lexicon, &error);
+    if (status == SAFER_OK) {
+        pair_free(served);
+        *served = fresh;
+        cli_note_training(served->model, served->lexicon);
+        cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
+                describe(safer_lexicon_sha256(served->lexicon)));
+    } else {
+        cli_complain("not reloaded, the old model and lexicon stay: %s", error.message);
+        pair_free(&fresh);
+    }
+}
+
+/* Waits for a signal that ends the server. SIGHUP reloads what it serves, unless it came because the terminal is
+ * gone. */
+static void wait_for_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
+{
+    const struct timespec at_once = {0};
+    const int terminal = isatty(STDERR_FILENO);
+    sigset_t all = *ends;
+    sigaddset(&all, SIGHUP);
+    for (;;) {
+        int received = 0;
+        sigwait(&all, &received);
+        if (received != SIGHUP || sigtimedwait(ends, NULL, &at_once) > 0) return;
+        if (terminal && !isatty(STDERR_FILENO)) return;
+        if (cli_access_log_reopen(&f->log))
+            cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
+        reload(server, f, served);
+    }
+}
+
+/* Says where the server listens, and ends it when a signal comes. */
+static int serve_until_signal(safer_server *server, flags *f, pair *served, const sigset_t *ends)
+{
     if (cli_settings()->json)
         cli_print_json(
             json_pack("{s:s, s:i}", "url", safer_server_url(server), "port", (int)safer_server_port(server)));
     else
         printf("listening on %s\n", safer_server_url(server));
     int code = cli_finish(CLI_DONE);
-    if (code == CLI_DONE) sigwait(ends, &received);
+    if (geteuid() == 0)
+        cli_say("warning: running as root, which nothing here needs; docs/serve.md has a service for systemd");
+    if (code == CLI_DONE) wait_for_end(server, f, served, ends);
     cli_say("stopping; again to stop at once");
     release_signals(ends);
     safer_server_stop(server);
@@ -176,6 +264,8 @@ static int run(void *from, char **arguments, size_t count)
 {
     flags *f = from;
     char *token = NULL;
+    int watched;
+    pthread_t watch;
     sigset_t ends;
     safer_error error = {0};
     safer_server *server = NULL;
@@ -183,15 +273,19 @@ static int run(void *from, char **arguments, size_t count)
     check_flags(f);
     const safer_serve_options options = serve_options(f, &token);
     hold_signals(&ends);
-    safer_model *model = cli_model_open(&f->model, &cli_serve, NULL);
-    safer_lexicon *lexicon = cli_lexicon_open(f->lexicon);
-    cli_note_training(model, lexicon);
-    int code = safer_server_start(&server, model, lexicon, &f->certify.options, &options, &error) == SAFER_OK
-                   ? serve_until_signal(server, &ends)
-                   : cli_fail(&error);
+    watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
+    pair served = {.model = cli_model_open(&f->model, &cli_serve, NULL), .lexicon = cli_lexicon_open(f->lexicon)};
+    cli_note_training(served.model, served.lexicon);
+    int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
+                  SAFER_OK;
+    if (watched) {
+        pthread_cancel(watch);
+        pthread_join(watch, NULL);
+    }
+    int code = started ? serve_until_signal(server, f, &served, &ends) : cli_fail(&error);
     free(token);
-    safer_lexicon_free(lexicon);
-    safer_model_free(model);
+    pair_free(&served);
+    cli_access_log_close(&f->log);
     return code;
 }
 
@@ -201,7 +295,7 @@ const cli_verb cli_serve = {
     .usage = "--model M --lexicon L [options]",
     .summary = "Answers over HTTP: labels of the smoothed classifier and their certificates, for programs and,\n"
                "in a browser, for people. Listens on this machine alone unless --host says otherwise. Stops\n"
-               "on Ctrl-C or SIGTERM when all that was asked is answered.",
+               "on Ctrl-C or SIGTERM when all that was asked is answered; on SIGHUP it reads model and lexicon again.",
     .examples = "  safer serve --model cnn.safetensors --lexicon imdb.lex\n"
                 "  SAFER_TOKEN=... safer serve --model cnn.safetensors --lexicon imdb.lex \\\n"
                 "      --host 0.0.0.0 --auth-env SAFER_TOKEN\n",

@@ -12,13 +12,35 @@
 #include <time.h>
 #include <unistd.h>
 
+static int is_control(char c) { return (unsigned char)c < 0x20 || c == 0x7f; }
+
+void cli_put(const char *text)
+{
+    for (; *text; text++) putchar(is_control(*text) ? '?' : *text);
+}
+
+/* An argument that was meant as an address may hold a password: what stands before the host is not shown. (The library
+ * does the same in its own messages.) */
+static void hide_users(char *text)
+{
+    for (char *at = text; (at = strstr(at, "//"));) {
+        at += 2;
+        char *end = memrchr(at, '@', strcspn(at, "/?# \"'<>"));
+        if (!end) continue;
+        const size_t length = (size_t)(end - at), stars = length < 3 ? length : 3;
+        memset(at, '*', stars);
+        memmove(at + stars, end, strlen(end) + 1);
+    }
+}
+
 /* "safer VERB: message" on stderr. Arguments may hold any bytes: the line stays one. */
 static void print_line(const char *verb, const char *format, va_list arguments)
 {
     char message[1200];
     vsnprintf(message, sizeof message, format, arguments);
     for (char *c = message; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+        if (is_control(*c)) *c = '?';
+    hide_users(message);
     cli_progress_clear();
     fprintf(stderr, "safer%s%s: %s", verb ? " " : "", verb ? verb : "", message);
 }
@@ -97,14 +119,6 @@ int cli_fail(const safer_error *error)
 
 /* --------------------------------------------------------------- progress */
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
-
 typedef struct line {
     const char *stage;
     double start, said;
@@ -136,7 +150,7 @@ static void format_time(char out[16], double seconds)
 static int show_progress(void *context, const char *stage, uint64_t done, uint64_t total)
 {
     line *l = context;
-    if (interrupted) return 1;
+    if (cli_interrupted()) return 1;
     if (cli_settings()->quiet) return 0;
     double t = cli_now();
     int terminal = isatty(STDERR_FILENO);
@@ -170,9 +184,7 @@ void cli_progress_clear(void)
 const safer_progress *cli_progress(void)
 {
     static const safer_progress progress = {show_progress, &current};
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigaction(SIGINT, &action, NULL); /* the second Ctrl-C ends the program at once */
-    sigaction(SIGTERM, &action, NULL);
+    cli_interrupt_grace(1);
     return &progress;
 }
 

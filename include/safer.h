@@ -445,6 +445,7 @@ typedef struct safer_remote_options {
                              * without control characters, at most 200 bytes; NULL: none */
     int function; /* declared: its answer is a function of the text alone. Then sampled texts may be cached. Texts that
                    * are enumerated are asked twice all the same; another answer is an error. Not with `random` */
+    int insecure_token; /* allows a token, or a password in the address, over http:// to another machine */
 } safer_remote_options;
 
 SAFER_OPTIONS(safer_remote_options);
@@ -661,7 +662,7 @@ typedef struct safer_certificate {
     int certified_at[SAFER_RADII];
     int certified;    /* at the asked radius */
     size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
-    uint64_t queries; /* vote_n + n; exact: the enumerated draws */
+    uint64_t queries; /* vote_n + n; exact: the enumerated draws, of a remote model twice */
     double seconds;
     uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
     const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
@@ -767,12 +768,17 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
  * data set may lie from the one of its source. whole >= 1. */
 SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
 
-/* What was found of a run: its totals, the version of its format, and what was checked and what was not, in
- * phrases: lists that end with NULL. The phrases live for ever. */
+/* What was found of a run: its totals, the version of its format, at which radius and with which chances of error it
+ * claims them, and what was checked and what was not, in phrases: lists that end with NULL. The phrases live for
+ * ever. */
 #define SAFER_PHRASES 12
 typedef struct safer_verification {
     safer_summary summary; /* ends with safer_summary_free */
     int format;
+    safer_method method;
+    size_t radius;       /* what `certified` refers to */
+    double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
+    int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
 } safer_verification;
 
@@ -984,13 +990,14 @@ typedef struct safer_gate {
  * say. */
 SAFER_API void safer_gate_accuracy(safer_gate *out, const safer_summary *summary, double least);
 
-/* A certified recall of at least `least`. A class that no text has does not meet it; SAFER_INVALID when the run has
- * no such label. */
+/* A certified recall of at least `least`. A class that no text has does not meet it, and a run in which most
+ * certificates are empty meets none; SAFER_INVALID when the run has no such label. */
 SAFER_API safer_status safer_gate_recall(safer_gate *out, const safer_summary *summary, const char *label, double least,
                                          safer_error *error);
 
 /* McNemar's exact test, one-sided, on the texts that held in one of the runs only. Both are runs of certificates with
- * the same texts, labels, lexicon and radius, and the run's delta per text is not larger than the baseline's. */
+ * the same texts, labels, lexicon and radius, and the run's delta per text and its alpha are not larger than the
+ * baseline's. */
 SAFER_API safer_status safer_gate_not_worse(safer_gate *out, const safer_run *run, const safer_run *baseline,
                                             safer_error *error);
 
@@ -1014,7 +1021,7 @@ typedef struct safer_report_options {
 SAFER_OPTIONS(safer_report_options);
 
 /* Writes an HTML page about finished runs, 1 to 16 files of records, to `output`: one file,
- * which needs no other and no network. Runs are checked as safer_verify does, and one that
+ * which needs no other and no network. Runs are checked as safer_verify does from records alone, and one that
  * does not hold is an error that names its line. NULL options mean the defaults;
  * `summaries`, when not NULL, gets one of every run, each of which ends with safer_summary_free. */
 SAFER_API safer_status safer_report(safer_summary *summaries, const char *output, const char *const *runs,
@@ -1081,11 +1088,14 @@ typedef struct safer_serve_options {
     /* Takes a line of JSON about every request, from a thread of the server; may be NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
+    /* Of one client, which is an address (of IPv6, a /64; 127.0.0.1 and ::1 are not counted): */
+    size_t client_connections; /* open at a time; 0: any number; 256 */
+    double client_rate;        /* requests per second, on average over a second; 0: any number; 0 */
 } safer_serve_options;
 
 SAFER_OPTIONS(safer_serve_options);
 
-/* Starts to serve, with threads of its own. Model and lexicon must outlive it. `certify` says how texts
+/* Starts to serve, with threads of its own. Model and lexicon must outlive it, or be replaced. `certify` says how texts
  * are certified; its threads are the texts worked on at a time, and its seed (unless fixed_seed),
  * unlabelled, family_wise and progress have no effect. NULL options, of both, mean the defaults. */
 SAFER_API safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
@@ -1095,6 +1105,14 @@ SAFER_API safer_status safer_server_start(safer_server **out, const safer_model 
 /* "http://127.0.0.1:8080", and the port in it. */
 SAFER_API const char *safer_server_url(const safer_server *server);
 SAFER_API uint16_t safer_server_port(const safer_server *server);
+
+/* Serves another model and lexicon from now on: requests that come later are answered with them, those that came
+ * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no
+ * longer than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
+ * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the
+ * same time as safer_server_stop. */
+SAFER_API safer_status safer_server_reload(safer_server *server, const safer_model *model, const safer_lexicon *lexicon,
+                                           safer_error *error);
 
 /* Accepts no more connections, answers what was asked on those it has, and ends. Takes no longer
  * than deadline and patience together. NULL is accepted. */

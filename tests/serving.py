@@ -17,13 +17,14 @@ TOKEN = "correct-horse-battery-staple"
 JSON = {"Content-Type": "application/json"}
 TEXT = "The boring film is not bad but I loved the dull fine plot."
 
-# A model that takes its time: as many seconds for every batch as its argument says.
+# A model that takes its time: as many seconds for every batch as its argument says. Its labels may follow.
 SLOW = """
 import json, sys, time
+neg, pos = sys.argv[2:] or ("neg", "pos")
 for line in sys.stdin:
     request = json.loads(line)
     time.sleep(float(sys.argv[1]))
-    labels = ["neg" if "bad" in text else "pos" for text in request["texts"]]
+    labels = [neg if "bad" in text else pos for text in request["texts"]]
     print(json.dumps({"id": request["id"], "labels": labels}), flush=True)
 """
 
@@ -98,6 +99,14 @@ class Server:
 
     def gauge(self, name):
         return float(re.search(rf"(?m)^{re.escape(name)} (\S+)$", self.get("/metrics")[1].decode())[1])
+
+
+def wait_until(condition, seconds=30):
+    """Whether it is met by then."""
+    limit = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < limit:
+        time.sleep(0.02)
+    return met
 
 
 def message(method, path, body=b"", *lines):

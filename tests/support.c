@@ -132,8 +132,8 @@ void assert_same_file(const char *left, const char *right)
 {
     safer_error error = {0};
     sf_file a = {0}, b = {0};
-    assert_ok(sf_file_map(&a, left, &error));
-    assert_ok(sf_file_map(&b, right, &error));
+    assert_ok(sf_file_load(&a, left, &error));
+    assert_ok(sf_file_load(&b, right, &error));
     assert_int_equal(a.length, b.length);
     assert_memory_equal(a.bytes, b.bytes, a.length);
     sf_file_free(&a);

@@ -101,7 +101,7 @@ static void test_against_run(void **state)
     cross_check(l, &m.base, data, 50, 0.01, path);
     char *expected = records_of(path);
     sf_file whole = {0};
-    assert_ok(sf_file_map(&whole, path, &error));
+    assert_ok(sf_file_load(&whole, path, &error));
     o.iterations = 3;
     o.population = 10;
     o.tries = 20;

@@ -59,7 +59,7 @@ static void test_run(void **state)
                 free(got);
             }
             sf_file whole = {0};
-            assert_ok(sf_file_map(&whole, path, &error));
+            assert_ok(sf_file_load(&whole, path, &error));
             char *bytes = malloc(whole.length);
             memcpy(bytes, whole.bytes, whole.length);
             const size_t length = whole.length;

@@ -383,7 +383,7 @@ static void test_run(void **state)
     assert_fails(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error), SAFER_INVALID, "exists");
     /* Cut anywhere, resume: nothing lost, nothing twice. */
     sf_file whole = {0};
-    assert_ok(sf_file_map(&whole, path, &error));
+    assert_ok(sf_file_load(&whole, path, &error));
     char *bytes = malloc(whole.length);
     memcpy(bytes, whole.bytes, whole.length);
     size_t length = whole.length;
@@ -568,7 +568,7 @@ static void test_verify_refuses_edits(void **state)
         o.method = methods[k];
         assert_ok(safer_certify(NULL, path, 0, &m.base, l, data, &o, &error));
         sf_file file = {0};
-        assert_ok(sf_file_map(&file, path, &error));
+        assert_ok(sf_file_load(&file, path, &error));
         char *bytes = malloc(file.length);
         size_t length = file.length, accepted = 0, tried = 0;
         memcpy(bytes, file.bytes, length);

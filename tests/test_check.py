@@ -186,6 +186,7 @@ RECORDS = {
     "target of a prediction": ("unlabelled", sampled_win, lambda r: r.update(prediction="10"[int(r["prediction"])]), "not the class to certify"),
     "unknown class": ("adaptive", sampled_win, put(base="2"), "that is no label"),
     "unknown member": ("adaptive", sampled_win, put(answered=True), '"answered" is unknown'),
+    "date of a record": ("adaptive", sampled_win, put(date="2026-01-01T00:00:00Z"), '"date" is unknown'),
     "missing member": ("adaptive", sampled_win, lambda r: r.pop("q_next"), '"q_next" is missing'),
     "a number for a string": ("adaptive", limited, lambda r: r.update(radius=int(r["radius"])), '"radius" cannot be'),
     "a whole number for a real one": ("component", sampled_win, put(q=0), '"q" cannot be 0'),
@@ -208,6 +209,8 @@ class Honest(unittest.TestCase):
                 config, records = read_run(f"{name}.jsonl")
                 held = [r for r in records if r["radius"] == "all"]
                 of = [r for r in records if r["label"] is not None] or records
+                stable = config["unlabelled"] or of[0]["label"] is None  # right or not, and not said to be right
+                self.assertEqual([name in done.out for name in ("certified and answered", "stable")], [not stable, stable])
                 answers = [r for r in held if not r["abstained"] and r["prediction"] == r["target"]]
                 shares = [f"{part * 10000 // len(of) / 100:.2f}%" for part in (len(answers), len(held))]
                 self.assertIn(shares, [line.split()[1:] for line in done.out.splitlines() if line.split()[0] == "all"])
@@ -345,9 +348,11 @@ class Forged(unittest.TestCase):
         changed("adaptive", "exceeds n0", n0=5)
         changed("adaptive", "abstained does not follow", alpha=1e-300)
         changed("adaptive", '"certified" does not follow', radius="1")
+        changed("adaptive", '"radius" cannot be "0"', radius="0")
         changed("adaptive", "not the class to certify", unlabelled=True)
         changed("adaptive", '"radii" cannot be', radii=["1", "2", "3", "4", "5", "all"])
         changed("adaptive", '"proof" is unknown', proof="sound")
+        changed("adaptive", '"seconds" is unknown', seconds=1.0)
         config, _ = read_run("adaptive.jsonl")
         changed("adaptive", "line 1: this lexicon is another", lexicon={**config["lexicon"], "sha256": "0" * 64})
         changed("adaptive", "line 1: this lexicon is another", lexicon={**config["lexicon"], "kernel": "topk:9"})

@@ -337,7 +337,7 @@ static void test_damaged_weights(void **state)
     sf_file file = {0}; /* cut anywhere */
     write_folder("damaged", &m, &(form){0}, NULL);
     safer_error error = {0};
-    assert_ok(sf_file_map(&file, in_folder("damaged", "model.safetensors"), &error));
+    assert_ok(sf_file_load(&file, in_folder("damaged", "model.safetensors"), &error));
     char *copy = malloc(file.length);
     assert_non_null(copy);
     memcpy(copy, file.bytes, file.length);
@@ -349,7 +349,7 @@ static void test_damaged_weights(void **state)
     sf_file_free(&file);
 
     write_folder("damaged", &m, &(form){0}, NULL); /* every beginning of a configuration is none */
-    assert_ok(sf_file_map(&file, in_folder("damaged", "config.json"), &error));
+    assert_ok(sf_file_load(&file, in_folder("damaged", "config.json"), &error));
     copy = malloc(file.length);
     assert_non_null(copy);
     memcpy(copy, file.bytes, file.length);
@@ -413,7 +413,7 @@ static void test_folder_digest(void **state)
     sf_sha256_sum sum = {0};
     for (size_t i = 0; i < COUNT(files); i++) {
         sf_file file = {0};
-        assert_ok(sf_file_map(&file, in_folder("digest", files[i]), &error));
+        assert_ok(sf_file_load(&file, in_folder("digest", files[i]), &error));
         assert_ok(sf_sha256(&part, file.bytes, file.length, &error));
         sf_sha256_add(&sum, files[i], strlen(files[i]) + 1);
         sf_sha256_add(&sum, part.bytes, 32);

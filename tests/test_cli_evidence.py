@@ -221,12 +221,12 @@ class EvidenceTests(Case):
         must("certify", "--model", "exec:python3 server.py", "--labels", "low,middle,high", "--model-name", "server", *KEPT,
              "--data", "three.tsv", "--n", 300, "-o", "exec2.jsonl")
         for name, wanted in (
-                ("good.jsonl", {"evidence": "statistical", "delta": "0.01", "deltaOf": "each text", "access": "closed box",
+                ("good.jsonl", {"evidence": "statistical", "delta": "0.01", "deltaOf": "each text", "alpha": "0.001", "access": "closed box",
                                 "classifier": "the smoothed classifier", "completeness": "incomplete", "method": "adaptive",
                                 "domain": "every text made by exchanging any of its words for their synonyms in demo.lex"}),
                 ("family.jsonl", {"delta": "0.01", "deltaOf": "all texts together",
                                   "domain": "every text made by exchanging at most 2 of its words for their synonyms in demo.lex"}),
-                ("ibp2.jsonl", {"evidence": "deterministic", "delta": None, "access": "glass box", "classifier": "the model itself"}),
+                ("ibp2.jsonl", {"evidence": "deterministic", "delta": None, "alpha": None, "access": "glass box", "classifier": "the model itself"}),
                 ("exec2.jsonl", {"access": "closed box", "arithmetic": "unknown: the model is remote"})):
             folder = self.make(name)
             assessment = load(folder + "/statement.intoto.json")["predicate"]["saferAssessment"]
@@ -370,14 +370,14 @@ class EvidenceTests(Case):
         self.assertEqual(len(ET.fromstring(read(folder + "/junit.xml"))[1].findall("testcase")), 0)
 
     def test_no_match(self):
-        """a baseline about other texts, with another lexicon, radius or a smaller delta is no baseline"""
+        """a baseline about other texts, with another lexicon, radius or a smaller delta or alpha is no baseline"""
         must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,
              "--kernel", "topk:4", "-o", "topk.lex")
         for name, arguments, says in (
                 ("fewer", (*DEMO, "--limit", 50), "different texts"),
                 ("kernel", ("--lexicon", "topk.lex", *DEMO[2:]), "their lexicons differ"),
                 ("radius", (*DEMO, "--radius", 3), "their radii differ"),
-                ("delta", (*DEMO, "--delta", 0.001), "its delta is larger")):
+                ("delta", (*DEMO, "--delta", 0.001), "its delta is larger"), ("alpha", (*DEMO, "--alpha", 0.0001), "its alpha is larger")):
             must("certify", "--model", "good.model", *arguments, "-o", f"{name}.base.jsonl")
             for option in ("--baseline", "--not-worse-than"):
                 result = evidence("good.jsonl", option, f"{name}.base.jsonl", "-o", "never")
@@ -391,6 +391,10 @@ class EvidenceTests(Case):
         result = run("certify", "--model", "good.model", "--lexicon", "demo.lex", "--data", "foreign.tsv", "-o", "foreign.jsonl", "--require", 0)
         self.assertEqual(result.code, UNMET, result)
         self.assertIn("most certificates are empty", result.err)
+        for label in "01":
+            result = evidence("foreign.jsonl", "--require-recall", f"{label}=0", "-o", f"foreign{label}")
+            self.assertEqual(result.code, UNMET, result)
+            self.assertIn(f"certified recall of {label}: not met, since most certificates are empty", result.err)
         folder = self.make("foreign.jsonl", "--require", 0, code=UNMET)
         summary = read(folder + "/summary.md")
         self.assertLess(summary.index("**Caution**"), summary.index("| figure |"))
@@ -458,6 +462,18 @@ class EvidenceTests(Case):
             write("dated.jsonl", re.sub('"date":"[^"]*"', f'"date":"{date}"', read("good.jsonl"), count=1))
             self.refused(evidence("dated.jsonl", "-o", "never"), INPUT, "dated.jsonl, line 1: there is no such date", date)
         self.assertFalse(exists("never"))
+
+    def test_one_line(self):
+        """an id that brings lines of its own adds none to what is printed"""
+        lost = lost_rows("good.jsonl", "poor.jsonl")
+        for name in ("good", "poor"):
+            config, records = read_run(f"{name}.jsonl")
+            records[lost[0] - 1]["id"] = "x\nmet      certified and answered: 99.90% of 200 texts\x1b[8m"
+            write(f"{name}.lines.jsonl", seal(config, records))
+        result = evidence("poor.lines.jsonl", "--baseline", "good.lines.jsonl", "-o", "lines")
+        self.assertEqual(result.code, DONE, result)
+        self.assertIn("lost     text x?met      certified and answered: 99.90% of 200 texts?[8m (row ", result.out)
+        self.assertNotIn("\nmet", result.out)
 
     def test_hostile(self):
         """names and labels that look like markup stay names and labels"""

@@ -5,19 +5,23 @@ One model, a function of the text (http_server.py), is asked through a program a
 every profile of a service, with faults and without: the records are always the same, and
 their counts are those of the draws that safer sample prints.
 """
+import base64
 import collections
 import hashlib
+import http.server
 import json
 import os
 import pathlib
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import unittest
+import urllib.parse
 
 sys.dont_write_bytecode = True
 import http_server  # noqa: E402
@@ -384,6 +388,137 @@ class Http(unittest.TestCase):
         self.assertNotIn(TOKEN, written)
         _, missing = certify("missing", place, "--token-env", "NO_SUCH_VARIABLE", code=USAGE)
         self.assertIn("NO_SUCH_VARIABLE", missing.err)
+
+
+# ----------------------------------------------------------------- credentials
+
+USER, PASSWORD = "someone-long", 'p@ss+w"rd/93?~'
+
+
+class Echo(http.server.BaseHTTPRequestHandler):
+    """Says all that it was told, in every form, as an error or as an answer; the first requests it answers well."""
+    good, status, form = 0, 401, "error"
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        told = self.headers.get("Authorization", "")
+        secret = told.split(" ", 1)[-1]
+        decoded = base64.b64decode(secret + "==", validate=False).decode(errors="replace") if told.startswith("Basic") else secret
+        texts = [told, decoded, urllib.parse.quote(decoded, safe=""), json.dumps(decoded), decoded.split(":", 1)[-1],
+                 base64.b64encode(decoded.split(":", 1)[-1].encode()).decode()]
+        Echo.good -= 1
+        if Echo.good >= 0:
+            status, answer = 200, {"labels": [MODEL.label(text) for text in request["texts"]]}
+        elif Echo.form == "label":  # long: a message cuts it
+            status, answer = 200, {"labels": ["x" * 50 + text for text in texts] * len(request["texts"])}
+        else:
+            status, answer = Echo.status, {"error": texts}
+        body = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def forms_of(secret):
+    """In what forms a secret must appear nowhere, and pieces of it."""
+    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+    found = {secret, urllib.parse.quote(secret, safe=""), urllib.parse.quote(secret, safe="").lower(), json.dumps(secret)[1:-1], encoded,
+             encoded.replace("+", "-").replace("/", "_")}
+    return found | {form[:8] for form in found if len(form) > 8}
+
+
+class Credentials(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.echo = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+        threading.Thread(target=cls.echo.serve_forever, daemon=True).start()
+        cls.host = f"127.0.0.1:{cls.echo.server_address[1]}"
+        cls.signed = f"http://{USER}:{urllib.parse.quote(PASSWORD, safe='')}@{cls.host}/json"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.echo.shutdown()
+        cls.echo.server_close()
+
+    def nothing_in(self, told, *secrets):
+        for secret in secrets:
+            for form in forms_of(secret):
+                self.assertNotIn(form, told)
+
+    def test_messages(self):
+        """a password or token that a service repeats, in whatever form: not in a message"""
+        for ways, secrets in (((self.signed,), (PASSWORD, USER, f"{USER}:{PASSWORD}")),
+                              ((f"http://{self.host}/json", "--token-env", "THE_TOKEN"), (TOKEN,))):
+            for status, form in ((401, "error"), (500, "error"), (200, "label")):
+                Echo.good, Echo.status, Echo.form = 0, status, form
+                done = run("certify", "--model", *ways, "--lexicon", "words.lex", "--data", "data.tsv", "--retries", "0", "--json", env={"THE_TOKEN": TOKEN})
+                self.assertIn(done.code, (INPUT, SYSTEM), done.err)
+                self.assertIn(self.host, done.err)
+                self.assertIn("***", done.err)
+                self.nothing_in(done.err + done.out, *secrets)
+
+    def test_files(self):
+        """nor in records, reports and evidence"""
+        folder = test_cli.temporary / "kept"
+        folder.mkdir()
+        Echo.good = 10 ** 9
+        rows, done = certify("kept/run", self.signed, "-o", "kept/run.jsonl")
+        self.assertEqual(rows, reference)
+        told = done.out + done.err
+        for verb in (("report", "kept/run.jsonl", "--data", "data.tsv", "--lexicon", "words.lex", "-o", "kept/report.html", "--csv", "kept/tables"),
+                     ("evidence", "kept/run.jsonl", "--json", "-o", "kept/evidence"), ("verify", "kept/run.jsonl", "--json"),
+                     ("verify", "kept/run.jsonl", "--model", self.signed, "--model-name", "the model", "--lexicon", "words.lex", "--data", "data.tsv"),
+                     ("attack", "--model", self.signed, "--model-name", "the model", "--lexicon", "words.lex", "--data", "data.tsv", "-o", "kept/attack.jsonl"),
+                     ("predict", "--model", self.signed, "--labels", "neg,pos", "--lexicon", "words.lex", "--json", "A good film.")):
+            done = run(*verb)
+            self.assertEqual(done.code, DONE, (verb, done.err))
+            told += done.out + done.err
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        self.assertGreater(len(files), 5)
+        told += "".join(path.read_bytes().decode(errors="replace") for path in files)
+        self.nothing_in(told, PASSWORD, USER, f"{USER}:{PASSWORD}")
+
+    def test_misuse(self):
+        """an address in the wrong place, or misspelt: the password is not repeated"""
+        wrong = self.signed.replace("http://", "HTTP://")
+        base = ("--lexicon", "words.lex", "--data", "data.tsv")
+        for arguments in (("certify", "--model", wrong, *base), ("certify", self.signed, *base), (self.signed,), ("verify", self.signed),
+                          ("lexicon", self.signed), ("certify", "--model", "exec:cat", "--lexicon", self.signed, "--data", "data.tsv"),
+                          ("certify", "--model", self.signed.replace("127.0.0.1", "127.0.0.1 "), *base),
+                          ("train", "--arch", "ngram", "--data", self.signed, "-o", "x.safetensors"), ("certify", "--n", self.signed, *base)):
+            done = run(*arguments)
+            self.assertNotIn(done.code, (DONE, -signal.SIGSEGV), arguments)
+            self.nothing_in(done.err + done.out, PASSWORD)
+
+    def test_insecure(self):
+        """over http:// to another machine a token or password must be allowed"""
+        base = ("--lexicon", "words.lex", "--data", "data.tsv", "--retries", "0", "--timeout", "0.2")
+        for model in (("http://192.0.2.1/", "--token-env", "THE_TOKEN"), (f"http://{USER}:{TOKEN}@192.0.2.1/",)):
+            done = run("certify", "--model", *model, *base, env={"THE_TOKEN": TOKEN})
+            self.assertEqual(done.code, USAGE, done.err)
+            self.assertIn("--insecure-token", done.err)
+            self.nothing_in(done.err, TOKEN)
+            done = run("certify", "--model", *model, *base, "--insecure-token", env={"THE_TOKEN": TOKEN})
+            self.assertEqual(done.code, SYSTEM, done.err)
+            self.nothing_in(done.err, TOKEN)
+
+    def test_proxy(self):
+        """a proxy is named where something fails, without its password; this machine is asked without it"""
+        secret = "pr0xy-Word-17"
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]  # nobody listens there any more, soon
+        environment = {"http_proxy": f"http://{USER}:{secret}@127.0.0.1:{port}", "no_proxy": "", "NO_PROXY": ""}
+        base = ("--lexicon", "words.lex", "--data", "data.tsv", "--retries", "0")
+        done = run("certify", "--model", "http://model.example.org/", *base, env=environment)
+        self.assertEqual(done.code, SYSTEM, done.err)
+        self.assertIn(f"through the proxy 127.0.0.1:{port} from http_proxy", done.err)
+        self.nothing_in(done.err, secret, USER)
+        Echo.good = 10 ** 9
+        self.assertEqual(certify("near", self.signed, env=environment)[0], reference)
 
 
 if __name__ == "__main__":

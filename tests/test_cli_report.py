@@ -153,6 +153,7 @@ class Figures(Reports):
             self.assertIn(value, foot)
         for name in ("delta_text", "alpha", "seed", "n0", "radii"):
             self.assertIn(name, foot)
+        self.assertIn("every record was checked by itself: its decision follows from its counts and its q", foot)  # and no more
 
     def test_table(self):
         """the script's columns are the records; bounds are cut, q rounded up"""

@@ -9,8 +9,10 @@ import contextlib
 import http.client
 import json
 import math
+import os
 import pathlib
 import re
+import signal
 import socket
 import sys
 import time
@@ -20,7 +22,7 @@ import test_cli  # noqa: E402  (it runs no test by being imported)
 import test_cli_certify  # noqa: E402
 from test_cli import INPUT, SYSTEM, USAGE, run, write  # noqa: E402
 from test_cli_certify import WITH_3, WITH_K, log_e, read_run  # noqa: E402
-from serving import JSON, TEXT, TOKEN, SLOW, Serve, events_of, message, read_all, texts_of, make_files  # noqa: E402
+from serving import JSON, TEXT, TOKEN, SLOW, Serve, events_of, message, read_all, texts_of, make_files, wait_until  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -548,6 +550,7 @@ class Published(Serve):
             check(server.post("/v1/words", {})[1], schemas["Error"])
             check(json.loads(server.get("/v1/model")[1]), schemas["Model"])
             check(json.loads(server.get("/healthz")[1]), schemas["Health"])
+            check(json.loads(server.get("/readyz")[1]), schemas["Ready"])
             answer = server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]
         tables = [{name for row in table.splitlines() for name in re.findall("`([a-z_0-9]+)`", row.split("|")[1])}
                   for table in re.findall(r"^\| member[^|]*\| \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.M)]
@@ -617,9 +620,58 @@ class Published(Serve):
                 if not expected:
                     self.assertNotIn("secret", server.messages().lower())
                 self.assertRegex(lines[0]["time"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
-        with self.serving(*WITH_K, "--quiet") as server:
+                self.assertEqual(lines[0]["sent"] > 100, True)
+        for options in (("--quiet",), ("--quiet", "--access-log", "off")):
+            with self.serving(*WITH_K, *options) as server:
+                server.get("/healthz")
+                self.assertEqual(server.messages(), "")
+
+    def test_log_file(self):
+        """the log as a file: appended to, opened again on SIGHUP, nothing of it on standard error; one that cannot be opened is refused"""
+        write("access.log", "before\n")
+        path = test_cli.temporary / "access.log"
+        with self.serving(*WITH_K, "--access-log", "access.log") as server:
+            status, headers, stream = server.request("POST", "/v1/certify/stream", json.dumps({"text": TEXT}))
+            self.assertTrue(wait_until(lambda: path.read_text().count("\n") == 2))
+            first = json.loads(path.read_text().splitlines()[1])
+            self.assertEqual((first["path"], first["sent"]), ("/v1/certify/stream", len(stream)))
+            os.rename(path, test_cli.temporary / "access.old")
+            server.get("/readyz")
+            self.assertTrue(wait_until(lambda: (test_cli.temporary / "access.old").read_text().count("\n") == 3))
+            server.process.send_signal(signal.SIGHUP)
+            self.assertTrue(wait_until(lambda: "safer: reloaded" in server.messages()))
             server.get("/healthz")
-            self.assertEqual(server.messages(), "")
+            self.assertTrue(wait_until(lambda: path.read_text().count("\n") == 1))
+            self.assertEqual(json.loads(path.read_text())["path"], "/healthz")
+            self.assertNotIn("{", server.messages())
+            self.assertEqual("running as root" in server.messages(), os.geteuid() == 0)
+        self.refused(run("serve", *WITH_K, "--access-log", "no/such/folder"), SYSTEM, "no/such/folder")
+
+    def test_ready(self):
+        """alive and ready are two things: full, or stopping, it is alive but not ready"""
+        slow = ("--model", f"exec:{sys.executable} slow.py 0.3", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1, "--queue", 2,
+                "--max-texts", 2)
+        with self.serving(*slow) as server, contextlib.ExitStack() as stack:
+            self.assertEqual(server.get("/readyz"), (200, b'{"status":"ready"}'))
+            socks = [stack.enter_context(server.raw()) for _ in range(8)]
+            for sock in socks:
+                sock.sendall(message("POST", "/v1/predict", json.dumps({"text": TEXT}).encode()))
+            self.assertTrue(wait_until(lambda: server.get("/readyz") == (503, b'{"status":"full"}')))
+            self.assertEqual(server.get("/healthz"), (200, b'{"status":"ok"}'))
+            kept = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=30) for _ in range(2)]
+            for connection in kept:
+                connection.request("GET", "/readyz")
+                connection.getresponse().read()
+            server.process.send_signal(signal.SIGTERM)
+            self.assertTrue(wait_until(lambda: "stopping" in server.messages()))
+            seen = []
+            for connection, path in zip(kept, ("/readyz", "/healthz")):
+                connection.request("GET", path)
+                response = connection.getresponse()
+                seen.append((response.status, response.read()))
+                connection.close()
+            self.assertEqual(seen, [(503, b'{"status":"stopping"}'), (200, b'{"status":"ok"}')])
+            server.process.wait(60)
 
 
 if __name__ == "__main__":

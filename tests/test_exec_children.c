@@ -178,6 +178,74 @@ static void test_hang(void **state)
     t.free(t.self);
 }
 
+/* Nobody waits for a time-out who was asked to stop: not behind a child that is silent, one that does not read, or
+ * one that is given nothing yet. Others who ask the same transport get their answers. */
+static int stop_after_a_while(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)stage, (void)done, (void)total;
+    return sf_seconds() > *(double *)context;
+}
+
+static void test_cancelled(void **state)
+{
+    (void)state;
+    enum { LENGTH = 5 << 20 };
+    const char *commands[] = {"trap '' TERM; cat >/dev/null; sleep 1000", "exec sleep 1000"};
+    char *text = sf_alloc(LENGTH, 1);
+    memset(text, 'a', LENGTH);
+    for (int i = 0; i < 4; i++) {
+        double begin = sf_seconds(), end = begin + 0.2;
+        int label;
+        sf_transport t = open_one(commands[i / 2]);
+        safer_progress progress = {stop_after_a_while, &end};
+        sf_meter meter = {.progress = &progress, .stage = "asking"};
+        const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
+        assert_fails(t.ask(t.self, &(sf_span){text, i % 2 ? LENGTH : 3}, 1, &label, NULL, &error), SAFER_CANCELLED,
+                     "cancelled");
+        (void)sf_duty_change(before);
+        t.free(t.self);
+        assert_true(sf_seconds() - begin < 5); /* the time-out is a minute */
+    }
+    free(text);
+}
+
+typedef struct bystander {
+    sf_transport *transport;
+    safer_status status;
+} bystander;
+
+static void *ask_beside(void *context)
+{
+    bystander *b = context;
+    int label;
+    safer_error own = {0};
+    b->status = b->transport->ask(b->transport->self, &(sf_span){"fine", 4}, 1, &label, NULL, &own);
+    if (b->status == SAFER_OK && label != 4 % 3) b->status = SAFER_INPUT;
+    return NULL;
+}
+
+static void test_cancelled_beside_others(void **state)
+{
+    (void)state;
+    double end = sf_seconds() + 0.5;
+    pthread_t thread;
+    sf_transport t = open_one(python("for line in sys.stdin:\n"
+                                     "    request = json.loads(line)\n"
+                                     "    if 'hang' in request['texts']: time.sleep(1000)\n"
+                                     "    say(answer(request))\n"));
+    bystander other = {.transport = &t};
+    safer_progress progress = {stop_after_a_while, &end};
+    sf_meter meter = {.progress = &progress, .stage = "asking"};
+    const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
+    assert_int_equal(pthread_create(&thread, NULL, ask_beside, &other), 0);
+    assert_fails(ask_one(&t, "hang"), SAFER_CANCELLED, "cancelled");
+    (void)sf_duty_change(before);
+    pthread_join(thread, NULL);
+    assert_int_equal(other.status, SAFER_OK);
+    assert_ok(ask_one(&t, "again"));
+    t.free(t.self);
+}
+
 /* A child that never reads: more than any pipe holds is in the way. */
 static void test_never_reads(void **state)
 {
@@ -401,6 +469,8 @@ int main(void)
         TEST(test_command_is_no_good),
         TEST(test_long_standard_error),
         TEST(test_hang),
+        TEST(test_cancelled),
+        TEST(test_cancelled_beside_others),
         TEST(test_never_reads),
         TEST(test_hang_once),
         TEST(test_forgets_one),

@@ -356,7 +356,7 @@ class Service:
             return None  # the connection was closed: nothing was said
         if b"chunked" in head:  # a stream: what came is a part of the right one, or it ends by saying that it failed
             events = re.findall(rb"event: (\w+)", body)
-            if body.endswith(b"0\r\n\r\n") and events[-1:] not in ([b"certificate"], [b"error"]):
+            if body.endswith(b"0\r\n\r\n") and events[-1:] not in ([b"result"], [b"error"]):
                 return f"the stream ends with {events[-1:]}"
             return None
         size = re.search(rb"(?i)content-length: (\d+)", head)

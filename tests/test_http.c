@@ -1,5 +1,6 @@
 /* What HTTP services are asked and how their answers are read: no connection is made. The transport itself is in
  * test_http_server.c. */
+#define _GNU_SOURCE
 #include "support.h"
 
 #include "remote/http_address.h"
@@ -494,11 +495,151 @@ static void test_addresses(void **state)
     sf_http_address_free(&a);
     assert_ok(sf_http_address_read(&a, "http://me:s3cr%74@h/?a=1&key=hushhush&b=hush%2fhush%3d1", &error));
     assert_true(a.has_user);
-    assert_ok(sf_http_address_hide(&a, "token", &error));
-    assert_ok(sf_http_address_hide(&a, "xx", &error));
-    sf_http_address_scrub(&a, text);
+    assert_ok(sf_secrets_add(&a.secrets, "token", &error));
+    assert_ok(sf_secrets_add(&a.secrets, "xx", &error));
+    sf_secrets_scrub(&a.secrets, text);
     assert_string_equal(text, "*** *** *** ** *** a ******");
     sf_http_address_free(&a);
+}
+
+/* Every form in which a password may come back. */
+static void test_secrets(void **state)
+{
+    (void)state;
+    sf_http_address a = {0};
+    assert_ok(sf_http_address_read(&a, "http://me:p%40ss%2Bw%22rd%3F~@h/", &error));
+    static const char *const forms[] = {
+        "p%40ss%2Bw%22rd%3F~",                         /* as it stands in the address, */
+        "p@ss+w\"rd?~",                                /* as it is, */
+        "p%40ss%2bw%22rd%3f~",                         /* in small letters, */
+        "p@ss+w\\\"rd?~",                              /* in JSON, */
+        "bWU6cEBzcyt3InJkP34=", "bWU6cEBzcyt3InJkP34", /* with the name, as in Authorization: Basic, */
+        "cEBzcyt3InJkP34=",     "cEBzcyt3InJkP34",     /* and alone */
+        "me:p@ss+w\"rd?~",      "me%3Ap%40ss%2Bw%22rd%3F~"};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "<%s>", forms[i]);
+        sf_secrets_scrub(&a.secrets, text);
+        if (strcmp(text, "<***>") != 0 && strcmp(text, "<***=>") != 0) fail_msg("%s: %s", forms[i], text);
+    }
+    sf_http_address_free(&a);
+
+    char alphabets[] = "Pz8/Pj4+ Pz8_Pj4- \?\?\?>>>";
+    assert_ok(sf_secrets_add(&a.secrets, "\?\?\?>>>", &error));
+    sf_secrets_scrub(&a.secrets, alphabets);
+    assert_string_equal(alphabets, "*** *** ***");
+    assert_ok(sf_secrets_add(&a.secrets, "", &error));
+    sf_http_address_free(&a);
+
+    char alone[] = "A0b1C2d3E4 QTBiMUMyZDNFNA== QTBiMUMyZDNFNDo="; /* a key in the place of the name */
+    assert_ok(sf_http_address_read(&a, "https://A0b1C2d3E4@h/", &error));
+    sf_secrets_scrub(&a.secrets, alone);
+    assert_string_equal(alone, "*** ***== ***=");
+    sf_http_address_free(&a);
+}
+
+static void test_messages_hide_users(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } cases[] = {{"cannot open HTTP://me:word@h/x: no", "cannot open HTTP://***@h/x: no"},
+                 {"\"ftp://w@h\" and http://a:b@c:d@e", "\"ftp://*@h\" and http://***@e"},
+                 {"//@h a@b http://h/a@b https://h?x@y", "//@h a@b http://h/a@b https://h?x@y"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sf_fail(&error, SAFER_INPUT, "%s", cases[i].text);
+        assert_string_equal(error.message, cases[i].shown);
+    }
+    safer_model *model = NULL;
+    const char *two[] = {"a", "b"};
+    safer_remote_options options = safer_remote_options_default();
+    options.labels = two;
+    options.label_count = 2;
+    assert_fails(safer_model_connect(&model, "ftp://me:word@h/", &options, &error), SAFER_INVALID,
+                 "\"ftp...\" is neither");
+    assert_null(strstr(error.message, "word"));
+}
+
+/* Which way it goes: loopback or not, and through which proxy. */
+static void test_ways(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *address, *proxy, *all, *none, *shown;
+        int loopback;
+    } cases[] = {{"http://localhost:1/", "http://p:1", NULL, NULL, NULL, 1},
+                 {"http://a.LOCALHOST/", "http://p:1", NULL, NULL, NULL, 1},
+                 {"http://127.8.9.1/", "http://p:1", NULL, NULL, NULL, 1},
+                 {"http://[::1]:80/", "http://p:1", NULL, NULL, NULL, 1},
+                 {"http://localhost.example.org/", NULL, NULL, NULL, NULL, 0},
+                 {"http://128.0.0.1/", "http://p:1", NULL, "", "p:1 from http_proxy", 0},
+                 {"http://h/", "u:w0rdw0rd@p", NULL, "other,xh", "p from http_proxy", 0},
+                 {"http://a.h/", "p:1", NULL, "x, .h", NULL, 0},
+                 {"http://h/", "p:1", NULL, "*", NULL, 0},
+                 {"http://h/", "", "socks5://q:9", NULL, "q:9 from all_proxy", 0},
+                 {"http://h/", "http://a b", NULL, NULL, "an address from http_proxy", 0},
+                 {"https://h/", "http://p:1", NULL, NULL, NULL, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sf_http_address a = {0};
+        char text[] = "w0rdw0rd dTp3MHJkdzByZA==";
+        setenv("http_proxy", cases[i].proxy ? cases[i].proxy : "", 1);
+        setenv("all_proxy", cases[i].all ? cases[i].all : "", 1);
+        setenv("no_proxy", cases[i].none ? cases[i].none : "", 1);
+        unsetenv("https_proxy");
+        unsetenv("HTTPS_PROXY");
+        unsetenv("ALL_PROXY");
+        assert_ok(sf_http_address_read(&a, cases[i].address, &error));
+        assert_int_equal(a.loopback, cases[i].loopback);
+        assert_false(a.has_user);
+        if (!cases[i].shown)
+            assert_null(a.proxy);
+        else
+            assert_string_equal(a.proxy, cases[i].shown);
+        sf_secrets_scrub(&a.secrets, text);
+        if (cases[i].proxy && strchr(cases[i].proxy, '@')) assert_string_equal(text, "*** ***==");
+        sf_http_address_free(&a);
+    }
+    unsetenv("http_proxy");
+    unsetenv("all_proxy");
+    unsetenv("no_proxy");
+}
+
+/* A token or a password over http:// to another machine must be allowed. */
+static void test_insecure(void **state)
+{
+    (void)state;
+    const char *two[] = {"a", "b"};
+    static const struct {
+        const char *address, *token;
+        int refused;
+    } cases[] = {{"http://h/", NULL, 0},
+                 {"http://h/", "SAFER_TEST_TOKEN", 1},
+                 {"http://me:word@h/", NULL, 1},
+                 {"http://me@h/", NULL, 1},
+                 {"https://h/", "SAFER_TEST_TOKEN", 0},
+                 {"https://me:word@h/", NULL, 0},
+                 {"http://127.0.0.1/", "SAFER_TEST_TOKEN", 0},
+                 {"http://me:word@[::1]/", NULL, 0}};
+    setenv("SAFER_TEST_TOKEN", "tok-1234567890", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int allowed = 0; allowed < 2; allowed++) {
+            safer_model *model = NULL;
+            safer_remote_options options = safer_remote_options_default();
+            options.labels = two;
+            options.label_count = 2;
+            options.token = cases[i].token;
+            options.insecure_token = allowed;
+            if (cases[i].refused && !allowed) {
+                assert_fails(safer_model_connect(&model, cases[i].address, &options, &error), SAFER_INVALID,
+                             "without encryption; use https://");
+                assert_non_null(strstr(error.message, cases[i].token ? "the token" : "the password"));
+                assert_null(strstr(error.message, "word@"));
+                assert_null(strstr(error.message, "tok-"));
+            } else {
+                assert_ok(safer_model_connect(&model, cases[i].address, &options, &error));
+                safer_model_free(model);
+            }
+        }
 }
 
 /* --------------------------------------------------------------- no memory */
@@ -549,6 +690,10 @@ int main(void)
         cmocka_unit_test(test_openai_answers),
         cmocka_unit_test(test_labels_in_replies),
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_secrets),
+        cmocka_unit_test(test_messages_hide_users),
+        cmocka_unit_test(test_ways),
+        cmocka_unit_test(test_insecure),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "support.h"
 
+#include "base/progress.h"
 #include "remote/remote.h"
 
 #include <curl/curl.h>
@@ -392,6 +393,34 @@ static void test_time_outs(void **state)
     transport.free(transport.self);
 }
 
+/* Nobody waits for a service, for the next try or for a connection who was asked to stop. */
+static int stop_after_a_while(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)stage, (void)done, (void)total;
+    return seconds() > *(double *)context;
+}
+
+static void test_cancelled(void **state)
+{
+    (void)state;
+    const char *paths[] = {"/json?fault=slow&delay=30", "/json?fault=429&after=30", "/json?fault=503"};
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        double begin_time = seconds(), end = begin_time + 0.2;
+        safer_remote_options options = quick();
+        options.timeout = 60;
+        options.retries = 1000;
+        int label;
+        sf_transport transport = open_at(plain.port, paths[i], options);
+        safer_progress progress = {stop_after_a_while, &end};
+        sf_meter meter = {.progress = &progress, .stage = "asking"};
+        const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
+        assert_fails(ask_one(&transport, "a", &label), SAFER_CANCELLED, "cancelled while http://127.0.0.1");
+        (void)sf_duty_change(before);
+        transport.free(transport.self);
+        assert_true(seconds() - begin_time < 5);
+    }
+}
+
 static void test_dead_server(void **state)
 {
     (void)state;
@@ -564,9 +593,10 @@ int main(void)
         cmocka_unit_test(test_profiles),       cmocka_unit_test(test_faults),
         cmocka_unit_test(test_lasting_faults), cmocka_unit_test(test_others_continue),
         cmocka_unit_test(test_connections),    cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_time_outs),      cmocka_unit_test(test_dead_server),
-        cmocka_unit_test(test_replies),        cmocka_unit_test(test_token),
-        cmocka_unit_test(test_certificates),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_time_outs),      cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_dead_server),    cmocka_unit_test(test_replies),
+        cmocka_unit_test(test_token),          cmocka_unit_test(test_certificates),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -4,21 +4,26 @@
 Nothing may be lost and nothing done twice: the records must equal those of a run that
 was left alone, for several thread counts and batch sizes, times aside.
 
-    python3 tests/test_kill.py BUILD_DIR
+    python3 tests/test_kill.py [--kills 50] [--seed 5] BUILD_DIR
 """
+import argparse
 import json
 import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
-build = os.path.abspath(sys.argv[-1])
+parser = argparse.ArgumentParser()
+parser.add_argument("--kills", type=int, default=50)
+parser.add_argument("--seed", type=int, default=5)
+parser.add_argument("build")
+options = parser.parse_args()
+build = os.path.abspath(options.build)
 safer = os.path.join(build, "safer")
 source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-random.seed(5)
+random.seed(options.seed)
 
 
 def run(*arguments):
@@ -59,7 +64,7 @@ with tempfile.TemporaryDirectory() as folder:
         assert records(path(f"t{threads}.jsonl")) == expected, f"{threads} threads, batches of {batch}: other records"
 
     kills = rounds = 0
-    while kills < 50:
+    while kills < options.kills:
         rounds += 1
         out = path(f"killed{rounds}.jsonl")
         while True:

@@ -204,7 +204,7 @@ static void test_synonyms(void **state)
 
 static void test_layout(void **state)
 {
-    enum { TABLE = 48, SECTIONS = 19 };
+    enum { DIRECTED = 40, TABLE = 48, SECTIONS = 19 };
     safer_lexicon *l = honest("component");
     (void)state;
     copy c = copy_of(l, 64); /* a message behind the last section */
@@ -218,6 +218,12 @@ static void test_layout(void **state)
         c.bytes[section[0] + section[1]] = 1;
         refused(&c, "there are bytes between its sections");
     }
+    c = copy_of(l, 0); /* words behind the end of the kernel's name */
+    ((char *)at(&c, l->kernel_name))[2] = '\0';
+    refused(&c, "its description is cut");
+    c = copy_of(l, 0); /* neither directed nor not */
+    c.bytes[DIRECTED] = 2;
+    refused(&c, "unknown layout");
     for (size_t i = 1; i < SECTIONS; i++) { /* two sections in one place */
         uint64_t section[2];
         memcpy(section, l->image.bytes + TABLE + 16 * (i - 1), sizeof section);

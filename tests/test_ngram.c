@@ -348,7 +348,7 @@ static uint64_t file_hash(const char *path)
 {
     sf_file file = {0};
     safer_error error;
-    assert_ok(sf_file_map(&file, path, &error));
+    assert_ok(sf_file_load(&file, path, &error));
     uint64_t hash = sf_hash(file.bytes, file.length, 0);
     sf_file_free(&file);
     return hash;
@@ -695,7 +695,7 @@ static void bad_data_are_named(void **unused)
         assert_fails(safer_train(path, &o, NULL, &error), SAFER_INPUT, cases[i].words);
     }
     sf_file file = {0};
-    assert_int_equal(sf_file_map(&file, path, NULL), SAFER_SYSTEM); /* nothing was written */
+    assert_int_equal(sf_file_load(&file, path, NULL), SAFER_SYSTEM); /* nothing was written */
     safer_train_options o = options_for(few);
     o.dev = few;
     assert_ok(safer_train(temporary("few"), &o, NULL, &error));
@@ -723,7 +723,7 @@ static void can_be_cancelled(void **unused)
         safer_train_options o = options_for(data);
         o.progress = (safer_progress){stop_at_once, stages[i]};
         assert_fails(safer_train(temporary("cancelled"), &o, NULL, &error), SAFER_CANCELLED, stages[i]);
-        assert_int_equal(sf_file_map(&file, temporary("cancelled"), NULL), SAFER_SYSTEM);
+        assert_int_equal(sf_file_load(&file, temporary("cancelled"), NULL), SAFER_SYSTEM);
     }
     safer_data_free(data);
 }

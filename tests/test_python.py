@@ -609,6 +609,8 @@ class Certify(unittest.TestCase):
         path, verify = temporary("v.jsonl"), functools.partial(safer.verify, model_name="classify")
         results = safer.certify(classify, TEXTS, LABELS, topk, output=path, model_name="classify")
         self.assertEqual(safer.verify(path).queries, results.summary.queries)
+        claim = safer.verify(path)
+        self.assertEqual((claim.radius, claim.delta, claim.family_wise, claim.alpha), ("all", 0.01, False, 0.001))
         again = verify(path, classify, TEXTS, LABELS, topk)
         self.assertEqual((again.certified_accuracy, again.texts), (results.summary.certified_accuracy, 6))
         self.assertGreater(again.traffic.asked, 0)

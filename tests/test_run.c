@@ -306,7 +306,7 @@ static void test_resume(void **state)
     sf_sealed_close(&out);
 
     sf_file whole = {0};
-    assert_ok(sf_file_map(&whole, path, &error));
+    assert_ok(sf_file_load(&whole, path, &error));
     for (size_t length = 1; length <= whole.length; length++) {
         size_t lines = 0;
         for (size_t i = 0; i < length; i++) lines += whole.bytes[i] == '\n';

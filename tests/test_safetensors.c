@@ -208,7 +208,7 @@ static void any_truncation_is_refused(void **state)
     sf_file whole = {0};
     sf_safetensors *file = NULL;
     assert_ok(sf_safetensors_write(path, written, 5, notes, 2, &error));
-    assert_ok(sf_file_map(&whole, path, &error));
+    assert_ok(sf_file_load(&whole, path, &error));
     for (size_t length = 0; length < whole.length; length++) {
         char *copy = malloc(length + 1); /* so that the sanitizer sees a byte too far */
         assert_non_null(copy);

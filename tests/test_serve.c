@@ -9,6 +9,7 @@
 #include "serve/connections.h"
 #include "serve/workers.h"
 
+#include <arpa/inet.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -236,38 +237,170 @@ static void test_connections(void **state)
 {
     sf_connections connections;
     safer_error error = {0};
-    int pair[2];
+    int pair[2], retry = 0;
     char byte;
     (void)state;
-    assert_ok(sf_connections_start(&connections, 5, &error));
+    assert_ok(sf_connections_start(&connections, (sf_connection_limits){.patience = 5}, &error));
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-    sf_connection *connection = sf_connection_open(&connections, pair[0], 60);
+    sf_connection *connection = sf_connection_open(&connections, pair[0], NULL, 60);
     assert_int_equal(sf_connections_count(&connections), 1);
     sf_job *job = read_job(SF_ROUTE_PREDICT, "{\"text\": \"a\"}");
-    sf_connection_set(&connections, connection, 1, job, 0.01); /* waits for work, too long: told so, not shut */
+    sf_connection_set(&connections, connection, SF_WAITING, job, 0.01); /* for work, too long: told so, not shut */
     wait_for(has_status, job);
     assert_int_equal(job->status, 504);
     assert_int_equal(recv(pair[1], &byte, 1, MSG_DONTWAIT), -1);
     double start = sf_seconds();
-    sf_connection_set(&connections, connection, 1, NULL, 0.1); /* sends, too slowly: shut */
+    sf_connection_set(&connections, connection, SF_ASKING, NULL, 0.1); /* sends, too slowly: shut */
     assert_int_equal(recv(pair[1], &byte, 1, 0), 0);
     assert_true(sf_seconds() - start >= 0.1);
     start = sf_seconds();
-    sf_connection_set(&connections, connection, 0, NULL, 60);
-    assert_int_equal(sf_connection_begin(&connections, connection, 60), 0);
-    assert_true(connection->busy);
-    sf_connection_set(&connections, connection, 0, NULL, 60);
+    sf_connection_set(&connections, connection, SF_IDLE, NULL, 60);
+    assert_int_equal(sf_connection_begin(&connections, connection, 60, 1, 1, &retry), 0);
+    assert_int_equal(connection->doing, SF_ASKING);
+    sf_connection_set(&connections, connection, SF_IDLE, NULL, 60);
     sf_connections_drain(&connections, 0.2);
     assert_true(sf_seconds() - start >= 0.2);
-    assert_int_equal(sf_connection_begin(&connections, connection, 60), -1); /* too late */
-    assert_false(connection->busy);
-    assert_int_equal(sf_connection_begin(&connections, NULL, 60), -1);
+    assert_int_equal(sf_connection_begin(&connections, connection, 60, 1, 1, &retry), -1); /* too late */
+    assert_int_equal(connection->doing, SF_IDLE);
+    assert_int_equal(sf_connection_begin(&connections, NULL, 60, 1, 1, &retry), -1);
     sf_connection_close(&connections, connection);
     sf_connections_drain(&connections, 60); /* nobody is there */
     sf_connections_end(&connections);
     sf_job_release(job);
     close(pair[0]);
     close(pair[1]);
+}
+
+static int is_shut(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* Who gives way when it is full: the silent, then the idle, then those that ask too slowly; nobody else. */
+static void test_room(void **state)
+{
+    enum { ALL = 5 };
+    sf_connections connections;
+    safer_error error = {0};
+    int pairs[ALL + 4][2], retry = 0;
+    sf_connection *c[ALL + 4];
+    (void)state;
+    assert_ok(sf_connections_start(&connections, (sf_connection_limits){.all = ALL, .patience = 60}, &error));
+    for (int i = 0; i < ALL + 4; i++) assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
+    for (int i = 0; i < ALL; i++) assert_non_null(c[i] = sf_connection_open(&connections, pairs[i][0], NULL, 60));
+    sf_job *job = read_job(SF_ROUTE_PREDICT, "{\"text\": \"a\"}");
+    sf_connection_set(&connections, c[0], SF_ANSWERED, NULL, 60);
+    sf_connection_set(&connections, c[1], SF_WAITING, job, 60);
+    assert_int_equal(sf_connection_begin(&connections, c[2], 60, 1, 1, &retry), 0);
+    sf_connection_set(&connections, c[3], SF_IDLE, NULL, 60); /* the fifth is silent */
+    for (int i = 0; i < 2; i++) {
+        assert_non_null(c[ALL + i] = sf_connection_open(&connections, pairs[ALL + i][0], NULL, 60));
+        sf_connection_set(&connections, c[ALL + i], SF_ANSWERED, NULL, 60);
+        assert_true(is_shut(pairs[4][1]));
+        assert_int_equal(is_shut(pairs[3][1]), i == 1);
+    }
+    c[2]->since += 100; /* a slow machine must not matter */
+    c[ALL + 2] = sf_connection_open(&connections, pairs[ALL + 2][0], NULL, 60);
+    assert_int_equal(sf_connection_begin(&connections, c[ALL + 2], 60, 1, 1, &retry), 503);
+    assert_int_equal(retry, 1);
+    sf_connection_close(&connections, c[ALL + 2]);
+    c[2]->since -= 102;
+    c[ALL + 3] = sf_connection_open(&connections, pairs[ALL + 3][0], NULL, 60);
+    assert_int_equal(sf_connection_begin(&connections, c[ALL + 3], 60, 1, 1, &retry), 0);
+    for (int i = 0; i < ALL; i++) assert_int_equal(is_shut(pairs[i][1]), i >= 2);
+    for (int i = 0; i < ALL + 4; i++) {
+        if (i != ALL + 2) sf_connection_close(&connections, c[i]);
+        close(pairs[i][0]);
+        close(pairs[i][1]);
+    }
+    assert_int_equal(sf_connections_count(&connections), 0);
+    assert_int_equal(connections.closing, 0);
+    sf_connections_end(&connections);
+    sf_job_release(job);
+}
+
+/* One who has gone is told from one who has only said all. */
+static void test_gone(void **state)
+{
+    sf_connections connections;
+    safer_error error = {0};
+    int pair[2];
+    char got[64] = "";
+    (void)state;
+    assert_ok(sf_connections_start(&connections, (sf_connection_limits){.patience = 60}, &error));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    sf_connection *connection = sf_connection_open(&connections, pair[0], NULL, 60);
+    sf_job *job = read_job(SF_ROUTE_PREDICT, "{\"text\": \"a\"}");
+    int retry = 0;
+    assert_int_equal(sf_connection_begin(&connections, connection, 60, 1, 1, &retry), 0);
+    sf_connection_set(&connections, connection, SF_WAITING, job, 60);
+    shutdown(pair[1], SHUT_WR);
+    assert_int_equal(recv(pair[1], got, sizeof got - 1, 0), 25);
+    assert_string_equal(got, "HTTP/1.1 100 Continue\r\n\r\n");
+    usleep(200000);
+    assert_int_equal(recv(pair[1], got, sizeof got, MSG_DONTWAIT), -1); /* once is enough */
+    assert_false(has_status(job));
+    close(pair[1]);
+    wait_for(has_status, job);
+    assert_int_equal(job->status, 499);
+    assert_true(atomic_load(&job->cancelled));
+    sf_connection_close(&connections, connection);
+    sf_connections_end(&connections);
+    sf_job_release(job);
+    close(pair[0]);
+}
+
+static sf_client *enter(sf_clients *clients, const char *address)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    sf_client *client = NULL;
+    if (inet_pton(AF_INET, address, &v4.sin_addr) == 1)
+        assert_int_equal(sf_client_enter(&client, clients, (struct sockaddr *)&v4), 0);
+    else if (inet_pton(AF_INET6, address, &v6.sin6_addr) == 1)
+        assert_int_equal(sf_client_enter(&client, clients, (struct sockaddr *)&v6), 0);
+    else
+        fail();
+    return client;
+}
+
+static void test_clients(void **state)
+{
+    sf_clients clients = {.rate = 2};
+    int seconds = 0;
+    (void)state;
+    assert_null(enter(&clients, "127.0.0.1"));
+    assert_null(enter(&clients, "::1"));
+    sf_client *one = enter(&clients, "192.0.2.1"), *network = enter(&clients, "2001:db8::1");
+    assert_ptr_equal(enter(&clients, "192.0.2.1"), one);
+    assert_ptr_not_equal(enter(&clients, "192.0.2.2"), one);
+    assert_ptr_equal(enter(&clients, "2001:db8::ffff:1"), network);
+    assert_ptr_not_equal(enter(&clients, "2001:db8:0:1::1"), network);
+    assert_int_equal(one->connections, 2);
+    assert_int_equal(clients.count, 4);
+
+    const double now = one->at;
+    assert_true(sf_client_may_ask(one, &clients, now, &seconds) && sf_client_may_ask(one, &clients, now, &seconds));
+    assert_false(sf_client_may_ask(one, &clients, now, &seconds));
+    assert_int_equal(seconds, 1);
+    assert_false(sf_client_may_ask(one, &clients, now + 0.4, &seconds));
+    assert_true(sf_client_may_ask(one, &clients, now + 0.6, &seconds));
+    assert_true(sf_client_may_ask(NULL, &clients, now, &seconds));
+    clients.rate = 0.01; /* one at a time, then a wait */
+    one->left = 0;
+    assert_false(sf_client_may_ask(one, &clients, one->at, &seconds));
+    assert_int_equal(seconds, 100);
+
+    clients.rate = 2;
+    sf_client_leave(one);
+    sf_client_leave(one);
+    sf_client_leave(NULL);
+    sf_clients_sweep(&clients, one->at); /* gone, but it has asked a moment ago */
+    assert_int_equal(clients.count, 4);
+    sf_clients_sweep(&clients, one->at + 1);
+    assert_int_equal(clients.count, 3);
+    sf_clients_free(&clients);
 }
 
 /* ----------------------------------------------------------------- workers */
@@ -633,10 +766,24 @@ static safer_status start_and_stop(void *context, safer_error *error)
     return status;
 }
 
+static safer_status reload_once(void *context, safer_error *error)
+{
+    safer_status status = safer_server_reload(context, &model, lexicon, error);
+    assert_true(safer_server_port(context) > 0); /* whatever came of it, it serves */
+    return status;
+}
+
 static void test_memory(void **state)
 {
     (void)state;
     check_every_allocation(start_and_stop, NULL);
+    safer_server *server = NULL;
+    safer_error error = {0};
+    safer_serve_options options = safer_serve_options_default();
+    options.port = 0;
+    assert_ok(safer_server_start(&server, &model, lexicon, NULL, &options, &error));
+    check_every_allocation(reload_once, server);
+    safer_server_stop(server);
 }
 
 static void test_options(void **state)
@@ -661,6 +808,7 @@ static void test_options(void **state)
     REFUSED(max_text, good.max_body + 1, "max_text");
     REFUSED(max_texts, good.queue + 1, "max_texts");
     REFUSED(connections, 0, "connections");
+    REFUSED(client_rate, -1, "client_rate");
     REFUSED(deadline, (double)NAN, "deadline");
     REFUSED(patience, -1, "patience");
     REFUSED(size, 0, "safer_serve_options");
@@ -675,13 +823,23 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_routes),       cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_faults),       cmocka_unit_test(test_job_ends_once),
-        cmocka_unit_test(test_slow_readers), cmocka_unit_test(test_connections),
-        cmocka_unit_test(test_workers),      cmocka_unit_test(test_workers_threads),
-        cmocka_unit_test(test_answer),       cmocka_unit_test(test_answer_memory),
-        cmocka_unit_test(test_watching),     cmocka_unit_test(test_looking_is_allowed),
-        cmocka_unit_test(test_metrics),      cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_job_ends_once),
+        cmocka_unit_test(test_slow_readers),
+        cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_workers_threads),
+        cmocka_unit_test(test_answer),
+        cmocka_unit_test(test_answer_memory),
+        cmocka_unit_test(test_watching),
+        cmocka_unit_test(test_looking_is_allowed),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, make_lexicon, free_lexicon);

@@ -551,7 +551,7 @@ static void test_golden(void **unused)
     sf_wordpiece_options made = {0};
     size_t rows = 0;
     (void)unused;
-    assert_ok(sf_file_map(&file, SOURCE_DIR "/tests/golden/wordpiece.jsonl", &error));
+    assert_ok(sf_file_load(&file, SOURCE_DIR "/tests/golden/wordpiece.jsonl", &error));
     for (const char *p = file.bytes, *end = p + file.length, *stop; p < end; p = stop + 1) {
         stop = memchr(p, '\n', (size_t)(end - p));
         assert_non_null(stop);

@@ -117,7 +117,7 @@ static inline char *records_of(const char *path)
 {
     safer_error error = {0};
     sf_file file = {0};
-    assert_ok(sf_file_map(&file, path, &error));
+    assert_ok(sf_file_load(&file, path, &error));
     char *text = malloc(file.length + 1), *out = text;
     for (size_t i = 0; i < file.length; i++) {
         if (strncmp(file.bytes + i, "\"seconds\":", 10) == 0)

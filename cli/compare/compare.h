@@ -10,7 +10,7 @@
 #include "model_options.h"
 #include "train_options.h"
 
-enum { CMP_ATTACKS = 16 };
+enum { CMP_ATTACKS = 16, CMP_CELLS = 1000 };
 
 /* ----------------------------------------------------------- configuration */
 

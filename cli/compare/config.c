@@ -504,6 +504,7 @@ static safer_status add_cell(cmp_config *c, cmp_cell cell, safer_error *error)
         if (strcmp(c->cells[i].data, cell.data) == 0 && strcmp(c->cells[i].model, cell.model) == 0 &&
             strcmp(c->cells[i].defense, cell.defense) == 0)
             return fail(c, error, "%s %s %s is asked for twice", cell.data, cell.model, cell.defense);
+    if (c->cell_count == CMP_CELLS) return fail(c, error, "more than %d combinations are asked for", CMP_CELLS);
     cmp_file_name(parts[0], sizeof parts[0], cell.data);
     cmp_file_name(parts[1], sizeof parts[1], cell.model);
     cmp_file_name(parts[2], sizeof parts[2], cell.defense);

@@ -102,9 +102,11 @@ class Model(_Answering):
     def connect(cls, address: str, labels: Sequence[Any], *, batch: int = 0, timeout: float = 60, retries: int = 5,
                 cache: Optional[bool] = None, random: bool = False, function: bool = False, model_name: Optional[str] = None,
                 workers: int = 0, concurrency: Optional[int] = None, profile: Optional[str] = None, request: Optional[str] = None,
-                answer: Optional[str] = None, name: Optional[str] = None, token: Optional[str] = None) -> "Model":
+                answer: Optional[str] = None, name: Optional[str] = None, token: Optional[str] = None,
+                insecure_token: bool = False) -> "Model":
         """A program ("exec:COMMAND") or a service ("http://..."). `labels` are the names of its
-        classes; `token` names the environment variable that holds a bearer token. The others
+        classes; `token` names the environment variable that holds a bearer token, which goes over http:// to another
+        machine only with `insecure_token`. The others
         are the options of `safer certify`; None stands for the default. `model_name` is needed where
         records are written, or compared with those of a run."""
         options, _kept = _remote_options([label_name(label) for label in as_list(labels, "labels")], model_name)
@@ -116,7 +118,7 @@ class Model(_Answering):
             options.concurrency = concurrency
         options.profile = choice("profile", profile or "json")
         options.request, options.answer = map(optional_bytes, (request, answer))
-        options.name, options.token = optional_bytes(name), optional_bytes(token)
+        options.name, options.token, options.insecure_token = optional_bytes(name), optional_bytes(token), insecure_token
         return cls(make("safer_model_connect", address.encode(), byref(options)), model_name)
 
     @property

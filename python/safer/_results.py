@@ -125,6 +125,10 @@ class Verification(Summary):
     """What was found of a run: its numbers, what was checked and what was not."""
 
     format: int = 0  #: the version of the run's format
+    radius: Radius = "all"  #: what `certified` refers to
+    delta: float = 0.0  #: as the run was asked for; 0 for interval bounds, which cannot err by chance
+    family_wise: bool = False  #: delta covers all texts together
+    alpha: float = 0.0  #: as delta, of the answers
     checked: Tuple[str, ...] = ()
     not_checked: Tuple[str, ...] = ()
 
@@ -216,7 +220,7 @@ def verification(v: c.Verification, predict_seconds: Optional[float] = None, tra
     s = summarise(v.summary, predict_seconds, traffic)
     phrases = ([phrase.decode() for phrase in found if phrase] for found in (v.checked, v.not_checked))
     return Verification(**{field.name: getattr(s, field.name) for field in dataclasses.fields(s)}, format=v.format,
-                        checked=tuple(next(phrases)), not_checked=tuple(next(phrases)))
+                        radius=radius_from_c(v.radius), delta=v.delta, family_wise=bool(v.family_wise), alpha=v.alpha, checked=tuple(next(phrases)), not_checked=tuple(next(phrases)))
 
 
 def percent(share: Optional[float], up: bool = False) -> str:

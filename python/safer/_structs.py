@@ -79,7 +79,7 @@ class RemoteOptions(Structure):
     _fields_ = [("size", c_size_t), ("labels", POINTER(c_char_p)), ("label_count", c_size_t), ("batch", c_size_t), ("timeout", c_double),
                 ("retries", c_int), ("cache", c_int), ("random", c_int), ("workers", c_int), ("concurrency", c_int),
                 ("profile", c_int), ("request", c_char_p), ("answer", c_char_p), ("name", c_char_p), ("token", c_char_p),
-                ("model_name", c_char_p), ("function", c_int)]
+                ("model_name", c_char_p), ("function", c_int), ("insecure_token", c_int)]
 
 
 class Traffic(Structure):
@@ -120,7 +120,8 @@ class Summary(Structure):
 
 
 class Verification(Structure):
-    _fields_ = [("summary", Summary), ("format", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
+    _fields_ = [("summary", Summary), ("format", c_int), ("method", c_int), ("radius", c_size_t), ("delta", c_double), ("alpha", c_double),
+                ("family_wise", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
 
 
 class Gate(Structure):

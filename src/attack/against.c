@@ -284,7 +284,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
-    SF_TRY(sf_certify_probe(model, data, error));
+    SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
     config = config_json(&c);
     c.attackers = sf_calloc((size_t)threads, sizeof *c.attackers);

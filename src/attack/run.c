@@ -75,7 +75,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     SF_TRY(sf_map_labels(&classes, model, data, error));
     if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
-    SF_TRY(sf_certify_probe(model, data, error));
+    SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     r.classes = classes;
     config = sf_attack_config("attack", model, lexicon, data, options);
     sf_member_add(&config, "method", json_string(safer_attack_method_name(options->method)));

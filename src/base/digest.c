@@ -6,10 +6,12 @@
 #include "base/memory.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_DEPTH = 16 }; /* of folders in folders: links may go round */
 
@@ -66,13 +68,30 @@ void sf_digest_list_free(sf_digest_list *list)
 
 /* -------------------------------------------------------------------- paths */
 
-static safer_status digest_file(sf_digest *out, const char *path, safer_error *error)
+/* Piece by piece, since files of vectors may be larger than memory. */
+static safer_status add_pieces(sf_sha256_sum *sum, uint64_t *length, int fd, const char *path, safer_error *error)
 {
-    sf_file file = {0};
-    safer_status status = sf_file_map(&file, path, error);
-    if (status == SAFER_OK) status = sf_sha256(out, file.bytes, file.length, error);
-    sf_file_free(&file);
-    return status;
+    char piece[1 << 16];
+    struct stat info;
+    ssize_t got;
+    const int regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    for (*length = 0; (got = read(fd, piece, sizeof piece)) != 0; *length += (uint64_t)got) {
+        if (got < 0) return sf_fail_errno(error, "read", path);
+        sf_sha256_add(sum, piece, (size_t)got);
+        if (!regular && *length > sf_unpacked_most(0)) return sf_fail_unpacked(error, path, sf_unpacked_most(0));
+    }
+    return SAFER_OK;
+}
+
+safer_status sf_file_digest(sf_digest *out, uint64_t *length, const char *path, safer_error *error)
+{
+    sf_sha256_sum sum = {0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return sf_fail_errno(error, "open", path);
+    safer_status status = add_pieces(&sum, length, fd, path, error);
+    close(fd);
+    const safer_status ended = sf_sha256_end(status == SAFER_OK ? out : NULL, &sum, error);
+    return status == SAFER_OK ? ended : status;
 }
 
 static int is_named(const struct dirent *entry)
@@ -87,8 +106,9 @@ static safer_status digest_path(sf_digest *out, const char *path, int depth, saf
     struct dirent **entries = NULL;
     sf_digest_list list = {0};
     char inner[PATH_MAX];
+    uint64_t length;
     if (stat(path, &info) != 0) return sf_fail_errno(error, "open", path);
-    if (!S_ISDIR(info.st_mode)) return digest_file(out, path, error);
+    if (!S_ISDIR(info.st_mode)) return sf_file_digest(out, &length, path, error);
     if (depth == MAX_DEPTH) return sf_fail(error, SAFER_INPUT, "%s: folders in folders, too deep", path);
     const int count = scandir(path, &entries, is_named, NULL);
     safer_status status = count < 0 ? sf_fail_errno(error, "read", path) : SAFER_OK;
@@ -112,9 +132,10 @@ static safer_status digest_member(sf_digest *out, const char *path, size_t archi
 {
     sf_digest digest;
     sf_sha256_sum sum = {0};
+    uint64_t length;
     char *outer = sf_strndup(path, archive);
     if (!outer) return sf_fail_memory(error);
-    safer_status status = digest_file(&digest, outer, error);
+    safer_status status = sf_file_digest(&digest, &length, outer, error);
     free(outer);
     if (status != SAFER_OK) return status;
     sf_sha256_add(&sum, digest.bytes, sizeof digest.bytes);

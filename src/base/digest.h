@@ -1,8 +1,13 @@
-/* Several files as one digest: those of a folder that were read. */
+/* Digests of files: of one, and of several as one, those of a folder that were read. */
 #ifndef SF_BASE_DIGEST_H
 #define SF_BASE_DIGEST_H
 
 #include "base/sha256.h"
+
+#include <stdint.h>
+
+/* Of a file as it is on disk, and how many bytes that were. It is not kept in memory. */
+safer_status sf_file_digest(sf_digest *out, uint64_t *length, const char *path, safer_error *error);
 
 typedef struct sf_digest_entry {
     char *name; /* owned */

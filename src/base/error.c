@@ -19,6 +19,20 @@ safer_status safer_version_check(int number, safer_error *error)
                    SAFER_VERSION, number / 10000, number / 100 % 100, number % 100);
 }
 
+/* Names of files and models end up in messages, and one that was meant as an address may hold a password: what stands
+ * before the host is not shown. */
+static void hide_users(char *text)
+{
+    for (char *at = text; (at = strstr(at, "//"));) {
+        at += 2;
+        char *end = memrchr(at, '@', strcspn(at, "/?# \"'<>"));
+        if (!end) continue;
+        const size_t length = (size_t)(end - at), stars = length < 3 ? length : 3;
+        memset(at, '*', stars);
+        memmove(at + stars, end, strlen(end) + 1);
+    }
+}
+
 safer_status sf_fail(safer_error *error, safer_status status, const char *format, ...)
 {
     if (error) {
@@ -36,6 +50,7 @@ safer_status sf_fail(safer_error *error, safer_status status, const char *format
         /* Names and bytes of damaged files end up here: keep it one printable line. */
         for (char *c = error->message; *c; c++)
             if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+        hide_users(error->message);
     }
     return status;
 }

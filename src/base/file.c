@@ -1,4 +1,6 @@
-/* Mapping, reading and atomic writing of whole files. Unpacking is in unpack.c. */
+/* Reading and atomic writing of whole files. Unpacking is in unpack.c.
+ *
+ * file.h says what is promised about files that change while they are read, and about writing. */
 #define _GNU_SOURCE
 #include "base/file.h"
 
@@ -13,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -80,32 +81,54 @@ static safer_status read_to_end(sf_file *out, int fd, const char *path, safer_er
     return SAFER_OK;
 }
 
-safer_status sf_file_map(sf_file *out, const char *path, safer_error *error)
+/* A regular file, whose size is known. It is read and not mapped: a file that somebody cuts off while it is mapped
+ * kills the process (SIGBUS), and one that is overwritten changes after it was checked. */
+static safer_status read_regular(sf_file *out, int fd, const struct stat *before, const char *path, safer_error *error)
 {
-    safer_status status = SAFER_OK;
+    const size_t length = (size_t)before->st_size, most = length + 1; /* one more, to see it grow */
+    struct stat after;
+    size_t have = 0;
+    ssize_t got = 1;
+    char *bytes = sf_alloc_aligned(most, 1); /* as the sections of a lexicon are */
+    if (!bytes) return sf_fail_memory(error);
+    while (have < most && got != 0) {
+        got = read(fd, bytes + have, most - have < (1u << 30) ? most - have : 1u << 30);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            free(bytes);
+            return sf_fail_errno(error, "read", path);
+        }
+        have += (size_t)got;
+    }
+    if (have != length || fstat(fd, &after) != 0 || after.st_size != before->st_size ||
+        after.st_mtim.tv_sec != before->st_mtim.tv_sec || after.st_mtim.tv_nsec != before->st_mtim.tv_nsec) {
+        free(bytes);
+        return sf_fail(error, SAFER_INPUT, "%s was changed while it was read; try again when it is whole", path);
+    }
+    *out = (sf_file){.bytes = bytes, .length = length, .heap = bytes};
+    return SAFER_OK;
+}
+
+safer_status sf_file_load(sf_file *out, const char *path, safer_error *error)
+{
+    safer_status status;
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return sf_fail_errno(error, "open", path);
-    if (fstat(fd, &info) != 0) {
+    if (fstat(fd, &info) != 0)
         status = sf_fail_errno(error, "examine", path);
-    } else if (S_ISDIR(info.st_mode)) {
+    else if (S_ISDIR(info.st_mode))
         status = sf_fail(error, SAFER_INPUT, "%s is a folder, not a file", path);
-    } else if (!S_ISREG(info.st_mode) || info.st_size == 0) { /* a pipe, or a file of /proc */
+    else if (!S_ISREG(info.st_mode) || info.st_size == 0) /* a pipe, or a file of /proc */
         status = read_to_end(out, fd, path, error);
-    } else {
-        void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (map == MAP_FAILED)
-            status = sf_fail_errno(error, "map", path);
-        else
-            *out = (sf_file){.bytes = map, .length = (size_t)info.st_size, .map = map};
-    }
+    else
+        status = read_regular(out, fd, &info, path, error);
     close(fd);
     return status;
 }
 
 void sf_file_free(sf_file *file)
 {
-    if (file->map) munmap(file->map, file->length);
     free(file->heap);
     *file = (sf_file){0};
 }
@@ -135,9 +158,9 @@ safer_status sf_file_read(sf_file *out, const char *path, safer_error *error)
         name = archive = sf_strndup(path, split);
         if (!archive) return sf_fail_memory(error);
     }
-    SF_TRY(sf_file_map(&raw, name, error));
+    SF_TRY(sf_file_load(&raw, name, error));
     SF_TRY(sf_unpack(&unpacked, raw.bytes, raw.length, name, split ? path + split + 1 : NULL, error));
-    if (unpacked.bytes == raw.bytes) { /* plain: hand the mapping itself over */
+    if (unpacked.bytes == raw.bytes) { /* plain: hand it over as it is */
         *out = raw;
         raw = (sf_file){0};
     } else {

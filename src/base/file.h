@@ -1,4 +1,4 @@
-/* Whole files: mapped, unpacked, written atomically. */
+/* Whole files: read, unpacked, written atomically. */
 #ifndef SF_BASE_FILE_H
 #define SF_BASE_FILE_H
 
@@ -6,17 +6,15 @@
 
 #include <stddef.h>
 
-/* The contents of a file; read-only. */
+/* The contents of a file; read-only. They are a copy: whatever happens to the file, they stay as they were read. */
 typedef struct sf_file {
     const char *bytes; /* not terminated */
     size_t length;
-    void *map;  /* private: what to unmap, */
-    char *heap; /* or what to free */
+    char *heap; /* private: what to free */
 } sf_file;
 
-/* The bytes as they are on disk: mapped when PATH is a regular file, read to the end
- * when it is a pipe. */
-safer_status sf_file_map(sf_file *out, const char *path, safer_error *error);
+/* The bytes as they are on disk. A regular file that is written to, or cut off, while it is read is an error. */
+safer_status sf_file_load(sf_file *out, const char *path, safer_error *error);
 
 /* The contents after unpacking. PATH is a file, plain or compressed (gz, xz, zst, bz2),
  * an archive (tar, zip) with one file in it, or ARCHIVE:MEMBER. */

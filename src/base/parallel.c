@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "base/parallel.h"
 
+#include "base/progress.h"
+
 #include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,20 +17,25 @@ typedef struct job {
     void *context;
     size_t count, grain;
     atomic_size_t next;
-    fenv_t arithmetic; /* the caller's */
+    fenv_t arithmetic; /* the caller's, */
+    sf_duty duty;      /* and what they work for */
 } job;
 
 typedef struct worker {
     job *job;
     int index;
     pthread_t thread;
+    struct crew *crew; /* NULL: the pool's */
 } worker;
 
 static void *work(void *argument)
 {
     worker *self = argument;
     job *j = self->job;
-    if (self->index > 0) fesetenv(&j->arithmetic);
+    if (self->index > 0) {
+        fesetenv(&j->arithmetic);
+        (void)sf_duty_change(j->duty);
+    }
     for (;;) {
         size_t begin = atomic_fetch_add(&j->next, j->grain);
         if (begin >= j->count) return NULL;
@@ -135,29 +142,66 @@ static int pool_runs(job *j, int threads)
     work(&(worker){.job = j, .index = 0}); /* the caller is worker 0 */
     pthread_mutex_lock(&pool.lock);
     pool.job = NULL; /* who has not begun need not: all is handed out */
-    while (pool.working) pthread_cond_wait(&pool.rest, &pool.lock);
+    while (pool.working) (void)sf_duty_wait(&pool.rest, &pool.lock);
     pool.taken = 0;
     pthread_mutex_unlock(&pool.lock);
     return 1;
 }
 
+/* ------------------------------------------------------- threads of its own */
+
+/* What is still at work: the caller, who waits for it, looks meanwhile whether to stop. */
+typedef struct crew {
+    pthread_mutex_t lock;
+    pthread_cond_t rest;
+    int working;
+    worker workers[MAX_THREADS];
+} crew;
+
+static void *work_in_crew(void *argument)
+{
+    worker *self = argument;
+    crew *c = self->crew;
+    work(self);
+    pthread_mutex_lock(&c->lock);
+    if (--c->working == 0) pthread_cond_signal(&c->rest);
+    pthread_mutex_unlock(&c->lock);
+    return NULL;
+}
+
+static void crew_runs(job *j, int threads)
+{
+    crew c = {.lock = PTHREAD_MUTEX_INITIALIZER, .rest = PTHREAD_COND_INITIALIZER};
+    int started = 1; /* the caller is worker 0 */
+    for (; started < threads; started++) {
+        c.workers[started] = (worker){.job = j, .index = started, .crew = &c};
+        pthread_mutex_lock(&c.lock);
+        c.working++;
+        pthread_mutex_unlock(&c.lock);
+        if (pthread_create(&c.workers[started].thread, NULL, work_in_crew, &c.workers[started]) != 0) break;
+    }
+    work(&(worker){.job = j, .index = 0});
+    pthread_mutex_lock(&c.lock);
+    c.working -= started < threads; /* the one that could not be started */
+    while (c.working) (void)sf_duty_wait(&c.rest, &c.lock);
+    pthread_mutex_unlock(&c.lock);
+    for (int i = 1; i < started; i++) pthread_join(c.workers[i].thread, NULL);
+    pthread_cond_destroy(&c.rest);
+    pthread_mutex_destroy(&c.lock);
+}
+
 void sf_parallel(int threads, size_t count, size_t grain, sf_task task, void *context)
 {
-    worker workers[MAX_THREADS];
     job j = {.task = task, .context = context, .count = count, .grain = grain ? grain : 1};
     atomic_init(&j.next, 0);
     fegetenv(&j.arithmetic);
+    j.duty = sf_duty_now();
+    if (j.duty.worker == 0) j.duty.worker = 1; /* the caller alone reports */
     threads = sf_threads(threads);
     size_t pieces = count / j.grain + (count % j.grain != 0);
     if ((size_t)threads > pieces) threads = pieces ? (int)pieces : 1;
-    if (threads > 1 && pool_runs(&j, threads)) return;
-
-    int started = 1; /* the caller is worker 0 */
-    for (; started < threads; started++) {
-        workers[started] = (worker){.job = &j, .index = started};
-        if (pthread_create(&workers[started].thread, NULL, work, &workers[started]) != 0) break;
-    }
-    workers[0] = (worker){.job = &j, .index = 0};
-    work(&workers[0]);
-    for (int i = 1; i < started; i++) pthread_join(workers[i].thread, NULL);
+    if (threads == 1)
+        work(&(worker){.job = &j});
+    else if (!pool_runs(&j, threads))
+        crew_runs(&j, threads);
 }

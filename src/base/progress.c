@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/progress.h"
 
+#include <math.h>
 #include <time.h>
 
 double sf_seconds(void)
@@ -45,4 +46,28 @@ safer_status sf_meter_finish(sf_meter *meter, safer_error *error)
     if (!atomic_load(&meter->cancelled)) report(meter);
     return atomic_load(&meter->cancelled) ? sf_fail(error, SAFER_CANCELLED, "cancelled during: %s", meter->stage)
                                           : SAFER_OK;
+}
+
+static _Thread_local sf_duty duty;
+
+sf_duty sf_duty_now(void) { return duty; }
+
+sf_duty sf_duty_change(sf_duty next)
+{
+    sf_duty before = duty;
+    duty = next;
+    return before;
+}
+
+int sf_duty_cancelled(void) { return duty.meter && sf_meter_add(duty.meter, 0, duty.worker); }
+
+int sf_duty_wait(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+    const double until = sf_seconds() + SF_PATIENCE;
+    const struct timespec at = {(time_t)until, (long)((until - floor(until)) * 1e9)};
+    if (pthread_cond_clockwait(condition, lock, CLOCK_MONOTONIC, &at) == 0) return 0;
+    pthread_mutex_unlock(lock);
+    int cancelled = sf_duty_cancelled();
+    pthread_mutex_lock(lock);
+    return cancelled;
 }

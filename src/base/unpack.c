@@ -231,7 +231,7 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
     while (prefix && prefix[0] == '.' && prefix[1] == '/') prefix += 2;
     size_t prefix_length = prefix ? strlen(prefix) : 0;
     while (prefix_length && prefix[prefix_length - 1] == '/') prefix_length--;
-    SF_TRY(sf_file_map(&raw, path, error));
+    SF_TRY(sf_file_load(&raw, path, error));
     const char *bytes = raw.bytes;
     size_t length = raw.length;
     if (sf_is_gzip(bytes, length)) {

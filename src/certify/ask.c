@@ -2,6 +2,7 @@
 #include "certify/ask.h"
 
 #include "base/parallel.h"
+#include "base/progress.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -63,6 +64,7 @@ static safer_status in_pieces(batch *b, size_t count, size_t piece, safer_error 
 safer_status sf_ask_draws(safer_workspace *w, size_t count, safer_error *error)
 {
     batch b = {.workspace = w, .ask = ask_piece};
+    if (sf_duty_cancelled()) return sf_fail(error, SAFER_CANCELLED, "cancelled between two batches of draws");
     if (w->threads == 1 || count <= piece_of(w)) return ask_piece(w, 0, count, 0, error);
     return in_pieces(&b, count, piece_of(w), error);
 }

@@ -7,7 +7,8 @@
 #include "certify/workspace.h"
 
 /* Finds out which remote model this is, by the probe set, and whether it answers at random. */
-safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error);
+safer_status sf_certify_probe(const safer_model *model, const safer_data *data, const safer_progress *progress,
+                              safer_error *error);
 
 /* What is proven after a batch, where the method may be looked at before its end: adaptive, while
  * it samples. One delta covers all looks and the final certificate together.

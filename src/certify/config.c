@@ -120,6 +120,7 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     out->labels = origin.labels;
     out->remote = origin.remote;
     out->random = origin.random;
+    out->whole = origin.whole;
     o->method = read_method(&m);
     o->radius = sf_member_radius(&m, "radius");
     o->unlabelled = sf_member_flag(&m, "unlabelled");

@@ -77,6 +77,7 @@ static void read_model(sf_origin *out, sf_members *m)
     if (m->format >= 2) (void)sf_member_string(&model, "name");
     const char *arch = sf_member_string(&model, "arch");
     out->remote = arch && (strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0 || strcmp(arch, "callback") == 0);
+    out->whole = out->remote || (arch && strcmp(arch, "ngram") == 0);
     const json_t *random = out->remote ? sf_member_optional(&model, "random") : NULL;
     if (random && !json_is_true(random)) sf_member_refuse(&model, "random", "true, or missing");
     out->random = random != NULL;

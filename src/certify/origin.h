@@ -17,6 +17,7 @@ void sf_origin_add(json_t **config, int format, const safer_model *model, const 
 typedef struct sf_origin {
     int remote; /* the model is remote: some answers may be no label */
     int random; /* it answers the same text differently */
+    int whole;  /* it reads every text to its end: all slots are visible */
     size_t texts, classes;
     const json_t *labels; /* borrowed: array of names */
 } sf_origin;

@@ -296,11 +296,18 @@ int sf_record_has_tally(const sf_record *r, const sf_config *config, const sf_ta
     return read_weight(r->total, &weight) == 0 && weight == tally->total;
 }
 
-/* What of a record does not fit the configuration, or NULL. */
-static const char *fault_of_counts(const sf_record *r, const sf_config *config)
+/* What of the sizes of a text cannot be, or NULL. A slot that is said to be invisible costs nothing in q, and a model
+ * that answers at random cannot be asked where it stops reading. */
+static const char *fault_of_sizes(const sf_record *r, const sf_config *config)
 {
     if (r->slots > r->words) return "there are more slots than words";
     if (r->visible > r->slots) return "more slots are visible than there are";
+    return config->whole && r->visible < r->slots ? "a model of this kind sees every slot" : NULL;
+}
+
+/* What of a record does not fit the configuration, or NULL. */
+static const char *fault_of_counts(const sf_record *r, const sf_config *config)
+{
     if (r->exact && config->method != SAFER_METHOD_ADAPTIVE) return "this method never enumerates";
     if (r->exact && config->random) return "a model that answers at random has no exact certificate";
     if (r->exact ? r->n != 0 : r->n > config->n || (config->method != SAFER_METHOD_ADAPTIVE && r->n != config->n))
@@ -448,11 +455,11 @@ static const char *fault_of_margins(const sf_record *r, const sf_config *config)
 safer_status sf_record_recheck(const sf_record *r, const sf_config *config, const char *path, size_t line,
                                safer_error *error)
 {
-    const char *fault = NULL;
+    const char *fault = fault_of_sizes(r, config);
     safer_status status = SAFER_OK;
-    if (config->method == SAFER_METHOD_IBP)
+    if (!fault && config->method == SAFER_METHOD_IBP)
         fault = fault_of_margins(r, config);
-    else
+    else if (!fault)
         status = recheck_votes(&fault, r, config, error);
     return fault ? sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, fault) : status;
 }

@@ -73,7 +73,8 @@ static void describe(void *context, char *stage, size_t size)
         snprintf(stage, size, "certifying, %zu%% certified so far", 100 * s->certificates / s->texts); /* cut */
 }
 
-safer_status sf_certify_probe(const safer_model *model, const safer_data *data, safer_error *error)
+safer_status sf_certify_probe(const safer_model *model, const safer_data *data, const safer_progress *progress,
+                              safer_error *error)
 {
     enum { TEXTS = 16 };
     sf_span texts[TEXTS];
@@ -83,8 +84,13 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
         safer_row row = safer_data_row(data, i);
         texts[i] = (sf_span){row.text, row.text_length};
     }
+    /* A stage of its own only where it lasts: nothing is reported at its beginning and end. */
+    sf_meter meter = {.progress = progress, .stage = "asking the model twice", .last = sf_seconds()};
+    const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
     safer_status status = sf_model_probe(model, texts, count, error); /* first: what goes wrong does so on the data */
-    return status == SAFER_OK ? sf_model_identify(model, error) : status;
+    if (status == SAFER_OK) status = sf_model_identify(model, error);
+    (void)sf_duty_change(before);
+    return status;
 }
 
 safer_status safer_certify(safer_summary *out, const char *path, int resume, const safer_model *model,
@@ -105,7 +111,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
     if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
-    SF_TRY(sf_certify_probe(model, data, error));
+    SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     r.classes = classes;
     /* One thread per text; with fewer texts than threads, several threads share a batch. */
     r.options.threads = texts && texts < (size_t)threads ? threads / (int)texts : 1;

@@ -95,7 +95,9 @@ static safer_status check_all(replay *r, int threads, const safer_progress *prog
     size_t first = SIZE_MAX;
     for (int i = 0; i < threads; i++) r->workers[i].failed = SIZE_MAX;
     sf_meter_start(&r->meter, progress, stage, r->run->count);
+    const sf_duty before = sf_duty_change((sf_duty){&r->meter, 0});
     sf_parallel(threads, r->run->count, 1, check_records, r);
+    (void)sf_duty_change(before);
     SF_TRY(sf_meter_finish(&r->meter, error));
     for (int i = 0; i < threads; i++) {
         if (r->workers[i].failed >= first) continue;
@@ -132,14 +134,14 @@ done:
 
 /* Whether the run is about these things, and can be asked about again. */
 static safer_status check_origin(const sf_run *run, const safer_model *model, const safer_lexicon *lexicon,
-                                 const safer_data *data, safer_error *error)
+                                 const safer_data *data, const safer_progress *progress, safer_error *error)
 {
     safer_status status = SAFER_OK;
     if (model && run->config.random)
         return sf_fail(error, SAFER_INVALID,
                        "%s: the model answered at random; its counts cannot be asked again, only rechecked", run->path);
     if (model && run->config.format >= 2) SF_TRY(sf_model_check_name(model, "to be compared with the run's", error));
-    if (model) SF_TRY(sf_certify_probe(model, data, error));
+    if (model) SF_TRY(sf_certify_probe(model, data, progress, error));
     status = sf_origin_check(run->config_json, model, lexicon, data, run->path, error);
 done:
     return status;
@@ -197,7 +199,7 @@ safer_status safer_verify(safer_verification *out, const char *path, const safer
         return sf_fail(error, SAFER_INVALID, "lexicon and data: both or none are needed to check the texts");
     SF_TRY(sf_run_load(&run, path, error));
     if (lexicon) {
-        SF_TRY(check_origin(&run, model, lexicon, data, error));
+        SF_TRY(check_origin(&run, model, lexicon, data, progress, error));
         replay r = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = run.config.options};
         r.options.delta = run.config.delta;
         r.options.threads = 1; /* one thread per text */
@@ -205,7 +207,15 @@ safer_status safer_verify(safer_verification *out, const char *path, const safer
     }
     run.summary.seconds = sf_seconds() - start;
     if (out) {
-        *out = (safer_verification){.summary = run.summary, .format = run.config.format};
+        const safer_certify_options *o = &run.config.options;
+        const int draws = o->method != SAFER_METHOD_IBP;
+        *out = (safer_verification){.summary = run.summary,
+                                    .format = run.config.format,
+                                    .method = o->method,
+                                    .radius = o->radius,
+                                    .delta = draws ? o->delta : 0,
+                                    .alpha = draws ? o->alpha : 0,
+                                    .family_wise = draws && o->family_wise};
         list_checks(out, &run.config, lexicon != NULL, model != NULL);
         run.summary = (safer_summary){0}; /* the caller's now */
     }

@@ -225,7 +225,7 @@ safer_status sf_read_folder(sf_loader *loader, const char *path, safer_error *er
         }
         loader->name = file_name.bytes;
         /* Mapped, not unpacked: a text that happens to look compressed is still a text. */
-        SF_TRY(sf_file_map(&file, file_name.bytes, error));
+        SF_TRY(sf_file_load(&file, file_name.bytes, error));
         SF_TRY(add_file(loader, (sf_span){ids[i], strlen(ids[i])}, (sf_span){file.bytes, file.length}, error));
         sf_file_free(&file);
     }

@@ -3,12 +3,12 @@
  * order of the steps. */
 #include "lexicon/draft.h"
 
+#include "base/digest.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
-#include "base/sha256.h"
 #include "lexicon/overlap.h"
 #include "lexicon/table.h"
 #include "text/name.h"
@@ -130,22 +130,18 @@ static safer_status add_file(json_t *files, const char *role, const char *path, 
 {
     safer_status status = SAFER_OK;
     struct stat info;
-    sf_file file = {0};
     sf_digest digest = {0};
+    uint64_t length = 0;
     if (!path) return SAFER_OK;
     char *name = sf_path_name(path);
     /* Only what can be read twice: no pipes, no folders, no members of archives. */
     const int plain = stat(path, &info) == 0 && S_ISREG(info.st_mode);
-    if (plain) {
-        SF_TRY(sf_file_map(&file, path, error));
-        SF_TRY(sf_sha256(&digest, file.bytes, file.length, error));
-    }
-    json_t *entry = plain ? json_pack("{s:s, s:s, s:I, s:s}", "role", role, "name", name, "bytes",
-                                      (json_int_t)file.length, "sha256", digest.hex)
+    if (plain) SF_TRY(sf_file_digest(&digest, &length, path, error));
+    json_t *entry = plain ? json_pack("{s:s, s:s, s:I, s:s}", "role", role, "name", name, "bytes", (json_int_t)length,
+                                      "sha256", digest.hex)
                           : json_pack("{s:s, s:s}", "role", role, "name", name);
     if (json_array_append_new(files, entry)) status = sf_fail_memory(error);
 done:
-    sf_file_free(&file);
     free(name);
     return status;
 }

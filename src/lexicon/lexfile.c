@@ -1,6 +1,6 @@
 /* The .lex file.
  *
- * One little-endian image that is used where it is mapped: nothing is parsed or built
+ * One little-endian image that is used as it was read: nothing is parsed or built
  * at load time.
  *
  *   1. 8 bytes "SAFERLEX", then the header below: version, a byte-order mark, counts.
@@ -233,6 +233,9 @@ static int overlaps_are_shares(const double *overlap, size_t count)
     return !bad;
 }
 
+/* One string that fills its section: nothing is hidden behind its end. */
+static int is_string(const char *text, size_t length) { return memchr(text, '\0', length) == text + length - 1; }
+
 static safer_status refuse(safer_error *error, const char *name, const char *reason)
 {
     return sf_fail(error, SAFER_INPUT, "%s is not a usable lexicon: %s", name, reason);
@@ -290,7 +293,7 @@ static const char *find_misplaced(const header *head)
         {WORST, 4, n},
         {VECTORS, 4, vectors * head->vector_dim},
     };
-    if (head->sections != SECTIONS || head->words > UINT32_MAX / 2) return "unknown layout";
+    if (head->sections != SECTIONS || head->words > UINT32_MAX / 2 || head->directed > 1) return "unknown layout";
     size_t at = align_up(sizeof *head);
     for (int i = 0; i < SECTIONS; i++) {
         if (head->section[i].offset != at || at > end || head->section[i].length > end - at)
@@ -362,8 +365,9 @@ static const char *find_fault(const safer_lexicon *l, const header *head)
         return "its kernel is wrong";
     if (!overlaps_are_shares(l->overlap, n) || !all_below(l->worst, n, n, 1)) return "its overlaps are wrong";
     if (!all_below(l->vector_words, l->vector_count, n, 0)) return "its vectors are wrong";
-    if (l->kernel_name[length_of(head, KERNEL_NAME) - 1] || l->provenance[length_of(head, PROVENANCE) - 1])
-        return "its description is cut";
+    if (!is_string(l->kernel_name, length_of(head, KERNEL_NAME)) ||
+        !is_string(l->provenance, length_of(head, PROVENANCE)))
+        return "its description is cut, or goes on behind its end";
     return NULL;
 }
 
@@ -406,7 +410,7 @@ safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_err
     safer_lexicon *lexicon = NULL;
     const char *fault = NULL;
     safer_status status;
-    SF_TRY(sf_file_map(&image, path, error));
+    SF_TRY(sf_file_load(&image, path, error));
     SF_TRY(sf_lexicon_from_image(&lexicon, &image, path, error));
     SF_TRY(sf_lexicon_check(&fault, lexicon, error));
     if (fault) {

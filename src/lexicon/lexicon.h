@@ -1,4 +1,4 @@
-/* The lexicon object: a read-only image, mapped from a .lex file or just assembled. */
+/* The lexicon object: a read-only image, read from a .lex file or just assembled. */
 #ifndef SF_LEXICON_LEXICON_H
 #define SF_LEXICON_LEXICON_H
 

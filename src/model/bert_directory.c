@@ -96,7 +96,7 @@ static safer_status read_json(json_t **out, reader *r, const char *path, safer_e
 {
     safer_status status;
     sf_file file = {0};
-    SF_TRY(sf_file_map(&file, path, error));
+    SF_TRY(sf_file_load(&file, path, error));
     SF_TRY(note(r, path, &file, error));
     SF_TRY(sf_model_json(out, file.bytes, file.length, 0, path, error));
     if (!json_is_object(*out)) status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
@@ -176,7 +176,7 @@ static safer_status add_file(reader *r, const char *path, safer_error *error)
     safer_status status;
     sf_file image = {0};
     if (sf_grow(&r->files, &r->file_capacity, r->file_count + 1, sizeof *r->files)) return sf_fail_memory(error);
-    SF_TRY(sf_file_map(&image, path, error));
+    SF_TRY(sf_file_load(&image, path, error));
     SF_TRY(note(r, path, &image, error));
     SF_TRY(sf_safetensors_parse(&r->files[r->file_count], &image, path, error));
     r->file_count++;
@@ -227,7 +227,7 @@ static safer_status add_onnx(reader *r, const char *path, safer_error *error)
 {
     safer_status status;
     sf_file image = {0};
-    SF_TRY(sf_file_map(&image, path, error));
+    SF_TRY(sf_file_load(&image, path, error));
     SF_TRY(note(r, path, &image, error));
     SF_TRY(sf_onnx_parse(&r->onnx, &image, path, error));
     for (size_t i = 0; i < sf_onnx_count(r->onnx); i++) {

@@ -374,7 +374,7 @@ static void add_members(sf_sha256_sum *digest, const sf_sum_model *sum)
 static safer_status read_json(json_t **out, sf_sha256_sum *digest, const char *path, safer_error *error)
 {
     sf_file file = {0};
-    safer_status status = sf_file_map(&file, path, error);
+    safer_status status = sf_file_load(&file, path, error);
     if (status == SAFER_OK) sf_sha256_add(digest, file.bytes, file.length);
     if (status == SAFER_OK) status = sf_model_json(out, file.bytes, file.length, JSON_REJECT_DUPLICATES, path, error);
     sf_file_free(&file);

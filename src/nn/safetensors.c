@@ -227,7 +227,7 @@ done:
 safer_status sf_safetensors_open(sf_safetensors **out, const char *path, safer_error *error)
 {
     sf_file image = {0};
-    safer_status status = sf_file_map(&image, path, error);
+    safer_status status = sf_file_load(&image, path, error);
     if (status == SAFER_OK) status = sf_safetensors_parse(out, &image, path, error);
     sf_file_free(&image);
     return status;

@@ -57,8 +57,10 @@ typedef struct request {
     int *labels;  /* (count), and (count, classes) or NULL: the asking thread's */
     float *scores;
     int answered;
-    int done;             /* answered, or given up: the asking thread waits for this, */
-    pthread_cond_t woken; /* here */
+    int cancelled;         /* the asking thread no longer needs it */
+    struct worker *holder; /* whose it is */
+    int done;              /* answered, or given up: the asking thread waits for this, */
+    pthread_cond_t woken;  /* here */
 } request;
 
 struct exec;
@@ -72,6 +74,7 @@ typedef struct worker {
     int asleep;         /* in poll, or on the way there */
     sf_queue waiting;   /* not yet wholly written; only the keeper takes them out */
     size_t load, bytes; /* of the requests that it has, waiting or sent */
+    int cancelled;      /* one of them was */
 
     /* The keeper's own. */
     sf_child child;
@@ -98,6 +101,7 @@ typedef struct exec {
     uint64_t requests, resent, restarts;
     int barren; /* children in a row that ended without an answer */
     int ending, failed;
+    int hurried;       /* a request was cancelled: children get no time to end by themselves */
     safer_error error; /* once failed */
 } exec;
 
@@ -138,6 +142,8 @@ static worker *least_loaded(exec *x)
 static void give(worker *w, request *r)
 {
     r->written = 0;
+    r->holder = w;
+    if (r->cancelled) w->cancelled = 1;
     sf_queue_push(&w->waiting, &r->link);
     w->load++;
     w->bytes += r->line.length;
@@ -390,6 +396,36 @@ static void bury(worker *w, int silent)
     pthread_mutex_unlock(&x->lock);
 }
 
+/* Lets the cancelled requests go. A child that has begun one would still answer it: it is killed, and what else
+ * it had is begun again. */
+static void let_go(worker *w)
+{
+    exec *x = w->exec;
+    sf_queue kept = {0};
+    request *r;
+    int begun = 0;
+    pthread_mutex_lock(&x->lock);
+    for (r = sf_queue_first(&w->sent); r; r = sf_queue_after(&r->link)) begun |= r->cancelled;
+    for (r = sf_queue_first(&w->waiting); r; r = sf_queue_after(&r->link)) begun |= r->cancelled && r->written;
+    if (begun) {
+        pthread_mutex_unlock(&x->lock);
+        sf_child_end(&w->child, 0);
+        sf_buffer_clear(&w->reply);
+        pthread_mutex_lock(&x->lock);
+        while ((r = sf_queue_pop(&w->sent))) sf_queue_push(&kept, &r->link);
+    }
+    while ((r = sf_queue_pop(&w->waiting))) sf_queue_push(&kept, &r->link);
+    while ((r = sf_queue_pop(&kept))) {
+        if (begun) r->written = 0;
+        if (r->cancelled)
+            finish(w, r, 0);
+        else
+            sf_queue_push(&w->waiting, &r->link);
+    }
+    w->cancelled = 0;
+    pthread_mutex_unlock(&x->lock);
+}
+
 static safer_status start(worker *w, safer_error *error)
 {
     safer_status status = sf_child_start(&w->child, w->exec->command, error);
@@ -426,7 +462,7 @@ static void rest(worker *w, struct pollfd fds[4], int blocked)
     fds[3] = (struct pollfd){.fd = w->child.input, .events = blocked ? POLLOUT : 0};
     int stuck = blocked || (w->child.pid && w->child.input < 0); /* what waits cannot be written now */
     pthread_mutex_lock(&x->lock);
-    w->asleep = !x->ending && !x->failed && (stuck || !w->waiting.first);
+    w->asleep = !x->ending && !x->failed && !w->cancelled && (stuck || !w->waiting.first);
     int asleep = w->asleep;
     pthread_mutex_unlock(&x->lock);
     int ready = poll(fds, 4, asleep ? patience : 0);
@@ -471,17 +507,20 @@ static void *keep(void *argument)
     worker *w = argument;
     exec *x = w->exec;
     safer_error error;
-    int over = 0, failed = 0;
+    int over = 0, cancelled = 0;
+    double grace = GRACE;
     while (!over) {
+        if (cancelled) let_go(w);
         safer_status status = tend(w, &error);
         pthread_mutex_lock(&x->lock);
         if (status != SAFER_OK) fail(x, &error);
-        failed = x->failed;
-        over = failed || x->ending;
+        grace = x->hurried ? 0 : x->failed ? LAST_GRACE : GRACE;
+        over = x->failed || x->ending;
+        cancelled = w->cancelled;
         for (request *r; over && ((r = sf_queue_pop(&w->sent)) || (r = sf_queue_pop(&w->waiting)));) finish(w, r, 0);
         pthread_mutex_unlock(&x->lock);
     }
-    sf_child_end(&w->child, failed ? LAST_GRACE : GRACE);
+    sf_child_end(&w->child, grace);
     return NULL;
 }
 
@@ -507,7 +546,7 @@ static request *borrow(exec *x)
         pthread_cond_init(&r->woken, NULL);
     }
     r->id = id;
-    r->lost = r->done = r->answered = 0;
+    r->lost = r->done = r->answered = r->cancelled = 0;
     return r;
 }
 
@@ -528,6 +567,13 @@ static int offer(exec *x, request *r)
     return 1;
 }
 
+/* Under the lock. */
+static void cancel(exec *x, request *r)
+{
+    x->hurried = r->cancelled = r->holder->cancelled = 1;
+    wake(r->holder);
+}
+
 static safer_status ask(void *self, const sf_span *texts, size_t count, int *labels, float *scores, safer_error *error)
 {
     exec *x = self;
@@ -539,14 +585,17 @@ static safer_status ask(void *self, const sf_span *texts, size_t count, int *lab
     r->scores = scores;
     int made = write_line(r, texts, count) == 0, given = 0;
     pthread_mutex_lock(&x->lock);
-    while (made && !x->failed && !(given = offer(x, r))) {
+    while (made && !x->failed && !r->cancelled && !(given = offer(x, r))) {
         x->crowd++;
-        pthread_cond_wait(&x->room, &x->lock);
+        r->cancelled = sf_duty_wait(&x->room, &x->lock);
         x->crowd--;
     }
-    while (given && !r->done) pthread_cond_wait(&r->woken, &x->lock); /* also after a failure: its keeper has it */
+    while (given && !r->done) /* also after a failure: its keeper has it */
+        if (sf_duty_wait(&r->woken, &x->lock) && !r->done) cancel(x, r);
     if (!made) {
         status = sf_fail_memory(error);
+    } else if (!r->answered && !x->failed) {
+        status = sf_fail(error, SAFER_CANCELLED, "cancelled while the model was asked");
     } else if (!r->answered) {
         status = x->error.status;
         if (error) *error = x->error;

@@ -14,7 +14,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PIPE_BYTES = 1 << 20 }; /* of its input: a few requests, so that it never waits for us */
+enum {
+    PIPE_BYTES = 1 << 20, /* of its input: a few requests, so that it never waits for us */
+    LIFE = 3              /* what the guard reads */
+};
+
+/* The guard, which kills the group when we are gone, and the command. It keeps none of the command's streams
+ * open, and no signal that the command may send to its group ends it but SIGKILL, which ends them all. */
+static const char script[] = "(trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2\n"
+                             "read -r end <&3; kill -s KILL 0) </dev/null >/dev/null 2>&1 &\n"
+                             "exec 3<&-\n"
+                             "exec /bin/sh -c \"$1\" sh";
 
 extern char **environ;
 
@@ -30,8 +40,8 @@ static void close_fd(int *fd)
  * setting up the child's own would then overwrite it. */
 static int lift(int *fd)
 {
-    if (*fd > STDERR_FILENO) return 0;
-    int higher = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (*fd > LIFE) return 0;
+    int higher = fcntl(*fd, F_DUPFD_CLOEXEC, LIFE + 1);
     if (higher < 0) return -1;
     close(*fd);
     *fd = higher;
@@ -45,24 +55,26 @@ static int open_pipe(int ends[2])
     return lift(&ends[0]) || lift(&ends[1]) ? -1 : 0;
 }
 
-/* Our mask and our way with SIGPIPE (a Python program ignores it) are not for the child. */
+/* Our mask and the signals that we, or the program that we are in, may ignore are not for the child. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
-    sigset_t none, pipe_signal;
+    sigset_t none, ours;
     sigemptyset(&none);
-    sigemptyset(&pipe_signal);
-    sigaddset(&pipe_signal, SIGPIPE);
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGPIPE);
+    sigaddset(&ours, SIGXFSZ);
     return posix_spawnattr_setflags(attributes,
                                     POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) ||
            posix_spawnattr_setpgroup(attributes, 0) || posix_spawnattr_setsigmask(attributes, &none) ||
-           posix_spawnattr_setsigdefault(attributes, &pipe_signal);
+           posix_spawnattr_setsigdefault(attributes, &ours);
 }
 
-static int spawn(pid_t *pid, const char *command, int input, int output, int errors)
+static int spawn(pid_t *pid, const char *command, int input, int output, int errors, int life)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    char *arguments[] = {(char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)command, NULL};
+    char *arguments[] = {
+        (char[]){"sh"}, (char[]){"-c"}, (char *)(uintptr_t)script, (char[]){"sh"}, (char *)(uintptr_t)command, NULL};
     int code = posix_spawn_file_actions_init(&actions);
     if (code) return code;
     code = posix_spawnattr_init(&attributes);
@@ -71,6 +83,7 @@ static int spawn(pid_t *pid, const char *command, int input, int output, int err
         if (!code) code = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
         if (!code) code = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
         if (!code) code = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+        if (!code) code = posix_spawn_file_actions_adddup2(&actions, life, LIFE);
         if (!code) code = posix_spawn(pid, "/bin/sh", &actions, &attributes, arguments, environ);
         posix_spawnattr_destroy(&attributes);
     }
@@ -86,17 +99,20 @@ static int unblock(int fd)
 
 safer_status sf_child_start(sf_child *child, const char *command, safer_error *error)
 {
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1}, code;
+    int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1}, life[2] = {-1, -1}, code;
     pid_t pid = 0;
     *child = SF_CHILD_NONE;
-    if (open_pipe(in) || open_pipe(out) || open_pipe(err) || unblock(in[1]) || unblock(out[0]) || unblock(err[0]))
+    if (open_pipe(in) || open_pipe(out) || open_pipe(err) || open_pipe(life) || unblock(in[1]) || unblock(out[0]) ||
+        unblock(err[0]))
         code = errno;
     else
-        code = spawn(&pid, command, in[0], out[1], err[1]);
+        code = spawn(&pid, command, in[0], out[1], err[1], life[0]);
     close_fd(&in[0]);
     close_fd(&out[1]);
     close_fd(&err[1]);
+    close_fd(&life[0]);
     if (code) {
+        close_fd(&life[1]);
         close_fd(&in[1]);
         close_fd(&out[0]);
         close_fd(&err[0]);
@@ -109,6 +125,7 @@ safer_status sf_child_start(sf_child *child, const char *command, safer_error *e
     child->input = in[1];
     child->output = out[0];
     child->errors = err[0];
+    child->life = life[1];
     return SAFER_OK;
 }
 
@@ -240,6 +257,7 @@ void sf_child_end(sf_child *child, double grace)
     while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR) {}
     close_fd(&child->output);
     close_fd(&child->errors);
+    close_fd(&child->life);
     child->pid = 0;
 }
 

@@ -49,6 +49,8 @@ typedef struct request {
 
 /* A thread that asks, and sleeps until all requests are done or one has failed for good. */
 struct call {
+    sf_link link; /* first: it is queued by it when it is given up */
+    int given_up;
     int *labels;
     float *scores; /* or NULL */
     request *requests;
@@ -68,6 +70,7 @@ typedef struct handle {
 typedef struct http {
     sf_http_profile profile;
     sf_http_address address;
+    char way[320];              /* " (through the proxy ...)", or "" */
     struct curl_slist *headers; /* with the token: never shown */
     int retries, concurrency;
     CURLM *multi;
@@ -77,6 +80,7 @@ typedef struct http {
 
     pthread_mutex_t lock; /* of what follows, and of calls */
     sf_queue arrived;
+    sf_queue given_up; /* calls whose threads were asked to stop */
     int closing;
 
     sf_queue ready, waiting; /* the thread's own */
@@ -112,7 +116,7 @@ static void excerpt(char out[EXCERPT + 8], const http *h, const sf_buffer *answe
     if (!length || sf_utf8_repair(&text, answer->bytes, length)) return;
     for (size_t i = 0; i < text.length; i++)
         if ((unsigned char)text.bytes[i] <= ' ') text.bytes[i] = ' ';
-    sf_http_address_scrub(&h->address, text.bytes);
+    sf_secrets_scrub(&h->address.secrets, text.bytes);
     for (const char *p = text.bytes; *p && used < EXCERPT; p++)
         if (*p != ' ' || (used && out[used - 1] != ' ')) out[used++] = *p;
     used = sf_utf8_valid(out, used); /* not within a character */
@@ -132,7 +136,7 @@ static verdict judge_transfer(const http *h, const handle *carrier, const reques
         sf_fail(error, SAFER_INPUT, "%s: the answer is larger than %d MB", shown, LARGEST >> 20);
         return FINAL;
     }
-    sf_fail(error, SAFER_SYSTEM, "%s: %s", shown, reason);
+    sf_fail(error, SAFER_SYSTEM, "%s: %s%s", shown, reason, h->way);
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
@@ -175,8 +179,28 @@ static verdict judge_failure(const http *h, const handle *carrier, const request
         return ANSWERED;
     }
     excerpt(text, h, &r->answer);
-    sf_fail(error, SAFER_SYSTEM, "%s: answered %ld%s%s", h->address.shown, code, text[0] ? ": " : "", text);
+    sf_fail(error, SAFER_SYSTEM, "%s: answered %ld%s%s%s", h->address.shown, code, text[0] ? ": " : "", text, h->way);
     return code == 408 || code == 429 || code >= 500 ? LOST : FINAL;
+}
+
+/* What is wrong with an answer may be said with words of it, cut: then half a secret would be left. So it is said of
+ * the answer without secrets. */
+static void say_again(const http *h, const request *r, safer_error *reason)
+{
+    int lost;
+    safer_error again = {0};
+    sf_buffer clean = {0};
+    const call *c = r->call;
+    if (sf_buffer_add(&clean, r->answer.bytes, r->answer.length) || sf_buffer_add_byte(&clean, '\0')) {
+        sf_fail_memory(reason);
+    } else if (strlen(clean.bytes) == r->answer.length) { /* JSON has no NUL */
+        sf_secrets_scrub(&h->address.secrets, clean.bytes);
+        if (strlen(clean.bytes) < r->answer.length &&
+            sf_http_answer(c->labels + r->first, NULL, &lost, &h->profile, clean.bytes, strlen(clean.bytes), r->count,
+                           h->address.shown, &again) != SAFER_OK)
+            *reason = again;
+    }
+    sf_buffer_free(&clean);
 }
 
 static verdict judge_answer(const http *h, const request *r, safer_error *error)
@@ -190,6 +214,7 @@ static verdict judge_answer(const http *h, const request *r, safer_error *error)
                                          r->answer.length, r->count, h->address.shown, &reason);
     if (status == SAFER_OK) return ANSWERED;
     excerpt(text, h, &r->answer);
+    say_again(h, r, &reason);
     sf_fail(error, status, "%s%s%s", reason.message, text[0] ? "; it begins: " : "", text);
     return lost ? LOST : FINAL;
 }
@@ -227,7 +252,7 @@ static void fail_call(http *h, call *c, const safer_error *error)
     pthread_mutex_lock(&h->lock);
     c->status = error->status;
     c->error = *error;
-    sf_http_address_scrub(&h->address, c->error.message);
+    sf_secrets_scrub(&h->address.secrets, c->error.message);
     c->open = 0;
     pthread_cond_signal(&c->done);
     pthread_mutex_unlock(&h->lock);
@@ -327,6 +352,22 @@ static void fail_everything(http *h, CURLMcode code)
         if (h->handles[i].request) fail_call(h, h->handles[i].request->call, &error);
 }
 
+/* Nothing more is done for calls that were given up. */
+static void drop_given_up(http *h)
+{
+    for (;;) {
+        safer_error error = {0};
+        pthread_mutex_lock(&h->lock);
+        call *c = sf_queue_pop(&h->given_up);
+        int open = c && c->open; /* else its thread goes on, and the call with it */
+        pthread_mutex_unlock(&h->lock);
+        if (!c) return;
+        if (!open) continue;
+        sf_fail(&error, SAFER_CANCELLED, "cancelled while %s was asked", h->address.shown);
+        fail_call(h, c, &error);
+    }
+}
+
 static int take_arrived(http *h)
 {
     pthread_mutex_lock(&h->lock);
@@ -341,6 +382,7 @@ static void *carry(void *argument)
     http *h = argument;
     while (!take_arrived(h)) {
         int running;
+        drop_given_up(h);
         begin_transfers(h);
         CURLMcode code = curl_multi_perform(h->multi, &running);
         if (code == CURLM_OK && end_transfers(h)) continue; /* handles came free */
@@ -375,6 +417,21 @@ static safer_status make_requests(call *c, const http *h, const sf_span *texts, 
     return status;
 }
 
+/* Sleeps until the call is done, or gives it up. Under the lock. */
+static void wait_for(http *h, call *c)
+{
+    while (c->open) {
+        if (!sf_duty_wait(&c->done, &h->lock) || !c->open || c->given_up) continue;
+        c->given_up = 1;
+        sf_queue_push(&h->given_up, &c->link);
+        curl_multi_wakeup(h->multi);
+    }
+    sf_queue kept = {0}; /* it may have ended before it was dropped */
+    for (call *other; (other = sf_queue_pop(&h->given_up));)
+        if (other != c) sf_queue_push(&kept, &other->link);
+    h->given_up = kept;
+}
+
 static safer_status ask(void *self, const sf_span *texts, size_t count, int *labels, float *scores, safer_error *error)
 {
     http *h = self;
@@ -387,7 +444,7 @@ static safer_status ask(void *self, const sf_span *texts, size_t count, int *lab
         for (size_t i = 0; i < c.count; i++)
             sf_queue_push(&h->arrived, &c.requests[i].link); /* all at once: so the thread can drop all at once */
         curl_multi_wakeup(h->multi);
-        while (c.open) pthread_cond_wait(&c.done, &h->lock);
+        wait_for(h, &c);
         pthread_mutex_unlock(&h->lock);
         pthread_cond_destroy(&c.done);
         status = c.status;
@@ -462,7 +519,7 @@ static safer_status read_token(http *h, const char *variable, safer_error *error
                            variable);
     if (h->address.has_user)
         return sf_fail(error, SAFER_INVALID, "token: the address names a user already; sign in one way or the other");
-    safer_status status = sf_http_address_hide(&h->address, token, error);
+    safer_status status = sf_secrets_add(&h->address.secrets, token, error);
     if (status == SAFER_OK &&
         (sf_buffer_format(&header, "Authorization: Bearer %s", token) || add_header(h, header.bytes)))
         status = sf_fail_memory(error);
@@ -477,6 +534,18 @@ static safer_status make_headers(http *h, const char *token, safer_error *error)
         add_header(h, "Expect:"))
         return sf_fail_memory(error);
     return token ? read_token(h, token, error) : SAFER_OK;
+}
+
+/* Who listens on the way would have the token or the password. */
+static safer_status check_way(const http *h, const safer_remote_options *options, safer_error *error)
+{
+    const char *secret = options->token ? "token" : "password";
+    if (h->address.secure || h->address.loopback || options->insecure_token) return SAFER_OK;
+    if (!options->token && !h->address.has_user) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID,
+                   "insecure_token: the %s would travel to %s without encryption; use https://, or allow it "
+                   "(--insecure-token)",
+                   secret, h->address.shown);
 }
 
 /* Certificates and host names are always checked: that is libcurl's default, and there is no
@@ -506,6 +575,7 @@ static safer_status make_handle(http *h, handle *out, const char *address, doubl
     if (!code) code = curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, out->reason);
     if (!code) code = curl_easy_setopt(easy, CURLOPT_PRIVATE, out);
     if (!code) code = set_authorities(easy);
+    if (!code && h->address.loopback) code = curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     return code ? sf_fail(error, SAFER_SYSTEM, "%s: %s", h->address.shown, curl_easy_strerror(code)) : SAFER_OK;
 }
 
@@ -550,7 +620,9 @@ safer_status sf_http_open(sf_transport *out, const char *address, const sf_label
     h->jitter = sf_stream_of((uint64_t)(1e9 * sf_seconds()), (uint64_t)(uintptr_t)h, SF_STAGE_SELECTION);
     SF_TRY(sf_http_profile_open(&h->profile, labels, options, error));
     SF_TRY(sf_http_address_read(&h->address, address, error));
+    if (h->address.proxy) snprintf(h->way, sizeof h->way, " (through the proxy %s)", h->address.proxy);
     SF_TRY(make_headers(h, options->token, error));
+    SF_TRY(check_way(h, options, error));
     SF_TRY(make_multi(h, address, options->timeout, error));
     if (start_thread(h)) {
         status = sf_fail(error, SAFER_SYSTEM, "cannot start a thread for %s", h->address.shown);

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/progress.h"
 #include "remote/cache.h"
 #include "remote/probe.h"
 #include "text/unicode.h"
@@ -40,9 +41,10 @@ typedef struct shared {
     sf_cache cache;
     question waiting[WAITING];
     size_t waiting_count;
-    pthread_mutex_t probing; /* held by the thread that probes, or identifies */
+    pthread_cond_t calm; /* nobody probes any more */
+    int probing;         /* a thread probes, or identifies */
     atomic_int probed, random;
-    sf_digest digest; /* of the answers to the probe set; under `probing` until it is there */
+    sf_digest digest; /* of the answers to the probe set; of the one that identifies, until it is there */
     _Atomic uint64_t asked, cached, again, changed, none;
 } shared;
 
@@ -306,6 +308,25 @@ done:
     return status;
 }
 
+/* One thread at a time probes, or identifies; the others wait. */
+static safer_status begin_probing(shared *s, safer_error *error)
+{
+    int cancelled = 0;
+    pthread_mutex_lock(&s->lock);
+    while (s->probing && !cancelled) cancelled = sf_duty_wait(&s->calm, &s->lock);
+    if (!cancelled) s->probing = 1;
+    pthread_mutex_unlock(&s->lock);
+    return cancelled ? sf_fail(error, SAFER_CANCELLED, "cancelled while the model was asked") : SAFER_OK;
+}
+
+static void end_probing(shared *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->probing = 0;
+    pthread_cond_broadcast(&s->calm);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static safer_status probe(const safer_model *model, const sf_span *texts, size_t count, safer_error *error)
 {
     safer_status status = SAFER_OK;
@@ -313,12 +334,13 @@ static safer_status probe(const safer_model *model, const sf_span *texts, size_t
     shared *s = r->shared;
     int answers[PROBED];
     if (atomic_load(&s->probed) || is_random(model)) return SAFER_OK;
-    pthread_mutex_lock(&s->probing);
+    status = begin_probing(s, error);
+    if (status != SAFER_OK) return status;
     if (!atomic_load(&s->probed) && !is_random(model)) {
         status = ask_twice(answers, r, texts, smaller(count, PROBED), error);
         if (status == SAFER_OK) atomic_store(&s->probed, 1);
     }
-    pthread_mutex_unlock(&s->probing);
+    end_probing(s);
     return status;
 }
 
@@ -330,13 +352,14 @@ static safer_status identify(const safer_model *model, safer_error *error)
     sf_span texts[SF_PROBE_TEXTS];
     int answers[SF_PROBE_TEXTS];
     for (size_t i = 0; i < SF_PROBE_TEXTS; i++) texts[i] = (sf_span){sf_probe_texts[i], strlen(sf_probe_texts[i])};
-    pthread_mutex_lock(&s->probing);
+    status = begin_probing(s, error);
+    if (status != SAFER_OK) return status;
     if (!*s->digest.hex && !is_random(model)) {
         SF_TRY(ask_twice(answers, r, texts, SF_PROBE_TEXTS, error));
         if (!is_random(model)) status = sf_probe_digest(&s->digest, &r->labels, answers, error);
     }
 done:
-    pthread_mutex_unlock(&s->probing);
+    end_probing(s);
     return status;
 }
 
@@ -350,7 +373,7 @@ static void shared_free(shared *s)
     for (size_t i = 0; i < s->waiting_count; i++) free(s->waiting[i].text);
     sf_cache_free(&s->cache);
     pthread_mutex_destroy(&s->lock);
-    pthread_mutex_destroy(&s->probing);
+    pthread_cond_destroy(&s->calm);
     free(s);
 }
 
@@ -464,7 +487,7 @@ static safer_status remote_new(remote **out, const safer_remote_options *o, safe
         return sf_fail_memory(error);
     }
     pthread_mutex_init(&r->shared->lock, NULL);
-    pthread_mutex_init(&r->shared->probing, NULL);
+    pthread_cond_init(&r->shared->calm, NULL);
     r->shared->cache.limit = CACHE_BYTES;
     r->base.function = o->function;
     if (o->model_name && !(r->base.name = sf_strdup(o->model_name))) status = sf_fail_memory(error);
@@ -528,8 +551,8 @@ safer_status safer_model_connect(safer_model **out, const char *address, const s
     } else if (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0) {
         SF_TRY(sf_http_open(&r->transport, address, &r->labels, options, error));
     } else {
-        status = sf_fail(error, SAFER_INVALID, "\"%.200s\" is neither exec:COMMAND nor an http:// or https:// address",
-                         address);
+        status = sf_fail(error, SAFER_INVALID, "\"%.*s...\" is neither exec:COMMAND nor an http:// or https:// address",
+                         sf_clip(address, strcspn(address, ":/?@"), 40), address); /* no more: there may be secrets */
         goto done;
     }
     complete(r, address, options);

@@ -57,7 +57,7 @@ static void free_sources(sources *s)
 static safer_status digest_file(sf_digest *out, const char *path, safer_error *error)
 {
     sf_file file = {0};
-    safer_status status = sf_file_map(&file, path, error);
+    safer_status status = sf_file_load(&file, path, error);
     if (status == SAFER_OK) status = sf_sha256(out, file.bytes, file.length, error);
     sf_file_free(&file);
     return status;
@@ -96,7 +96,7 @@ static safer_status read_card(sources *s, const char *path, safer_error *error)
 {
     sf_file file = {0};
     safer_status status;
-    SF_TRY(sf_file_map(&file, path, error));
+    SF_TRY(sf_file_load(&file, path, error));
     SF_TRY(sf_sha256(&s->card_digest, file.bytes, file.length, error));
     SF_TRY(sf_card_parse(&s->facts.card, file.bytes, file.length, path, error));
     s->facts.card_file = (sf_artifact){.name = sf_base_name(path), .sha256 = s->card_digest.hex};

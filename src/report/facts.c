@@ -126,6 +126,7 @@ static void take_terms(sf_facts *facts)
     if (sampled) {
         add_term(facts, "delta", say_real(facts, json_number_value(json_object_get(run->json, "delta"))));
         add_term(facts, "deltaOf", family ? "all texts together" : "each text");
+        add_term(facts, "alpha", say_real(facts, json_number_value(json_object_get(run->json, "alpha"))));
     }
     add_term(facts, "completeness", "incomplete");
     add_term(facts, "access", bounds ? "glass box" : "closed box");
@@ -153,6 +154,9 @@ static void take_limits(sf_facts *facts)
                       "The chance that %s text that could be attacked gets a certificate is at most delta; it is "
                       "not the chance that a given certificate is wrong.",
                       family ? "any" : "a"));
+    if (!bounds && s->exact < s->texts)
+        add_limit(facts, "The chance that a text is answered with a class that does not win among all draws is at most "
+                         "alpha.");
     if (!bounds && s->remote && s->exact)
         add_limit(facts, "Certificates without sampling assume that the remote model is a function of the text.");
     if (!arithmetic || strcmp(arithmetic, "portable") != 0)

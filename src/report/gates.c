@@ -8,7 +8,7 @@
  * a loss too small for it to see; that is what the number of lost texts is for.
  *
  * A run that claims less is no match for its baseline: the same texts and labels, lexicon and radius are needed, and a
- * delta per text that is not larger. Interval bounds have none. */
+ * delta per text and an alpha of the vote that are not larger. Interval bounds have neither. */
 #include "base/file.h"
 #include "base/number.h"
 #include "report/finished.h"
@@ -48,16 +48,22 @@ static void require_share(safer_gate *gate, size_t part, size_t whole, double le
         gate->met ? "at least the required" : "below the required", required);
 }
 
+/* No share is met by certificates that say nothing. */
+static void refuse_empty(safer_gate *gate, const safer_summary *summary)
+{
+    char caution[300];
+    if (!safer_summary_caution(summary, caution, sizeof caution)) return;
+    gate->met = 0;
+    say(gate->message, sizeof gate->message, "%s: not met, since %s", gate->name, caution);
+}
+
 void safer_gate_accuracy(safer_gate *out, const safer_summary *summary, double least)
 {
     const safer_figure headline = safer_summary_headline(summary);
-    char caution[300];
     *out = (safer_gate){.kind = SAFER_GATE_ACCURACY};
     say(out->name, sizeof out->name, "%s", headline.name);
     require_share(out, headline.part, headline.whole, least);
-    if (!safer_summary_caution(summary, caution, sizeof caution)) return;
-    out->met = 0;
-    say(out->message, sizeof out->message, "%s: not met, since %s", out->name, caution);
+    refuse_empty(out, summary);
 }
 
 safer_status safer_gate_recall(safer_gate *out, const safer_summary *summary, const char *label, double least,
@@ -70,6 +76,7 @@ safer_status safer_gate_recall(safer_gate *out, const safer_summary *summary, co
     *out = (safer_gate){.kind = SAFER_GATE_RECALL};
     say(out->name, sizeof out->name, "certified recall of %s", label);
     require_share(out, recall.part, recall.whole, least);
+    refuse_empty(out, summary);
     if (!recall.whole) say(out->message, sizeof out->message, "%s: no text has this label", out->name);
     return SAFER_OK;
 }
@@ -96,6 +103,12 @@ safer_status sf_run_identified(const safer_run *run, safer_error *error)
 /* Of a text; interval bounds cannot err by chance. */
 static double delta_of(const safer_run *run) { return run->config.method == SAFER_METHOD_IBP ? 0 : run->config.delta; }
 
+/* The chance of an answer that does not win, which a text that is answered may be. */
+static double alpha_of(const safer_run *run)
+{
+    return run->config.method == SAFER_METHOD_IBP ? 0 : run->config.options.alpha;
+}
+
 /* A digest that a forger wrote says little: ids and labels of the records must agree too. */
 static int same_texts(const safer_run *a, const safer_run *b)
 {
@@ -120,6 +133,8 @@ safer_status sf_run_matches(const safer_run *run, const safer_run *baseline, saf
     if (!same_member(run, baseline, "radius", NULL)) return fail_match(run, baseline, "their radii differ", error);
     if (delta_of(run) > delta_of(baseline))
         return fail_match(run, baseline, "its delta is larger, and its certificates claim less", error);
+    if (alpha_of(run) > alpha_of(baseline))
+        return fail_match(run, baseline, "its alpha is larger, and its answers claim less", error);
     return SAFER_OK;
 }
 

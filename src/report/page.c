@@ -350,7 +350,9 @@ static void put_configurations(sf_writer *out, const sf_page *page)
                 "remote model (arch exec, http or callback) this assumes that the model is a function of the text. "
                 "A certificate by interval bounds is about the model itself, and is exact. "
                 "Intervals (Wilson, 95%) say what another sample of such texts might give. "
-                "Every record was checked when this page was written.</p></section>\n");
+                "When this page was written every record was checked by itself: its decision follows from its counts "
+                "and its q. Whether these are those of text, lexicon and model, <code>safer verify</code> says."
+                "</p></section>\n");
 }
 
 /* ------------------------------------------------------- for the script */

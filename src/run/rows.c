@@ -142,7 +142,9 @@ static safer_status do_all(pass *p, const char *path, int resume, safer_error *e
     p->next = p->first;
     rows->describe(rows->context, p->stage, sizeof p->stage);
     sf_meter_start(&p->meter, rows->progress, p->stage, rows->count - p->first);
+    const sf_duty before = sf_duty_change((sf_duty){&p->meter, 0});
     if (!sf_meter_cancelled(&p->meter)) sf_parallel(rows->threads, rows->count - p->first, 1, do_rows, p);
+    (void)sf_duty_change(before);
     if (p->status != SAFER_OK) {
         status = p->status;
         if (error) *error = p->error;

@@ -247,7 +247,7 @@ json_t *sf_sealed_config(const char *path)
     sf_file file = {0};
     json_t *config = NULL;
     reading r = {.path = path, .flags = JSON_ALLOW_NUL, .most = 1, .visit = keep_line, .context = &config};
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_map(&file, path, NULL) == SAFER_OK)
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_load(&file, path, NULL) == SAFER_OK)
         (void)read_lines(&r, &file, NULL); /* where it fails, there is no configuration */
     sf_file_free(&file);
     return config;
@@ -275,7 +275,7 @@ static safer_status resume_file(sf_sealed_output *out, const char *first, size_t
     safer_status status;
     sf_file file = {0};
     reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
-    SF_TRY(sf_file_map(&file, out->path, error));
+    SF_TRY(sf_file_load(&file, out->path, error));
     sf_file whole = {.bytes = file.bytes, .length = undamaged(&file)};
     SF_TRY(read_lines(&r, &whole, error));
     if (r.lines == 0 && !is_begun(&file, first, first_length)) {

@@ -1,28 +1,56 @@
-/* The open connections, and how long each may take. */
+/* The open connections: how many, and how long each may take. */
 #define _GNU_SOURCE
 #include "serve/connections.h"
 
 #include "base/memory.h"
 #include "base/progress.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
 
 #define LOOK_SECONDS 0.05
+#define ASKING_SECONDS 1.0 /* that a request may take to come in, however full it is */
 
-/* Ends what has taken too long. The lock is held. */
-static void look_at(sf_connection *c, double now, double patience)
+static void shut(sf_connections *connections, sf_connection *c)
+{
+    shutdown(c->fd, SHUT_RDWR); /* the server sees it end */
+    connections->closing += !c->closing;
+    c->closing = 1;
+}
+
+/* Whether the client has gone away while it waited. */
+static int is_gone(sf_connection *c)
+{
+    static const char probe[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct pollfd socket = {.fd = c->fd, .events = POLLRDHUP};
+    if (c->doing != SF_WAITING || poll(&socket, 1, 0) <= 0) return 0;
+    if (socket.revents & (POLLERR | POLLHUP)) return 1;
+    if (c->newer && !c->probed) {
+        (void)send(c->fd, probe, sizeof probe - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        c->probed = 1;
+    }
+    return 0;
+}
+
+/* Ends what has taken too long, or is not wanted any more. The lock is held. */
+static void look_at(sf_connections *connections, sf_connection *c, double now)
 {
     sf_fault fault;
-    if (now < c->due) return;
-    c->due = now + patience;
+    const int gone = is_gone(c);
+    if (now < c->due && !gone) return;
+    c->due = now + connections->limits.patience;
     if (!c->job) {
-        shutdown(c->fd, SHUT_RDWR); /* the server sees it end */
+        shut(connections, c);
         return;
     }
-    sf_fault_set(&fault, 504, "deadline", "there was no answer in time");
+    if (gone)
+        sf_fault_set(&fault, 499, "gone", "the client has gone away");
+    else
+        sf_fault_set(&fault, 504, "deadline", "there was no answer in time");
     sf_job_fail(c->job, &fault, NULL); /* unless it is done */
     c->job = NULL;                     /* what is left is to send it */
+    c->doing = SF_ANSWERED;
 }
 
 /* Waits a little, or until the watcher shall end. The lock is held. */
@@ -45,16 +73,17 @@ static void *watch(void *argument)
     while (!connections->ending) {
         wait_a_little(connections);
         double now = sf_seconds();
-        for (sf_connection *c = connections->first; c; c = c->next) look_at(c, now, connections->patience);
+        for (sf_connection *c = connections->first; c; c = c->next) look_at(connections, c, now);
+        sf_clients_sweep(&connections->clients, now);
     }
     pthread_mutex_unlock(&connections->lock);
     return NULL;
 }
 
-safer_status sf_connections_start(sf_connections *connections, double patience, safer_error *error)
+safer_status sf_connections_start(sf_connections *connections, sf_connection_limits limits, safer_error *error)
 {
     pthread_condattr_t monotonic;
-    *connections = (sf_connections){.patience = patience};
+    *connections = (sf_connections){.limits = limits, .clients.rate = limits.rate};
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&connections->woken, &monotonic);
@@ -71,11 +100,50 @@ void sf_connections_end(sf_connections *connections)
     pthread_cond_signal(&connections->woken);
     pthread_mutex_unlock(&connections->lock);
     if (connections->watched) pthread_join(connections->watcher, NULL);
+    sf_clients_free(&connections->clients);
     pthread_cond_destroy(&connections->woken);
     pthread_mutex_destroy(&connections->lock);
 }
 
-sf_connection *sf_connection_open(sf_connections *connections, int fd, double seconds)
+/* ------------------------------------------------------------------ the list */
+
+static void unlink_from(sf_connections *connections, sf_connection *c)
+{
+    *(c->previous ? &c->previous->next : &connections->first) = c->next;
+    *(c->next ? &c->next->previous : &connections->last) = c->previous;
+    c->next = c->previous = NULL;
+}
+
+static void append(sf_connections *connections, sf_connection *c)
+{
+    c->previous = connections->last;
+    *(c->previous ? &c->previous->next : &connections->first) = c;
+    connections->last = c;
+}
+
+/* Shuts the connection that gives way first, of this client or (NULL) of all; -1: none does. */
+static int make_room(sf_connections *connections, const sf_client *client)
+{
+    const double now = sf_seconds();
+    sf_connection *chosen = NULL;
+    for (sf_connection *c = connections->first; c && !(chosen && chosen->doing == SF_SILENT); c = c->next) {
+        if (c->closing || (client && c->client != client) || c->doing > SF_ASKING) continue;
+        if (c->doing == SF_ASKING && now - c->since < ASKING_SECONDS) continue;
+        if (!chosen || c->doing < chosen->doing) chosen = c;
+    }
+    if (chosen) shut(connections, chosen);
+    return chosen ? 0 : -1;
+}
+
+/* Whether there is room for one more: 0, or the status with which it is refused. */
+static int admit(sf_connections *connections, const sf_client *client)
+{
+    const sf_connection_limits *l = &connections->limits;
+    if (client && l->client && client->connections > l->client && make_room(connections, client)) return 429;
+    return l->all && connections->count - connections->closing >= l->all && make_room(connections, NULL) ? 503 : 0;
+}
+
+sf_connection *sf_connection_open(sf_connections *connections, int fd, const struct sockaddr *from, double seconds)
 {
     sf_connection *c = sf_calloc(1, sizeof *c);
     if (!c) return NULL;
@@ -83,51 +151,62 @@ sf_connection *sf_connection_open(sf_connections *connections, int fd, double se
     c->since = sf_seconds();
     c->due = c->since + seconds;
     pthread_mutex_lock(&connections->lock);
-    c->next = connections->first;
-    if (c->next) c->next->previous = c;
-    connections->first = c;
-    connections->count++;
+    const int failed = sf_client_enter(&c->client, &connections->clients, from);
+    if (!failed) {
+        c->refused = admit(connections, c->client);
+        append(connections, c);
+        connections->count++;
+    }
     pthread_mutex_unlock(&connections->lock);
-    return c;
+    if (!failed) return c;
+    free(c);
+    return NULL;
 }
 
 void sf_connection_close(sf_connections *connections, sf_connection *c)
 {
     if (!c) return;
     pthread_mutex_lock(&connections->lock);
-    if (c->previous)
-        c->previous->next = c->next;
-    else
-        connections->first = c->next;
-    if (c->next) c->next->previous = c->previous;
+    unlink_from(connections, c);
+    sf_client_leave(c->client);
     connections->count--;
+    connections->closing -= (size_t)c->closing;
     pthread_mutex_unlock(&connections->lock);
     free(c);
 }
 
 /* The lock is held. */
-static void change(sf_connection *c, int busy, sf_job *job, double seconds)
+static void change(sf_connections *connections, sf_connection *c, sf_doing doing, sf_job *job, double seconds)
 {
-    c->busy = busy;
+    c->doing = doing;
     c->job = job;
+    c->probed = 0;
     c->since = sf_seconds();
     c->due = c->since + seconds;
+    unlink_from(connections, c);
+    append(connections, c);
 }
 
-int sf_connection_begin(sf_connections *connections, sf_connection *c, double seconds)
+int sf_connection_begin(sf_connections *connections, sf_connection *c, double seconds, int counts, int newer,
+                        int *retry)
 {
     if (!c) return -1;
     pthread_mutex_lock(&connections->lock);
-    int closed = connections->closed;
-    if (!closed) change(c, 1, NULL, seconds);
+    int status = connections->closed ? -1 : c->refused;
+    if (status > 0) *retry = 1;
+    if (status >= 0) {
+        change(connections, c, SF_ASKING, NULL, seconds);
+        c->newer = newer;
+    }
+    if (status == 0 && counts && !sf_client_may_ask(c->client, &connections->clients, c->since, retry)) status = 429;
     pthread_mutex_unlock(&connections->lock);
-    return closed ? -1 : 0;
+    return status;
 }
 
-void sf_connection_set(sf_connections *connections, sf_connection *c, int busy, sf_job *job, double seconds)
+void sf_connection_set(sf_connections *connections, sf_connection *c, sf_doing doing, sf_job *job, double seconds)
 {
     pthread_mutex_lock(&connections->lock);
-    change(c, busy, job, seconds);
+    change(connections, c, doing, job, seconds);
     pthread_mutex_unlock(&connections->lock);
 }
 
@@ -145,7 +224,7 @@ void sf_connections_drain(sf_connections *connections, double seconds)
     for (;;) {
         double now = sf_seconds();
         const sf_connection *c = connections->first;
-        while (c && !c->busy && now - c->since >= seconds) c = c->next;
+        while (c && c->doing <= SF_IDLE && now - c->since >= seconds) c = c->next;
         if (!c) break;
         wait_a_little(connections);
     }

@@ -35,10 +35,10 @@ typedef struct request {
     const char *method; /* for the log */
     double start;
     sf_buffer body;
-    size_t received, held; /* bytes; held: of the body, until a job has it */
-    sf_fault fault;        /* status 0: none so far */
-    int retry;             /* seconds; 0: not said */
-    int last;              /* the connection ends with it */
+    size_t received, sent, held; /* bytes of bodies; held: of the request's, until a job has it */
+    sf_fault fault;              /* status 0: none so far */
+    int retry;                   /* seconds; 0: not said */
+    int last;                    /* the connection ends with it */
     sf_job *job;
     int status; /* of what was answered; 0: nothing yet */
 } request;
@@ -73,17 +73,22 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
 /* The body is taken over; NULL: memory was out. */
 static enum MHD_Result answer_text(request *q, int status, const char *type, char *body)
 {
+    static const char none[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
     if (!body)
-        return answer(q, 500, type, MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT));
-    struct MHD_Response *response = MHD_create_response_from_buffer(strlen(body), body, MHD_RESPMEM_MUST_FREE);
+        return answer(
+            q, 500, JSON_TYPE,
+            MHD_create_response_from_buffer(sizeof none - 1, (void *)(uintptr_t)none, MHD_RESPMEM_PERSISTENT));
+    q->sent = strlen(body);
+    struct MHD_Response *response = MHD_create_response_from_buffer(q->sent, body, MHD_RESPMEM_MUST_FREE);
     if (!response) free(body);
     return answer(q, status, type, response);
 }
 
 static enum MHD_Result answer_asset(request *q, const char *type, const char *asset)
 {
+    q->sent = strlen(asset);
     return answer(q, 200, type,
-                  MHD_create_response_from_buffer(strlen(asset), (void *)(uintptr_t)asset, MHD_RESPMEM_PERSISTENT));
+                  MHD_create_response_from_buffer(q->sent, (void *)(uintptr_t)asset, MHD_RESPMEM_PERSISTENT));
 }
 
 static enum MHD_Result answer_fault(request *q)
@@ -91,24 +96,28 @@ static enum MHD_Result answer_fault(request *q)
     return answer_text(q, q->fault.status, JSON_TYPE, sf_fault_json(&q->fault));
 }
 
-static char *model_text(const safer_server *s)
+static char *model_text(safer_server *s)
 {
     const safer_certify_options *o = &s->certify;
     json_t *labels = json_array(), *radii = json_array();
-    for (size_t k = 0; k < s->model->classes; k++) json_array_append_new(labels, json_string(s->model->labels[k]));
-    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
-    safer_lexicon_info info = safer_lexicon_describe(s->lexicon);
+    for (size_t r = 0; r < SAFER_RADII; r++) sf_json_push(&radii, sf_radius_json(sf_reported_radii[r]));
+    pthread_mutex_lock(&s->lock);
+    const safer_model *model = s->served.model;
+    const safer_lexicon *lexicon = s->served.lexicon;
+    for (size_t k = 0; k < model->classes; k++) sf_json_push(&labels, json_string(model->labels[k]));
+    safer_lexicon_info info = safer_lexicon_describe(lexicon);
     json_t *value = json_pack(
         "{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:s, s:s, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, "
         "s:{s:I, s:I, s:I, s:I, s:f}}",
-        "version", SAFER_VERSION, "model", "name", safer_model_name(s->model), "arch", s->model->class->arch, "sha256",
-        safer_model_sha256(s->model), "labels", labels, "lexicon", "name", safer_lexicon_name(s->lexicon), "sha256",
-        safer_lexicon_sha256(s->lexicon), "kernel", info.kernel, "words", (json_int_t)info.words, "method",
+        "version", SAFER_VERSION, "model", "name", safer_model_name(model), "arch", model->class->arch, "sha256",
+        safer_model_sha256(model), "labels", labels, "lexicon", "name", safer_lexicon_name(lexicon), "sha256",
+        safer_lexicon_sha256(lexicon), "kernel", info.kernel, "words", (json_int_t)info.words, "method",
         safer_method_name(o->method), "n", (json_int_t)o->n, "n0", (json_int_t)o->n0, "delta", o->delta, "alpha",
         o->alpha, "radius", sf_radius_json(o->radius), "radii", radii, "seed",
         s->options.fixed_seed ? json_integer((json_int_t)o->seed) : json_null(), "token", s->token != NULL, "limits",
         "body", (json_int_t)s->options.max_body, "text", (json_int_t)s->options.max_text, "texts",
         (json_int_t)s->options.max_texts, "queue", (json_int_t)s->options.queue, "deadline", s->options.deadline);
+    pthread_mutex_unlock(&s->lock);
     char *text = sf_json_text(value);
     json_decref(value);
     return text;
@@ -118,7 +127,9 @@ static enum MHD_Result answer_metrics(request *q)
 {
     sf_buffer page = {0};
     sf_gauges gauges = {.connections = sf_connections_count(&q->server->connections)};
-    sf_workers_gauge(q->server->workers, &gauges);
+    pthread_mutex_lock(&q->server->lock);
+    sf_workers_gauge(q->server->served.workers, &gauges);
+    pthread_mutex_unlock(&q->server->lock);
     if (sf_metrics_print(&page, &q->server->metrics, &gauges)) {
         sf_buffer_free(&page);
         return answer_text(q, 500, "text/plain", NULL);
@@ -126,13 +137,26 @@ static enum MHD_Result answer_metrics(request *q)
     return answer_text(q, 200, "text/plain; version=0.0.4; charset=utf-8", page.bytes);
 }
 
+/* Whether a request would be taken now. */
+static enum MHD_Result answer_ready(request *q)
+{
+    safer_server *s = q->server;
+    pthread_mutex_lock(&s->lock);
+    const int full = sf_workers_full(s->served.workers);
+    pthread_mutex_unlock(&s->lock);
+    const int stopping = atomic_load(&s->stopping), ready = !full && !stopping;
+    q->retry = !ready;
+    return answer_text(q, ready ? 200 : 503, JSON_TYPE,
+                       sf_strdup(ready      ? "{\"status\":\"ready\"}"
+                                 : stopping ? "{\"status\":\"stopping\"}"
+                                            : "{\"status\":\"full\"}"));
+}
+
 static enum MHD_Result answer_known(request *q)
 {
-    int stopping = atomic_load(&q->server->stopping);
     switch (q->route->id) {
-    case SF_ROUTE_HEALTH:
-        return answer_text(q, stopping ? 503 : 200, JSON_TYPE,
-                           sf_strdup(stopping ? "{\"status\":\"stopping\"}" : "{\"status\":\"ok\"}"));
+    case SF_ROUTE_HEALTH: return answer_text(q, 200, JSON_TYPE, sf_strdup("{\"status\":\"ok\"}"));
+    case SF_ROUTE_READY: return answer_ready(q);
     case SF_ROUTE_MODEL: return answer_text(q, 200, JSON_TYPE, model_text(q->server));
     case SF_ROUTE_METRICS: return answer_metrics(q);
     case SF_ROUTE_OPENAPI: return answer_asset(q, JSON_TYPE, sf_asset_openapi_json);
@@ -158,9 +182,10 @@ static ssize_t read_events(void *context, uint64_t position, char *out, size_t m
         if (there > most) there = most;
         memcpy(out, job->events.bytes + job->sent, there);
         job->sent += there;
+        job->streamed += there;
         result = (ssize_t)there;
     } else if (job->status) {
-        result = MHD_CONTENT_READER_END_OF_STREAM;
+        result = job->status == 200 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
     } else {
         job->waiting = 1;
         MHD_suspend_connection(job->wake_context);
@@ -187,7 +212,7 @@ static enum MHD_Result answer_job(request *q)
     char *body = q->job->answer;
     q->job->answer = NULL;
     pthread_mutex_unlock(&q->job->lock);
-    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, SF_ANSWERED, NULL, q->server->options.patience);
     return answer_text(q, status, JSON_TYPE, body);
 }
 
@@ -210,14 +235,14 @@ static void drop_body(request *q)
     sf_buffer_free(&q->body);
 }
 
-/* The whole request is there: gives it to the workers, and waits. */
-static enum MHD_Result begin_work(request *q)
+/* Reads the request and gives it to the workers. -1: there is a fault; 1: the connection is suspended until the job
+ * wakes it; 0: it is not. */
+static int offer_work(request *q)
 {
     safer_server *s = q->server;
     const sf_job_limits limits = {.text = s->options.max_text, .texts = s->options.max_texts};
     sf_job *job;
-    if (q->route->id == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
-    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, s->model, limits, &q->fault)) return answer_fault(q);
+    if (sf_job_read(&job, q->route, q->body.bytes, q->body.length, s->served.model, limits, &q->fault)) return -1;
     job->wake = resume;
     job->wake_context = q->mhd;
     job->account = &s->held;
@@ -225,21 +250,31 @@ static enum MHD_Result begin_work(request *q)
     q->held = 0;
     q->job = job;
     sf_buffer_free(&q->body);
-    sf_connection_set(&s->connections, q->connection, 1, job, s->options.deadline);
+    sf_connection_set(&s->connections, q->connection, q->route->id == SF_ROUTE_STREAM ? SF_ANSWERED : SF_WAITING, job,
+                      s->options.deadline);
     pthread_mutex_lock(&job->lock);
-    int refused = sf_workers_offer(s->workers, job, &q->retry);
+    int refused = sf_workers_offer(s->served.workers, job, &q->retry);
     if (!refused && q->route->id != SF_ROUTE_STREAM && !job->status) {
         job->waiting = 1;
         MHD_suspend_connection(q->mhd);
     }
-    int waits = job->waiting;
+    const int waits = job->waiting;
     pthread_mutex_unlock(&job->lock);
-    if (refused) {
-        sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
-                     job->count == 1 ? "" : "s", q->retry);
-        sf_connection_set(&s->connections, q->connection, 1, NULL, s->options.patience);
-        return answer_fault(q);
-    }
+    if (!refused) return waits;
+    sf_connection_set(&s->connections, q->connection, SF_ANSWERED, NULL, s->options.patience);
+    return sf_fault_set(&q->fault, 503, "busy", "%zu text%s did not fit into the queue; try again in %d s", job->count,
+                        job->count == 1 ? "" : "s", q->retry);
+}
+
+/* The whole request is there: it is worked on, and its connection waits. */
+static enum MHD_Result begin_work(request *q)
+{
+    safer_server *s = q->server;
+    if (q->route->id == SF_ROUTE_WORDS && hold(q, WORDS_GROW * q->body.length)) return answer_fault(q);
+    pthread_mutex_lock(&s->lock);
+    const int waits = offer_work(q);
+    pthread_mutex_unlock(&s->lock);
+    if (waits < 0) return answer_fault(q);
     if (q->route->id == SF_ROUTE_STREAM) return answer_stream(q);
     return waits ? MHD_YES : answer_job(q);
 }
@@ -364,25 +399,43 @@ static const char *known_method(const char *method)
     return "other";
 }
 
+/* There are too many connections or requests: the client, or all, must come back later. */
+static void refuse_too_many(request *q, int status)
+{
+    if (status == 429)
+        sf_fault_set(&q->fault, 429, "too_many",
+                     "too many requests or connections from your address; try again in %d s", q->retry);
+    else
+        sf_fault_set(&q->fault, 503, "busy", "there are too many connections now; try again in %d s", q->retry);
+}
+
 static enum MHD_Result begin(safer_server *s, struct MHD_Connection *mhd, const char *url, const char *method,
-                             void **out)
+                             const char *version, void **out)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     sf_connection *connection = info ? info->socket_context : NULL;
-    if (sf_connection_begin(&s->connections, connection, s->options.patience)) return MHD_NO;
+    const sf_route *route = sf_route_find(url);
+    int retry = 0;
+    const int refused = sf_connection_begin(&s->connections, connection, s->options.patience,
+                                            route->id != SF_ROUTE_HEALTH && route->id != SF_ROUTE_READY,
+                                            strcmp(version, "HTTP/1.1") == 0, &retry);
+    if (refused < 0) return MHD_NO;
     request *q = sf_calloc(1, sizeof *q);
     if (!q) {
-        sf_connection_set(&s->connections, connection, 0, NULL, s->options.patience);
+        sf_connection_set(&s->connections, connection, SF_IDLE, NULL, s->options.patience);
         return MHD_NO;
     }
     q->server = s;
     q->mhd = mhd;
     q->connection = connection;
-    q->route = sf_route_find(url);
+    q->route = route;
     q->start = sf_seconds();
     q->method = known_method(method);
     *out = q;
+    q->retry = retry;
     check_head(q, method);
+    if (refused && !q->fault.status) refuse_too_many(q, refused);
+    q->last |= connection->refused != 0;
     /* A client that asks first whether to send the body is answered at once. */
     const char *expect = MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Expect");
     return q->fault.status && expect ? answer_fault(q) : MHD_YES;
@@ -405,11 +458,10 @@ enum MHD_Result sf_http_handle(void *server, struct MHD_Connection *mhd, const c
                                const char *version, const char *upload, size_t *upload_size, void **context)
 {
     request *q = *context;
-    (void)version;
-    if (!q) return begin(server, mhd, url, method, context);
+    if (!q) return begin(server, mhd, url, method, version, context);
     if (*upload_size) return take_body(q, upload, upload_size);
     if (q->job) return answer_job(q); /* it was woken */
-    sf_connection_set(&q->server->connections, q->connection, 1, NULL, q->server->options.patience);
+    sf_connection_set(&q->server->connections, q->connection, SF_ANSWERED, NULL, q->server->options.patience);
     if (q->fault.status) return answer_fault(q);
     return q->route->works ? begin_work(q) : answer_known(q);
 }
@@ -443,10 +495,12 @@ static void write_log(const request *q, double seconds, int lost)
                              q->method, "path", q->route->path, "status", q->status, "body", (json_int_t)q->received,
                              "seconds", (double)(int64_t)(seconds * 1e6) / 1e6);
     if (lost) json_object_set_new(line, "lost", json_true());
+    size_t sent = q->sent;
     if (q->job) {
         json_object_set_new(line, "texts", json_integer((json_int_t)q->job->count));
         json_object_set_new(line, "queries", json_integer((json_int_t)atomic_load(&q->job->queries)));
         pthread_mutex_lock(&q->job->lock);
+        sent += q->job->streamed;
         if (q->job->detail[0]) json_object_set_new(line, "error", json_string(q->job->detail));
         pthread_mutex_unlock(&q->job->lock);
         json_t *texts = s->options.log_texts ? json_array() : NULL;
@@ -454,6 +508,7 @@ static void write_log(const request *q, double seconds, int lost)
             json_array_append_new(texts, json_stringn(q->job->texts[i].text, q->job->texts[i].length));
         if (texts) json_object_set_new(line, "content", texts);
     }
+    json_object_set_new(line, "sent", json_integer((json_int_t)sent));
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
     if (text) s->options.log(s->options.log_context, text);
     json_decref(line);
@@ -467,7 +522,7 @@ void sf_http_completed(void *server, struct MHD_Connection *mhd, void **context,
     (void)mhd;
     if (!q) return;
     *context = NULL;
-    sf_connection_set(&s->connections, q->connection, 0, NULL, s->options.patience);
+    sf_connection_set(&s->connections, q->connection, SF_IDLE, NULL, s->options.patience);
     double seconds = sf_seconds() - q->start;
     int lost = how != MHD_REQUEST_TERMINATED_COMPLETED_OK || !q->status;
     if (lost)
@@ -492,7 +547,10 @@ void sf_http_connection(void *server, struct MHD_Connection *mhd, void **connect
     safer_server *s = server;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *connection = info ? sf_connection_open(&s->connections, info->connect_fd, s->options.patience) : NULL;
+        const union MHD_ConnectionInfo *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *connection = info ? sf_connection_open(&s->connections, info->connect_fd, from ? from->client_addr : NULL,
+                                                s->options.patience)
+                           : NULL;
         if (info && !*connection) shutdown(info->connect_fd, SHUT_RDWR); /* nobody would watch it */
     } else {
         sf_connection_close(&s->connections, *connection);

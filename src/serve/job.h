@@ -56,6 +56,7 @@ typedef struct sf_job {
     char *answer; /* the body; a stream has events instead */
     sf_buffer events;
     size_t sent;      /* bytes of the events that were taken away */
+    size_t streamed;  /* and of all events that ever were */
     char detail[400]; /* of a failure, for the log */
     int waiting;      /* call `wake` when something new is there */
     void (*wake)(void *context);

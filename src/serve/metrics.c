@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int statuses[SF_STATUSES] = {200, 400, 401, 403, 404, 405, 413, 415, 500, 503, 504, 0 /* any other */};
+static const int statuses[SF_STATUSES] = {200, 400, 401, 403, 404, 405, 413,
+                                          415, 429, 500, 503, 504, 0 /* any other */};
 static const double times[SF_TIMES] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30};
 
 void sf_metrics_start(sf_metrics *m)

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { SF_STATUSES = 12, SF_TIMES = 14 };
+enum { SF_STATUSES = 13, SF_TIMES = 14 };
 
 typedef struct sf_metrics {
     pthread_mutex_t lock;

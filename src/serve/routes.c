@@ -11,6 +11,7 @@ const sf_route sf_routes[SF_ROUTES] = {
     {SF_ROUTE_WORDS, "/v1/words", 1, 1, 0, 0},
     {SF_ROUTE_MODEL, "/v1/model", 0, 1, 0, 0},
     {SF_ROUTE_HEALTH, "/healthz", 0, 0, 0, 0},
+    {SF_ROUTE_READY, "/readyz", 0, 0, 0, 0},
     {SF_ROUTE_METRICS, "/metrics", 0, 1, 0, 0},
     {SF_ROUTE_OPENAPI, "/openapi.json", 0, 0, 0, 0},
     {SF_ROUTE_PAGE, "/", 0, 0, 0, 0},

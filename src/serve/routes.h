@@ -13,6 +13,7 @@ typedef enum sf_route_id {
     SF_ROUTE_WORDS,
     SF_ROUTE_MODEL,
     SF_ROUTE_HEALTH,
+    SF_ROUTE_READY,
     SF_ROUTE_METRICS,
     SF_ROUTE_OPENAPI,
     SF_ROUTE_PAGE,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 enum { TOKEN_BYTES = 16 };
+enum { SPARE = 32 };       /* connections that were shut, to make room, and are still to be closed */
 #define QUIET_SECONDS 0.25 /* a connection that was silent for so long has nothing under way */
 
 void safer_serve_options_init(safer_serve_options *options, size_t size)
@@ -27,6 +28,7 @@ void safer_serve_options_init(safer_serve_options *options, size_t size)
                                                  .max_texts = 64,
                                                  .queue = 1024,
                                                  .connections = 1024,
+                                                 .client_connections = 256,
                                                  .deadline = 30,
                                                  .patience = 20};
     sf_options_init(options, size, &defaults, sizeof defaults);
@@ -53,6 +55,8 @@ static safer_status check_options(const safer_serve_options *o, safer_error *err
     if (o->queue > 1 << 24) return sf_fail(error, SAFER_INVALID, "queue: %zu (at most 16777216)", o->queue);
     if (o->connections < 1 || o->connections > 1 << 20)
         return sf_fail(error, SAFER_INVALID, "connections: %zu (1 to 1048576)", o->connections);
+    if (!(o->client_rate >= 0 && o->client_rate <= 1e6))
+        return sf_fail(error, SAFER_INVALID, "client_rate: %g (0 to 1000000)", o->client_rate);
     if (!(o->deadline > 0 && o->deadline <= 86400))
         return sf_fail(error, SAFER_INVALID, "deadline: %g (above 0, at most 86400 seconds)", o->deadline);
     if (!(o->patience > 0 && o->patience <= 86400))
@@ -137,13 +141,24 @@ static safer_status fresh_seed(uint64_t *seed, safer_error *error)
     return SAFER_OK;
 }
 
+static safer_status served_start(sf_served *out, safer_server *s, const safer_model *model,
+                                 const safer_lexicon *lexicon, safer_error *error)
+{
+    safer_status status;
+    *out = (sf_served){.model = model, .lexicon = lexicon};
+    SF_TRY(probe(model, error));
+    SF_TRY(sf_workers_start(&out->workers, model, lexicon, &s->certify, s->options.queue, &s->metrics, error));
+done:
+    return status;
+}
+
 /* With epoll, not poll: there MHD also answers clients that close their half of the connection when
  * they have asked. */
 static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 {
     return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, sf_http_handle, s,
                             MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
-                            (unsigned)s->options.connections, MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s,
+                            (unsigned)s->options.connections + SPARE, MHD_OPTION_NOTIFY_COMPLETED, sf_http_completed, s,
                             MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s, MHD_OPTION_END);
 }
 
@@ -151,9 +166,11 @@ static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
 static void server_free(safer_server *s)
 {
     if (s->daemon) MHD_stop_daemon(s->daemon);
-    sf_workers_end(s->workers);
+    sf_workers_end(s->served.workers);
     sf_connections_end(&s->connections);
     sf_metrics_end(&s->metrics);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->reloading);
     free(s->token);
     free(s);
 }
@@ -178,21 +195,25 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
                        options->host);
     safer_server *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
-    s->model = model;
-    s->lexicon = lexicon;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->reloading, NULL);
     s->options = own;
     s->certify = own_certify;
     s->local = where.loopback && !options->token;
     s->certify.unlabelled = s->certify.family_wise = 0;
     sf_metrics_start(&s->metrics);
-    SF_TRY(sf_connections_start(&s->connections, options->patience, error));
+    SF_TRY(sf_connections_start(&s->connections,
+                                (sf_connection_limits){.all = options->connections,
+                                                       .client = options->client_connections,
+                                                       .rate = options->client_rate,
+                                                       .patience = options->patience},
+                                error));
     if (options->token && !(s->token = sf_strdup(options->token))) {
         status = sf_fail_memory(error);
         goto done;
     }
     if (!options->fixed_seed) SF_TRY(fresh_seed(&s->certify.seed, error));
-    SF_TRY(probe(model, error));
-    SF_TRY(sf_workers_start(&s->workers, model, lexicon, &s->certify, options->queue, &s->metrics, error));
+    SF_TRY(served_start(&s->served, s, model, lexicon, error));
     SF_TRY(listen_at(&fd, s, options->host, &where, error));
     s->daemon = start_daemon(s, fd);
     if (!s->daemon) {
@@ -209,6 +230,26 @@ done:
 
 const char *safer_server_url(const safer_server *server) { return server->url; }
 uint16_t safer_server_port(const safer_server *server) { return server->port; }
+
+/* ------------------------------------------------------------------ reload */
+
+safer_status safer_server_reload(safer_server *s, const safer_model *model, const safer_lexicon *lexicon,
+                                 safer_error *error)
+{
+    sf_served old, pair;
+    pthread_mutex_lock(&s->reloading);
+    safer_status status = sf_certify_check(&s->certify, model, lexicon, error);
+    if (status == SAFER_OK) status = served_start(&pair, s, model, lexicon, error);
+    if (status == SAFER_OK) {
+        pthread_mutex_lock(&s->lock);
+        old = s->served;
+        s->served = pair;
+        pthread_mutex_unlock(&s->lock);
+        sf_workers_end(old.workers); /* nobody gives them anything any more */
+    }
+    pthread_mutex_unlock(&s->reloading);
+    return status;
+}
 
 /* -------------------------------------------------------------------- stop */
 

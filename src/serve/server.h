@@ -7,15 +7,23 @@
 
 #include <microhttpd.h>
 
-struct safer_server {
+/* What is served, and the threads that work with it. A pair is replaced with its workers: those of the old one finish
+ * what they have, and end. */
+typedef struct sf_served {
     const safer_model *model;
     const safer_lexicon *lexicon;
+    sf_workers *workers;
+} sf_served;
+
+struct safer_server {
+    pthread_mutex_t lock; /* of what is served: whoever uses it holds it until the end, and never waits meanwhile */
+    sf_served served;
+    pthread_mutex_t reloading; /* one at a time */
     safer_certify_options certify;
     safer_serve_options options; /* a copy; where host and token lay may be freed: */
     char *token;                 /* a copy, or NULL */
     int local;                   /* for this machine alone, and without a token */
     struct MHD_Daemon *daemon;
-    sf_workers *workers;
     sf_metrics metrics;
     sf_connections connections;
     atomic_size_t held; /* bytes of bodies and answers that are in memory */

@@ -168,3 +168,11 @@ void sf_workers_gauge(sf_workers *workers, sf_gauges *out)
     out->workers = workers->count;
     pthread_mutex_unlock(&workers->lock);
 }
+
+int sf_workers_full(sf_workers *workers)
+{
+    pthread_mutex_lock(&workers->lock);
+    const int full = workers->waiting >= workers->queue;
+    pthread_mutex_unlock(&workers->lock);
+    return full;
+}

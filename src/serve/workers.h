@@ -27,4 +27,6 @@ int sf_workers_offer(sf_workers *workers, sf_job *job, int *seconds);
 /* Fills all but the connections. */
 void sf_workers_gauge(sf_workers *workers, sf_gauges *out);
 
+int sf_workers_full(sf_workers *workers); /* not one text more fits into the queue */
+
 #endif

@@ -59,12 +59,15 @@ static safer_status write_checkpoint(sf_course *c, safer_error *error)
     return sf_safetensors_write(c->checkpoint, tensors, ARRAYS + 1, metadata, 2, error);
 }
 
-/* Whether these numbers can be those of a course with the present options. */
+/* Whether these numbers can be those of a course with the present options: whole numbers of steps and epochs, a share
+ * of dev texts, losses that are finite. */
 static int is_state(const sf_course *c, const double s[STATE])
 {
     double steps = (double)steps_of_epoch(c);
-    return s[0] >= 0 && s[0] < 0x1p53 && s[1] >= 0 && s[1] <= 1e6 && s[2] >= 0 && s[2] <= s[1] &&
-           s[0] >= s[1] * steps && s[0] <= (s[1] + 1) * steps;
+    for (int i = 0; i < 3; i++)
+        if (!(s[i] >= 0 && s[i] < 0x1p53) || floor(s[i]) != s[i]) return 0;
+    return s[1] <= 1e6 && s[2] <= s[1] && s[0] >= s[1] * steps && s[0] <= (s[1] + 1) * steps && s[3] >= 0 &&
+           s[3] <= 1 && isfinite(s[4]) && isfinite(s[5]);
 }
 
 static safer_status read_checkpoint(sf_course *c, safer_error *error)
@@ -123,7 +126,9 @@ static void shuffle(sf_course *c)
 static void tell(sf_course *c, double loss, double accuracy)
 {
     int length = snprintf(c->stage, sizeof c->stage, "epoch %d of %d", c->epoch + 1, c->options->course.epochs);
-    if (loss >= 0) length += snprintf(c->stage + length, sizeof c->stage - (size_t)length, ": loss %.3f", loss);
+    if (loss >= 0) /* one of three hundred digits has no room */
+        length += snprintf(c->stage + length, sizeof c->stage - (size_t)length,
+                           loss < 1e9 ? ": loss %.3f" : ": loss %.3g", loss);
     if (accuracy < 0) return;
     char cut[8];
     sf_format_down(cut, accuracy, 4);

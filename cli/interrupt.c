@@ -1,0 +1,48 @@
+/* Ctrl-C and SIGTERM: the program ends within a second, with exit status 130, whatever it waits for.
+ *
+ * A verb that has something to bring to an end (records, a checkpoint, children) sees the wish in its progress
+ * function and has GRACE for it. Then, and at the second signal, the program ends where it is: what it wrote can be
+ * resumed after any end, temporary files are removed by the next program that writes there, and children end
+ * with us. Other verbs have nothing to lose and end at once. */
+#define _GNU_SOURCE
+#include "cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { GRACE_US = 600000 }; /* microseconds; the rest of the second is for the end itself */
+
+static volatile sig_atomic_t interrupted, graceful;
+
+static void end_now(int number)
+{
+    static const char line[] = "\r\033[Ksafer: cancelled\n"; /* in place of a progress line */
+    const size_t clear = isatty(STDERR_FILENO) ? 0 : 4;
+    if (number == SIGALRM && write(STDERR_FILENO, line + clear, sizeof line - 1 - clear) < 0) { /* nobody reads it */
+    }
+    _exit(CLI_INTERRUPTED);
+}
+
+static void on_interrupt(int number)
+{
+    const struct itimerval grace = {.it_value = {.tv_usec = GRACE_US}};
+    const int before = errno;
+    if (!graceful || interrupted) end_now(number);
+    interrupted = 1;
+    setitimer(ITIMER_REAL, &grace, NULL);
+    errno = before;
+}
+
+void cli_interrupt_start(void)
+{
+    struct sigaction interrupt = {.sa_handler = on_interrupt}, last = {.sa_handler = end_now};
+    sigaction(SIGINT, &interrupt, NULL);
+    sigaction(SIGTERM, &interrupt, NULL);
+    sigaction(SIGALRM, &last, NULL);
+}
+
+void cli_interrupt_grace(int grace) { graceful = grace; }
+
+int cli_interrupted(void) { return interrupted; }
