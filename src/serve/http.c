@@ -75,9 +75,9 @@ static enum MHD_Result answer_text(request *q, int status, const char *type, cha
 {
     static const char none[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
     if (!body)
-        return answer(
-            q, 500, JSON_TYPE,
-            MHD_create_response_from_buffer(sizeof none - 1, (void *)(uintptr_t)none, MHD_RESPMEM_PERSISTENT));
+        return answer(q, 500, JSON_TYPE,
+                      MHD_create_response_from_buffer(sizeof none - 1, (void *)(uintptr_t)none,
+                                                      MHD_RESPMEM_PERSISTENT));
     q->sent = strlen(body);
     struct MHD_Response *response = MHD_create_response_from_buffer(q->sent, body, MHD_RESPMEM_MUST_FREE);
     if (!response) free(body);
