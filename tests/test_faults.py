@@ -40,13 +40,14 @@ VECTORS = "the film is good bad poor great fine".split()
 
 # ------------------------------------------------------------------- the verbs
 
-Verb = collections.namedtuple("Verb", "name arguments old begun again")
+Verb = collections.namedtuple("Verb", "name arguments old begun again study")
 
 
-def verb(name, *arguments, old=(), begun=None, again=None):
+def verb(name, *arguments, old=(), begun=None, again=None, study=False):
     """`old`: outputs that are there before; `begun`: {file: bytes}; `again`: what is added to finish a run that
-    failed, or None where it is simply done again."""
-    return Verb(name, tuple(map(str, arguments)), old, begun or {}, again)
+    failed, or None where it is simply done again. A `study` is several steps: each failure has a line, tables say what
+    failed, and made.json is what was done so far."""
+    return Verb(name, tuple(map(str, arguments)), old, begun or {}, again, study)
 
 
 def make_encoder(folder):
@@ -146,9 +147,9 @@ def verbs(build, files):
         verb("model average", "model", "average", files / "encoder", files / "encoder", "-o", "out.safetensors", "--quiet",
              old=("out.safetensors",)),
         verb("sweep", "sweep", "--kernels", "topk:2", "--arch", "ngram", "--bits", 8, *data, "--dev", files / "data.tsv", *with_lexicon,
-             "--n", 20, "-o", "out", again=()),
+             "--n", 20, "-o", "out", again=(), study=True),
         verb("compare", "compare", files / "compare.json", "-o", "out", "--threads", 1, "--quiet", "--markdown", "out.md", "--csv", "csv",
-             old=("out.md",), again=()),
+             old=("out.md",), again=(), study=True),
     ]
 
 
@@ -174,8 +175,18 @@ def contents(folder):
             if path.is_file() and path.name not in ("stdout", "stderr", "journal")}
 
 
-def one_line(message):
-    return message.startswith(b"safer") and message.endswith(b"\n") and message.count(b"\n") == 1
+def is_clear(message, study):
+    """One line of ours; of a study, one or more."""
+    lines = message.split(b"\n")
+    return lines[-1] == b"" and (len(lines) == 2 or (study and len(lines) > 2)) and all(line.startswith(b"safer") for line in lines[:-1])
+
+
+def is_so_far(name, content):
+    """Whether a file of a study is whole, though not the last one."""
+    if name.endswith("made.json"):
+        with contextlib.suppress(ValueError):
+            return isinstance(json.loads(content), dict)
+    return name.endswith((".md", ".csv")) and content.endswith(b"\n")
 
 
 class Trial:
@@ -231,7 +242,7 @@ class Trial:
                        and not (self.stuck(fault) and name.endswith(".checkpoint"))]
             if differs or plain((self.folder / "stdout").read_bytes()) != self.stdout:
                 return f"exit status 0, but another result: {differs or 'stdout'}"
-        elif code != SYSTEM or not one_line(message):
+        elif code != SYSTEM or not is_clear(message, self.verb.study):
             return f"exit status {code}, {message!r}"
         if self.state.returned and (self.state.live > self.live or self.state.files != self.descriptors):
             return f"{self.state.live} blocks and {self.state.files} descriptors are not given back"
@@ -256,7 +267,7 @@ class Trial:
                 lines = plain(content[:content.rfind(b"\n") + 1])
                 if not whole.startswith(lines) or len(cut) != len(content):
                     return f"{name} is damaged: {content[-80:]!r}"
-            elif not name.endswith(".checkpoint") and not (whole is None and self.verb.again is not None):
+            elif not name.endswith(".checkpoint") and not (self.verb.study and is_so_far(name, content)):
                 return f"{name} is damaged: {len(content)} bytes"
         return None
 

@@ -545,7 +545,7 @@ static safer_status read_products(cmp_config *c, const json_t *compare, safer_er
 {
     safer_status status = SAFER_OK;
     if (!compare) {
-        json_t *everything = json_object();
+        json_t *everything = cli_need(json_object());
         status = add_product(c, everything, "compare", error);
         json_decref(everything);
     } else if (!json_is_array(compare)) {
