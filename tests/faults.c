@@ -10,8 +10,8 @@
  *     FOLDER  STDIN  ARGUMENT...
  *
  * and for each of them forks a child, which calls main in that folder with "stdout" and "stderr" there as its outputs.
- * So the 40 libraries are linked once and not for each of the thousands of faults; where FAULTS_SERVER is "warm",
- * libcrypto is set up once as well. The answer is two lines on the
+ * So the 40 libraries are linked once and not for each of the thousands of faults, and libcrypto is set up
+ * once. The answer is two lines on the
  * standard output: the child's process id, and when it has ended the status that waitpid gave.
  *
  * What is caught. Calls that the program and its libraries make to the C library, not those that the C library makes
@@ -511,8 +511,7 @@ static int find_ours(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-/* Lets libcrypto set itself up, which takes 4,900 allocations: one test lets these fail too, all others would spend
- * their time on them. */
+/* Lets libcrypto set itself up, which takes 4,900 allocations of its own: every verb would spend its time on them. */
 static void warm_up(void)
 {
     unsigned char digest[64];
@@ -539,7 +538,7 @@ static int begin(int argc, char **argv, char **environment)
     unsetenv("FAULTS_SERVER");
     dl_iterate_phdr(find_ours, &seen);
     backtrace(&frame, 1); /* the first time, it loads a library */
-    if (is_server && strcmp(is_server, "warm") == 0) warm_up();
+    if (is_server) warm_up();
     return is_server ? answer_commands(environment) : run_main(argc, argv, environment);
 }
 

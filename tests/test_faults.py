@@ -155,7 +155,8 @@ def verbs(build, files):
 
 # ---------------------------------------------------------------- what is right
 
-TIMES = re.compile(rb'("\w*seconds?": ?)[-+.e\d]+|\b\d+(?:\.\d+)? s\b|[\d,]+ \w+/s\b|,\d+\.\d{3},\d+\.\d{3}(?=,")')
+TIMES = re.compile(rb'("\w*seconds?": ?)[-+.e\d]+|\b\d+(?:\.\d+)? s\b|[\d,]+ \w+/s\b|,\d+\.\d{3},\d+\.\d{3}(?=,")'
+                   rb'|[ |]+\d+\.\d(?: \|)?$', re.M)
 TEMPORARY = re.compile(r"\.safer-[0-9a-f]{6}$|\.part$")
 
 
@@ -295,7 +296,6 @@ def describe(a_verb, trial, fault):
 def work(build, folder, number, tasks, results, wanted):
     """Takes verbs' faults by the chunk; sends what it found."""
     program = Program(build, folder / f"server{number}")
-    cold = Program(build, folder / f"cold{number}", cold=True)
     trials = {}
     while True:
         try:
@@ -304,7 +304,7 @@ def work(build, folder, number, tasks, results, wanted):
             break
         a_verb = wanted[index]
         if index not in trials:
-            trials[index] = Trial(cold if "cold" in a_verb.name else program, folder / f"work{number}", a_verb)
+            trials[index] = Trial(program, folder / f"work{number}", a_verb)
         trial, found = trials[index], []
         faults = list(trial.faults())[first:first + CHUNK]
         begun = time.process_time(), time.monotonic()
@@ -315,7 +315,6 @@ def work(build, folder, number, tasks, results, wanted):
         results.put((index, len(faults), found, time.monotonic() - begun[1]))
     results.put(None)
     program.close()
-    cold.close()
 
 
 # -------------------------------------------------------------------- the service
