@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,9 @@ json_t *cli_json_read(const char *text)
 json_t *cli_json_load(const char *path, size_t flags, json_error_t *where)
 {
     const memory usual = insist();
+    errno = 0;
     json_t *value = json_load_file(path, flags, where);
+    if (!value && errno == ENOMEM) cli_no_memory(); /* to open it */
     json_set_alloc_funcs(usual.take, usual.release);
     return value;
 }
