@@ -5,9 +5,11 @@
 #include "certify_options.h"
 #include "data_options.h"
 #include "model_options.h"
+#include "notify.h"
 #include "verbs.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -77,8 +79,9 @@ static void list(cli_options *options, void *into)
     cli_add_real(options, "patience", &f->serve.patience, "S",
                  "seconds in which a request must come in, and an answer go out (default {default})");
     cli_add_heading(options, "Log");
-    cli_add_path(options, "access-log", &f->access_log, "FILE",
-                 "where a line of JSON per request goes; - for standard error, off (default -; with --quiet off)");
+    cli_add_path(
+        options, "access-log", &f->access_log, "FILE",
+        "file for a line of JSON per request; - is standard error, off is none (default: standard error; if quiet, none)");
     cli_add_flag(options, "log-texts", &f->serve.log_texts, "write the texts into the log too");
     cli_remote_options(options, &f->model);
 }
@@ -213,6 +216,7 @@ static void reload(safer_server *server, flags *f, pair *served)
     if (status == SAFER_OK) status = safer_server_reload(server, fresh.model, fresh.lexicon, &error);
     if (status == SAFER_OK) {
         pair_free(served);
+        malloc_trim(0); /* a model is large, and its memory would stay ours */
         *served = fresh;
         cli_note_training(served->model, served->lexicon);
         cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
@@ -238,7 +242,9 @@ static void wait_for_end(safer_server *server, flags *f, pair *served, const sig
         if (terminal && !isatty(STDERR_FILENO)) return;
         if (cli_access_log_reopen(&f->log))
             cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
+        cli_notify("RELOADING=1");
         reload(server, f, served);
+        cli_notify("READY=1");
     }
 }
 
@@ -253,7 +259,9 @@ static int serve_until_signal(safer_server *server, flags *f, pair *served, cons
     int code = cli_finish(CLI_DONE);
     if (geteuid() == 0)
         cli_say("warning: running as root, which nothing here needs; docs/serve.md has a service for systemd");
+    cli_notify("READY=1");
     if (code == CLI_DONE) wait_for_end(server, f, served, ends);
+    cli_notify("STOPPING=1");
     cli_say("stopping; again to stop at once");
     release_signals(ends);
     safer_server_stop(server);

@@ -747,7 +747,8 @@ SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, si
 /* Certifies every text and writes `output`: the configuration first, then one record per text
  * in the data's order, each flushed whole. With `resume` an output of the same
  * configuration is continued after its last whole record; without, an existing file is an
- * error. `output` may be NULL: no records. `out`, which may be NULL too, ends with safer_summary_free. */
+ * error. Where a remote model is found to change its answers the run fails, and the output is renamed to
+ * OUTPUT.changed: it cannot be continued. `output` may be NULL: no records. `out`, which may be NULL too, ends with safer_summary_free. */
 SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);

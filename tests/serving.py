@@ -44,12 +44,12 @@ def texts_of(name, most=None):
 class Server:
     """A server on a port of its own."""
 
-    def __init__(self, *arguments, env=None):
+    def __init__(self, *arguments, env=None, preexec_fn=None):
         self.log = open(test_cli.temporary / "serve.log", "w+b")
         self.process = subprocess.Popen([test_cli.program, "serve", *map(str, arguments), "--port", "0", "--json"],
                                         cwd=test_cli.temporary,
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
-                                        env={**os.environ, **(env or {})})
+                                        env={**os.environ, **(env or {})}, preexec_fn=preexec_fn)
         said = b""
         while not said.endswith(b"}\n"):
             line = self.process.stdout.readline()

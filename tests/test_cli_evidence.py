@@ -561,6 +561,10 @@ class EvidenceTests(Case):
         def validate(*paths):
             return subprocess.run(["node", "validate.mjs", *paths], cwd=home, capture_output=True, text=True)
 
+        ours = test_cli.temporary / "ours"  # the bill of materials of safer itself
+        shutil.copytree(folders[0], ours)
+        shutil.copy(pathlib.Path(test_cli.program).parent / "safer.cdx.json", ours / "bom.cdx.json")
+        folders.append(ours)
         done = validate(*folders)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertEqual(done.stdout.count(": valid\n"), 2 * len(folders))

@@ -46,6 +46,10 @@ for line in sys.stdin:
     request = json.loads(line)
     labels = [model.label(text) for text in request["texts"]]
     if how == "random": labels = [random.choice([label, "neg", "pos"]) for label in labels]
+    if how == "late":  # a draw, asked again, is answered otherwise
+        past = open("asked").read().splitlines() if os.path.exists("asked") else []
+        labels = [LABELS[label == "neg"] if "awful" in text and json.dumps(text) in past else label for text, label in zip(request["texts"], labels)]
+        with open("asked", "a") as file: print(*map(json.dumps, request["texts"]), sep="\\n", file=file)
     if how == "other": labels = [LABELS[label == "neg"] for label in labels]
     if how == "place":  # in texts that are not those of place.tsv
         labels = [LABELS[i % 2] if "film" not in text and "Review" in text else label for i, (text, label) in enumerate(zip(request["texts"], labels))]
@@ -189,6 +193,39 @@ class Exec(unittest.TestCase):
         self.assertIn("not a function of the text, as was declared", done.err)
         rows, _ = certify("said", "exec:python3 child.py", "--random")
         self.assertFalse(any(row["exact"] for row in rows))
+
+    def test_changed(self):
+        """records of a model that was seen to change its answers are put aside, and never completed by --resume"""
+        aside = test_cli.temporary / "late.jsonl.changed"
+        for declared in ((), ("--function",)):  # the change is seen in the run, and before it
+            lines = (test_cli.temporary / "reference.jsonl").read_text().splitlines(keepends=True)
+            path = test_cli.temporary / write("late.jsonl", "".join(lines[:4]))
+            if declared:
+                certify("late", "exec:python3 child.py", *declared)
+                path.write_text("".join(path.read_text().splitlines(keepends=True)[:4]))
+            (test_cli.temporary / "asked").unlink(missing_ok=True)
+            for turn in range(3):
+                how = "random" if declared else "late"
+                _, done = certify("late", f"exec:python3 child.py {how}", "--resume", "--workers", 1, *declared, code=INPUT)
+                self.assertIn("late.jsonl.changed", done.err)
+                self.assertIn("the model changed its answers", done.err.replace("The", "the"))
+                self.assertEqual("not a function of the text" in done.err, turn == 0, done.err)
+                self.assertEqual((path.exists(), aside.exists()), (False, True))
+            self.assertGreaterEqual(len(aside.read_text().splitlines()), 4)
+            rows, _ = certify("late", "exec:python3 child.py", "--resume", "--random")  # nothing is kept of the others
+            self.assertEqual(len(rows), len(reference))
+            rows, _ = certify("late", "exec:python3 child.py")  # anew
+            self.assertEqual(rows, reference)
+        aside.unlink()
+        # Somebody else's records stay where they are.
+        certify("late", "exec:python3 child.py")
+        before = path.read_text()
+        for more in (["--resume", "--model-name", "another"], ["--resume", "--random"]):
+            certify("late", "exec:python3 child.py random", *more, code=INPUT)
+        done = run("certify", "--model", "exec:python3 child.py random", "--lexicon", "words.lex", "--data", "data.tsv", "-o", "late.jsonl",
+                   "--model-name", "the model")
+        self.assertEqual(done.code, USAGE, done.err)
+        self.assertEqual((path.read_text(), aside.exists()), (before, False))
 
     def test_messages(self):
         """what goes wrong is said in one line that names it"""

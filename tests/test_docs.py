@@ -26,11 +26,11 @@ import test_rooms  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 MANUAL = pathlib.Path(sys.argv[-1]).resolve() / "safer.1"  # made while safer is built
 
 # Options of other programs that a page may name.
-FOREIGN = {"scripts/bootstrap": {"--check", "--browser", "--proof"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"},
+FOREIGN = {"scripts/bootstrap": {"--check", "--browser", "--service", "--proof"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"},
            "cmake": {"--build"}, "ctest": {"--test-dir", "--output-on-failure"}, "tests/test_abi.py": {"--write"}, "check-certificates": {"--texts"}, "cosign": {"--statement", "--key", "--bundle", "--type"}}
 
 demo = None  # a folder with the demo's data

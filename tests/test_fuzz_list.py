@@ -11,8 +11,9 @@ import sys
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOORS = ("sf_json_parse", "cli_json_read", "cli_json_load", "json_loads", "json_loadb", "json_loadf", "json_load_file",
-         "json_load_callback", "sf_file_read", "sf_file_load", "sf_unpack", "sf_unpack_each", "sf_safetensors_open", "sf_sealed_read", "sf_sealed_walk",
+DOORS = ("json_loads", "json_loadb", "json_loadf", "json_load_file", "json_load_callback", "sf_json_parse",
+         "cli_json_load", "cli_json_read", "sf_file_read",
+         "sf_file_load", "sf_unpack", "sf_unpack_each", "sf_safetensors_open", "sf_sealed_read", "sf_sealed_walk",
          "sf_sealed_config", "read", "pread", "fread", "fgets", "getline", "getdelim", "fscanf", "sscanf", "recv",
          "recvfrom", "archive_read_data", "inflate", "curl_easy_perform", "curl_multi_perform", "MHD_start_daemon")
 
@@ -36,9 +37,9 @@ READERS = {
     "src/base/file.c:read_to_end": "-bytes are copied and never taken apart",
     "src/base/file.c:sf_file_read": "unpack",
     "src/base/gzip.c:inflate_member": "unpack",
-    "src/base/json.c:sf_json_parse": "records encoder",
     "src/base/unpack.c:read_member": "unpack",
     "src/base/unpack.c:sf_archive_walk": "data_folder",
+    "src/base/json.c:sf_json_parse": "records encoder server",
     "src/certify/read.c:sf_run_load": "records report",
     "src/certify/read.c:sf_run_record": "records",
     "src/certify/read.c:sf_run_walk": "report records",
@@ -83,11 +84,12 @@ READERS = {
     "src/report/compare.c:safer_run_read": "attacks records",
     "src/report/evidence.c:digest_file": "report",
     "src/report/evidence.c:read_card": "card",
-    "src/run/rows.c:sf_rows_were_random": "resume",
     "src/run/sealed.c:read_line": "records attacks resume",
     "src/run/sealed.c:resume_file": "resume",
     "src/run/sealed.c:sf_sealed_config": "resume",
     "src/run/sealed.c:sf_sealed_read": "records attacks",
+    "src/run/guard.c:is_of": "resume",
+    "src/run/guard.c:sf_guard_begin": "resume",
     "src/serve/job.c:sf_job_read": "server",
     "src/serve/metrics.c:resident": "-numbers of the system's, in /proc",
     "src/serve/server.c:start_daemon": "server",

@@ -4,6 +4,7 @@
 An installed prefix is enough to build a program against the library: headers, pkg-config,
 both libraries, and nothing exported that safer.h does not declare.
 """
+import json
 import os
 import pathlib
 import re
@@ -41,6 +42,13 @@ class Install(unittest.TestCase):
     def pkg_config(self, *arguments):
         found = next(prefix.rglob("safer.pc")).parent
         return run("pkg-config", *arguments, "safer", env={**os.environ, "PKG_CONFIG_PATH": str(found)}).split()
+
+    def test_service(self):
+        """systemd's unit is where systemd looks, and starts the program that is installed"""
+        unit = (prefix / "lib/systemd/system/safer.service").read_text()
+        cache = (pathlib.Path(test_cli.program).parent / "CMakeCache.txt").read_text()
+        configured = re.search(r"^CMAKE_INSTALL_PREFIX:PATH=(.+)$", cache, re.M)[1]
+        self.assertIn(f"\nExecStart={configured}/bin/safer serve ", unit)
 
     def test_example(self):
         """the C example builds against the prefix with cc and pkg-config, and certifies"""
@@ -98,6 +106,24 @@ class Install(unittest.TestCase):
                             ("zsh/site-functions/_safer", "#compdef safer"), ("fish/vendor_completions.d/safer.fish", "complete -c safer")):
             self.assertIn(words, (prefix / "share" / name).read_text(), name)
         self.assertEqual(sorted(path.name for path in (prefix / "bin").iterdir()), ["check-certificates", "safer"])
+
+    def test_licences(self):
+        """NOTICE has the licence of every library that is linked, and of no other; the bill of materials has versions"""
+        documents = next(prefix.rglob("NOTICE")).parent
+        for name in ("LICENSE", "NOTICE", "SECURITY.md"):
+            self.assertEqual((documents / name).read_text(), (ROOT / name).read_text())
+        rows = dict(re.findall(r"(?m)^  (\S+)  +(\S+(?: \S+)*)  +\S", (documents / "NOTICE").read_text()))
+        needed = set(re.findall(r"NEEDED.*\[(\S+?)\.so", run("readelf", "-d", next(prefix.rglob("libsafer.so")))))
+        system = {"libc", "libm", "libpthread", "libdl", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}
+        of_file = {"libjansson": "jansson", "libz": "zlib"}
+        self.assertEqual({of_file.get(name, name) for name in needed - system}, set(rows))
+        bom = json.loads((documents / "safer.cdx.json").read_text())
+        self.assertEqual((bom["bomFormat"], bom["specVersion"]), ("CycloneDX", "1.6"))
+        self.assertEqual(bom["metadata"]["component"]["version"], self.pkg_config("--modversion")[0])
+        self.assertEqual({part["name"]: part["licenses"][0]["expression"] for part in bom["components"]}, rows)
+        self.assertEqual(sorted(bom["dependencies"][0]["dependsOn"]), sorted(part["bom-ref"] for part in bom["components"]))
+        for part in bom["components"]:
+            self.assertRegex(part["version"], r"^\d+\.\d+")
 
     def test_destdir(self):
         """DESTDIR stands before the prefix"""

@@ -24,6 +24,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/read.h"
+#include "run/guard.h"
 #include "run/members.h"
 #include "run/rows.h"
 #include "stats/special.h"
@@ -274,6 +275,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     if (status != SAFER_OK) return status;
     sf_run run = {0};
     json_t *config = NULL;
+    sf_guard guard = {0};
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();
     check c = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = *options};
@@ -284,6 +286,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
+    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
     config = config_json(&c);
@@ -305,6 +308,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.summary.seconds = sf_seconds() - start;
     *out = c.summary;
 done:
+    if (status != SAFER_OK) sf_guard_end(&guard, error);
     for (int i = 0; c.attackers && i < threads; i++) safer_attacker_free(c.attackers[i]);
     free(c.attackers);
     free(c.wrong);

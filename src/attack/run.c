@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "certify/certificate.h"
 #include "certify/origin.h"
+#include "run/guard.h"
 #include "run/rows.h"
 
 #include <stdio.h>
@@ -70,11 +71,12 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();
     json_t *config = NULL;
+    sf_guard guard = {0};
     attacking r = {.model = model, .lexicon = lexicon, .data = data, .options = options};
     SF_TRY(sf_attack_check(options, error));
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
+    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     r.classes = classes;
     config = sf_attack_config("attack", model, lexicon, data, options);
@@ -96,6 +98,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     r.summary.seconds = sf_seconds() - start;
     *out = r.summary;
 done:
+    if (status != SAFER_OK) sf_guard_end(&guard, error);
     for (int i = 0; r.attackers && i < threads; i++) safer_attacker_free(r.attackers[i]);
     free(r.attackers);
     free(classes);

@@ -60,7 +60,7 @@ safer_status sf_fail_errno(safer_error *error, const char *action, const char *n
     int code = errno;
     char text[128];
     const char *message = strerror_r(code, text, sizeof text); /* GNU: returns the string */
-    return sf_fail(error, SAFER_SYSTEM, "cannot %s %s: %s", action, name, message);
+    return sf_fail(error, SAFER_SYSTEM, "cannot %s %.800s: %s", action, name, message); /* the reason is never cut off */
 }
 
 safer_status sf_fail_memory(safer_error *error) { return sf_fail(error, SAFER_MEMORY, "out of memory"); }

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "run/guard.h"
 #include "run/rows.h"
 
 #include <stdio.h>
@@ -103,6 +104,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     if (status != SAFER_OK) return status;
     int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     json_t *config = NULL;
+    sf_guard guard = {0};
     size_t texts = safer_data_size(data);
     double start = sf_seconds();
     certifying r = {
@@ -110,7 +112,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
     SF_TRY(sf_map_labels(&classes, model, data, error));
-    if (resume && path && sf_rows_were_random(path)) sf_model_set_random(model);
+    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     r.classes = classes;
     /* One thread per text; with fewer texts than threads, several threads share a batch. */
@@ -139,6 +141,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
         r.summary = (safer_summary){0}; /* the caller's now */
     }
 done:
+    if (status != SAFER_OK) sf_guard_end(&guard, error);
     safer_summary_free(&r.summary);
     for (int i = 0; r.workspaces && i < threads; i++) safer_workspace_free(r.workspaces[i]);
     free(r.workspaces);

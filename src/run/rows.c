@@ -199,11 +199,3 @@ safer_status sf_map_labels(int **out, const safer_model *model, const safer_data
     *out = classes;
     return SAFER_OK;
 }
-
-int sf_rows_were_random(const char *path)
-{
-    json_t *config = sf_sealed_config(path);
-    const int random = json_is_true(json_object_get(json_object_get(config, "model"), "random"));
-    json_decref(config);
-    return random;
-}

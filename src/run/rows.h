@@ -34,10 +34,6 @@ typedef struct sf_rows {
  * held. See safer_certify for what `resume` means. */
 safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size_t *resumed, safer_error *error);
 
-/* Whether the file begins with the configuration of a run whose model was random: it is then
- * not asked about again, because it might pass this time. */
-int sf_rows_were_random(const char *path);
-
 /* Of every label of the data, the model's class. The caller frees it. */
 safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error);
 

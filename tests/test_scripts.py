@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""scripts/fuzz and scripts/soak, and the end of .ci/run, with commands of ours in place of long ones: test_scripts.py
+BUILD_DIR. Run by ctest."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        self.home = tempfile.TemporaryDirectory()
+        self.addCleanup(self.home.cleanup)
+        self.folder = pathlib.Path(self.home.name)
+        for name in ("scripts", "bin", ".ci"):
+            (self.folder / name).mkdir()
+        for name in ("scripts/fuzz", "scripts/soak", "scripts/count-tests.awk", ".ci/run"):
+            shutil.copy(ROOT / name, self.folder / name)
+
+    def put(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def start(self, *arguments, **environment):
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
+        return subprocess.Popen([str(one) for one in arguments], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True, env={**os.environ, "PATH": path, **environment}, start_new_session=True)
+
+    def run_script(self, *arguments, **environment):
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    # ------------------------------------------------------------------- fuzz
+
+    def make_targets(self):
+        """Three targets: one is well, one fails, one says how long it was to run."""
+        self.put("bin/cmake", "#!/bin/sh\nexit 0\n")
+        self.put("build-fuzz/CMakeCache.txt", "")
+        for name, code in (("good", 0), ("poor", 77), ("slow", 0)):
+            self.put(f"tests/fuzz/fuzz_{name}.c", "")
+            self.put(f"tests/fuzz/corpus/{name}/seed", "x")
+            self.put(f"build-fuzz/tests/fuzz_{name}", f"""#!/bin/sh
+echo "$1" >>times
+echo "stat::number_of_executed_units: 1000"
+echo "stat::new_units_added: 7"
+[ {code} = 0 ] || echo "ERROR: it is broken"
+exit {code}
+""")
+
+    def test_fuzz(self):
+        """executions of every target and of all, processor time, and a failure at the end"""
+        self.make_targets()
+        code, out, err = self.run_script("scripts/fuzz", "--total", "30", JOBS="2")
+        self.assertEqual((code, err), (1, ""), out)
+        self.assertEqual((self.folder / "times").read_text(), "-max_total_time=20\n" * 3)
+        lines = [line.split() for line in out.splitlines()]
+        self.assertEqual(lines[0], ["target", "executions", "new", "inputs", "CPU", "s"])
+        self.assertEqual([line[:3] for line in lines[1:5]], [["fuzz_good", "1000", "7"], ["fuzz_poor", "1000", "7"],
+                                                             ["fuzz_slow", "1000", "7"], ["all", "3000", "21"]])
+        self.assertIn("FAILED (exit 77)", out.splitlines()[2])
+        self.assertIn("3 targets, 1 failed\n", out)
+        self.assertIn("ERROR: it is broken", out)
+        counted = self.run_script("awk", "-f", "scripts/count-tests.awk", "build-fuzz/tests.xml")
+        self.assertEqual(counted, (0, "2 passed, 1 failed, 0 skipped\n", ""))
+        self.put("build-fuzz/tests/fuzz_poor", "#!/bin/sh\nexit 0\n")
+        self.assertEqual(self.run_script("scripts/fuzz", "1")[0], 0)
+        for arguments in (("x",), ("--total", "1.5"), ("-1",)):
+            self.assertEqual(self.run_script("scripts/fuzz", *arguments)[0], 2, arguments)
+
+    # --------------------------------------------------------------------- ci
+
+    def test_ci(self):
+        """the last line counts the cases of all three parts; a part that fails is not forgotten"""
+        self.put("scripts/bootstrap", "#!/bin/sh\nexit 0\n")
+        self.put("bin/make", """#!/bin/sh
+case "$1" in asan) folder=build-asan ;; fuzz) folder=build-fuzz ;; *) folder=build ;; esac
+mkdir -p "$folder"
+echo '<testcase name="a" status="run"/>' >"$folder/tests.xml"
+[ "$1" != "$BROKEN" ] || { echo '<testcase name="b" status="fail"/>' >>"$folder/tests.xml"; exit 2; }
+""")
+        code, out, err = self.run_script(".ci/run")
+        self.assertEqual((code, out, err), (0, "3 passed, 0 failed, 0 skipped\n", ""))
+        for broken in ("asan", "fuzz", "test"):
+            code, out, _ = self.run_script(".ci/run", BROKEN=broken)
+            self.assertEqual((code, out), (1, "3 passed, 1 failed, 0 skipped\n"), broken)
+
+    # ------------------------------------------------------------------- soak
+
+    def make_steps(self):
+        self.put("bin/make", """#!/bin/sh
+case "$*" in *fuzz*) echo 'all 5000 1 2.0'; echo '30 targets, 0 failed' ;; *) echo '10 passed, 0 failed, 0 skipped' ;; esac
+""")
+        self.put("scripts/hostile", "#!/bin/sh\nsleep 0.1\necho '100 files, 2 findings, 1 s'\nexit 1\n")
+        self.put("scripts/soak-serve", "#!/bin/sh\necho waiting\nsleep 100\n")
+
+    def test_soak(self):
+        """one table: counts of repeated steps are added up, and so are findings"""
+        self.make_steps()
+        code, out, err = self.run_script("scripts/soak", "0.0005", "--only", "fuzz", "--only", "hostile")
+        self.assertEqual(code, 1, out + err)
+        rows = {line.split()[0]: line.split() for line in out.splitlines()}
+        self.assertEqual((rows["fuzz"][1:4], rows["fuzz"][-1]), (["1", "5000", "executions"], "0"))
+        runs = int(rows["hostile"][1])
+        self.assertEqual((rows["hostile"][2:4], rows["hostile"][-1]), ([str(100 * runs), "files"], str(2 * runs)))
+        self.assertEqual(rows["all"][-1], str(2 * runs))
+        self.assertIn("hostile: see out/soak/hostile.log", out)
+
+    def test_stopped(self):
+        """Ctrl-C ends the step with its children and prints the table so far"""
+        self.make_steps()
+        process = self.start("scripts/soak", "1", "--only", "serve")
+        log, until = self.folder / "out/soak/serve.log", time.monotonic() + 60
+        while not (log.exists() and "waiting" in log.read_text()) and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertRegex(out, r"(?m)^serve +1 +0 requests")
+
+    def test_misuse(self):
+        for arguments in (("0",), ("x",), ("--only", "nothing")):
+            self.assertEqual(self.run_script("scripts/soak", *arguments)[0], 2, arguments)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)
