@@ -6,7 +6,8 @@ Each fault is tried twice: this call alone, and this and all later ones (memory 
 Allowed is the right result, to the byte, with exit status 0; or exit status 4 with one line that says why, and then
 an output file is absent, the old one or whole, a run file ends with a whole record and can be resumed to the same
 records, and no temporary file stays. Never a signal, and no block or descriptor that is not given back when main
-returns (faults.c counts them). docs/faults.md says it for users.
+returns (faults.c counts them). docs/faults.md says it for users. (A charcnn is too large to be trained a thousand times
+here: tests/test_charcnn_train.c lets its allocations fail.)
 """
 import collections
 import contextlib
@@ -126,7 +127,6 @@ def verbs(build, files):
         verb("train bow", "train", "--arch", "bow", *small, *train, **model),
         verb("train cnn", "train", "--arch", "cnn", "--filters", 2, *small, *train, **model),
         verb("train ibp-jia", "train", "--arch", "cnn", "--filters", 2, "--defense", "ibp-jia", *small, *train, **model),
-        verb("train charcnn", "train", "--arch", "charcnn", "--characters", 123, *train, **model),
         verb("train bert", "train", "--arch", "bert", "--encoder", files / "encoder", "--train-layers", "all", *train, **model),
         verb("certify", "certify", *asked, "--n", 30, "-o", "out.jsonl", "--json", again=("--resume",)),
         verb("certify --resume", "certify", *asked, "--n", 30, "-o", "out.jsonl", "--resume", begun={"out.jsonl": run_file[:-40]}, again=()),
