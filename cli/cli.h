@@ -198,9 +198,14 @@ void cli_append(json_t *array, json_t *value);
 void cli_set(json_t *object, const char *name, json_t *value);
 void cli_extend(json_t *object, json_t *members);
 
+json_t *cli_need(json_t *value); /* the value itself */
+
 /* Read it: NULL where the text is not JSON; the program ends when memory is out. */
 json_t *cli_json_read(const char *text);
 json_t *cli_json_load(const char *path, size_t flags, json_error_t *where);
+
+/* As json_dumps; the program ends when memory is out. */
+char *cli_json_text(const json_t *value, size_t flags);
 
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);

@@ -308,7 +308,7 @@ SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon
 SAFER_API const char *safer_lexicon_name(const safer_lexicon *lexicon);
 SAFER_API const char *safer_lexicon_sha256(const safer_lexicon *lexicon);
 
-/* The number of a word (any case), or SAFER_NO_WORD. That is also the answer when memory is out; errno is ENOMEM then. */
+/* The number of a word (any case), or SAFER_NO_WORD: also when memory is out, and errno is ENOMEM then. */
 SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *word, size_t length);
 
 /* One word of the lexicon. Numbers run from 0; arrays belong to the lexicon. */
