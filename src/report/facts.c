@@ -1,4 +1,5 @@
-/* What evidence states about a run, collected once. */
+/* What evidence states about a run, collected once. What they mean, and which of them
+ * other programs read, is in docs/evidence.md. */
 #define _GNU_SOURCE
 #include "report/facts.h"
 
