@@ -139,8 +139,11 @@ int cli_code(safer_status status);
 _Noreturn void cli_no_memory(void); /* the message and the exit status for it; not while a file is being written */
 _Noreturn void cli_misuse(const cli_verb *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints on stdout what a file says, an id or a label, with '?' for what would end the line or command a terminal. */
+/* Prints on stdout what a file says, an id or a label, with '?' for what would end the line, command a terminal or
+ * turn the order of what is read. */
 void cli_put(const char *text);
+
+void cli_clean(char *text); /* the same in its place, for what is printed otherwise */
 
 /* Call last: CLI_SYSTEM, with a message, when what was printed on stdout did not
  * arrive (a full disk), else `code`. */
@@ -170,6 +173,7 @@ const char *cli_plain(void);
 
 /* Numbers, all static, 8 at a time. None is rounded to the side that claims more. */
 const char *cli_count(uint64_t n);                   /* with thousands separated: "44,593" */
+const char *cli_texts(uint64_t n);                   /* "1 text", "44,593 texts" */
 const char *cli_cut(double x, int decimals);         /* x >= 0 cut to so many decimals */
 const char *cli_up(double x, int decimals);          /* the same, rounded up: for upper bounds */
 const char *cli_percent(size_t part, size_t whole);  /* part/whole in per cent, two decimals, cut */
@@ -194,9 +198,14 @@ void cli_append(json_t *array, json_t *value);
 void cli_set(json_t *object, const char *name, json_t *value);
 void cli_extend(json_t *object, json_t *members);
 
+json_t *cli_need(json_t *value); /* the value itself */
+
 /* Read it: NULL where the text is not JSON; the program ends when memory is out. */
 json_t *cli_json_read(const char *text);
 json_t *cli_json_load(const char *path, size_t flags, json_error_t *where);
+
+/* As json_dumps; the program ends when memory is out. */
+char *cli_json_text(const json_t *value, size_t flags);
 
 /* Prints a JSON value and a newline on stdout, and releases it. */
 void cli_print_json(json_t *value);

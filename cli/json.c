@@ -3,9 +3,16 @@
 #define _GNU_SOURCE
 #include "cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+json_t *cli_need(json_t *value)
+{
+    if (!value) cli_no_memory();
+    return value;
+}
 
 void cli_append(json_t *array, json_t *value)
 {
@@ -22,8 +29,8 @@ void cli_extend(json_t *object, json_t *members)
     if (json_object_update_new(object, members)) cli_no_memory();
 }
 
-/* jansson's reader goes on when memory ends, without characters of a string or by abort(). So it is given memory, or
- * the program ends. */
+/* jansson's reader goes on when memory ends, without characters of a string, or aborts; its writer leaves out names.
+ * So they are given memory, or the program ends. */
 static void *need(size_t size)
 {
     void *memory = malloc(size);
@@ -31,26 +38,45 @@ static void *need(size_t size)
     return memory;
 }
 
+/* For the functions of jansson that do not notice. */
+typedef struct memory {
+    json_malloc_t take;
+    json_free_t release;
+} memory;
+
+static memory insist(void)
+{
+    memory usual;
+    json_get_alloc_funcs(&usual.take, &usual.release);
+    json_set_alloc_funcs(need, usual.release);
+    return usual;
+}
+
 json_t *cli_json_read(const char *text)
 {
-    json_malloc_t usual;
-    json_free_t release;
-    json_get_alloc_funcs(&usual, &release);
-    json_set_alloc_funcs(need, release);
+    const memory usual = insist();
     json_t *value = json_loads(text, JSON_ALLOW_NUL, NULL);
-    json_set_alloc_funcs(usual, release);
+    json_set_alloc_funcs(usual.take, usual.release);
     return value;
 }
 
 json_t *cli_json_load(const char *path, size_t flags, json_error_t *where)
 {
-    json_malloc_t usual;
-    json_free_t release;
-    json_get_alloc_funcs(&usual, &release);
-    json_set_alloc_funcs(need, release);
+    const memory usual = insist();
+    errno = 0;
     json_t *value = json_load_file(path, flags, where);
-    json_set_alloc_funcs(usual, release);
+    if (!value && errno == ENOMEM) cli_no_memory(); /* to open it */
+    json_set_alloc_funcs(usual.take, usual.release);
     return value;
+}
+
+char *cli_json_text(const json_t *value, size_t flags)
+{
+    const memory usual = insist();
+    char *text = value ? json_dumps(value, flags) : NULL;
+    json_set_alloc_funcs(usual.take, usual.release);
+    if (!text) cli_no_memory();
+    return text;
 }
 
 void cli_put_real(FILE *out, double x)

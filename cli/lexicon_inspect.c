@@ -294,18 +294,21 @@ static int run_check(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(arguments[0]);
     const safer_lexicon_info info = cli_lexicon_info(lexicon);
     if (cli_settings()->json) {
-        cli_print_json(json_pack("{s:s, s:s, s:b, s:I, s:I, s:I, s:s, s:s}", "lexicon", arguments[0], "sha256",
-                                 safer_lexicon_sha256(lexicon), "holds", 1, "words", (json_int_t)info.words, "pairs",
-                                 (json_int_t)info.pairs, "kernel_rows", (json_int_t)info.kernel_rows, "kernel",
-                                 info.kernel, "provenance", info.provenance));
+        cli_print_json(json_pack("{s:s, s:s, s:b, s:I, s:b, s:I, s:I, s:s, s:s}", "lexicon", arguments[0], "sha256",
+                                 safer_lexicon_sha256(lexicon), "holds", 1, "words", (json_int_t)info.words, "directed",
+                                 info.directed, "pairs", (json_int_t)info.pairs, "kernel_rows",
+                                 (json_int_t)info.kernel_rows, "kernel", info.kernel, "provenance", info.provenance));
     } else {
         printf("file         whole: nothing before, between or behind its sections\n");
         printf("sha256       %s\n", safer_lexicon_sha256(lexicon));
         printf("words        %s, each found under its own number\n", cli_count(info.words));
-        printf("synonyms     %s pairs; the words they exchange read back in every case\n", cli_count(info.pairs));
-        printf("kernel       %s: %s distributions, whose weights sum to their totals\n", info.kernel,
-               cli_count(info.kernel_rows));
+        printf("synonyms     %s pairs%s; the words they exchange read back in every case\n", cli_count(info.pairs),
+               info.directed ? ", directed" : "");
+        printf("kernel       ");
+        cli_put(info.kernel);
+        printf(": %s distributions, whose weights sum to their totals\n", cli_count(info.kernel_rows));
         printf("overlaps     %s, computed again: the same\n", cli_count(info.words));
+        printf("not checked: which words are nearest or most frequent, and provenance; whether synonyms are right\n");
     }
     safer_lexicon_free(lexicon);
     return CLI_DONE;
@@ -317,8 +320,9 @@ const cli_verb cli_lexicon_check = {
     .usage = "LEXICON",
     .summary = "Checks all that a certificate rests on, as every verb does that opens a lexicon: the file has\n"
                "no bytes to spare, every word is found, words that are exchanged or drawn read back, weights\n"
-               "sum to their totals, and every overlap is the one that the kernel gives. Exits 3, with the\n"
-               "reason, when anything is wrong. Whether the synonyms are good ones is for people to judge.",
+               "sum to their totals, every overlap is the one that the kernel gives, and a kernel called topk:K,\n"
+               "component or representative has rows of that kind. Exits 3, with the reason, when anything is\n"
+               "wrong. The last line says what was not checked.",
     .examples = "  safer lexicon check imdb.lex\n"
                 "  safer lexicon check imdb.lex --json\n",
     .min_arguments = 1,

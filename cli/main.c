@@ -12,7 +12,8 @@ static int is_help(const char *word)
 static void print_help(void)
 {
     printf("Usage: safer VERB [options]\n\n"
-           "Proves that replacing words by synonyms cannot change what a text classifier says.\n\n"
+           "Makes a text classifier answer by a vote over texts with exchanged synonyms (smoothing), and\n"
+           "proves, text by text, that replacing words by synonyms cannot change that answer.\n\n"
            "Verbs:\n");
     for (size_t i = 0; i < cli_group_count; i++) {
         const cli_group *g = &cli_groups[i];

@@ -94,8 +94,10 @@ static void print_model(const safer_model *model)
     const char *with = safer_model_trained_with(model);
     printf("architecture %s\n", safer_model_arch(model));
     printf("labels       ");
-    for (size_t k = 0; k < safer_model_class_count(model); k++)
-        printf("%s%s", k ? ", " : "", safer_model_label(model, k));
+    for (size_t k = 0; k < safer_model_class_count(model); k++) {
+        printf("%s", k ? ", " : "");
+        cli_put(safer_model_label(model, k));
+    }
     printf("\ntrained with %s\n", with ? with : "(it does not say)");
     printf("sha256       %s\n", safer_model_sha256(model));
 }

@@ -175,7 +175,7 @@ void cli_traffic_print(const safer_model *model, int width)
 {
     safer_traffic t = safer_model_traffic(model);
     if (!t.asked && !t.again) return;
-    printf("%-*s%s texts, %s more a second time", width, "asked", cli_count(t.asked), cli_count(t.again));
+    printf("%-*s%s, %s more a second time", width, "asked", cli_texts(t.asked), cli_count(t.again));
     if (t.cached) printf(", %s from the cache", cli_count(t.cached));
     if (t.none) printf("; %s answers were no label", cli_count(t.none));
     if (t.retries) printf("; %s requests again", cli_count(t.retries));

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DECIMALS = 1080 }; /* of which every double has fewer */
+enum {
+    DECIMALS = 1080, /* of which every double has fewer */
+    TEXT_SIZE = 64
+};
 
 /* One of 8 texts in turn. */
 static char *next_text(void)
 {
-    static char texts[8][64];
+    static char texts[8][TEXT_SIZE];
     static unsigned next;
     return texts[next++ % 8];
 }
@@ -25,6 +28,13 @@ const char *cli_count(uint64_t n)
         out[at++] = digits[i];
     }
     out[at] = '\0';
+    return out;
+}
+
+const char *cli_texts(uint64_t n)
+{
+    char *out = next_text();
+    snprintf(out, TEXT_SIZE, "%s text%s", cli_count(n), n == 1 ? "" : "s");
     return out;
 }
 

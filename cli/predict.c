@@ -43,13 +43,15 @@ static int next_text(texts *t, const char **text, size_t *length)
 static void print_answer(const safer_model *model, const safer_certificate *c)
 {
     const char *label = safer_model_label(model, (size_t)c->prediction);
+    printf("%s", c->abstained ? "abstained  (" : cli_bold());
+    cli_put(label);
     if (c->abstained && c->exact)
-        printf("abstained  (%s leads, but another class equals it)", label);
+        printf(" leads, but another class equals it)");
     else if (c->abstained)
-        printf("abstained  (%s leads with %s of %s draw%s, but not clearly)", label,
-               cli_count(c->vote_votes[c->prediction]), cli_count(c->vote_n), c->vote_n == 1 ? "" : "s");
+        printf(" leads with %s of %s draw%s, but not clearly)", cli_count(c->vote_votes[c->prediction]),
+               cli_count(c->vote_n), c->vote_n == 1 ? "" : "s");
     else
-        printf("%s%s%s", cli_bold(), label, cli_plain());
+        printf("%s", cli_plain());
     if (c->abstained)
         printf("  not certified");
     else if (c->slots == 0)

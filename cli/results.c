@@ -160,7 +160,7 @@ static void print_radii(const safer_summary *s)
 
 static void print_trivial(const safer_summary *s)
 {
-    if (s->without_slots) printf(NAME "%s texts in which no word can change\n", "trivial", cli_count(s->without_slots));
+    if (s->without_slots) printf(NAME "%s in which no word can change\n", "trivial", cli_texts(s->without_slots));
 }
 
 /* ----------------------------------------------------------------- by class */
@@ -168,9 +168,12 @@ static void print_trivial(const safer_summary *s)
 enum { MOST_ROWS = 20, MOST_COLUMNS = 8, LABEL_WIDTH = 14 };
 
 /* A label in so many columns, without what would disturb a table. */
-static const char *fit(char out[4 * LABEL_WIDTH + 1], const char *label, int left)
+static const char *fit(char out[4 * LABEL_WIDTH + 1], const char *given, int left)
 {
     size_t length = 0, characters = 0, begin = 0;
+    char label[8 * LABEL_WIDTH];
+    snprintf(label, sizeof label, "%s", given);
+    cli_clean(label);
     for (; label[length]; length++) {
         characters += (label[length] & 0xc0) != 0x80;
         if (characters > LABEL_WIDTH) break;
@@ -179,8 +182,7 @@ static const char *fit(char out[4 * LABEL_WIDTH + 1], const char *label, int lef
     if (length > 3 * LABEL_WIDTH) length = 3 * LABEL_WIDTH; /* bytes that are no UTF-8 */
     if (!left) begin = LABEL_WIDTH - characters;
     memset(out, ' ', begin);
-    for (size_t i = 0; i < length; i++)
-        out[begin + i] = (unsigned char)label[i] < 0x20 || label[i] == 0x7f ? '?' : label[i];
+    memcpy(out + begin, label, length);
     memset(out + begin + length, ' ', LABEL_WIDTH);
     out[begin + length + (left ? LABEL_WIDTH - characters : 0)] = '\0';
     return out;
@@ -217,7 +219,9 @@ static void print_classes(const safer_summary *s)
         printf("\n%zu classes: --json has their recall, precision and answers\n", s->classes);
         return;
     }
-    printf("\n%s  %s %9s  %9s  %9s", cli_bold(), fit((char[4 *LABEL_WIDTH + 1]){0}, "label", 1), "texts", "recall",
+    printf("\n");
+    if (with_answers) printf("%s%63s%s\n", cli_bold(), "answered as", cli_plain()); /* over the first of them */
+    printf("%s  %s %9s  %9s  %9s", cli_bold(), fit((char[4 *LABEL_WIDTH + 1]){0}, "label", 1), "texts", "recall",
            "precision");
     for (size_t k = 0; with_answers && k < s->classes; k++)
         printf(" %s", fit((char[4 *LABEL_WIDTH + 1]){0}, s->by_class[k].label, 0));
@@ -257,7 +261,7 @@ static void print_votes(const safer_summary *s, uint64_t seed)
     printf("\n" NAME "%s prediction%s without a clear vote\n", "abstained", cli_count(s->abstained),
            s->abstained == 1 ? "" : "s");
     if (s->exact)
-        printf(NAME "%s texts whose draws were all asked: no sampling error%s\n", "exact", cli_count(s->exact),
+        printf(NAME "%s whose draws were all asked: no sampling error%s\n", "exact", cli_texts(s->exact),
                s->remote ? ", if the model is a function of the text" : "");
     print_trivial(s);
     printf(NAME "%s (%.1f per text) and %s of the base model\n", "queries", cli_count(s->queries),

@@ -28,6 +28,7 @@ enum {
 typedef struct flags {
     const char *lexicon, *auth_env, *auth_file, *access_log;
     int port;
+    int terminal; /* it was started at one */
     uint64_t max_body, max_text, max_texts, queue, connections, client_connections;
     cli_model_flags model;
     cli_certify_flags certify;
@@ -79,9 +80,8 @@ static void list(cli_options *options, void *into)
     cli_add_real(options, "patience", &f->serve.patience, "S",
                  "seconds in which a request must come in, and an answer go out (default {default})");
     cli_add_heading(options, "Log");
-    cli_add_path(
-        options, "access-log", &f->access_log, "FILE",
-        "file for a line of JSON per request; - is standard error, off is none (default: standard error; if quiet, none)");
+    cli_add_path(options, "access-log", &f->access_log, "FILE",
+                 "file for a line of JSON per request; - is standard error, off is none (default: standard error)");
     cli_add_flag(options, "log-texts", &f->serve.log_texts, "write the texts into the log too");
     cli_remote_options(options, &f->model);
 }
@@ -232,14 +232,13 @@ static void reload(safer_server *server, flags *f, pair *served)
 static void wait_for_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
 {
     const struct timespec at_once = {0};
-    const int terminal = isatty(STDERR_FILENO);
     sigset_t all = *ends;
     sigaddset(&all, SIGHUP);
     for (;;) {
         int received = 0;
         sigwait(&all, &received);
         if (received != SIGHUP || sigtimedwait(ends, NULL, &at_once) > 0) return;
-        if (terminal && !isatty(STDERR_FILENO)) return;
+        if (f->terminal && !isatty(STDERR_FILENO)) return;
         if (cli_access_log_reopen(&f->log))
             cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
         cli_notify("RELOADING=1");
@@ -279,6 +278,7 @@ static int run(void *from, char **arguments, size_t count)
     safer_server *server = NULL;
     (void)arguments, (void)count;
     check_flags(f);
+    f->terminal = isatty(STDERR_FILENO);
     const safer_serve_options options = serve_options(f, &token);
     hold_signals(&ends);
     watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;

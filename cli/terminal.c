@@ -12,11 +12,37 @@
 #include <time.h>
 #include <unistd.h>
 
-static int is_control(char c) { return (unsigned char)c < 0x20 || c == 0x7f; }
+/* The bytes of a character that would end the line or command a terminal, or turn the order of what is read, at the
+ * beginning of the text: U+0000..1F, 7F..9F, 61C, 200E..F, 2028..E and 2066..9. 0: it begins with none. */
+static size_t command_length(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (c[0] < 0x20 || c[0] == 0x7f) return 1;
+    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) return 2;
+    if (c[0] == 0xd8 && c[1] == 0x9c) return 2;
+    if (c[0] != 0xe2) return 0;
+    if (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae))) return 3;
+    return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0;
+}
 
 void cli_put(const char *text)
 {
-    for (; *text; text++) putchar(is_control(*text) ? '?' : *text);
+    while (*text) {
+        const size_t length = command_length(text);
+        putchar(length ? '?' : *text);
+        text += length ? length : 1;
+    }
+}
+
+void cli_clean(char *text)
+{
+    char *out = text;
+    while (*text) {
+        const size_t length = command_length(text);
+        *out++ = length ? '?' : *text;
+        text += length ? length : 1;
+    }
+    *out = '\0';
 }
 
 /* An argument that was meant as an address may hold a password: what stands before the host is not shown. (The library
@@ -38,8 +64,7 @@ static void print_line(const char *verb, const char *format, va_list arguments)
 {
     char message[1200];
     vsnprintf(message, sizeof message, format, arguments);
-    for (char *c = message; *c; c++)
-        if (is_control(*c)) *c = '?';
+    cli_clean(message);
     hide_users(message);
     cli_progress_clear();
     fprintf(stderr, "safer%s%s: %s", verb ? " " : "", verb ? verb : "", message);

@@ -40,9 +40,9 @@ static void print_results(const request *r, const safer_train_report *report)
                                  "seconds", report->seconds, "tokens_per_second", report->tokens_per_second, "seed",
                                  (json_int_t)o->seed));
     else
-        printf("trained %s on %s texts (%s %s): %s %s%% after epoch %d of %d, loss %.4f\n"
+        printf("trained %s on %s (%s %s): %s %s%% after epoch %d of %d, loss %.4f\n"
                "%s parameters, %.1f s, %s %s/s, seed %llu\nwrote %s\n",
-               arch, cli_count(report->texts), cli_count(report->tokens), unit,
+               arch, cli_texts(report->texts), cli_count(report->tokens), unit,
                o->defense.kind ? "dev texts certified" : "dev accuracy", cli_share(report->dev_accuracy, 2),
                report->best_epoch, report->epochs, report->loss, cli_count(report->parameters), report->seconds,
                cli_count((uint64_t)report->tokens_per_second), unit, (unsigned long long)o->seed, r->output);

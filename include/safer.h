@@ -279,7 +279,8 @@ SAFER_API safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safe
                                                  int threads, safer_error *error);
 
 /* Maps a .lex file; one that is damaged, truncated or of another version is refused. So is one that
- * does not mean what it says: overlaps, the words it finds and what it exchanges are computed again. */
+ * does not mean what it says: overlaps, the words it finds, what it exchanges and the kind of its kernel are looked at
+ * again. */
 SAFER_API safer_status safer_lexicon_open(safer_lexicon **out, const char *path, safer_error *error);
 
 /* Writes it whole or not at all. The same lexicon gives the same bytes. */
@@ -297,6 +298,7 @@ typedef struct safer_lexicon_info {
     const char *kernel;     /* as it was asked for */
     const char *provenance; /* JSON: how it was made, from which files */
     size_t bytes;
+    int directed; /* some synonyms may count one way only */
 } safer_lexicon_info;
 
 SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon);
@@ -306,7 +308,7 @@ SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon
 SAFER_API const char *safer_lexicon_name(const safer_lexicon *lexicon);
 SAFER_API const char *safer_lexicon_sha256(const safer_lexicon *lexicon);
 
-/* The number of a word (any case), or SAFER_NO_WORD. That is also the answer when memory is out; errno is ENOMEM then. */
+/* The number of a word (any case), or SAFER_NO_WORD: also when memory is out, and errno is ENOMEM then. */
 SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *word, size_t length);
 
 /* One word of the lexicon. Numbers run from 0; arrays belong to the lexicon. */
@@ -744,11 +746,11 @@ SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, siz
  * says so, cut to `size` bytes, which belongs before any figure; else "". */
 SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, size_t size);
 
-/* Certifies every text and writes `output`: the configuration first, then one record per text
- * in the data's order, each flushed whole. With `resume` an output of the same
- * configuration is continued after its last whole record; without, an existing file is an
- * error. Where a remote model is found to change its answers the run fails, and the output is renamed to
- * OUTPUT.changed: it cannot be continued. `output` may be NULL: no records. `out`, which may be NULL too, ends with safer_summary_free. */
+/* Certifies every text and writes `output`: the configuration first, then one record per text in the data's order,
+ * each flushed whole. With `resume` an output of the same configuration is continued after its last whole record;
+ * without, an existing file is an error. Where a remote model is found to change its answers the run fails, and the
+ * output is renamed to OUTPUT.changed: it cannot be continued. `output` may be NULL: no records. `out`, which may be
+ * NULL too, ends with safer_summary_free. */
 SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);

@@ -10,8 +10,8 @@
  *     FOLDER  STDIN  ARGUMENT...
  *
  * and for each of them forks a child, which calls main in that folder with "stdout" and "stderr" there as its outputs.
- * So the 40 libraries are linked once and not for each of the thousands of faults; where FAULTS_SERVER is "warm",
- * libcrypto is set up once as well. The answer is two lines on the
+ * So the 40 libraries are linked once and not for each of the thousands of faults, and libcrypto is set up
+ * once. The answer is two lines on the
  * standard output: the child's process id, and when it has ended the status that waitpid gave.
  *
  * What is caught. Calls that the program and its libraries make to the C library, not those that the C library makes
@@ -261,12 +261,19 @@ static int call_fails(call kind)
     return 1;
 }
 
+/* Writes and reads are those of files: pipes to children fail in other ways, which tests/test_exec.c tries. */
+static int file_fails(call kind, int fd)
+{
+    struct stat info;
+    return shared->running && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && call_fails(kind);
+}
+
 /* Half of a write, and of a read, is one that succeeds in part. */
 static size_t part_of(size_t length) { return shared->problem == -1 && length > 1 ? length / 2 : 0; }
 
 ssize_t write(int fd, const void *bytes, size_t length)
 {
-    if (call_fails(WRITE) && !(length = part_of(length))) return -1;
+    if (file_fails(WRITE, fd) && !(length = part_of(length))) return -1;
     const ssize_t put = syscall(SYS_write, fd, bytes, length);
     note_write(fd, bytes, put);
     return put;
@@ -274,18 +281,18 @@ ssize_t write(int fd, const void *bytes, size_t length)
 
 ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset)
 {
-    if (call_fails(WRITE) && !(length = part_of(length))) return -1;
+    if (file_fails(WRITE, fd) && !(length = part_of(length))) return -1;
     return syscall(SYS_pwrite64, fd, bytes, length, offset);
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-    return call_fails(WRITE) ? -1 : syscall(SYS_writev, fd, parts, count);
+    return file_fails(WRITE, fd) ? -1 : syscall(SYS_writev, fd, parts, count);
 }
 
 ssize_t read(int fd, void *bytes, size_t length)
 {
-    if (call_fails(READ) && !(length = part_of(length))) return -1;
+    if (file_fails(READ, fd) && !(length = part_of(length))) return -1;
     return syscall(SYS_read, fd, bytes, length);
 }
 
@@ -504,8 +511,7 @@ static int find_ours(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-/* Lets libcrypto set itself up, which takes 4,900 allocations: one test lets these fail too, all others would spend
- * their time on them. */
+/* Lets libcrypto set itself up, which takes 4,900 allocations of its own: every verb would spend its time on them. */
 static void warm_up(void)
 {
     unsigned char digest[64];
@@ -532,7 +538,7 @@ static int begin(int argc, char **argv, char **environment)
     unsetenv("FAULTS_SERVER");
     dl_iterate_phdr(find_ours, &seen);
     backtrace(&frame, 1); /* the first time, it loads a library */
-    if (is_server && strcmp(is_server, "warm") == 0) warm_up();
+    if (is_server) warm_up();
     return is_server ? answer_commands(environment) : run_main(argc, argv, environment);
 }
 

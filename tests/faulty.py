@@ -59,12 +59,12 @@ class State:
 class Program:
     """A server that runs the program with any arguments, each time in a process of its own."""
 
-    def __init__(self, build, folder, cold=False, **environment):
+    def __init__(self, build, folder, **environment):
         folder.mkdir(exist_ok=True)
         self.state = State(folder / "state")
         self.server = subprocess.Popen(
             [pathlib.Path(build) / "safer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-            env={**os.environ, "LD_PRELOAD": str(module_of(build)), "FAULTS_STATE": str(folder / "state"), "FAULTS_SERVER": "cold" if cold else "warm",
+            env={**os.environ, "LD_PRELOAD": str(module_of(build)), "FAULTS_STATE": str(folder / "state"), "FAULTS_SERVER": "1",
                  "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": "1700000000", **environment})
 
     def line(self, seconds):

@@ -92,8 +92,8 @@ static inline safer_status fast_sample(const safer_model *model, const void *pre
     return SAFER_OK;
 }
 
-static const sf_model_class any_class = {.arch = "any", .classify = any_classify};
-static const sf_model_class fast_class = {.arch = "any",
+static const sf_model_class any_class = {.arch = "bow", .classify = any_classify};
+static const sf_model_class fast_class = {.arch = "bow",
                                           .classify = any_classify,
                                           .prepare = fast_prepare,
                                           .sample = fast_sample,

@@ -190,7 +190,7 @@ static safer_status overflown_classify(const safer_model *model, const sf_span *
 static void test_scores_that_are_none(void **state)
 {
     (void)state;
-    const sf_model_class overflown = {.arch = "any", .classify = overflown_classify};
+    const sf_model_class overflown = {.arch = "bow", .classify = overflown_classify};
     safer_lexicon *l = make_tiny_lexicon(8, "component", 0, 0);
     safer_data *data = make_tiny_data(30);
     for (int method = 0; method < SAFER_ATTACKS; method++) {

@@ -789,6 +789,12 @@ static void test_messages(void **state)
     errno = ENOENT;
     assert_int_equal(sf_fail_errno(&error, "open", "a\nb"), SAFER_SYSTEM);
     assert_string_equal(error.message, "cannot open a?b: No such file or directory");
+    char endless[3000];
+    memset(endless, 'x', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    errno = ENAMETOOLONG;
+    assert_int_equal(sf_fail_errno(&error, "open", endless), SAFER_SYSTEM);
+    assert_string_equal(strchr(error.message, ':'), ": File name too long");
 
     /* Too long: cut, terminated, and not in the middle of a character. */
     for (int lead = 0; lead < 4; lead++) {

@@ -49,7 +49,7 @@ static safer_status hash_classify(const safer_model *model, const sf_span *texts
     return SAFER_OK;
 }
 
-static const sf_model_class hash_class = {.arch = "hash", .classify = hash_classify};
+static const sf_model_class hash_class = {.arch = "bow", .classify = hash_classify};
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t bias)
 {
@@ -194,7 +194,7 @@ static safer_status read_sample(const safer_model *model, const void *prepared, 
 
 static size_t read_visible(const void *prepared) { return ((const reading *)prepared)->visible; }
 
-static const sf_model_class reading_class = {.arch = "reading",
+static const sf_model_class reading_class = {.arch = "cnn",
                                              .classify = hash_classify,
                                              .prepare = read_prepare,
                                              .sample = read_sample,
@@ -458,7 +458,7 @@ static safer_status counting_classify(const safer_model *model, const sf_span *t
 static void test_one_call(void **state)
 {
     (void)state;
-    const sf_model_class counting = {.arch = "hash", .classify = counting_classify};
+    const sf_model_class counting = {.arch = "bow", .classify = counting_classify};
     safer_lexicon *l = make_tiny_lexicon(8, "representative", 0, 0);
     hash_model m = make_model(3, 3, 300);
     size_t different = 0;
@@ -512,7 +512,7 @@ static int note_selection(void *context, sf_moment moment, const safer_certifica
 static void test_weights_too_large(void **state)
 {
     (void)state;
-    const sf_model_class noting = {.arch = "hash", .classify = noting_classify};
+    const sf_model_class noting = {.arch = "bow", .classify = noting_classify};
     safer_lexicon *l = make_tiny_lexicon(8, "weighted", 0, 0);
     hash_model m = make_model(3, 3, 300);
     m.base.class = &noting;

@@ -38,7 +38,7 @@ static safer_status hash_classify(const safer_model *model, const sf_span *texts
     return SAFER_OK;
 }
 
-static const sf_model_class hash_class = {.arch = "hash", .classify = hash_classify};
+static const sf_model_class hash_class = {.arch = "bow", .classify = hash_classify};
 
 static hash_model make_model(uint64_t salt, size_t classes, uint32_t first, uint32_t none)
 {

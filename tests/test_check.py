@@ -185,6 +185,7 @@ RECORDS = {
     "target": ("adaptive", sampled_loss, lambda r: r.update(target="10"[int(r["target"])]), "not the class to certify"),
     "target of a prediction": ("unlabelled", sampled_win, lambda r: r.update(prediction="10"[int(r["prediction"])]), "not the class to certify"),
     "unknown class": ("adaptive", sampled_win, put(base="2"), "that is no label"),
+    "no answer of a file": ("adaptive", sampled_win, put(base=None), '"base" cannot be null'),
     "unknown member": ("adaptive", sampled_win, put(answered=True), '"answered" is unknown'),
     "date of a record": ("adaptive", sampled_win, put(date="2026-01-01T00:00:00Z"), '"date" is unknown'),
     "missing member": ("adaptive", sampled_win, lambda r: r.pop("q_next"), '"q_next" is missing'),
@@ -237,6 +238,22 @@ class Honest(unittest.TestCase):
         done = check("three.jsonl", "topk.lex", "three.tsv", "--model", "other:classify", "--texts", 12)
         self.assertEqual(done.code, FOUND)
         self.assertRegex(done.out, r"three.jsonl, line \d+: the model gives the counts")
+
+    def test_numbers(self):
+        """an answer that is a number: a name where all names are whole numbers, else the number of a class"""
+        write("mixed.tsv", "".join(f"{i}\t{['1', 'pos'][i % 2]}\tA good film, number {'e' * i}.\n" for i in range(6)))
+        write("counting.py", SERVER.replace('["low", "middle", "high"][(score > 4) + (score > 12)]', "int(score > 4)"))
+        must("certify", "--model", EXEC.replace("server.py", "counting.py"), "--model-name", "numbers", "--labels", "1,pos", "--lexicon", "topk.lex",
+             "--data", "mixed.tsv", "-o", "mixed.jsonl", "--quiet")
+        done = check("mixed.jsonl", "topk.lex", "mixed.tsv", "--model", "counting:classify")
+        self.assertEqual((done.code, done.err), (HOLDS, ""), done)
+
+    def test_claim(self):
+        """beside the shares stands what they are claimed with, in the words of safer verify"""
+        for name in ("adaptive", "radius", "family-wise", "bow", "three"):
+            lexicon, data, _ = RUNS[name]
+            said = re.search("^claimed: .*$", run("verify", f"{name}.jsonl").out, re.M)
+            self.assertIn("\n" + said[0] + "\n", check(f"{name}.jsonl", lexicon, data).out)
 
     def test_part(self):
         """rows chosen by --sample every:N and --limit, and packed data"""
@@ -360,6 +377,8 @@ class Forged(unittest.TestCase):
         changed("adaptive", "line 1: these data are others", data={**config["data"], "texts": 52})
         changed("adaptive", '"hash" is unknown', data={**config["data"], "hash": "0" * 16})
         changed("adaptive", '"arithmetic" is missing', model={k: v for k, v in config["model"].items() if k != "arithmetic"})
+        for arch in ("all", "", "ngram ", "exec|http"):
+            changed("short", '"arch" cannot be', model={**read_run("short.jsonl")[0]["model"], "arch": arch})
         changed("adaptive", '"random" is unknown', model={**config["model"], "random": True})
         changed("three", "do not add up", model=config["model"])
         changed("three", '"probe" is missing', model={"name": "made up", "arch": "exec"})

@@ -286,6 +286,9 @@ class Against(Attack):
             table = run("attack", "--against", name, *with_it, *SMALL, "--quiet")
             self.assertEqual(table.code, UNMET)
             self.assertEqual(table.out.count("no longer wins"), 3)
+            believed = f"slots, q, votes and answers of {name}: safer verify with the same model, lexicon and data checks them"
+            self.assertEqual(table.out.splitlines()[-1], "not checked: " + believed)
+            self.assertEqual(json.loads(result.out)["not_checked"], [believed])
 
     def test_lying_lexicon(self):
         """a lexicon that lies about its overlaps is not opened: exit 3"""

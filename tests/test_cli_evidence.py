@@ -365,6 +365,10 @@ class EvidenceTests(Case):
         self.assertEqual([r["level"] for r in results], len(lost) * ["note"])
         suite = ET.fromstring(read(folder + "/junit.xml"))[1]
         self.assertEqual((suite.get("failures"), suite.get("skipped")), ("0", str(len(lost))))
+        alone = "the baseline but for its records: neither its texts nor its model were looked at"
+        self.assertIn(alone, read(folder + "/summary.md"))
+        self.assertIn(alone, load(folder + "/statement.intoto.json")["predicate"]["saferNotChecked"])
+        self.assertNotIn(alone, read(self.make("good.jsonl") + "/summary.md"))
         folder = self.make("good.jsonl", "--baseline", "good.jsonl")
         self.assertEqual(load(folder + "/results.sarif")["runs"][0]["results"], [])
         self.assertEqual(len(ET.fromstring(read(folder + "/junit.xml"))[1].findall("testcase")), 0)

@@ -112,6 +112,31 @@ class Results(Case):
         self.assertIn("x" * 14 + " ", text)
         self.assertNotIn("x" * 15, text)
 
+    def test_turned_order(self):
+        """what turns the order of a line, or ends it, is not printed: in tables, answers and messages"""
+        turning = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u009b"
+        names = f"a{turning[:8]}", f"b{turning[8:]}"
+        rows = [(label, f"good {label}") for label in names]
+        labels = ("--labels", ",".join(names))
+        for text in (self.ok(certify(*WITH_WORDS, "--data", data("turned.jsonl", *rows), *labels)),
+                     self.ok(run("predict", *WITH_WORDS, *labels, "--quiet", *(text for _, text in rows))),
+                     run("certify", *WITH_WORDS, "--data", f"none{turning}").err):
+            self.assertFalse(set(turning) & set(text), ascii(text))
+            self.assertIn("?", text)
+
+    def test_one_text(self):
+        """one is no plural"""
+        text = self.ok(certify(*WITH_WORDS, "--data", data("one.jsonl", ("up", "good up")), "--labels", "up,down", "--require", "0"))
+        self.assertNotRegex(text, r"\b1 texts")
+        self.assertIn("of 1 text,", text)
+
+    def test_answers(self):
+        """the columns of answers say so"""
+        lines = self.ok(certify(*WITH_WORDS, "--data", data("said.jsonl", ("up", "good up"), ("down", "good down")))).splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("  label "))
+        first = re.search(r"precision +\S+", lines[at]).end()
+        self.assertEqual((lines[at - 1].strip(), len(lines[at - 1])), ("answered as", first))
+
     def test_nothing_is_rounded_up(self):
         """2 of 3 is 66.66%; lower ends of intervals are cut and upper ones rounded up"""
         name = data("thirds.jsonl", ("up", "good up"), ("up", "good down"), ("down", "good down"))

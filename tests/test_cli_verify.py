@@ -271,6 +271,14 @@ class Verify(Case):
         for name, line, change in (("adaptive", 2, put(id="uno")), ("adaptive", 4, put(words=18)), ("enumerated", 2, heavier)):
             self.ok(run("verify", forge(f"{name}.jsonl", line, change)))
 
+    def test_kinds(self):
+        """an architecture that there is not, and a file's model without an answer"""
+        for name, arch in (("cnn", "all"), ("exec", "bash"), ("adaptive", ""), ("format1/cnn", "all")):
+            self.refused(run("verify", forge(f"{name}.jsonl", 1, lambda c: c["model"].update(arch=arch))), INPUT, '"model.arch" must be one of ngram, bow')
+        for name in ("adaptive", "ibp", "format1/cnn"):
+            self.refused(run("verify", forge(f"{name}.jsonl", 2, put(base=None))), INPUT, 'forged.jsonl, line 2: not a record: "base" must be one of the labels')
+        self.ok(run("verify", forge("hoeffding3.jsonl", 2, put(base=None))))
+
     def test_visible(self):
         """a slot that is said to be invisible costs nothing: a model that reads every text to its end has none"""
         def unseen(r):

@@ -119,6 +119,22 @@ static void test_overlaps(void **state)
     safer_lexicon_free(l);
 }
 
+/* A kernel under a name that it does not deserve. */
+static void test_names(void **state)
+{
+    static const char *const kernels[] = {"topk:1", "topk:2", "topk:9"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(kernels); i++)
+        for (size_t j = 0; j < COUNT(kernels); j++) {
+            if (i == j) continue;
+            safer_lexicon *l = honest(kernels[i]);
+            copy c = copy_of(l, 0);
+            memcpy(at(&c, l->kernel_name), kernels[j], strlen(kernels[j]));
+            refused(&c, "its kernel is not what its name says");
+            safer_lexicon_free(l);
+        }
+}
+
 static void test_words(void **state)
 {
     static const uint32_t none = UINT32_MAX;
@@ -257,9 +273,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_honest),    cmocka_unit_test(test_overlaps), cmocka_unit_test(test_words),
-        cmocka_unit_test(test_admission), cmocka_unit_test(test_synonyms), cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_honest), cmocka_unit_test(test_overlaps),  cmocka_unit_test(test_names),
+        cmocka_unit_test(test_words),  cmocka_unit_test(test_admission), cmocka_unit_test(test_synonyms),
+        cmocka_unit_test(test_layout), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

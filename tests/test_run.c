@@ -581,13 +581,74 @@ static void test_rows(void **state)
     json_decref(other);
 }
 
+/* Cancelled before the first row, or between two: whole records, and the rest when it is resumed. Whoever wants no
+ * message gets the status. */
+static int stop_at(void *context, const char *stage, uint64_t done, uint64_t total)
+{
+    (void)stage, (void)total;
+    return done >= *(uint64_t *)context;
+}
+
+static void test_rows_cancelled(void **state)
+{
+    (void)state;
+    json_t *config = json_pack("{s:s}", "safer", "0");
+    const char *path = temporary("cancelled.jsonl");
+    counting c = {.refuse = ROWS};
+    uint64_t at = 0;
+    const safer_progress progress = {stop_at, &at};
+    size_t resumed;
+    sf_rows rows = {.count = ROWS,
+                    .threads = 1,
+                    .config = config,
+                    .progress = &progress,
+                    .context = &c,
+                    .work = make_record,
+                    .add = add_record,
+                    .describe = name_stage};
+    seen s;
+    assert_fails(sf_rows_run(&rows, path, 0, &resumed, &error), SAFER_CANCELLED, "cancelled during");
+    assert_ok(read_all(path, &s, &error));
+    assert_int_equal(s.lines, 1);
+    at = ROWS; /* the last report comes when all is done */
+    assert_int_equal(sf_rows_run(&rows, path, 1, &resumed, NULL), SAFER_CANCELLED);
+    assert_ok(read_all(path, &s, &error));
+    assert_int_equal(s.lines, ROWS + 1);
+    rows.progress = NULL;
+    c = (counting){.refuse = ROWS};
+    assert_ok(sf_rows_run(&rows, path, 1, &resumed, &error));
+    assert_int_equal(resumed, ROWS);
+    unlink(path);
+    c = (counting){.refuse = 3};
+    assert_int_equal(sf_rows_run(&rows, path, 0, &resumed, NULL), SAFER_INPUT);
+    json_decref(config);
+}
+
+static void test_difference_of_values(void **state)
+{
+    (void)state;
+    char out[100];
+    json_t *one = json_integer(1), *two = json_integer(2), *object = json_object();
+    assert_int_equal(sf_difference(out, sizeof out, NULL, one, two), 1);
+    assert_string_equal(out, "it is 1 there, 2 here");
+    assert_int_equal(sf_difference(out, sizeof out, "x", object, two), 1);
+    assert_int_equal(sf_difference(out, sizeof out, "x", NULL, two), 1);
+    assert_int_equal(sf_difference(out, sizeof out, NULL, one, one), 0);
+    json_decref(one);
+    json_decref(two);
+    json_decref(object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_seal),           cmocka_unit_test(test_tail),         cmocka_unit_test(test_date),
-        cmocka_unit_test(test_date_of_file),   cmocka_unit_test(test_foreign_file), cmocka_unit_test(test_read),
-        cmocka_unit_test(test_resume),         cmocka_unit_test(test_config),       cmocka_unit_test(test_members),
-        cmocka_unit_test(test_strict_members), cmocka_unit_test(test_difference),   cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_seal),           cmocka_unit_test(test_tail),
+        cmocka_unit_test(test_date),           cmocka_unit_test(test_date_of_file),
+        cmocka_unit_test(test_foreign_file),   cmocka_unit_test(test_read),
+        cmocka_unit_test(test_resume),         cmocka_unit_test(test_config),
+        cmocka_unit_test(test_members),        cmocka_unit_test(test_strict_members),
+        cmocka_unit_test(test_difference),     cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_rows_cancelled), cmocka_unit_test(test_difference_of_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

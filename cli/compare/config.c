@@ -346,7 +346,8 @@ static safer_status ready_given(json_t **given, const cmp_setup *s, const json_t
     static const char *const without_effect[] = {"workers", "concurrency", "request-texts",
                                                  "timeout", "retries",     "token-env"};
     json_t *digest = NULL;
-    *given = json_is_object(model) ? json_deep_copy(model) : json_object();
+    *given = cli_need(json_object());
+    if (json_is_object(model) && json_object_update(*given, (json_t *)(uintptr_t)model)) cli_no_memory();
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
         json_object_del(*given, without_effect[i]);
     if (cli_is_remote(s->model.path)) return cli_set(*given, "model", json_string(s->model.path)), SAFER_OK;
@@ -545,7 +546,7 @@ static safer_status read_products(cmp_config *c, const json_t *compare, safer_er
 {
     safer_status status = SAFER_OK;
     if (!compare) {
-        json_t *everything = json_object();
+        json_t *everything = cli_need(json_object());
         status = add_product(c, everything, "compare", error);
         json_decref(everything);
     } else if (!json_is_array(compare)) {

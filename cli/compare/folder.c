@@ -53,8 +53,7 @@ static safer_status save(const cmp_folder *folder, safer_error *error)
 {
     char name[4096];
     cmp_folder_file(name, sizeof name, folder, "made.json");
-    char *text = json_dumps(folder->made, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-    if (!text) cli_no_memory();
+    char *text = cli_json_text(folder->made, JSON_INDENT(1) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
     safer_status status = cli_write_file(name, text, strlen(text), error);
     free(text);
     return status;

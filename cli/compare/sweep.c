@@ -77,19 +77,21 @@ static json_t *value_json(const cli_option *now, const cli_option *usual)
     const char *text;
     switch (now->kind) {
     case CLI_FLAG: return *(int *)now->target ? json_true() : NULL;
-    case CLI_INT: return *(int *)now->target == *(int *)usual->target ? NULL : json_integer(*(int *)now->target);
+    case CLI_INT:
+        return *(int *)now->target == *(int *)usual->target ? NULL : cli_need(json_integer(*(int *)now->target));
     case CLI_UINT:
         return *(uint64_t *)now->target == *(uint64_t *)usual->target
                    ? NULL
-                   : json_integer((json_int_t) * (uint64_t *)now->target);
-    case CLI_REAL: return *(double *)now->target == *(double *)usual->target ? NULL : json_real(*(double *)now->target);
+                   : cli_need(json_integer((json_int_t) * (uint64_t *)now->target));
+    case CLI_REAL:
+        return *(double *)now->target == *(double *)usual->target ? NULL : cli_need(json_real(*(double *)now->target));
     case CLI_STRING:
     case CLI_CHOICE:
     case CLI_PATH:
     case CLI_OUTPUT:
         text = *(const char **)now->target;
         if (!text || text == *(const char **)usual->target) return NULL;
-        return now->kind == CLI_PATH ? path_json(text) : json_string(text);
+        return cli_need(now->kind == CLI_PATH ? path_json(text) : json_string(text));
     case CLI_LIST:
     case CLI_STRINGS:
     case CLI_VALUE:

@@ -295,18 +295,32 @@ void cmp_print(const cmp_config *config, const cmp_pairs *pairs)
 /* What `print` writes to a stream, into a file. */
 typedef void (*printer)(FILE *out, const cmp_config *config, const cmp_pairs *pairs);
 
+/* What was printed. open_memstream does not say that memory was out. */
+typedef struct printed {
+    char *text;
+    size_t length;
+} printed;
+
+static ssize_t keep_printed(void *cookie, const char *bytes, size_t length)
+{
+    printed *p = cookie;
+    char *text = realloc(p->text, p->length + length + 1);
+    if (!text) cli_no_memory();
+    memcpy(text + p->length, bytes, length);
+    *p = (printed){text, p->length + length};
+    return (ssize_t)length;
+}
+
 static safer_status write_printed(const char *path, printer print, const cmp_config *config, const cmp_pairs *pairs,
                                   safer_error *error)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
+    printed p = {0};
+    FILE *out = fopencookie(&p, "w", (cookie_io_functions_t){.write = keep_printed});
     if (!out) cli_no_memory();
     print(out, config, pairs);
-    const int failed = ferror(out);
-    if (fclose(out) != 0 || failed) cli_no_memory();
-    const safer_status status = cli_write_file(path, text, length, error);
-    free(text);
+    if (fclose(out) != 0) cli_no_memory();
+    const safer_status status = cli_write_file(path, p.text ? p.text : "", p.length, error);
+    free(p.text);
     return status;
 }
 

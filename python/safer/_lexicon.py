@@ -51,6 +51,7 @@ class LexiconInfo:
     provenance: Mapping[str, Any]  #: how it was made, from which files
     sha256: str  #: of the whole file, as in the records of a run
     bytes: int
+    directed: bool  #: some synonyms may count one way only
 
 
 class Lexicon(Handle):
@@ -151,7 +152,7 @@ class Lexicon(Handle):
             self._info = LexiconInfo(
                 i.words, i.pairs, i.words_with_synonyms, i.mean_synonyms, i.components,
                 tuple(size for size in i.largest_components if size), i.kernel_rows, i.kernel_entries, i.largest_support,
-                i.kernel.decode(), json.loads(i.provenance or b"{}"), self.sha256, i.bytes)
+                i.kernel.decode(), json.loads(i.provenance or b"{}"), self.sha256, i.bytes, bool(i.directed))
         return self._info
 
     @property

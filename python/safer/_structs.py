@@ -65,7 +65,7 @@ class LexiconInfo(Structure):
     _fields_ = [("words", c_size_t), ("pairs", c_size_t), ("words_with_synonyms", c_size_t), ("mean_synonyms", c_double),
                 ("components", c_size_t), ("largest_components", c_size_t * 10), ("kernel_rows", c_size_t),
                 ("kernel_entries", c_size_t), ("largest_support", c_size_t), ("kernel", c_char_p), ("provenance", c_char_p),
-                ("bytes", c_size_t)]
+                ("bytes", c_size_t), ("directed", c_int)]
 
 
 class Word(Structure):

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "base/error.h"
 
+#include "base/buffer.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -55,12 +57,15 @@ safer_status sf_fail(safer_error *error, safer_status status, const char *format
     return status;
 }
 
+enum { SHOWN_NAME = 800 }; /* bytes of a name */
+
 safer_status sf_fail_errno(safer_error *error, const char *action, const char *name)
 {
     int code = errno;
     char text[128];
     const char *message = strerror_r(code, text, sizeof text); /* GNU: returns the string */
-    return sf_fail(error, SAFER_SYSTEM, "cannot %s %.800s: %s", action, name, message); /* the reason is never cut off */
+    return sf_fail(error, SAFER_SYSTEM, "cannot %s %.*s: %s", action, sf_clip(name, strlen(name), SHOWN_NAME), name,
+                   message); /* whatever the name, the reason is not cut off */
 }
 
 safer_status sf_fail_memory(safer_error *error) { return sf_fail(error, SAFER_MEMORY, "out of memory"); }

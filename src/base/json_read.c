@@ -1,4 +1,5 @@
-/* JSON read: one function for each sort of value, which takes it from the text and leaves the place behind it. */
+/* JSON read (RFC 8259): one function for each sort of value, which takes it from the text and leaves the reader
+ * behind it. base/json.h says why jansson's own reader is not used; tests/fuzz/fuzz_json.c compares the two. */
 #include "base/json.h"
 #include "base/number.h"
 

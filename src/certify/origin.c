@@ -71,13 +71,21 @@ void sf_origin_add(json_t **config, int format, const safer_model *model, const 
 
 /* ------------------------------------------------------------------- reading */
 
+/* The architectures: first those of remote models, then those that see every slot too. */
+static const char *const kinds[] = {"exec", "http", "callback", "ngram", "bow", "cnn", "charcnn", "bert", "sum"};
+enum { REMOTE = 3, WHOLE = 4, KINDS = sizeof kinds / sizeof kinds[0] };
+
 static void read_model(sf_origin *out, sf_members *m)
 {
     sf_members model = sf_members_enter(m, "model");
     if (m->format >= 2) (void)sf_member_string(&model, "name");
     const char *arch = sf_member_string(&model, "arch");
-    out->remote = arch && (strcmp(arch, "exec") == 0 || strcmp(arch, "http") == 0 || strcmp(arch, "callback") == 0);
-    out->whole = out->remote || (arch && strcmp(arch, "ngram") == 0);
+    size_t kind = 0;
+    while (kind < KINDS && !(arch && strcmp(arch, kinds[kind]) == 0)) kind++;
+    out->remote = kind < REMOTE;
+    out->whole = kind < WHOLE;
+    if (kind == KINDS)
+        sf_member_refuse(&model, "arch", "one of ngram, bow, cnn, charcnn, bert, sum, exec, http, callback");
     const json_t *random = out->remote ? sf_member_optional(&model, "random") : NULL;
     if (random && !json_is_true(random)) sf_member_refuse(&model, "random", "true, or missing");
     out->random = random != NULL;

@@ -6,15 +6,15 @@
 
 #include <string.h>
 
-typedef struct reading {
+typedef struct loading {
     const char *path;
     const sf_run_visitor *visitor;
     json_t *config_json; /* the first line; the configuration's labels live in it */
     sf_config config;
     safer_summary summary;
-} reading;
+} loading;
 
-static safer_status read_config(reading *r, json_t *object, uint64_t seal, safer_error *error)
+static safer_status read_config(loading *r, json_t *object, uint64_t seal, safer_error *error)
 {
     safer_status status;
     r->config_json = json_incref(object);
@@ -26,9 +26,9 @@ done:
     return status;
 }
 
-static safer_status read_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
+static safer_status take_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *error)
 {
-    reading *r = context;
+    loading *r = context;
     safer_status status;
     sf_record record;
     if (line == 1) return read_config(r, object, seal, error);
@@ -43,8 +43,8 @@ done:
 static safer_status walk(safer_summary *out, const sf_file *file, const char *path, const sf_run_visitor *visitor,
                          safer_error *error)
 {
-    reading r = {.path = path, .visitor = visitor};
-    safer_status status = sf_sealed_walk(file, path, "run", 0, read_line, &r, error);
+    loading r = {.path = path, .visitor = visitor};
+    safer_status status = sf_sealed_walk(file, path, "run", 0, take_line, &r, error);
     if (status == SAFER_OK && r.summary.texts != r.config.texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
                          r.config.texts);

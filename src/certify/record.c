@@ -229,7 +229,7 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
     r.label = read_class(&m, "label", config, 0);
     r.prediction = read_class(&m, "prediction", config, config->format >= 2);
     r.abstained = sf_member_flag(&m, "abstained");
-    r.base = read_class(&m, "base", config, 0);
+    r.base = read_class(&m, "base", config, !config->remote); /* else it may be no label */
     r.target = read_class(&m, "target", config, 1);
     r.words = (size_t)sf_member_count(&m, "words");
     r.slots = (size_t)sf_member_count(&m, "slots");

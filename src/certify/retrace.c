@@ -26,7 +26,7 @@ static int is_q(const sf_retrace *t, const sf_record *r, double q, size_t radius
 }
 
 /* What of the q of a record does not follow from the overlaps of its slots, or NULL. */
-static const char *fault_of_q(const sf_retrace *t, const sf_record *r)
+static const char *fault_of_overlaps(const sf_retrace *t, const sf_record *r)
 {
     const int all = r->radius == SAFER_ALL;
     for (size_t i = 0; i < SAFER_RADII; i++)
@@ -66,7 +66,7 @@ static const char *fault_of_text(const sf_retrace *t, const sf_record *r, const 
     if (r->words != t->slots.word_count) return "the number of words is not that of the text";
     if (r->slots != t->slots.slot_count) return "the number of slots is not that of the text";
     if (config->method == SAFER_METHOD_IBP) return NULL;
-    const char *fault = fault_of_q(t, r);
+    const char *fault = fault_of_overlaps(t, r);
     return !fault && r->exact ? fault_of_draws(t, r, config) : fault;
 }
 

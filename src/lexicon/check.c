@@ -10,6 +10,9 @@
  *      kind of case: a text with words exchanged then has the same slots in the same places.
  *   4. The overlap of every word is the least s(x, x') over its synonyms, bit for bit what
  *      overlap.c computes from the kernel, and `worst` attains it.
+ *   5. A kernel that is called topk:K, component or representative is one, as far as that is known here: its rows
+ *      have the sizes, the words and the equal weights that kernel.h says. Which words are nearest, or most
+ *      frequent, is the file's word, and so is every other name.
  *
  * Kernel rows were checked before: ascending, weights of at least 1 that sum to the total. */
 #include "lexicon/check.h"
@@ -119,13 +122,42 @@ static int overlaps_are_right(const safer_lexicon *l)
     return 1;
 }
 
+/* --------------------------------------------------------------- the kernel */
+
+/* sizes and first (words, all 0): of each component its number of words, and the first one drawn, from 1. */
+static int kernel_is_named(uint32_t *sizes, uint32_t *first, const safer_lexicon *l)
+{
+    const sf_kernel_view *k = &l->kernel;
+    sf_kernel_spec spec;
+    if (sf_kernel_spec_parse(&spec, l->kernel_name, NULL) != SAFER_OK) return 1; /* a name that promises nothing */
+    for (uint32_t x = 0; x < l->words.count; x++) sizes[l->component[x]]++;
+    for (uint32_t x = 0; x < l->words.count; x++) {
+        const uint32_t own = l->component[x], row = k->row_of[x], size = sizes[own];
+        const uint64_t begin = k->offsets[row], end = k->offsets[row + 1];
+        const uint64_t most = spec.kind == SF_TOPK ? spec.k : spec.kind == SF_REPRESENTATIVE ? 1 : size;
+        int itself = 0;
+        if (end - begin != (most < size ? most : size)) return 0;
+        for (uint64_t i = begin; i < end; i++) {
+            if (l->component[k->ids[i]] != own || k->weights[i] != k->weights[begin]) return 0;
+            itself |= k->ids[i] == x;
+        }
+        if (!first[own]) first[own] = k->ids[begin] + 1;
+        if (spec.kind == SF_REPRESENTATIVE ? first[own] != k->ids[begin] + 1 : !itself) return 0;
+    }
+    return 1;
+}
+
 safer_status sf_lexicon_check(const char **fault, const safer_lexicon *l, safer_error *error)
 {
     const size_t n = l->words.count;
     safer_status status = SAFER_OK;
     unsigned char *known = sf_alloc(n, 1);
+    uint32_t *sizes = sf_calloc(n, 2 * sizeof *sizes);
     *fault = NULL;
-    if (!known) return sf_fail_memory(error);
+    if (!known || !sizes) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
     memset(known, UNSEEN, n);
     if (!words_are_found(l))
         *fault = "a word cannot be found in it";
@@ -135,7 +167,11 @@ safer_status sf_lexicon_check(const char **fault, const safer_lexicon *l, safer_
         *fault = "it exchanges words that do not read back";
     else if (!overlaps_are_right(l))
         *fault = "its overlaps are not those of its kernel";
+    else if (!kernel_is_named(sizes, sizes + n, l))
+        *fault = "its kernel is not what its name says";
     if (*fault && memchr(known, SF_ADMISSION_NO_MEMORY, n)) status = sf_fail_memory(error);
+done:
     free(known);
+    free(sizes);
     return status;
 }

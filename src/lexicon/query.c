@@ -59,6 +59,7 @@ safer_lexicon_info safer_lexicon_describe(const safer_lexicon *l)
                                .provenance = l->provenance,
                                .bytes = l->image.length,
                                .kernel_rows = l->kernel.rows,
+                               .directed = l->directed != 0,
                                .kernel_entries = (size_t)l->kernel.offsets[l->kernel.rows]};
     info.pairs = (size_t)l->synonym_offsets[n] / (l->directed ? 1 : 2);
     for (uint32_t x = 0; x < n; x++) info.words_with_synonyms += l->synonym_offsets[x + 1] > l->synonym_offsets[x];

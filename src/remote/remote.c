@@ -462,8 +462,6 @@ static const sf_model_class *class_of(const char *arch)
     return &classes[i];
 }
 
-static int is_remote(const safer_model *model) { return model->class >= classes && model->class < classes + CLASSES; }
-
 void safer_remote_options_init(safer_remote_options *options, size_t size)
 {
     static const safer_remote_options defaults = {
@@ -715,7 +713,7 @@ safer_traffic safer_model_traffic(const safer_model *model)
 {
     const remote *r = (const remote *)model;
     safer_traffic traffic = {0};
-    if (!is_remote(model)) return traffic;
+    if (!sf_model_is_remote(model)) return traffic;
     const shared *now = r->shared;
     traffic = (safer_traffic){
         .asked = now->asked, .cached = now->cached, .again = now->again, .changed = now->changed, .none = now->none};

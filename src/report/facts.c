@@ -1,4 +1,5 @@
-/* What evidence states about a run, collected once. */
+/* What evidence states about a run, collected once. What they mean, and which of them
+ * other programs read, is in docs/evidence.md. */
 #define _GNU_SOURCE
 #include "report/facts.h"
 
@@ -168,6 +169,10 @@ static void take_limits(sf_facts *facts)
 
 static void take_unchecked(sf_facts *facts)
 {
+    size_t count = 0;
+    while (facts->not_checked[count]) count++;
+    if (facts->baseline && count + 1 < SAFER_PHRASES)
+        facts->not_checked[count] = "the baseline but for its records: neither its texts nor its model were looked at";
     facts->unchecked = "Not checked: ";
     for (size_t i = 0; facts->not_checked[i]; i++)
         facts->unchecked = say(facts, "%s%s%s", facts->unchecked, i ? "; " : "", facts->not_checked[i]);
@@ -251,7 +256,9 @@ static void take_losses(sf_facts *facts)
         gained += (size_t)(now && !before);
         if (before && !now) add_loss(facts, i);
     }
-    facts->compared = say(facts, "%zu lost and %zu gained, of %zu texts", facts->loss_count, gained, facts->run->count);
+    const size_t count = facts->run->count;
+    facts->compared = say(facts, "%zu lost and %zu gained, of %zu text%s", facts->loss_count, gained, count,
+                          count == 1 ? "" : "s");
     for (size_t i = 0; i < facts->gate_count; i++)
         facts->worse |= facts->gates[i].kind == SAFER_GATE_NOT_WORSE && !facts->gates[i].met;
 }

@@ -22,8 +22,8 @@
 #include <string.h>
 
 /* Writes what fits; a character of UTF-8 that does not is left out whole. */
-static void say(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void say(char *out, size_t size, const char *format, ...)
+static void write_words(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void write_words(char *out, size_t size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -43,25 +43,25 @@ static void require_share(safer_gate *gate, size_t part, size_t whole, double le
     gate->threshold = least;
     gate->met = whole && gate->value >= least;
     sf_format_real(required, round(1e10 * least) / 1e8); /* 57.0, where 100 * 0.57 is a little less */
-    say(gate->message, sizeof gate->message, "%s: %llu.%02llu%% of %zu texts, %s %s%%", gate->name,
-        (unsigned long long)(found / 100), (unsigned long long)(found % 100), whole,
-        gate->met ? "at least the required" : "below the required", required);
+    write_words(gate->message, sizeof gate->message, "%s: %llu.%02llu%% of %zu text%s, %s %s%%", gate->name,
+                (unsigned long long)(found / 100), (unsigned long long)(found % 100), whole, whole == 1 ? "" : "s",
+                gate->met ? "at least the required" : "below the required", required);
 }
 
-/* No share is met by certificates that say nothing. */
+/* No share is met by certificates that write_words nothing. */
 static void refuse_empty(safer_gate *gate, const safer_summary *summary)
 {
     char caution[300];
     if (!safer_summary_caution(summary, caution, sizeof caution)) return;
     gate->met = 0;
-    say(gate->message, sizeof gate->message, "%s: not met, since %s", gate->name, caution);
+    write_words(gate->message, sizeof gate->message, "%s: not met, since %s", gate->name, caution);
 }
 
 void safer_gate_accuracy(safer_gate *out, const safer_summary *summary, double least)
 {
     const safer_figure headline = safer_summary_headline(summary);
     *out = (safer_gate){.kind = SAFER_GATE_ACCURACY};
-    say(out->name, sizeof out->name, "%s", headline.name);
+    write_words(out->name, sizeof out->name, "%s", headline.name);
     require_share(out, headline.part, headline.whole, least);
     refuse_empty(out, summary);
 }
@@ -74,10 +74,10 @@ safer_status safer_gate_recall(safer_gate *out, const safer_summary *summary, co
     if (c == summary->classes) return sf_fail(error, SAFER_INVALID, "the run has no label %s", label);
     const safer_figure recall = safer_summary_recall(summary, c);
     *out = (safer_gate){.kind = SAFER_GATE_RECALL};
-    say(out->name, sizeof out->name, "certified recall of %s", label);
+    write_words(out->name, sizeof out->name, "certified recall of %s", label);
     require_share(out, recall.part, recall.whole, least);
     refuse_empty(out, summary);
-    if (!recall.whole) say(out->message, sizeof out->message, "%s: no text has this label", out->name);
+    if (!recall.whole) write_words(out->message, sizeof out->message, "%s: no text has this label", out->name);
     return SAFER_OK;
 }
 
@@ -154,9 +154,9 @@ safer_status safer_gate_not_worse(safer_gate *out, const safer_run *run, const s
                         .threshold = SAFER_NOT_WORSE_LEVEL};
     out->met = out->value > out->threshold;
     const uint32_t p = sf_myriads_up(out->value);
-    say(out->name, sizeof out->name, "not worse than %s", sf_base_name(baseline->path));
-    say(out->message, sizeof out->message, "%s: %zu certificate%s lost and %zu gained, p = %u.%04u %s", out->name, lost,
-        lost == 1 ? "" : "s", gained, p / 10000, p % 10000,
-        out->met ? "does not show a loss at level 0.05" : "shows a loss at level 0.05");
+    write_words(out->name, sizeof out->name, "not worse than %s", sf_base_name(baseline->path));
+    write_words(out->message, sizeof out->message, "%s: %zu certificate%s lost and %zu gained, p = %u.%04u %s",
+                out->name, lost, lost == 1 ? "" : "s", gained, p / 10000, p % 10000,
+                out->met ? "does not show a loss at level 0.05" : "shows a loss at level 0.05");
     return SAFER_OK;
 }

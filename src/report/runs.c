@@ -125,6 +125,7 @@ safer_status sf_report_runs_match(sf_report_run *runs, size_t count, const safer
                                   const safer_lexicon *const *lexicons, size_t lexicon_count, safer_error *error)
 {
     size_t found = 0;
+    if (data && !safer_data_sha256(data)) return sf_fail_memory(error);
     if (data) {
         for (size_t i = 0; i < count; i++) found += (size_t)(runs[i].has_data = sf_origin_has_data(runs[i].json, data));
         if (!found) return fail_match(runs, count, "data", "data set, sample or limit", safer_data_sha256(data), error);

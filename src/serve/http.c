@@ -73,8 +73,11 @@ static enum MHD_Result answer(request *q, int status, const char *type, struct M
 /* The body is taken over; NULL: memory was out. */
 static enum MHD_Result answer_text(request *q, int status, const char *type, char *body)
 {
+    static const char none[] = "{\"error\":{\"code\":\"failed\",\"message\":\"out of memory\"}}";
     if (!body)
-        return answer(q, 500, type, MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT));
+        return answer(q, 500, JSON_TYPE,
+                      MHD_create_response_from_buffer(sizeof none - 1, (void *)(uintptr_t)none,
+                                                      MHD_RESPMEM_PERSISTENT));
     q->sent = strlen(body);
     struct MHD_Response *response = MHD_create_response_from_buffer(q->sent, body, MHD_RESPMEM_MUST_FREE);
     if (!response) free(body);
@@ -97,11 +100,11 @@ static char *model_text(safer_server *s)
 {
     const safer_certify_options *o = &s->certify;
     json_t *labels = json_array(), *radii = json_array();
-    for (size_t r = 0; r < SAFER_RADII; r++) json_array_append_new(radii, sf_radius_json(sf_reported_radii[r]));
+    for (size_t r = 0; r < SAFER_RADII; r++) sf_json_push(&radii, sf_radius_json(sf_reported_radii[r]));
     pthread_mutex_lock(&s->lock);
     const safer_model *model = s->served.model;
     const safer_lexicon *lexicon = s->served.lexicon;
-    for (size_t k = 0; k < model->classes; k++) json_array_append_new(labels, json_string(model->labels[k]));
+    for (size_t k = 0; k < model->classes; k++) sf_json_push(&labels, json_string(model->labels[k]));
     safer_lexicon_info info = safer_lexicon_describe(lexicon);
     json_t *value = json_pack(
         "{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:s, s:s, s:s, s:I}, s:s, s:I, s:I, s:f, s:f, s:o, s:o, s:o, s:b, "
@@ -182,7 +185,7 @@ static ssize_t read_events(void *context, uint64_t position, char *out, size_t m
         job->streamed += there;
         result = (ssize_t)there;
     } else if (job->status) {
-        result = MHD_CONTENT_READER_END_OF_STREAM;
+        result = job->status == 200 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
     } else {
         job->waiting = 1;
         MHD_suspend_connection(job->wake_context);

@@ -240,10 +240,10 @@ void sf_job_emit(sf_job *job, const char *event, json_t *data, int last)
             memmove(job->events.bytes, job->events.bytes + job->sent, job->events.length);
             job->sent = 0;
         }
-        /* Without memory the stream ends early, and a client sees that the last event is missing. */
+        /* Without memory the stream is cut, which a client sees: its last chunk is missing. */
         int failed = !text || sf_buffer_reserve(&job->events, strlen(event) + strlen(text) + 20) ||
                      sf_buffer_format(&job->events, "event: %s\ndata: %s\n\n", event, text);
-        if (last || failed) job->status = 200;
+        if (last || failed) job->status = failed ? 500 : 200;
         wake(job);
     }
     pthread_mutex_unlock(&job->lock);

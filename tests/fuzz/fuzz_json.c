@@ -1,4 +1,5 @@
-/* Any bytes as JSON: our reader accepts what jansson's does, with the same values, and what is written is read again. */
+/* Any bytes as JSON: our reader accepts what jansson's does, with the same values, and what is written is read
+ * again. */
 #include "fuzz.h"
 
 #include "base/json.h"
