@@ -28,6 +28,8 @@ void cli_model_options(cli_options *options, cli_model_flags *m)
                  "a model file, a sum (JSON), a HuggingFace folder, exec:COMMAND, http address");
     cli_add_choice(options, "arithmetic", &m->arithmetic, arithmetics, "NAME",
                    "how charcnn, bert and sums of them compute: {choices} (default {default})");
+    cli_add_string(options, "device", &m->device, "NAME",
+                   "where a bert is computed: cpu, cuda (all GPUs), cuda:N or auto (default cpu)");
     cli_add_choice(options, "precision", &m->arithmetic, cli_precisions, "NAME",
                    "the old name of --arithmetic, for {choices}");
 }
@@ -113,6 +115,8 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
     safer_precision precision;
     if (m->remote.model_name)
         return cli_error(error, SAFER_INVALID, "--model-name is for remote models: a file has its own name");
+    if (m->device && m->arithmetic)
+        return cli_error(error, SAFER_INVALID, "--arithmetic is for the CPU: a device has its own");
     if (m->remote.function)
         return cli_error(error, SAFER_INVALID, "--function is for remote models: a file is a function of the text");
     safer_status status = safer_model_open(&model, m->path, error);
@@ -120,6 +124,7 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
         status = safer_precision_parse(&precision, m->arithmetic, error);
         if (status == SAFER_OK) status = safer_model_set_precision(model, precision, error);
     }
+    if (status == SAFER_OK && m->device) status = safer_model_set_device(model, m->device, error);
     if (status == SAFER_OK)
         *out = model;
     else
@@ -132,6 +137,7 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
     safer_remote_options *o = &m->remote;
     if (!cli_is_remote(m->path)) return open_file(out, m, error);
     if (m->arithmetic) return cli_error(error, SAFER_INVALID, "--arithmetic is for model files");
+    if (m->device) return cli_error(error, SAFER_INVALID, "--device is for model files");
     if (m->cache) o->cache = strcmp(m->cache, "on") == 0;
     if (m->profile && safer_profile_parse(&o->profile, m->profile, error) != SAFER_OK) return SAFER_INVALID;
     o->batch = (size_t)m->request_texts;

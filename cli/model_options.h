@@ -5,7 +5,7 @@
 #include "cli.h"
 
 typedef struct cli_model_flags {
-    const char *path, *arithmetic, *labels, *cache, *profile; /* NULL: not given */
+    const char *path, *arithmetic, *device, *labels, *cache, *profile; /* NULL: not given */
     uint64_t request_texts;
     safer_remote_options remote;
 } cli_model_flags;

@@ -389,6 +389,11 @@ SAFER_NAMED(safer_precision); /* "bf16", "f32", "portable" */
  * rare, nearly even cases; which have the same bits is in docs/models.md. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error);
 
+/* Computes on a device from now on: "cpu"; "cuda", all GPUs there are, or "cuda:N", one; "auto", GPUs where there are any
+ * that this build can use. A `bert`, or a sum's members of that kind; "auto" leaves others on the CPU. Nobody may be
+ * asking the model at the same time, and no workspace of it outlives the change. */
+SAFER_API safer_status safer_model_set_device(safer_model *model, const char *device, safer_error *error);
+
 /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
 SAFER_API const char *safer_model_arch(const safer_model *model);
 

@@ -16,7 +16,7 @@ typedef struct batch {
     pthread_mutex_t lock; /* of status and error */
 } batch;
 
-static size_t piece_of(const safer_workspace *w) { return w->model->class->group ? w->model->class->group : 32; }
+static size_t piece_of(const safer_workspace *w) { return w->model->group ? w->model->group : 32; }
 
 static safer_status ask_piece(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error)
 {

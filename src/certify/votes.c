@@ -51,7 +51,7 @@ static size_t radii_to_decide(double *p0, const safer_workspace *w, const safer_
  * batches do not matter; they start small and grow, unless the model gains nothing by large ones. */
 static size_t next_batch(const safer_workspace *w, size_t last, uint64_t left)
 {
-    const size_t group = w->model->class->group * (size_t)w->threads;
+    const size_t group = w->model->group * (size_t)w->threads;
     const uint64_t wanted = group ? group : last ? 2 * (uint64_t)last : 16;
     return smaller(left, smaller(wanted, w->options.batch));
 }

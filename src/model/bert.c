@@ -8,19 +8,24 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP = 8 }; /* texts a forward pass: enough rows to fill the products */
+enum {
+    GROUP = 8,        /* texts a forward pass: enough rows to fill the products */
+    DEVICE_GROUP = 64 /* texts that a thread gathers for a device, where they meet those of others */
+};
 
 typedef struct bert {
     safer_model base;
     sf_bert_checkpoint checkpoint;
-    sf_bert_net *net;
+    sf_bert_net *net;       /* NULL on a device */
+    sf_bert_device *device; /* NULL on the CPU */
 } bert;
 
 /* Working memory of one thread. */
 typedef struct scratch {
     sf_bert_scratch *net;
-    uint32_t *ids; /* (GROUP * tokens) */
-    size_t offsets[GROUP + 1];
+    size_t group;  /* texts that it holds */
+    uint32_t *ids; /* (group * tokens) */
+    size_t offsets[DEVICE_GROUP + 1];
     float *features, *logits; /* of a group */
     sf_ids encoded;
     sf_wordpiece_scratch wordpiece;
@@ -48,14 +53,15 @@ static safer_status scratch_new(const safer_model *model, void **out, safer_erro
     const sf_bert_shape *shape = &m->checkpoint.layout.shape;
     scratch *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
-    s->ids = sf_alloc(GROUP * shape->tokens, sizeof *s->ids);
-    s->features = sf_alloc_aligned(GROUP * shape->hidden, sizeof *s->features);
-    s->logits = sf_alloc_aligned(GROUP * shape->classes, sizeof *s->logits);
+    s->group = m->device ? DEVICE_GROUP : GROUP;
+    s->ids = sf_alloc(s->group * shape->tokens, sizeof *s->ids);
+    s->features = sf_alloc_aligned(s->group * shape->hidden, sizeof *s->features);
+    s->logits = sf_alloc_aligned(s->group * shape->classes, sizeof *s->logits);
     if (!s->ids || !s->features || !s->logits) {
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_bert_scratch_new(&s->net, m->net, error));
+    if (!m->device) SF_TRY(sf_bert_scratch_new(&s->net, m->net, error));
     *out = s;
     s = NULL;
 done:
@@ -64,12 +70,17 @@ done:
 }
 
 /* The texts gathered in the scratch. */
-static void answer(const bert *m, size_t count, int *labels, float *scores, scratch *s)
+static safer_status answer(const bert *m, size_t count, int *labels, float *scores, scratch *s, safer_error *error)
 {
     size_t classes = m->base.classes;
     sf_bert_batch batch = {s->ids, s->offsets, count};
-    sf_bert_features(s->features, m->net, &batch, s->net);
-    sf_bert_logits(s->logits, m->net, s->features, count);
+    if (m->device) {
+        const safer_status status = sf_bert_device_answer(s->logits, m->device, &batch, error);
+        if (status != SAFER_OK) return status;
+    } else {
+        sf_bert_features(s->features, m->net, &batch, s->net);
+        sf_bert_logits(s->logits, m->net, s->features, count);
+    }
     for (size_t i = 0; i < count; i++) {
         const float *logits = s->logits + i * classes;
         labels[i] = 0;
@@ -77,6 +88,7 @@ static void answer(const bert *m, size_t count, int *labels, float *scores, scra
             if (logits[c] > logits[labels[i]]) labels[i] = (int)c;
         if (scores) sf_softmax_forward(scores + i * classes, logits, classes);
     }
+    return SAFER_OK;
 }
 
 /* Text `i` of a group gets [CLS] and [SEP] around the `count` pieces that lie in their place. */
@@ -99,8 +111,9 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
     const bert *m = (const bert *)model;
     scratch *s = pointer;
     size_t limit = m->checkpoint.layout.shape.tokens - 2;
-    for (size_t first = 0; first < count; first += GROUP) {
-        size_t group = count - first < GROUP ? count - first : GROUP;
+    safer_status status = SAFER_OK;
+    for (size_t first = 0; first < count && status == SAFER_OK; first += s->group) {
+        size_t group = count - first < s->group ? count - first : s->group;
         for (size_t i = 0; i < group; i++) {
             s->encoded.count = 0;
             if (sf_wordpiece_encode(&s->encoded, m->checkpoint.wordpiece, texts[first + i].bytes,
@@ -110,9 +123,9 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
             if (s->encoded.count) memcpy(ids, s->encoded.ids, s->encoded.count * sizeof *ids);
             end_text(m, s, i, s->encoded.count);
         }
-        answer(m, group, labels + first, scores ? scores + first * model->classes : NULL, s);
+        status = answer(m, group, labels + first, scores ? scores + first * model->classes : NULL, s, error);
     }
-    return SAFER_OK;
+    return status;
 }
 
 /* ------------------------------------------------------------------ fast path */
@@ -151,16 +164,17 @@ static safer_status sample(const safer_model *model, const void *pointer, const 
     const bert *m = (const bert *)model;
     const prepared *p = pointer;
     scratch *s = scratch_pointer;
-    for (size_t first = 0; first < count; first += GROUP) {
-        size_t group = count - first < GROUP ? count - first : GROUP;
+    safer_status status = SAFER_OK;
+    for (size_t first = 0; first < count && status == SAFER_OK; first += s->group) {
+        size_t group = count - first < s->group ? count - first : s->group;
         for (size_t i = 0; i < group; i++) {
             size_t pieces = sf_pieces_draw(begin_text(m, s, i), p->pieces, draws + (first + i) * p->slots, &s->pieces);
             if (pieces == SIZE_MAX) return sf_fail_memory(error);
             end_text(m, s, i, pieces);
         }
-        answer(m, group, labels + first, NULL, s);
+        status = answer(m, group, labels + first, NULL, s, error);
     }
-    return SAFER_OK;
+    return status;
 }
 
 static size_t visible(const void *pointer) { return sf_pieces_visible(((const prepared *)pointer)->pieces); }
@@ -171,6 +185,7 @@ static void model_free(safer_model *model)
 {
     bert *m = (bert *)model;
     sf_bert_net_free(m->net);
+    sf_bert_device_free(m->device);
     sf_bert_checkpoint_free(&m->checkpoint);
     sf_model_clear(model);
     free(m);
@@ -184,8 +199,33 @@ static safer_status set_precision(safer_model *model, safer_precision precision,
     safer_status status = sf_bert_net_new(&net, &m->checkpoint.layout, m->checkpoint.parameters, arithmetic, 0, error);
     if (status != SAFER_OK) return status;
     sf_bert_net_free(m->net);
+    sf_bert_device_free(m->device);
     m->net = net;
+    m->device = NULL;
     model->arithmetic = sf_arithmetic_name(arithmetic);
+    model->concurrency = model->calls = 0;
+    model->group = GROUP;
+    return SAFER_OK;
+}
+
+static safer_status set_device(safer_model *model, const char *name, safer_error *error)
+{
+    bert *m = (bert *)model;
+    sf_device_choice choice;
+    sf_bert_device *device = NULL;
+    safer_status status = sf_device_choose(&choice, name, error);
+    if (status != SAFER_OK) return status;
+    if (!choice.count) return m->device ? set_precision(model, SAFER_PRECISION_BF16, error) : SAFER_OK;
+    status = sf_bert_device_new(&device, &choice, &m->checkpoint.layout, m->checkpoint.parameters, error);
+    if (status != SAFER_OK) return status;
+    sf_bert_net_free(m->net);
+    sf_bert_device_free(m->device);
+    m->net = NULL;
+    m->device = device;
+    model->arithmetic = sf_bert_device_arithmetic(device);
+    model->concurrency = sf_bert_device_concurrency(device);
+    model->calls = 1; /* a text's draws are one question */
+    model->group = 0;
     return SAFER_OK;
 }
 
@@ -200,7 +240,7 @@ static const sf_model_class bert_class = {
     .scratch_free = scratch_free,
     .free = model_free,
     .set_precision = set_precision,
-    .group = GROUP,
+    .set_device = set_device,
 };
 
 safer_status sf_bert_open(safer_model **out, const char *path, safer_error *error)

@@ -15,7 +15,7 @@
 #include "model/arithmetic.h"
 #include "model/model.h"
 #include "model/pieces.h"
-#include "nn/encoder.h"
+#include "nn/device.h"
 
 typedef enum sf_bert_pool { SF_POOL_CLS, SF_POOL_POOLER, SF_POOL_MEAN } sf_bert_pool;
 
@@ -61,6 +61,23 @@ typedef struct sf_bert_layout {
 /* -1 when memory is out. Tensors follow each other without gaps. */
 int sf_bert_layout_make(sf_bert_layout *out, const sf_bert_shape *shape);
 void sf_bert_layout_free(sf_bert_layout *layout);
+
+/* --------------------------------------------------------------------- devices */
+
+/* The encoder on one or more devices of a kind. Any number of threads may ask; their texts meet in calls
+ * (base/feeder.h). */
+typedef struct sf_bert_device sf_bert_device;
+
+safer_status sf_bert_device_new(sf_bert_device **out, const sf_device_choice *choice, const sf_bert_layout *layout,
+                                const float *parameters, safer_error *error);
+void sf_bert_device_free(sf_bert_device *device); /* NULL is fine */
+
+/* The name of its bits, as long as it lives, and how many threads keep it busy. */
+const char *sf_bert_device_arithmetic(const sf_bert_device *device);
+int sf_bert_device_concurrency(const sf_bert_device *device);
+
+typedef struct sf_bert_batch sf_bert_batch;
+safer_status sf_bert_device_answer(float *logits, sf_bert_device *device, const sf_bert_batch *batch, safer_error *error);
 
 /* The encoder as devices are given it; it points into the parameters. Free out->layer. -1 when memory is out. */
 int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *layout, const float *parameters);
@@ -110,11 +127,11 @@ void sf_bert_net_update(sf_bert_net *net, size_t first, int threads);
 void sf_bert_net_free(sf_bert_net *net);
 
 /* Some texts in a row, as pieces with [CLS] and [SEP]. Text i is ids[offsets[i]] .. ids[offsets[i+1]-1]. */
-typedef struct sf_bert_batch {
+struct sf_bert_batch {
     const uint32_t *ids;
     const size_t *offsets; /* (count+1), from 0 */
     size_t count;
-} sf_bert_batch;
+};
 
 /* Working memory of one thread: for texts of up to layout->shape.tokens pieces. */
 typedef struct sf_bert_scratch sf_bert_scratch;

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "model/arithmetic.h"
 #include "model/sum.h"
+#include "nn/device.h"
 #include "text/name.h"
 
 #include <stdio.h>
@@ -182,6 +183,16 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
     else
         safer_model_free(model);
     return status;
+}
+
+safer_status safer_model_set_device(safer_model *model, const char *device, safer_error *error)
+{
+    sf_device_choice choice;
+    if (model->class->set_device) return model->class->set_device(model, device, error);
+    const safer_status status = sf_device_choose(&choice, device, error);
+    if (status != SAFER_OK || !choice.count || strcmp(device, "auto") == 0) return status;
+    return sf_fail(error, SAFER_INVALID, "device: a model of the kind %s is computed on the CPU alone",
+                   model->class->arch);
 }
 
 safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error)

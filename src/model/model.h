@@ -58,8 +58,8 @@ typedef struct sf_model_class {
 
     /* Computes in this arithmetic from now on; NULL: there is no choice. */
     safer_status (*set_precision)(safer_model *model, safer_precision precision, safer_error *error);
-    /* Texts worked on together: asking for more at a time gains nothing. 0: the more the better. */
-    size_t group;
+    /* Computes on these devices from now on, "cpu" or as sf_device_choose has them; NULL: on the CPU alone. */
+    safer_status (*set_device)(safer_model *model, const char *device, safer_error *error);
 } sf_model_class;
 
 /* Every model begins with this. */
@@ -72,6 +72,7 @@ struct safer_model {
     const char *arithmetic; /* the name of the bits of its answers (model/arithmetic.h); NULL: a remote model's */
     int concurrency;        /* threads that it gains by being asked from; 0: as many as there are cores */
     int calls;              /* calls that it gains by having at once; 0: as many as there are cores */
+    size_t group;           /* texts worked on together: more at a time gain nothing. 0: the more the better */
     char *trained_with;     /* provenance: JSON with the lexicon's hash and kernel, or NULL; owned */
     char *name;             /* what records call it; remote: may be NULL; owned */
     int function;           /* remote: declared to be a function of the text */

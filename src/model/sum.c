@@ -238,13 +238,27 @@ static safer_status set_precision(safer_model *model, safer_precision precision,
     return chosen ? SAFER_OK : sf_fail(error, SAFER_INVALID, "precision: all members of this sum are always portable");
 }
 
+/* Its members that can: the others go on on the CPU. */
+static safer_status set_device(safer_model *model, const char *device, safer_error *error)
+{
+    sf_sum_model *sum = (sf_sum_model *)model;
+    for (size_t i = 0; i < sum->count; i++) {
+        safer_model *member = sum->members[i].model;
+        const safer_status status =
+            member->class->set_device ? member->class->set_device(member, device, error) : SAFER_OK;
+        if (status != SAFER_OK) return status;
+    }
+    take_arithmetic(sum);
+    return SAFER_OK;
+}
+
 const sf_model_class sf_sum_class = {.arch = "sum",
                                      .classify = classify,
                                      .scratch_new = scratch_new,
                                      .scratch_free = scratch_free,
                                      .free = model_free,
                                      .set_precision = set_precision,
-                                     .group = GROUP};
+                                     .set_device = set_device};
 
 /* ------------------------------------------------------------------ opening */
 
@@ -401,6 +415,7 @@ safer_status sf_sum_open(safer_model **out, const char *path, safer_error *error
     sf_sum_model *sum = sf_calloc(1, sizeof *sum);
     if (!sum) return sf_fail_memory(error);
     sum->base.class = &sf_sum_class;
+    sum->base.group = GROUP;
     SF_TRY(read_json(&root, &digest, path, error));
     const char *arch = json_string_value(json_object_get(root, "arch"));
     const json_t *members = json_object_get(root, "members");

@@ -76,6 +76,18 @@ typedef struct sf_device_table {
                                 safer_error *error);
 } sf_device_table;
 
+/* The plugin's table, loaded when it is first asked for. */
+safer_status sf_device_load(const sf_device_table **out, safer_error *error);
+
+/* Devices `first` .. first + count - 1 of the table; none (count 0): the CPU. */
+typedef struct sf_device_choice {
+    const sf_device_table *table;
+    int first, count;
+} sf_device_choice;
+
+/* "cpu", "cuda" (all there are), "cuda:N", or "auto": all there are, or the CPU. */
+safer_status sf_device_choose(sf_device_choice *out, const char *name, safer_error *error);
+
 /* What a plugin defines, under the name "sf_device_plugin". */
 typedef const sf_device_table *(*sf_device_plugin_function)(void);
 
