@@ -12,7 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { GRACE_US = 600000 }; /* microseconds; the rest of the second is for the end itself */
+enum { GRACE_US = 400000 }; /* microseconds; the rest of the second is for the end itself */
 
 static volatile sig_atomic_t interrupted, graceful;
 

@@ -24,6 +24,7 @@
  * Disks. While state.journal is set, each call that changes a file is described in the file "journal" of the folder
  * in which the program was started, and tests/test_power.py makes disks from it on which a part of it is missing. */
 #define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* which would make functions that are defined here inline */
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>

@@ -337,10 +337,12 @@ static void test_names(void **state)
     assert_int_equal(f->count, 0); /* refused before anything is asked */
     assert_int_equal(access(path, F_OK), -1);
     assert_ok(safer_certify(&summary, NULL, 0, model, lexicon, data, &o, &error)); /* nothing is written: no name */
+    safer_summary_free(&summary);
     assert_ok(safer_attack(&attacked, NULL, 0, model, lexicon, data, &a, &error));
     r.model_name = "f";
     safer_model *with_name = model_of(f, &r);
     assert_ok(safer_certify(&summary, path, 0, with_name, lexicon, data, &o, &error));
+    safer_summary_free(&summary);
     assert_ok(safer_verify(NULL, path, with_name, lexicon, data, 1, NULL, &error));
     assert_fails(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID, "model_name");
     assert_fails(safer_attack_against(&checked, path, NULL, 0, model, lexicon, data, &a, &error), SAFER_INVALID,
@@ -395,6 +397,7 @@ static void test_another_model(void **state)
     turned->turned = 1;
     safer_model *model = model_of(f, &r);
     assert_ok(safer_certify(&summary, path, 0, model, lexicon, data, &o, &error));
+    safer_summary_free(&summary);
     assert_ok(safer_attack(&attacked, attack, 0, model, lexicon, data, &a, &error));
     safer_model *others[] = {model_of(turned, &r), model_of(f, &other_name)};
     for (size_t i = 0; i < COUNT(others); i++) {
@@ -409,6 +412,7 @@ static void test_another_model(void **state)
     }
     assert_ok(safer_certify(&summary, path, 1, model, lexicon, data, &o, &error));
     assert_int_equal(summary.resumed, COUNT(originals));
+    safer_summary_free(&summary);
     assert_ok(safer_attack(&attacked, attack, 1, model, lexicon, data, &a, &error));
     assert_ok(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error));
     safer_model_free(model);
