@@ -20,6 +20,7 @@ template <typename... T> inline safer_status fail(safer_error *error, safer_stat
 inline safer_status check(cudaError_t code, const char *what, safer_error *error)
 {
     if (code == cudaSuccess) return SAFER_OK;
+    (void)cudaGetLastError(); /* told here, not once more by the next kernel: memory may be taken again, less of it */
     const safer_status status = code == cudaErrorMemoryAllocation ? SAFER_MEMORY : SAFER_SYSTEM;
     return fail(error, status, "the GPU failed at %s: %s", what, cudaGetErrorString(code));
 }

@@ -29,18 +29,24 @@ safer_status describe(sf_device_info *out, int device, safer_error *error)
 {
     cudaDeviceProp found;
     size_t free_memory = 0, memory = 0;
+    int driver = 0;
+    *out = {};
+    SF_CUDA_TRY(cudaDriverGetVersion(&driver), "asking for the driver");
+    snprintf(out->driver, sizeof out->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
     SF_CUDA_TRY(cudaGetDeviceProperties(&found, device), "describing a device");
-    SF_CUDA_TRY(cudaSetDevice(device), "choosing the device");
-    SF_CUDA_TRY(cudaMemGetInfo(&free_memory, &memory), "asking for its memory");
+    snprintf(out->name, sizeof out->name, "%s", found.name);
+    snprintf(out->instructions, sizeof out->instructions, "sm_%d%d", found.major, found.minor);
+    out->memory = found.totalGlobalMem;
     if (found.major < 8)
         return fail(error, SAFER_SYSTEM, "%s has compute capability %d.%d; 8.0 is needed", found.name, found.major,
                     found.minor);
-    const size_t library = cublasLtGetVersion();
-    snprintf(out->name, sizeof out->name, "%s", found.name);
-    snprintf(out->arithmetic, sizeof out->arithmetic, "bf16 cuda sm_%d%d cublaslt %zu.%zu.%zu", found.major, found.minor,
-             library / 10000, library / 100 % 100, library % 100);
-    out->memory = memory;
+    SF_CUDA_TRY(cudaSetDevice(device), "choosing the device");
+    SF_CUDA_TRY(cudaMemGetInfo(&free_memory, &memory), "asking for its memory");
     out->free_memory = free_memory;
+    /* cuBLASLt chooses products by the device as a whole, so its name is part of what decides the bits. */
+    const size_t library = cublasLtGetVersion();
+    snprintf(out->arithmetic, sizeof out->arithmetic, "bf16 cuda %s cublaslt %zu.%zu.%zu %s", out->instructions,
+             library / 10000, library / 100 % 100, library % 100, out->name);
     return SAFER_OK;
 }
 

@@ -217,6 +217,7 @@ static safer_status set_device(safer_model *model, const char *name, safer_error
     if (status != SAFER_OK) return status;
     if (!choice.count) return m->device ? set_precision(model, SAFER_PRECISION_BF16, error) : SAFER_OK;
     status = sf_bert_device_new(&device, &choice, &m->checkpoint.layout, m->checkpoint.parameters, error);
+    if (status == SAFER_INPUT && strcmp(name, "auto") == 0) return set_device(model, "cpu", error); /* not this one */
     if (status != SAFER_OK) return status;
     sf_bert_net_free(m->net);
     sf_bert_device_free(m->device);

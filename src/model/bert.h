@@ -77,7 +77,8 @@ const char *sf_bert_device_arithmetic(const sf_bert_device *device);
 int sf_bert_device_concurrency(const sf_bert_device *device);
 
 typedef struct sf_bert_batch sf_bert_batch;
-safer_status sf_bert_device_answer(float *logits, sf_bert_device *device, const sf_bert_batch *batch, safer_error *error);
+safer_status sf_bert_device_answer(float *logits, sf_bert_device *device, const sf_bert_batch *batch,
+                                   safer_error *error);
 
 /* The encoder as devices are given it; it points into the parameters. Free out->layer. -1 when memory is out. */
 int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *layout, const float *parameters);

@@ -17,7 +17,9 @@ static sf_encoder_pair affine(const float *parameters, size_t weight, size_t bia
 
 static sf_encoder_activation activation_of(sf_activation activation)
 {
-    return activation == SF_RELU ? SF_ENCODER_RELU : activation == SF_GELU_TANH ? SF_ENCODER_GELU_TANH : SF_ENCODER_GELU;
+    return activation == SF_RELU        ? SF_ENCODER_RELU
+           : activation == SF_GELU_TANH ? SF_ENCODER_GELU_TANH
+                                        : SF_ENCODER_GELU;
 }
 
 int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *l, const float *p)
@@ -71,7 +73,7 @@ struct sf_bert_device {
     int count; /* of devices */
     sf_device_net *nets[MOST_DEVICES];
     size_t rows, classes; /* of a call, at most */
-    char arithmetic[sizeof ((sf_device_info *)0)->arithmetic];
+    char arithmetic[sizeof((sf_device_info *)0)->arithmetic];
     sf_feeder feeder;
     pthread_mutex_t lock;
     int busy[SLOTS * MOST_DEVICES]; /* slots */
@@ -186,12 +188,17 @@ static safer_status make_nets(sf_bert_device *d, int first, const sf_encoder *en
         SF_TRY(d->table->describe(&info, first + i, error));
         if (i == 0) memcpy(d->arithmetic, info.arithmetic, sizeof info.arithmetic);
         if (strcmp(d->arithmetic, info.arithmetic) != 0) {
-            status = sf_fail(error, SAFER_INVALID,
-                             "device: cuda:%d computes in \"%s\" and cuda:%d in \"%s\", whose bits may differ: choose one",
-                             first, d->arithmetic, first + i, info.arithmetic);
+            status = sf_fail(
+                error, SAFER_INVALID,
+                "device: cuda:%d computes in \"%s\" and cuda:%d in \"%s\", whose bits may differ: choose one", first,
+                d->arithmetic, first + i, info.arithmetic);
             goto done;
         }
-        SF_TRY(d->table->net_new(&d->nets[i], first + i, encoder, SLOTS, &rows, error));
+        status = d->table->net_new(&d->nets[i], first + i, encoder, SLOTS, &rows, error);
+        if (status == SAFER_MEMORY)
+            sf_fail(error, status, "cuda:%d has not enough free memory for this model: %.1f of %.1f GB are free",
+                    first + i, (double)info.free_memory * 1e-9, (double)info.memory * 1e-9);
+        if (status != SAFER_OK) goto done;
         if (rows < d->rows) d->rows = rows;
     }
 done:

@@ -187,12 +187,13 @@ safer_status safer_model_open(safer_model **out, const char *path, safer_error *
 
 safer_status safer_model_set_device(safer_model *model, const char *device, safer_error *error)
 {
-    sf_device_choice choice;
+    sf_device_wish wish;
+    const safer_status status = sf_device_parse(&wish, device, error);
+    if (status != SAFER_OK) return status;
     if (model->class->set_device) return model->class->set_device(model, device, error);
-    const safer_status status = sf_device_choose(&choice, device, error);
-    if (status != SAFER_OK || !choice.count || strcmp(device, "auto") == 0) return status;
-    return sf_fail(error, SAFER_INVALID, "device: a model of the kind %s is computed on the CPU alone",
-                   model->class->arch);
+    if (wish.kind != SF_DEVICE_CUDA) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "device is \"%s\", but a model of the kind %s is computed on the CPU alone",
+                   device, model->class->arch);
 }
 
 safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error)

@@ -244,8 +244,8 @@ static safer_status set_device(safer_model *model, const char *device, safer_err
     sf_sum_model *sum = (sf_sum_model *)model;
     for (size_t i = 0; i < sum->count; i++) {
         safer_model *member = sum->members[i].model;
-        const safer_status status =
-            member->class->set_device ? member->class->set_device(member, device, error) : SAFER_OK;
+        const safer_status status = member->class->set_device ? member->class->set_device(member, device, error)
+                                                              : SAFER_OK;
         if (status != SAFER_OK) return status;
     }
     take_arithmetic(sum);

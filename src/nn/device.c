@@ -18,42 +18,63 @@ static struct {
     const sf_device_table *table;
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Where it may be: where SAFER_PLUGINS says, beside the library or program that this is part of, or where an installed
- * one has it. */
+/* The folder of the library or program that this is part of, without its last slash. A program that was found through
+ * PATH has no folder in its name. */
+static int own_folder(char *out, size_t size)
+{
+    Dl_info own;
+    const char *name = dladdr((void *)&plugin, &own) && own.dli_fname ? own.dli_fname : "";
+    if (strchr(name, '/')) {
+        if (snprintf(out, size, "%s", name) >= (int)size) return -1;
+    } else {
+        const ssize_t length = readlink("/proc/self/exe", out, size - 1);
+        if (length <= 0) return -1;
+        out[length] = 0;
+    }
+    char *slash = strrchr(out, '/');
+    if (slash) *slash = 0;
+    return slash ? 0 : -1;
+}
+
+/* Where it may be: where SAFER_PLUGINS says, beside this, or where an installed one has it. */
 static int find(char *path, size_t size)
 {
+    static const char *const places[] = {"", "/safer", "/../lib/safer", "/../lib/x86_64-linux-gnu/safer"};
     const char *asked = getenv("SAFER_PLUGINS");
-    Dl_info own;
-    if (asked) return snprintf(path, size, "%s/" PLUGIN, asked) < (int)size ? 0 : -1;
-    if (!dladdr((void *)&plugin, &own) || !own.dli_fname) return -1;
-    const char *slash = strrchr(own.dli_fname, '/');
-    const int folder = slash ? (int)(slash - own.dli_fname) : 1;
-    const char *const places[] = {"", "/safer", "/../lib/safer", "/../lib/x86_64-linux-gnu/safer"};
+    char folder[4096];
+    if (asked) return snprintf(path, size, "%s/" PLUGIN, asked) < (int)size ? access(path, R_OK) : -1;
+    if (own_folder(folder, sizeof folder)) return -1;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (snprintf(path, size, "%.*s%s/" PLUGIN, folder, slash ? own.dli_fname : ".", places[i]) < (int)size &&
-            access(path, R_OK) == 0)
-            return 0;
+        if (snprintf(path, size, "%s%s/" PLUGIN, folder, places[i]) < (int)size && access(path, R_OK) == 0) return 0;
     return -1;
 }
 
 static safer_status load(const sf_device_table **out, safer_error *error)
 {
-    char path[4096];
+    char path[4200];
+    const char *asked = getenv("SAFER_PLUGINS");
     if (find(path, sizeof path))
-        return sf_fail(error, SAFER_SYSTEM, "this safer was built without CUDA: there is no " PLUGIN " beside it");
+        return asked ? sf_fail(error, SAFER_SYSTEM, "SAFER_PLUGINS is %s, where there is no " PLUGIN, asked)
+                     : sf_fail(error, SAFER_SYSTEM, "this safer was built without CUDA: it has no " PLUGIN);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return sf_fail(error, SAFER_SYSTEM, "cannot load %s: %s", path, dlerror());
+    if (!library) return sf_fail(error, SAFER_SYSTEM, "cannot load the plugin: %s", dlerror());
     sf_device_plugin_function get;
     *(void **)&get = dlsym(library, "sf_device_plugin");
     const sf_device_table *table = get ? get() : NULL;
-    if (!table || strcmp(table->version, SAFER_VERSION) != 0 || table->size != sizeof *table) {
-        sf_fail(error, SAFER_SYSTEM, "%s is of version %s of safer; this is " SAFER_VERSION, path,
-                table ? table->version : "none");
-        dlclose(library);
-        return SAFER_SYSTEM;
+    if (table && strcmp(table->version, SAFER_VERSION) == 0 && table->size == sizeof *table) {
+        *out = table;
+        return SAFER_OK;
     }
-    *out = table;
-    return SAFER_OK;
+    if (!table)
+        sf_fail(error, SAFER_SYSTEM, "%s is no plugin of safer: it has no sf_device_plugin", path);
+    else if (strcmp(table->version, SAFER_VERSION) != 0)
+        sf_fail(error, SAFER_SYSTEM, "%s is of safer %s, and this is " SAFER_VERSION ": install those of one build",
+                path, table->version);
+    else
+        sf_fail(error, SAFER_SYSTEM, "%s is of another build of safer " SAFER_VERSION ": install those of one build",
+                path);
+    dlclose(library);
+    return SAFER_SYSTEM;
 }
 
 safer_status sf_device_load(const sf_device_table **out, safer_error *error)
@@ -66,30 +87,40 @@ safer_status sf_device_load(const sf_device_table **out, safer_error *error)
     return status;
 }
 
+/* -------------------------------------------------------------------- choosing */
+
+safer_status sf_device_parse(sf_device_wish *out, const char *name, safer_error *error)
+{
+    *out = (sf_device_wish){SF_DEVICE_CUDA, -1};
+    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0) {
+        out->kind = *name == 'c' ? SF_DEVICE_CPU : SF_DEVICE_AUTO;
+        return SAFER_OK;
+    }
+    if (strcmp(name, "cuda") == 0) return SAFER_OK;
+    if (strncmp(name, "cuda:", 5) == 0 && strspn(name + 5, "0123456789") == strlen(name + 5) && strlen(name) > 5 &&
+        strlen(name) < 9) {
+        out->number = atoi(name + 5);
+        return SAFER_OK;
+    }
+    return sf_fail(error, SAFER_INVALID, "device: \"%.80s\" is none; cpu, cuda, cuda:N or auto", name);
+}
+
 safer_status sf_device_choose(sf_device_choice *out, const char *name, safer_error *error)
 {
-    *out = (sf_device_choice){0};
-    const int any = strcmp(name, "auto") == 0;
-    char *end = NULL;
-    if (strcmp(name, "cpu") == 0) return SAFER_OK;
-    if (!any && strncmp(name, "cuda", 4) != 0) goto unknown;
-    if (!any && name[4] == ':' && name[5] >= '0' && name[5] <= '9') {
-        out->first = (int)strtol(name + 5, &end, 10);
-        if (*end || out->first > 1023) goto unknown;
-        out->count = 1;
-    } else if (!any && name[4]) {
-        goto unknown;
-    }
+    sf_device_wish wish;
     int there = 0;
-    safer_status status = sf_device_load(&out->table, any ? NULL : error);
-    if (status == SAFER_OK) status = out->table->count(&there, any ? NULL : error);
-    if (status == SAFER_OK && out->first >= there)
-        status = sf_fail(error, SAFER_INVALID, "device: there is no %s; there %s %d", name, there == 1 ? "is" : "are",
-                         there);
-    if (status == SAFER_OK && !out->count) out->count = there;
-    if (status == SAFER_OK && out->count) return SAFER_OK;
     *out = (sf_device_choice){0};
-    return any ? SAFER_OK : status;
-unknown:
-    return sf_fail(error, SAFER_INVALID, "device: \"%.80s\" is none; cpu, cuda, cuda:N or auto", name);
+    safer_status status = sf_device_parse(&wish, name, error);
+    if (status != SAFER_OK || wish.kind == SF_DEVICE_CPU) return status;
+    const int any = wish.kind == SF_DEVICE_AUTO;
+    status = sf_device_load(&out->table, any ? NULL : error);
+    if (status == SAFER_OK) status = out->table->count(&there, any ? NULL : error);
+    if (any && (status != SAFER_OK || !there)) return SAFER_OK;
+    if (status != SAFER_OK) return status;
+    if (wish.number >= there || !there)
+        return sf_fail(error, SAFER_INVALID, "device: there is no %s; there %s %d", name, there == 1 ? "is" : "are",
+                       there);
+    out->first = wish.number < 0 ? 0 : wish.number;
+    out->count = wish.number < 0 ? there : 1;
+    return SAFER_OK;
 }

@@ -13,8 +13,10 @@
 #include "nn/encoder.h"
 
 typedef struct sf_device_info {
-    char name[256];       /* as its maker calls it */
-    char arithmetic[128]; /* of the bits of its answers */
+    char name[256];        /* as its maker calls it */
+    char instructions[32]; /* "sm_90" */
+    char driver[64];       /* "CUDA 13.0": the newest that it is for */
+    char arithmetic[352];  /* of the bits of its answers: all that decides them, its name too */
     uint64_t memory, free_memory;
 } sf_device_info;
 
@@ -46,6 +48,7 @@ typedef struct sf_device_table {
 
     /* How many devices there are; when there are none because something is missing, an error that says what. */
     safer_status (*count)(int *count, safer_error *error);
+    /* Of a device that cannot be used, an error that says why; name, instructions and driver are set where known. */
     safer_status (*describe)(sf_device_info *out, int device, safer_error *error);
 
     /* An encoder's weights, copied to a device; the parameters are read during the call only. `slots` answers can be
@@ -63,21 +66,32 @@ typedef struct sf_device_table {
      * it is given and zeros. */
     safer_status (*step_new)(sf_device_step **out, int device, const sf_device_training *training, safer_error *error);
     void (*step_free)(sf_device_step *step);
-    safer_status (*step_write)(sf_device_step *step, const float *parameters, const float *means, const float *variances,
-                               safer_error *error);
-    safer_status (*step_read)(float *parameters, float *means, float *variances, sf_device_step *step, safer_error *error);
+    safer_status (*step_write)(sf_device_step *step, const float *parameters, const float *means,
+                               const float *variances, safer_error *error);
+    safer_status (*step_read)(float *parameters, float *means, float *variances, sf_device_step *step,
+                              safer_error *error);
     /* *loss gets the sum over the batch's texts; the gradient is that of its mean. masks (count, hidden) of dropout, or
      * NULL. `gradient` (size) may be NULL: for tests. */
     safer_status (*step_gradient)(double *loss, float *gradient, sf_device_step *step, const uint32_t *ids,
                                   const size_t *offsets, size_t count, const int *labels, const float *masks,
                                   safer_error *error);
     safer_status (*step_update)(sf_device_step *step, const sf_device_adam *adam, safer_error *error);
-    safer_status (*step_answer)(float *logits, sf_device_step *step, const uint32_t *ids, const size_t *offsets, size_t count,
-                                safer_error *error);
+    safer_status (*step_answer)(float *logits, sf_device_step *step, const uint32_t *ids, const size_t *offsets,
+                                size_t count, safer_error *error);
 } sf_device_table;
 
 /* The plugin's table, loaded when it is first asked for. */
 safer_status sf_device_load(const sf_device_table **out, safer_error *error);
+
+/* What was asked for: "cpu", "cuda" (all GPUs there are), "cuda:N", or "auto": all there are, or the CPU. */
+typedef enum sf_device_kind { SF_DEVICE_CPU, SF_DEVICE_CUDA, SF_DEVICE_AUTO } sf_device_kind;
+
+typedef struct sf_device_wish {
+    sf_device_kind kind;
+    int number; /* of a GPU; -1: all */
+} sf_device_wish;
+
+safer_status sf_device_parse(sf_device_wish *out, const char *name, safer_error *error);
 
 /* Devices `first` .. first + count - 1 of the table; none (count 0): the CPU. */
 typedef struct sf_device_choice {
@@ -85,7 +99,6 @@ typedef struct sf_device_choice {
     int first, count;
 } sf_device_choice;
 
-/* "cpu", "cuda" (all there are), "cuda:N", or "auto": all there are, or the CPU. */
 safer_status sf_device_choose(sf_device_choice *out, const char *name, safer_error *error);
 
 /* What a plugin defines, under the name "sf_device_plugin". */

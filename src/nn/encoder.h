@@ -11,7 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum sf_encoder_activation { SF_ENCODER_GELU, SF_ENCODER_GELU_TANH, SF_ENCODER_RELU, SF_ENCODER_TANH } sf_encoder_activation;
+typedef enum sf_encoder_activation {
+    SF_ENCODER_GELU,
+    SF_ENCODER_GELU_TANH,
+    SF_ENCODER_RELU,
+    SF_ENCODER_TANH
+} sf_encoder_activation;
 
 typedef struct sf_encoder_pair {
     const float *weight, *bias; /* of a layer norm: (hidden) both */
@@ -33,12 +38,12 @@ typedef struct sf_encoder {
     sf_encoder_activation activation;
     const float *words, *places; /* (vocabulary, hidden), (positions, hidden) */
     const float *type;           /* (hidden): of all pieces; NULL: none */
-    sf_encoder_pair norm;              /* of the sum */
+    sf_encoder_pair norm;        /* of the sum */
     const sf_encoder_layer *layer;
-    int mean;                               /* the mean of all vectors; else the first */
-    sf_encoder_pair pooler;                       /* (hidden, hidden) behind it; weight NULL: none */
+    int mean;                                /* the mean of all vectors; else the first */
+    sf_encoder_pair pooler;                  /* (hidden, hidden) behind it; weight NULL: none */
     sf_encoder_activation pooler_activation; /* tanh or relu */
-    sf_encoder_pair classifier;                   /* (classes, hidden) */
+    sf_encoder_pair classifier;              /* (classes, hidden) */
 } sf_encoder;
 
 #endif

@@ -59,8 +59,7 @@ SF_WIDE void sf_relu_backward(float *dinp, const float *dout, const float *out, 
     for (size_t i = 0; i < N; i++) dinp[i] = out[i] > 0 ? dout[i] : 0;
 }
 
-void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_stream stream, uint64_t sample,
-                        uint32_t layer, size_t N)
+void sf_dropout_mask(float *mask, float p, sf_stream stream, uint64_t sample, uint32_t layer, size_t N)
 {
     const float keep = 1 / (1 - p);
     const uint32_t limit = (uint32_t)((double)p * 0x1p32); /* p < 1 */
@@ -69,6 +68,12 @@ void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_s
         sf_philox(block, counter, stream.key);
         for (size_t l = 0; l < 4 && i + l < N; l++) mask[i + l] = block[l] < limit ? 0 : keep;
     }
+}
+
+void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_stream stream, uint64_t sample,
+                        uint32_t layer, size_t N)
+{
+    sf_dropout_mask(mask, p, stream, sample, layer, N);
     sf_dropout_backward(out, inp, mask, N);
 }
 

@@ -33,6 +33,7 @@ void sf_relu_backward(float *dinp, const float *dout, const float *out, size_t N
 /* Inverted dropout: inp[i] is multiplied by mask[i], which is 0 with probability p and
  * 1/(1-p) otherwise. The mask is a function of (stream, sample, unit i). Backward is the
  * same multiplication. */
+void sf_dropout_mask(float *mask, float p, sf_stream stream, uint64_t sample, uint32_t layer, size_t N);
 void sf_dropout_forward(float *out, float *mask, const float *inp, float p, sf_stream stream, uint64_t sample,
                         uint32_t layer, size_t N);
 void sf_dropout_backward(float *dinp, const float *dout, const float *mask, size_t N);

@@ -85,8 +85,9 @@ struct sf_bert_step {
 };
 
 const sf_bert_net *sf_bert_step_net(const sf_bert_step *s) { return s->net; }
-size_t sf_bert_step_first(const sf_bert_step *s) { return s->start; }
 const float *sf_bert_step_read(const sf_bert_step *s) { return s->gradient; }
+
+sf_stream sf_bert_step_dropout(const sf_bert_options *o) { return sf_stream_of(o->seed, 1, SF_STAGE_TRAINING); }
 
 /* ------------------------------------------------------------------- memory */
 
@@ -265,31 +266,36 @@ static void pack_back(void *context, size_t begin, size_t end, int index)
     }
 }
 
+sf_bert_trained sf_bert_trained_of(const sf_bert_layout *l, const sf_bert_options *options)
+{
+    const size_t layers = l->shape.layers, first = options->layers >= layers ? 0 : layers - options->layers;
+    if (options->layers == SIZE_MAX) return (sf_bert_trained){0, 0, 1};
+    if (first < layers) return (sf_bert_trained){first, l->layers[first].qkv_weight, 0};
+    return (sf_bert_trained){first, l->pooler_weight != SIZE_MAX ? l->pooler_weight : l->classifier_weight, 0};
+}
+
 safer_status sf_bert_step_new(sf_bert_step **out, const sf_bert_layout *layout, float *parameters,
                               const sf_bert_options *options, size_t texts, size_t pieces, safer_error *error)
 {
     safer_status status;
     sf_bert_step *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
-    size_t layers = layout->shape.layers;
+    const sf_bert_trained trained = sf_bert_trained_of(layout, options);
     s->layout = layout;
     s->options = *options;
     s->parameters = parameters;
     s->texts = texts;
     s->capacity = pieces;
     s->threads = sf_threads(options->threads);
-    s->embeddings = options->layers == SIZE_MAX;
-    s->first = options->layers >= layers ? 0 : layers - options->layers;
-    s->start = s->embeddings                       ? 0
-               : s->first < layers                 ? layout->layers[s->first].qkv_weight
-               : layout->pooler_weight != SIZE_MAX ? layout->pooler_weight
-                                                   : layout->classifier_weight;
+    s->embeddings = trained.embeddings;
+    s->first = trained.layer;
+    s->start = trained.start;
     SF_TRY(sf_bert_net_new(&s->net, layout, parameters, sf_arithmetic_fast(options->type), s->threads, error));
     if (make_arrays(s) || make_chunks(s)) {
         status = sf_fail_memory(error);
         goto done;
     }
-    sf_parallel(s->threads, 4 * (layers - s->first), 1, pack_back, s);
+    sf_parallel(s->threads, 4 * (layout->shape.layers - s->first), 1, pack_back, s);
     *out = s;
     s = NULL;
 done:
@@ -378,7 +384,7 @@ static double head(sf_bert_step *s, const int *labels)
     size_t H = l->shape.hidden, C = l->shape.classes, B = s->batch->count;
     const float *p = s->parameters;
     float *g = s->gradient, *dlogits = s->probabilities + s->texts * C;
-    sf_stream stream = sf_stream_of(s->options.seed, 1, SF_STAGE_TRAINING);
+    const sf_stream stream = sf_bert_step_dropout(&s->options);
     double loss = 0;
     memset(g + l->classifier_weight, 0, C * H * sizeof *g);
     memset(g + l->classifier_bias, 0, C * sizeof *g);

@@ -2,6 +2,7 @@
 #ifndef SF_TRAIN_BERT_STEP_H
 #define SF_TRAIN_BERT_STEP_H
 
+#include "base/rng.h"
 #include "model/bert.h"
 
 typedef struct sf_bert_options {
@@ -14,6 +15,17 @@ typedef struct sf_bert_options {
     uint64_t seed; /* of the dropout masks */
 } sf_bert_options;
 
+/* Of the dropout masks: of the number of a step, and of a text in it (sf_dropout_mask's layer). */
+sf_stream sf_bert_step_dropout(const sf_bert_options *options);
+
+/* What is trained: layers from `layer` on, and all parameters from `start` on, which lie at the end of the array. */
+typedef struct sf_bert_trained {
+    size_t layer, start;
+    int embeddings; /* too */
+} sf_bert_trained;
+
+sf_bert_trained sf_bert_trained_of(const sf_bert_layout *layout, const sf_bert_options *options);
+
 typedef struct sf_bert_step sf_bert_step;
 
 /* Working memory for batches of up to so many texts and pieces. Parameters are borrowed
@@ -24,9 +36,6 @@ void sf_bert_step_free(sf_bert_step *step);
 
 /* The net of the present parameters. */
 const sf_bert_net *sf_bert_step_net(const sf_bert_step *step);
-
-/* Parameters from here on are trained: they lie at the end of the array. */
-size_t sf_bert_step_first(const sf_bert_step *step);
 
 /* The summed loss of a batch and the gradient of its mean; `number` counts steps from 1 and
  * chooses the dropout masks. Bits do not depend on threads. */

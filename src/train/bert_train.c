@@ -5,7 +5,7 @@
  * epoch. The rest is a course (course.h), whose rate falls, so that the number of epochs is
  * part of it. docs/train.md has the recipe. */
 #define _GNU_SOURCE
-#include "train/bert_step.h"
+#include "train/bert_learner.h"
 
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -15,14 +15,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { PURPOSE_HEAD = 3, DEV_SAMPLE = 1 << 30, DEV_GROUP = 8 };
+enum { PURPOSE_HEAD = 3, DEV_SAMPLE = 1 << 30, DEV_TEXTS = 256 }; /* measured together */
 
-/* Memory of one thread for drawing and measuring. */
+/* Memory of one thread for drawing. */
 typedef struct reader {
     sf_drawn drawn;
     sf_ids encoded;
     sf_wordpiece_scratch wordpiece;
-    sf_bert_scratch *net;
 } reader;
 
 typedef struct trainer {
@@ -32,14 +31,18 @@ typedef struct trainer {
     sf_bert_checkpoint start; /* its parameters are moved to the layout below */
     sf_bert_layout layout;
     float *parameters;
-    sf_bert_step *step;
+    sf_bert_learner *learner;
     reader *readers; /* (threads) */
 
-    /* One batch. */
-    const uint32_t *texts;
-    uint32_t *ids; /* (batch, tokens): drawn texts, then moved together */
+    /* Some texts, to learn from or to measure. */
+    size_t capacity; /* texts */
+    const safer_data *data;
+    size_t *rows; /* of the data */
+    uint64_t sample;
+    uint32_t *ids; /* (capacity, tokens): drawn texts, then moved together */
     size_t *lengths, *offsets;
     int *labels;
+    float *logits; /* of dev texts */
     atomic_int failed;
 } trainer;
 
@@ -50,17 +53,18 @@ static void trainer_free(sf_course *course)
         sf_drawn_free(&t->readers[i].drawn);
         sf_ids_free(&t->readers[i].encoded);
         sf_wordpiece_scratch_free(&t->readers[i].wordpiece);
-        sf_bert_scratch_free(t->readers[i].net);
     }
-    sf_bert_step_free(t->step);
+    sf_bert_learner_free(t->learner);
     sf_train_split_free(&t->split);
     sf_bert_checkpoint_free(&t->start);
     sf_bert_layout_free(&t->layout);
     free(t->parameters);
+    free(t->rows);
     free(t->ids);
     free(t->lengths);
     free(t->offsets);
     free(t->labels);
+    free(t->logits);
     free(t->readers);
 }
 
@@ -123,12 +127,21 @@ static safer_status take_parameters(trainer *t, safer_error *error)
     return SAFER_OK;
 }
 
-static void changed(sf_course *course) { sf_bert_step_refresh(((trainer *)course)->step); }
+static sf_bert_moments moments_of(const sf_course *c) { return (sf_bert_moments){c->means, c->variances}; }
 
-static void plan_course(trainer *t)
+static safer_status fetch(sf_course *course, safer_error *error)
+{
+    return sf_bert_learner_fetch(((trainer *)course)->learner, moments_of(course), error);
+}
+
+static safer_status changed(sf_course *course, safer_error *error)
+{
+    return sf_bert_learner_changed(((trainer *)course)->learner, moments_of(course), error);
+}
+
+static void plan_course(trainer *t, size_t first)
 {
     const safer_train_options *o = t->options;
-    size_t first = sf_bert_step_first(t->step);
     double numbers[] = {o->course.rate,
                         o->course.decay,
                         o->course.dropout,
@@ -150,6 +163,39 @@ static void plan_course(trainer *t)
                                            &t->split, o);
 }
 
+/* A device that cannot have this encoder, or not in this arithmetic, is none that "auto" means. */
+static safer_status make_learner(trainer *t, const sf_bert_options *options, size_t batch, safer_error *error)
+{
+    safer_status status;
+    sf_device_choice choice = {0};
+    const char *device = t->options->device ? t->options->device : "cpu";
+    const int any = strcmp(device, "auto") == 0;
+    if (!any || options->type == SF_BF16) SF_TRY(sf_device_choose(&choice, device, error));
+    status = sf_bert_learner_new(&t->learner, &choice, &t->layout, t->parameters, options, batch, error);
+    if (status == SAFER_INPUT && choice.count && any) {
+        choice = (sf_device_choice){0};
+        status = sf_bert_learner_new(&t->learner, &choice, &t->layout, t->parameters, options, batch, error);
+    }
+done:
+    return status;
+}
+
+static safer_status make_room(trainer *t, size_t batch, safer_error *error)
+{
+    const size_t dev = t->split.dev_count < DEV_TEXTS ? t->split.dev_count : DEV_TEXTS;
+    const size_t capacity = t->capacity = batch > dev ? batch : dev;
+    t->rows = sf_alloc(capacity, sizeof *t->rows);
+    t->ids = sf_alloc(capacity * t->layout.shape.tokens, sizeof *t->ids);
+    t->lengths = sf_alloc(capacity, sizeof *t->lengths);
+    t->offsets = sf_calloc(capacity + 1, sizeof *t->offsets);
+    t->labels = sf_alloc(capacity, sizeof *t->labels);
+    t->logits = sf_alloc(capacity * t->layout.shape.classes, sizeof *t->logits);
+    t->readers = sf_calloc((size_t)sf_threads(t->options->threads), sizeof *t->readers);
+    return t->rows && t->ids && t->lengths && t->offsets && t->labels && t->logits && t->readers
+               ? SAFER_OK
+               : sf_fail_memory(error);
+}
+
 static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
@@ -159,28 +205,17 @@ static safer_status start(sf_course *course, safer_error *error)
     SF_TRY(sf_train_split_make(&t->split, o, error));
     SF_TRY(sf_bert_checkpoint_open(&t->start, o->bert.encoder, error));
     SF_TRY(take_parameters(t, error));
-    size_t batch = (size_t)o->course.batch < t->split.fit_count ? (size_t)o->course.batch : t->split.fit_count,
-           tokens = t->layout.shape.tokens;
-    sf_bert_options options = {.layers = sf_train_layers(o),
-                               .decay = o->course.decay,
-                               .clip = o->course.clip,
-                               .dropout = (float)o->course.dropout,
-                               .type = o->course.precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16,
-                               .threads = o->threads,
-                               .seed = o->seed};
-    SF_TRY(sf_bert_step_new(&t->step, &t->layout, t->parameters, &options, batch, batch * tokens, error));
-    t->ids = sf_alloc(batch * tokens, sizeof *t->ids);
-    t->lengths = sf_alloc(batch, sizeof *t->lengths);
-    t->offsets = sf_calloc(batch + 1, sizeof *t->offsets);
-    t->labels = sf_alloc(batch, sizeof *t->labels);
-    t->readers = sf_calloc((size_t)sf_threads(o->threads), sizeof *t->readers);
-    if (!t->ids || !t->lengths || !t->offsets || !t->labels || !t->readers) {
-        status = sf_fail_memory(error);
-        goto done;
-    }
-    for (int i = 0; i < sf_threads(o->threads); i++)
-        SF_TRY(sf_bert_scratch_new(&t->readers[i].net, sf_bert_step_net(t->step), error));
-    plan_course(t);
+    const size_t batch = (size_t)o->course.batch < t->split.fit_count ? (size_t)o->course.batch : t->split.fit_count;
+    const sf_bert_options options = {.layers = sf_train_layers(o),
+                                     .decay = o->course.decay,
+                                     .clip = o->course.clip,
+                                     .dropout = (float)o->course.dropout,
+                                     .type = o->course.precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16,
+                                     .threads = o->threads,
+                                     .seed = o->seed};
+    SF_TRY(make_learner(t, &options, batch, error));
+    SF_TRY(make_room(t, batch, error));
+    plan_course(t, sf_bert_trained_of(&t->layout, &options).start);
 done:
     return status;
 }
@@ -209,84 +244,67 @@ static void draw_texts(void *context, size_t begin, size_t end, int worker)
 {
     trainer *t = context;
     for (size_t b = begin; b < end; b++) {
-        size_t row = t->split.fit[t->texts[b]];
-        t->labels[b] = safer_data_row(t->split.fit_data, row).label;
-        t->lengths[b] = draw_text(t->ids + b * t->layout.shape.tokens, t, &t->readers[worker], t->split.fit_data, row,
-                                  (uint64_t)t->course.epoch);
+        t->labels[b] = safer_data_row(t->data, t->rows[b]).label;
+        t->lengths[b] = draw_text(t->ids + b * t->layout.shape.tokens, t, &t->readers[worker], t->data, t->rows[b],
+                                  t->sample);
         if (t->lengths[b] == SIZE_MAX) atomic_store(&t->failed, 1);
     }
 }
 
-/* ---------------------------------------------------------------------- dev */
-
-typedef struct measuring {
-    trainer *t;
-    atomic_size_t right;
-} measuring;
-
-static void measure_texts(void *context, size_t begin, size_t end, int worker)
+/* Draws of t->rows, one after the other without gaps. */
+static safer_status draw_batch(sf_bert_batch *out, trainer *t, const safer_data *data, uint64_t sample, size_t count,
+                               safer_error *error)
 {
-    measuring *m = context;
-    trainer *t = m->t;
-    const sf_bert_net *net = sf_bert_step_net(t->step);
-    size_t H = t->layout.shape.hidden, C = t->layout.shape.classes, tokens = t->layout.shape.tokens,
-           offsets[DEV_GROUP + 1] = {0};
-    uint32_t *ids = sf_alloc(DEV_GROUP * tokens, sizeof *ids);
-    float *features = sf_alloc_aligned(DEV_GROUP * H, sizeof *features),
-          *logits = sf_alloc(DEV_GROUP * C, sizeof *logits);
-    if (!ids || !features || !logits) atomic_store(&t->failed, 1);
-    for (size_t first = begin; !atomic_load(&t->failed) && first < end; first += DEV_GROUP) {
-        size_t count = end - first < DEV_GROUP ? end - first : DEV_GROUP;
-        for (size_t i = 0; i < count; i++) {
-            size_t length = draw_text(ids + offsets[i], t, &t->readers[worker], t->split.dev_data,
-                                      t->split.dev[first + i], DEV_SAMPLE);
-            if (length == SIZE_MAX) atomic_store(&t->failed, 1);
-            offsets[i + 1] = offsets[i] + (length == SIZE_MAX ? 2 : length);
-        }
-        if (atomic_load(&t->failed)) break;
-        sf_bert_batch batch = {ids, offsets, count};
-        sf_bert_features(features, net, &batch, t->readers[worker].net);
-        sf_bert_logits(logits, net, features, count);
-        for (size_t i = 0; i < count; i++) {
-            size_t best = 0;
-            for (size_t c = 1; c < C; c++)
-                if (logits[i * C + c] > logits[i * C + best]) best = c;
-            atomic_fetch_add(&m->right, (int)best == safer_data_row(t->split.dev_data, t->split.dev[first + i]).label);
-        }
-    }
-    free(ids);
-    free(features);
-    free(logits);
-}
-
-static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
-{
-    trainer *t = (trainer *)course;
-    measuring m = {.t = t};
-    sf_parallel(t->options->threads, t->split.dev_count, DEV_GROUP, measure_texts, &m);
+    t->data = data;
+    t->sample = sample;
+    sf_parallel(t->options->threads, count, 1, draw_texts, t);
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
-    *accuracy = (double)atomic_load(&m.right) / (double)t->split.dev_count;
+    for (size_t b = 0; b < count; b++) {
+        memmove(t->ids + t->offsets[b], t->ids + b * t->layout.shape.tokens, t->lengths[b] * sizeof *t->ids);
+        t->offsets[b + 1] = t->offsets[b] + t->lengths[b];
+    }
+    *out = (sf_bert_batch){t->ids, t->offsets, count};
     return SAFER_OK;
 }
 
 /* --------------------------------------------------------------------- steps */
 
+static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    trainer *t = (trainer *)course;
+    const size_t C = t->layout.shape.classes;
+    size_t right = 0;
+    for (size_t first = 0; first < t->split.dev_count; first += t->capacity) {
+        const size_t left = t->split.dev_count - first, count = left < t->capacity ? left : t->capacity;
+        sf_bert_batch batch;
+        memcpy(t->rows, t->split.dev + first, count * sizeof *t->rows);
+        SF_TRY(draw_batch(&batch, t, t->split.dev_data, DEV_SAMPLE, count, error));
+        SF_TRY(sf_bert_learner_answer(t->logits, t->learner, &batch, error));
+        for (size_t i = 0; i < count; i++) {
+            size_t best = 0;
+            for (size_t c = 1; c < C; c++)
+                if (t->logits[i * C + c] > t->logits[i * C + best]) best = c;
+            right += (int)best == t->labels[i];
+        }
+    }
+    *accuracy = (double)right / (double)t->split.dev_count;
+done:
+    return status;
+}
+
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
+    safer_status status;
     trainer *t = (trainer *)course;
-    t->texts = texts;
-    sf_parallel(t->options->threads, count, 1, draw_texts, t);
-    if (atomic_load(&t->failed)) return sf_fail_memory(error);
-    for (size_t b = 0; b < count; b++) { /* together, without gaps */
-        memmove(t->ids + t->offsets[b], t->ids + b * t->layout.shape.tokens, t->lengths[b] * sizeof *t->ids);
-        t->offsets[b + 1] = t->offsets[b] + t->lengths[b];
-    }
-    sf_bert_batch batch = {t->ids, t->offsets, count};
-    *loss += sf_bert_step_gradient(t->step, &batch, t->labels, course->steps);
-    sf_bert_step_update(t->step, course->means, course->variances, rate, course->steps);
+    sf_bert_batch batch;
+    for (size_t b = 0; b < count; b++) t->rows[b] = t->split.fit[texts[b]];
+    SF_TRY(draw_batch(&batch, t, t->split.fit_data, (uint64_t)course->epoch, count, error));
+    SF_TRY(sf_bert_learner_step(loss, t->learner, &batch, t->labels, moments_of(course), rate, course->steps, error));
     course->read += t->offsets[count];
-    return SAFER_OK;
+done:
+    return status;
 }
 
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
@@ -304,6 +322,7 @@ safer_status sf_bert_train(const char *output, const safer_train_options *option
                                               .step = step,
                                               .measure = measure,
                                               .save = save,
+                                              .fetch = fetch,
                                               .changed = changed,
                                               .free = trainer_free};
     return sf_course_train(&methods, NULL, output, options, report, error);

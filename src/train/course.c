@@ -38,6 +38,11 @@ static uint64_t steps_of_epoch(const sf_course *c) { return (c->texts + batch_of
 static const char *const array_names[] = {"parameters", "means", "variances", "best"};
 enum { ARRAYS = 4 };
 
+static safer_status fetch(sf_course *c, safer_error *error)
+{
+    return c->methods->fetch ? c->methods->fetch(c, error) : SAFER_OK;
+}
+
 static safer_status write_checkpoint(sf_course *c, safer_error *error)
 {
     char fingerprint[20];
@@ -55,6 +60,8 @@ static safer_status write_checkpoint(sf_course *c, safer_error *error)
         .name = "state", .type = SF_F64, .rank = 1, .shape = {STATE}, .count = STATE, .bytes = state};
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, c->fingerprint);
     const sf_metadata metadata[] = {{"arch", "checkpoint"}, {"run", fingerprint}};
+    const safer_status status = fetch(c, error);
+    if (status != SAFER_OK) return status;
     c->saved_at = sf_seconds();
     return sf_safetensors_write(c->checkpoint, tensors, ARRAYS + 1, metadata, 2, error);
 }
@@ -104,7 +111,7 @@ static safer_status read_checkpoint(sf_course *c, safer_error *error)
     c->best_accuracy = state[3];
     c->loss = state[4];
     c->loss_sum = state[5];
-    if (c->methods->changed) c->methods->changed(c);
+    if (c->methods->changed) status = c->methods->changed(c, error);
 done:
     sf_safetensors_free(file);
     return status;
@@ -203,6 +210,7 @@ static safer_status run_epochs(sf_course *c, safer_error *error)
         if (c->best_epoch == 0 || accuracy > c->best_accuracy) {
             c->best_epoch = c->epoch;
             c->best_accuracy = accuracy;
+            SF_TRY(fetch(c, error));
             memcpy(c->best, c->parameters, c->size * sizeof *c->best);
         }
         SF_TRY(write_checkpoint(c, error));
@@ -262,7 +270,6 @@ static safer_status run(sf_course *c, const char *output, safer_train_report *re
     SF_TRY(run_epochs(c, error));
     c->seconds = sf_seconds() - c->seconds;
     memcpy(c->parameters, c->best, c->size * sizeof *c->best);
-    if (c->methods->changed) c->methods->changed(c);
     SF_TRY(save(c, output, error));
     *report = report_of(c, sf_seconds() - begin);
 done:

@@ -30,8 +30,10 @@ typedef struct sf_course_methods {
     /* Writes the model file. */
     safer_status (*save)(sf_course *course, const char *output, const char *labels, const char *trained_with,
                          safer_error *error);
-    /* The parameters were changed from outside; may be NULL. */
-    void (*changed)(sf_course *course);
+    /* A trainer whose state is not in the arrays of the course, all NULL else: brings parameters, means and variances
+     * there up to date; takes over those that were read from a checkpoint. */
+    safer_status (*fetch)(sf_course *course, safer_error *error);
+    safer_status (*changed)(sf_course *course, safer_error *error);
     /* Frees what the trainer owns, however far it came. */
     void (*free)(sf_course *course);
 } sf_course_methods;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "nn/device.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -173,6 +174,21 @@ static safer_status check_choices(const safer_train_options *o, safer_error *err
     return SAFER_OK;
 }
 
+/* Whether this can be trained there; whether the device is there is found out by the trainer. */
+static safer_status check_device(const safer_train_options *o, safer_error *error)
+{
+    sf_device_wish wish;
+    if (!o->device) return SAFER_OK;
+    const safer_status status = sf_device_parse(&wish, o->device, error);
+    if (status != SAFER_OK || wish.kind != SF_DEVICE_CUDA) return status;
+    if (o->arch != SAFER_ARCH_BERT)
+        return sf_fail(error, SAFER_INVALID, "device is \"%s\", but %s is trained on the CPU alone", o->device,
+                       safer_arch_name(o->arch));
+    if (o->course.precision == SAFER_PRECISION_F32)
+        return sf_fail(error, SAFER_INVALID, "precision is \"f32\", which is for the CPU: a GPU computes in bf16");
+    return SAFER_OK;
+}
+
 /* What a defense needs, and what only a defense can use. */
 static safer_status check_defense(const safer_train_options *o, safer_error *error)
 {
@@ -264,6 +280,7 @@ safer_status safer_train(const char *output, const safer_train_options *options,
     if (!safer_arch_name(o.arch)) return sf_fail(error, SAFER_INVALID, "arch: unknown");
     o = resolve(&o);
     SF_TRY(check_choices(&o, error));
+    SF_TRY(check_device(&o, error));
     SF_TRY(check_numbers(&o, error));
     SF_TRY(check_defense(&o, error));
     SF_TRY(check_data(&o, error));

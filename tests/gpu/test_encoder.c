@@ -101,12 +101,15 @@ static void test_near(fixture *x, const char *name)
     enum { COUNT = 24 };
     const size_t classes = x->encoder.classes, H = x->encoder.hidden;
     texts t = make_texts(COUNT, 1, x->encoder.tokens, x->encoder.vocabulary);
-    float logits[COUNT * 8], expected[COUNT * 8], rounded[COUNT * 8], *features = sf_alloc_aligned(COUNT * H, sizeof *features);
+    float logits[COUNT * 8], expected[COUNT * 8], rounded[COUNT * 8],
+        *features = sf_alloc_aligned(COUNT * H, sizeof *features);
     answer(logits, x, &t, COUNT, 0);
     for (int p = 0; p < 2; p++) {
         sf_bert_net *net = NULL;
         sf_bert_scratch *scratch = NULL;
-        need(sf_bert_net_new(&net, &x->layout, x->parameters, sf_arithmetic_of(p ? SAFER_PRECISION_BF16 : SAFER_PRECISION_F32), 0, &error) == SAFER_OK, error.message);
+        need(sf_bert_net_new(&net, &x->layout, x->parameters,
+                             sf_arithmetic_of(p ? SAFER_PRECISION_BF16 : SAFER_PRECISION_F32), 0, &error) == SAFER_OK,
+             error.message);
         need(sf_bert_scratch_new(&scratch, net, &error) == SAFER_OK, error.message);
         sf_bert_batch batch = {t.ids, t.offsets, COUNT};
         sf_bert_features(features, net, &batch, scratch);
@@ -120,7 +123,8 @@ static void test_near(fixture *x, const char *name)
         own = fmax(own, fabs((double)rounded[i] - (double)expected[i]));
         spread = fmax(spread, fabs((double)expected[i]));
     }
-    printf("%s: logits up to %.3f; the GPU differs by %.4f from f32, bf16 on the CPU by %.4f\n", name, spread, worst, own);
+    printf("%s: logits up to %.3f; the GPU differs by %.4f from f32, bf16 on the CPU by %.4f\n", name, spread, worst,
+           own);
     need(worst < 3 * own + 0.01 * spread, "too far from the CPU's");
     free(features);
     free(t.ids);
@@ -131,13 +135,15 @@ static void test_near(fixture *x, const char *name)
 static void test_bits(fixture *x, const char *name, size_t count)
 {
     const size_t classes = x->encoder.classes, batches[] = {1, 7, 333, 4096};
-    texts t = make_texts(count, 1, x->encoder.tokens, x->encoder.vocabulary), s = make_texts(count, 1, x->encoder.tokens, 2);
+    texts t = make_texts(count, 1, x->encoder.tokens, x->encoder.vocabulary),
+          s = make_texts(count, 1, x->encoder.tokens, 2);
     size_t *order = sf_alloc(count, sizeof *order), wrong = 0;
     float *first = sf_alloc(count * classes, sizeof *first), *other = sf_alloc(count * classes, sizeof *other);
     answer(first, x, &t, 64, 0);
     for (size_t b = 0; b < 4; b++) {
         answer(other, x, &t, batches[b], (int)(b % 2));
-        for (size_t i = 0; i < count; i++) wrong += memcmp(first + i * classes, other + i * classes, classes * sizeof *first) != 0;
+        for (size_t i = 0; i < count; i++)
+            wrong += memcmp(first + i * classes, other + i * classes, classes * sizeof *first) != 0;
     }
     for (size_t i = 0; i < count; i++) order[i] = i;
     for (size_t i = count; i-- > 1;) {
@@ -206,7 +212,8 @@ static void measure(fixture *x, const texts *t, const char *name)
             for (int i = 0; i < slots; i++) pthread_join(threads[i], NULL);
             best = fmin(best, sf_seconds() - start);
         }
-        printf("%s, %d at once: %.0f texts/s, %.0f TFLOP/s\n", name, slots, (double)t->count / best, work / best / 1e12);
+        printf("%s, %d at once: %.0f texts/s, %.0f TFLOP/s\n", name, slots, (double)t->count / best,
+               work / best / 1e12);
     }
 }
 
@@ -223,15 +230,51 @@ int main(int argc, char **argv)
     sf_device_info info;
     need(table->count(&count, &error) == SAFER_OK, error.message);
     need(table->describe(&info, 0, &error) == SAFER_OK, error.message);
-    printf("%d: %s, %s, %.1f of %.1f GiB free\n", count, info.name, info.arithmetic, (double)info.free_memory / 1073741824.0,
-           (double)info.memory / 1073741824.0);
+    printf("%d: %s, %s, %.1f of %.1f GiB free\n", count, info.name, info.arithmetic,
+           (double)info.free_memory / 1073741824.0, (double)info.memory / 1073741824.0);
     static const struct {
         const char *name;
         sf_bert_shape shape;
     } shapes[] = {
-        {"heads of 32", {.vocabulary = 3000, .positions = 512, .types = 2, .layers = 12, .hidden = 384, .heads = 12, .inner = 1536, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_POOLER, .epsilon = 1e-12f, .tokens = 512}},
-        {"heads of 64", {.vocabulary = 3000, .positions = 512, .types = 2, .layers = 12, .hidden = 768, .heads = 12, .inner = 3072, .classes = 4, .activation = SF_GELU, .pool = SF_POOL_CLS, .epsilon = 1e-12f, .tokens = 300}},
-        {"heads of 24", {.vocabulary = 500, .positions = 130, .types = 0, .layers = 2, .hidden = 120, .heads = 5, .inner = 240, .classes = 3, .activation = SF_RELU, .pool = SF_POOL_MEAN, .epsilon = 1e-5f, .tokens = 130}},
+        {"heads of 32",
+         {.vocabulary = 3000,
+          .positions = 512,
+          .types = 2,
+          .layers = 12,
+          .hidden = 384,
+          .heads = 12,
+          .inner = 1536,
+          .classes = 2,
+          .activation = SF_GELU,
+          .pool = SF_POOL_POOLER,
+          .epsilon = 1e-12f,
+          .tokens = 512}},
+        {"heads of 64",
+         {.vocabulary = 3000,
+          .positions = 512,
+          .types = 2,
+          .layers = 12,
+          .hidden = 768,
+          .heads = 12,
+          .inner = 3072,
+          .classes = 4,
+          .activation = SF_GELU,
+          .pool = SF_POOL_CLS,
+          .epsilon = 1e-12f,
+          .tokens = 300}},
+        {"heads of 24",
+         {.vocabulary = 500,
+          .positions = 130,
+          .types = 0,
+          .layers = 2,
+          .hidden = 120,
+          .heads = 5,
+          .inner = 240,
+          .classes = 3,
+          .activation = SF_RELU,
+          .pool = SF_POOL_MEAN,
+          .epsilon = 1e-5f,
+          .tokens = 130}},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         fixture x;
@@ -239,7 +282,8 @@ int main(int argc, char **argv)
         test_near(&x, shapes[i].name);
         test_bits(&x, shapes[i].name, i == 1 ? 200 : 1000);
         if (speed && i < 2) {
-            texts even = make_texts(2048, 256, 256, x.encoder.vocabulary), real = make_texts(2048, 20, 300, x.encoder.vocabulary);
+            texts even = make_texts(2048, 256, 256, x.encoder.vocabulary),
+                  real = make_texts(2048, 20, 300, x.encoder.vocabulary);
             measure(&x, &even, "256 pieces");
             measure(&x, &real, "20 to 300 pieces");
         }

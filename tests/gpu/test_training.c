@@ -49,7 +49,9 @@ static void make(fixture *x, const sf_bert_shape *shape, size_t count, size_t le
     for (size_t t = 0; t < x->layout.tensor_count; t++) {
         const sf_bert_tensor *tensor = &x->layout.tensors[t];
         const int norm = strstr(tensor->name, "LayerNorm.weight") != NULL;
-        const float scale = tensor->rank == 2 && !strstr(tensor->name, "embeddings") ? 1.7f / sqrtf((float)tensor->shape[1]) : 0.2f;
+        const float scale = tensor->rank == 2 && !strstr(tensor->name, "embeddings")
+                                ? 1.7f / sqrtf((float)tensor->shape[1])
+                                : 0.2f;
         for (size_t i = 0; i < tensor->count; i++) {
             x->parameters[tensor->offset + i] = norm ? 1 + 0.2f * noise() : scale * noise();
             x->decays[tensor->offset + i] = tensor->rank == 2;
@@ -62,8 +64,14 @@ static void make(fixture *x, const sf_bert_shape *shape, size_t count, size_t le
         x->labels[i] = (int)(bits() % shape->classes);
         for (size_t k = x->offsets[i]; k < x->offsets[i + 1]; k++) x->ids[k] = bits() % (uint32_t)shape->vocabulary;
     }
-    sf_device_training how = {.encoder = &x->encoder, .parameters = x->parameters, .size = x->layout.size, .embeddings = 1,
-                              .decays = x->decays, .texts = count, .rows = count * shape->tokens, .clip = 1};
+    sf_device_training how = {.encoder = &x->encoder,
+                              .parameters = x->parameters,
+                              .size = x->layout.size,
+                              .embeddings = 1,
+                              .decays = x->decays,
+                              .texts = count,
+                              .rows = count * shape->tokens,
+                              .clip = 1};
     need(table->step_new(&x->step, 0, &how, &error) == SAFER_OK, error.message);
 }
 
@@ -84,14 +92,22 @@ static void test_gradient(fixture *x, const char *name)
     float *gradient[3];
     for (int i = 0; i < 3; i++) gradient[i] = sf_calloc(size, sizeof(float));
     float *own = gradient[0], *again = sf_calloc(size, sizeof(float));
-    need(table->step_gradient(&loss[0], own, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) == SAFER_OK, error.message);
-    need(table->step_gradient(&loss[3], again, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) == SAFER_OK, error.message);
-    need(memcmp(own, again, size * sizeof *own) == 0 && memcmp(&loss[0], &loss[3], sizeof(double)) == 0, "the same step gives other bits");
+    need(table->step_gradient(&loss[0], own, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) ==
+             SAFER_OK,
+         error.message);
+    need(table->step_gradient(&loss[3], again, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) ==
+             SAFER_OK,
+         error.message);
+    need(memcmp(own, again, size * sizeof *own) == 0 && memcmp(&loss[0], &loss[3], sizeof(double)) == 0,
+         "the same step gives other bits");
     float *moments = sf_calloc(2 * size, sizeof *moments);
     for (int i = 1; i < 3; i++) {
         sf_bert_step *step = NULL;
-        sf_bert_options options = {.layers = SIZE_MAX, .decay = 0.01, .clip = 1, .type = i == 1 ? SF_F32 : SF_BF16, .threads = 0, .seed = 1};
-        need(sf_bert_step_new(&step, &x->layout, x->parameters, &options, x->count, x->offsets[x->count], &error) == SAFER_OK, error.message);
+        sf_bert_options options = {
+            .layers = SIZE_MAX, .decay = 0.01, .clip = 1, .type = i == 1 ? SF_F32 : SF_BF16, .threads = 0, .seed = 1};
+        need(sf_bert_step_new(&step, &x->layout, x->parameters, &options, x->count, x->offsets[x->count], &error) ==
+                 SAFER_OK,
+             error.message);
         sf_bert_batch batch = {x->ids, x->offsets, x->count};
         loss[i] = sf_bert_step_gradient(step, &batch, x->labels, 1);
         memcpy(gradient[i], sf_bert_step_read(step), size * sizeof(float));
@@ -108,13 +124,16 @@ static void test_gradient(fixture *x, const char *name)
             cpu += pow((double)gradient[2][i] - (double)gradient[1][i], 2);
         }
         if (length == 0) continue;
-        if (getenv("ALL")) printf("  %-60s %.2e %.4f %.4f\n", tensor->name, sqrt(length), sqrt(far / length), sqrt(cpu / length));
+        if (getenv("ALL"))
+            printf("  %-60s %.2e %.4f %.4f\n", tensor->name, sqrt(length), sqrt(far / length), sqrt(cpu / length));
         if (strstr(tensor->name, "key.bias")) continue; /* 0 but for rounding */
         if (sqrt(far / length) > worst) worst = sqrt(far / length), where = tensor->name;
         reference = fmax(reference, sqrt(cpu / length));
     }
-    printf("%s: loss %.5f, on the CPU %.5f (f32), %.5f (bf16); gradient off by at most %.4f (%s), bf16 on the CPU %.4f\n", name,
-           loss[0] / (double)x->count, loss[1] / (double)x->count, loss[2] / (double)x->count, worst, where, reference);
+    printf(
+        "%s: loss %.5f, on the CPU %.5f (f32), %.5f (bf16); gradient off by at most %.4f (%s), bf16 on the CPU %.4f\n",
+        name, loss[0] / (double)x->count, loss[1] / (double)x->count, loss[2] / (double)x->count, worst, where,
+        reference);
     need(worst < 3 * reference + 0.03, "too far from the CPU's");
     for (int i = 0; i < 3; i++) free(gradient[i]);
     free(again);
@@ -129,7 +148,9 @@ static void test_course(fixture *x, const char *name, size_t steps)
         double loss;
         const sf_adam a = sf_adam_at(1e-4, 0.01, i);
         const sf_device_adam adam = {a.beta1, a.beta2, a.correct1, a.correct2, a.epsilon, a.rate, a.decay};
-        need(table->step_gradient(&loss, NULL, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) == SAFER_OK, error.message);
+        need(table->step_gradient(&loss, NULL, x->step, x->ids, x->offsets, x->count, x->labels, NULL, &error) ==
+                 SAFER_OK,
+             error.message);
         need(table->step_update(x->step, &adam, &error) == SAFER_OK, error.message);
         if (i == 1) first = loss / (double)x->count;
         last = loss / (double)x->count;
@@ -146,7 +167,8 @@ static void measure(const sf_bert_shape *shape, const char *name)
     double best = 1e9, update = 1e9;
     for (int i = 0; i < 12; i++) {
         double loss, start = sf_seconds();
-        need(table->step_gradient(&loss, NULL, x.step, x.ids, x.offsets, x.count, x.labels, NULL, &error) == SAFER_OK, error.message);
+        need(table->step_gradient(&loss, NULL, x.step, x.ids, x.offsets, x.count, x.labels, NULL, &error) == SAFER_OK,
+             error.message);
         const double middle = sf_seconds();
         need(table->step_update(x.step, &adam, &error) == SAFER_OK, error.message);
         float *p = x.parameters;
@@ -156,7 +178,8 @@ static void measure(const sf_bert_shape *shape, const char *name)
     }
     const double H = (double)shape->hidden, F = (double)shape->inner, T = (double)shape->tokens;
     const double work = 3 * 128 * (double)shape->layers * T * (2 * H * (4 * H + 2 * F) + 4 * T * H);
-    printf("%s: gradient %.2f ms (%.0f texts/s, %.0f TFLOP/s; the update of the step before in it)\n", name, 1e3 * best, 128 / best, work / best / 1e12);
+    printf("%s: gradient %.2f ms (%.0f texts/s, %.0f TFLOP/s; the update of the step before in it)\n", name, 1e3 * best,
+           128 / best, work / best / 1e12);
     drop(&x);
 }
 
@@ -171,9 +194,45 @@ int main(int argc, char **argv)
         const char *name;
         sf_bert_shape shape;
     } shapes[] = {
-        {"heads of 32", {.vocabulary = 900, .positions = 200, .types = 2, .layers = 3, .hidden = 96, .heads = 3, .inner = 384, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_POOLER, .epsilon = 1e-12f, .tokens = 150}},
-        {"heads of 64", {.vocabulary = 900, .positions = 200, .types = 2, .layers = 2, .hidden = 256, .heads = 4, .inner = 512, .classes = 4, .activation = SF_GELU, .pool = SF_POOL_MEAN, .epsilon = 1e-12f, .tokens = 200}},
-        {"relu", {.vocabulary = 900, .positions = 200, .types = 0, .layers = 2, .hidden = 64, .heads = 2, .inner = 128, .classes = 3, .activation = SF_RELU, .pool = SF_POOL_CLS, .epsilon = 1e-12f, .tokens = 70}},
+        {"heads of 32",
+         {.vocabulary = 900,
+          .positions = 200,
+          .types = 2,
+          .layers = 3,
+          .hidden = 96,
+          .heads = 3,
+          .inner = 384,
+          .classes = 2,
+          .activation = SF_GELU,
+          .pool = SF_POOL_POOLER,
+          .epsilon = 1e-12f,
+          .tokens = 150}},
+        {"heads of 64",
+         {.vocabulary = 900,
+          .positions = 200,
+          .types = 2,
+          .layers = 2,
+          .hidden = 256,
+          .heads = 4,
+          .inner = 512,
+          .classes = 4,
+          .activation = SF_GELU,
+          .pool = SF_POOL_MEAN,
+          .epsilon = 1e-12f,
+          .tokens = 200}},
+        {"relu",
+         {.vocabulary = 900,
+          .positions = 200,
+          .types = 0,
+          .layers = 2,
+          .hidden = 64,
+          .heads = 2,
+          .inner = 128,
+          .classes = 3,
+          .activation = SF_RELU,
+          .pool = SF_POOL_CLS,
+          .epsilon = 1e-12f,
+          .tokens = 70}},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         fixture x;
@@ -183,8 +242,30 @@ int main(int argc, char **argv)
         drop(&x);
     }
     if (argc > 2) {
-        static const sf_bert_shape small = {.vocabulary = 30522, .positions = 512, .types = 2, .layers = 12, .hidden = 384, .heads = 12, .inner = 1536, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_CLS, .epsilon = 1e-12f, .tokens = 256},
-                                   base = {.vocabulary = 30522, .positions = 512, .types = 2, .layers = 12, .hidden = 768, .heads = 12, .inner = 3072, .classes = 2, .activation = SF_GELU, .pool = SF_POOL_CLS, .epsilon = 1e-12f, .tokens = 256};
+        static const sf_bert_shape small = {.vocabulary = 30522,
+                                            .positions = 512,
+                                            .types = 2,
+                                            .layers = 12,
+                                            .hidden = 384,
+                                            .heads = 12,
+                                            .inner = 1536,
+                                            .classes = 2,
+                                            .activation = SF_GELU,
+                                            .pool = SF_POOL_CLS,
+                                            .epsilon = 1e-12f,
+                                            .tokens = 256},
+                                   base = {.vocabulary = 30522,
+                                           .positions = 512,
+                                           .types = 2,
+                                           .layers = 12,
+                                           .hidden = 768,
+                                           .heads = 12,
+                                           .inner = 3072,
+                                           .classes = 2,
+                                           .activation = SF_GELU,
+                                           .pool = SF_POOL_CLS,
+                                           .epsilon = 1e-12f,
+                                           .tokens = 256};
         measure(&small, "gte-small's shape, 128 texts of 256");
         measure(&base, "BERT-base's shape, 128 texts of 256");
     }
