@@ -115,7 +115,7 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
     safer_precision precision;
     if (m->remote.model_name)
         return cli_error(error, SAFER_INVALID, "--model-name is for remote models: a file has its own name");
-    if (m->device && m->arithmetic)
+    if (m->device && m->arithmetic && strcmp(m->device, "cpu") != 0)
         return cli_error(error, SAFER_INVALID, "--arithmetic is for the CPU: a device has its own");
     if (m->remote.function)
         return cli_error(error, SAFER_INVALID, "--function is for remote models: a file is a function of the text");

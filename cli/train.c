@@ -4,6 +4,8 @@
 #include "train_options.h"
 #include "verbs.h"
 
+#include <unistd.h>
+
 typedef struct request {
     const char *lexicon, *output, *dev;
     cli_data data;
@@ -48,6 +50,12 @@ static void print_results(const request *r, const safer_train_report *report)
                cli_count((uint64_t)report->tokens_per_second), unit, (unsigned long long)o->seed, r->output);
 }
 
+static int has_checkpoint(const request *r)
+{
+    char path[4096];
+    return snprintf(path, sizeof path, "%s.checkpoint", r->output) < (int)sizeof path && access(path, F_OK) == 0;
+}
+
 static int run(void *from, char **arguments, size_t count)
 {
     request *r = from;
@@ -77,6 +85,7 @@ static int run(void *from, char **arguments, size_t count)
     else
         code = cli_fail(&error);
     if (code == CLI_INTERRUPTED && o->arch != SAFER_ARCH_NGRAM) cli_say("continue with --resume");
+    if (code == CLI_SYSTEM && has_checkpoint(r)) cli_say("continue with --resume, on another --device if need be");
     safer_data_free(train);
     safer_data_free(dev);
     safer_lexicon_free(lexicon);

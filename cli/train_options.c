@@ -81,6 +81,8 @@ void cli_train_options(cli_options *options, cli_train_flags *t)
                    "train so many layers from the top (default 0: the head alone)");
     cli_add_int(options, "tokens", &o->bert.tokens, "N",
                 "word pieces read of a text (default: what the encoder takes, at most 512)");
+    cli_add_string(options, "device", &o->device, "NAME",
+                   "where it is trained: cpu, cuda (the first GPU), cuda:N or auto (default cpu)");
 }
 
 void cli_defense_options(cli_options *options, cli_train_flags *t)

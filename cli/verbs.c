@@ -26,6 +26,7 @@ const cli_group cli_groups[] = {
      .verbs = {&cli_model_convert, &cli_model_average, &cli_model_show}},
     {.name = "sweep", .verbs = {&cli_sweep}},
     {.name = "compare", .verbs = {&cli_compare}},
+    {.name = "devices", .verbs = {&cli_devices}},
 };
 const size_t cli_group_count = sizeof cli_groups / sizeof *cli_groups;
 

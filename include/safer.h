@@ -394,6 +394,23 @@ SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_preci
  * asking the model at the same time, and no workspace of it outlives the change. */
 SAFER_API safer_status safer_model_set_device(safer_model *model, const char *device, safer_error *error);
 
+/* What can compute. */
+typedef struct safer_device {
+    char name[32];         /* as safer_model_set_device takes it: "cpu", "cuda:0"; "cuda": no GPU can be used */
+    char hardware[256];    /* as its maker calls it; empty: not known */
+    char instructions[32]; /* "avx512-bf16", "sm_90" */
+    char driver[64];       /* of a GPU: the newest CUDA that it is for, "CUDA 13.0" */
+    char arithmetic[352];  /* in which a bert answers there, as records name it */
+    int threads;           /* of the CPU: used where 0 is given */
+    uint64_t memory;       /* bytes */
+    uint64_t free_memory;  /* of a GPU */
+    char reason[1000];     /* why it cannot be used; empty: it can */
+} safer_device;
+
+/* Devices of this machine, by number: 0 is the CPU, then come GPUs, or one entry that says why there are none. Returns 0
+ * after the last, else 1. */
+SAFER_API int safer_device_get(safer_device *out, size_t number);
+
 /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
 SAFER_API const char *safer_model_arch(const safer_model *model);
 

@@ -20,6 +20,7 @@ int main(void)
     SIZE(safer_lexicon_info);
     SIZE(safer_word);
     SIZE(safer_survey);
+    SIZE(safer_device);
     SIZE(safer_remote_options);
     SIZE(safer_traffic);
     SIZE(safer_train_options);

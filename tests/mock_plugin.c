@@ -36,7 +36,10 @@ static long order(const char *name, long otherwise)
 
 static safer_status fail(safer_error *error, safer_status status, const char *message)
 {
-    if (error) snprintf(error->message, sizeof error->message, "%s", message);
+    if (error) {
+        error->status = status;
+        snprintf(error->message, sizeof error->message, "%s", message);
+    }
     return status;
 }
 

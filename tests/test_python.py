@@ -33,6 +33,7 @@ import zipfile
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
 from test_cli import run, write  # noqa: E402
+from test_convert import make_folder  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python"
@@ -936,6 +937,28 @@ class Models(unittest.TestCase):
             self.assertRaisesRegex(safer.InvalidError, "has its own", safer.certify, model, ["x"], ["0"], component, classes=["a", "b"])
             self.assertRaisesRegex(safer.InvalidError, "model_name", safer.certify, model, ["x"], ["0"], component, model_name="mine")
             self.assertRaisesRegex(safer.InvalidError, "function", safer.certify, model, ["x"], ["0"], component, function=True)
+
+    def test_devices(self):
+        """what can compute is listed, and a model computes where it is told to (a plugin in plain C stands for a GPU)"""
+        make_folder("encoder")
+        write("few.tsv", "id\tlabel\ttext\n" + "".join(f"{k}\t{k % 2}\t{'good' if k % 2 else 'poor'} text\n" for k in range(40)))
+        run_ok("train", "--arch", "bert", "--encoder", "encoder", "--data", "few.tsv", "--epochs", 1, "-o", "bert.model")
+        self.assertRaisesRegex(safer.InvalidError, "device has its own", safer.Model.load, temporary("bert.model"), precision="f32", device="cuda")
+        self.assertRaisesRegex(safer.InvalidError, "none; cpu, cuda", safer.Model.load, temporary("bert.model"), device="gpu")
+        with unittest.mock.patch.dict(os.environ, SAFER_PLUGINS="/nowhere"):
+            cpu, none = safer.devices()
+            self.assertEqual((cpu.name, cpu.reason, none.name, none.memory), ("cpu", None, "cuda", None))
+            self.assertIn("SAFER_PLUGINS is /nowhere", none.reason)
+            self.assertRaisesRegex(safer.OperatingSystemError, "SAFER_PLUGINS", safer.Model.load, temporary("bert.model"), device="cuda")
+        with unittest.mock.patch.dict(os.environ, SAFER_PLUGINS=str(library.parent / "mock/works")):
+            self.assertEqual([(d.name, d.hardware, d.arithmetic) for d in safer.devices()[1:]], [("cuda:0", "Mock", "bf16 cuda sm_00 mock")])
+            texts = ["good text", "poor", ""]
+            with safer.Model.load(temporary("bert.model"), device="cuda") as there, \
+                    safer.Model.load(temporary("bert.model"), precision="f32", device="cpu") as here:
+                for ours, theirs in zip(there.scores(texts), here.scores(texts)):
+                    self.assertTrue(all(abs(a - b) < 1e-4 for a, b in zip(ours, theirs)))
+                results = safer.certify(there, texts, ["1", "0", "0"], component, n=100)
+                self.assertEqual(len(results), 3)
 
     def test_program(self):
         """a program asked through the library gives the certificates of the function itself"""

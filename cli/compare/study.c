@@ -193,6 +193,7 @@ static safer_status open_model(work *w, safer_error *error)
     if (!w->setup.is_ready) {
         m->path = w->model_path;
         m->arithmetic = w->setup.training.precision;
+        m->device = w->setup.training.options.device;
     }
     return cli_model_try(&w->model, m, w->study->test, error);
 }

@@ -20,10 +20,10 @@ from ._data import Data, load_data
 from ._errors import CallbackError, CancelledError, Error, InputError, InvalidError, OperatingSystemError, OutOfMemoryError
 from ._evidence import Gate, evidence
 from ._lexicon import Lexicon, LexiconInfo, Word
-from ._model import Model, Predict, Traffic
+from ._model import Device, Model, Predict, Traffic, devices
 from ._results import Certificate, ClassSummary, Prediction, Results, Summary, Verification
 from ._version import __version__
 
-__all__ = ["CallbackError", "CancelledError", "Certificate", "ClassSummary", "Data", "Error", "Gate", "InputError", "InvalidError", "Lexicon",
+__all__ = ["CallbackError", "CancelledError", "Certificate", "ClassSummary", "Data", "Device", "Error", "Gate", "InputError", "InvalidError", "Lexicon",
            "LexiconInfo", "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Smoothed", "Summary", "Traffic",
-           "Verification", "Word", "__version__", "certify", "draws", "evidence", "load_data", "verify"]
+           "Verification", "Word", "__version__", "certify", "devices", "draws", "evidence", "load_data", "verify"]

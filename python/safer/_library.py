@@ -56,6 +56,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_model_open": (c_int, [_OUT, c_char_p, _ERROR]),
     "safer_model_free": (None, [c_void_p]),
     "safer_model_set_precision": (c_int, [c_void_p, c_int, _ERROR]),
+    "safer_model_set_device": (c_int, [c_void_p, c_char_p, _ERROR]),
+    "safer_device_get": (c_int, [POINTER(c.Device), c_size_t]),
     "safer_model_arch": (c_char_p, [c_void_p]),
     "safer_model_name": (c_char_p, [c_void_p]),
     "safer_model_sha256": (c_char_p, [c_void_p]),

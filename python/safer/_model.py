@@ -35,6 +35,30 @@ class Traffic:
     restarts: int  #: of programs
 
 
+@dataclass(frozen=True)
+class Device:
+    """What can compute."""
+
+    name: str  #: as `Model.load` takes it: "cpu", "cuda:0"; "cuda": no GPU can be used
+    hardware: Optional[str]  #: as its maker calls it
+    instructions: Optional[str]  #: "avx512-bf16", "sm_90"
+    driver: Optional[str]  #: of a GPU: the newest CUDA that it is for
+    arithmetic: Optional[str]  #: in which a bert answers there, as records name it
+    threads: Optional[int]  #: of the CPU
+    memory: Optional[int]  #: bytes
+    free_memory: Optional[int]  #: of a GPU
+    reason: Optional[str]  #: why it cannot be used; None: it can
+
+
+def devices() -> List[Device]:
+    """The CPU and the GPUs of this machine, or why there are none."""
+    found, device = [], c.Device()
+    while library.safer_device_get(byref(device), len(found)):
+        values = (getattr(device, name) for name, *_ in c.Device._fields_)
+        found.append(Device(*((value.decode() if isinstance(value, bytes) else value) or None for value in values)))
+    return found
+
+
 class HasPredict(Protocol):
     """For example a scikit-learn estimator or pipeline."""
 
@@ -88,14 +112,20 @@ class Model(_Answering):
         self.classes = Classes([library.safer_model_label(address, k).decode() for k in range(count)])
 
     @classmethod
-    def load(cls, path: "Union[str, os.PathLike[str]]", *, precision: Optional[str] = None) -> "Model":
+    def load(cls, path: "Union[str, os.PathLike[str]]", *, precision: Optional[str] = None,
+             device: Optional[str] = None) -> "Model":
         """Opens a model file, a folder with a BERT or DistilBERT classifier as HuggingFace has
         them, or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
         the same bits on every machine: for bert, charcnn and sums with such members. The others are
-        always portable."""
+        always portable. `device` is where a bert is computed, one of `safer.devices()`: "cpu", "cuda" (all
+        GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
+        if precision is not None and device not in (None, "cpu"):
+            raise InvalidError("precision is for the CPU: a device has its own")
         model = cls(make("safer_model_open", path_bytes(path)))
         if precision is not None:
             call("safer_model_set_precision", model._pointer, choice("precision", precision))
+        if device is not None:
+            call("safer_model_set_device", model._pointer, device.encode())
         return model
 
     @classmethod

@@ -24,6 +24,11 @@ class Progress(Structure):
     _fields_ = [("report", PROGRESS), ("context", c_void_p)]
 
 
+class Device(Structure):
+    _fields_ = [("name", c_char * 32), ("hardware", c_char * 256), ("instructions", c_char * 32), ("driver", c_char * 64),
+                ("arithmetic", c_char * 352), ("threads", c_int), ("memory", c_uint64), ("free_memory", c_uint64), ("reason", c_char * 1000)]
+
+
 class DataOptions(Structure):
     _fields_ = [("size", c_size_t), ("format", c_int), ("sample", c_char_p), ("limit", c_size_t), ("seed", c_uint64),
                 ("repair", c_int), ("strip_breaks", c_int), ("labels_of", c_void_p)]
@@ -140,7 +145,7 @@ class EvidenceOptions(Structure):
 
 
 # The name that each has in safer.h.
-IN_C = {Error: "safer_error", Progress: "safer_progress", DataOptions: "safer_data_options", Row: "safer_row",
+IN_C = {Error: "safer_error", Progress: "safer_progress", Device: "safer_device", DataOptions: "safer_data_options", Row: "safer_row",
         LexiconOptions: "safer_lexicon_options", LexiconReport: "safer_lexicon_report", LexiconInfo: "safer_lexicon_info",
         Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
         CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",

@@ -148,14 +148,21 @@ sf_origin sf_origin_read(sf_members *m)
 
 /* ----------------------------------------------------------------- comparing */
 
+static int is_of_device(const char *arithmetic) { return strstr(arithmetic, " cuda ") != NULL; }
+
 /* Of the same model: whether it gives the same bits here, under whatever name. If not, says what to do about it. */
 static safer_status check_arithmetic(const char *theirs, const char *ours, const char *path, safer_error *error)
 {
     if (sf_arithmetic_same(theirs, ours)) return SAFER_OK;
     if (!theirs) theirs = SF_PORTABLE_NAME; /* as format 1 means it */
     const size_t kind = strcspn(theirs, " ");
+    const int device = is_of_device(ours);
     char advice[96];
-    if (strncmp(theirs, ours, kind) != 0 || strcspn(ours, " ") != kind)
+    if (is_of_device(theirs) && !device)
+        snprintf(advice, sizeof advice, "give --device cuda, on a machine with such a GPU");
+    else if (device && !is_of_device(theirs))
+        snprintf(advice, sizeof advice, "leave out --device, and give --arithmetic %.*s", (int)kind, theirs);
+    else if (strncmp(theirs, ours, kind) != 0 || strcspn(ours, " ") != kind)
         snprintf(advice, sizeof advice, "give --arithmetic %.*s", (int)kind, theirs);
     else
         snprintf(advice, sizeof advice, "use a machine that computes so, or certify with --arithmetic portable");

@@ -12,7 +12,10 @@ namespace sf {
 
 template <typename... T> inline safer_status fail(safer_error *error, safer_status status, const char *format, T... arguments)
 {
-    if (error) snprintf(error->message, sizeof error->message, format, arguments...);
+    if (error) {
+        error->status = status;
+        snprintf(error->message, sizeof error->message, format, arguments...);
+    }
     return status;
 }
 

@@ -12,6 +12,10 @@
  *                      places, so no two are the same (portable and avx2 differ only where a product
  *                      is below 2^-126). SET is portable, avx2, avx512, avx512-bf16 or amx.
  *
+ *   bf16 cuda sm_NN cublaslt VERSION GPU
+ *                      bf16 on a GPU (nn/device.h): of its instructions, the library of its products and its name,
+ *                      by which that library chooses them.
+ *
  * What decides the bits of a product is written down and tested step by step (tests/test_product.c);
  * scripts/same-bits compares whole models. Format 1 of records had the same names for bf16, no name
  * for models that were always portable, and "f32 SET" for products by oneDNN, whose bits depend on

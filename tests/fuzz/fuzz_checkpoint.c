@@ -48,7 +48,7 @@ static void free_nothing(sf_course *c) { (void)c; }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const sf_course_methods methods = {sizeof(trainer), start, step, measure, save, NULL, free_nothing};
+    static const sf_course_methods methods = {sizeof(trainer), start, step, measure, save, NULL, NULL, free_nothing};
     static const char *const texts[] = {"a", "b"}, *const labels[] = {"0", "1"};
     static safer_data *train;
     if (!train) require(safer_data_from_texts(&train, texts, NULL, labels, NULL, 2, NULL) == SAFER_OK);

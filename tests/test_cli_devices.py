@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""--device and safer devices: test_cli_devices.py [TEST...] BUILD_DIR. Run by ctest.
+
+A plugin in plain C (mock_plugin.c) stands for a GPU; what it computes is tested by test_device.c.
+"""
+import json
+import os
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+from cli_runs import must, read_run, without_times  # noqa: E402
+from serving import Server  # noqa: E402
+from test_cli import DONE, INPUT, SYSTEM, USAGE, Case, exists, run, write  # noqa: E402
+from test_convert import make_folder  # noqa: E402
+
+MODEL = ("--model", "bert.safetensors")
+FILES = ("--lexicon", "words.lex", "--data", "texts.tsv")
+CUDA = ("--device", "cuda")
+ARITHMETIC = "bf16 cuda sm_00 mock"
+
+
+def mock(folder="works", **orders):
+    """The environment in which a folder's plugin is found, with orders for the mock."""
+    build = pathlib.Path(test_cli.program).parent
+    return {"SAFER_PLUGINS": str(build / "mock" / folder), **{f"MOCK_{name.upper()}": str(value) for name, value in orders.items()}}
+
+
+def train(*arguments, **more):
+    return run("train", "--arch", "bert", "--encoder", "encoder", "--train-layers", "all", "--data", "texts.tsv", "--lexicon", "words.lex",
+               "--batch", 8, "--epochs", 2, *arguments, **more)
+
+
+def make_files():
+    make_folder("encoder")
+    rows = [f"{k}\t{k % 2}\t{'good great' if k % 2 else 'bad poor'} text {'good' if k % 3 else 'bad'}" for k in range(40)]
+    write("texts.tsv", "id\tlabel\ttext\n" + "\n".join(rows) + "\n")
+    write("words.tsv", "good\tgreat\nbad\tpoor\n")
+    must("lexicon", "import", "--table", "words.tsv", "--kernel", "component", "-o", "words.lex")
+    done = train("-o", "bert.safetensors")
+    if done.code != DONE:
+        sys.exit(f"cannot make the common files: {done}")
+
+
+class Devices(Case):
+    def test_list(self):
+        """the CPU, and GPUs or why there are none, for people and for programs"""
+        environment = mock(devices=2, old=1)
+        lines = self.ok(run("devices", env=environment)).splitlines()
+        self.assertEqual([line.split()[0] for line in lines], ["cpu", "cuda:0", "cuda:1"])
+        self.assertIn(f"{os.cpu_count():,} thread" if len(os.sched_getaffinity(0)) == os.cpu_count() else "thread", lines[0])
+        self.assertEqual(lines[1], "cuda:0   Mock, sm_00, 0.5 of 1.0 GB free, driver for mock 1.0")
+        self.assertEqual(lines[2], "cuda:1   Mock, sm_00; cannot be used: Mock has compute capability 0.0; 8.0 is needed")
+        cpu, first, second = json.loads(self.ok(run("devices", "--json", env=environment)))["devices"]
+        self.assertTrue(cpu["arithmetic"].startswith("bf16 ") and cpu["instructions"] and cpu["memory"] > 0 and cpu["reason"] is None)
+        self.assertEqual(first, {"name": "cuda:0", "hardware": "Mock", "instructions": "sm_00", "threads": None, "memory": 10**9,
+                                 "free_memory": 5 * 10**8, "driver": "mock 1.0", "arithmetic": ARITHMETIC, "reason": None})
+        self.assertEqual((second["name"], second["free_memory"]), ("cuda:1", None))
+        self.assertIn("8.0 is needed", second["reason"])
+
+    def test_none(self):
+        """without a driver, without a plugin, with one of another version: what is missing is said, and the CPU is listed"""
+        for environment, words in ((mock(devices=0), "there is no NVIDIA driver"), (mock("old"), "is of safer 0.0.9"),
+                                   (mock("other"), "another build"), (mock("nameless"), "no plugin of safer"),
+                                   ({"SAFER_PLUGINS": "/nowhere"}, "SAFER_PLUGINS is /nowhere")):
+            out = self.ok(run("devices", env=environment))
+            self.assertIn("cpu  ", out)
+            self.assertRegex(out, f"(?m)^cuda +cannot be used: .*{words}")
+            self.refused(run("predict", *MODEL, "--lexicon", "words.lex", *CUDA, "good", env=environment), SYSTEM, words)
+            self.ok(run("predict", *MODEL, "--lexicon", "words.lex", "--device", "auto", "--quiet", "good", env=environment))
+        self.refused(run("devices", "cuda"), USAGE, "cuda")
+
+    def test_mistakes(self):
+        """names, models and options that do not go with a device"""
+        for arguments, words in ((("--device", "gpu"), '"gpu" is none; cpu, cuda, cuda:N or auto'), (("--device", "cuda:7"), "there is no cuda:7"),
+                                 ((*CUDA, "--arithmetic", "f32"), "--arithmetic is for the CPU")):
+            self.refused(run("predict", *MODEL, "--lexicon", "words.lex", *arguments, "good", env=mock()), USAGE, words)
+        self.ok(run("predict", *MODEL, "--lexicon", "words.lex", "--device", "cpu", "--arithmetic", "f32", "--quiet", "good", env=mock()))
+        self.refused(run("predict", "--model", "exec:cat", "--labels", "0,1", "--lexicon", "words.lex", *CUDA, "good", env=mock()), USAGE,
+                     "--device is for model files")
+
+
+class Answers(Case):
+    def test_certify_and_verify(self):
+        """a record names the device's arithmetic, and is verified there alone; which threads and GPUs there are does not matter"""
+        self.ok(run("certify", *MODEL, *FILES, *CUDA, "--n", 60, "-o", "cuda.jsonl", env=mock()))
+        self.ok(run("certify", *MODEL, *FILES, *CUDA, "--n", 60, "--threads", 1, "-o", "three.jsonl", env=mock(devices=3, rows=64)))
+        self.ok(run("certify", *MODEL, *FILES, "--n", 60, "-o", "cpu.jsonl"))
+        self.assertEqual(read_run("cuda.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        self.assertEqual(without_times("cuda.jsonl"), without_times("three.jsonl"))
+        self.assertIn("40 records hold", self.ok(run("verify", "cuda.jsonl", *MODEL, *FILES, *CUDA, env=mock())))
+        self.refused(run("verify", "cuda.jsonl", *MODEL, *FILES), INPUT, f'in the arithmetic "{ARITHMETIC}"', "give --device cuda")
+        ours = read_run("cpu.jsonl")[0]["model"]["arithmetic"]
+        self.refused(run("verify", "cpu.jsonl", *MODEL, *FILES, *CUDA, env=mock()), INPUT, f'"{ours}"; here it is "{ARITHMETIC}"',
+                     "leave out --device, and give --arithmetic bf16")
+
+    def test_failing(self):
+        """a GPU that fails in the middle ends the run with one line; --resume goes on"""
+        self.ok(run("certify", *MODEL, *FILES, *CUDA, "--n", 60, "-o", "whole.jsonl", env=mock()))
+        failing = run("certify", *MODEL, *FILES, *CUDA, "--n", 60, "--threads", 1, "-o", "failed.jsonl", "--quiet", env=mock(fail=2))
+        self.refused(failing, SYSTEM, "fell off the bus")
+        self.ok(run("certify", *MODEL, *FILES, *CUDA, "--n", 60, "-o", "failed.jsonl", "--resume", env=mock()))
+        self.assertEqual(without_times("whole.jsonl"), without_times("failed.jsonl"))
+
+    def test_other_verbs(self):
+        """predict, attack and serve take a device too"""
+        answers = json.loads(self.ok(run("predict", *MODEL, "--lexicon", "words.lex", *CUDA, "--n", 60, "--json", "good great", env=mock())))
+        self.assertEqual(len(answers["answers"]), 1)
+        self.ok(run("attack", *MODEL, *FILES, *CUDA, "-o", "attack.jsonl", env=mock()))
+        self.assertEqual(read_run("attack.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        server = Server(*MODEL, "--lexicon", "words.lex", *CUDA, "--n", 60, env=mock())
+        try:
+            status, answer = server.post("/v1/predict", {"texts": ["good great", "bad poor"]})[:2]
+            self.assertEqual((status, len(answer["answers"])), (200, 2))
+        finally:
+            server.stop()
+
+    def test_memory(self):
+        """too little memory is one line"""
+        self.refused(run("predict", *MODEL, "--lexicon", "words.lex", *CUDA, "good", env=mock(rows=2)), SYSTEM, "cuda:0 has not enough free memory")
+
+
+class Training(Case):
+    def test_train(self):
+        """trains there; stopped by a failure it keeps its checkpoint, says so, and goes on to the same file"""
+        self.ok(train(*CUDA, "-o", "there.safetensors", env=mock()))
+        failed = train(*CUDA, "-o", "stopped.safetensors", env=mock(fail=8))
+        self.assertEqual(failed.code, SYSTEM)
+        self.assertIn("fell off the bus", failed.err)
+        self.assertIn("continue with --resume", failed.err)
+        self.assertFalse(exists("stopped.safetensors"))
+        self.ok(train(*CUDA, "-o", "stopped.safetensors", "--resume", env=mock()))
+        whole, again = ((test_cli.temporary / name).read_bytes() for name in ("there.safetensors", "stopped.safetensors"))
+        self.assertTrue(whole == again)
+
+    def test_refused(self):
+        """what cannot be trained there, and what does not fit"""
+        for arguments, orders, words in (((*CUDA, "--precision", "f32"), {}, "a GPU computes in bf16"), (("--device", "x"), {}, '"x" is none')):
+            self.refused(train(*arguments, "-o", "refused.safetensors", env=mock(**orders)), USAGE, words)
+        self.refused(train(*CUDA, "-o", "refused.safetensors", env=mock(rows=20)), SYSTEM, "a step of 8 texts of up to 8 pieces: lower batch or tokens")
+        self.refused(run("train", "--arch", "ngram", "--data", "texts.tsv", *CUDA, "-o", "refused.safetensors", env=mock()), USAGE,
+                     "ngram is trained on the CPU alone")
+
+    def test_compare(self):
+        """a study trains and asks its models on the device it names"""
+        write("study.json", json.dumps({
+            "data": {"small": {"train": "texts.tsv", "test": "texts.tsv", "lexicon": {"table": "words.tsv"}}},
+            "models": {"bert": {"arch": "bert", "encoder": "encoder", "epochs": 1, "device": "cuda"}},
+            "defenses": {"component": {"kernel": "component", "n": 60}}, "attacks": {}}))
+        self.ok(run("compare", "study.json", "-o", "study", "--quiet", env=mock()))
+        run_file, = (test_cli.temporary / "study").glob("*.jsonl")
+        self.assertEqual(read_run(f"study/{run_file.name}")[0]["model"]["arithmetic"], ARITHMETIC)
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], make_files)
