@@ -57,7 +57,7 @@ static int run(void *from, char **arguments, size_t count)
 const cli_verb cli_devices = {
     .name = "devices",
     .brief = "what can compute here: the CPU, GPUs",
-    .usage = "",
+    .usage = "[--json]",
     .summary = "Lists the names that --device takes on this machine, what stands behind each, or why it cannot\n"
                "be used.",
     .examples = "  safer devices\n"

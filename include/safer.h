@@ -389,9 +389,9 @@ SAFER_NAMED(safer_precision); /* "bf16", "f32", "portable" */
  * rare, nearly even cases; which have the same bits is in docs/models.md. */
 SAFER_API safer_status safer_model_set_precision(safer_model *model, safer_precision precision, safer_error *error);
 
-/* Computes on a device from now on: "cpu"; "cuda", all GPUs there are, or "cuda:N", one; "auto", GPUs where there are any
- * that this build can use. A `bert`, or a sum's members of that kind; "auto" leaves others on the CPU. Nobody may be
- * asking the model at the same time, and no workspace of it outlives the change. */
+/* Computes on a device from now on: "cpu"; "cuda", all GPUs there are, or "cuda:N", one; "auto", GPUs where there are
+ * any that this build can use for this model, else the CPU. For a `bert`, and the members of a sum that are one. Nobody
+ * may be asking the model at the same time, and no workspace of it outlives the change. */
 SAFER_API safer_status safer_model_set_device(safer_model *model, const char *device, safer_error *error);
 
 /* What can compute. */
@@ -407,8 +407,8 @@ typedef struct safer_device {
     char reason[1000];     /* why it cannot be used; empty: it can */
 } safer_device;
 
-/* Devices of this machine, by number: 0 is the CPU, then come GPUs, or one entry that says why there are none. Returns 0
- * after the last, else 1. */
+/* Devices of this machine, by number: 0 is the CPU, then come GPUs, or one entry that says why there are none. Returns
+ * 0 after the last, else 1. */
 SAFER_API int safer_device_get(safer_device *out, size_t number);
 
 /* "ngram", "bow", "cnn", "charcnn", "bert", "sum", "exec", "http" or "callback". */
@@ -615,8 +615,8 @@ typedef struct safer_train_options {
         int tokens;          /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
     } bert;
 
-    /* bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used. A checkpoint
-     * of one device can be resumed on another; the model is then neither's alone. */
+    /* bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used. A
+     * checkpoint of one device can be resumed on another; the model is then neither's alone. */
     const char *device;
 } safer_train_options;
 

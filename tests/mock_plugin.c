@@ -1,5 +1,5 @@
-/* A plugin without a device: what src/cuda does, on the CPU by plain loops in double precision, so that all that stands in
- * front of a plugin is tested where there is no GPU. It takes its orders from the environment:
+/* A plugin without a device: what src/cuda does, on the CPU by plain loops in double precision, so that all that stands
+ * in front of a plugin is tested where there is no GPU. It takes its orders from the environment:
  *
  *   MOCK_DEVICES=N  so many devices; 0: there is no driver
  *   MOCK_OLD=N      device N is too old

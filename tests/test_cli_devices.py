@@ -6,6 +6,7 @@ A plugin in plain C (mock_plugin.c) stands for a GPU; what it computes is tested
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -151,6 +152,21 @@ class Training(Case):
         self.ok(run("compare", "study.json", "-o", "study", "--quiet", env=mock()))
         run_file, = (test_cli.temporary / "study").glob("*.jsonl")
         self.assertEqual(read_run(f"study/{run_file.name}")[0]["model"]["arithmetic"], ARITHMETIC)
+
+
+class Script(Case):
+    def test_without_a_gpu(self):
+        """scripts/test-gpu says what is missing, and what it does not know"""
+        build = pathlib.Path(test_cli.program).parent
+        found = json.loads(self.ok(run("devices", "--json", env={"SAFER_PLUGINS": str(build)})))["devices"]
+        if found[1]["reason"] is None:
+            self.skipTest("there is a GPU here")
+        script = pathlib.Path(__file__).resolve().parent.parent / "scripts/test-gpu"
+        for arguments, code, words in ((("--no-build", "--build", str(build)), 3, "test-gpu: there is no "), (("--fast",), 2, "no option --fast"),
+                                       (("--build",), 2, "--build needs a folder"), (("--help",), 0, "Usage: scripts/test-gpu")):
+            done = subprocess.run([script, *arguments], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, code, done)
+            self.assertIn(words, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

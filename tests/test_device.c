@@ -1,5 +1,5 @@
-/* Devices, by a plugin without one (mock_plugin.c): which plugins are taken, which devices are chosen, answers and training
- * as on the CPU, and what is said when a device is too small, cannot do it or fails. */
+/* Devices, by a plugin without one (mock_plugin.c): which plugins are taken, which devices are chosen, answers and
+ * training as on the CPU, and what is said when a device is too small, cannot do it or fails. */
 #define _GNU_SOURCE
 #include "nn/device.h"
 

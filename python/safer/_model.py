@@ -52,10 +52,12 @@ class Device:
 
 def devices() -> List[Device]:
     """The CPU and the GPUs of this machine, or why there are none."""
-    found, device = [], c.Device()
+    found: List[Device] = []
+    device = c.Device()
     while library.safer_device_get(byref(device), len(found)):
-        values = (getattr(device, name) for name, *_ in c.Device._fields_)
-        found.append(Device(*((value.decode() if isinstance(value, bytes) else value) or None for value in values)))
+        values: List[Any] = [getattr(device, name) for name, *_ in c.Device._fields_]
+        shown: List[Any] = [(value.decode() if isinstance(value, bytes) else value) or None for value in values]
+        found.append(Device(*shown))
     return found
 
 

@@ -12,8 +12,8 @@ typedef struct sf_bert_moments {
 } sf_bert_moments;
 
 /* For batches of up to so many texts. Layout and parameters are borrowed; the latter are changed by steps. On a device:
- * the first of those chosen. The batches are never made smaller there, since the sums of a step, and so the model, would
- * depend on how much memory happens to be free: too little is an error. */
+ * the first of those chosen. The batches are never made smaller there, since the sums of a step, and so the model,
+ * would depend on how much memory happens to be free: too little is an error. */
 safer_status sf_bert_learner_new(sf_bert_learner **out, const sf_device_choice *choice, const sf_bert_layout *layout,
                                  float *parameters, const sf_bert_options *options, size_t texts, safer_error *error);
 void sf_bert_learner_free(sf_bert_learner *learner); /* NULL is fine */
