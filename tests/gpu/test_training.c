@@ -5,7 +5,7 @@
 #include "base/progress.h"
 #include "nn/device.h"
 #include "nn/layers.h"
-#include "train/bert_step.h"
+#include "train/bert_learner.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -193,6 +193,54 @@ static void test_state(fixture *x, const char *name)
     printf("%s: a state that was read and written goes on with the same bits\n", name);
 }
 
+/* The losses of a course with fresh texts in every step, as the trainer takes it: near those of the CPU. */
+static void take_course(double *losses, fixture *x, const sf_device_choice *choice, sf_dtype type, size_t steps)
+{
+    const sf_bert_shape *shape = &x->layout.shape;
+    const sf_bert_options options = {
+        .layers = SIZE_MAX, .decay = 0.01, .clip = 1, .dropout = 0.1f, .type = type, .threads = 0, .seed = 1};
+    sf_bert_learner *learner = NULL;
+    float *parameters = sf_alloc_aligned(x->layout.size, sizeof *parameters);
+    sf_bert_moments moments = {sf_calloc(x->layout.size, sizeof(float)), sf_calloc(x->layout.size, sizeof(float))};
+    memcpy(parameters, x->parameters, x->layout.size * sizeof *parameters);
+    need(sf_bert_learner_new(&learner, choice, &x->layout, parameters, &options, x->count, &error) == SAFER_OK,
+         error.message);
+    state = 7;
+    for (size_t i = 0; i < steps; i++) {
+        for (size_t t = 0; t < x->count; t++) { /* the label is that of most pieces: it can be learned */
+            for (size_t k = x->offsets[t]; k < x->offsets[t + 1]; k++)
+                x->ids[k] = bits() % (uint32_t)shape->vocabulary / 2 * 2 + (bits() % 4 < (t % 2 ? 3 : 1));
+            x->labels[t] = (int)(t % 2);
+        }
+        const sf_bert_batch batch = {x->ids, x->offsets, x->count};
+        losses[i] = 0;
+        need(sf_bert_learner_step(&losses[i], learner, &batch, x->labels, moments, 2e-4, i + 1, &error) == SAFER_OK,
+             error.message);
+        losses[i] /= (double)x->count;
+    }
+    sf_bert_learner_free(learner);
+    free(parameters);
+    free(moments.means);
+    free(moments.variances);
+}
+
+static void test_curve(fixture *x, const char *name, size_t steps)
+{
+    double f32[64], bf16[64], device[64], own = 0, far = 0;
+    take_course(f32, x, &(sf_device_choice){0}, SF_F32, steps);
+    take_course(bf16, x, &(sf_device_choice){0}, SF_BF16, steps);
+    take_course(device, x, &(sf_device_choice){table, 0, 1}, SF_BF16, steps);
+    printf("%s: loss of steps, GPU / bf16 / f32 on the CPU:", name);
+    for (size_t i = 0; i < steps; i++) {
+        own = fmax(own, fabs(bf16[i] - f32[i]));
+        far = fmax(far, fabs(device[i] - f32[i]));
+        if (i == 0 || i == 1 || i == 3 || i == 7 || (i + 1) % 15 == 0)
+            printf(" %zu: %.4f / %.4f / %.4f%s", i + 1, device[i], bf16[i], f32[i], i + 1 == steps ? "\n" : ",");
+    }
+    printf("%s: off by at most %.4f, bf16 on the CPU %.4f\n", name, far, own);
+    need(far < 3 * own + 0.02, "the loss takes another way than on the CPU");
+}
+
 static void measure(const sf_bert_shape *shape, const char *name)
 {
     fixture x;
@@ -276,6 +324,25 @@ int main(int argc, char **argv)
         test_gradient(&x, shapes[i].name);
         if (!small) test_course(&x, shapes[i].name, 100);
         test_state(&x, shapes[i].name);
+        test_curve(&x, shapes[i].name, small ? 2 : 60);
+        drop(&x);
+    }
+    if (!small) {
+        static const sf_bert_shape gte = {.vocabulary = 3000,
+                                          .positions = 512,
+                                          .types = 2,
+                                          .layers = 12,
+                                          .hidden = 384,
+                                          .heads = 12,
+                                          .inner = 1536,
+                                          .classes = 2,
+                                          .activation = SF_GELU,
+                                          .pool = SF_POOL_MEAN,
+                                          .epsilon = 1e-12f,
+                                          .tokens = 128};
+        fixture x;
+        make(&x, &gte, 16, 3);
+        test_curve(&x, "gte-small's shape", 30);
         drop(&x);
     }
     if (speed) {
