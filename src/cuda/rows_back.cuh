@@ -91,6 +91,16 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
     }
 }
 
+/* Starts it. More shared memory than 48 KB, for rows of more than 1,536 numbers, must be asked for. */
+template <int N>
+inline void run_norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const float *weight, int hidden, float epsilon,
+                          int rows, cudaStream_t stream)
+{
+    const int bytes = ROWS_A_BLOCK * hidden * (int)sizeof(float);
+    if (bytes > 48 << 10) cudaFuncSetAttribute(norm_back<N>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    norm_back<N><<<SUM_BLOCKS, 32 * ROWS_A_BLOCK, bytes, stream>>>(dsum, partial, d, sum, weight, hidden, epsilon, rows);
+}
+
 /* partial (SUM_BLOCKS, columns): sums over the rows of a matrix. */
 static __global__ void __launch_bounds__(256) sum_rows(float *partial, const bf16 *x, int columns, int rows)
 {

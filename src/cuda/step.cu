@@ -336,11 +336,10 @@ safer_status forward(sf_device_step *s, const sent *b, safer_error *error)
 /* --------------------------------------------------------------------- back */
 
 /* dsum from d, and the gradients of the norm and of the bias before it (SIZE_MAX: none). */
-template <int N> void run_norm_back(const sf_device_step *s, bf16 *dsum, const bf16 *d, const bf16 *sum, const size_t *norm_, size_t bias, size_t rows)
+template <int N> void norm_back_of(const sf_device_step *s, bf16 *dsum, const bf16 *d, const bf16 *sum, const size_t *norm_, size_t bias, size_t rows)
 {
     const int H = (int)s->shape.hidden;
-    norm_back<N><<<SUM_BLOCKS, 32 * ROWS_A_BLOCK, ROWS_A_BLOCK * H * sizeof(float), s->stream>>>(
-        dsum, s->partial, d, sum, s->parameters + norm_[0], H, s->shape.epsilon, (int)rows);
+    run_norm_back<N>(dsum, s->partial, d, sum, s->parameters + norm_[0], H, s->shape.epsilon, (int)rows, s->stream);
     add_partial<<<dim3((unsigned)((H + 255) / 256), 3), 256, 0, s->stream>>>(
         s->gradient + norm_[0], s->gradient + norm_[1], bias == SIZE_MAX ? NULL : s->gradient + bias, s->partial, 3, H);
 }
@@ -372,7 +371,7 @@ safer_status layer_back(sf_device_step *s, const layer *l, const sent *b, int lo
 {
     const size_t H = s->shape.hidden, F = s->shape.inner, rows = b->rows;
     float *g = s->gradient;
-    FOR_WIDTH(H, run_norm_back, s, s->dsum, s->d, l->sum2, l->norm + 2, l->bias[3], rows);
+    FOR_WIDTH(H, norm_back_of, s, s->dsum, s->d, l->sum2, l->norm + 2, l->bias[3], rows);
     SF_TRY_RETURN(run(g + l->weight[3], s->dsum, l->inner, &l->weights[3], s, rows, error));
     SF_TRY_RETURN(run(s->dinner, s->dsum, NULL, &l->backward[3], s, rows, error));
     if (s->shape.activation == SF_ENCODER_RELU)
@@ -380,7 +379,7 @@ safer_status layer_back(sf_device_step *s, const layer *l, const sent *b, int lo
     sum_bias(s, l->bias[2], s->dinner, (int)F, rows);
     SF_TRY_RETURN(run(g + l->weight[2], s->dinner, l->middle, &l->weights[2], s, rows, error));
     SF_TRY_RETURN(run(s->d, s->dinner, s->dsum, &l->backward[2], s, rows, error));
-    FOR_WIDTH(H, run_norm_back, s, s->dsum, s->d, l->sum1, l->norm, l->bias[1], rows);
+    FOR_WIDTH(H, norm_back_of, s, s->dsum, s->d, l->sum1, l->norm, l->bias[1], rows);
     SF_TRY_RETURN(run(g + l->weight[1], s->dsum, l->context, &l->weights[1], s, rows, error));
     SF_TRY_RETURN(run(s->dcontext, s->dsum, NULL, &l->backward[1], s, rows, error));
     if (H / s->shape.heads == 32)
@@ -397,7 +396,7 @@ void embeddings_back(sf_device_step *s, const sent *b)
 {
     const int H = (int)s->shape.hidden;
     float *g = s->gradient;
-    FOR_WIDTH(s->shape.hidden, run_norm_back, s, s->dsum, s->d, s->embedded, s->norm, SIZE_MAX, b->rows);
+    FOR_WIDTH(s->shape.hidden, norm_back_of, s, s->dsum, s->d, s->embedded, s->norm, SIZE_MAX, b->rows);
     cudaMemsetAsync(g + s->words, 0, s->shape.vocabulary * s->shape.hidden * sizeof *g, s->stream);
     cudaMemsetAsync(g + s->positions, 0, s->shape.positions * s->shape.hidden * sizeof *g, s->stream);
     for (int k = 0; k < 2; k++)

@@ -304,6 +304,19 @@ int main(int argc, char **argv)
           .pool = SF_POOL_MEAN,
           .epsilon = 1e-12f,
           .tokens = 200}},
+        {"rows of 1,600",
+         {.vocabulary = 900,
+          .positions = 60,
+          .types = 2,
+          .layers = 1,
+          .hidden = 1600,
+          .heads = 25,
+          .inner = 1600,
+          .classes = 2,
+          .activation = SF_GELU,
+          .pool = SF_POOL_MEAN,
+          .epsilon = 1e-12f,
+          .tokens = 40}},
         {"relu",
          {.vocabulary = 900,
           .positions = 200,
@@ -324,7 +337,7 @@ int main(int argc, char **argv)
         test_gradient(&x, shapes[i].name);
         if (!small) test_course(&x, shapes[i].name, 100);
         test_state(&x, shapes[i].name);
-        test_curve(&x, shapes[i].name, small ? 2 : 60);
+        test_curve(&x, shapes[i].name, small ? 2 : 30);
         drop(&x);
     }
     if (!small) {
