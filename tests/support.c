@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---------------------------------------------------- failing allocations */
@@ -194,10 +195,26 @@ size_t pack_archive(char *out, size_t room, const char *format, const char *filt
 
 /* ------------------------------------------------------------------ stopping */
 
+/* The clock of progress, which may hurry: by 0.11 seconds whenever it is looked at. */
+static atomic_int clock_hurries;
+static atomic_long clock_ahead; /* in units of 0.11 seconds */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    const int result = __real_clock_gettime(clock, now);
+    if (clock != CLOCK_MONOTONIC) return result;
+    const long ahead = 110000000L * (atomic_fetch_add(&clock_ahead, atomic_load(&clock_hurries)));
+    now->tv_sec += (now->tv_nsec + ahead) / 1000000000;
+    now->tv_nsec = (now->tv_nsec + ahead) % 1000000000;
+    return result;
+}
+
 int stop_run(void *context, const char *stage, uint64_t done, uint64_t total)
 {
     stopper *s = context;
-    if (s->slow) usleep(110000);
+    atomic_store(&clock_hurries, s->slow);
     snprintf(s->last, sizeof s->last, "%s", stage);
     s->done = done;
     s->total = total;

@@ -66,7 +66,7 @@ void assert_same_file(const char *left, const char *right);
 typedef struct stopper {
     const char *when; /* NULL: never */
     uint64_t at;      /* 0: never */
-    int slow;         /* meters speak ten times per second: with this they speak every time */
+    int slow;         /* meters speak ten times per second: with this, for which the clock hurries, every time */
     char last[200];
     uint64_t done, total;
 } stopper;

@@ -304,6 +304,7 @@ static void training_is_the_cpus(void **unused)
         safer_train_report ours, theirs;
         sf_bert_checkpoint device = {0}, cpu = {0};
         o.bert.layers = layers[i];
+        o.course.decay = 0.5; /* so that it shows what decays */
         assert_ok(safer_train(temporary("device"), &o, &ours, &error));
         o.device = "cpu";
         o.course.precision = SAFER_PRECISION_F32;
