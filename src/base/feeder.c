@@ -258,6 +258,9 @@ void sf_feeder_host(sf_feeder *f, void (*work)(void *context), void *context)
         if (call_is_due(f) && !stopped()) {
             f->running++;
             make_call(f, NULL);
+            pthread_mutex_unlock(&f->lock);
+            (void)sf_duty_cancelled(); /* reports, however many calls are due */
+            pthread_mutex_lock(&f->lock);
         } else {
             (void)sf_duty_wait(&f->news, &f->lock);
         }
