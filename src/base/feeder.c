@@ -114,6 +114,12 @@ static sf_asking *settle(sf_asking *first, size_t threads, safer_status status, 
     return a;
 }
 
+/* Whether it is of no use to ask again in parts. */
+static int is_final(safer_status status)
+{
+    return status == SAFER_OK || status == SAFER_CANCELLED || status == SAFER_MEMORY;
+}
+
 /* One call for the first `threads` of a list. */
 static safer_status call(sf_feeder *f, sf_asking *first, size_t threads, safer_error *error)
 {
@@ -136,7 +142,7 @@ static sf_asking *ask_parts(sf_feeder *f, sf_asking *first, size_t threads)
     safer_error error = {0};
     if (threads == 0) return first;
     const safer_status status = call(f, first, threads, &error);
-    if (status == SAFER_OK || status == SAFER_CANCELLED || threads == 1) return settle(first, threads, status, &error);
+    if (is_final(status) || threads == 1) return settle(first, threads, status, &error);
     return ask_parts(f, ask_parts(f, first, threads / 2), threads - threads / 2);
 }
 
@@ -148,7 +154,7 @@ static void answer(sf_feeder *f, sf_asking *first, int hosted)
     safer_error error = {0}, of_first = {0}, of_last = {0};
     for (sf_asking *a = first; a; a = a->next, threads++) last = a;
     const safer_status status = call(f, first, threads, &error);
-    if (status == SAFER_OK || status == SAFER_CANCELLED || threads == 1 || (hosted && status == SAFER_CALLBACK)) {
+    if (is_final(status) || threads == 1 || (hosted && status == SAFER_CALLBACK)) {
         settle(first, threads, status, &error);
         return;
     }

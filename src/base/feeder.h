@@ -49,7 +49,8 @@ void sf_feeder_end(sf_feeder *feeder); /* when nobody asks any more */
  *
  * Where a call for several threads fails, its parts are asked again, so that a fault stays with the questions it came
  * from: first those of two threads alone, and when both fail too, it is the fault of all; else halves, and halves of
- * those. But SAFER_CALLBACK from a host's call ends its whole work: nothing is asked again.
+ * those. SAFER_MEMORY is nobody's fault, and SAFER_CALLBACK from a host's call ends its whole work: then nothing is asked
+ * again.
  *
  * A thread that is asked to stop (base/progress.h) gets SAFER_CANCELLED: at once while its questions wait, after the call
  * when they are part of one. Where the thread that made the call is stopped in it, the questions of others go back to
