@@ -4,8 +4,10 @@
 #include "support.h"
 
 #include "base/buffer.h"
+#include "base/parallel.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -51,7 +53,7 @@ static int tear_down(void **state)
 
 typedef struct function {
     pthread_t caller;
-    int strangers, running, calls; /* of the function, from other threads; under way; in all */
+    int calls, strangers, overlaps, running; /* of the function; from other threads; during others; under way */
     int reports, strange_reports;
     size_t texts, most;
     long nanoseconds; /* of a call */
@@ -60,7 +62,8 @@ typedef struct function {
 static int classify(void *context, const char *const *texts, const size_t *lengths, size_t count, int *labels)
 {
     function *f = context;
-    f->strangers += !pthread_equal(f->caller, pthread_self()) || f->running++;
+    f->strangers += !pthread_equal(f->caller, pthread_self());
+    f->overlaps += f->running++ > 0;
     f->calls++;
     f->texts += count;
     if (count > f->most) f->most = count;
@@ -163,7 +166,7 @@ static void test_callers_thread(void **state)
     a.max_queries = 50;
     assert_ok(safer_attack(&attacked, temporary("attack.jsonl"), 0, model, lexicon, data, &a, &error));
     safer_model_free(model);
-    assert_int_equal(f.strangers, 0);
+    assert_int_equal(f.strangers + f.overlaps, 0);
     assert_int_equal(f.strange_reports, 0);
 }
 
@@ -185,9 +188,56 @@ static void test_alone(void **state)
     safer_model_free(model);
 }
 
+/* ------------------------------------------------------------------ a server's threads */
+
+enum { CLIENTS = 16 };
+
+typedef struct clients {
+    safer_model *model;
+    safer_certificate found[CLIENTS];
+    atomic_int failed;
+} clients;
+
+static void certify_one(void *context, size_t begin, size_t end, int worker)
+{
+    clients *c = context;
+    safer_workspace *w = NULL;
+    safer_certify_options o = safer_certify_options_default();
+    const safer_row row = safer_data_row(data, begin);
+    (void)end;
+    (void)worker;
+    o.n = 400;
+    if (safer_certify_text(&c->found[begin], &w, c->model, lexicon, row.text, row.text_length, -1, &o, NULL) !=
+        SAFER_OK)
+        atomic_store(&c->failed, 1);
+    safer_workspace_free(w);
+}
+
+/* The questions of threads that know nothing of each other meet too, and each gets its own answers. */
+static void test_threads_share(void **state)
+{
+    function alone = {0}, together = {.nanoseconds = 5000000};
+    clients a = {.model = model_of(&alone, 1024)}, b = {.model = model_of(&together, 1024)};
+    (void)state;
+    sf_parallel(1, CLIENTS, 1, certify_one, &a);
+    sf_parallel(CLIENTS, CLIENTS, 1, certify_one, &b);
+    assert_false(a.failed || b.failed);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        assert_int_equal(a.found[i].prediction, b.found[i].prediction);
+        assert_int_equal(a.found[i].certified, b.found[i].certified);
+        assert_int_equal(a.found[i].radius, b.found[i].radius);
+        assert_int_equal(a.found[i].queries, b.found[i].queries);
+    }
+    assert_true(together.calls < alone.calls / 3);
+    assert_int_equal(together.overlaps, 0);
+    safer_model_free(a.model);
+    safer_model_free(b.model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_few_calls_same_records),
-                                       cmocka_unit_test(test_callers_thread), cmocka_unit_test(test_alone)};
+                                       cmocka_unit_test(test_callers_thread), cmocka_unit_test(test_alone),
+                                       cmocka_unit_test(test_threads_share)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
