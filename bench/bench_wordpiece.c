@@ -257,6 +257,8 @@ static draws_speed time_drawing(const sf_wordpiece *wordpiece, const safer_data 
     sf_ids expected = {0};
     uint32_t ids[LIMIT], *draws = NULL;
     size_t capacity = 0;
+    sf_lexpieces *words = sf_lexpieces_new(wordpiece, lexicon, LIMIT);
+    check(words != NULL, "out of memory");
     for (size_t i = 0; i < texts; i++) {
         safer_row row = safer_data_row(data, i * (safer_data_size(data) / texts));
         sf_pieces *pieces = NULL;
@@ -265,7 +267,7 @@ static draws_speed time_drawing(const sf_wordpiece *wordpiece, const safer_data 
         check(sf_grow(&draws, &capacity, DRAWS * slots.slot_count + 1, sizeof *draws) == 0, "out of memory");
         sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, DRAWS);
         double start = sf_seconds();
-        check(sf_pieces_new(&pieces, wordpiece, lexicon, &slots, LIMIT, NULL) == SAFER_OK, "pieces");
+        check(sf_pieces_new(&pieces, wordpiece, lexicon, words, &slots, LIMIT, NULL) == SAFER_OK, "pieces");
         preparing += sf_seconds() - start;
         slot_count += slots.slot_count;
         visible += sf_pieces_visible(pieces);
@@ -288,6 +290,7 @@ static draws_speed time_drawing(const sf_wordpiece *wordpiece, const safer_data 
         sf_pieces_free(pieces);
     }
     free(draws);
+    sf_lexpieces_free(words);
     sf_slots_free(&slots);
     sf_sampler_free(&sampler);
     sf_pieces_scratch_free(&scratch);

@@ -38,7 +38,7 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
     cli_radius_option(options, &c->radius);
     cli_add_uint(options, "seed", &c->options.seed, "N", seed_help);
     cli_add_uint(options, "batch", &c->batch, "N",
-                 "draws asked at once (default {default}); results do not depend on it");
+                 "draws of a text asked at once (default {default}); results do not depend on it");
 }
 
 size_t cli_radius_of(const char *text)

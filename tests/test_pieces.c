@@ -5,8 +5,10 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "model/pieces.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,6 +162,21 @@ static void make_text(sf_buffer *out, uint32_t longest, int tidy)
 
 /* ------------------------------------------------------------------ tests */
 
+static sf_lexpieces *table; /* that of the pieces that were prepared last */
+
+static void prepare(sf_pieces **out, const sf_wordpiece *w, const safer_lexicon *l, const sf_slots *slots, size_t limit)
+{
+    table = sf_lexpieces_new(w, l, limit);
+    assert_non_null(table);
+    assert_ok(sf_pieces_new(out, w, l, table, slots, limit, &error));
+}
+
+static void release(sf_pieces *pieces)
+{
+    sf_pieces_free(pieces);
+    sf_lexpieces_free(table);
+}
+
 /* Draws a few times; counts draws that differ from each other. */
 static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_slots *slots, size_t limit,
                         size_t *different)
@@ -171,7 +188,7 @@ static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_
     uint32_t *ids = sf_alloc(limit + 1, sizeof *ids), *draws = sf_alloc(slots->slot_count, sizeof *draws);
     uint64_t last = 0;
     assert_true(ids && draws);
-    assert_ok(sf_pieces_new(&pieces, w, l, slots, limit, &error));
+    prepare(&pieces, w, l, slots, limit);
     assert_true(sf_pieces_visible(pieces) <= slots->slot_count);
     for (int round = 0; round < 6; round++) {
         for (size_t s = 0; s < slots->slot_count; s++) {
@@ -192,7 +209,7 @@ static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_
         *different += round && hash != last;
         last = hash;
     }
-    sf_pieces_free(pieces);
+    release(pieces);
     sf_pieces_scratch_free(&scratch);
     sf_ids_free(&expected);
     sf_buffer_free(&text);
@@ -265,14 +282,14 @@ static void test_special_tokens(void **unused)
         sf_pieces_scratch scratch = {0};
         uint32_t ids[3], draws[4] = {cases[i].draw, cases[i].draw, cases[i].draw, cases[i].draw};
         assert_ok(sf_slots_read(&slots, l, cases[i].text, strlen(cases[i].text), &error));
-        assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 3, &error));
+        prepare(&pieces, wordpieces[0], l, &slots, 3);
         if (sf_pieces_draw(ids, pieces, draws, &scratch) != cases[i].count ||
             memcmp(ids, cases[i].ids, cases[i].count * sizeof *ids) != 0)
             fail_msg("\"%s\" drawn with %u: %u %u %u", cases[i].text, (unsigned)cases[i].draw, (unsigned)ids[0],
                      (unsigned)ids[1], (unsigned)ids[2]);
         if (sf_pieces_visible(pieces) != cases[i].visible)
             fail_msg("\"%s\": %zu visible", cases[i].text, sf_pieces_visible(pieces));
-        sf_pieces_free(pieces);
+        release(pieces);
         sf_pieces_scratch_free(&scratch);
         sf_slots_free(&slots);
     }
@@ -412,11 +429,11 @@ static void test_visible(void **unused)
             if (tidy) v.wordpiece = wordpieces[next_below(4)];
             for (size_t limit = 0; limit < LIMITS; limit++) {
                 sf_pieces *pieces = NULL;
-                assert_ok(sf_pieces_new(&pieces, v.wordpiece, l, &slots, limit, &error));
+                prepare(&pieces, v.wordpiece, l, &slots, limit);
                 v.visible[limit] = sf_pieces_visible(pieces);
                 hidden += slots.slot_count - v.visible[limit];
                 glued_hidden += !tidy && limit ? slots.slot_count - v.visible[limit] : 0;
-                sf_pieces_free(pieces);
+                release(pieces);
             }
             note_texts(&v);
             texts += v.texts;
@@ -450,18 +467,18 @@ static void test_early_end(void **unused)
     assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
     uint32_t *draws = sf_calloc(slots.slot_count, sizeof *draws);
     assert_non_null(draws);
-    assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 8, &error));
+    prepare(&pieces, wordpieces[0], l, &slots, 8);
     assert_true(sf_pieces_visible(pieces) <= 8);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 8);
-    sf_pieces_free(pieces);
-    assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 0, &error));
+    release(pieces);
+    prepare(&pieces, wordpieces[0], l, &slots, 0);
     assert_int_equal(sf_pieces_visible(pieces), 0);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
-    sf_pieces_free(pieces);
+    release(pieces);
     assert_ok(sf_slots_read(&slots, l, "", 0, &error));
-    assert_ok(sf_pieces_new(&pieces, wordpieces[0], l, &slots, 8, &error));
+    prepare(&pieces, wordpieces[0], l, &slots, 8);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
-    sf_pieces_free(pieces);
+    release(pieces);
     free(draws);
     sf_pieces_scratch_free(&scratch);
     sf_slots_free(&slots);
@@ -481,9 +498,14 @@ static safer_status draw_once(void *context, safer_error *e)
     sf_pieces *pieces = NULL;
     sf_pieces_scratch scratch = {0};
     uint32_t ids[64];
-    safer_status status = sf_pieces_new(&pieces, wordpieces[0], d->lexicon, d->slots, 64, e);
+    sf_lexpieces_last *last = sf_lexpieces_last_new();
+    sf_lexpieces *own = last ? sf_lexpieces_of(last, wordpieces[0], d->lexicon, 64) : NULL;
+    safer_status status = own ? sf_pieces_new(&pieces, wordpieces[0], d->lexicon, own, d->slots, 64, e)
+                              : sf_fail_memory(e);
     if (status == SAFER_OK && sf_pieces_draw(ids, pieces, d->draws, &scratch) == SIZE_MAX) status = SAFER_MEMORY;
     sf_pieces_free(pieces);
+    sf_lexpieces_free(own);
+    sf_lexpieces_last_free(last);
     sf_pieces_scratch_free(&scratch);
     return status;
 }
@@ -503,11 +525,90 @@ static void test_memory(void **unused)
     safer_lexicon_free(l);
 }
 
+/* --------------------------------------------------------------- one table */
+
+enum { SHARED = 40, SHARED_LIMIT = 48 };
+
+/* Texts, a draw of each, and its pieces as they are when it is rendered. */
+typedef struct shelf {
+    const safer_lexicon *lexicon;
+    sf_lexpieces_last *last;
+    sf_buffer texts[SHARED];
+    sf_slots slots[SHARED];
+    uint32_t *draws[SHARED];
+    sf_ids expected[SHARED];
+    atomic_int wrong;
+} shelf;
+
+static void draw_shared(void *context, size_t begin, size_t end, int worker)
+{
+    shelf *s = context;
+    sf_pieces_scratch scratch = {0};
+    (void)end;
+    (void)worker;
+    for (size_t i = 0; i < SHARED; i++) {
+        const size_t k = (i * 7 + begin) % SHARED; /* in another order on every thread */
+        uint32_t ids[SHARED_LIMIT];
+        sf_pieces *pieces = NULL;
+        sf_lexpieces *own = sf_lexpieces_of(s->last, wordpieces[0], s->lexicon, SHARED_LIMIT);
+        if (sf_pieces_new(&pieces, wordpieces[0], s->lexicon, own, &s->slots[k], SHARED_LIMIT, NULL) != SAFER_OK ||
+            sf_pieces_draw(ids, pieces, s->draws[k], &scratch) != s->expected[k].count ||
+            memcmp(ids, s->expected[k].ids, s->expected[k].count * sizeof *ids) != 0)
+            atomic_store(&s->wrong, 1);
+        sf_pieces_free(pieces);
+        sf_lexpieces_free(own);
+    }
+    sf_pieces_scratch_free(&scratch);
+}
+
+/* Texts of many threads share one table, and each has its own pieces; another lexicon has another table. */
+static void test_shared(void **unused)
+{
+    sf_wordpiece_scratch scratch = {0};
+    sf_buffer text = {0};
+    (void)unused;
+    for (int round = 0; round < 4; round++) {
+        static shelf s;
+        safer_lexicon *l = make_lexicon(CASED, round % 2);
+        sf_lexpieces_last *last = round ? s.last : sf_lexpieces_last_new();
+        memset(&s, 0, sizeof s);
+        s.lexicon = l;
+        s.last = last;
+        for (size_t k = 0; k < SHARED; k++) {
+            do {
+                make_text(&s.texts[k], 10, k % 2);
+                assert_ok(sf_slots_read(&s.slots[k], l, s.texts[k].bytes, s.texts[k].length, &error));
+            } while (s.slots[k].slot_count == 0);
+            s.draws[k] = sf_alloc(s.slots[k].slot_count, sizeof **s.draws);
+            for (size_t i = 0; i < s.slots[k].slot_count; i++) {
+                const uint32_t *ids;
+                s.draws[k][i] = next_below(support(l, s.slots[k].words[s.slots[k].slots[i]].word, &ids));
+            }
+            sf_buffer_clear(&text);
+            assert_int_equal(sf_slots_render(&text, &s.slots[k], l, s.draws[k]), 0);
+            assert_int_equal(
+                sf_wordpiece_encode(&s.expected[k], wordpieces[0], text.bytes, text.length, SHARED_LIMIT, &scratch), 0);
+        }
+        sf_parallel(4, 4, 1, draw_shared, &s);
+        assert_false(s.wrong);
+        for (size_t k = 0; k < SHARED; k++) {
+            sf_slots_free(&s.slots[k]);
+            sf_buffer_free(&s.texts[k]);
+            free(s.draws[k]);
+            sf_ids_free(&s.expected[k]);
+        }
+        safer_lexicon_free(l);
+        if (round == 3) sf_lexpieces_last_free(last);
+    }
+    sf_wordpiece_scratch_free(&scratch);
+    sf_buffer_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draws),     cmocka_unit_test(test_special_tokens), cmocka_unit_test(test_visible),
-        cmocka_unit_test(test_early_end), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_early_end), cmocka_unit_test(test_memory),         cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_wordpieces, free_wordpieces);
 }

@@ -35,7 +35,7 @@ typedef struct safer_certify_options {
     int unlabelled;  /* certify the prediction, not the label */
     uint64_t seed;   /* 1 */
     int threads;     /* 0: all cores; one per text, or several share one text; results do not depend on it */
-    size_t batch;    /* texts asked at once; results do not depend on it; 256 */
+    size_t batch;    /* draws of one text asked at once; results do not depend on it; 256 */
     safer_progress progress; /* also how to stop: see safer_progress */
 } safer_certify_options;
 

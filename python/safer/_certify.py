@@ -32,7 +32,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     """Certifies a classifier: for every text, whether any exchange of words for their synonyms
     could change what the smoothed classifier says.
 
-    `predict` is a function that takes a list of at most `batch` texts and returns their labels
+    `predict` is a function that takes a list of at most `batch` texts, drawn from many reviews, and returns their labels
     (None: no answer) or a row of scores for each; an object with such a method named predict,
     as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer.Model`. Its answer
     should be a function of the text alone, which is tested on a share of the texts, and on every

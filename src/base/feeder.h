@@ -27,7 +27,7 @@ typedef struct sf_asking {
     pthread_cond_t turn;
 } sf_asking;
 
-/* Answers a list of them in one call. A failure is of all of them. */
+/* Answers a list of them, `count` questions in all, in one call. A failure is of all of them. */
 typedef safer_status (*sf_feeder_call)(void *self, sf_asking *first, size_t count, safer_error *error);
 
 typedef struct sf_feeder {
@@ -43,16 +43,22 @@ typedef struct sf_feeder {
 } sf_feeder;
 
 void sf_feeder_start(sf_feeder *feeder, sf_feeder_call call, void *self, size_t most, int calls);
-void sf_feeder_end(sf_feeder *feeder); /* nobody asks any more */
+void sf_feeder_end(sf_feeder *feeder); /* when nobody asks any more */
 
-/* Returns when the questions are answered: asking->status, also returned. Where a call for several threads fails,
- * each thread's questions are asked again alone, so that the fault stays with those it came from; when the first
- * two of them fail as well, it is that of all. A function of the caller that fails is not asked again. A thread that
- * is asked to stop (base/progress.h) while its questions wait gets SAFER_CANCELLED. */
+/* Returns when the questions are answered: asking->status, also returned.
+ *
+ * Where a call for several threads fails, its parts are asked again, so that a fault stays with the questions it came
+ * from: first those of two threads alone, and when both fail too, it is the fault of all; else halves, and halves of
+ * those. SAFER_MEMORY is nobody's fault, and SAFER_CALLBACK from a host's call ends its whole work: then nothing is asked
+ * again.
+ *
+ * A thread that is asked to stop (base/progress.h) gets SAFER_CANCELLED: at once while its questions wait, after the call
+ * when they are part of one. Where the thread that made the call is stopped in it, the questions of others go back to
+ * where they waited. */
 safer_status sf_feeder_ask(sf_feeder *feeder, sf_asking *asking);
 
-/* Does `work` on another thread, and meanwhile makes all calls on this one. Where no thread can be started, `work` is done
- * here, and whoever asks calls. */
+/* Does `work` on another thread, and meanwhile makes all calls on this one; none once this thread is asked to stop. Where
+ * no thread can be started, or another one is the host, `work` is done here, and whoever asks calls. */
 void sf_feeder_host(sf_feeder *feeder, void (*work)(void *context), void *context);
 
 #endif

@@ -15,6 +15,7 @@ double sf_seconds(void)
 static void report(sf_meter *meter)
 {
     const safer_progress *p = meter->progress;
+    if (p && meter->describe) meter->describe(meter->context);
     if (p && p->report && p->report(p->context, meter->stage, atomic_load(&meter->done), meter->total))
         atomic_store(&meter->cancelled, 1);
     meter->last = sf_seconds();
@@ -25,6 +26,7 @@ void sf_meter_start(sf_meter *meter, const safer_progress *progress, const char 
     meter->progress = progress;
     meter->stage = stage;
     meter->total = total;
+    meter->describe = NULL;
     atomic_init(&meter->done, 0);
     atomic_init(&meter->cancelled, 0);
     report(meter);

@@ -13,7 +13,9 @@ typedef struct sf_meter {
     const safer_progress *progress; /* may be NULL */
     const char *stage;
     uint64_t total;
-    double last; /* when it last reported; touched by worker 0 alone */
+    double last;                     /* when it last reported; touched by worker 0 alone */
+    void (*describe)(void *context); /* brings `stage` up to date before a report; NULL: it never changes. Set it */
+    void *context;                   /* after the start, before others work */
     _Atomic uint64_t done;
     atomic_int cancelled;
 } sf_meter;

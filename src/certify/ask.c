@@ -10,6 +10,7 @@
 /* One batch, as its threads see it. */
 typedef struct batch {
     safer_workspace *workspace;
+    size_t first; /* of its draws */
     safer_status (*ask)(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error); /* a piece */
     safer_status status; /* of the piece that failed first */
     safer_error error;
@@ -42,7 +43,7 @@ static void ask_pieces(void *context, size_t begin, size_t end, int worker)
 {
     batch *b = context;
     safer_error error = {0};
-    safer_status status = b->ask(b->workspace, begin, end - begin, worker, &error);
+    safer_status status = b->ask(b->workspace, b->first + begin, end - begin, worker, &error);
     if (status == SAFER_OK) return;
     pthread_mutex_lock(&b->lock);
     if (b->status == SAFER_OK) {
@@ -52,8 +53,11 @@ static void ask_pieces(void *context, size_t begin, size_t end, int worker)
     pthread_mutex_unlock(&b->lock);
 }
 
-static safer_status in_pieces(batch *b, size_t count, size_t piece, safer_error *error)
+/* `count` draws from b->first on, on several threads where that is of use. */
+static safer_status in_pieces(batch *b, size_t count, safer_error *error)
 {
+    const size_t piece = piece_of(b->workspace);
+    if (b->workspace->threads == 1 || count <= piece) return b->ask(b->workspace, b->first, count, 0, error);
     pthread_mutex_init(&b->lock, NULL);
     sf_model_parallel(b->workspace->model, b->workspace->threads, count, piece, ask_pieces, b);
     pthread_mutex_destroy(&b->lock);
@@ -65,8 +69,7 @@ safer_status sf_ask_draws(safer_workspace *w, size_t count, safer_error *error)
 {
     batch b = {.workspace = w, .ask = ask_piece};
     if (sf_duty_cancelled()) return sf_fail(error, SAFER_CANCELLED, "cancelled between two batches of draws");
-    if (w->threads == 1 || count <= piece_of(w)) return ask_piece(w, 0, count, 0, error);
-    return in_pieces(&b, count, piece_of(w), error);
+    return in_pieces(&b, count, error);
 }
 
 static void exchange(safer_workspace *w, size_t i, size_t k)
@@ -79,15 +82,20 @@ static void exchange(safer_workspace *w, size_t i, size_t k)
     w->answers[k] = answer;
 }
 
-/* Draws with even numbers first, then the others, and requests of one kind: two that came one after the other are
- * not together again, except where pieces of both kinds meet. */
+/* Draws with even numbers first, and when they are answered the others: two that came one after the other are not
+ * together again, however many texts and threads share a request (base/feeder.h). */
 safer_status sf_ask_again(safer_workspace *w, size_t count, safer_error *error)
 {
+    safer_status status = SAFER_OK;
     const size_t evens = count - count / 2;
     batch b = {.workspace = w, .ask = confirm_piece};
     if (!sf_model_is_remote(w->model)) return SAFER_OK;
     for (size_t i = 1; 2 * i < count; i++) exchange(w, i, 2 * i); /* place 2i has not been touched before */
-    return in_pieces(&b, count, w->threads > 1 && piece_of(w) < evens ? piece_of(w) : evens, error);
+    SF_TRY(in_pieces(&b, evens, error));
+    b.first = evens;
+    SF_TRY(in_pieces(&b, count - evens, error));
+done:
+    return status;
 }
 
 safer_status sf_ask_text(int *answer, safer_workspace *w, safer_error *error)

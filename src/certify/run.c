@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+enum { MOST_DRAWS = 1 << 16 }; /* rendered at the same time, of all texts: some 100 MB */
+
 typedef struct certifying {
     const safer_model *model;
     const safer_lexicon *lexicon;
@@ -118,6 +120,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     /* One thread per text; with fewer texts than calls gain, several threads share a batch. */
     const int calls = model->calls ? model->calls : threads;
     r.options.threads = texts && texts < (size_t)calls ? calls / (int)texts : 1;
+    const size_t in_flight = texts < (size_t)threads ? texts : (size_t)threads;
+    if (in_flight && r.options.batch > MOST_DRAWS / in_flight) r.options.batch = MOST_DRAWS / in_flight;
     config = sf_config_json(model, lexicon, data, options);
     r.workspaces = sf_calloc((size_t)threads, sizeof *r.workspaces);
     if (!config || !r.workspaces) {

@@ -83,7 +83,7 @@ static void check_records(void *context, size_t begin, size_t end, int index)
             w->status = status;
             w->error = error;
         }
-        sf_meter_add(&r->meter, 1, index);
+        sf_meter_add(&r->meter, 1, sf_duty_now().worker);
     }
 }
 

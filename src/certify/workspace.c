@@ -99,6 +99,7 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
     w->texts = sf_calloc(options->batch, sizeof *w->texts);
     w->spans = sf_alloc(options->batch, sizeof *w->spans);
     w->threads = sf_threads(options->threads);
+    if (model->calls && w->threads > model->calls) w->threads = model->calls;
     w->scratch = sf_calloc((size_t)w->threads, sizeof *w->scratch);
     w->margins = sf_calloc(model->classes, sizeof *w->margins);
     if (!w->margins || !w->votes || !w->selection || !w->shares || !w->answers || !w->texts || !w->spans ||

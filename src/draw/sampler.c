@@ -12,13 +12,10 @@ sf_draw_rule sf_sampler_rule(const safer_lexicon *l, uint32_t word)
     uint32_t row = l->kernel.row_of[word];
     uint64_t first = l->kernel.offsets[row];
     sf_draw_rule rule = {.total = l->kernel.totals[row],
+                         .equal = l->equal[row],
                          .count = (uint32_t)(l->kernel.offsets[row + 1] - first),
                          .weights = l->kernel.weights + first};
     rule.reject = (0u - rule.total) % rule.total;
-    rule.equal = rule.weights[0];
-    if ((uint64_t)rule.equal * rule.count != rule.total) rule.equal = 0;
-    for (uint32_t i = 1; rule.equal && i < rule.count; i++)
-        if (rule.weights[i] != rule.equal) rule.equal = 0;
     return rule;
 }
 

@@ -86,19 +86,22 @@ static int all_admitted(unsigned char *known, const safer_lexicon *l, const uint
     return 1;
 }
 
-/* A word without synonyms that draws itself alone is never exchanged, whatever it is. */
-static int words_are_admitted(unsigned char *known, const safer_lexicon *l)
+/* A word without synonyms that draws itself alone is never exchanged, whatever it is. rows (kernel rows, all UNSEEN):
+ * how all words of a row are admitted, looked at once, since thousands may share it. */
+static int words_are_admitted(unsigned char *known, unsigned char *rows, const safer_lexicon *l)
 {
     const sf_kernel_view *k = &l->kernel;
     for (uint32_t x = 0; x < l->words.count; x++) {
         const uint64_t synonyms = l->synonym_offsets[x], count = l->synonym_offsets[x + 1] - synonyms;
-        const uint64_t row = k->offsets[k->row_of[x]], draws = k->offsets[k->row_of[x] + 1] - row;
-        if (!count && draws == 1 && k->ids[row] == x) continue;
+        const uint32_t row = k->row_of[x];
+        const uint64_t begin = k->offsets[row], draws = k->offsets[row + 1] - begin;
+        if (!count && draws == 1 && k->ids[begin] == x) continue;
         const sf_admission as = admission_of(known, l, x);
         if (as == SF_REFUSED || as == SF_ADMISSION_NO_MEMORY ||
-            !all_admitted(known, l, l->synonyms + synonyms, count, as) ||
-            !all_admitted(known, l, k->ids + row, draws, as))
+            !all_admitted(known, l, l->synonyms + synonyms, count, as))
             return 0;
+        if (rows[row] == UNSEEN && all_admitted(known, l, k->ids + begin, draws, as)) rows[row] = (unsigned char)as;
+        if (rows[row] != as) return 0;
     }
     return 1;
 }
@@ -124,8 +127,19 @@ static int overlaps_are_right(const safer_lexicon *l)
 
 /* --------------------------------------------------------------- the kernel */
 
-/* sizes and first (words, all 0): of each component its number of words, and the first one drawn, from 1. */
-static int kernel_is_named(uint32_t *sizes, uint32_t *first, const safer_lexicon *l)
+/* Whether all words of a row are of one component and have one weight. */
+static int row_is_even(const safer_lexicon *l, uint32_t row, uint32_t component)
+{
+    const sf_kernel_view *k = &l->kernel;
+    const uint64_t begin = k->offsets[row];
+    for (uint64_t i = begin; i < k->offsets[row + 1]; i++)
+        if (l->component[k->ids[i]] != component || k->weights[i] != k->weights[begin]) return 0;
+    return 1;
+}
+
+/* sizes and first (words, all 0): of each component its number of words, and the first one drawn, from 1. rows (kernel
+ * rows, all 0): the component of a row that is even, from 1. */
+static int kernel_is_named(uint32_t *sizes, uint32_t *first, uint32_t *rows, const safer_lexicon *l)
 {
     const sf_kernel_view *k = &l->kernel;
     sf_kernel_spec spec;
@@ -133,41 +147,41 @@ static int kernel_is_named(uint32_t *sizes, uint32_t *first, const safer_lexicon
     for (uint32_t x = 0; x < l->words.count; x++) sizes[l->component[x]]++;
     for (uint32_t x = 0; x < l->words.count; x++) {
         const uint32_t own = l->component[x], row = k->row_of[x], size = sizes[own];
-        const uint64_t begin = k->offsets[row], end = k->offsets[row + 1];
+        const uint32_t *ids = k->ids + k->offsets[row];
+        const uint64_t count = k->offsets[row + 1] - k->offsets[row];
         const uint64_t most = spec.kind == SF_TOPK ? spec.k : spec.kind == SF_REPRESENTATIVE ? 1 : size;
-        int itself = 0;
-        if (end - begin != (most < size ? most : size)) return 0;
-        for (uint64_t i = begin; i < end; i++) {
-            if (l->component[k->ids[i]] != own || k->weights[i] != k->weights[begin]) return 0;
-            itself |= k->ids[i] == x;
-        }
-        if (!first[own]) first[own] = k->ids[begin] + 1;
-        if (spec.kind == SF_REPRESENTATIVE ? first[own] != k->ids[begin] + 1 : !itself) return 0;
+        if (count != (most < size ? most : size)) return 0;
+        if (!rows[row] && row_is_even(l, row, own)) rows[row] = own + 1;
+        if (rows[row] != own + 1) return 0;
+        if (!first[own]) first[own] = ids[0] + 1;
+        if (spec.kind == SF_REPRESENTATIVE ? first[own] != ids[0] + 1
+                                           : !bsearch(&x, ids, (size_t)count, sizeof x, compare_ids))
+            return 0;
     }
     return 1;
 }
 
 safer_status sf_lexicon_check(const char **fault, const safer_lexicon *l, safer_error *error)
 {
-    const size_t n = l->words.count;
+    const size_t n = l->words.count, rows = l->kernel.rows;
     safer_status status = SAFER_OK;
-    unsigned char *known = sf_alloc(n, 1);
-    uint32_t *sizes = sf_calloc(n, 2 * sizeof *sizes);
+    unsigned char *known = sf_alloc(n + rows, 1);
+    uint32_t *sizes = sf_calloc(2 * n + rows, sizeof *sizes);
     *fault = NULL;
     if (!known || !sizes) {
         status = sf_fail_memory(error);
         goto done;
     }
-    memset(known, UNSEEN, n);
+    memset(known, UNSEEN, n + rows);
     if (!words_are_found(l))
         *fault = "a word cannot be found in it";
     else if (!synonyms_are_right(l))
         *fault = "its synonyms contradict each other";
-    else if (!words_are_admitted(known, l))
+    else if (!words_are_admitted(known, known + n, l))
         *fault = "it exchanges words that do not read back";
     else if (!overlaps_are_right(l))
         *fault = "its overlaps are not those of its kernel";
-    else if (!kernel_is_named(sizes, sizes + n, l))
+    else if (!kernel_is_named(sizes, sizes + n, sizes + 2 * n, l))
         *fault = "its kernel is not what its name says";
     if (*fault && memchr(known, SF_ADMISSION_NO_MEMORY, n)) status = sf_fail_memory(error);
 done:

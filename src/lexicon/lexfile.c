@@ -371,6 +371,20 @@ static const char *find_fault(const safer_lexicon *l, const header *head)
     return NULL;
 }
 
+/* Rows may hold thousands of words, and are drawn from in every text. */
+static int find_equal_weights(safer_lexicon *l)
+{
+    const sf_kernel_view *k = &l->kernel;
+    l->equal = sf_alloc((size_t)k->rows + 1, sizeof *l->equal);
+    if (!l->equal) return -1;
+    for (uint32_t row = 0; row < k->rows; row++) {
+        l->equal[row] = k->weights[k->offsets[row]];
+        for (uint64_t i = k->offsets[row] + 1; i < k->offsets[row + 1]; i++)
+            if (k->weights[i] != k->weights[i - 1]) l->equal[row] = 0;
+    }
+    return 0;
+}
+
 safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const char *name, safer_error *error)
 {
     header head;
@@ -384,6 +398,7 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     point_into(l, image->bytes, &head);
     fault = find_fault(l, &head);
     status = fault ? refuse(error, name, fault) : sf_sha256(&l->sha256, image->bytes, image->length, error);
+    if (status == SAFER_OK && find_equal_weights(l)) status = sf_fail_memory(error);
     if (status != SAFER_OK) {
         free(l);
         return status;
@@ -439,5 +454,6 @@ void safer_lexicon_free(safer_lexicon *lexicon)
     if (!lexicon) return;
     sf_file_free(&lexicon->image);
     free(lexicon->name);
+    free(lexicon->equal);
     free(lexicon);
 }

@@ -19,6 +19,7 @@ struct safer_lexicon {
     const float *similarity;         /* parallel to synonyms, or NULL */
     const uint32_t *component;       /* words */
     sf_kernel_view kernel;
+    uint32_t *equal;              /* kernel rows: the weight that all words of a row have, or 0: they differ; owned */
     const double *overlap;        /* words, rounded down */
     const uint32_t *worst;        /* words */
     const uint32_t *vector_words; /* ascending: the words that have a vector */

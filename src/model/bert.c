@@ -16,8 +16,9 @@ enum {
 typedef struct bert {
     safer_model base;
     sf_bert_checkpoint checkpoint;
-    sf_bert_net *net;       /* NULL on a device */
-    sf_bert_device *device; /* NULL on the CPU */
+    sf_bert_net *net;         /* NULL on a device */
+    sf_bert_device *device;   /* NULL on the CPU */
+    sf_lexpieces_last *words; /* outside the model, which is const for all who ask it */
 } bert;
 
 /* Working memory of one thread. */
@@ -131,6 +132,7 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
 /* ------------------------------------------------------------------ fast path */
 
 typedef struct prepared {
+    sf_lexpieces *words; /* held */
     sf_pieces *pieces;
     size_t slots; /* of the text: the length of a draw */
 } prepared;
@@ -138,7 +140,9 @@ typedef struct prepared {
 static void release(void *pointer)
 {
     prepared *p = pointer;
-    if (p) sf_pieces_free(p->pieces);
+    if (!p) return;
+    sf_pieces_free(p->pieces);
+    sf_lexpieces_free(p->words);
     free(p);
 }
 
@@ -146,11 +150,14 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *lexic
                             safer_error *error)
 {
     const bert *m = (const bert *)model;
+    const sf_wordpiece *wordpiece = m->checkpoint.wordpiece;
+    const size_t limit = m->checkpoint.layout.shape.tokens - 2;
     prepared *p = sf_calloc(1, sizeof *p);
     if (!p) return sf_fail_memory(error);
     p->slots = slots->slot_count;
-    safer_status status = sf_pieces_new(&p->pieces, m->checkpoint.wordpiece, lexicon, slots,
-                                        m->checkpoint.layout.shape.tokens - 2, error);
+    p->words = sf_lexpieces_of(m->words, wordpiece, lexicon, limit);
+    safer_status status = p->words ? sf_pieces_new(&p->pieces, wordpiece, lexicon, p->words, slots, limit, error)
+                                   : sf_fail_memory(error);
     if (status == SAFER_OK)
         *out = p;
     else
@@ -186,6 +193,7 @@ static void model_free(safer_model *model)
     bert *m = (bert *)model;
     sf_bert_net_free(m->net);
     sf_bert_device_free(m->device);
+    sf_lexpieces_last_free(m->words);
     sf_bert_checkpoint_free(&m->checkpoint);
     sf_model_clear(model);
     free(m);
@@ -250,6 +258,10 @@ safer_status sf_bert_open(safer_model **out, const char *path, safer_error *erro
     bert *m = sf_calloc(1, sizeof *m);
     if (!m) return sf_fail_memory(error);
     m->base.class = &bert_class;
+    if (!(m->words = sf_lexpieces_last_new())) {
+        status = sf_fail_memory(error);
+        goto done;
+    }
     SF_TRY(sf_isa_check(error));
     SF_TRY(sf_bert_checkpoint_open(&m->checkpoint, path, error));
     if (m->checkpoint.layout.shape.classes < 2) {

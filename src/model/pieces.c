@@ -14,33 +14,29 @@
 #include "model/pieces.h"
 
 #include "base/memory.h"
-#include "base/table.h"
 #include "text/unicode.h"
 
 #include <string.h>
-
-typedef struct run { /* of ids in the pool */
-    uint32_t offset, count;
-} run;
 
 typedef enum part_kind { FIXED, DRAWN, GLUED } part_kind;
 
 typedef struct part {
     part_kind kind;
-    uint32_t slot, slots; /* those in it */
-    uint32_t begin, end;  /* bytes of the text */
-    size_t runs;          /* FIXED: its run. DRAWN: that of the first word of the support */
+    uint32_t slot, slots; /* DRAWN, GLUED: those in it */
+    uint32_t begin, end;  /* GLUED: bytes of the text */
+    size_t offset;        /* FIXED: of its pieces in the pool. DRAWN: of the slot's words in the kernel */
+    size_t count;         /* FIXED: of its pieces */
+    sf_case pattern;      /* DRAWN */
 } part;
 
 struct sf_pieces {
     const sf_wordpiece *wordpiece;
     const safer_lexicon *lexicon;
     const sf_slots *slots;
+    sf_lexpieces *words;
     size_t limit, visible;
     part *parts;
     size_t count, capacity;
-    run *runs;
-    size_t run_count, run_capacity;
     sf_ids pool;
 };
 
@@ -48,7 +44,6 @@ void sf_pieces_free(sf_pieces *pieces)
 {
     if (!pieces) return;
     free(pieces->parts);
-    free(pieces->runs);
     sf_ids_free(&pieces->pool);
     free(pieces);
 }
@@ -62,51 +57,11 @@ void sf_pieces_scratch_free(sf_pieces_scratch *scratch)
 
 size_t sf_pieces_visible(const sf_pieces *pieces) { return pieces->visible; }
 
-/* ------------------------------------------------------------------- memo */
-
-/* What was computed already: a number to a run. */
-typedef struct memory {
-    uint64_t key;
-    run value;
-} memory;
-
-typedef struct memo {
-    sf_hashtable table; /* of the memories' numbers */
-    memory *memories;
-    size_t count, capacity;
-} memo;
-
-static void memo_free(memo *m)
-{
-    sf_hashtable_free(&m->table);
-    free(m->memories);
-}
-
-/* The place of a key, new ones with no value yet (*fresh is 1), until another is got. NULL when
- * memory is out. */
-static run *memo_get(memo *m, uint64_t key, int *fresh)
-{
-    const uint32_t tag = (uint32_t)key;
-    sf_hashtable_walk walk = sf_hashtable_find(&m->table, tag);
-    *fresh = 0;
-    for (uint32_t i; (i = sf_hashtable_next(&m->table, &walk)) != SF_NONE;)
-        if (m->memories[i].key == key) return &m->memories[i].value;
-    *fresh = 1; /* a text has hundreds: room for many at once */
-    if ((m->count == m->capacity && sf_grow(&m->memories, &m->capacity, m->count + 128, sizeof *m->memories)) ||
-        sf_hashtable_add(&m->table, tag, (uint32_t)m->count))
-        return NULL;
-    m->memories[m->count].key = key;
-    return &m->memories[m->count++].value;
-}
-
 /* -------------------------------------------------------------- preparing */
 
 typedef struct making {
     sf_pieces *pieces;
     sf_pieces_scratch scratch;
-    memo words;  /* a word in a pattern -> its run */
-    memo tables; /* a kernel row in a pattern -> where its runs begin, and the least count */
-    memo leasts; /* a row in a pattern -> the least count alone */
 } making;
 
 /* A slot with what is glued to it. */
@@ -115,97 +70,48 @@ typedef struct frame {
     sf_case pattern;
 } frame;
 
-static uint64_t key_of(uint32_t number, sf_case pattern) { return ((uint64_t)number << 2) | (uint64_t)pattern; }
-
-/* Encodes text into the pool. */
-static int encode(run *out, making *m, const char *text, size_t length, size_t limit)
-{
-    sf_ids *pool = &m->pieces->pool;
-    size_t before = pool->count;
-    if (sf_wordpiece_encode(pool, m->pieces->wordpiece, text, length, limit, &m->scratch.wordpiece)) return -1;
-    if (pool->count > UINT32_MAX) return -1;
-    *out = (run){(uint32_t)before, (uint32_t)(pool->count - before)};
-    return 0;
-}
-
-static int encode_word(run *out, making *m, uint32_t word, const frame *f)
+/* How many pieces a word has in its frame; SIZE_MAX when memory is out. */
+static size_t count_framed(making *m, uint32_t word, const frame *f)
 {
     const sf_words_view *words = &m->pieces->lexicon->words;
-    uint32_t begin = words->offsets[word];
+    const uint32_t begin = words->offsets[word];
     sf_buffer *text = &m->scratch.text;
     sf_buffer_clear(text);
+    m->scratch.ids.count = 0;
     if (sf_buffer_add(text, f->before.bytes, f->before.length) ||
         sf_word_render(text, words->pool + begin, words->offsets[word + 1] - begin - 1, f->pattern) ||
-        sf_buffer_add(text, f->after.bytes, f->after.length))
-        return -1;
-    return encode(out, m, text->bytes, text->length, m->pieces->limit);
+        sf_buffer_add(text, f->after.bytes, f->after.length) ||
+        sf_wordpiece_encode(&m->scratch.ids, m->pieces->wordpiece, text->bytes, text->length, m->pieces->limit,
+                            &m->scratch.wordpiece))
+        return SIZE_MAX;
+    return m->scratch.ids.count;
 }
 
-/* A word by itself; those were often seen before. */
-static int run_of_word(run *out, making *m, uint32_t word, const frame *f)
-{
-    int fresh;
-    if (f->before.length || f->after.length) return encode_word(out, m, word, f);
-    run *known = memo_get(&m->words, key_of(word, f->pattern), &fresh);
-    if (!known || (fresh && encode_word(known, m, word, f))) return -1;
-    *out = *known;
-    return 0;
-}
-
-/* Lower bounds never fall below 1: a word has letters, and letters never vanish. */
-static uint32_t least_of(uint32_t least, uint32_t count) { return count < least ? (count ? count : 1) : least; }
-
-/* The runs of a row's words, one after the other: `out->offset` is the first. */
-static int add_table(run *out, making *m, uint32_t row, const frame *f)
-{
-    sf_pieces *p = m->pieces;
-    const sf_kernel_view *kernel = &p->lexicon->kernel;
-    *out = (run){(uint32_t)p->run_count, UINT32_MAX};
-    for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1]; i++) {
-        run r;
-        if (p->run_count >= UINT32_MAX || run_of_word(&r, m, kernel->ids[i], f) ||
-            sf_grow(&p->runs, &p->run_capacity, p->run_count + 1, sizeof *p->runs))
-            return -1;
-        p->runs[p->run_count++] = r;
-        out->count = least_of(out->count, r.count);
-    }
-    return 0;
-}
-
-/* The least number of pieces that a word of a row has. Nothing of it is kept. */
-static int least_of_row(uint32_t *out, making *m, uint32_t row, const frame *f)
+/* The least number of pieces that a word of a row has, at least 1: letters never vanish. 0 when memory is out. */
+static uint32_t least_of_row(making *m, uint32_t row, const frame *f)
 {
     const sf_kernel_view *kernel = &m->pieces->lexicon->kernel;
-    int glued = f->before.length || f->after.length;
-    *out = UINT32_MAX;
-    for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && *out > 1; i++) {
-        size_t before = m->pieces->pool.count;
-        run r;
-        if (run_of_word(&r, m, kernel->ids[i], f)) return -1;
-        if (glued) m->pieces->pool.count = before;
-        *out = least_of(*out, r.count);
+    size_t least = UINT32_MAX;
+    if (!f->before.length && !f->after.length)
+        return sf_lexpieces_least(m->pieces->words, m->pieces->lexicon, row, f->pattern);
+    for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && least > 1; i++) {
+        const size_t count = count_framed(m, kernel->ids[i], f);
+        if (count == SIZE_MAX) return 0;
+        if (count < least) least = count ? count : 1;
     }
-    return 0;
+    return (uint32_t)least;
 }
 
-/* Lowers *least to what any synonym of the word can draw. */
-static int lower_by_synonyms(uint32_t *least, making *m, uint32_t word, const frame *f)
+/* The same for all that the word or a synonym of it can draw. */
+static uint32_t least_of_slot(making *m, uint32_t word, const frame *f)
 {
     const safer_lexicon *l = m->pieces->lexicon;
-    int glued = f->before.length || f->after.length;
-    for (uint64_t i = l->synonym_offsets[word]; i < l->synonym_offsets[word + 1] && *least > 1; i++) {
-        uint32_t row = l->kernel.row_of[l->synonyms[i]], count;
-        int fresh = 1;
-        run *known = NULL;
-        if (!glued && !(known = memo_get(&m->leasts, key_of(row, f->pattern), &fresh))) return -1;
-        if (!fresh)
-            count = known->count;
-        else if (least_of_row(&count, m, row, f))
-            return -1;
-        if (known) known->count = count;
-        *least = least_of(*least, count);
+    uint32_t least = least_of_row(m, l->kernel.row_of[word], f);
+    for (uint64_t i = l->synonym_offsets[word]; i < l->synonym_offsets[word + 1] && least > 1; i++) {
+        const uint32_t count = least_of_row(m, l->kernel.row_of[l->synonyms[i]], f);
+        if (count < least) least = count;
     }
-    return 0;
+    return least;
 }
 
 static int add_part(sf_pieces *p, part x)
@@ -219,33 +125,34 @@ static int add_part(sf_pieces *p, part x)
 static int add_fixed(making *m, size_t begin, size_t end, size_t *least)
 {
     sf_pieces *p = m->pieces;
-    run r;
+    const size_t before = p->pool.count;
     if (begin == end) return 0;
-    if (encode(&r, m, p->slots->text + begin, end - begin, p->limit - *least) ||
-        sf_grow(&p->runs, &p->run_capacity, p->run_count + 1, sizeof *p->runs) ||
-        add_part(p, (part){.kind = FIXED, .begin = (uint32_t)begin, .end = (uint32_t)end, .runs = p->run_count}))
+    if (sf_wordpiece_encode(&p->pool, p->wordpiece, p->slots->text + begin, end - begin, p->limit - *least,
+                            &m->scratch.wordpiece))
         return -1;
-    p->runs[p->run_count++] = r;
-    *least += r.count;
-    return 0;
+    const size_t count = p->pool.count - before;
+    *least += count;
+    return add_part(p, (part){.kind = FIXED, .offset = before, .count = count});
 }
 
+/* Where something is glued to the slot, its words are not words by themselves. */
 static int add_drawn(making *m, size_t slot, size_t begin, size_t end, size_t *least)
 {
     sf_pieces *p = m->pieces;
     const sf_text_word *w = &p->slots->words[p->slots->slots[slot]];
     const char *text = p->slots->text;
-    frame f = {{text + begin, w->begin - begin}, {text + w->end, end - w->end}, w->pattern};
-    uint32_t row = p->lexicon->kernel.row_of[w->word];
-    int fresh = 1;
-    run own, *table = &own;
-    if (!f.before.length && !f.after.length && !(table = memo_get(&m->tables, key_of(row, f.pattern), &fresh)))
-        return -1;
-    if (fresh && add_table(table, m, row, &f)) return -1;
-    uint32_t count = table->count;
-    if (lower_by_synonyms(&count, m, w->word, &f)) return -1;
+    const frame f = {{text + begin, w->begin - begin}, {text + w->end, end - w->end}, w->pattern};
+    const part_kind kind = f.before.length || f.after.length ? GLUED : DRAWN;
+    const uint32_t count = least_of_slot(m, w->word, &f);
+    if (count == 0) return -1;
     *least += count;
-    return add_part(p, (part){DRAWN, (uint32_t)slot, 1, (uint32_t)begin, (uint32_t)end, table->offset});
+    return add_part(p, (part){.kind = kind,
+                              .slot = (uint32_t)slot,
+                              .slots = 1,
+                              .begin = (uint32_t)begin,
+                              .end = (uint32_t)end,
+                              .offset = p->lexicon->kernel.offsets[p->lexicon->kernel.row_of[w->word]],
+                              .pattern = w->pattern});
 }
 
 /* ------------------------------------------------------------------- cuts */
@@ -306,7 +213,11 @@ static int make(making *m)
         if (slot - first == 1) {
             if (add_drawn(m, first, left.last, right.first, &least)) return -1;
         } else {
-            part x = {GLUED, (uint32_t)first, (uint32_t)(slot - first), (uint32_t)left.last, (uint32_t)right.first, 0};
+            const part x = {.kind = GLUED,
+                            .slot = (uint32_t)first,
+                            .slots = (uint32_t)(slot - first),
+                            .begin = (uint32_t)left.last,
+                            .end = (uint32_t)right.first};
             if (add_part(p, x)) return -1;
             least++;
         }
@@ -318,16 +229,13 @@ static int make(making *m)
 }
 
 safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon,
-                           const sf_slots *slots, size_t limit, safer_error *error)
+                           sf_lexpieces *words, const sf_slots *slots, size_t limit, safer_error *error)
 {
     making m = {.pieces = sf_calloc(1, sizeof *m.pieces)};
     if (!m.pieces) return sf_fail_memory(error);
-    *m.pieces = (sf_pieces){.wordpiece = wordpiece, .lexicon = lexicon, .slots = slots, .limit = limit};
+    *m.pieces = (sf_pieces){.wordpiece = wordpiece, .lexicon = lexicon, .words = words, .slots = slots, .limit = limit};
     int failed = make(&m);
     sf_pieces_scratch_free(&m.scratch);
-    memo_free(&m.words);
-    memo_free(&m.tables);
-    memo_free(&m.leasts);
     if (failed) {
         sf_pieces_free(m.pieces);
         return sf_fail_memory(error);
@@ -343,16 +251,17 @@ static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const pa
                         size_t limit)
 {
     const sf_slots *s = p->slots;
-    const safer_lexicon *l = p->lexicon;
+    const sf_words_view *words = &p->lexicon->words;
+    const sf_kernel_view *kernel = &p->lexicon->kernel;
     size_t at = x->begin;
     sf_buffer_clear(&scratch->text);
     scratch->ids.count = 0;
     for (size_t i = x->slot; i < (size_t)x->slot + x->slots; i++) {
         const sf_text_word *w = &s->words[s->slots[i]];
-        uint32_t drawn = l->kernel.ids[l->kernel.offsets[l->kernel.row_of[w->word]] + draws[i]],
-                 begin = l->words.offsets[drawn];
+        const uint32_t drawn = kernel->ids[kernel->offsets[kernel->row_of[w->word]] + draws[i]],
+                       begin = words->offsets[drawn];
         if (sf_buffer_add(&scratch->text, s->text + at, w->begin - at) ||
-            sf_word_render(&scratch->text, l->words.pool + begin, l->words.offsets[drawn + 1] - begin - 1, w->pattern))
+            sf_word_render(&scratch->text, words->pool + begin, words->offsets[drawn + 1] - begin - 1, w->pattern))
             return -1;
         at = w->end;
     }
@@ -361,23 +270,29 @@ static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const pa
                                &scratch->wordpiece);
 }
 
-size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *pieces, const uint32_t *draws, sf_pieces_scratch *scratch)
+size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *p, const uint32_t *draws, sf_pieces_scratch *scratch)
 {
-    const size_t limit = pieces->limit;
+    const size_t limit = p->limit;
     size_t count = 0;
-    for (size_t k = 0; k < pieces->count && count < limit; k++) {
-        const part *x = &pieces->parts[k];
+    for (size_t k = 0; k < p->count && count < limit; k++) {
+        const part *x = &p->parts[k];
         const uint32_t *source;
         size_t n;
-        if (x->kind == GLUED) {
-            if (encode_glued(scratch, pieces, x, draws, limit - count)) return SIZE_MAX;
+        if (x->kind == FIXED) {
+            source = p->pool.ids + x->offset;
+            n = x->count;
+        } else if (x->kind == DRAWN) {
+            const uint32_t word = p->lexicon->kernel.ids[x->offset + draws[x->slot]];
+            const uint32_t *known = sf_lexpieces_word(p->words, p->lexicon, word, x->pattern);
+            if (!known) return SIZE_MAX;
+            source = known + 1;
+            n = known[0];
+        } else {
+            if (encode_glued(scratch, p, x, draws, limit - count)) return SIZE_MAX;
             source = scratch->ids.ids;
             n = scratch->ids.count;
-        } else {
-            const run *r = &pieces->runs[x->runs + (x->kind == DRAWN ? draws[x->slot] : 0)];
-            source = pieces->pool.ids + r->offset;
-            n = r->count < limit - count ? r->count : limit - count;
         }
+        if (n > limit - count) n = limit - count;
         for (size_t i = 0; i < n; i++) ids[count + i] = source[i];
         count += n;
     }

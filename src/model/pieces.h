@@ -2,20 +2,22 @@
  *
  * A text is cut where a pre-token certainly ends and no special token can lie across
  * (sf_wordpiece_cuts and sf_wordpiece_joins, in what lies between the slots). Parts without
- * a slot are encoded once, parts with one slot once for every word that can be drawn there,
- * parts with several (glued by digits, symbols or zero-width characters) when they are
- * drawn. The pieces put together equal those of the rendered text, always. */
+ * a slot are encoded once for all draws; the words of a slot by itself once for all texts
+ * (lexpieces.h); parts with several slots, or with something glued to one (digits, symbols or
+ * zero-width characters), when they are drawn. The pieces put together equal those of the
+ * rendered text, always. */
 #ifndef SF_MODEL_PIECES_H
 #define SF_MODEL_PIECES_H
 
 #include "draw/slots.h"
-#include "text/wordpiece.h"
+#include "model/lexpieces.h"
 
 typedef struct sf_pieces sf_pieces;
 
-/* Prepares a text for texts of at most `limit` pieces. Slots and lexicon must outlive it. */
+/* Prepares a text for texts of at most `limit` pieces. `words` are the lexicon's, for the same limit. They, slots and
+ * lexicon must outlive it. */
 safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon,
-                           const sf_slots *slots, size_t limit, safer_error *error);
+                           sf_lexpieces *words, const sf_slots *slots, size_t limit, safer_error *error);
 void sf_pieces_free(sf_pieces *pieces);
 
 /* Working memory of one thread. Zero-initialise. */

@@ -210,7 +210,7 @@ static safer_status request(const remote *r, const sf_span *texts, size_t count,
 static void host(const safer_model *model, void (*work)(void *context), void *context)
 {
     const remote *r = (const remote *)model;
-    if (r->transport.concurrency == 1 && !r->shared->feeder.hosted)
+    if (r->transport.concurrency == 1)
         sf_feeder_host(&r->shared->feeder, work, context);
     else
         work(context);
@@ -451,7 +451,8 @@ static void model_free(safer_model *model)
         .free = model_free, .probe = probe, .is_random = is_random, .set_random = set_random, .confirm = confirm, \
         .identify = identify, .probe_digest = probe_digest, .host = hosted \
     }
-static const sf_model_class classes[] = {REMOTE_CLASS("exec", NULL), REMOTE_CLASS("http", NULL), REMOTE_CLASS("callback", host)};
+static const sf_model_class classes[] = {REMOTE_CLASS("exec", NULL), REMOTE_CLASS("http", NULL),
+                                         REMOTE_CLASS("callback", host)};
 #undef REMOTE_CLASS
 enum { CLASSES = sizeof classes / sizeof classes[0] };
 
@@ -638,8 +639,6 @@ typedef struct caller {
     safer_classify classify;
     void *context;
     size_t classes;
-    int alone; /* one thread at a time */
-    pthread_mutex_t lock;
 } caller;
 
 static safer_status ask_caller(void *self, const sf_span *texts, size_t count, int *labels, float *scores,
@@ -655,10 +654,8 @@ static safer_status ask_caller(void *self, const sf_span *texts, size_t count, i
         labels[i] = INT_MIN; /* not a class: what the function leaves out is noticed below */
     }
     if (status == SAFER_OK) {
-        if (c->alone) pthread_mutex_lock(&c->lock);
-        int failed = c->classify(c->context, strings, lengths, count, labels);
-        if (c->alone) pthread_mutex_unlock(&c->lock);
-        if (failed) status = sf_fail(error, SAFER_CALLBACK, "the function that classifies reported failure");
+        if (c->classify(c->context, strings, lengths, count, labels))
+            status = sf_fail(error, SAFER_CALLBACK, "the function that classifies reported failure");
     }
     for (size_t i = 0; status == SAFER_OK && i < count; i++)
         if (labels[i] == INT_MIN)
@@ -670,13 +667,6 @@ static safer_status ask_caller(void *self, const sf_span *texts, size_t count, i
     free(strings);
     free(lengths);
     return status;
-}
-
-static void caller_free(void *self)
-{
-    caller *c = self;
-    pthread_mutex_destroy(&c->lock);
-    free(c);
 }
 
 safer_status safer_model_from_callback(safer_model **out, safer_classify function, void *context,
@@ -694,12 +684,11 @@ safer_status safer_model_from_callback(safer_model **out, safer_classify functio
         return sf_fail_memory(error);
     }
     int threads = options->concurrency == SAFER_DEFAULT ? 1 : options->concurrency;
-    *c = (caller){.classify = function, .context = context, .classes = options->label_count, .alone = threads == 1};
-    pthread_mutex_init(&c->lock, NULL);
+    *c = (caller){.classify = function, .context = context, .classes = options->label_count};
     r->transport = (sf_transport){.arch = "callback",
                                   .self = c,
                                   .ask = ask_caller,
-                                  .free = caller_free,
+                                  .free = free,
                                   .batch = options->batch ? options->batch : 256,
                                   .concurrency = threads};
     complete(r, "callback", options);

@@ -75,10 +75,17 @@ static safer_status do_row(pass *p, size_t index, int worker, safer_error *error
     p->waiting[index] = w;
     if (p->status == SAFER_OK) status = flush_records(p, error);
     keep_failure(p, status, error); /* before the lock is given back: no record may follow one that is missing */
-    if (worker == 0)
-        p->rows->describe(p->rows->context, p->stage, sizeof p->stage); /* the caller's thread alone reads the stage */
     pthread_mutex_unlock(&p->lock);
     return status;
+}
+
+/* For a report: the thread that makes it is the only one that reads and writes the stage. */
+static void describe(void *context)
+{
+    pass *p = context;
+    pthread_mutex_lock(&p->lock);
+    p->rows->describe(p->rows->context, p->stage, sizeof p->stage);
+    pthread_mutex_unlock(&p->lock);
 }
 
 static void do_rows(void *context, size_t begin, size_t end, int worker)
@@ -95,7 +102,7 @@ static void do_rows(void *context, size_t begin, size_t end, int worker)
             atomic_store(&p->meter.cancelled, 1); /* nobody starts another row */
             return;
         }
-        sf_meter_add(&p->meter, 1, worker);
+        sf_meter_add(&p->meter, 1, sf_duty_now().worker);
     }
 }
 
@@ -142,8 +149,11 @@ static safer_status do_all(pass *p, const char *path, int resume, safer_error *e
     p->next = p->first;
     rows->describe(rows->context, p->stage, sizeof p->stage);
     sf_meter_start(&p->meter, rows->progress, p->stage, rows->count - p->first);
+    p->meter.describe = describe;
+    p->meter.context = p;
     const sf_duty before = sf_duty_change((sf_duty){&p->meter, 0});
-    if (!sf_meter_cancelled(&p->meter)) sf_model_parallel(rows->model, rows->threads, rows->count - p->first, 1, do_rows, p);
+    if (!sf_meter_cancelled(&p->meter))
+        sf_model_parallel(rows->model, rows->threads, rows->count - p->first, 1, do_rows, p);
     (void)sf_duty_change(before);
     if (p->status != SAFER_OK) {
         status = p->status;

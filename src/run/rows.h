@@ -9,7 +9,7 @@
 #include "run/sealed.h"
 
 typedef struct sf_rows {
-    size_t count; /* of the data */
+    size_t count;             /* of the data */
     const safer_model *model; /* that the work asks */
     int threads;
     const json_t *config; /* the first line; borrowed */

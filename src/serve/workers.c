@@ -19,7 +19,7 @@ struct sf_workers {
     size_t queue; /* texts that may wait */
     worker *list;
     size_t count;            /* of the workers that were started */
-    safer_workspace *shared; /* all threads on one text */
+    safer_workspace *shared; /* several threads on one text */
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t work;
@@ -82,8 +82,8 @@ static safer_status start_workers(sf_workers *workers, size_t count, const safer
     safer_status status = SAFER_OK;
     workers->list = sf_calloc(count, sizeof *workers->list);
     if (!workers->list) return sf_fail_memory(error);
-    options.threads = (int)count;
-    if (count > 1) SF_TRY(sf_workspace_new(&workers->shared, model, lexicon, &options, error));
+    options.threads = model->calls ? model->calls : (int)count;
+    if (options.threads > 1) SF_TRY(sf_workspace_new(&workers->shared, model, lexicon, &options, error));
     options.threads = 1;
     for (; workers->count < count; workers->count++) {
         worker *w = &workers->list[workers->count];
