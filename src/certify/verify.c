@@ -96,10 +96,7 @@ static safer_status check_all(replay *r, int threads, const safer_progress *prog
     for (int i = 0; i < threads; i++) r->workers[i].failed = SIZE_MAX;
     sf_meter_start(&r->meter, progress, stage, r->run->count);
     const sf_duty before = sf_duty_change((sf_duty){&r->meter, 0});
-    if (r->model)
-        sf_model_parallel(r->model, threads, r->run->count, 1, check_records, r);
-    else
-        sf_parallel(threads, r->run->count, 1, check_records, r);
+    sf_model_parallel(r->model, threads, r->run->count, 1, check_records, r);
     (void)sf_duty_change(before);
     SF_TRY(sf_meter_finish(&r->meter, error));
     for (int i = 0; i < threads; i++) {

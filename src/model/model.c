@@ -35,7 +35,7 @@ static void do_hosted(void *context)
 void sf_model_parallel(const safer_model *model, int threads, size_t count, size_t grain, sf_task task, void *context)
 {
     hosted h = {threads, count, grain, task, context};
-    if (model->class->host)
+    if (model && model->class->host)
         model->class->host(model, do_hosted, &h);
     else
         do_hosted(&h);

@@ -87,7 +87,7 @@ safer_status sf_model_sample(const safer_model *model, const void *prepared, con
                              int *labels, void *scratch, safer_error *error);
 
 /* sf_parallel for a task that asks the model: one that must be called by the caller's thread alone (Python's) is, while
- * other threads do the task. */
+ * other threads do the task. NULL: it asks none. */
 void sf_model_parallel(const safer_model *model, int threads, size_t count, size_t grain, sf_task task, void *context);
 
 /* Finds out, once, whether the model answers these texts the same way twice; a built-in one does.
