@@ -181,6 +181,7 @@ static void all_devices_are_used(void **unused)
     memset(answers, 0, 3 * sizeof *answers);
     assert_ok(safer_certify(&summary, temporary("all"), 0, model, lexicon, data, &options, &error));
     for (int i = 0; i < 3; i++) assert_true(answers[i] > 0);
+    safer_summary_free(&summary);
     safer_model_free(model);
     safer_lexicon_free(lexicon);
     safer_data_free(data);
