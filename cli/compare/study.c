@@ -152,8 +152,8 @@ static safer_status take_kernel(work *w, safer_error *error)
     return finish(s, file, start, status, error);
 }
 
-/* Makes the file of the model. One that is there is whole: the run ended before it could be noted, and perhaps before its
- * checkpoint was removed. */
+/* Makes the file of the model. One that is there is whole: the run ended before it could be noted, and perhaps before
+ * its checkpoint was removed. */
 static safer_status make_model(const work *w, const char *file, safer_error *error)
 {
     if (access(w->model_path, F_OK) == 0) {

@@ -255,8 +255,8 @@ static void remove_orphans(const char *target)
     closedir(open_folder);
 }
 
-/* Locks a new file. Whether it is still there: before it had its lock, another run may have taken it for an orphan. Where
- * the file system knows no locks nobody gets one, so nothing is removed. */
+/* Locks a new file. Whether it is still there: before it had its lock, another run may have taken it for an orphan.
+ * Where the file system knows no locks nobody gets one, so nothing is removed. */
 static int keep_from_removal(int fd)
 {
     struct stat info;
