@@ -79,8 +79,8 @@ coverage: bootstrap
 	@$(call configure,build-coverage,$(counted))
 	@$(call compile,build-coverage)
 	@find build-coverage -name '*.gcda' -delete
-	@GCOV_ERROR_FILE=/dev/null ctest --test-dir build-coverage --output-on-failure -E '$(uncounted)'
-	@scripts/coverage build-coverage
+	@GCOV_ERROR_FILE=/dev/null ctest --test-dir build-coverage --output-on-failure -E '$(uncounted)'; status=$$?; \
+	  scripts/coverage build-coverage && exit $$status
 
 fuzz: bootstrap
 	@$(call configure,build-fuzz,$(sanitized) -DCMAKE_C_COMPILER=clang -DSAFER_FUZZ=ON \

@@ -299,6 +299,39 @@ static void test_weights(void **state)
     refuse(certify("weights.jsonl", SAFER_METHOD_ADAPTIVE), forgeries, COUNT(forgeries));
 }
 
+/* A model that answers at random has no share of all draws, and cannot be declared a function. */
+static void test_random(void **state)
+{
+    static const forgery forgeries[] = {
+        {1, "model.function", "true", "\"model.function\" must be true, or missing, as where the model is random"},
+        {2, "*",
+         "{\"exact\":true,\"vote\":null,\"n\":null,\"counts\":null,\"weights\":{\"a\":\"1\",\"b\":\"0\"},\"total\":\"1\","
+         "\"assumes\":[\"the model is a function of the text\"]}",
+         "a model that answers at random has no exact certificate"},
+    };
+    static const char *const labels[] = {"a", "b"};
+    safer_model *honest = model;
+    safer_remote_options remote = safer_remote_options_default();
+    safer_verification said;
+    char path[500];
+    (void)state;
+    remote.labels = labels;
+    remote.label_count = 2;
+    remote.model_name = "a function";
+    remote.random = 1;
+    assert_ok(safer_model_from_callback(&model, answer, NULL, &remote, &error));
+    snprintf(path, sizeof path, "%s", certify("random.jsonl", SAFER_METHOD_ADAPTIVE));
+    assert_ok(safer_verify(&said, path, NULL, lexicon, data, 1, NULL, &error));
+    assert_string_equal(said.not_checked[0], "votes and answers: the model answers at random");
+    assert_null(strstr(said.not_checked[1], "function of the text"));
+    safer_summary_free(&said.summary);
+    assert_fails(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID, "answered at random");
+    for (size_t i = 0; i < COUNT(forgeries); i++)
+        assert_fails(verify(forge(path, &forgeries[i]), &error), SAFER_INPUT, forgeries[i].words);
+    safer_model_free(model);
+    model = honest;
+}
+
 /* Lexicon and data go together, and the model only with both; phrases say what each form checked. */
 static void test_forms(void **state)
 {
@@ -346,6 +379,7 @@ static void test_format_1(void **state)
         {1, "model.sha256", ZEROS, "\"model.sha256\" is unknown"},
         {1, "model.hash", NULL, "\"model.hash\" is missing"},
         {1, "data.hash", "7", "\"data.hash\" must be a string"},
+        {1, "model.arithmetic", "1", "\"model.arithmetic\" must be a string"},
         {1, "radius", "\"2\"", "\"radius\" must be a number of words or \"all\""},
         {1, "radii", "[1,2,5,10,20,21]", "\"radii\" must be those that are always reported"},
         {2, "weights", "{\"0\":\"1\",\"1\":\"0\"}", "\"weights\" is unknown"},
@@ -364,12 +398,13 @@ static void test_format_1(void **state)
         {4, "q_at", "[0,0,0,0,0,\"1\"]", "\"q_at\" must be numbers from 0 to 1 that do not fall"},
     };
     const char *path = SOURCE_DIR "/tests/golden/format1/adaptive.jsonl";
-    forgery first = {.line = 4, .member = "visible"};
+    const forgery first = {.line = 4, .member = "visible"}, later = {1, "model.arithmetic", "\"portable\"", ""};
     (void)state;
     assert_ok(verify(path, &error));
     for (size_t i = 0; i < COUNT(forgeries); i++)
         assert_fails(verify(forge(path, &forgeries[i]), &error), SAFER_INPUT, forgeries[i].words);
     assert_ok(verify(forge(path, &first), &error)); /* the first version wrote no "visible" */
+    assert_ok(verify(forge(path, &later), &error)); /* nor which arithmetic */
 }
 
 /* What only pages look at. */
@@ -566,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_votes),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_vote),
+        cmocka_unit_test(test_random),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_forms_without_memory),
         cmocka_unit_test(test_format_1),
