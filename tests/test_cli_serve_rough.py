@@ -8,6 +8,7 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
+import math
 import pathlib
 import random
 import re
@@ -24,6 +25,8 @@ import test_cli  # noqa: E402  (it runs no test by being imported)
 from test_cli import DONE, USAGE  # noqa: E402
 from test_cli_certify import WITH_K  # noqa: E402
 from serving import TEXT, Serve, Server, events_of, message, read_all, read_response, make_files  # noqa: E402
+
+QUIET = 0.2 # seconds; the server waits for a little longer
 
 
 # ------------------------------------------------------------ hard to please
@@ -227,15 +230,19 @@ class Rough(Serve):
 
 class Stopping(Serve):
     def hammer(self, port, stop, results):
-        """Asks again and again; counts what was sent whole and what was answered."""
+        """Asks again and again; counts what was sent whole and what was answered. A connection that was used and then
+        silent for QUIET seconds may be closed, as HTTP allows; on a busy machine this thread may be so slow."""
         body = message("POST", "/v1/predict", json.dumps({"text": TEXT}).encode())
         while not stop.is_set():
             try:
                 sock = socket.create_connection(("127.0.0.1", port), timeout=30)
             except OSError:
                 return # nobody listens any more
+            before = math.inf # when it asked here last
             with sock, sock.makefile("rb") as file:
                 while not stop.is_set():
+                    was_silent = time.monotonic() - before > QUIET
+                    before = time.monotonic()
                     try:
                         sock.sendall(body)
                     except OSError:
@@ -243,7 +250,7 @@ class Stopping(Serve):
                     try:
                         first = file.readline()
                         if not first:
-                            results.append("closed")
+                            results.append("silent" if was_silent else "closed")
                             break
                         headers = http.client.parse_headers(file)
                         content = file.read(int(headers["Content-Length"]))
@@ -252,7 +259,7 @@ class Stopping(Serve):
                         if headers["Connection"] == "close":
                             break
                     except OSError:
-                        results.append("reset")
+                        results.append("silent" if was_silent else "reset")
                         break
 
     def test_loses_nothing(self):
@@ -270,7 +277,7 @@ class Stopping(Serve):
             for thread in threads:
                 thread.join()
             self.assertGreater(results.count(200), 50)
-            self.assertEqual(set(results), {200})
+            self.assertEqual(set(results) - {"silent"}, {200})
             server.stop()
             server.log.close()
 

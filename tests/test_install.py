@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+import interface  # noqa: E402
 import test_cli  # noqa: E402  (it runs no test by being imported)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -82,7 +83,7 @@ class Install(unittest.TestCase):
         library = next(prefix.rglob("libsafer.so"))
         self.assertIn("libsafer.so.0.2", run("readelf", "-d", library))
         exported = set(re.findall(r" [A-Za-z] (\S+)$", run("nm", "-D", "--defined-only", library), re.M))
-        header = re.sub(r"/\*.*?\*/", "", (prefix / "include/safer.h").read_text(), flags=re.S)
+        header = re.sub(r"/\*.*?\*/", "", interface.text(prefix / "include"), flags=re.S)
         declared = set(re.findall(r"SAFER_API[^;(]*?\b(safer_\w+)\(", header))
         for name in re.findall(r"^SAFER_NAMED\((\w+)\);", header, re.M):
             declared |= {f"{name}_name", f"{name}_parse"}
@@ -91,10 +92,11 @@ class Install(unittest.TestCase):
         self.assertEqual(exported, declared)
 
     def test_header_alone(self):
-        """the header compiles alone, as C and as C++"""
+        """the header and each of its parts compile alone, as C and as C++"""
         for arguments in (["cc", "-std=c11", "-xc"], ["c++", "-std=c++17", "-xc++"]):
             if shutil.which(arguments[0]):
-                run(*arguments, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", prefix / "include/safer.h")
+                for header in (prefix / "include").rglob("*.h"):
+                    run(*arguments, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{prefix}/include", header)
 
     def test_manual(self):
         """the manual page is where man looks"""

@@ -31,6 +31,7 @@ import unittest.mock
 import zipfile
 
 sys.dont_write_bytecode = True
+import interface  # noqa: E402
 import test_cli  # noqa: E402  (it runs no test by being imported)
 from test_cli import run, write  # noqa: E402
 
@@ -164,7 +165,7 @@ class Layout(unittest.TestCase):
     def test_fields(self):
         """no member of a structure of safer.h is left out"""
         from safer import _structs as c
-        header = re.sub(r"/\*.*?\*/", "", (ROOT / "include/safer.h").read_text(), flags=re.S)
+        header = re.sub(r"/\*.*?\*/", "", interface.text(), flags=re.S)
         for structure, name in c.IN_C.items():
             body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", header, re.S)[1]
             body = re.sub(r"struct {.*?}", "struct", body, flags=re.S)
@@ -175,7 +176,7 @@ class Layout(unittest.TestCase):
     def test_constants(self):
         """enumerations, constants and the version are those of the header"""
         from safer import _errors, _library, _structs as c
-        header = (ROOT / "include/safer.h").read_text()
+        header = interface.text()
         self.assertEqual(re.search(r'SAFER_VERSION "(.*?)"', header)[1], safer.__version__)
         statuses = re.findall(r"^    X\((\w+), ", header, re.M)
         names = {"InvalidError": "INVALID", "InputError": "INPUT", "OperatingSystemError": "SYSTEM", "OutOfMemoryError": "MEMORY",

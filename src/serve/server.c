@@ -8,16 +8,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TOKEN_BYTES = 16 };
-enum { SPARE = 32 };       /* connections that were shut, to make room, and are still to be closed */
-#define QUIET_SECONDS 0.25 /* a connection that was silent for so long has nothing under way */
+enum { SPARE = 32 };                   /* connections that were shut, to make room, and are still to be closed */
+#define HANDSHAKE_NANOSECONDS 50000000 /* that a client takes to finish one, at most */
+#define QUIET_SECONDS 0.25             /* a connection that was silent for so long has nothing under way */
 
 void safer_serve_options_init(safer_serve_options *options, size_t size)
 {
@@ -253,11 +256,28 @@ safer_status safer_server_reload(safer_server *s, const safer_model *model, cons
 
 /* -------------------------------------------------------------------- stop */
 
+/* From now on the system drops what would begin a connection (a SYN without an ACK), and nothing else: a
+ * handshake under way is finished. Without that, whoever connects between the last accept and the
+ * closing of the socket has sent a request that nobody reads. */
+static void begin_no_more(int fd)
+{
+    enum { FLAGS = 13, SYN = 0x02, ACK = 0x10 };
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS),      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN | ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_fprog filter = {.len = sizeof steps / sizeof *steps, .filter = steps};
+    if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0)
+        nanosleep(&(struct timespec){.tv_nsec = HANDSHAKE_NANOSECONDS}, NULL);
+}
+
 /* Takes the connections that the system has accepted and MHD has not: their clients may have asked
  * already. After that no more are accepted. The socket stays open, since MHD's thread may still be
  * looking at it. */
 static void take_the_last(safer_server *s, int fd)
 {
+    begin_no_more(fd);
     for (;;) {
         address from = {.length = sizeof from.at};
         int last = accept4(fd, &from.at.any, &from.length, SOCK_CLOEXEC | SOCK_NONBLOCK);

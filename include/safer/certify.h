@@ -1,0 +1,196 @@
+/* Certificates of texts and of data sets, and their checks. Part of safer.h, which says what holds throughout.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SAFER_CERTIFY_H
+#define SAFER_CERTIFY_H
+
+#include "safer/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum safer_method {
+    SAFER_METHOD_ADAPTIVE,  /* samples until decided, valid at any stopping time; enumerates when that is cheaper */
+    SAFER_METHOD_BINOMIAL,  /* n samples, Clopper-Pearson */
+    SAFER_METHOD_HOEFFDING, /* n samples, the paper's test */
+    SAFER_METHOD_IBP /* interval bounds of the model itself, not smoothed: bow, cnn, sums. No samples, no delta */
+} safer_method;
+SAFER_NAMED(safer_method); /* "adaptive", "binomial", "hoeffding", "ibp" */
+
+/* The radii every run reports: 1, 2, 5, 10, 20, SAFER_ALL. */
+#define SAFER_RADII 6
+SAFER_API size_t safer_reported_radius(size_t index);
+
+typedef struct safer_certify_options {
+    size_t size;
+    safer_method method;
+    uint64_t n;      /* samples of a certificate (adaptive: at most); 5000 */
+    uint64_t n0;     /* separate samples that choose the prediction, at most; 0: as many as n */
+    double delta;    /* the chance that a text that could be attacked gets a certificate is at most delta; it is not the
+                      * chance that a given certificate is wrong. 0.01 */
+    double alpha;    /* bounds the probability that a class is returned that does not win among all draws; 0.001 */
+    int family_wise; /* delta covers the whole data set: each text gets delta / texts */
+    size_t radius;   /* what `certified` refers to; SAFER_ALL */
+    int unlabelled;  /* certify the prediction, not the label */
+    uint64_t seed;   /* 1 */
+    int threads;     /* 0: all cores; one per text, or several share one text; results do not depend on it */
+    size_t batch;    /* texts asked at once; results do not depend on it; 256 */
+    safer_progress progress; /* also how to stop: see safer_progress */
+} safer_certify_options;
+
+SAFER_OPTIONS(safer_certify_options);
+
+/* What is known of one text. Class numbers are the model's; -1 means none. */
+typedef struct safer_certificate {
+    const char *id;
+    int label;             /* the data's */
+    int base;              /* the base model's own answer for the text as it is */
+    int prediction;        /* the smoothed classifier's; ibp: the base model's */
+    int abstained;         /* the vote for the prediction was not clear at level alpha */
+    int target;            /* the class that the certificate is about: the label, or the prediction */
+    size_t words, slots;   /* in the text, and those of them that may change */
+    size_t visible;        /* slots, from the first on, that the model can see before it stops reading */
+    int exact;             /* all draws were asked: nothing is estimated, if a remote model is a function of the text */
+    uint64_t n;            /* samples of the certificate; 0 when exact */
+    const uint64_t *votes; /* of every class; NULL when exact */
+    const double *shares;  /* of every class, approximately: votes/n, or the exact shares */
+    double bound; /* lower bound on g(target), or on (1 + g(target) - max g)/2 with several classes; ibp: 1 or 0 */
+    const double *margins; /* ibp: per class a lower bound on the target's lead, in logits, for all words; else NULL */
+    double q[SAFER_RADII]; /* q_X at the reported radii, rounded up */
+    int certified_at[SAFER_RADII];
+    int certified;    /* at the asked radius */
+    size_t radius;    /* the largest certified one: 0 .. slots - 1, or SAFER_ALL; ibp: 0 or SAFER_ALL */
+    uint64_t queries; /* vote_n + n; exact: the enumerated draws, of a remote model twice */
+    double seconds;
+    uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
+    const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
+} safer_certificate;
+
+/* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
+ * live in `*workspace`, which is made when NULL, reused by further calls of the same
+ * thread with the same model, lexicon and options, and ended by
+ * safer_workspace_free. A thread that does not round to the nearest (fesetround) is refused. */
+typedef struct safer_workspace safer_workspace;
+SAFER_API safer_status safer_certify_text(safer_certificate *out, safer_workspace **workspace, const safer_model *model,
+                                          const safer_lexicon *lexicon, const char *text, size_t length, int label,
+                                          const safer_certify_options *options, safer_error *error);
+SAFER_API void safer_workspace_free(safer_workspace *workspace);
+
+/* A certificate of a prediction (label -1) as the JSON object that `safer predict --json` and
+ * POST /v1/predict give: the smoothed classifier's answer, or that it abstains, and how far the
+ * answer holds; docs/serve.md lists the members. `model` is the one that was certified. *out is one
+ * line of UTF-8, without newline, and ends with free(). SAFER_INVALID when the certificate is
+ * about another class than the prediction. */
+SAFER_API safer_status safer_answer_json(char **out, const safer_certificate *certificate, const safer_model *model,
+                                         safer_error *error);
+
+/* A share of texts: part / whole, where there is a whole. */
+typedef struct safer_figure {
+    const char *name;
+    size_t part, whole;
+} safer_figure;
+
+/* The texts of one label. */
+typedef struct safer_class_summary {
+    char *label;
+    size_t texts;
+    size_t certified, certified_answered; /* of these, as in safer_summary */
+    size_t *answers; /* (classes + 1): of these, how many were answered each class; the last: none, it abstained.
+                      * NULL where there are more than 1000 classes */
+} safer_class_summary;
+
+/* A whole data set in numbers. A text is *answered* when the vote, as it would be deployed, is clear and gives the
+ * class that the certificate is about. */
+typedef struct safer_summary {
+    size_t texts, labelled;
+    size_t base_correct, smoothed_correct; /* of the labelled */
+    size_t certified; /* of the labelled, for their label, at the asked radius, answered or not: the paper's figure */
+    size_t certified_at[SAFER_RADII];
+    size_t abstained;     /* predictions without a clear vote */
+    size_t exact;         /* texts whose draws were enumerated, or bounded: nothing is estimated */
+    size_t without_slots; /* texts in which no word can change: certified trivially when right */
+    uint64_t queries, base_queries;
+    double seconds; /* of this call */
+    size_t resumed; /* records that were there already */
+
+    size_t certified_answered; /* of the certified: the headline */
+    size_t certified_answered_at[SAFER_RADII];
+    size_t unlabelled_certified;           /* of the texts without a label, for their prediction */
+    size_t stable, stable_at[SAFER_RADII]; /* of all texts, certified and answered, right or not */
+    size_t certificates;                   /* of all texts, for a label or a prediction, at the asked radius */
+    size_t empty;          /* of these, of texts in which the model sees no word that can change: they say nothing */
+    int about_predictions; /* the option `unlabelled`: certificates are about predictions */
+    int remote;            /* the model is remote: what is exact assumes that it is a function of the text */
+    size_t classes;
+    safer_class_summary *by_class; /* (classes): the labelled texts */
+} safer_summary;
+
+/* Ends what a summary owns. Zeros are accepted, and NULL. */
+SAFER_API void safer_summary_free(safer_summary *summary);
+
+/* The figure that stands for a run: "certified and answered", of the labelled texts. Where certificates are about
+ * predictions, or no text has a label: "stable", of all texts. */
+SAFER_API safer_figure safer_summary_headline(const safer_summary *summary);
+
+/* What is left of the recall and precision of a class, below `classes`, when an attacker changes every text as he
+ * likes, within the asked radius. Recall: of the texts of the class, those certified and answered. Precision: those, of
+ * themselves and all texts of other labels that are not certified and answered. docs/certify.md has the reasons. */
+SAFER_API safer_figure safer_summary_recall(const safer_summary *summary, size_t class_number);
+SAFER_API safer_figure safer_summary_precision(const safer_summary *summary, size_t class_number);
+
+/* Whether the figures of a run say little, because most of its certificates are empty. Then `text` gets a sentence that
+ * says so, cut to `size` bytes, which belongs before any figure; else "". */
+SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, size_t size);
+
+/* Certifies every text and writes `output`: the configuration first, then one record per text in the data's order,
+ * each flushed whole. With `resume` an output of the same configuration is continued after its last whole record;
+ * without, an existing file is an error. Where a remote model is found to change its answers the run fails, and the
+ * output is renamed to OUTPUT.changed: it cannot be continued. `output` may be NULL: no records. `out`, which may be
+ * NULL too, ends with safer_summary_free. */
+SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
+                                     const safer_lexicon *lexicon, const safer_data *data,
+                                     const safer_certify_options *options, safer_error *error);
+
+/* The draws of a text that a certificate with this seed asks about, `count` of them from
+ * number `first` on, in order, one call each. Nonzero from `each` ends it with SAFER_CALLBACK. */
+typedef enum safer_stage {
+    SAFER_STAGE_SELECTION,    /* the samples, at most n0, that choose the prediction */
+    SAFER_STAGE_CERTIFICATION /* the certificate's own */
+} safer_stage;
+SAFER_NAMED(safer_stage); /* "selection", "certification" */
+typedef int (*safer_draw_function)(void *context, uint64_t index, const char *text, size_t length);
+SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage,
+                                  uint64_t seed, uint64_t first, uint64_t count, safer_draw_function each,
+                                  void *context, safer_error *error);
+
+/* Wilson's 95% interval for a share of `part` in `whole` texts: how far a figure of this
+ * data set may lie from the one of its source. whole >= 1. */
+SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
+
+/* What was found of a run: its totals, the version of its format, at which radius and with which chances of error it
+ * claims them, and what was checked and what was not, in phrases: lists that end with NULL. The phrases live for
+ * ever. */
+#define SAFER_PHRASES 12
+typedef struct safer_verification {
+    safer_summary summary; /* ends with safer_summary_free */
+    int format;
+    safer_method method;
+    size_t radius;       /* what `certified` refers to */
+    double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
+    int family_wise;     /* delta covers all texts together */
+    const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
+} safer_verification;
+
+/* Recomputes every decision of a run from its records. With the lexicon and the data (both or none)
+ * also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
+ * with the model too (only together with these), all draws and answers. The first record that
+ * does not hold is an error that names its line. `out` may be NULL. */
+SAFER_API safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,
+                                    const safer_lexicon *lexicon, const safer_data *data, int threads,
+                                    const safer_progress *progress, safer_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,132 @@
+/* Training of models. Part of safer.h, which says what holds throughout.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SAFER_TRAIN_H
+#define SAFER_TRAIN_H
+
+#include "safer/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum safer_arch {
+    SAFER_ARCH_NGRAM, /* a linear model on hashed n-grams */
+    SAFER_ARCH_BOW,   /* the mean of word vectors */
+    SAFER_ARCH_CNN,   /* a convolution over word vectors */
+    SAFER_ARCH_CHARCNN,
+    SAFER_ARCH_BERT
+} safer_arch;
+SAFER_NAMED(safer_arch); /* "ngram", "bow", "cnn", "charcnn", "bert" */
+
+/* How the vectors of a text become one. */
+typedef enum safer_pool {
+    SAFER_POOL_DEFAULT, /* bow, cnn: mean; bert: the encoder's own */
+    SAFER_POOL_MEAN,
+    SAFER_POOL_MAX, /* bow, cnn */
+    SAFER_POOL_CLS  /* bert: the first piece's */
+} safer_pool;
+SAFER_NAMED(safer_pool); /* "default", "mean", "max", "cls" */
+
+/* Training by bounds over the lexicon's synonyms instead of draws. */
+typedef enum safer_defense {
+    SAFER_DEFENSE_NONE,
+    SAFER_DEFENSE_IBP_JIA,
+    SAFER_DEFENSE_IBP_HUANG,
+    SAFER_DEFENSE_EXACT /* the worst case itself, of a bow without hidden layer */
+} safer_defense;
+SAFER_NAMED(safer_defense); /* "none", "ibp-jia", "ibp-huang", "exact" */
+
+typedef enum safer_charcnn_size { SAFER_CHARCNN_SMALL, SAFER_CHARCNN_LARGE } safer_charcnn_size;
+SAFER_NAMED(safer_charcnn_size); /* "small", "large" */
+
+#define SAFER_ALL_LAYERS (-1)
+
+/* SAFER_DEFAULT stands for what suits the architecture. */
+typedef struct safer_train_options {
+    size_t size;
+    safer_arch arch;              /* cnn */
+    const safer_data *train;      /* labelled */
+    const safer_data *dev;        /* labelled, with train's labels; NULL: every 10th row of each class of train */
+    const safer_lexicon *lexicon; /* texts are drawn from its kernel, again for every mini-batch; NULL: plain text */
+    uint64_t seed;                /* 1 */
+    int threads;                  /* 0: all cores; the result does not depend on it */
+    int resume;                   /* all but ngram: continue from OUTPUT's checkpoint when there is one */
+    safer_progress progress;      /* the stage shows epoch, loss and dev accuracy */
+
+    /* The course of training: all but ngram. */
+    struct {
+        double dropout;  /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
+        double rate;     /* Adam's: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
+        double decay;    /* weight decay: 0.0001; charcnn 0.1; bert 0.01 */
+        double clip;     /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
+        double warmup;   /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
+        int batch;       /* texts per step; 32, charcnn 128 */
+        int epochs;      /* at most; bow, cnn 10; charcnn 30; bert 3 */
+        int patience;    /* epochs without a better dev accuracy before it stops; 0: any number. bow, cnn 3; else 0 */
+        safer_pool pool; /* bow, cnn, bert */
+        safer_precision precision; /* charcnn, bert: of products; bf16 */
+    } course;
+
+    struct {
+        int order; /* the longest n-gram; 3 */
+        int bits;  /* size of the hashed feature table, a power of two; 22 */
+    } ngram;
+
+    /* bow and cnn */
+    struct {
+        const char *vectors; /* pretrained word vectors to start from; NULL: learned from random ones */
+        int dim;             /* of learned word vectors; 100 */
+        const char *widths;  /* cnn: filter widths, "3" or "3,4,5" */
+        int filters;         /* cnn: per width; 100 */
+        int hidden;          /* units of the layer before the output; 100 */
+        int max_words;       /* only the first so many words of a text are read; 0: all */
+        int min_count;       /* words seen less often are unknown; 2 */
+        int freeze;          /* word vectors are not trained */
+    } cnn;
+
+    /* bow and cnn, trained by bounds */
+    struct {
+        safer_defense kind; /* ibp: epochs is 60, clip 0.25 and patience 0 by default; exact: 12 epochs at rate 2 */
+        double kappa;       /* weight of the worst case in the loss, in the end; 0.8, exact 1 */
+        int ramp;           /* epochs in which that weight and the intervals grow from 0; two thirds of all, exact 0 */
+        int train_vectors;  /* classification trains pretrained vectors too; else only triplets do. Without
+                             * `vectors` it always does */
+        double triplet;     /* weight of a loss that pulls vectors of synonyms together and others apart; 0 */
+        double margin;      /* how far apart that loss moves other words; 10 */
+    } defense;
+
+    struct {
+        int characters; /* read of a text; 1014 */
+        safer_charcnn_size size;
+    } charcnn;
+
+    struct {
+        const char *encoder; /* to start from: a converted encoder, a HuggingFace directory, or a trained model */
+        int layers;          /* trained, from the top; 0: the head alone, as in the paper; SAFER_ALL_LAYERS: with
+                              * the embeddings */
+        int tokens;          /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
+    } bert;
+} safer_train_options;
+
+typedef struct safer_train_report {
+    size_t texts, tokens; /* read once each, without augmentation */
+    size_t parameters;
+    int epochs, best_epoch; /* run, and the one that is kept */
+    double loss;            /* mean of the last epoch */
+    double dev_accuracy;    /* of the kept model on draws of the dev texts (plain text without a lexicon); with a
+                               * defense: the share of dev texts that its bounds certify */
+    double seconds, tokens_per_second;
+} safer_train_report;
+
+SAFER_OPTIONS(safer_train_options);
+
+/* Trains and writes a model file (safetensors) at `output`, whole or not at all; beside
+ * it, while training, a checkpoint that ends with the run. `report` may be NULL. */
+SAFER_API safer_status safer_train(const char *output, const safer_train_options *options, safer_train_report *report,
+                                   safer_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
