@@ -305,8 +305,8 @@ static void test_random(void **state)
     static const forgery forgeries[] = {
         {1, "model.function", "true", "\"model.function\" must be true, or missing, as where the model is random"},
         {2, "*",
-         "{\"exact\":true,\"vote\":null,\"n\":null,\"counts\":null,\"weights\":{\"a\":\"1\",\"b\":\"0\"},\"total\":\"1\","
-         "\"assumes\":[\"the model is a function of the text\"]}",
+         "{\"exact\":true,\"vote\":null,\"n\":null,\"counts\":null,\"weights\":{\"a\":\"1\",\"b\":\"0\"},"
+         "\"total\":\"1\",\"assumes\":[\"the model is a function of the text\"]}",
          "a model that answers at random has no exact certificate"},
     };
     static const char *const labels[] = {"a", "b"};
