@@ -321,7 +321,7 @@ static int q_fits(const sf_record *r, double q, size_t radius)
     for (size_t i = 0; i < SAFER_RADII; i++)
         if ((sf_reported_radii[i] <= radius && r->q_at[i] > q) || (sf_reported_radii[i] >= radius && r->q_at[i] < q))
             return 0;
-    return 1;
+    return q >= 0 && q <= 1;
 }
 
 /* Whether q can grow so between two radii: the overlaps rise, so the mean logarithm of the first few cannot
@@ -333,12 +333,13 @@ static int q_slows_down(double few_q, size_t few, double more_q, size_t more)
 }
 
 /* What of the q of a record contradicts the rest of it, or NULL. All of them come from one list of
- * overlaps, rising, of the visible slots. That they are from 0 to 1, and that q_at rises, read_q saw to. */
+ * overlaps, rising, of the visible slots. */
 static const char *fault_of_q(const sf_record *r)
 {
     const int all = r->radius == SAFER_ALL;
     const double last = r->q_at[SAFER_RADII - 1];
     for (size_t i = 0; i < SAFER_RADII; i++) {
+        if (!q_fits(r, r->q_at[i], sf_reported_radii[i])) return "q_at does not rise from 0 to 1";
         if (sf_reported_radii[i] >= r->visible && r->q_at[i] != last) return "q_at goes on where the slots end";
         const size_t more = i + 1 < SAFER_RADII ? sf_reported_radii[i + 1] : SAFER_ALL;
         if (i + 1 < SAFER_RADII &&
