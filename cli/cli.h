@@ -83,13 +83,13 @@ cli_option *cli_add_value(cli_options *options, const char *name, json_t **targe
 
 /* One thing the program can do. Its request is a struct of its own, into which the options are read. */
 typedef struct cli_verb {
-    const char *name;                    /* "lexicon build" */
-    const char *brief;                   /* a few words, for lists of verbs */
-    const char *usage;                   /* what follows the name */
-    const char *summary;                 /* one or more sentences */
-    const char *examples;                /* two or more, one per line */
-    size_t min_arguments, max_arguments; /* positional */
-    size_t request_size;
+    const char *name;                                  /* "lexicon build" */
+    const char *brief;                                 /* a few words, for lists of verbs */
+    const char *usage;                                 /* what follows the name */
+    const char *summary;                               /* one or more sentences */
+    const char *examples;                              /* two or more, one per line */
+    size_t min_arguments, max_arguments;               /* positional */
+    size_t request_size;                               /* 0: it has no options of its own, and its request is NULL */
     void (*list)(cli_options *options, void *request); /* sets the defaults of a zeroed request, adds its options */
     int (*run)(void *request, char **arguments, size_t count); /* returns an exit code */
 } cli_verb;

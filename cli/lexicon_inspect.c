@@ -327,7 +327,6 @@ const cli_verb cli_lexicon_check = {
                 "  safer lexicon check imdb.lex --json\n",
     .min_arguments = 1,
     .max_arguments = 1,
-    .request_size = 1,
     .list = list_check,
     .run = run_check,
 };

@@ -133,7 +133,6 @@ const cli_verb cli_model_show = {
                 "  safer model show cnn.safetensors --json\n",
     .min_arguments = 1,
     .max_arguments = 1,
-    .request_size = 1,
     .list = list_nothing,
     .run = show,
 };

@@ -79,8 +79,8 @@ void cli_common_options(cli_options *options)
 
 void *cli_list_options(cli_options *options, const cli_verb *verb)
 {
-    void *request = calloc(1, verb->request_size);
-    if (!request) cli_no_memory();
+    void *request = verb->request_size ? calloc(1, verb->request_size) : NULL;
+    if (verb->request_size && !request) cli_no_memory();
     verb->list(options, request);
     return request;
 }

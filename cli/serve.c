@@ -188,13 +188,6 @@ static void hold_signals(sigset_t *ends)
     signal(SIGPIPE, SIG_IGN); /* what reads the log may have ended */
 }
 
-/* From now on the next signal ends the program. */
-static void release_signals(const sigset_t *ends)
-{
-    cli_interrupt_grace(0);
-    pthread_sigmask(SIG_UNBLOCK, ends, NULL);
-}
-
 /* Until the server runs, a signal ends the program: a model that is asked at the start may be silent. */
 static void *end_at_signal(void *ends)
 {
@@ -222,9 +215,48 @@ static void reload(safer_server *server, flags *f, pair *served)
         cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
                 describe(safer_lexicon_sha256(served->lexicon)));
     } else {
-        cli_complain("not reloaded, the old model and lexicon stay: %s", error.message);
+        if (status != SAFER_CANCELLED) cli_complain("not reloaded, the old model and lexicon stay: %s", error.message);
         pair_free(&fresh);
     }
+}
+
+/* Answers what was asked; the next signal ends the program at once. */
+static void stop(safer_server *server, const sigset_t *ends)
+{
+    cli_notify("STOPPING=1");
+    cli_say("stopping; again to stop at once");
+    cli_interrupt_grace(0);
+    pthread_sigmask(SIG_UNBLOCK, ends, NULL);
+    safer_server_stop(server);
+}
+
+/* What a thread needs that waits for a signal while the server reloads. */
+typedef struct watcher {
+    safer_server *server;
+    const sigset_t *ends;
+} watcher;
+
+/* A new model may be large, or silent. Who wants the server to end does not wait for it. */
+static void *stop_at_signal(void *argument)
+{
+    const watcher *w = argument;
+    int received;
+    sigwait(w->ends, &received);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    stop(w->server, w->ends);
+    _exit(CLI_DONE); /* the other thread may be anywhere */
+}
+
+/* Reloads, unless a signal ends the program meanwhile. */
+static void reload_or_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
+{
+    watcher w = {.server = server, .ends = ends};
+    pthread_t thread;
+    const int watched = pthread_create(&thread, NULL, stop_at_signal, &w) == 0;
+    reload(server, f, served);
+    if (!watched) return;
+    pthread_cancel(thread);
+    pthread_join(thread, NULL); /* which has not received a signal, or ends the program */
 }
 
 /* Waits for a signal that ends the server. SIGHUP reloads what it serves, unless it came because the terminal is
@@ -242,7 +274,7 @@ static void wait_for_end(safer_server *server, flags *f, pair *served, const sig
         if (cli_access_log_reopen(&f->log))
             cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
         cli_notify("RELOADING=1");
-        reload(server, f, served);
+        reload_or_end(server, f, served, ends);
         cli_notify("READY=1");
     }
 }
@@ -260,10 +292,7 @@ static int serve_until_signal(safer_server *server, flags *f, pair *served, cons
         cli_say("warning: running as root, which nothing here needs; docs/serve.md has a service for systemd");
     cli_notify("READY=1");
     if (code == CLI_DONE) wait_for_end(server, f, served, ends);
-    cli_notify("STOPPING=1");
-    cli_say("stopping; again to stop at once");
-    release_signals(ends);
-    safer_server_stop(server);
+    stop(server, ends);
     return code;
 }
 

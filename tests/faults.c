@@ -55,6 +55,7 @@
 typedef enum call { NONE, WRITE, FSYNC, RENAME, CLOSE, FTRUNCATE, OPEN, UNLINK, MKDIR, LOCK, THREAD, READ, MAP } call;
 
 enum { FAIL_NOTHING, FAIL_ALLOCATION, FAIL_CALL, KINDS = 4096 };
+enum { HALF = -1, KILL = -2 }; /* a write that is killed has written its first half */
 
 /* Shared with the test, which knows this order (tests/faulty.py). All numbers count from the last time that the
  * test set them to 0. */
@@ -62,10 +63,10 @@ typedef struct state {
     int64_t fail;                /* FAIL_NOTHING, ... */
     int64_t number;              /* of the call that fails, from 0 */
     int64_t later;               /* 1: all that follow fail too */
-    int64_t problem;             /* errno of a failing call; -1: half a write */
+    int64_t problem;             /* errno of a failing call; HALF: half a write; KILL: the process ends here */
     int64_t trace;               /* 1: the first failing call prints where it stands */
     int64_t journal;             /* 1: changes of files are written down */
-    int64_t running;             /* 1: in main, so calls count */
+    int64_t running;             /* 1: in main, so calls count; not in what exit calls */
     _Atomic int64_t allocations; /* seen, */
     _Atomic int64_t calls;       /* likewise, */
     _Atomic int64_t failed;      /* and how many failed */
@@ -251,6 +252,12 @@ static void note_write(int fd, const unsigned char *bytes, ssize_t length)
 
 /* --------------------------------------------------------------------- calls */
 
+static void end_here(void)
+{
+    syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+    for (;;) pause();
+}
+
 /* Counts a call; whether it fails, with errno set. */
 static int call_fails(call kind)
 {
@@ -258,6 +265,7 @@ static int call_fails(call kind)
     const int64_t at = atomic_fetch_add(&shared->calls, 1);
     if (at < KINDS) shared->kinds[at] = (unsigned char)kind;
     if (!fails(FAIL_CALL, at)) return 0;
+    if (shared->problem == KILL && kind != WRITE) end_here();
     errno = shared->problem > 0 ? (int)shared->problem : EIO;
     return 1;
 }
@@ -270,12 +278,14 @@ static int file_fails(call kind, int fd)
 }
 
 /* Half of a write, and of a read, is one that succeeds in part. */
-static size_t part_of(size_t length) { return shared->problem == -1 && length > 1 ? length / 2 : 0; }
+static size_t part_of(size_t length) { return shared->problem < 0 && length > 1 ? length / 2 : 0; }
 
 ssize_t write(int fd, const void *bytes, size_t length)
 {
-    if (file_fails(WRITE, fd) && !(length = part_of(length))) return -1;
+    const int failed = file_fails(WRITE, fd);
+    if (failed && !(length = part_of(length)) && shared->problem != KILL) return -1;
     const ssize_t put = syscall(SYS_write, fd, bytes, length);
+    if (failed && shared->problem == KILL) end_here();
     note_write(fd, bytes, put);
     return put;
 }
@@ -433,8 +443,12 @@ static int64_t count_files(void)
     return count;
 }
 
+/* What runs when the program has called exit is not its own: a build that counts branches writes its counts there. */
+static void end_running(void) { shared->running = 0; }
+
 static int run_main(int argc, char **argv, char **environment)
 {
+    if (atexit(end_running) != 0) abort();
     owner = (pid_t)syscall(SYS_getpid);
     if (shared->journal) journal = open("journal", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     shared->running = 1;

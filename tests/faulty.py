@@ -14,7 +14,7 @@ FIELDS = ("fail", "number", "later", "problem", "trace", "journal", "running", "
 CALLS = ("", "write", "fsync", "rename", "close", "ftruncate", "open", "unlink", "mkdir", "lock", "thread", "read", "map")
 ALLOCATION, CALL = 1, 2
 SIZE = 8 * len(FIELDS) + 4096
-HALF = -1
+HALF, KILL = -1, -2
 
 # What a failing call may say. Half of a write or read is no failure.
 PROBLEMS = {

@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void check_contents(const sf_file *file, const void *bytes, size_t length)
@@ -659,14 +659,12 @@ static void test_unpacked_limit(void **state)
 }
 
 /* Whether the file is still there after its neighbour was written. */
-static int outlives_a_write(const char *target, const char *name, long age, int locked)
+static int outlives_a_write(const char *target, const char *name, int locked)
 {
     char path[700];
     snprintf(path, sizeof path, "%s%s", target, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
-    const struct timespec then = {.tv_sec = time(NULL) - age}, times[2] = {then, then};
-    assert_int_equal(futimens(fd, times), 0);
     if (locked) assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
     check_write(target, "new", 3);
     const int stays = access(path, F_OK) == 0;
@@ -680,17 +678,39 @@ static void test_write_orphans(void **state)
 {
     (void)state;
     const char *target = path_of("finished");
-    assert_false(outlives_a_write(target, ".safer-0a1b2c", 120, 0));
-    assert_true(outlives_a_write(target, ".safer-0a1b2c", 0, 0));
-    assert_true(outlives_a_write(target, ".safer-0a1b2c", 120, 1));
-    assert_true(outlives_a_write(target, ".safer-0a1b2", 120, 0));
-    assert_true(outlives_a_write(target, ".safer-0a1b2C", 120, 0));
-    assert_true(outlives_a_write(target, "2.safer-0a1b2c", 120, 0));
+    assert_false(outlives_a_write(target, ".safer-0a1b2c", 0));
+    assert_true(outlives_a_write(target, ".safer-0a1b2c", 1));
+    assert_true(outlives_a_write(target, ".safer-0a1b2", 0));
+    assert_true(outlives_a_write(target, ".safer-0a1b2C", 0));
+    assert_true(outlives_a_write(target, "2.safer-0a1b2c", 0));
     char folder[700];
     snprintf(folder, sizeof folder, "%s.safer-0a1b2c", target);
     assert_int_equal(mkdir(folder, 0700), 0);
     check_write(target, "newer", 5);
     assert_int_equal(rmdir(folder), 0);
+}
+
+/* Several runs write the same file: none takes another's temporary file for an orphan. */
+static void test_write_together(void **state)
+{
+    (void)state;
+    enum { RUNS = 4, TIMES = 50 };
+    const char *target = path_of("together");
+    pid_t runs[RUNS];
+    for (int i = 0; i < RUNS; i++) {
+        runs[i] = fork();
+        assert_true(runs[i] >= 0);
+        if (runs[i] > 0) continue;
+        for (int k = 0; k < TIMES; k++)
+            if (sf_file_write(target, "whole", 5, NULL) != SAFER_OK) _exit(1);
+        _exit(0);
+    }
+    for (int i = 0; i < RUNS; i++) {
+        int ended;
+        assert_int_equal(waitpid(runs[i], &ended, 0), runs[i]);
+        assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+    }
+    check_write(target, "whole", 5);
 }
 
 /* The disk is full after 10,000 bytes: the old file stays as it was. */
@@ -886,27 +906,17 @@ static int free_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_load),
-        cmocka_unit_test(test_load_copies),
-        cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_gzip_members),
-        cmocka_unit_test(test_magic),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_write),
-        cmocka_unit_test(test_write_links),
-        cmocka_unit_test(test_write_refused),
-        cmocka_unit_test(test_write_devices),
-        cmocka_unit_test(test_write_orphans),
-        cmocka_unit_test(test_unpacked_limit),
-        cmocka_unit_test(test_write_fails),
-        cmocka_unit_test(test_allocations),
-        cmocka_unit_test(test_path_digests),
-        cmocka_unit_test(test_digest_list),
-        cmocka_unit_test(test_digest_allocations),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_load),
+        cmocka_unit_test(test_load_copies),    cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_members),        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),        cmocka_unit_test(test_gzip_members),
+        cmocka_unit_test(test_magic),          cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_write),          cmocka_unit_test(test_write_links),
+        cmocka_unit_test(test_write_refused),  cmocka_unit_test(test_write_devices),
+        cmocka_unit_test(test_write_orphans),  cmocka_unit_test(test_write_together),
+        cmocka_unit_test(test_unpacked_limit), cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_allocations),    cmocka_unit_test(test_path_digests),
+        cmocka_unit_test(test_digest_list),    cmocka_unit_test(test_digest_allocations),
     };
     return cmocka_run_group_tests_name("base: files", tests, make_room, free_room);
 }

@@ -693,7 +693,9 @@ static void test_bad_options(void **state)
     BAD(delta, 0, "delta");
     BAD(delta, 1, "delta");
     BAD(delta, (double)NAN, "delta");
+    BAD(method, (safer_method)99, "method: unknown");
     BAD(alpha, 0, "alpha");
+    BAD(alpha, 1, "alpha");
     BAD(n, 0, "n:");
     BAD(n, UINT64_MAX, "n:");
     BAD(n0, UINT64_MAX, "n0:");

@@ -1,17 +1,12 @@
 /* Records that anybody may have written: whatever a member is, all that read runs refuse it by the same
  * line, which names file, line and member. */
 #define _GNU_SOURCE
-#include "base/buffer.h"
 #include "base/file.h"
 #include "certify/read.h"
-#include "run/sealed.h"
-#include "support.h"
+#include "forging.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-static safer_error error;
 static safer_data *data;
 static safer_lexicon *lexicon;
 static safer_model *model;
@@ -55,58 +50,6 @@ static const char *certify(const char *name, safer_method method)
     o.n = 40;
     assert_ok(safer_certify(NULL, path, 0, model, lexicon, data, &o, &error));
     return path;
-}
-
-/* ------------------------------------------------------------------- forging */
-
-/* What to put in place of a member, as "n" or "vote.n": JSON, or NULL to remove it. */
-typedef struct forgery {
-    size_t line;
-    const char *member, *value, *words;
-} forgery;
-
-typedef struct forging {
-    const forgery *forgery;
-    sf_buffer out;
-    uint64_t seal;
-} forging;
-
-static void put(json_t *object, const char *member, const char *value)
-{
-    const char *dot = strchr(member, '.');
-    char outer[32] = "";
-    if (dot) {
-        snprintf(outer, sizeof outer, "%.*s", (int)(dot - member), member);
-        put(json_object_get(object, outer), dot + 1, value);
-    } else if (value) {
-        json_object_set_new(object, member, json_loads(value, JSON_DECODE_ANY, NULL));
-    } else {
-        json_object_del(object, member);
-    }
-}
-
-static safer_status forge_line(void *context, json_t *object, uint64_t seal, size_t line, safer_error *e)
-{
-    forging *f = context;
-    const forgery *g = f->forgery;
-    size_t length;
-    (void)seal;
-    (void)e;
-    if (line == g->line) put(object, g->member, g->value);
-    char *sealed = sf_seal(object, line > 1 ? 0.5 : -1, f->seal, &length, line == 1 ? &f->seal : NULL);
-    assert_int_equal(sf_buffer_add(&f->out, sealed, length), 0);
-    free(sealed);
-    return SAFER_OK;
-}
-
-/* The run with one member changed, sealed as if it had been written so. */
-static const char *forge(const char *path, const forgery *g)
-{
-    forging f = {.forgery = g};
-    assert_ok(sf_sealed_read(path, "run", JSON_ALLOW_NUL, forge_line, &f, &error));
-    const char *forged = write_temporary("forged.jsonl", f.out.bytes, f.out.length);
-    sf_buffer_free(&f.out);
-    return forged;
 }
 
 /* ------------------------------------------------------------------- readers */
@@ -266,6 +209,7 @@ static void test_votes(void **state)
         {2, "q_at", "[0.0,0.0,0.0,0.0,0.0,0]", q_at},
         {2, "q_at", "[0.0,0.5,0.0,0.0,0.0,0.5]", q_at},
         {2, "q_at", "[0.0,0.0,0.0,0.0,0.0,2.0]", q_at},
+        {2, "q_at", "[-0.5,0.0,0.0,0.0,0.0,0.0]", q_at},
         {2, "q_radius", "-0.5", "\"q_radius\" must be a number from 0 to 1"},
         {2, "q_next", "1.5", "\"q_next\" must be a number from 0 to 1"},
         {2, "q_next", NULL, "\"q_next\" is missing"},
@@ -333,6 +277,9 @@ static void test_weights(void **state)
         {2, "weights", "{\"a\":\"1\",\"b\":\"-1\"}", weights},
         {2, "weights", "{\"a\":\"1\",\"b\":\"\"}", weights},
         {2, "weights", "{\"a\":\"340282366920938463463374607431768211455\",\"b\":\"1\"}", weights},
+        {2, "weights", "{\"a\":\"1\",\"b\":\"0000000000000000000000000000000000000000\"}", weights},
+        {2, "weights", "{\"a\":\"340282366920938463463374607431768211440\",\"b\":\"99\"}",
+         "the counts do not add up"}, /* above 2^128 */
         {2, "weights", "{\"a\":\"7\",\"b\":\"0\"}", "the counts do not add up"},
         {2, "weights", NULL, "\"weights\" is missing"},
         {2, "counts", "{\"a\":\"1\",\"b\":\"0\"}", "\"counts\" is unknown"},
@@ -345,10 +292,44 @@ static void test_weights(void **state)
         {2, "assumes", "[]", assumes},
         {2, "assumes", "[\"the model is a function of the text\",\"\"]", assumes},
         {2, "assumes", "[\"nothing\"]", assumes},
+        {2, "assumes", "[1]", assumes},
         {2, "abstained", "true", "abstained does not follow from the weights"},
     };
     (void)state;
     refuse(certify("weights.jsonl", SAFER_METHOD_ADAPTIVE), forgeries, COUNT(forgeries));
+}
+
+/* A model that answers at random has no share of all draws, and cannot be declared a function. */
+static void test_random(void **state)
+{
+    static const forgery forgeries[] = {
+        {1, "model.function", "true", "\"model.function\" must be true, or missing, as where the model is random"},
+        {2, "*",
+         "{\"exact\":true,\"vote\":null,\"n\":null,\"counts\":null,\"weights\":{\"a\":\"1\",\"b\":\"0\"},"
+         "\"total\":\"1\",\"assumes\":[\"the model is a function of the text\"]}",
+         "a model that answers at random has no exact certificate"},
+    };
+    static const char *const labels[] = {"a", "b"};
+    safer_model *honest = model;
+    safer_remote_options remote = safer_remote_options_default();
+    safer_verification said;
+    char path[500];
+    (void)state;
+    remote.labels = labels;
+    remote.label_count = 2;
+    remote.model_name = "a function";
+    remote.random = 1;
+    assert_ok(safer_model_from_callback(&model, answer, NULL, &remote, &error));
+    snprintf(path, sizeof path, "%s", certify("random.jsonl", SAFER_METHOD_ADAPTIVE));
+    assert_ok(safer_verify(&said, path, NULL, lexicon, data, 1, NULL, &error));
+    assert_string_equal(said.not_checked[0], "votes and answers: the model answers at random");
+    assert_null(strstr(said.not_checked[1], "function of the text"));
+    safer_summary_free(&said.summary);
+    assert_fails(safer_verify(NULL, path, model, lexicon, data, 1, NULL, &error), SAFER_INVALID, "answered at random");
+    for (size_t i = 0; i < COUNT(forgeries); i++)
+        assert_fails(verify(forge(path, &forgeries[i]), &error), SAFER_INPUT, forgeries[i].words);
+    safer_model_free(model);
+    model = honest;
 }
 
 /* Lexicon and data go together, and the model only with both; phrases say what each form checked. */
@@ -398,6 +379,7 @@ static void test_format_1(void **state)
         {1, "model.sha256", ZEROS, "\"model.sha256\" is unknown"},
         {1, "model.hash", NULL, "\"model.hash\" is missing"},
         {1, "data.hash", "7", "\"data.hash\" must be a string"},
+        {1, "model.arithmetic", "1", "\"model.arithmetic\" must be a string"},
         {1, "radius", "\"2\"", "\"radius\" must be a number of words or \"all\""},
         {1, "radii", "[1,2,5,10,20,21]", "\"radii\" must be those that are always reported"},
         {2, "weights", "{\"0\":\"1\",\"1\":\"0\"}", "\"weights\" is unknown"},
@@ -412,14 +394,17 @@ static void test_format_1(void **state)
         {4, "counts", "{\"0\":0,\"1\":1}", "the counts do not add up"},
         {4, "certified", "false", "certified does not follow from the radius"},
         {4, "q", "0.1", "q is not that of all words"},
+        {4, "q_at", "[0.5]", "\"q_at\" must be a number for every radius"},
+        {4, "q_at", "[0,0,0,0,0,\"1\"]", "\"q_at\" must be numbers from 0 to 1 that do not fall"},
     };
     const char *path = SOURCE_DIR "/tests/golden/format1/adaptive.jsonl";
-    forgery first = {.line = 4, .member = "visible"};
+    const forgery first = {.line = 4, .member = "visible"}, later = {1, "model.arithmetic", "\"portable\"", ""};
     (void)state;
     assert_ok(verify(path, &error));
     for (size_t i = 0; i < COUNT(forgeries); i++)
         assert_fails(verify(forge(path, &forgeries[i]), &error), SAFER_INPUT, forgeries[i].words);
     assert_ok(verify(forge(path, &first), &error)); /* the first version wrote no "visible" */
+    assert_ok(verify(forge(path, &later), &error)); /* nor which arithmetic */
 }
 
 /* What only pages look at. */
@@ -616,6 +601,7 @@ int main(void)
         cmocka_unit_test(test_votes),
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_vote),
+        cmocka_unit_test(test_random),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_forms_without_memory),
         cmocka_unit_test(test_format_1),

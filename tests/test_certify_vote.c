@@ -252,9 +252,95 @@ static void test_errors(void **state)
     }
 }
 
+/* ------------------------------------------------------------------ watching */
+
+typedef struct watcher {
+    size_t looks, stop; /* stop: the look that ends it */
+    unsigned moments;   /* those that were shown, a bit each */
+} watcher;
+
+static int look(void *context, sf_moment moment, const safer_certificate *so_far, safer_workspace *w)
+{
+    watcher *s = context;
+    (void)so_far, (void)w;
+    s->moments |= 1u << moment;
+    return s->looks++ == s->stop;
+}
+
+/* Whoever watches may end a certificate at every look; the workspace serves the next text as if nothing had been. */
+static void test_stopped(void **state)
+{
+    (void)state;
+    size_t stopped = 0, all = 0;
+    for (uint32_t seed = 0; seed < 24; seed++) {
+        safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % KINDS], 0, 0);
+        const hash_model m = make_model(seed, 2, 500, 0);
+        safer_workspace *workspace = NULL;
+        safer_certify_options o = safer_certify_options_default();
+        safer_certificate whole, again;
+        const size_t length = seed % 2 ? 8 : sizeof long_text - 1;
+        o.threads = 1;
+        o.batch = 64;
+        o.n = 1000;
+        o.method = seed % 3 ? SAFER_METHOD_ADAPTIVE : SAFER_METHOD_BINOMIAL;
+        assert_ok(sf_workspace_new(&workspace, &m.base, l, &o, &error));
+        watcher s = {.stop = SIZE_MAX};
+        workspace->watch = (sf_watch){look, &s};
+        assert_ok(safer_certify_text(&whole, &workspace, &m.base, l, long_text, length, -1, &o, &error));
+        const size_t looks = s.looks, step = looks / 16 + 1;
+        for (size_t stop = 0; stop < looks; stop += stop < 8 || stop + 8 >= looks ? 1 : step, stopped++) {
+            s = (watcher){.stop = stop};
+            assert_fails(safer_certify_text(&again, &workspace, &m.base, l, long_text, length, -1, &o, &error),
+                         SAFER_CANCELLED, "cancelled");
+            assert_int_equal(s.looks, stop + 1);
+        }
+        s = (watcher){.stop = SIZE_MAX};
+        assert_ok(safer_certify_text(&again, &workspace, &m.base, l, long_text, length, -1, &o, &error));
+        assert_true(s.looks == looks && again.queries == whole.queries && again.bound == whole.bound &&
+                    again.radius == whole.radius && again.prediction == whole.prediction);
+        all += s.moments == 0xf;
+        safer_workspace_free(workspace);
+        safer_lexicon_free(l);
+    }
+    assert_true(stopped > 100 && all > 4);
+}
+
+/* One text at a time: what is wrong with a call is named, and nothing is asked. */
+static void test_misuse(void **state)
+{
+    (void)state;
+    safer_lexicon *l = make_tiny_lexicon(1, kinds[0], 0, 0), *other = make_tiny_lexicon(2, kinds[0], 0, 0);
+    const hash_model m = make_model(1, 2, 500, 0), another = make_model(2, 2, 500, 0);
+    const safer_certify_options o = safer_certify_options_default();
+    safer_workspace *w = NULL;
+    safer_certificate c;
+    char *json = NULL;
+    assert_fails(safer_certify_text(&c, &w, &m.base, l, "aa", 2, 2, &o, &error), SAFER_INVALID,
+                 "label: 2, but the model has 2 classes");
+    assert_fails(safer_certify_text(&c, &w, &m.base, l, "aa\xff", 3, -1, &o, &error), SAFER_INPUT,
+                 "not valid UTF-8 at byte 2");
+    assert_fails(safer_certify_text(&c, &w, &m.base, other, "aa", 2, -1, &o, &error), SAFER_INVALID, "workspace: ");
+    assert_fails(safer_certify_text(&c, &w, &another.base, l, "aa", 2, -1, &o, &error), SAFER_INVALID, "workspace: ");
+    assert_ok(safer_certify_text(&c, &w, &m.base, l, "aa", 2, -1, &o, &error));
+    assert_ok(safer_answer_json(&json, &c, &m.base, &error));
+    free(json);
+    for (int prediction = -1; prediction <= 2; prediction += 3) {
+        safer_certificate changed = c;
+        changed.prediction = prediction;
+        assert_fails(safer_answer_json(&json, &changed, &m.base, &error), SAFER_INVALID, "no class of the model");
+    }
+    c.target = 1 - c.target;
+    assert_fails(safer_answer_json(&json, &c, &m.base, &error), SAFER_INVALID, "about another class");
+    assert_true(safer_reported_radius(0) == 1 && safer_reported_radius(SAFER_RADII) == SAFER_ALL);
+    safer_workspace_free(w);
+    safer_lexicon_free(l);
+    safer_lexicon_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_draws_in_order), cmocka_unit_test(test_another_leader),
-                                       cmocka_unit_test(test_fixed_vote), cmocka_unit_test(test_errors)};
+                                       cmocka_unit_test(test_fixed_vote),     cmocka_unit_test(test_errors),
+                                       cmocka_unit_test(test_stopped),        cmocka_unit_test(test_misuse)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -228,6 +228,19 @@ class Honest(unittest.TestCase):
         which(lambda r: r["visible"] < r["slots"])(records["short"])
         which(lambda r: not r["exact"] and sum(r["counts"].values()) < r["n"])(records["three"])
 
+    def test_one(self):
+        """a run of one text: 1 record, 1 text; and 1 fault"""
+        must("certify", *THREE, "--lexicon", "topk.lex", "--data", "three.tsv", "--limit", 1, "--n", 50, "-o", "one.jsonl", "--quiet")
+        done = check("one.jsonl", "topk.lex", "three.tsv", "--limit", 1)
+        self.assertEqual(done.code, HOLDS, done)
+        self.assertTrue(done.out.startswith("1 record holds\n"), done.out)
+        self.assertIn("\nnot checked: the model's answers for 1 text;", done.out)
+        lines = (test_cli.temporary / "three.tsv").read_text().splitlines(keepends=True)
+        write("altered.tsv", lines[0].replace("\n", " !\n") + "".join(lines[1:]))
+        done = check("one.jsonl", "topk.lex", "altered.tsv", "--limit", 1)
+        self.assertEqual((done.code, done.out.count("\n")), (FOUND, 2), done)
+        self.assertTrue(done.out.endswith("\n1 fault: the run does not hold\n"), done.out)
+
     def test_model(self):
         """with the model, the draws are made and asked again: the same counts; with another model, other counts"""
         for model in (EXEC, "server:classify"):

@@ -5,6 +5,7 @@ No request may be lost, and each is answered by the old pair or by the new one, 
 """
 import concurrent.futures
 import contextlib
+import http.server
 import json
 import os
 import pathlib
@@ -44,6 +45,38 @@ def put(which):
 def memory(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
+
+
+class Service:
+    """A model over HTTP: labels all texts as told, on a port that it keeps though it may be away for a while."""
+
+    def __init__(self, label):
+        self.label, self.port = label, 0
+        self.come()
+
+    def come(self):
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
+                body = json.dumps({"labels": [service.label] * len(texts)}).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def go(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Reload(Serve):
@@ -166,6 +199,82 @@ class Reload(Serve):
             server.process.send_signal(signal.SIGHUP)
             self.assertTrue(wait_until(lambda: "safer: not reloaded" in server.messages()), server.messages())
             self.assertEqual(server.post("/v1/predict", {"text": TEXT})[0], 200)
+
+    def refused(self, server, *words):
+        """SIGHUP, and one line that says why the old pair stays."""
+        before = server.messages().count("safer: not reloaded, the old model and lexicon stay: ")
+        server.process.send_signal(signal.SIGHUP)
+        self.assertTrue(wait_until(lambda: server.messages().count("safer: not reloaded") > before), server.messages())
+        line = [line for line in server.messages().splitlines() if line.startswith("safer: not reloaded")][-1]
+        for word in words:
+            self.assertIn(word, line)
+
+    def test_service(self):
+        """a model over HTTP: asked anew; one that is away, or answers what it may not, is refused, and the old goes on"""
+        service = Service("neg")
+        options = ("--model", f"http://127.0.0.1:{service.port}/", "--labels", "neg,pos", "--lexicon", "own.lex", "--seed", 3, "--retries", 0,
+                   "--timeout", 20, "--n", 20)
+        put("k")
+
+        def answer(text=TEXT):
+            status, value = server.post("/v1/certify", {"text": text})
+            return status, value["certificates"][0]["prediction"] if status == 200 else None
+
+        with self.serving(*options) as server:
+            self.assertEqual(answer(), (200, "neg"))
+            service.label = "pos"
+            put("c")
+            self.reload(server)
+            self.assertEqual((*answer(), self.model(server)[1]), (200, "pos", sha256_of("c.lex")))
+            put("k")
+            service.label = "unheard"
+            self.refused(server, "unheard")
+            service.label = "pos"
+            self.assertEqual((*answer(), self.model(server)[1]), (200, "pos", sha256_of("c.lex")))
+            service.go()
+            self.refused(server, f"127.0.0.1:{service.port}")
+            self.assertGreaterEqual(answer()[0], 500)
+            service.come()
+            self.assertEqual((*answer(), self.model(server)[1]), (200, "pos", sha256_of("c.lex")), "the old pair goes on")
+            self.reload(server)
+            self.assertEqual((*answer(), self.model(server)[1]), (200, "pos", sha256_of("k.lex")))
+            service.go()
+
+    def test_stopped_meanwhile(self):
+        """SIGTERM during a reload: what was asked is answered, and it ends without waiting for the new model or lexicon"""
+        write("moody.py", "import json, os, sys, time\nanswered = 0\nfor line in sys.stdin:\n    request = json.loads(line)\n"
+                          "    while answered == 0 and os.path.exists('silent'): time.sleep(0.02)\n    answered += 1\n"
+                          "    if any('slow' in text for text in request['texts']): time.sleep(0.3)\n"
+                          "    print(json.dumps({'id': request['id'], 'labels': ['neg' for text in request['texts']]}), flush=True)\n")
+        program = ("--model", f"exec:{sys.executable} moody.py", "--labels", "neg,pos", "--workers", 1, "--timeout", 300, "--lexicon", "own.lex",
+                   "--n", 1000, "--batch", 100)
+        for what in ("program", "lexicon"):
+            put("k")
+            with contextlib.suppress(OSError):
+                os.remove(test_cli.temporary / "silent")
+            with self.serving(*(program if what == "program" else OWN)) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+                children = children_of(server.process.pid)
+                if what == "program":
+                    write("silent", "")
+                else:
+                    os.remove(test_cli.temporary / "own.lex")
+                    os.mkfifo(test_cli.temporary / "own.lex")
+                asked = pool.submit(server.post, "/v1/certify", {"text": "A slow good film."})
+                self.assertTrue(wait_until(lambda: server.gauge("safer_busy_threads") >= 1 or asked.done()))
+                server.process.send_signal(signal.SIGHUP)
+                if what == "program":
+                    self.assertTrue(wait_until(lambda: children_of(server.process.pid) > children))
+                time.sleep(0.2)
+                self.assertEqual(server.get("/healthz")[0], 200)
+                self.assertEqual(asked.done(), what == "lexicon")
+                began = time.monotonic()
+                server.process.terminate()
+                self.assertEqual(server.process.wait(30), DONE)
+                self.assertEqual(asked.result()[0], 200)
+                self.assertLess(time.monotonic() - began, 20)
+                self.assertNotIn("reloaded", server.messages())
+            with contextlib.suppress(OSError):
+                os.remove(test_cli.temporary / "own.lex")
 
     def test_ends(self):
         """SIGTERM counts though SIGHUP comes all the time; and when the terminal is closed, SIGHUP ends it"""

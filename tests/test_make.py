@@ -63,6 +63,13 @@ class Targets(unittest.TestCase):
             self.assertTrue(all("-DSAFER_WERROR=ON" in line for line in configured), target)
         self.assertIn("-DSAFER_WERROR=OFF", run("make", "-n", "BOOTSTRAP=:", "WERROR=OFF", "build").stdout)
 
+    def test_uncounted(self):
+        """make coverage leaves out tests that do not run its build, by their whole names: none in C"""
+        left_out = re.search(r"-E '([^']*)'", run("make", "-n", "BOOTSTRAP=:", "coverage").stdout)[1]
+        names = [path.stem for path in ROOT.glob("tests/test_*.*")] + [path.stem for path in ROOT.glob("tests/fuzz/fuzz_*.c")] + ["same_bits"]
+        self.assertEqual(sorted(name for name in names if re.search(left_out, name)), sorted(
+            ["same_bits", *("test_" + name for name in "abi browser build format fuzz_list install make proof python rooms trial".split())]))
+
     def test_bootstrap(self):
         """make continues where there is no apt-get, and stops where a package cannot be had"""
         for code, expected in ((0, 0), (3, 0), (1, 2)):

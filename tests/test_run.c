@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "run/difference.h"
+#include "run/guard.h"
 #include "run/members.h"
 #include "run/rows.h"
 #include "support.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -254,10 +256,14 @@ static void test_date_of_file(void **state)
     assert_string_equal(json_string_value(json_object_get(read, "date")), "1970-01-01T00:00:00Z");
     json_decref(read);
     unlink(path);
-    setenv("SOURCE_DATE_EPOCH", "yesterday", 1);
-    assert_fails(sf_sealed_open(&out, path, 0, config, see, &(seen){0}, &error), SAFER_INVALID, "SOURCE_DATE_EPOCH");
-    sf_sealed_close(&out);
-    unlink(path);
+    static const char *const refused[] = {"yesterday", "-1", "253402300800"}; /* the last is of the year 10000 */
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        setenv("SOURCE_DATE_EPOCH", refused[i], 1);
+        assert_fails(sf_sealed_open(&out, path, 0, config, see, &(seen){0}, &error), SAFER_INVALID,
+                     "SOURCE_DATE_EPOCH");
+        sf_sealed_close(&out);
+        unlink(path);
+    }
     unsetenv("SOURCE_DATE_EPOCH");
     assert_ok(sf_sealed_open(&out, path, 0, config, see, &(seen){0}, &error));
     sf_sealed_close(&out);
@@ -332,6 +338,64 @@ static void test_resume(void **state)
     sf_sealed_close(&out);
     assert_fails(sf_sealed_open(&out, "/dev/full", 0, config, see, &s, &error), SAFER_SYSTEM, "/dev/full");
     sf_sealed_close(&out);
+    json_decref(config);
+}
+
+/* Where a power cut lost the end of a file, zeros stand there: it is damaged, and resumed after its last whole line.
+ * What follows zeros in the first line is not ours. */
+static void test_power_cut(void **state)
+{
+    (void)state;
+    sf_sealed_output out;
+    json_t *config = json_pack("{s:s}", "safer", "0");
+    char path[500];
+    seen s = {0};
+    snprintf(path, sizeof path, "%s", temporary("power.jsonl"));
+    assert_ok(sf_sealed_open(&out, path, 0, config, see, &s, &error));
+    for (int row = 1; row <= 3; row++) append(&out, row);
+    sf_sealed_close(&out);
+    sf_file whole = {0};
+    assert_ok(sf_file_load(&whole, path, &error));
+    const size_t first = strcspn(whole.bytes, "\n") + 1;
+    char *bytes = malloc(whole.length);
+    for (size_t at = 0; at < whole.length; at++) {
+        size_t lines = 0;
+        memset(bytes, 0, whole.length);
+        memcpy(bytes, whole.bytes, at);
+        for (size_t i = 0; i < at; i++) lines += bytes[i] == '\n';
+        const char *cut = write_temporary("lost.jsonl", bytes, lines ? whole.length : first);
+        assert_fails(read_all(cut, &s, &error), SAFER_INPUT, "the record is damaged, as after a power cut; resume the");
+        s = (seen){0};
+        assert_ok(sf_sealed_open(&out, cut, 1, config, see, &s, &error));
+        assert_int_equal(s.lines, lines);
+        for (int row = lines ? (int)lines : 1; row <= 3; row++) append(&out, row);
+        sf_sealed_close(&out);
+        assert_same_file(cut, path);
+    }
+    memcpy(bytes, whole.bytes, first);
+    bytes[0] = bytes[1] = '\0';
+    const char *foreign = write_temporary("foreign.jsonl", bytes, first - 1);
+    assert_fails(sf_sealed_open(&out, foreign, 1, config, see, &s, &error), SAFER_INPUT, "not the output of a run");
+    sf_sealed_close(&out);
+    free(bytes);
+    sf_file_free(&whole);
+    json_decref(config);
+}
+
+/* What is no regular file has nothing to resume, and nothing to sync. */
+static void test_device(void **state)
+{
+    (void)state;
+    sf_sealed_output out;
+    json_t *config = json_pack("{s:s}", "safer", "0");
+    for (int resume = 0; resume < 2; resume++) {
+        seen s = {0};
+        assert_ok(sf_sealed_open(&out, "/dev/null", resume, config, see, &s, &error));
+        append(&out, 1);
+        assert_ok(sf_sealed_sync(&out, &error));
+        assert_true(s.lines == 0 && out.syncer == NULL);
+        sf_sealed_close(&out);
+    }
     json_decref(config);
 }
 
@@ -495,6 +559,8 @@ static void test_difference(void **state)
         {"{\"a\":0.25}", "{\"a\":0.25,\"seed\":3}", "seed is missing there, 3 here"},
         {"{\"a\":0.25,\"seed\":3}", "{\"a\":0.25}", "seed is 3 there, missing here"},
         {"{\"m\":{\"x\":1}}", "{\"m\":2}", "m is {\"x\":1} there, 2 here"},
+        {"{\"a\":1,\"m\":{\"x\":1}}", "{\"a\":1}", "m is {\"x\":1} there, missing here"},
+        {"{\"m\":{\"name\":\"x\",\"sha256\":\"1\"}}", "{\"m\":{\"name\":\"y\"}}", "m.name is \"x\" there, \"y\" here"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -624,6 +690,93 @@ static void test_rows_cancelled(void **state)
     json_decref(config);
 }
 
+/* The message names the first few of many labels. */
+static void test_labels(void **state)
+{
+    (void)state;
+    char names[100][8], *labels[100];
+    const char *const texts[] = {"one", "two"}, *const known[] = {"label99", "label7"},
+                      *const other[] = {"label7", "x"};
+    const safer_model model = {.classes = COUNT(labels), .labels = labels};
+    safer_data *data = NULL;
+    int *classes = NULL;
+    for (int i = 0; i < 100; i++) {
+        snprintf(names[i], sizeof names[i], "label%d", i);
+        labels[i] = names[i];
+    }
+    assert_ok(safer_data_from_texts(&data, texts, NULL, known, NULL, 2, &error));
+    assert_ok(sf_map_labels(&classes, &model, data, &error));
+    for (size_t i = 0; i < 2; i++) assert_string_equal(names[classes[i]], safer_data_label(data, i));
+    free(classes);
+    safer_data_free(data);
+    assert_ok(safer_data_from_texts(&data, texts, NULL, other, NULL, 2, &error));
+    assert_fails(sf_map_labels(&classes, &model, data, &error), SAFER_INPUT,
+                 "the data has the label \"x\", which the model does not know (it knows: label0, label1, ");
+    assert_null(strstr(error.message, "label50"));
+    safer_data_free(data);
+}
+
+/* --------------------------------------------------------------------- guard */
+
+static int found_random;
+
+static int is_random(const safer_model *model)
+{
+    (void)model;
+    return found_random;
+}
+
+static safer_status confirm(const safer_model *model, const sf_span *texts, const int *answers, size_t count,
+                            void *scratch, safer_error *e)
+{
+    (void)model, (void)texts, (void)answers, (void)count, (void)scratch, (void)e;
+    return SAFER_OK;
+}
+
+/* Records of a model that changed its answers are renamed; those that are not this run's stay as they are. */
+static void test_guard(void **state)
+{
+    static const sf_model_class class = {.arch = "exec", .is_random = is_random, .confirm = confirm};
+    const safer_model model = {.class = &class, .name = "m"}, other = {.class = &class, .name = "other"},
+                      nameless = {.class = &class};
+    json_t *config = json_pack("{s:s, s:{s:s}}", "safer", "0", "model", "name", "m");
+    char path[500], changed[520];
+    sf_sealed_output out;
+    sf_guard guard;
+    (void)state;
+    snprintf(path, sizeof path, "%s", temporary("guarded.jsonl"));
+    snprintf(changed, sizeof changed, "%s.changed", path);
+    const safer_model *const models[] = {&other, &nameless, &model, &model, &model, &model};
+    enum { OTHER, NAMELESS, LOCKED, IN_THE_WAY, SILENT, RENAMED };
+    for (int i = OTHER; i <= RENAMED; i++) {
+        found_random = 0;
+        assert_ok(sf_guard_begin(&guard, path, 0, models[i], &error));
+        assert_true(guard.on);
+        assert_ok(sf_sealed_open(&out, path, 0, config, see, &(seen){0}, &error));
+        if (i != LOCKED) sf_sealed_close(&out);
+        strcpy(error.message, "failed");
+        sf_guard_end(&guard, &error); /* for another reason */
+        assert_string_equal(error.message, "failed");
+        found_random = 1;
+        if (i == IN_THE_WAY) assert_int_equal(mkdir(changed, 0777), 0);
+        sf_guard_end(&guard, i == SILENT ? NULL : &error);
+        if (i == IN_THE_WAY) assert_int_equal(rmdir(changed), 0);
+        assert_int_equal(access(path, F_OK), i < SILENT ? 0 : -1);
+        assert_int_equal(access(changed, F_OK), i < SILENT ? -1 : 0);
+        assert_true((strstr(error.message, "do not continue the records in ") != NULL) == (i == IN_THE_WAY));
+        assert_true((strstr(error.message, "the records so far are now in ") != NULL) == (i == RENAMED));
+        if (i == LOCKED) sf_sealed_close(&out);
+        unlink(path);
+        if (i != RENAMED) unlink(changed);
+    }
+    found_random = 0;
+    assert_fails(sf_guard_begin(&guard, path, 1, &model, &error), SAFER_INPUT, "the model changed its answers while");
+    found_random = 1;
+    assert_ok(sf_guard_begin(&guard, path, 1, &model, &error)); /* it is declared to be so */
+    assert_false(guard.on);
+    json_decref(config);
+}
+
 static void test_difference_of_values(void **state)
 {
     (void)state;
@@ -649,6 +802,8 @@ int main(void)
         cmocka_unit_test(test_members),        cmocka_unit_test(test_strict_members),
         cmocka_unit_test(test_difference),     cmocka_unit_test(test_rows),
         cmocka_unit_test(test_rows_cancelled), cmocka_unit_test(test_difference_of_values),
+        cmocka_unit_test(test_power_cut),      cmocka_unit_test(test_device),
+        cmocka_unit_test(test_labels),         cmocka_unit_test(test_guard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -786,6 +786,52 @@ static void test_memory(void **state)
     safer_server_stop(server);
 }
 
+/* A model that is asked its first texts, and does not answer while the gate is held. */
+static atomic_int probed;
+static safer_status probe(const safer_model *silent, const sf_span *texts, size_t count, safer_error *error)
+{
+    (void)silent, (void)texts, (void)count, (void)error;
+    atomic_store(&probed, 1);
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    return SAFER_OK;
+}
+
+typedef struct reloading {
+    safer_server *server;
+    const safer_model *model;
+    safer_status status;
+} reloading;
+
+static void *reload_with(void *argument)
+{
+    reloading *r = argument;
+    r->status = safer_server_reload(r->server, r->model, lexicon, NULL);
+    return NULL;
+}
+
+/* The server stops while a reload waits for a silent model: without waiting for it. */
+static void test_stop_while_reloading(void **state)
+{
+    static const sf_model_class silent_class = {.arch = "silent", .classify = classify, .probe = probe};
+    const safer_model silent = {.class = &silent_class, .classes = 2, .labels = names};
+    safer_server *server = NULL;
+    safer_error error = {0};
+    pthread_t thread;
+    safer_serve_options options = safer_serve_options_default();
+    (void)state;
+    options.port = 0;
+    assert_ok(safer_server_start(&server, &model, lexicon, NULL, &options, &error));
+    reloading r = {.server = server, .model = &silent, .status = SAFER_OK};
+    pthread_mutex_lock(&gate);
+    assert_int_equal(pthread_create(&thread, NULL, reload_with, &r), 0);
+    while (!atomic_load(&probed)) usleep(1000);
+    safer_server_stop(server);
+    pthread_mutex_unlock(&gate);
+    pthread_join(thread, NULL);
+    assert_int_equal(r.status, SAFER_CANCELLED);
+}
+
 static void test_options(void **state)
 {
     safer_server *server = NULL;
@@ -840,6 +886,7 @@ int main(void)
         cmocka_unit_test(test_looking_is_allowed),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_stop_while_reloading),
         cmocka_unit_test(test_options),
     };
     return cmocka_run_group_tests(tests, make_lexicon, free_lexicon);

@@ -106,6 +106,9 @@ safer_status cmp_folder_end(cmp_folder *folder, const char *file, double seconds
 const char *cmp_folder_find(const cmp_folder *folder, const json_t *with);
 double cmp_folder_seconds(const cmp_folder *folder, const char *file);
 
+/* Removes the checkpoint of a model that is finished, if there is one. */
+void cmp_folder_drop_checkpoint(const cmp_folder *folder, const char *file);
+
 /* --------------------------------------------------------------- the study */
 
 /* Does all that a configuration asks for in a folder, but for what is done there already. A cell that fails

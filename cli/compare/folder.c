@@ -126,6 +126,13 @@ safer_status cmp_folder_end(cmp_folder *folder, const char *file, double seconds
     return save(folder, error);
 }
 
+void cmp_folder_drop_checkpoint(const cmp_folder *folder, const char *file)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.checkpoint", folder->path, file);
+    (void)unlink(path);
+}
+
 const char *cmp_folder_find(const cmp_folder *folder, const json_t *with)
 {
     const char *file;

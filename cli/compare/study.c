@@ -152,6 +152,18 @@ static safer_status take_kernel(work *w, safer_error *error)
     return finish(s, file, start, status, error);
 }
 
+/* Makes the file of the model. One that is there is whole: the run ended before it could be noted, and perhaps before
+ * its checkpoint was removed. */
+static safer_status make_model(const work *w, const char *file, safer_error *error)
+{
+    if (access(w->model_path, F_OK) == 0) {
+        cmp_folder_drop_checkpoint(w->study->folder, file);
+        return SAFER_OK;
+    }
+    cli_say("%s: training", w->study->place);
+    return safer_train(w->model_path, &w->setup.training.options, NULL, error);
+}
+
 /* Trains the model, unless this or an earlier run has one that was trained in the same way. */
 static safer_status train(work *w, safer_error *error)
 {
@@ -177,11 +189,7 @@ static safer_status train(work *w, safer_error *error)
     safer_status status = cmp_folder_begin(s->folder, file, w->model_with, &done, error);
     if (status != SAFER_OK) return status;
     const double start = cli_now();
-    if (access(w->model_path, F_OK) != 0) { /* one that is there is whole: the run ended before it could be noted */
-        cli_say("%s: training", s->place);
-        status = safer_train(w->model_path, o, NULL, error);
-    }
-    status = finish(s, file, start, status, error);
+    status = finish(s, file, start, make_model(w, file, error), error);
     w->cell->train_seconds = cmp_folder_seconds(s->folder, file);
     return status;
 }

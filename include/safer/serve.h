@@ -51,8 +51,9 @@ SAFER_API uint16_t safer_server_port(const safer_server *server);
 /* Serves another model and lexicon from now on: requests that come later are answered with them, those that came
  * earlier with the old pair. Returns when none of these is left, so that the old pair may be freed; that takes no
  * longer than the deadline, or the model's last answer. The options stay as they were at the start, and so does the
- * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread, but not at the
- * same time as safer_server_stop. */
+ * seed. On failure nothing has changed, and the new pair may be freed. May be called from any thread. When
+ * safer_server_stop is called meanwhile, it does not wait for the new pair: SAFER_CANCELLED is returned, or SAFER_OK
+ * where the new pair was served already. Either way both pairs may be freed once the two calls have returned. */
 SAFER_API safer_status safer_server_reload(safer_server *server, const safer_model *model, const safer_lexicon *lexicon,
                                            safer_error *error);
 

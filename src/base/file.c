@@ -17,7 +17,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 const char *sf_base_name(const char *path)
@@ -225,7 +224,7 @@ static char *follow_links(const char *path)
 
 /* Names of temporary files: TARGET, this, and six hexadecimal digits. */
 static const char mark[] = ".safer-";
-enum { DIGITS = 6, OLD = 60 /* seconds */ };
+enum { DIGITS = 6 };
 
 static int is_temporary(const char *name, const char *target)
 {
@@ -234,8 +233,8 @@ static int is_temporary(const char *name, const char *target)
            memcmp(name + length, mark, sizeof mark - 1) == 0 && strspn(name + marked, "0123456789abcdef") == DIGITS;
 }
 
-/* Removes what runs that were killed left behind while they wrote `target`: those who write hold a lock, which ends
- * with them. One that is new may not have its lock yet, and stays. */
+/* Removes what runs that were killed left behind while they wrote `target`. Those who write hold a lock until their
+ * file has its own name; it ends with them. */
 static void remove_orphans(const char *target)
 {
     const char *base = sf_base_name(target);
@@ -249,15 +248,24 @@ static void remove_orphans(const char *target)
         if (!is_temporary(entry->d_name, base)) continue;
         const int fd = openat(dirfd(open_folder), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         if (fd < 0) continue;
-        if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && time(NULL) - info.st_mtime >= OLD &&
-            flock(fd, LOCK_EX | LOCK_NB) == 0)
+        if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0)
             (void)unlinkat(dirfd(open_folder), entry->d_name, 0);
         close(fd);
     }
     closedir(open_folder);
 }
 
-/* Makes a new file beside `target`; *name becomes its name. The kernel applies the process's umask
+/* Locks a new file. Whether it is still there: before it had its lock, another run may have taken it for an orphan.
+ * Where the file system knows no locks nobody gets one, so nothing is removed. */
+static int keep_from_removal(int fd)
+{
+    struct stat info;
+    const int locked = flock(fd, LOCK_EX | LOCK_NB);
+    if (locked != 0 && errno == EWOULDBLOCK) return 0;
+    return locked != 0 || fstat(fd, &info) != 0 || info.st_nlink > 0;
+}
+
+/* Makes a new file beside `target`, locked; *name becomes its name. The kernel applies the process's umask
  * (or the folder's default ACL) to `mode`: asking for the umask would change it for a moment, for
  * all threads. Returns the descriptor, or -1 with errno. */
 static int make_beside(sf_buffer *name, const char *target, mode_t mode)
@@ -270,10 +278,12 @@ static int make_beside(sf_buffer *name, const char *target, mode_t mode)
             errno = ENOMEM;
             return -1;
         }
-        int fd = open(name->bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (fd >= 0) (void)flock(fd, LOCK_EX | LOCK_NB); /* see remove_orphans */
-        if (fd >= 0 || errno != EEXIST) return fd;
+        const int fd = open(name->bytes, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd < 0 && errno != EEXIST) return -1;
+        if (fd >= 0 && keep_from_removal(fd)) return fd;
+        if (fd >= 0) close(fd);
     }
+    errno = EEXIST;
     return -1;
 }
 
@@ -304,17 +314,15 @@ safer_status sf_file_write(const char *path, const void *bytes, size_t length, s
         status = sf_fail_errno(error, "write", path);
         goto done;
     }
-    int closed = close(fd);
-    fd = -1;
-    if (closed != 0 || rename(temporary.bytes, target) != 0) {
+    if (rename(temporary.bytes, target) != 0) { /* before the file is closed, which gives up the lock */
         status = sf_fail_errno(error, "write", path);
         goto done;
     }
     made = 0;
     sf_folder_sync(target);
 done:
-    if (fd >= 0) close(fd);
     if (made) unlink(temporary.bytes);
+    if (fd >= 0) close(fd); /* it says nothing new: what was written is on the disk */
     sf_buffer_free(&temporary);
     free(target);
     return status;

@@ -45,9 +45,8 @@ safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const cha
                        safer_error *error);
 
 /* Writes PATH whole or not at all: a temporary file beside it (PATH.safer-XXXXXX), fsync, rename. Temporary files of
- * PATH that killed runs left are removed, once they are a minute old. A file that was
- * there keeps its permissions; a new one gets those of open() with 0666. A name that is a device
- * or pipe is written to directly. */
+ * PATH that killed runs left are removed. A file that was there keeps its permissions; a new one gets those of open()
+ * with 0666. A name that is a device or pipe is written to directly. */
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error);
 
 /* Syncs the folder that PATH lies in: a new name, a rename or a removal outlives a power cut when its folder is on the

@@ -1,4 +1,5 @@
-/* Starting and stopping the server. */
+/* Starting and stopping the server, and letting it serve something else. include/safer/serve.h says what is promised;
+ * docs/serve.md says it for users. */
 #define _GNU_SOURCE
 #include "serve/server.h"
 
@@ -165,17 +166,27 @@ static struct MHD_Daemon *start_daemon(safer_server *s, int fd)
                             MHD_OPTION_NOTIFY_CONNECTION, sf_http_connection, s, MHD_OPTION_END);
 }
 
-/* Ends what was started, in reverse. */
-static void server_free(safer_server *s)
+/* Of the last user, who finds everything ended. */
+static void server_drop(safer_server *s)
 {
-    if (s->daemon) MHD_stop_daemon(s->daemon);
-    sf_workers_end(s->served.workers);
-    sf_connections_end(&s->connections);
+    pthread_mutex_lock(&s->lock);
+    const int last = --s->users == 0;
+    pthread_mutex_unlock(&s->lock);
+    if (!last) return;
     sf_metrics_end(&s->metrics);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->reloading);
     free(s->token);
     free(s);
+}
+
+/* Ends what was started, in reverse. */
+static void server_end(safer_server *s)
+{
+    if (s->daemon) MHD_stop_daemon(s->daemon);
+    sf_workers_end(s->served.workers);
+    sf_connections_end(&s->connections);
+    server_drop(s);
 }
 
 safer_status safer_server_start(safer_server **out, const safer_model *model, const safer_lexicon *lexicon,
@@ -200,6 +211,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     if (!s) return sf_fail_memory(error);
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->reloading, NULL);
+    s->users = 1;
     s->options = own;
     s->certify = own_certify;
     s->local = where.loopback && !options->token;
@@ -227,7 +239,7 @@ safer_status safer_server_start(safer_server **out, const safer_model *model, co
     *out = s;
     s = NULL;
 done:
-    if (s) server_free(s);
+    if (s) server_end(s);
     return status;
 }
 
@@ -236,21 +248,38 @@ uint16_t safer_server_port(const safer_server *server) { return server->port; }
 
 /* ------------------------------------------------------------------ reload */
 
+/* Serves *pair from now on, which becomes the old one; unless the server stops. */
+static safer_status exchange(safer_server *s, sf_served *pair, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    pthread_mutex_lock(&s->lock);
+    if (atomic_load(&s->stopping)) {
+        status = sf_fail(error, SAFER_CANCELLED, "the server stops");
+    } else {
+        const sf_served old = s->served;
+        s->served = *pair;
+        *pair = old;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
 safer_status safer_server_reload(safer_server *s, const safer_model *model, const safer_lexicon *lexicon,
                                  safer_error *error)
 {
-    sf_served old, pair;
+    sf_served pair;
+    pthread_mutex_lock(&s->lock);
+    s->users++;
+    pthread_mutex_unlock(&s->lock);
     pthread_mutex_lock(&s->reloading);
     safer_status status = sf_certify_check(&s->certify, model, lexicon, error);
     if (status == SAFER_OK) status = served_start(&pair, s, model, lexicon, error);
     if (status == SAFER_OK) {
-        pthread_mutex_lock(&s->lock);
-        old = s->served;
-        s->served = pair;
-        pthread_mutex_unlock(&s->lock);
-        sf_workers_end(old.workers); /* nobody gives them anything any more */
+        status = exchange(s, &pair, error);
+        sf_workers_end(pair.workers); /* the old ones, to which nobody gives anything any more; or those not needed */
     }
     pthread_mutex_unlock(&s->reloading);
+    server_drop(s);
     return status;
 }
 
@@ -290,10 +319,12 @@ static void take_the_last(safer_server *s, int fd)
 void safer_server_stop(safer_server *s)
 {
     if (!s) return;
+    pthread_mutex_lock(&s->lock);  /* after which no reload changes what is served */
     atomic_store(&s->stopping, 1); /* from now on every connection ends with its next answer */
+    pthread_mutex_unlock(&s->lock);
     int fd = MHD_quiesce_daemon(s->daemon);
     if (fd >= 0) take_the_last(s, fd);
     sf_connections_drain(&s->connections, QUIET_SECONDS); /* MHD may only end when nobody waits for work */
-    server_free(s);
+    server_end(s);
     if (fd >= 0) close(fd);
 }

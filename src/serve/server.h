@@ -19,6 +19,7 @@ struct safer_server {
     pthread_mutex_t lock; /* of what is served: whoever uses it holds it until the end, and never waits meanwhile */
     sf_served served;
     pthread_mutex_t reloading; /* one at a time */
+    size_t users;              /* the one who started it, and reloads that have not returned; under the lock */
     safer_certify_options certify;
     safer_serve_options options; /* a copy; where host and token lay may be freed: */
     char *token;                 /* a copy, or NULL */
