@@ -125,8 +125,8 @@ SAFER_API safer_status safer_model_connect(safer_model **out, const char *addres
 
 /* A function of the caller: labels[i] gets the class number of texts[i] (lengths[i] bytes,
  * terminated), or -1 for no answer. Nonzero ends what is being done with SAFER_CALLBACK.
- * Called from one thread at a time, unless `concurrency` allows more: by a run from the thread that called safer_certify,
- * safer_verify or safer_attack, else from any. A call may hold draws of many texts. */
+ * Called from one thread at a time, unless `concurrency` allows more: by a run from the thread that called
+ * safer_certify, safer_verify or safer_attack, else from any. A call may hold draws of many texts. */
 typedef int (*safer_classify)(void *context, const char *const *texts, const size_t *lengths, size_t count,
                               int *labels);
 SAFER_API safer_status safer_model_from_callback(safer_model **out, safer_classify classify, void *context,
