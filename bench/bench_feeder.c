@@ -3,8 +3,8 @@
  *   bench_feeder FOLDER [--batch N] [--texts N] [--call MILLISECONDS] [--text MICROSECONDS]
  *
  * The model is a function that sleeps for a time per call and a time per text (5 ms and 20 us), as a PyTorch model
- * behind Python would, and then lets the demo's n-gram model answer. FOLDER is the demo's (out/demo): its lexicon, model
- * and test reviews, of which the first 300 are certified with default options. */
+ * behind Python would, and then lets the demo's n-gram model answer. FOLDER is the demo's (out/demo): its lexicon,
+ * model and test reviews, of which the first 300 are certified with default options. */
 #define _GNU_SOURCE
 #include "bench.h"
 

@@ -1,4 +1,5 @@
-/* The feeder: everybody gets the answers to his own questions, whatever met in a call. */
+/* The feeder: everybody gets the answers to his own questions, whatever met in a call, and whoever of those that share
+ * it fails, is stopped, or hosts the calls of others. */
 #define _GNU_SOURCE
 #include "support.h"
 

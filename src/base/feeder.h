@@ -49,16 +49,16 @@ void sf_feeder_end(sf_feeder *feeder); /* when nobody asks any more */
  *
  * Where a call for several threads fails, its parts are asked again, so that a fault stays with the questions it came
  * from: first those of two threads alone, and when both fail too, it is the fault of all; else halves, and halves of
- * those. SAFER_MEMORY is nobody's fault, and SAFER_CALLBACK from a host's call ends its whole work: then nothing is asked
- * again.
+ * those. SAFER_MEMORY is nobody's fault, and SAFER_CALLBACK from a host's call ends its whole work: then nothing is
+ * asked again.
  *
- * A thread that is asked to stop (base/progress.h) gets SAFER_CANCELLED: at once while its questions wait, after the call
- * when they are part of one. Where the thread that made the call is stopped in it, the questions of others go back to
- * where they waited. */
+ * A thread that is asked to stop (base/progress.h) gets SAFER_CANCELLED: at once while its questions wait, after the
+ * call when they are part of one. Where the thread that made the call is stopped in it, the questions of others go back
+ * to where they waited. */
 safer_status sf_feeder_ask(sf_feeder *feeder, sf_asking *asking);
 
-/* Does `work` on another thread, and meanwhile makes all calls on this one; none once this thread is asked to stop. Where
- * no thread can be started, or another one is the host, `work` is done here, and whoever asks calls. */
+/* Does `work` on another thread, and meanwhile makes all calls on this one; none once this thread is asked to stop.
+ * Where no thread can be started, or another one is the host, `work` is done here, and whoever asks calls. */
 void sf_feeder_host(sf_feeder *feeder, void (*work)(void *context), void *context);
 
 #endif
