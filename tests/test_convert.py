@@ -129,6 +129,23 @@ class Convert(unittest.TestCase):
             self.assertIn(words, result.err)
         self.assertFalse(exists("none.safetensors"))
 
+    def test_average_of_trained(self):
+        """the mean of models that were trained with one lexicon says so, and nothing in which they differ"""
+        make_folder("encoder")
+        write("words.tsv", "good\tfine\nbad\tpoor\n")
+        write("train.tsv", "".join(f"{i}\t{i % 2}\t{'good' if i % 2 else 'bad'} film number {i}\n" for i in range(40)))
+        self.assertEqual(run("lexicon", "import", "--table", "words.tsv", "--kernel", "component", "-o", "words.lex").code, DONE)
+        for seed, options in ((1, ("--lexicon", "words.lex")), (2, ("--lexicon", "words.lex")), (3, ())):
+            result = run("train", "--arch", "bert", "--encoder", "encoder", "--data", "train.tsv", "--epochs", 1, "--seed", seed,
+                         *options, "-o", f"{seed}.safetensors")
+            self.assertEqual(result.code, DONE, result.err)
+        for models, said in (((1, 2), False), ((1, 3), True), ((3, 2), True)):
+            self.assertEqual(run("model", "average", *(f"{m}.safetensors" for m in models), "-o", "mean.safetensors").code, DONE)
+            result = run("certify", "--model", "mean.safetensors", "--lexicon", "words.lex", "--data", "train.tsv", "--limit", 2)
+            self.assertEqual((result.code, "does not say that it was trained with a lexicon" in result.err), (DONE, said), result.err)
+            metadata = read_safetensors("mean.safetensors")[0]["__metadata__"]
+            self.assertNotIn('"seed"', metadata.get("trained_with", ""))
+
     def test_folder(self):
         """a folder becomes one file with the same weights, which Python can read"""
         tensors = make_folder("encoder")

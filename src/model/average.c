@@ -3,6 +3,7 @@
  * Models that were fine-tuned from one encoder lie close together, and the mean of their
  * parameters often errs less than any of them ("model soups", Wortsman et al. 2022), at the
  * cost of one. */
+#include "base/json.h"
 #include "base/memory.h"
 #include "model/bert_names.h"
 
@@ -33,6 +34,27 @@ static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpo
     return what;
 }
 
+/* Of how two models were trained, what is the same stays: their lexicon, say, but not their seeds. What is no JSON
+ * says nothing. */
+static safer_status keep_common(char **ours, const char *theirs, safer_error *error)
+{
+    json_t *a = NULL, *b = NULL, *value;
+    const char *name;
+    void *next;
+    char *text = NULL;
+    int failed = *ours && sf_json_parse(&a, *ours, strlen(*ours), 0, NULL) == SAFER_MEMORY;
+    if (!failed && theirs) failed = sf_json_parse(&b, theirs, strlen(theirs), 0, NULL) == SAFER_MEMORY;
+    json_object_foreach_safe(a, next, name, value) if (!json_equal(value, json_object_get(b, name)))
+        json_object_del(a, name);
+    if (!failed && json_object_size(a)) failed = !(text = sf_json_text(a));
+    json_decref(a);
+    json_decref(b);
+    if (failed) return sf_fail_memory(error);
+    free(*ours);
+    *ours = text;
+    return SAFER_OK;
+}
+
 safer_status safer_model_average(const char *output, const char *const *inputs, size_t count, safer_error *error)
 {
     safer_status status;
@@ -54,10 +76,7 @@ safer_status safer_model_average(const char *output, const char *const *inputs, 
                              inputs[i], what);
         if (status != SAFER_OK) goto done;
         for (size_t j = 0; j < mean.layout.size; j++) sums[j] += (double)next.parameters[j];
-        if (mean.trained_with && (!next.trained_with || strcmp(mean.trained_with, next.trained_with) != 0)) {
-            free(mean.trained_with); /* of several things: nothing can be said */
-            mean.trained_with = NULL;
-        }
+        SF_TRY(keep_common(&mean.trained_with, next.trained_with, error));
         sf_bert_checkpoint_free(&next);
         next = (sf_bert_checkpoint){0};
     }
