@@ -56,6 +56,7 @@ READERS = {
     "src/lexicon/table.c:sf_table_read": "table",
     "src/lexicon/table.c:sf_word_list_read": "lists",
     "src/lexicon/table.c:sf_wordnet_read": "wordnet",
+    "src/model/average.c:keep_common": "model",
     "src/model/bert_directory.c:add_file": "encoder safetensors",
     "src/model/bert_directory.c:add_onnx": "encoder onnx",
     "src/model/bert_directory.c:read_json": "encoder",
