@@ -89,11 +89,19 @@ static int is_of_this_version(const json_t *entry)
     return version && strcmp(version, safer_version()) == 0;
 }
 
+/* Records hold times, and are sealed; of all other files the digest is noted. */
+static int has_digest(const char *file)
+{
+    const char *ending = strrchr(file, '.');
+    return !ending || strcmp(ending, ".jsonl") != 0;
+}
+
 /* Whether a finished file is still what it was. */
 static int is_unchanged(const cmp_folder *folder, const char *file, const json_t *entry)
 {
     const char *before = json_string_value(json_object_get(entry, "sha256"));
     char path[4096], now[65];
+    if (!has_digest(file)) return is_there(folder, file, "");
     cmp_folder_file(path, sizeof path, folder, file);
     return before && safer_path_sha256(now, path, NULL) == SAFER_OK && strcmp(before, now) == 0;
 }
@@ -137,7 +145,7 @@ safer_status cmp_folder_end(cmp_folder *folder, const char *file, double seconds
     json_t *entry = json_object_get(folder->made, file);
     char path[4096], sha256[65];
     cmp_folder_file(path, sizeof path, folder, file);
-    if (done) {
+    if (done && has_digest(file)) {
         const safer_status status = safer_path_sha256(sha256, path, error);
         if (status != SAFER_OK) return status;
         cli_set(entry, "sha256", json_string(sha256));
