@@ -200,7 +200,9 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
     const char *silent[] = {"exec", "http", "sum"}; /* of how these were trained nothing is known here */
     for (size_t i = 0; same < 0 && i < sizeof silent / sizeof *silent; i++)
         if (strcmp(safer_model_arch(model), silent[i]) == 0) return;
-    if (same < 0)
+    if (json_is_null(json_object_get(with, "lexicon")))
+        cli_say("note: the model was trained on plain text, without a lexicon");
+    else if (same < 0)
         cli_say("note: the model does not say that it was trained with a lexicon");
     else if (kernel && strcmp(kernel, info.kernel) != 0)
         cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);

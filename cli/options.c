@@ -8,8 +8,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static cli_common common;
 
@@ -337,6 +339,43 @@ static size_t parse(int argc, char **argv, const cli_verb *verb, const cli_optio
     return arguments;
 }
 
+/* Whether a path that is read leads to a file that is there; of ARCHIVE:MEMBER, to that archive. */
+static int is_file(const char *path, const struct stat *file)
+{
+    struct stat info;
+    char archive[4096];
+    const char *colon = strrchr(path, ':');
+    if (stat(path, &info) != 0) {
+        if (!colon || (size_t)(colon - path) >= sizeof archive) return 0;
+        snprintf(archive, sizeof archive, "%.*s", (int)(colon - path), path);
+        if (stat(archive, &info) != 0) return 0;
+    }
+    return info.st_dev == file->st_dev && info.st_ino == file->st_ino;
+}
+
+/* Refuses to write over what is read. */
+static void check_output(const cli_verb *verb, const cli_options *options, const char *name, const char *path,
+                         char **arguments, size_t count)
+{
+    struct stat file;
+    if (!path || stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return;
+    for (size_t i = 0; i < count; i++)
+        if (is_file(arguments[i], &file)) cli_misuse(verb, "--%s %s: that is an input", name, path);
+    for (const cli_option *o = options->rows; o < options->rows + options->count; o++) {
+        const cli_list one = {o->kind == CLI_PATH ? o->target : NULL, o->kind == CLI_PATH}, *list = &one;
+        if (o->kind == CLI_LIST) list = o->target;
+        for (size_t i = 0; i < list->count; i++)
+            if (list->items[i] && is_file(list->items[i], &file))
+                cli_misuse(verb, "--%s %s: that is the file of --%s", name, path, o->name);
+    }
+}
+
+static void check_outputs(const cli_verb *verb, const cli_options *options, char **arguments, size_t count)
+{
+    for (const cli_option *o = options->rows; o < options->rows + options->count; o++)
+        if (o->kind == CLI_OUTPUT) check_output(verb, options, o->name, *(const char **)o->target, arguments, count);
+}
+
 int cli_run(const cli_verb *verb, int argc, char **argv)
 {
     cli_options options = {0};
@@ -345,6 +384,7 @@ int cli_run(const cli_verb *verb, int argc, char **argv)
     const size_t count = parse(argc, argv, verb, &options);
     if (common.max_unpacked > 1000000) cli_misuse(verb, "--max-unpacked: at most 1000000");
     safer_set_max_unpacked(common.max_unpacked * 1000000000);
+    check_outputs(verb, &options, argv, count);
     const int code = verb->run(request, argv, count);
     free(request);
     return code;

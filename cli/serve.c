@@ -12,6 +12,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -175,6 +176,16 @@ static void pair_free(pair *p)
     safer_model_free(p->model);
 }
 
+/* With this one a thread says to another, which waits for signals, that it is done. */
+enum { DONE = SIGUSR1 };
+
+static sigset_t or_done(const sigset_t *ends)
+{
+    sigset_t both = *ends;
+    sigaddset(&both, DONE);
+    return both;
+}
+
 /* From now on these signals are waited for. Call it before there are other threads: they inherit it. */
 static void hold_signals(sigset_t *ends)
 {
@@ -182,7 +193,7 @@ static void hold_signals(sigset_t *ends)
     sigemptyset(ends);
     sigaddset(ends, SIGINT);
     sigaddset(ends, SIGTERM);
-    all = *ends;
+    all = or_done(ends);
     sigaddset(&all, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     signal(SIGPIPE, SIG_IGN); /* what reads the log may have ended */
@@ -191,34 +202,15 @@ static void hold_signals(sigset_t *ends)
 /* Until the server runs, a signal ends the program: a model that is asked at the start may be silent. */
 static void *end_at_signal(void *ends)
 {
+    const sigset_t both = or_done(ends);
     int received;
-    sigwait(ends, &received);
-    _exit(CLI_INTERRUPTED);
+    sigwait(&both, &received);
+    if (received != DONE) _exit(CLI_INTERRUPTED);
+    return NULL;
 }
 
 /* A remote model has no digest. */
 static const char *describe(const char *sha256) { return *sha256 ? sha256 : "(remote)"; }
-
-/* Opens the files again, or connects again, and serves what is there now; or says why not and goes on with the old. */
-static void reload(safer_server *server, flags *f, pair *served)
-{
-    safer_error error = {0};
-    pair fresh = {0};
-    safer_status status = cli_model_try(&fresh.model, &f->model, NULL, &error);
-    if (status == SAFER_OK) status = safer_lexicon_open(&fresh.lexicon, f->lexicon, &error);
-    if (status == SAFER_OK) status = safer_server_reload(server, fresh.model, fresh.lexicon, &error);
-    if (status == SAFER_OK) {
-        pair_free(served);
-        malloc_trim(0); /* a model is large, and its memory would stay ours */
-        *served = fresh;
-        cli_note_training(served->model, served->lexicon);
-        cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
-                describe(safer_lexicon_sha256(served->lexicon)));
-    } else {
-        if (status != SAFER_CANCELLED) cli_complain("not reloaded, the old model and lexicon stay: %s", error.message);
-        pair_free(&fresh);
-    }
-}
 
 /* Answers what was asked; the next signal ends the program at once. */
 static void stop(safer_server *server, const sigset_t *ends)
@@ -230,33 +222,59 @@ static void stop(safer_server *server, const sigset_t *ends)
     safer_server_stop(server);
 }
 
-/* What a thread needs that waits for a signal while the server reloads. */
-typedef struct watcher {
+/* A server that reloads, while another thread waits for a signal. */
+typedef struct reloading {
     safer_server *server;
     const sigset_t *ends;
-} watcher;
+    atomic_int ending; /* the other thread has taken the server over, and will end the program */
+} reloading;
 
-/* A new model may be large, or silent. Who wants the server to end does not wait for it. */
+/* A new model may be large, or silent: who wants the server to end does not wait for it. */
 static void *stop_at_signal(void *argument)
 {
-    const watcher *w = argument;
+    reloading *r = argument;
+    const sigset_t both = or_done(r->ends);
     int received;
-    sigwait(w->ends, &received);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    stop(w->server, w->ends);
-    _exit(CLI_DONE); /* the other thread may be anywhere */
+    sigwait(&both, &received);
+    if (received == DONE) return NULL;
+    atomic_store(&r->ending, 1);
+    stop(r->server, r->ends); /* takes far longer than the way from the look at `ending` into safer_server_reload */
+    _exit(CLI_DONE);          /* the other thread may be anywhere */
 }
 
-/* Reloads, unless a signal ends the program meanwhile. */
-static void reload_or_end(safer_server *server, flags *f, pair *served, const sigset_t *ends)
+/* Opens the files again, or connects again, and serves what is there now. */
+static safer_status exchange(reloading *r, flags *f, pair *served, safer_error *error)
 {
-    watcher w = {.server = server, .ends = ends};
+    pair fresh = {0};
+    safer_status status = cli_model_try(&fresh.model, &f->model, NULL, error);
+    if (status == SAFER_OK) status = safer_lexicon_open(&fresh.lexicon, f->lexicon, error);
+    if (status == SAFER_OK)
+        status = atomic_load(&r->ending) ? SAFER_CANCELLED
+                                         : safer_server_reload(r->server, fresh.model, fresh.lexicon, error);
+    pair_free(status == SAFER_OK ? served : &fresh);
+    malloc_trim(0); /* a model is large, and its memory would stay ours */
+    if (status == SAFER_OK) *served = fresh;
+    return status;
+}
+
+/* Reloads, or says why not and goes on with the old, unless a signal ends the program meanwhile. */
+static void reload(safer_server *server, flags *f, pair *served, const sigset_t *ends)
+{
+    reloading r = {.server = server, .ends = ends};
+    safer_error error = {0};
     pthread_t thread;
-    const int watched = pthread_create(&thread, NULL, stop_at_signal, &w) == 0;
-    reload(server, f, served);
+    const int watched = pthread_create(&thread, NULL, stop_at_signal, &r) == 0;
+    const safer_status status = exchange(&r, f, served, &error);
+    if (status == SAFER_OK) {
+        cli_note_training(served->model, served->lexicon);
+        cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
+                describe(safer_lexicon_sha256(served->lexicon)));
+    } else if (status != SAFER_CANCELLED) {
+        cli_complain("not reloaded, the old model and lexicon stay: %s", error.message);
+    }
     if (!watched) return;
-    pthread_cancel(thread);
-    pthread_join(thread, NULL); /* which has not received a signal, or ends the program */
+    pthread_kill(thread, DONE);
+    pthread_join(thread, NULL); /* which has taken no signal, or ends the program */
 }
 
 /* Waits for a signal that ends the server. SIGHUP reloads what it serves, unless it came because the terminal is
@@ -274,7 +292,7 @@ static void wait_for_end(safer_server *server, flags *f, pair *served, const sig
         if (cli_access_log_reopen(&f->log))
             cli_complain("cannot open --access-log %s: %s", f->access_log, strerror(errno));
         cli_notify("RELOADING=1");
-        reload_or_end(server, f, served, ends);
+        reload(server, f, served, ends);
         cli_notify("READY=1");
     }
 }
@@ -316,7 +334,7 @@ static int run(void *from, char **arguments, size_t count)
     int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
                   SAFER_OK;
     if (watched) {
-        pthread_cancel(watch);
+        pthread_kill(watch, DONE);
         pthread_join(watch, NULL);
     }
     int code = started ? serve_until_signal(server, f, &served, &ends) : cli_fail(&error);

@@ -101,11 +101,11 @@ class Server:
         return float(re.search(rf"(?m)^{re.escape(name)} (\S+)$", self.get("/metrics")[1].decode())[1])
 
 
-def wait_until(condition, seconds=30):
+def wait_until(condition, seconds=30, pause=0.02):
     """Whether it is met by then."""
     limit = time.monotonic() + seconds
     while not (met := condition()) and time.monotonic() < limit:
-        time.sleep(0.02)
+        time.sleep(pause)
     return met
 
 

@@ -251,6 +251,19 @@ class Misuse(Case):
         self.assertNotIn("did you mean", run("xyzzy").err)
         self.refused(run(), USAGE, "verb", "safer --help")
 
+    def test_output_is_input(self):
+        """a file that is read is not written over: exit 2, named, untouched; neither by another name"""
+        content = "".join(f"{i}\t{i % 2}\tgood film\n" for i in range(30)).encode()
+        write("in.tsv", content)
+        write("pairs.tsv", "good\tfine\n")
+        os.link(temporary / "in.tsv", temporary / "linked.tsv")
+        for output in ("in.tsv", "./in.tsv", "linked.tsv"):
+            self.refused(run("train", "--arch", "ngram", "--data", "in.tsv", "-o", output), USAGE, output, "--data")
+        self.refused(run("report", "in.tsv", "-o", "linked.tsv"), USAGE, "linked.tsv", "input")
+        self.refused(lexicon("import", "--table", "pairs.tsv", "--vocab-from", "in.tsv", "-o", "in.tsv"), USAGE, "in.tsv", "--vocab-from")
+        self.assertEqual((temporary / "in.tsv").read_bytes(), content)
+        os.remove(temporary / "linked.tsv")
+
     def test_unknown_action(self):
         """an unknown action: exit 2, named, with what was meant"""
         self.refused(lexicon("bild"), USAGE, "bild", "did you mean build?", "safer lexicon --help")

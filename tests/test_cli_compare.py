@@ -286,6 +286,16 @@ class Compare(Case):
         done = run("compare", name, "-o", "own", "--quiet")
         self.assertEqual((done.code, "reviews.lex was made with another table" in done.err), (INPUT, True), done)
 
+    def test_changed_model(self):
+        """a finished file that is not what was written is refused: no row is made of two models"""
+        shutil.copytree(test_cli.temporary / "small", test_cli.temporary / "damaged")
+        model = test_cli.temporary / "damaged/reviews.cnn.jia.safetensors"
+        content = bytearray(model.read_bytes())
+        content[-1] ^= 1
+        model.write_bytes(content)
+        done = run("compare", "small.json", "-o", "damaged", "--quiet")
+        self.assertEqual((done.code, "reviews.cnn.jia.safetensors is not what was written there" in done.err), (INPUT, True), done)
+
     def test_failed_cell(self):
         """a cell that fails is named with its reason, in every form; the others go on; the exit status tells"""
         name = changed(lambda c: c.update(compare=[{"models": ["ngram", "cnn"], "defenses": ["jia", "component"], "attacks": []}]))

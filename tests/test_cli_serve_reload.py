@@ -276,6 +276,17 @@ class Reload(Serve):
             with contextlib.suppress(OSError):
                 os.remove(test_cli.temporary / "own.lex")
 
+    def test_stopped_at_its_end(self):
+        """SIGTERM in the moment in which a reload ends is not lost"""
+        put("k")
+        for attempt in range(25):
+            with self.serving(*OWN) as server:
+                server.process.send_signal(signal.SIGHUP)
+                self.assertTrue(wait_until(lambda: "reloaded" in server.messages(), pause=0))
+                time.sleep(0.00001 * attempt)
+                server.process.terminate()
+                self.assertEqual(server.process.wait(20), DONE, attempt)
+
     def test_ends(self):
         """SIGTERM counts though SIGHUP comes all the time; and when the terminal is closed, SIGHUP ends it"""
         put("k")

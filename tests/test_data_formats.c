@@ -159,6 +159,16 @@ static void test_jsonl_errors(void **state)
 /* ---------------------------------------------------------------- headers */
 
 /* The words of a header are never a class, in any format. */
+/* `first`, then ten rows of each of two classes. */
+static const char *above_twenty(const char *name, const char *first, const char *row)
+{
+    char content[2000];
+    size_t length = (size_t)snprintf(content, sizeof content, "%s\n", first);
+    for (int i = 0; i < 20; i++)
+        length += (size_t)snprintf(content + length, sizeof content - length, row, i, i % 2 ? "good" : "bad");
+    return write_temporary(name, content, length);
+}
+
 static void test_headers(void **state)
 {
     (void)state;
@@ -173,6 +183,11 @@ static void test_headers(void **state)
             "h6.tsv, line 1: a header? Its label, \"label\", is that of no other row");
     refuses("h7.tsv", "number\tgold\tphrase\na\t0\tx\nb\t1\ty\nc\t1\tz\n",
             "h7.tsv, line 1: a header? Its label, \"gold\", is the only one that is no number");
+    check_failure(above_twenty("h20.tsv", "qid\tgold\tquery", "%d\t%s\ta film\n"), NULL, SAFER_INPUT,
+                  "h20.tsv, line 1: a header? Its label, \"gold\", is that of no other row");
+    check_failure(above_twenty("h20.jsonl", "{\"text\": \"query\", \"label\": \"gold\"}",
+                               "{\"text\": \"film %d\", \"label\": \"%s\"}\n"),
+                  NULL, SAFER_INPUT, "h20.jsonl, line 1: a header? Its label, \"gold\", is that of no other row");
     reads("h8.tsv", "a\tlabel\tx\nb\tlabel\ty\n", {"a", "label", "x", 0}, {"b", "label", "y", 0});
     reads("h9.tsv", "a\tclass\ttext of a row\n", {"a", "class", "text of a row", 0});
     reads("h10.tsv", "a\t1\ttext\nb\t2\tlabel\n", {"a", "1", "text", 0}, {"b", "2", "label", 0});

@@ -57,6 +57,7 @@ READERS = {
     "src/lexicon/table.c:sf_word_list_read": "lists",
     "src/lexicon/table.c:sf_wordnet_read": "wordnet",
     "src/model/devices.c:name_processor": "-what the system says of the processor, copied and never taken apart",
+    "src/model/average.c:keep_common": "model",
     "src/model/bert_directory.c:add_file": "encoder safetensors",
     "src/model/bert_directory.c:add_onnx": "encoder onnx",
     "src/model/bert_directory.c:read_json": "encoder",

@@ -694,7 +694,7 @@ static void test_rows_cancelled(void **state)
 static void test_labels(void **state)
 {
     (void)state;
-    char names[100][8], *labels[100];
+    char names[100][20], *labels[100];
     const char *const texts[] = {"one", "two"}, *const known[] = {"label99", "label7"},
                       *const other[] = {"label7", "x"};
     const safer_model model = {.classes = COUNT(labels), .labels = labels};

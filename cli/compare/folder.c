@@ -89,6 +89,23 @@ static int is_of_this_version(const json_t *entry)
     return version && strcmp(version, safer_version()) == 0;
 }
 
+/* Records hold times, and are sealed; of all other files the digest is noted. */
+static int has_digest(const char *file)
+{
+    const char *ending = strrchr(file, '.');
+    return !ending || strcmp(ending, ".jsonl") != 0;
+}
+
+/* Whether a finished file is still what it was. */
+static int is_unchanged(const cmp_folder *folder, const char *file, const json_t *entry)
+{
+    const char *before = json_string_value(json_object_get(entry, "sha256"));
+    char path[4096], now[65];
+    if (!has_digest(file)) return is_there(folder, file, "");
+    cmp_folder_file(path, sizeof path, folder, file);
+    return before && safer_path_sha256(now, path, NULL) == SAFER_OK && strcmp(before, now) == 0;
+}
+
 safer_status cmp_folder_begin(cmp_folder *folder, const char *file, const json_t *with, int *done, safer_error *error)
 {
     json_t *entry = json_object_get(folder->made, file), *before = json_object_get(entry, "with");
@@ -97,6 +114,11 @@ safer_status cmp_folder_begin(cmp_folder *folder, const char *file, const json_t
     const int same = json_equal(before, with);
     if (same && is_of_this_version(entry)) {
         *done = there && json_is_true(json_object_get(entry, "done"));
+        if (*done && !is_unchanged(folder, file, entry))
+            return cli_error(error, SAFER_INPUT,
+                             "%.500s/%s is not what was written there; remove it, and what was made from it, or choose "
+                             "another folder",
+                             folder->path, file);
         return SAFER_OK;
     }
     if (there || is_there(folder, file, ".checkpoint")) {
@@ -121,6 +143,13 @@ safer_status cmp_folder_begin(cmp_folder *folder, const char *file, const json_t
 safer_status cmp_folder_end(cmp_folder *folder, const char *file, double seconds, int done, safer_error *error)
 {
     json_t *entry = json_object_get(folder->made, file);
+    char path[4096], sha256[65];
+    cmp_folder_file(path, sizeof path, folder, file);
+    if (done && has_digest(file)) {
+        const safer_status status = safer_path_sha256(sha256, path, error);
+        if (status != SAFER_OK) return status;
+        cli_set(entry, "sha256", json_string(sha256));
+    }
     cli_set(entry, "seconds", json_real(json_number_value(json_object_get(entry, "seconds")) + seconds));
     cli_set(entry, "done", json_boolean(done));
     return save(folder, error);
@@ -129,8 +158,8 @@ safer_status cmp_folder_end(cmp_folder *folder, const char *file, double seconds
 void cmp_folder_drop_checkpoint(const cmp_folder *folder, const char *file)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s.checkpoint", folder->path, file);
-    (void)unlink(path);
+    const int length = snprintf(path, sizeof path, "%s/%s.checkpoint", folder->path, file);
+    if (length < (int)sizeof path) (void)unlink(path);
 }
 
 const char *cmp_folder_find(const cmp_folder *folder, const json_t *with)
@@ -140,7 +169,7 @@ const char *cmp_folder_find(const cmp_folder *folder, const json_t *with)
     json_object_foreach(folder->made, file, entry) if (json_equal(json_object_get(entry, "with"), with) &&
                                                        is_of_this_version(entry) &&
                                                        json_is_true(json_object_get(entry, "done")) &&
-                                                       is_there(folder, file, "")) return file;
+                                                       is_unchanged(folder, file, entry)) return file;
     return NULL;
 }
 

@@ -181,6 +181,21 @@ safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span
     return SAFER_OK;
 }
 
+/* Whether the first row's label is that of no other row, while every other label is that of two at least. */
+static safer_status is_alone(int *out, const safer_data *data, safer_error *error)
+{
+    enum { MANY = 20 }; /* other rows with labels: of fewer, one may well have a label of its own */
+    const size_t labels = data->labels.count;
+    size_t others = 0, *counts = sf_calloc(labels + 1, sizeof *counts);
+    if (!counts) return sf_fail_memory(error);
+    for (size_t i = 0; i < data->count; i++)
+        if (data->rows[i].label != SF_NONE) counts[data->rows[i].label]++, others += i > 0;
+    *out = counts[data->rows[0].label] == 1 && others >= MANY;
+    for (size_t k = 0; k < labels; k++) *out &= counts[k] != 1 || k == data->rows[0].label;
+    free(counts);
+    return SAFER_OK;
+}
+
 safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
 {
     const safer_data *data = loader->data;
@@ -199,7 +214,10 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
             (sf_span){sf_words_string(&data->labels, label), sf_words_length(&data->labels, label)});
     }
     numbers &= others >= ENOUGH;
-    if (!others || !(numbers || sf_column_named(name) == SF_COLUMN_LABEL)) return SAFER_OK;
+    int alone = 0;
+    const safer_status status = is_alone(&alone, data, error);
+    if (status != SAFER_OK) return status;
+    if (!others || !(numbers || alone || sf_column_named(name) == SF_COLUMN_LABEL)) return SAFER_OK;
     return sf_loader_fail(loader, 1, error, "a header? Its label, \"%.*s\", is %s; remove the line if it is one",
                           sf_clip(name.bytes, name.length, 60), name.bytes,
                           numbers ? "the only one that is no number" : "that of no other row");

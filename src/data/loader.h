@@ -39,7 +39,8 @@ safer_status sf_loader_check(sf_loader *loader, sf_span *row, size_t line, safer
 safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line, safer_error *error);
 
 /* Refuses a set of rows whose first has a label that looks like the name of a column: it is the only one of its
- * class, and is called "label" or the like, or is no number where all others, several, are. */
+ * class, and is called "label" or the like, or is no number where all others, several, are, or stands above twenty rows
+ * and more in which every label comes twice at least. */
 safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error);
 
 /* ----------------------------------------------------------------- lines */

@@ -139,6 +139,7 @@ safer_status sf_read_jsonl(sf_loader *loader, const char *bytes, size_t length, 
         json_decref(object);
         object = NULL;
     }
+    status = sf_loader_check_first(loader, error);
 done:
     json_decref(object);
     sf_buffer_free(&joined);

@@ -26,6 +26,7 @@
 #include "base/memory.h"
 #include "lexicon/check.h"
 #include "text/name.h"
+#include "text/unicode.h"
 
 #include <math.h>
 #include <string.h>
@@ -234,7 +235,11 @@ static int overlaps_are_shares(const double *overlap, size_t count)
 }
 
 /* One string that fills its section: nothing is hidden behind its end. */
-static int is_string(const char *text, size_t length) { return memchr(text, '\0', length) == text + length - 1; }
+/* Of UTF-8, ending with a NUL at its end and none before. */
+static int is_string(const char *text, size_t length)
+{
+    return memchr(text, '\0', length) == text + length - 1 && sf_utf8_valid(text, length - 1) == length - 1;
+}
 
 static safer_status refuse(safer_error *error, const char *name, const char *reason)
 {
@@ -367,7 +372,7 @@ static const char *find_fault(const safer_lexicon *l, const header *head)
     if (!all_below(l->vector_words, l->vector_count, n, 0)) return "its vectors are wrong";
     if (!is_string(l->kernel_name, length_of(head, KERNEL_NAME)) ||
         !is_string(l->provenance, length_of(head, PROVENANCE)))
-        return "its description is cut, or goes on behind its end";
+        return "its description is cut, goes on behind its end, or is no UTF-8";
     return NULL;
 }
 

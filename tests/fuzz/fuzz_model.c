@@ -1,5 +1,5 @@
 /* Model files of every architecture, and sums of files that are not there: what is opened answers, and the same in
- * any batch. */
+ * any batch; the mean of a bert and itself is made. */
 #define _GNU_SOURCE
 #include "fuzz_files.h"
 
@@ -39,6 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     use(model);
     const char *with = safer_model_trained_with(model);
     if (with) fuzz_read(with, strlen(with) + 1);
+    const char *const both[] = {path, path};
+    if (strcmp(safer_model_arch(model), "bert") == 0)
+        require(safer_model_average(fuzz_path("mean"), both, 2, &error) != SAFER_MEMORY);
     safer_model_free(model);
     return 0;
 }
