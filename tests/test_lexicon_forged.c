@@ -237,6 +237,9 @@ static void test_layout(void **state)
     c = copy_of(l, 0); /* words behind the end of the kernel's name */
     ((char *)at(&c, l->kernel_name))[2] = '\0';
     refused(&c, "its description is cut");
+    c = copy_of(l, 0);
+    ((char *)at(&c, l->kernel_name))[0] = '\xff';
+    refused(&c, "is no UTF-8");
     c = copy_of(l, 0); /* neither directed nor not */
     c.bytes[DIRECTED] = 2;
     refused(&c, "unknown layout");

@@ -181,17 +181,15 @@ safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span
     return SAFER_OK;
 }
 
-/* Whether the first row's label is that of no other row, while every other label is that of two at least. */
-static safer_status is_alone(int *out, const safer_data *data, safer_error *error)
+/* Whether every label but the first row's is that of two rows at least. */
+static safer_status others_repeat(int *out, const safer_data *data, safer_error *error)
 {
-    enum { MANY = 20 }; /* other rows with labels: of fewer, one may well have a label of its own */
-    const size_t labels = data->labels.count;
-    size_t others = 0, *counts = sf_calloc(labels + 1, sizeof *counts);
+    size_t *counts = sf_calloc(data->labels.count, sizeof *counts);
     if (!counts) return sf_fail_memory(error);
     for (size_t i = 0; i < data->count; i++)
-        if (data->rows[i].label != SF_NONE) counts[data->rows[i].label]++, others += i > 0;
-    *out = counts[data->rows[0].label] == 1 && others >= MANY;
-    for (size_t k = 0; k < labels; k++) *out &= counts[k] != 1 || k == data->rows[0].label;
+        if (data->rows[i].label != SF_NONE) counts[data->rows[i].label]++;
+    *out = 1;
+    for (size_t k = 0; k < data->labels.count; k++) *out &= counts[k] != 1 || k == data->rows[0].label;
     free(counts);
     return SAFER_OK;
 }
@@ -200,7 +198,10 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
 {
     const safer_data *data = loader->data;
     const uint32_t first = data->count > 1 ? data->rows[0].label : SF_NONE;
-    enum { ENOUGH = 3 }; /* rows with numbers, to say that a name is a strange one among them */
+    enum {
+        ENOUGH = 3, /* rows with numbers, to say that a name is a strange one among them */
+        MANY = 20   /* rows, of which none would have a label of its own */
+    };
     if (first == SF_NONE || loader->labels_fixed) return SAFER_OK;
     const sf_span name = {sf_words_string(&data->labels, first), sf_words_length(&data->labels, first)};
     size_t others = 0;
@@ -215,8 +216,10 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
     }
     numbers &= others >= ENOUGH;
     int alone = 0;
-    const safer_status status = is_alone(&alone, data, error);
-    if (status != SAFER_OK) return status;
+    if (others >= MANY) {
+        const safer_status status = others_repeat(&alone, data, error);
+        if (status != SAFER_OK) return status;
+    }
     if (!others || !(numbers || alone || sf_column_named(name) == SF_COLUMN_LABEL)) return SAFER_OK;
     return sf_loader_fail(loader, 1, error, "a header? Its label, \"%.*s\", is %s; remove the line if it is one",
                           sf_clip(name.bytes, name.length, 60), name.bytes,
