@@ -37,6 +37,7 @@ static void leave(int code, void *context)
 {
     (void)context;
     fflush(stdout);
+    cli_interrupt_shared(1); /* all is said */
     safer_crew *crew = state.crew;
     state.crew = NULL;
     safer_crew_leave(crew, code);

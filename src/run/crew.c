@@ -20,7 +20,7 @@
 
 #define BEAT_SECONDS 1.0      /* between two signs of life; a tenth of the time-out where that is less */
 #define MUSTER_SECONDS 0.4    /* for an answer when asked: mpirun kills a second after it asked to stop */
-#define STOPPED_SECONDS 1.0   /* between the signal to a helper and that to rank 0, when all get one */
+#define STOPPED_SECONDS 0.5   /* between the signal to a helper and that to rank 0, when all get one */
 #define LEAVE_SECONDS 2.0     /* for the others to come, after a failure */
 #define LONGEST_PAUSE 5e-3    /* of the post */
 enum { MOST_MESSAGES = 256 }; /* received before others have their turn */
@@ -301,11 +301,11 @@ static void watch(safer_crew *c)
     pthread_mutex_lock(&c->lock);
     for (int i = 0; i < c->size; i++) {
         peer *p = &c->peers[i];
-        if (!c->rank && c->part && p->bye) left = i + 1;
+        if (!c->rank && c->part && p->bye && !(p->stopped > 0)) left = i + 1;
+        if (p->stopped > 0 && now - p->stopped > STOPPED_SECONDS && !c->mustered && !c->over) stopped = i + 1;
         if (!watches(c, i) || p->bye || c->go) continue;
         if (was_away) p->heard = now;
         if (now - p->heard > c->timeout) silent = i + 1;
-        if (p->stopped > 0 && now - p->stopped > STOPPED_SECONDS && !c->mustered && !c->over) stopped = i + 1;
         if (now - c->beaten >= beat) (void)put(c, i, SF_BEAT, (sf_span){0});
     }
     pthread_mutex_unlock(&c->lock);

@@ -81,7 +81,7 @@ static void turn(void *context) { (void)context; }
 static void keep_failure(follow *f, safer_status status, const safer_error *error)
 {
     pthread_mutex_lock(&f->lock);
-    if (f->status == SAFER_OK) {
+    if (f->status == SAFER_OK || f->status == SAFER_CANCELLED) { /* which may only have followed from this one */
         f->status = status;
         f->error = *error;
     }
@@ -123,7 +123,15 @@ done:
     return status;
 }
 
-/* Waits until something ends the run, and, when it was not its proper end, stops the others. */
+/* Whether something outside of this process ends the run. */
+static safer_status look_around(follow *f, safer_error *error)
+{
+    const safer_status status = sf_crew_failure(f->rows->crew, NULL, error);
+    if (status != SAFER_OK || !sf_crew_is_over(f->rows->crew)) return status;
+    return sf_fail(error, SAFER_CANCELLED, "rank 0 ended the run");
+}
+
+/* Waits until something ends the run; then, when it was not its proper end, stops the others. */
 static void oversee(follow *f)
 {
     safer_error error = {0};
@@ -132,19 +140,16 @@ static void oversee(follow *f)
     pthread_mutex_lock(&f->lock);
     while (!f->finished && f->status == SAFER_OK && status == SAFER_OK && !sf_meter_cancelled(&f->meter)) {
         (void)sf_duty_wait(&f->changed, &f->lock);
-        pthread_mutex_unlock(&f->lock);
-        if (sf_crew_is_over(f->rows->crew)) status = sf_fail(&error, SAFER_CANCELLED, "rank 0 ended the run");
-        if (status == SAFER_OK) status = sf_crew_failure(f->rows->crew, NULL, &error);
+        status = look_around(f, &error);
         if (status == SAFER_OK && !atomic_load(&f->working) && sf_seconds() - start > SF_CREW_START_SECONDS) {
             status = sf_fail(&error, SAFER_SYSTEM, "cannot start a thread");
             (void)sf_crew_report(f->rows->crew, &error, 0);
         }
-        (void)sf_duty_cancelled();
-        pthread_mutex_lock(&f->lock);
     }
-    const int finished = f->finished;
+    const int finished = f->finished, wished = !finished && status == SAFER_OK && sf_meter_cancelled(&f->meter) &&
+                                               (f->status == SAFER_OK || f->status == SAFER_CANCELLED);
     pthread_mutex_unlock(&f->lock);
-    if (status == SAFER_OK && !finished && sf_meter_cancelled(&f->meter)) {
+    if (wished) {
         status = sf_crew_muster(f->rows->crew, &error);
         if (status == SAFER_OK) status = sf_fail(&error, SAFER_CANCELLED, "cancelled");
     }
@@ -184,10 +189,7 @@ static safer_status join(follow *f, safer_error *error)
     pthread_mutex_lock(&f->lock);
     while (!f->welcome.length && status == SAFER_OK && !sf_meter_cancelled(&f->meter)) {
         (void)sf_duty_wait(&f->changed, &f->lock);
-        pthread_mutex_unlock(&f->lock);
-        if (sf_crew_is_over(f->rows->crew)) status = sf_fail(error, SAFER_CANCELLED, "rank 0 ended the run");
-        if (status == SAFER_OK) status = sf_crew_failure(f->rows->crew, NULL, error);
-        pthread_mutex_lock(&f->lock);
+        status = look_around(f, error);
     }
     contents = (sf_span){f->welcome.bytes, f->welcome.length};
     pthread_mutex_unlock(&f->lock);

@@ -212,41 +212,47 @@ static int take_record(void *context, int rank, size_t row, sf_span line)
     return -1;
 }
 
-/* Waits until all records are written, or it shall stop; the caller's thread of a crew's rank 0 does only this, so that
- * a rank that is lost is noticed, and told of, while the others work. The lock is held, but not all the time. */
-static safer_status wait_for_end(pass *p, size_t until, safer_error *error)
+/* A failure of the crew: it replaces the wish to stop, which may only have followed from it. The lock is held. */
+static void keep_lost(pass *p, safer_status status, const safer_error *error)
+{
+    if (p->status == SAFER_CANCELLED && status != SAFER_OK) p->status = SAFER_OK;
+    keep_failure(p, status, error);
+}
+
+/* Waits until all helpers are ready (with `ready`), or all records are written, or it shall stop. The caller's thread of
+ * a crew's rank 0 does only this, so that a rank that is lost is noticed, and told of, while the others work. */
+static void wait_for_end(pass *p, int ready)
 {
     safer_status status = SAFER_OK;
+    safer_error error = {0};
     int random = 0;
     const double start = sf_seconds();
-    while ((until ? p->next < until : !sf_lead_is_ready(p->lead)) && p->status == SAFER_OK && status == SAFER_OK) {
+    pthread_mutex_lock(&p->lock);
+    while ((ready ? !sf_lead_is_ready(p->lead) : p->next < p->rows->count) && !sf_meter_cancelled(&p->meter)) {
         (void)sf_duty_wait(&p->ended, &p->lock);
-        const int well = p->status == SAFER_OK;
-        pthread_mutex_unlock(&p->lock);
-        status = sf_crew_failure(p->rows->crew, &random, error);
-        if (status == SAFER_OK && well && sf_duty_cancelled()) status = sf_crew_muster(p->rows->crew, error);
-        if (status == SAFER_OK && until && !atomic_load(&p->working) && sf_seconds() - start > SF_CREW_START_SECONDS)
-            status = sf_fail(error, SAFER_SYSTEM, "cannot start a thread");
+        status = sf_crew_failure(p->rows->crew, &random, &error);
+        if (status == SAFER_OK && !ready && !atomic_load(&p->working) && sf_seconds() - start > SF_CREW_START_SECONDS)
+            status = sf_fail(&error, SAFER_SYSTEM, "cannot start a thread");
+        keep_failure(p, status, &error);
+    }
+    const int wished = sf_meter_cancelled(&p->meter) && (p->status == SAFER_OK || p->status == SAFER_CANCELLED);
+    pthread_mutex_unlock(&p->lock);
+    if (wished) {
+        status = sf_crew_muster(p->rows->crew, &error);
         pthread_mutex_lock(&p->lock);
-        if (sf_meter_cancelled(&p->meter)) break;
+        keep_lost(p, status, &error);
+        pthread_mutex_unlock(&p->lock);
     }
     if (random) sf_model_set_random(p->rows->model);
-    keep_failure(p, status, error);
-    return status;
 }
 
 static void lead_rows(void *context, size_t begin, size_t end, int worker)
 {
-    pass *p = context;
-    safer_error error = {0};
     (void)end;
-    if (begin > 0) {
-        work(p, worker);
-        return;
-    }
-    pthread_mutex_lock(&p->lock);
-    (void)wait_for_end(p, p->rows->count, &error);
-    pthread_mutex_unlock(&p->lock);
+    if (begin > 0)
+        work(context, worker);
+    else
+        wait_for_end(context, 0);
 }
 
 static safer_status do_crew(pass *p, safer_error *error)
@@ -255,15 +261,13 @@ static safer_status do_crew(pass *p, safer_error *error)
     const sf_lead_pass own = {p, count_left, claim_for, take_record};
     safer_status status = sf_lead_new(&p->lead, rows, p->output.seal, &own, error);
     if (status != SAFER_OK) return status;
-    pthread_mutex_lock(&p->lock);
-    status = wait_for_end(p, 0, error);
-    pthread_mutex_unlock(&p->lock);
-    if (status == SAFER_OK && p->next < rows->count)
+    wait_for_end(p, 1);
+    if (!sf_meter_cancelled(&p->meter) && p->next < rows->count)
         sf_model_parallel(rows->model, rows->threads + 1, (size_t)rows->threads + 1, 1, lead_rows, p);
     p->meter.describe = NULL; /* the lead ends before the last report */
     sf_lead_free(p->lead);
     p->lead = NULL;
-    return status;
+    return SAFER_OK; /* what failed is kept */
 }
 
 /* ------------------------------------------------------------------ the pass */
