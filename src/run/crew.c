@@ -158,7 +158,7 @@ static int send_boxes(safer_crew *c)
         }
         any = 1;
         if (c->table->send(c->transport, i, full.bytes, full.length, &error) != SAFER_OK)
-            fail(c, 0, 0, error.status, "%s", error.message);
+            fail(c, 1, 0, error.status, "%s", error.message);
     }
     return any;
 }
@@ -271,7 +271,7 @@ static int receive_messages(safer_crew *c)
         size_t length = 0;
         int from = 0;
         if (c->table->receive(c->transport, &from, &bytes, &length, &error) != SAFER_OK)
-            fail(c, 0, 0, error.status, "%s", error.message);
+            fail(c, 1, 0, error.status, "%s", error.message);
         if (!bytes) break;
         any = 1;
         pthread_mutex_lock(&c->lock);

@@ -26,6 +26,7 @@ typedef struct follow {
     sf_buffer welcome; /* without bytes: none yet */
     task *first, **last;
     int finished;
+    uint64_t whole; /* all records are there */
     uint64_t seal;
     atomic_int working; /* workers that began */
     sf_meter meter;
@@ -63,7 +64,7 @@ static int take_frame(void *context, int from, sf_frame kind, sf_span contents)
     if (kind == SF_WELCOME)
         wrong = f->welcome.length || !contents.length || sf_buffer_add(&f->welcome, contents.bytes, contents.length);
     else if (kind == SF_FINISH)
-        f->finished = 1;
+        wrong = sf_take_number(&f->whole, &contents) || contents.length || (f->finished = 1, 0);
     else if (t)
         f->last = (*f->last = t, &t->next);
     else
@@ -72,8 +73,6 @@ static int take_frame(void *context, int from, sf_frame kind, sf_span contents)
     pthread_mutex_unlock(&f->lock);
     return wrong;
 }
-
-static void turn(void *context) { (void)context; }
 
 /* ------------------------------------------------------------------ the rows */
 
@@ -131,6 +130,17 @@ static safer_status look_around(follow *f, safer_error *error)
     return sf_fail(error, SAFER_CANCELLED, "rank 0 ended the run");
 }
 
+/* The post's: whoever waits need not do so until the next time it looks. */
+static void turn(void *context)
+{
+    follow *f = context;
+    safer_error error;
+    if (look_around(f, &error) == SAFER_OK) return;
+    pthread_mutex_lock(&f->lock);
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
 /* Waits until something ends the run; then, when it was not its proper end, stops the others. */
 static void oversee(follow *f)
 {
@@ -140,6 +150,7 @@ static void oversee(follow *f)
     pthread_mutex_lock(&f->lock);
     while (!f->finished && f->status == SAFER_OK && status == SAFER_OK && !sf_meter_cancelled(&f->meter)) {
         (void)sf_duty_wait(&f->changed, &f->lock);
+        if (f->finished) break;
         status = look_around(f, &error);
         if (status == SAFER_OK && !atomic_load(&f->working) && sf_seconds() - start > SF_CREW_START_SECONDS) {
             status = sf_fail(&error, SAFER_SYSTEM, "cannot start a thread");
@@ -148,6 +159,7 @@ static void oversee(follow *f)
     }
     const int finished = f->finished, wished = !finished && status == SAFER_OK && sf_meter_cancelled(&f->meter) &&
                                                (f->status == SAFER_OK || f->status == SAFER_CANCELLED);
+    if (finished && !f->whole) status = sf_fail(&error, SAFER_CANCELLED, "rank 0 ended the run");
     pthread_mutex_unlock(&f->lock);
     if (wished) {
         status = sf_crew_muster(f->rows->crew, &error);

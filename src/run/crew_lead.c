@@ -162,11 +162,12 @@ safer_status sf_lead_new(sf_lead **out, const sf_rows *rows, uint64_t seal, cons
 
 int sf_lead_is_ready(sf_lead *l) { return atomic_load(&l->ready) == l->size - 1; }
 
-void sf_lead_free(sf_lead *l)
+void sf_lead_free(sf_lead *l, int whole)
 {
+    const uint64_t number = whole != 0;
     if (!l) return;
     sf_crew_set_part(l->crew, NULL);
-    sf_crew_put(l->crew, SF_ALL_RANKS, SF_FINISH, (sf_span){0});
+    sf_crew_put(l->crew, SF_ALL_RANKS, SF_FINISH, (sf_span){(const char *)&number, sizeof number});
     sf_buffer_free(&l->frame);
     free(l->helpers);
     free(l->rates);

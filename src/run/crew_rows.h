@@ -5,6 +5,7 @@
  *     READY     how many threads the helper has
  *     TASK      number, label (0: none, else its class + 1), id and text of a row
  *     DONE      number of a row, its record as a sealed line
+ *     FINISH    1 when all records are there, else 0
  *
  * A helper has some rows beside those that it works on, so that it need not wait for the next: as many as it does in a
  * twentieth of a second, and fewer towards the end, so that none waits behind a long text while another rank is idle. */
@@ -35,8 +36,8 @@ int sf_lead_is_ready(sf_lead *lead); /* whether all helpers are */
 /* Adds to a stage what each host does in a second; `own` is how many rows this rank itself did so far. One thread. */
 void sf_lead_describe(sf_lead *lead, size_t own, char *stage, size_t size);
 
-/* Tells the helpers that the run is over. NULL is fine. */
-void sf_lead_free(sf_lead *lead);
+/* Tells the helpers that the run is over, and whether all its records are there. NULL is fine. */
+void sf_lead_free(sf_lead *lead, int whole);
 
 /* What a helper does in place of sf_rows_run. */
 safer_status sf_follow(const sf_rows *rows, safer_error *error);

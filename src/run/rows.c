@@ -265,7 +265,7 @@ static safer_status do_crew(pass *p, safer_error *error)
     if (!sf_meter_cancelled(&p->meter) && p->next < rows->count)
         sf_model_parallel(rows->model, rows->threads + 1, (size_t)rows->threads + 1, 1, lead_rows, p);
     p->meter.describe = NULL; /* the lead ends before the last report */
-    sf_lead_free(p->lead);
+    sf_lead_free(p->lead, p->next == rows->count && p->status == SAFER_OK);
     p->lead = NULL;
     return SAFER_OK; /* what failed is kept */
 }
