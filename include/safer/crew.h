@@ -18,13 +18,13 @@ extern "C" {
 
 typedef struct safer_crew safer_crew;
 
-/* Called at once, from a thread of the crew's, when a rank is found to be lost: it died, hangs, or its machine cannot be
- * reached. On rank 0; where that is lost itself, on rank 1. Then the run ends with the same message, as SAFER_SYSTEM,
- * but that may take until the texts in work are done. */
+/* Called at once, from a thread of the crew's, when a rank is found to be lost: it died, hangs, or its machine cannot
+ * be reached. On rank 0; where that is lost itself, on rank 1. Then the run ends with the same message, as
+ * SAFER_SYSTEM, but that may take until the texts in work are done. */
 typedef void (*safer_crew_lost)(void *context, const char *message);
 
-/* Joins the ranks that mpirun started, through MPI, which a plugin brings; without mpirun, a crew of one. A rank that is
- * silent for `timeout` seconds (0: 60) is lost. `lost` may be NULL. Once per process. */
+/* Joins the ranks that mpirun started, through MPI, which a plugin brings; without mpirun, a crew of one. A rank that
+ * is silent for `timeout` seconds (0: 60) is lost. `lost` may be NULL. Once per process. */
 SAFER_API safer_status safer_crew_join(safer_crew **out, double timeout, safer_crew_lost lost, void *context,
                                        safer_error *error);
 

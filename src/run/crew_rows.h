@@ -7,8 +7,9 @@
  *     DONE      number of a row, its record as a sealed line
  *     FINISH    1 when all records are there, else 0
  *
- * A helper has some rows beside those that it works on, so that it need not wait for the next: as many as it does in a
- * twentieth of a second, and fewer towards the end, so that none waits behind a long text while another rank is idle. */
+ * A helper has some rows beside those that it works on, so that it need not wait for the next: as many as it does in
+ * a twentieth of a second, and fewer towards the end, so that none waits behind a long text while another rank is
+ * idle. */
 #ifndef SF_RUN_CREW_ROWS_H
 #define SF_RUN_CREW_ROWS_H
 

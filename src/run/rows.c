@@ -219,8 +219,8 @@ static void keep_lost(pass *p, safer_status status, const safer_error *error)
     keep_failure(p, status, error);
 }
 
-/* Waits until all helpers are ready (with `ready`), or all records are written, or it shall stop. The caller's thread of
- * a crew's rank 0 does only this, so that a rank that is lost is noticed, and told of, while the others work. */
+/* Waits until all helpers are ready (with `ready`), or all records are written, or it shall stop. The caller's thread
+ * of a crew's rank 0 does only this, so that a rank that is lost is noticed, and told of, while the others work. */
 static void wait_for_end(pass *p, int ready)
 {
     safer_status status = SAFER_OK;
