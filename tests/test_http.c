@@ -585,6 +585,12 @@ static void test_messages_hide_users(void **state)
         const char *text, *shown;
     } cases[] = {{"cannot open HTTP://me:word@h/x: no", "cannot open HTTP://***@h/x: no"},
                  {"\"ftp://w@h\" and http://a:b@c:d@e", "\"ftp://*@h\" and http://***@e"},
+                 {"http:/a:word@h Https:a:word@h", "http:/***@h Https:***@h"},
+                 {"https:\\\\a:word@h http:///a:word@h", "https:\\\\***@h http:///***@h"},
+                 {"ftp:/a:word@h http//a:word@h", "ftp:/***@h http//***@h"},
+                 {"http://a:wo/r#d@h/x http:/a:wo?rd@h", "http://***@h/x http:/***@h"},
+                 {"http://h:80/a@b http://[::1]:80/a@b http:", "http://h:80/a@b http://[::1]:80/a@b http:"},
+                 {"a.zip:b@c exec:a@b", "a.zip:b@c exec:a@b"},
                  {"//@h a@b http://h/a@b https://h?x@y", "//@h a@b http://h/a@b https://h?x@y"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sf_fail(&error, SAFER_INPUT, "%s", cases[i].text);
