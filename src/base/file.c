@@ -52,6 +52,15 @@ safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most)
                    name, (double)most / 1e9);
 }
 
+int sf_open(const char *path, int flags)
+{
+    int fd;
+    do {
+        fd = open(path, flags | O_CLOEXEC, 0666);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
 /* ----------------------------------------------------------------- reading */
 
 static safer_status read_to_end(sf_file *out, int fd, const char *path, safer_error *error)
@@ -112,7 +121,7 @@ safer_status sf_file_load(sf_file *out, const char *path, safer_error *error)
 {
     safer_status status;
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = sf_open(path, O_RDONLY);
     if (fd < 0) return sf_fail_errno(error, "open", path);
     if (fstat(fd, &info) != 0)
         status = sf_fail_errno(error, "examine", path);
@@ -187,7 +196,7 @@ static int write_all(int fd, const char *bytes, size_t length)
 
 static safer_status write_device(const char *path, const void *bytes, size_t length, safer_error *error)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = sf_open(path, O_WRONLY);
     if (fd < 0) return sf_fail_errno(error, "open", path);
     safer_status status = write_all(fd, bytes, length) ? sf_fail_errno(error, "write", path) : SAFER_OK;
     if (close(fd) != 0 && status == SAFER_OK) status = sf_fail_errno(error, "write", path);
