@@ -1,4 +1,5 @@
-/* Messages and the progress line. */
+/* Messages and the progress line. What comes from elsewhere (arguments, files, services) is made harmless here, and
+ * here alone, before a terminal sees it: SECURITY.md says what is promised. */
 #define _GNU_SOURCE
 #include "cli.h"
 
