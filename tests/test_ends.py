@@ -221,7 +221,7 @@ CASES = {
     "verify, silent program": (("verify", "whole.jsonl", *EXEC, *NAME, *DATA), Hung(), {"HANG_AT": "40"}),
     "verify, silent service": (("verify", "whole.jsonl", *HTTP, *NAME, *DATA), Service()),
     "verify, run": (("verify", "pipe"), Pipe()),
-    "attack, silent program": (("attack", *EXEC, *NAME, *DATA, "-o", "o.jsonl"), Hung(), {"HANG_AT": "8"}),
+    "attack, silent program": (("attack", *EXEC, *NAME, *DATA, "-o", "o.jsonl"), Hung(), {"HANG_AT": "30"}),
     "attack, silent at once": (("attack", *SILENT, *NAME, *DATA, "-o", "o.jsonl"), Hung()),
     "attack, certificates": (("attack", "--against", "whole.jsonl", *EXEC, *NAME, *DATA, "-o", "o.jsonl"), Hung(), {"HANG_AT": "30"}),
     "attack, service that hangs up": (("attack", *HTTP, *NAME, *DATA, "-o", "o.jsonl"), Service(b"", 2)),
