@@ -274,6 +274,46 @@ class Shards(Case):
             self.refused(asked(shard, env), USAGE, "safer certify: --shard: ", words, "safer certify --help")
         self.refused(run(*KINDS["attack"], "--shard", "0/1"), USAGE, "safer attack: --shard: ")
 
+    # -------------------------------------------------------------------- examples
+
+    def script(self, command, *arguments, **env):
+        """Runs a shell script with safer in the PATH, as a scheduler would."""
+        path = f"{pathlib.Path(test_cli.program).parent}:{os.environ['PATH']}"
+        done = subprocess.run([*command, *map(str, arguments)], cwd=test_cli.temporary, capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "PATH": path, **{name: str(value) for name, value in env.items()}})
+        self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+
+    def test_slurm_example(self):
+        """examples/slurm-array.sh: all tasks of its array, one of them killed and run again by itself; merged"""
+        path = ROOT / "examples/slurm-array.sh"
+        first, last = map(int, re.search(r"^#SBATCH --array=(\d+)-(\d+)$", path.read_text(), re.M).groups())
+        count, files = last - first + 1, ("n.model", "s.lex", "test.tsv", "slurm")
+        array = {"SLURM_ARRAY_TASK_MIN": first, "SLURM_ARRAY_TASK_MAX": last, "SLURM_ARRAY_TASK_STEP": 1, "SLURM_ARRAY_TASK_COUNT": count}
+        for task in range(first, last + 1):
+            self.script(["sh", path], *files, SLURM_ARRAY_TASK_ID=task, SLURM_CPUS_PER_TASK=1, **array)
+        write("slurm/part-7.jsonl", (test_cli.temporary / "slurm/part-7.jsonl").read_bytes()[:-10])
+        again = {"SLURM_ARRAY_TASK_MIN": 3, "SLURM_ARRAY_TASK_MAX": 7, "SLURM_ARRAY_TASK_STEP": 4, "SLURM_ARRAY_TASK_COUNT": 2}
+        self.script(["sh", path], *files, SLURM_ARRAY_TASK_ID=7, SHARD=f"auto/{count}", **again)
+        self.ok(run("merge", *(f"slurm/part-{task}.jsonl" for task in range(first, last + 1)), "-o", "slurm/run.jsonl", "--quiet"))
+        self.ok(run("certify", *ASKED, "-o", "slurm/whole.jsonl", "--quiet"))
+        self.assertEqual(sealed("slurm/run.jsonl"), sealed("slurm/whole.jsonl"))
+
+    def test_kubernetes_example(self):
+        """examples/kubernetes-job.yaml: what each of its pods runs; merged"""
+        text = (ROOT / "examples/kubernetes-job.yaml").read_text()
+        count = int(re.search(r"^  completions: (\d+)$", text, re.M)[1])
+        block = re.search(r"^            - \|\n((?: {14}.*\n)+)", text, re.M)[1]
+        folder = test_cli.temporary / "pods"
+        folder.mkdir()
+        for name, own in (("n.model", "model.safetensors"), ("s.lex", "words.lex"), ("test.tsv", "test.tsv")):
+            (folder / own).write_bytes((test_cli.temporary / name).read_bytes())
+        for index in range(count):
+            self.script(["sh", "-c"], block.replace("/work/", f"{folder}/"), JOB_COMPLETION_INDEX=index)
+        self.ok(run("merge", *(f"pods/part-{index}.jsonl" for index in range(count)), "-o", "pods/run.jsonl", "--quiet"))
+        files = ("--model", "pods/model.safetensors", "--lexicon", "pods/words.lex", "--data", "pods/test.tsv")
+        self.ok(run("certify", *files, "-o", "pods/whole.jsonl", "--quiet"))
+        self.assertEqual(sealed("pods/run.jsonl"), sealed("pods/whole.jsonl"))
+
     # ---------------------------------------------------------------------- forged
 
     def test_forged(self):
