@@ -1,4 +1,5 @@
-/* Parts of runs: which rows they have, what schedulers call them, and how they become one file again. */
+/* Parts of runs: which rows they have, what schedulers call them, and how they become one file again. What they are is
+ * in run/shard.h, how they are put together at the head of run/merge.c. */
 #define _GNU_SOURCE
 #include "base/file.h"
 #include "run/sealed.h"

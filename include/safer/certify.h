@@ -161,9 +161,9 @@ SAFER_API safer_status safer_shard_parse(size_t *shard, size_t *shards, const ch
 
 /* Puts the parts of a run, of safer_certify or safer_attack, together: `output` gets the very bytes that one run would
  * have written, but for "seconds", which are the parts', and the date, which is that of the part that was begun first.
- * The parts may come in any order. That they belong together, that none is missing, given twice or unfinished, and every
- * seal is checked; decisions are not (safer_verify). `output` is written whole or not at all, and is none of the parts.
- * Memory does not grow with the number of records. `records`, which may be NULL, gets their number. */
+ * The parts may come in any order. That they belong together, that none is missing, given twice or unfinished, and
+ * every seal is checked; decisions are not (safer_verify). `output` is written whole or not at all, and is none of the
+ * parts. Memory does not grow with the number of records. `records`, which may be NULL, gets their number. */
 SAFER_API safer_status safer_merge(size_t *records, const char *output, const char *const *parts, size_t count,
                                    const safer_progress *progress, safer_error *error);
 
@@ -198,8 +198,8 @@ typedef struct safer_verification {
     size_t shard, shards; /* which part of a run it is, from 1; zeros: a whole run */
 } safer_verification;
 
-/* Recomputes every decision of a run, or of a part of one, from its records. With the lexicon and the data (both or none)
- * also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
+/* Recomputes every decision of a run, or of a part of one, from its records. With the lexicon and the data (both or
+ * none) also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
  * with the model too (only together with these), all draws and answers. The first record that
  * does not hold is an error that names its line. `out` may be NULL. */
 SAFER_API safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,

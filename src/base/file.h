@@ -50,8 +50,8 @@ safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const cha
  * with 0666. A name that is a device or pipe is written to directly. */
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error);
 
-/* The same piece by piece: begin, add, finish. Until it is finished, PATH is what it was. End it in any case: what is not
- * finished is removed. */
+/* The same piece by piece: begin, add, finish. Until it is finished, PATH is what it was. End it in any case: what is
+ * not finished is removed. */
 typedef struct sf_new_file {
     const char *path;    /* borrowed */
     char *target;        /* the name that links lead to, */

@@ -100,8 +100,8 @@ typedef struct sf_sealed_output {
 safer_status sf_sealed_first(char **line, size_t *length, uint64_t *seal, const json_t *config, const char *date,
                              safer_error *error);
 
-/* Creates the file and writes its configuration, with the date of sf_sealed_first. A file that holds something is refused, or, with
- * `resume`, read: `visit` sees its whole lines and may refuse them, what follows them is cut off, and
+/* Creates the file and writes its configuration, with the date of sf_sealed_first. A file that holds something is
+ * refused, or, with `resume`, read: `visit` sees its whole lines and may refuse them, what follows them is cut off, and
  * further lines follow them. The file is locked against other runs until it is closed. NULL path: no
  * file. Close it whether or not this succeeds. */
 safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume, const json_t *config,
