@@ -45,10 +45,20 @@ size_t sf_unpacked_most(size_t packed)
 
 safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most)
 {
+    const int small = most < 1000000000;
     return sf_fail(error, SAFER_INPUT,
-                   "%s holds more than %.1f GB, the most that is unpacked or read from a pipe; "
+                   "%s holds more than %.1f %s, the most that is unpacked or read from a pipe; "
                    "--max-unpacked raises it",
-                   name, (double)most / 1e9);
+                   name, (double)most / (small ? 1e6 : 1e9), small ? "MB" : "GB");
+}
+
+int sf_open(const char *path, int flags)
+{
+    int fd;
+    do {
+        fd = open(path, flags | O_CLOEXEC, 0666);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
 }
 
 /* ----------------------------------------------------------------- reading */
@@ -111,7 +121,7 @@ safer_status sf_file_load(sf_file *out, const char *path, safer_error *error)
 {
     safer_status status;
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = sf_open(path, O_RDONLY);
     if (fd < 0) return sf_fail_errno(error, "open", path);
     if (fstat(fd, &info) != 0)
         status = sf_fail_errno(error, "examine", path);
@@ -298,7 +308,7 @@ safer_status sf_new_file_begin(sf_new_file *out, const char *path, safer_error *
     if (!exists && errno != ENOENT) return sf_fail_errno(error, "write", path);
     if (exists && S_ISDIR(info.st_mode)) return sf_fail(error, SAFER_INVALID, "cannot write %s: it is a folder", path);
     if (!exists || S_ISREG(info.st_mode)) return begin_beside(out, exists ? &info : NULL, error);
-    out->fd = open(path, O_WRONLY | O_CLOEXEC);
+    out->fd = sf_open(path, O_WRONLY);
     return out->fd < 0 ? sf_fail_errno(error, "open", path) : SAFER_OK;
 }
 
