@@ -1,5 +1,5 @@
-/* Parts of a run: lines of JSON, sealed here, each file ended by a line "%". What is merged reads back, is whole, and is
- * the same in whatever order the parts come; else there is a message. */
+/* Parts of a run: lines of JSON, sealed here, each file ended by a line "%". What is merged reads back, is whole, and
+ * is the same in whatever order the parts come; else there is a message. */
 #define _GNU_SOURCE
 #include "fuzz_files.h"
 
