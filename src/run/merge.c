@@ -3,8 +3,8 @@
  * A record of a part is the record of the whole run but for its seal, which depends on the configuration. So the first
  * line is the parts' common configuration without "shard", and every record is taken over byte by byte and sealed anew:
  * the first of part 1, the first of part 2, and so on, round after round. What costs little is looked at before
- * anything is written: that the parts belong together, that each is there once, and that each is finished. The seals are
- * checked on the way; the output gets its name when the last was right.
+ * anything is written: that the parts belong together, that each is there once, and that each is finished. The seals
+ * are checked on the way; the output gets its name when the last was right.
  *
  * Memory does not depend on the number of records: a part has a buffer that holds a few of its lines. Files are opened
  * for the moment in which a buffer is filled, so that there may be more parts than a process may have open files.
