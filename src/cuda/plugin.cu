@@ -1,5 +1,6 @@
 /* The plugin's table, and the devices there are. */
 #include "cuda/convnet.cuh"
+#include "cuda/convnet_step.cuh"
 #include "cuda/encoder.cuh"
 #include "cuda/fail.cuh"
 #include "cuda/step.cuh"
@@ -72,12 +73,12 @@ extern "C" __attribute__((visibility("default"))) const sf_device_table *sf_devi
                                           sf_cuda_convnet_new,
                                           sf_cuda_convnet_free,
                                           sf_cuda_convnet_answer,
-                                          NULL,
-                                          NULL,
-                                          NULL,
-                                          NULL,
-                                          NULL,
-                                          NULL,
-                                          NULL};
+                                          sf_cuda_convnet_step_new,
+                                          sf_cuda_convnet_step_free,
+                                          sf_cuda_convnet_step_write,
+                                          sf_cuda_convnet_step_read,
+                                          sf_cuda_convnet_step_gradient,
+                                          sf_cuda_convnet_step_update,
+                                          sf_cuda_convnet_step_answer};
     return &table;
 }
