@@ -44,7 +44,8 @@ LEXICON = ("--lexicon", "words.lex")
 NAME = ("--model-name", "m")
 DATA = ("--data", "data.tsv")
 REMOTE = ("--labels", "n,p", "--workers", "1", "--timeout", "600", *LEXICON)
-EXEC = ("--model", "exec:python3 child.py", *REMOTE)
+# Small requests: so many that it falls silent in the middle, however questions meet in them.
+EXEC = ("--model", "exec:python3 child.py", *REMOTE, "--request-texts", "4")
 SILENT = ("--model", "exec:trap '' TERM INT; touch hung; while :; do sleep 1000; done", *REMOTE)
 DEMO = ("--data", "demo/train.tsv", "--dev", "demo/dev.tsv")
 ENDLESS = ("--dim", "64", "--filters", "64", "--epochs", "100000", "--patience", "0", "--threads", "1")
@@ -294,10 +295,10 @@ class Signals(unittest.TestCase):
         self.stopped(signal.SIGTERM)
 
     def test_all_verbs(self):
-        """there is a case for every verb"""
+        """there is a case for every verb that may last; devices does not"""
         verbs = [line.split()[0] for line in run("--help").out.split("Verbs:\n")[1].split("\n\n")[0].splitlines()]
         self.assertGreater(len(verbs), 10)
-        self.assertEqual(set(verbs) - {arguments[0] for arguments, *_ in CASES.values()}, set())
+        self.assertEqual(set(verbs) - {arguments[0] for arguments, *_ in CASES.values()}, {"devices"})
 
     def test_second(self):
         """the second signal ends it at once, without a word"""

@@ -1,10 +1,13 @@
-/* charcnn on a GPU against the CPU: answers near, and the same bits in every batch. With --speed: how fast; with
- * --small: little work, for compute-sanitizer. */
+/* charcnn on a GPU against the CPU: answers near, and the same bits in every batch; gradients, the loss of a course and
+ * a state that goes on. With --speed: how fast; with --small: little work, for compute-sanitizer. */
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/progress.h"
 #include "model/charcnn_answer.h"
 #include "nn/device.h"
+#include "nn/layers.h"
+#include "train/charcnn_learner.h"
+#include "train/charcnn_scale.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -158,6 +161,225 @@ static void test_bits(const fixture *x, const char *name, size_t count)
     free(other);
 }
 
+/* ------------------------------------------------------------------- training */
+
+enum { BATCH = 10 };
+
+typedef struct lesson {
+    sf_device_convnet_step *step;
+    uint8_t *codes;
+    size_t *lengths;
+    int labels[BATCH];
+    float *masks; /* (2, BATCH, hidden) of `options` and step 1 */
+    sf_charcnn_options options;
+} lesson;
+
+static sf_device_convnet_step *put_step(const fixture *x, size_t texts, float smoothing)
+{
+    sf_device_convnet_step *step = NULL;
+    sf_device_convnet_training how = {
+        .net = &x->shape, .trained = x->parameters, .texts = texts, .smoothing = smoothing, .clip = 1};
+    for (size_t i = 0; i < SF_CHARCNN_MATRICES; i++) how.shares[i] = sf_charcnn_share(&x->layout, i);
+    need(table->convnet_step_new(&step, 0, &how, &error) == SAFER_OK, error.message);
+    return step;
+}
+
+/* Of one text more than the batch: its rows lie behind the last. */
+static lesson begin(const fixture *x)
+{
+    const size_t H = x->shape.hidden;
+    lesson l = {.options = {.dropout = 0.25f, .smoothing = 0.1f, .decay = 0.01, .seed = 3}};
+    l.step = put_step(x, BATCH + 1, l.options.smoothing);
+    l.codes = make_texts(&l.lengths, BATCH + 1, x->shape.characters);
+    l.masks = sf_alloc(2 * BATCH * H, sizeof *l.masks);
+    for (size_t i = 0; i < BATCH; i++) {
+        l.labels[i] = (int)(bits() % x->shape.classes);
+        for (size_t k = 0; k < 2; k++)
+            sf_dropout_mask(l.masks + (k * BATCH + i) * H, l.options.dropout, sf_charcnn_step_dropout(&l.options), 1,
+                            (uint32_t)(2 * i + k), H);
+    }
+    return l;
+}
+
+static void end(lesson *l)
+{
+    table->convnet_step_free(l->step);
+    free(l->codes);
+    free(l->lengths);
+    free(l->masks);
+}
+
+static double learn(float *gradient, lesson *l, size_t count)
+{
+    double loss;
+    const float *masks = count == BATCH ? l->masks : NULL;
+    int labels[BATCH + 1] = {0};
+    memcpy(labels, l->labels, sizeof l->labels);
+    need(table->convnet_step_gradient(&loss, gradient, l->step, l->codes, count, labels, masks, &error) == SAFER_OK,
+         error.message);
+    return loss;
+}
+
+/* A tensor's gradient, or the gains', against that in f32: by how much of its length it is off. */
+static double off(const float *ours, const float *theirs, size_t first, size_t count)
+{
+    double length = 0, far = 0;
+    for (size_t i = first; i < first + count; i++) {
+        length += (double)theirs[i] * (double)theirs[i];
+        far += pow((double)ours[i] - (double)theirs[i], 2);
+    }
+    return length > 0 ? sqrt(far / length) : sqrt(far);
+}
+
+/* After a larger batch, whose rows must leave nothing behind. */
+static void test_gradient(const fixture *x, const char *name)
+{
+    const size_t size = x->layout.trained;
+    lesson l = begin(x);
+    float *own = sf_calloc(size, sizeof *own), *again = sf_calloc(size, sizeof *again), *cpu[2];
+    const double first = learn(own, &l, BATCH);
+    (void)learn(NULL, &l, BATCH + 1);
+    const double second = learn(again, &l, BATCH);
+    need(memcmp(own, again, size * sizeof *own) == 0 && memcmp(&first, &second, sizeof first) == 0,
+         "the same step gives other bits");
+    double losses[2], worst = 0, reference = 0;
+    const char *where = "";
+    for (int i = 0; i < 2; i++) {
+        sf_charcnn_step *step = NULL;
+        sf_charcnn_options options = l.options;
+        const sf_charcnn_batch batch = {l.codes, l.lengths, l.labels, BATCH};
+        options.type = i ? SF_BF16 : SF_F32;
+        need(sf_charcnn_step_new(&step, &x->layout, &options, BATCH, &error) == SAFER_OK, error.message);
+        cpu[i] = sf_calloc(size, sizeof(float));
+        memcpy(cpu[i], sf_charcnn_step_gradient(&losses[i], step, x->parameters, &batch, 1), size * sizeof(float));
+        sf_charcnn_step_free(step);
+    }
+    for (size_t t = 0; t <= x->layout.tensor_count; t++) {
+        const int gains = t == x->layout.tensor_count;
+        const size_t at = gains ? x->layout.size : x->layout.tensors[t].offset,
+                     count = gains ? size - at : x->layout.tensors[t].count;
+        const char *tensor = gains ? "gains" : x->layout.tensors[t].name;
+        const double far = off(own, cpu[0], at, count), theirs = off(cpu[1], cpu[0], at, count);
+        if (getenv("ALL")) printf("  %-20s %.4f %.4f\n", tensor, far, theirs);
+        if (far > worst) worst = far, where = tensor;
+        reference = fmax(reference, theirs);
+        need(far < 2 * theirs + 0.1, tensor); /* where two frames are nearly equal, another is the largest */
+    }
+    printf(
+        "%s: loss %.5f, on the CPU %.5f (f32), %.5f (bf16); gradient off by at most %.4f (%s), bf16 on the CPU %.4f\n",
+        name, first / BATCH, losses[0] / BATCH, losses[1] / BATCH, worst, where, reference);
+    for (int i = 0; i < 2; i++) free(cpu[i]);
+    free(own);
+    free(again);
+    end(&l);
+}
+
+static void take_steps(lesson *l, size_t first, size_t last)
+{
+    for (size_t i = first; i <= last; i++) {
+        const sf_adam a = sf_adam_at(1e-3, 0.01, i);
+        const sf_device_adam adam = {a.beta1, a.beta2, a.correct1, a.correct2, a.epsilon, a.rate, a.decay};
+        learn(NULL, l, BATCH);
+        need(table->convnet_step_update(l->step, &adam, &error) == SAFER_OK, error.message);
+    }
+}
+
+/* A state that was read and written back goes on with the same bits, and answers as a net of its weights does. */
+static void test_state(const fixture *x, const char *name)
+{
+    const size_t size = x->layout.trained, K = x->shape.classes;
+    lesson l = begin(x);
+    float *kept[6];
+    for (int i = 0; i < 6; i++) kept[i] = sf_calloc(size, sizeof(float));
+    take_steps(&l, 1, 3);
+    need(table->convnet_step_read(kept[0], kept[1], kept[2], l.step, &error) == SAFER_OK, error.message);
+    take_steps(&l, 4, 6);
+    need(table->convnet_step_read(kept[3], kept[4], kept[5], l.step, &error) == SAFER_OK, error.message);
+    need(memcmp(kept[0], kept[3], size * sizeof(float)) != 0, "steps change nothing");
+    need(table->convnet_step_write(l.step, kept[0], kept[1], kept[2], &error) == SAFER_OK, error.message);
+    take_steps(&l, 4, 6);
+    need(table->convnet_step_read(kept[0], kept[1], kept[2], l.step, &error) == SAFER_OK, error.message);
+    for (int i = 0; i < 3; i++)
+        need(memcmp(kept[i], kept[i + 3], size * sizeof(float)) == 0, "a state that was written goes on otherwise");
+    float there[BATCH * 8], here[BATCH * 8];
+    double far = 0, spread = 0;
+    sf_charcnn_scaling *scaling = NULL;
+    fixture learned = *x;
+    learned.parameters = sf_calloc(size, sizeof(float));
+    need(sf_charcnn_scaling_new(&scaling, &x->layout, 0, &error) == SAFER_OK, error.message);
+    sf_charcnn_scale(learned.parameters, scaling, kept[0]);
+    net n = put(&learned);
+    answer(here, &learned, n, l.codes, BATCH, BATCH, 0);
+    need(table->convnet_step_answer(there, l.step, l.codes, BATCH, &error) == SAFER_OK, error.message);
+    for (size_t i = 0; i < BATCH * K; i++) {
+        far = fmax(far, fabs((double)there[i] - (double)here[i]));
+        spread = fmax(spread, fabs((double)here[i]));
+    }
+    printf("%s: a state that was read and written goes on with the same bits; answers up to %.3f, off by %.4f\n", name,
+           spread, far);
+    need(far <= 0.02 * spread, "what is learned answers otherwise than its net");
+    table->convnet_free(n.net);
+    sf_charcnn_scaling_free(scaling);
+    free(learned.parameters);
+    for (int i = 0; i < 6; i++) free(kept[i]);
+    end(&l);
+}
+
+/* The losses of a course with fresh texts in every step, as the trainer takes it: near those of the CPU. */
+static void take_course(double *losses, const fixture *x, const sf_device_choice *choice, sf_dtype type, size_t steps)
+{
+    enum { TEXTS = 32 };
+    const size_t L = x->shape.characters, size = x->layout.trained;
+    const sf_charcnn_options options = {.type = type, .dropout = 0.1f, .clip = 1, .decay = 0.01, .seed = 1};
+    sf_charcnn_learner *learner = NULL;
+    const sf_charcnn_state own = {sf_alloc_aligned(size, sizeof(float)), sf_calloc(size, sizeof(float)),
+                                  sf_calloc(size, sizeof(float))};
+    memcpy(own.trained, x->parameters, size * sizeof(float));
+    need(sf_charcnn_learner_new(&learner, choice, &x->layout, own.trained, &options, TEXTS, &error) == SAFER_OK,
+         error.message);
+    state = 7;
+    for (size_t i = 0; i < steps; i++) {
+        size_t *lengths;
+        uint8_t *codes = make_texts(&lengths, TEXTS, L);
+        int labels[TEXTS];
+        for (size_t t = 0; t < TEXTS; t++) { /* the label is the half of the alphabet that is read: it can be learned */
+            labels[t] = (int)(t % 2);
+            for (size_t k = 0; k < lengths[t]; k++)
+                if (codes[t * L + k]) codes[t * L + k] = (uint8_t)(codes[t * L + k] % 34 + 1 + (t % 2) * 34);
+        }
+        const sf_charcnn_batch batch = {codes, lengths, labels, TEXTS};
+        losses[i] = 0;
+        need(sf_charcnn_learner_step(&losses[i], learner, &batch, own, 2e-3, i + 1, &error) == SAFER_OK, error.message);
+        losses[i] /= TEXTS;
+        free(codes);
+        free(lengths);
+    }
+    sf_charcnn_learner_free(learner);
+    free(own.trained);
+    free(own.means);
+    free(own.variances);
+}
+
+static void test_curve(const fixture *x, const char *name, size_t steps)
+{
+    double f32[64], bf16[64], device[64], own = 0, far = 0;
+    take_course(f32, x, &(sf_device_choice){0}, SF_F32, steps);
+    take_course(bf16, x, &(sf_device_choice){0}, SF_BF16, steps);
+    take_course(device, x, &(sf_device_choice){table, 0, 1}, SF_BF16, steps);
+    printf("%s: loss of steps, GPU / bf16 / f32 on the CPU:", name);
+    for (size_t i = 0; i < steps; i++) {
+        if (i < 10) { /* later every rounding shows */
+            own = fmax(own, fabs(bf16[i] - f32[i]));
+            far = fmax(far, fabs(device[i] - f32[i]));
+        }
+        if (i == 0 || i == 1 || i == 3 || i == 7 || i + 1 == steps)
+            printf(" %zu: %.4f / %.4f / %.4f%s", i + 1, device[i], bf16[i], f32[i], i + 1 == steps ? "\n" : ",");
+    }
+    printf("%s: in the first 10 off by at most %.4f, bf16 on the CPU %.4f\n", name, far, own);
+    need(far < 3 * own + 0.02, "the loss takes another way than on the CPU");
+    need(steps < 20 || device[steps - 1] < device[0], "the loss does not fall");
+}
+
 /* ---------------------------------------------------------------------- speed */
 
 /* Multiplications and additions of a text's products, forward. */
@@ -214,6 +436,33 @@ static void measure(const fixture *x, const char *name)
     free(lengths);
 }
 
+static void measure_training(const fixture *x, const char *name)
+{
+    enum { COUNT = 128 };
+    size_t *lengths;
+    uint8_t *codes = make_texts(&lengths, COUNT, x->shape.characters);
+    float *masks = sf_alloc(2 * COUNT * x->shape.hidden, sizeof *masks);
+    sf_device_convnet_step *step = put_step(x, COUNT, 0);
+    const sf_device_adam adam = {0.9f, 0.999f, 0.1f, 0.001f, 1e-8f, 1e-5f, 1e-7f};
+    double best = 1e9;
+    int labels[COUNT];
+    for (size_t i = 0; i < COUNT; i++) labels[i] = (int)(i % 2);
+    for (size_t i = 0; i < 2 * COUNT * x->shape.hidden; i++) masks[i] = bits() % 2 ? 2 : 0;
+    for (int i = 0; i < 12; i++) {
+        double loss, start = sf_seconds();
+        need(table->convnet_step_gradient(&loss, NULL, step, codes, COUNT, labels, masks, &error) == SAFER_OK,
+             error.message);
+        need(table->convnet_step_update(step, &adam, &error) == SAFER_OK, error.message);
+        if (i) best = fmin(best, sf_seconds() - start);
+    }
+    printf("%s, training, batches of %d: %.2f ms (%.0f texts/s, %.0f TFLOP/s)\n", name, COUNT, 1e3 * best,
+           COUNT / best, 3 * COUNT * work_of(&x->layout) / best / 1e12);
+    table->convnet_step_free(step);
+    free(codes);
+    free(lengths);
+    free(masks);
+}
+
 int main(int argc, char **argv)
 {
     need(argc > 1, "usage: test_convnet PLUGIN [--speed|--small]");
@@ -236,7 +485,13 @@ int main(int argc, char **argv)
         make(&x, &shapes[i].shape);
         test_near(&x, shapes[i].name);
         test_bits(&x, shapes[i].name, small ? 10 : i == 3 ? 200 : 1000);
-        if (speed && i > 1) measure(&x, shapes[i].name);
+        test_gradient(&x, shapes[i].name);
+        test_state(&x, shapes[i].name);
+        if (i < 2) test_curve(&x, shapes[i].name, small ? 2 : 30);
+        if (speed && i > 1) {
+            measure(&x, shapes[i].name);
+            measure_training(&x, shapes[i].name);
+        }
         free(x.parameters);
     }
     puts("fine");
