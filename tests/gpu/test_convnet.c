@@ -455,8 +455,8 @@ static void measure_training(const fixture *x, const char *name)
         need(table->convnet_step_update(step, &adam, &error) == SAFER_OK, error.message);
         if (i) best = fmin(best, sf_seconds() - start);
     }
-    printf("%s, training, batches of %d: %.2f ms (%.0f texts/s, %.0f TFLOP/s)\n", name, COUNT, 1e3 * best,
-           COUNT / best, 3 * COUNT * work_of(&x->layout) / best / 1e12);
+    printf("%s, training, batches of %d: %.2f ms (%.0f texts/s, %.0f TFLOP/s)\n", name, COUNT, 1e3 * best, COUNT / best,
+           3 * COUNT * work_of(&x->layout) / best / 1e12);
     table->convnet_step_free(step);
     free(codes);
     free(lengths);
