@@ -147,6 +147,28 @@ class Pipe:
         self.path.unlink()
 
 
+class Alone:
+    """A pipe whose other end nobody opens: the program sleeps in open()."""
+
+    def __enter__(self):
+        self.path, self.before, self.same = test_cli.temporary / "pipe", None, 0
+        os.mkfifo(self.path)
+        return self
+
+    def ready(self, child):
+        try:
+            fields = pathlib.Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return False
+        now = fields[0], fields[11], fields[12]
+        self.same = self.same + 1 if now == self.before and now[0] == "S" else 0
+        self.before = now
+        return self.same > 30
+
+    def __exit__(self, *_):
+        self.path.unlink()
+
+
 class Service:
     """A service that says nothing, or sends its visitors away with `answer`. Ready when it has had enough of them."""
 
@@ -233,6 +255,10 @@ CASES = {
     "sweep": (("sweep", "--kernels", "component", "--arch", "cnn", "--lexicon", "demo.lex", *DEMO, *ENDLESS, "-o", "swept"), Busy()),
     "compare": (("compare", "big.json", "-o", "compared"), Busy()),
     "compare, configuration": (("compare", "pipe", "-o", "compared"), Pipe()),
+    "certify, output that nobody reads": (("certify", *EXEC, *NAME, *DATA, "--n", 300, "-o", "pipe"), Alone()),
+    "lexicon import, output that nobody reads": (("lexicon", "import", "--table", "table.tsv", "-o", "pipe"), Alone()),
+    "report, output that nobody reads": (("report", "whole.jsonl", "-o", "pipe"), Alone()),
+    "lexicon import, input that nobody writes": (("lexicon", "import", "--table", "pipe", "-o", "o.lex"), Alone()),
 }
 
 
