@@ -154,18 +154,18 @@ class CharCNN(Case):
 
     def test_certify_and_verify(self):
         """the same records whatever the threads, GPUs and batches; they are verified there alone"""
-        self.ok(run("certify", *self.model, *FILES, *CUDA, "--quiet", "--n", 60, "-o", "cuda.jsonl", env=mock()))
-        self.ok(run("certify", *self.model, *FILES, *CUDA, "--quiet", "--n", 60, "--threads", 1, "-o", "three.jsonl", env=mock(devices=3, texts=9)))
-        self.assertEqual(read_run("cuda.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
-        self.assertEqual(without_times("cuda.jsonl"), without_times("three.jsonl"))
-        self.assertIn("40 records hold", self.ok(run("verify", "cuda.jsonl", *self.model, *FILES, *CUDA, env=mock())))
-        self.refused(run("verify", "cuda.jsonl", *self.model, *FILES), INPUT, f'in the arithmetic "{ARITHMETIC}"', "give --device cuda")
+        self.ok(run("certify", *self.model, *FILES, *CUDA, "--quiet", "--n", 60, "-o", "charcnn-cuda.jsonl", env=mock()))
+        self.ok(run("certify", *self.model, *FILES, *CUDA, "--quiet", "--n", 60, "--threads", 1, "-o", "charcnn-three.jsonl", env=mock(devices=3, texts=9)))
+        self.assertEqual(read_run("charcnn-cuda.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        self.assertEqual(without_times("charcnn-cuda.jsonl"), without_times("charcnn-three.jsonl"))
+        self.assertIn("40 records hold", self.ok(run("verify", "charcnn-cuda.jsonl", *self.model, *FILES, *CUDA, env=mock())))
+        self.refused(run("verify", "charcnn-cuda.jsonl", *self.model, *FILES), INPUT, f'in the arithmetic "{ARITHMETIC}"', "give --device cuda")
 
     def test_other_verbs(self):
         """predict, attack and serve ask it there; too little memory is one line"""
         self.ok(run("predict", *self.model, "--lexicon", "words.lex", *CUDA, "--n", 60, "--quiet", "good great", env=mock()))
-        self.ok(run("attack", *self.model, *FILES, *CUDA, "-o", "attack.jsonl", env=mock()))
-        self.assertEqual(read_run("attack.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        self.ok(run("attack", *self.model, *FILES, *CUDA, "-o", "charcnn-attack.jsonl", env=mock()))
+        self.assertEqual(read_run("charcnn-attack.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
         server = Server(*self.model, "--lexicon", "words.lex", *CUDA, "--n", 60, env=mock())
         try:
             status, answer = server.post("/v1/predict", {"texts": ["good great", "bad poor"]})[:2]
@@ -181,14 +181,14 @@ class CharCNN(Case):
             return run("train", "--arch", "charcnn", "--data", "few.tsv", "--dev", "few.tsv", "--characters", 123, "--batch", 4, "--epochs", 2, *CUDA, *arguments,
                        env=mock(**orders))
         write("few.tsv", "id\tlabel\ttext\n" + "".join(f"{k}\t{k % 2}\t{'good' if k % 2 else 'bad'} text {k}\n" for k in range(8)))
-        self.ok(learn("-o", "there.safetensors"))
-        failed = learn("-o", "stopped.safetensors", fail=3)
+        self.ok(learn("-o", "charcnn-there.safetensors"))
+        failed = learn("-o", "charcnn-stopped.safetensors", fail=3)
         self.assertEqual(failed.code, SYSTEM)
         self.assertIn("continue with --resume", failed.err)
-        self.ok(learn("-o", "stopped.safetensors", "--resume"))
-        whole, again = ((test_cli.temporary / name).read_bytes() for name in ("there.safetensors", "stopped.safetensors"))
+        self.ok(learn("-o", "charcnn-stopped.safetensors", "--resume"))
+        whole, again = ((test_cli.temporary / name).read_bytes() for name in ("charcnn-there.safetensors", "charcnn-stopped.safetensors"))
         self.assertTrue(whole == again)
-        self.refused(learn("-o", "refused.safetensors", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower batch or characters")
+        self.refused(learn("-o", "charcnn-refused.safetensors", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower batch or characters")
 
 
 class Training(Case):

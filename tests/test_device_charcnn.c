@@ -142,7 +142,8 @@ static void check_all_near(const sf_charcnn_layout *l, const float *ours, const 
     check_near("gains", ours + l->size, theirs + l->size, l->trained - l->size, most);
 }
 
-/* With dropout, smoothed labels and texts of any length: where the CPU has one frame for all blanks, a device has all. */
+/* With dropout, smoothed labels and texts of any length: where the CPU has one frame for all blanks, a device has
+ * all. */
 static void gradients_are_the_cpus(void **unused)
 {
     (void)unused;

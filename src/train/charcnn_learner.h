@@ -24,8 +24,8 @@ void sf_charcnn_learner_free(sf_charcnn_learner *learner); /* NULL is fine */
 safer_status sf_charcnn_learner_step(double *loss, sf_charcnn_learner *learner, const sf_charcnn_batch *batch,
                                      sf_charcnn_state state, double rate, uint64_t number, safer_error *error);
 
-/* Whether it is on a device. Then it answers there: logits (count, classes) of up to as many texts as a batch has, codes
- * (count, L), by what it has learned so far. */
+/* Whether it is on a device. Then it answers there: logits (count, classes) of up to as many texts as a batch has,
+ * codes (count, L), by what it has learned so far. */
 int sf_charcnn_learner_is_away(const sf_charcnn_learner *learner);
 safer_status sf_charcnn_learner_answer(float *logits, sf_charcnn_learner *learner, const uint8_t *codes, size_t count,
                                        safer_error *error);

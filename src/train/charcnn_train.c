@@ -4,8 +4,8 @@
  * little further: a network of eleven million weights knows 22,500 reviews by heart after a
  * few epochs. Some of the runs between blanks are blanked, the text begins a few characters
  * later, and a long one may begin anywhere. Dev texts are drawn too, the same from epoch to
- * epoch, and answered by the code that will answer later, or on the device that learns. The rest is a course (course.h),
- * whose rate falls, so that the number of epochs is part of the run. */
+ * epoch, and answered by the code that will answer later, or on the device that learns. The rest
+ * is a course (course.h), whose rate falls, so that the number of epochs is part of the run. */
 #include "train/charcnn_train.h"
 
 #include "base/hash.h"
