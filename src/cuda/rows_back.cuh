@@ -169,7 +169,8 @@ struct adam {
     float beta1, beta2, correct1, correct2, epsilon, rate, decay;
 };
 
-/* AdamW; decays (count): 1 for parameters that decay. Rounded copies of the parameters are made too. */
+/* AdamW; decays (count): 1 for parameters that decay; NULL: all do. Rounded copies of the parameters are made too, unless
+ * `rounded` is NULL. */
 static __global__ void __launch_bounds__(256)
     update(float *parameters, bf16 *rounded, float *means, float *variances, const float *gradient, const float *scale,
            const uint8_t *decays, adam a, size_t count)
@@ -179,11 +180,11 @@ static __global__ void __launch_bounds__(256)
     const float g = gradient[i] * *scale, mean = a.beta1 * means[i] + (1 - a.beta1) * g,
                 variance = a.beta2 * variances[i] + (1 - a.beta2) * g * g;
     const float step = (mean / a.correct1) / (sqrtf(variance / a.correct2) + a.epsilon);
-    const float p = parameters[i] - (a.rate * step + (decays[i] ? a.decay * parameters[i] : 0));
+    const float p = parameters[i] - (a.rate * step + (!decays || decays[i] ? a.decay * parameters[i] : 0));
     means[i] = mean;
     variances[i] = variance;
     parameters[i] = p;
-    rounded[i] = __float2bfloat16_rn(p);
+    if (rounded) rounded[i] = __float2bfloat16_rn(p);
 }
 
 } // namespace sf
