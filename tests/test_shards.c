@@ -324,7 +324,7 @@ static void test_damaged(void **state)
         if (status != SAFER_OK) assert_non_null(strstr(error.message, p.paths[1]));
     }
     memcpy(copy, part.bytes, part.length); /* a record twice */
-    const char *last = memrchr(part.bytes, '\n', part.length - 1);
+    const char *last = memrchr(part.bytes, '\n', part.length ? part.length - 1 : 0);
     const size_t length = part.length - (size_t)(last + 1 - part.bytes);
     memcpy(copy + part.length, last + 1, length);
     put(p.paths[1], copy, part.length + length);
