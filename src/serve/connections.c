@@ -236,7 +236,7 @@ void sf_connections_await(sf_connections *connections, size_t opened)
     pthread_mutex_unlock(&connections->lock);
 }
 
-/* Whether something came in that the server has not read yet; it will, or shuts the connection when its time is over. */
+/* Whether something came in that nobody has read yet: it will be read, or the connection shut when its time is over. */
 static int has_unread(const sf_connection *c)
 {
     struct pollfd socket = {.fd = c->fd, .events = POLLIN};
