@@ -367,7 +367,7 @@ class Resumed(unittest.TestCase):
 
     def test_train(self):
         """train --resume: the same model"""
-        base = ("train", "--arch", "cnn", *DEMO, "--lexicon", "demo.lex", "--dim", "64", "--filters", "64", "--epochs", "25", "--patience", "0",
+        base = ("train", "--arch", "cnn", *DEMO, "--lexicon", "demo.lex", "--dim", "64", "--filters", "64", "--epochs", "80", "--patience", "0",
                 "--threads", "1", "-o")
         self.assertEqual(run(*base, "unbroken.safetensors").code, DONE)
         code, _, err = stop((*base, "o.safetensors"), Busy(), signal.SIGTERM)
