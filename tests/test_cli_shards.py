@@ -308,7 +308,7 @@ class Shards(Case):
         for name, own in (("n.model", "model.safetensors"), ("s.lex", "words.lex"), ("test.tsv", "test.tsv")):
             (folder / own).write_bytes((test_cli.temporary / name).read_bytes())
         for index in range(count):
-            self.script(["sh", "-c"], block.replace("/work/", f"{folder}/"), JOB_COMPLETION_INDEX=index)
+            self.script(["sh", "-c"], block.replace("/data/", f"{folder}/"), JOB_COMPLETION_INDEX=index)
         self.ok(run("merge", *(f"pods/part-{index}.jsonl" for index in range(count)), "-o", "pods/run.jsonl", "--quiet"))
         files = ("--model", "pods/model.safetensors", "--lexicon", "pods/words.lex", "--data", "pods/test.tsv")
         self.ok(run("certify", *files, "-o", "pods/whole.jsonl", "--quiet"))

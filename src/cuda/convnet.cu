@@ -13,7 +13,8 @@
 
 using namespace sf;
 
-namespace {
+namespace
+{
 
 enum { LEAST_TEXTS = 16 }; /* of a call */
 
@@ -21,9 +22,9 @@ enum { LEAST_TEXTS = 16 }; /* of a call */
 struct slot {
     cudaStream_t stream;
     uint8_t *codes;
-    bf16 *first, *raw;           /* (texts, frames[0], F): behind the first maximum, before the second */
-    bf16 *frames[2];             /* (texts, frames[1], F), by turns */
-    bf16 *features, *hidden[2];  /* (texts, inputs), (texts, hidden) */
+    bf16 *first, *raw;          /* (texts, frames[0], F): behind the first maximum, before the second */
+    bf16 *frames[2];            /* (texts, frames[1], F), by turns */
+    bf16 *features, *hidden[2]; /* (texts, inputs), (texts, hidden) */
     float *logits;
     void *workspace;
     char *host; /* pinned: logits, then codes */
@@ -43,21 +44,32 @@ struct sf_device_convnet {
     memory memory;
 };
 
-namespace sf {
+namespace sf
+{
 
 convnet_matrix convnet_matrix_at(const sf_convnet *net, size_t i)
 {
     const size_t convolutions = SF_CONVNET_CONVS - 1;
     if (i < convolutions) {
         const size_t width = convolution_width(i + 1);
-        return {net->conv_weight[i + 1], net->conv_bias[i + 1], (int)(width * net->features), (int)net->features, (int)width,
+        return {net->conv_weight[i + 1],
+                net->conv_bias[i + 1],
+                (int)(width * net->features),
+                (int)net->features,
+                (int)width,
                 PRODUCT_ROWS};
     }
     const size_t k = i - convolutions;
-    return {net->dense_weight[k], net->dense_bias[k], (int)(k ? net->hidden : convnet_inputs(net)), (int)net->hidden, 1, 512};
+    return {net->dense_weight[k],
+            net->dense_bias[k],
+            (int)(k ? net->hidden : convnet_inputs(net)),
+            (int)net->hidden,
+            1,
+            512};
 }
 
-safer_status convnet_forward(product *out, cublasLtHandle_t library, const convnet_matrix *m, const bf16 *rounded, safer_error *error)
+safer_status convnet_forward(product *out, cublasLtHandle_t library, const convnet_matrix *m, const bf16 *rounded,
+                             safer_error *error)
 {
     const product_options options = {CUBLASLT_EPILOGUE_RELU_BIAS, rounded + m->bias, NULL, 0, m->width, m->rows};
     return product_make(out, library, BACK, rounded + m->weight, m->inputs, m->outputs, options, error);
@@ -66,7 +78,8 @@ safer_status convnet_forward(product *out, cublasLtHandle_t library, const convn
 safer_status convnet_check(const sf_convnet *net, safer_error *error)
 {
     if (net->hidden % 8 == 0 && net->features % 16 == 0) return SAFER_OK;
-    return fail(error, SAFER_INPUT, "the GPU computes dense layers of a multiple of 8 numbers; this network's have %zu", net->hidden);
+    return fail(error, SAFER_INPUT, "the GPU computes dense layers of a multiple of 8 numbers; this network's have %zu",
+                net->hidden);
 }
 
 __global__ void round_numbers(bf16 *out, const float *in, size_t count)
@@ -77,14 +90,16 @@ __global__ void round_numbers(bf16 *out, const float *in, size_t count)
 
 } // namespace sf
 
-namespace {
+namespace
+{
 
 safer_status load(sf_device_convnet *net, const float *parameters, safer_error *error)
 {
     const size_t size = net->shape.size;
     SF_TRY_RETURN(take(&net->parameters, &net->memory, size, error));
     SF_TRY_RETURN(take(&net->rounded, &net->memory, size, error));
-    SF_CUDA_TRY(cudaMemcpy(net->parameters, parameters, size * sizeof *parameters, cudaMemcpyHostToDevice), "copying weights");
+    SF_CUDA_TRY(cudaMemcpy(net->parameters, parameters, size * sizeof *parameters, cudaMemcpyHostToDevice),
+                "copying weights");
     round_numbers<<<(unsigned)((size + 255) / 256), 256>>>(net->rounded, net->parameters, size);
     SF_CUDA_TRY(cudaDeviceSynchronize(), "rounding weights");
     for (size_t i = 0; i < SF_CONVNET_MATRICES; i++) {
@@ -107,7 +122,8 @@ safer_status take_frames(bf16 **out, sf_device_convnet *net, size_t frames, safe
 
 safer_status make_slot(slot *s, sf_device_convnet *net, safer_error *error)
 {
-    const size_t texts = net->texts, H = net->shape.hidden, logits = texts * net->shape.classes, codes = texts * net->shape.characters;
+    const size_t texts = net->texts, H = net->shape.hidden, logits = texts * net->shape.classes,
+                 codes = texts * net->shape.characters;
     SF_CUDA_TRY(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "making a stream");
     SF_TRY_RETURN(take_frames(&s->first, net, net->shape.frames[0], error));
     SF_TRY_RETURN(take_frames(&s->raw, net, net->shape.frames[0], error));
@@ -156,7 +172,8 @@ void pool(bf16 *out, const bf16 *in, const sf_device_convnet *net, size_t stage,
                                                                          (int)net->shape.frames[stage - 1], total);
 }
 
-safer_status run(void *out, const bf16 *in, const sf_device_convnet *net, size_t product_, size_t rows, const slot *s, safer_error *error)
+safer_status run(void *out, const bf16 *in, const sf_device_convnet *net, size_t product_, size_t rows, const slot *s,
+                 safer_error *error)
 {
     return product_run(out, in, NULL, &net->products[product_], rows, net->library, s->workspace, s->stream, error);
 }
@@ -166,17 +183,20 @@ safer_status forward(const slot *s, const sf_device_convnet *net, size_t count, 
     const sf_convnet *n = &net->shape;
     const int F = (int)n->features, total = (int)(count * n->frames[0]);
     const float *p = net->parameters;
-    frames_of_codes<<<frame_grid(F, total), FRAME_THREADS, 0, s->stream>>>(s->first, NULL, s->codes, p + n->conv_weight[0],
-                                                                          p + n->conv_bias[0], F, (int)n->characters,
-                                                                          (int)n->frames[0], total);
+    frames_of_codes<<<frame_grid(F, total), FRAME_THREADS, 0, s->stream>>>(s->first, NULL, s->codes,
+                                                                           p + n->conv_weight[0], p + n->conv_bias[0],
+                                                                           F, (int)n->characters, (int)n->frames[0],
+                                                                           total);
     SF_TRY_RETURN(run(s->raw, s->first, net, 0, (size_t)total, s, error));
     pool(s->frames[0], s->raw, net, 1, count, s->stream);
-    for (size_t i = 0; i < 4; i++) SF_TRY_RETURN(run(s->frames[1 - i % 2], s->frames[i % 2], net, 1 + i, count * n->frames[1], s, error));
+    for (size_t i = 0; i < 4; i++)
+        SF_TRY_RETURN(run(s->frames[1 - i % 2], s->frames[i % 2], net, 1 + i, count * n->frames[1], s, error));
     pool(s->features, s->frames[0], net, 2, count, s->stream);
     SF_TRY_RETURN(run(s->hidden[0], s->features, net, 5, count, s, error));
     SF_TRY_RETURN(run(s->hidden[1], s->hidden[0], net, 6, count, s, error));
-    output_layer<<<(unsigned)count, OUTPUT_THREADS, 0, s->stream>>>(s->logits, s->hidden[1], p + n->output_weight, p + n->output_bias,
-                                                                   (int)n->hidden, (int)n->classes);
+    output_layer<<<(unsigned)count, OUTPUT_THREADS, 0, s->stream>>>(s->logits, s->hidden[1], p + n->output_weight,
+                                                                    p + n->output_bias, (int)n->hidden,
+                                                                    (int)n->classes);
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
     return SAFER_OK;
 }
@@ -196,8 +216,8 @@ void sf_cuda_convnet_free(sf_device_convnet *net)
     free(net);
 }
 
-safer_status sf_cuda_convnet_new(sf_device_convnet **out, int device, const sf_convnet *shape, const float *parameters, int slots,
-                                 size_t *texts, safer_error *error)
+safer_status sf_cuda_convnet_new(sf_device_convnet **out, int device, const sf_convnet *shape, const float *parameters,
+                                 int slots, size_t *texts, safer_error *error)
 {
     SF_TRY_RETURN(convnet_check(shape, error));
     sf_device_convnet *net = (sf_device_convnet *)calloc(1, sizeof *net);
@@ -221,8 +241,8 @@ safer_status sf_cuda_convnet_new(sf_device_convnet **out, int device, const sf_c
     return SAFER_OK;
 }
 
-safer_status sf_cuda_convnet_answer(float *logits, sf_device_convnet *net, int slot_number, const uint8_t *codes, size_t count,
-                                    safer_error *error)
+safer_status sf_cuda_convnet_answer(float *logits, sf_device_convnet *net, int slot_number, const uint8_t *codes,
+                                    size_t count, safer_error *error)
 {
     const slot *s = &net->slot_of[slot_number];
     const size_t bytes = count * net->shape.classes * sizeof *logits, read = count * net->shape.characters;

@@ -4,13 +4,14 @@
 
 #include "cuda/product.cuh"
 
-safer_status sf_cuda_convnet_new(sf_device_convnet **out, int device, const sf_convnet *net, const float *parameters, int slots,
-                                 size_t *texts, safer_error *error);
+safer_status sf_cuda_convnet_new(sf_device_convnet **out, int device, const sf_convnet *net, const float *parameters,
+                                 int slots, size_t *texts, safer_error *error);
 void sf_cuda_convnet_free(sf_device_convnet *net);
 safer_status sf_cuda_convnet_answer(float *logits, sf_device_convnet *net, int slot, const uint8_t *codes, size_t count,
                                     safer_error *error);
 
-namespace sf {
+namespace sf
+{
 
 /* Rows behind the last of an array of frames, which sliding products read and write: 2 * 7 and a few. */
 enum { FRAME_PAD = 16 };
@@ -29,7 +30,8 @@ struct convnet_matrix {
 
 convnet_matrix convnet_matrix_at(const sf_convnet *net, size_t index);
 
-safer_status convnet_forward(product *out, cublasLtHandle_t library, const convnet_matrix *m, const bf16 *rounded, safer_error *error);
+safer_status convnet_forward(product *out, cublasLtHandle_t library, const convnet_matrix *m, const bf16 *rounded,
+                             safer_error *error);
 
 /* What the GPU can compute. */
 safer_status convnet_check(const sf_convnet *net, safer_error *error);

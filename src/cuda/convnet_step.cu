@@ -1,12 +1,12 @@
 /* One step of training a convolutional network on the GPU.
  *
- * What is trained lies in one array of floats, as on the CPU. Beside it lie the weights that it stands for, standardised
- * and rounded to bf16, which products read; those of the convolutions a second time with their taps reversed, for the
- * way back. The way forward keeps the frames before and behind every convolution.
+ * What is trained lies in one array of floats, as on the CPU. Beside it lie the weights that it stands for,
+ * standardised and rounded to bf16, which products read; those of the convolutions a second time with their taps
+ * reversed, for the way back. The way forward keeps the frames before and behind every convolution.
  *
- * Backwards through a convolution, with D the gradient of its output rows: that of its input is again a convolution, of D
- * with the reversed taps. Every text keeps as many rows as the convolution shortens it by, in which D is zero: so it
- * comes out right at the seams. D has rows of zeros before the first and behind the last.
+ * Backwards through a convolution, with D the gradient of its output rows: that of its input is again a convolution,
+ * of D with the reversed taps. Every text keeps as many rows as the convolution shortens it by, in which D is zero:
+ * so it comes out right at the seams. D has rows of zeros before the first and behind the last.
  *
  * Every sum has a fixed order: the same batches give the same bits on the same kind of GPU. */
 #include "cuda/convnet_step.cuh"
@@ -23,9 +23,14 @@
 
 using namespace sf;
 
-namespace {
+namespace
+{
 
-enum { MATRICES = SF_CONVNET_MATRICES, CONVOLUTIONS = MATRICES - 2, SQUARES = 1024 }; /* blocks of the gradient's length */
+enum {
+    MATRICES = SF_CONVNET_MATRICES,
+    CONVOLUTIONS = MATRICES - 2,
+    SQUARES = 1024
+}; /* blocks of the gradient's length */
 
 } // namespace
 
@@ -49,11 +54,11 @@ struct sf_device_convnet_step {
     product forward[MATRICES], back[MATRICES], weights[MATRICES];
 
     /* The batch on its way forward; F numbers a row. */
-    uint8_t *codes, *which;     /* which of three was the largest, of the first convolution */
-    bf16 *first, *raw;          /* (texts, frames[0]) */
-    bf16 *frames, *between[4];  /* (texts, frames[1]): behind the second maximum, and every convolution from there */
-    bf16 *features;             /* (texts, inputs) */
-    bf16 *hidden[2], *dropped;  /* (texts, hidden): after ReLU; the first after dropout */
+    uint8_t *codes, *which;    /* which of three was the largest, of the first convolution */
+    bf16 *first, *raw;         /* (texts, frames[0]) */
+    bf16 *frames, *between[4]; /* (texts, frames[1]): behind the second maximum, and every convolution from there */
+    bf16 *features;            /* (texts, inputs) */
+    bf16 *hidden[2], *dropped; /* (texts, hidden): after ReLU; the first after dropout */
     float *masks, *logits;
     int *labels;
     convnet_end end;
@@ -64,7 +69,8 @@ struct sf_device_convnet_step {
     double *squares;
 };
 
-namespace {
+namespace
+{
 
 /* -------------------------------------------------------------------- start */
 
@@ -109,7 +115,17 @@ safer_status make_end(sf_device_convnet_step *s, safer_error *error)
     SF_TRY_RETURN(take(&s->masks, &s->memory, 2 * T * H, error));
     SF_TRY_RETURN(take(&s->logits, &s->memory, T * C, error));
     SF_TRY_RETURN(take(&s->labels, &s->memory, T, error));
-    s->end = {p + s->shape.output_weight, p + s->shape.output_bias, (int)H, (int)C, s->smoothing, 0, s->labels, NULL, NULL, NULL, NULL};
+    s->end = {p + s->shape.output_weight,
+              p + s->shape.output_bias,
+              (int)H,
+              (int)C,
+              s->smoothing,
+              0,
+              s->labels,
+              NULL,
+              NULL,
+              NULL,
+              NULL};
     SF_TRY_RETURN(take(&s->end.last, &s->memory, T * H, error));
     SF_TRY_RETURN(take(&s->end.dlogits, &s->memory, T * C, error));
     return take(&s->end.losses, &s->memory, T, error);
@@ -143,7 +159,8 @@ safer_status make_products(sf_device_convnet_step *s, size_t i, safer_error *err
     SF_TRY_RETURN(convnet_forward(&s->forward[i], s->library, m, s->rounded, error));
     SF_TRY_RETURN(product_make(&s->weights[i], s->library, WEIGHTS, NULL, m->inputs, m->outputs, plain, error));
     if (i >= CONVOLUTIONS)
-        return product_make(&s->back[i], s->library, FORWARD, s->rounded + m->weight, m->inputs, m->outputs, plain, error);
+        return product_make(&s->back[i], s->library, FORWARD, s->rounded + m->weight, m->inputs, m->outputs, plain,
+                            error);
     SF_TRY_RETURN(take(&s->turned[i], &s->memory, (size_t)m->inputs * m->outputs, error));
     return product_make(&s->back[i], s->library, FORWARD, s->turned[i], m->outputs, m->inputs, plain, error);
 }
@@ -172,14 +189,16 @@ safer_status make(sf_device_convnet_step *s, const sf_device_convnet_training *t
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_CUDA_TRY(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "making a stream");
     SF_CUDA_TRY(cublasLtCreate(&s->library), "its start");
-    SF_CUDA_TRY(cudaFuncSetAttribute(table_back, cudaFuncAttributeMaxDynamicSharedMemorySize, TABLE_BYTES), "asking for shared memory");
+    SF_CUDA_TRY(cudaFuncSetAttribute(table_back, cudaFuncAttributeMaxDynamicSharedMemorySize, TABLE_BYTES),
+                "asking for shared memory");
     for (size_t i = 0; i < MATRICES; i++) s->matrix[i] = convnet_matrix_at(&s->shape, i);
     SF_TRY_RETURN(make_arrays(s, error));
     SF_TRY_RETURN(make_frames(s, error));
     SF_TRY_RETURN(make_end(s, error));
     SF_TRY_RETURN(make_standards(s, t->shares, error));
     for (size_t i = 0; i < MATRICES; i++) SF_TRY_RETURN(make_products(s, i, error));
-    SF_CUDA_TRY(cudaMemcpy(s->trained, t->trained, s->shape.trained * sizeof *s->trained, cudaMemcpyHostToDevice), "copying parameters");
+    SF_CUDA_TRY(cudaMemcpy(s->trained, t->trained, s->shape.trained * sizeof *s->trained, cudaMemcpyHostToDevice),
+                "copying parameters");
     SF_CUDA_TRY(cudaDeviceSynchronize(), "clearing memory"); /* the stream does not wait for it */
     s->stale = 1;
     return SAFER_OK;
@@ -192,7 +211,8 @@ unsigned blocks_of(size_t count) { return (unsigned)((count + 255) / 256); }
 /* For all matrices: blocks of columns, of rows. */
 dim3 standard_grid(const sf_device_convnet_step *s, int rows)
 {
-    const size_t F = s->shape.features, H = s->shape.hidden, inputs = convnet_inputs(&s->shape), longest = inputs > 7 * F ? inputs : 7 * F;
+    const size_t F = s->shape.features, H = s->shape.hidden, inputs = convnet_inputs(&s->shape),
+                 longest = inputs > 7 * F ? inputs : 7 * F;
     const size_t most = longest > H ? longest : H;
     return dim3(blocks_of(F > H ? F : H), rows ? (unsigned)((most + STANDARD_ROWS - 1) / STANDARD_ROWS) : 1, MATRICES);
 }
@@ -203,13 +223,16 @@ void load_weights(sf_device_convnet_step *s)
     if (!s->stale) return;
     const dim3 all = standard_grid(s, 1), columns = standard_grid(s, 0);
     const size_t F = s->shape.features;
-    round_numbers<<<blocks_of(s->shape.size), 256, 0, s->stream>>>(s->rounded, s->trained, s->shape.size); /* biases stay */
+    round_numbers<<<blocks_of(s->shape.size), 256, 0, s->stream>>>(s->rounded, s->trained,
+                                                                   s->shape.size); /* biases stay */
     standard_sums<<<all, 256, 0, s->stream>>>(s->standard_of, s->trained, s->trained);
     standard_numbers<<<columns, 256, 0, s->stream>>>(s->standard_of, s->trained);
     standard_write<<<all, 256, 0, s->stream>>>(s->rounded, s->standard_of, s->trained);
     for (size_t i = 0; i < CONVOLUTIONS; i++) {
         const int width = s->matrix[i].width;
-        turn_taps<<<blocks_of((size_t)width * F * F), 256, 0, s->stream>>>(s->turned[i], s->rounded + s->matrix[i].weight, (int)F, width);
+        turn_taps<<<blocks_of((size_t)width * F * F), 256, 0, s->stream>>>(s->turned[i],
+                                                                           s->rounded + s->matrix[i].weight, (int)F,
+                                                                           width);
     }
     s->stale = 0;
 }
@@ -224,7 +247,8 @@ void standardise_back(sf_device_convnet_step *s)
 
 /* ------------------------------------------------------------------ forward */
 
-safer_status run(void *out, const bf16 *in, const bf16 *other, const product *p, size_t rows, const sf_device_convnet_step *s, safer_error *error)
+safer_status run(void *out, const bf16 *in, const bf16 *other, const product *p, size_t rows,
+                 const sf_device_convnet_step *s, safer_error *error)
 {
     return product_run(out, in, other, p, rows, s->library, s->workspace, s->stream, error);
 }
@@ -232,30 +256,37 @@ safer_status run(void *out, const bf16 *in, const bf16 *other, const product *p,
 void pool(bf16 *out, const bf16 *in, const sf_device_convnet_step *s, size_t stage, size_t count)
 {
     const size_t frames = s->shape.frames[stage], total = count * frames * s->shape.features;
-    pool_frames<<<blocks_of(total / 8), 256, 0, s->stream>>>(out, in, (int)s->shape.features, (int)frames, (int)s->shape.frames[stage - 1],
-                                                            total);
+    pool_frames<<<blocks_of(total / 8), 256, 0, s->stream>>>(out, in, (int)s->shape.features, (int)frames,
+                                                             (int)s->shape.frames[stage - 1], total);
 }
 
 /* Of a convolution from the third on: what it reads. */
-const bf16 *input_of(const sf_device_convnet_step *s, size_t matrix) { return matrix == 1 ? s->frames : s->between[matrix - 2]; }
+const bf16 *input_of(const sf_device_convnet_step *s, size_t matrix)
+{
+    return matrix == 1 ? s->frames : s->between[matrix - 2];
+}
 
 safer_status forward(sf_device_convnet_step *s, const uint8_t *codes, size_t count, int masked, safer_error *error)
 {
     const sf_convnet *n = &s->shape;
     const int F = (int)n->features, total = (int)(count * n->frames[0]);
     const float *p = s->trained;
-    SF_CUDA_TRY(cudaMemcpyAsync(s->codes, codes, count * n->characters, cudaMemcpyHostToDevice, s->stream), "copying texts");
+    SF_CUDA_TRY(cudaMemcpyAsync(s->codes, codes, count * n->characters, cudaMemcpyHostToDevice, s->stream),
+                "copying texts");
     load_weights(s);
-    frames_of_codes<<<frame_grid(F, total), FRAME_THREADS, 0, s->stream>>>(s->first, s->which, s->codes, p + n->conv_weight[0],
-                                                                          p + n->conv_bias[0], F, (int)n->characters,
-                                                                          (int)n->frames[0], total);
+    frames_of_codes<<<frame_grid(F, total), FRAME_THREADS, 0, s->stream>>>(s->first, s->which, s->codes,
+                                                                           p + n->conv_weight[0], p + n->conv_bias[0],
+                                                                           F, (int)n->characters, (int)n->frames[0],
+                                                                           total);
     SF_TRY_RETURN(run(s->raw, s->first, NULL, &s->forward[0], (size_t)total, s, error));
     pool(s->frames, s->raw, s, 1, count);
     for (size_t i = 1; i < CONVOLUTIONS; i++)
         SF_TRY_RETURN(run(s->between[i - 1], input_of(s, i), NULL, &s->forward[i], count * n->frames[1], s, error));
     pool(s->features, s->between[3], s, 2, count);
     SF_TRY_RETURN(run(s->hidden[0], s->features, NULL, &s->forward[CONVOLUTIONS], count, s, error));
-    if (masked) drop<<<blocks_of(count * n->hidden), 256, 0, s->stream>>>(s->dropped, s->hidden[0], s->masks, count * n->hidden);
+    if (masked)
+        drop<<<blocks_of(count * n->hidden), 256, 0, s->stream>>>(s->dropped, s->hidden[0], s->masks,
+                                                                  count * n->hidden);
     return run(s->hidden[1], masked ? s->dropped : s->hidden[0], NULL, &s->forward[CONVOLUTIONS + 1], count, s, error);
 }
 
@@ -263,7 +294,8 @@ safer_status forward(sf_device_convnet_step *s, const uint8_t *codes, size_t cou
 
 void sum_bias(const sf_device_convnet_step *s, size_t bias, const bf16 *d, size_t columns, size_t rows)
 {
-    sum_rows<<<dim3((unsigned)((columns + 511) / 512), SUM_BLOCKS), 256, 0, s->stream>>>(s->partial, d, (int)columns, (int)rows);
+    sum_rows<<<dim3((unsigned)((columns + 511) / 512), SUM_BLOCKS), 256, 0, s->stream>>>(s->partial, d, (int)columns,
+                                                                                         (int)rows);
     add_partial<<<blocks_of(columns), 256, 0, s->stream>>>(s->gradient + bias, NULL, NULL, s->partial, 1, (int)columns);
 }
 
@@ -277,7 +309,9 @@ safer_status dense_back(sf_device_convnet_step *s, size_t count, int masked, saf
         sum_bias(s, s->matrix[at].bias, s->dhidden[i], H, count);
         SF_TRY_RETURN(run(s->gradient + s->matrix[at].weight, in, s->dhidden[i], &s->weights[at], count, s, error));
         SF_TRY_RETURN(run(i ? s->dhidden[0] : s->dfeatures, s->dhidden[i], NULL, &s->back[at], count, s, error));
-        if (i) drop_back<<<blocks_of(count * H), 256, 0, s->stream>>>(s->dhidden[0], s->hidden[0], masked ? s->masks : NULL, count * H);
+        if (i)
+            drop_back<<<blocks_of(count * H), 256, 0, s->stream>>>(s->dhidden[0], s->hidden[0],
+                                                                   masked ? s->masks : NULL, count * H);
     }
     return SAFER_OK;
 }
@@ -290,15 +324,19 @@ safer_status seal(const sf_device_convnet_step *s, bf16 *d, size_t rows, safer_e
     return SAFER_OK;
 }
 
-safer_status unpool(sf_device_convnet_step *s, bf16 *d, const bf16 *dout, const bf16 *raw, size_t stage, size_t count, safer_error *error)
+safer_status unpool(sf_device_convnet_step *s, bf16 *d, const bf16 *dout, const bf16 *raw, size_t stage, size_t count,
+                    safer_error *error)
 {
-    const size_t F = s->shape.features, rows = s->shape.frames[stage - 1], total = count * ((rows + POOL - 1) / POOL) * (F / 2);
-    pool_back<<<blocks_of(total), 256, 0, s->stream>>>(d, dout, raw, (int)F, (int)s->shape.frames[stage], (int)rows, total);
+    const size_t F = s->shape.features, rows = s->shape.frames[stage - 1],
+                 total = count * ((rows + POOL - 1) / POOL) * (F / 2);
+    pool_back<<<blocks_of(total), 256, 0, s->stream>>>(d, dout, raw, (int)F, (int)s->shape.frames[stage], (int)rows,
+                                                       total);
     return seal(s, d, count * rows, error);
 }
 
 /* One convolution: the gradients of its weights and bias, and `to`, that of its input, from d, that of its output. */
-safer_status convolution_back(sf_device_convnet_step *s, bf16 *to, const bf16 *d, const bf16 *in, size_t i, size_t rows, safer_error *error)
+safer_status convolution_back(sf_device_convnet_step *s, bf16 *to, const bf16 *d, const bf16 *in, size_t i, size_t rows,
+                              safer_error *error)
 {
     const convnet_matrix *m = &s->matrix[i];
     const size_t F = s->shape.features, size = (size_t)m->inputs * F;
@@ -313,10 +351,11 @@ void first_back(sf_device_convnet_step *s, const bf16 *d, size_t count)
     const sf_convnet *n = &s->shape;
     const int F = (int)n->features, blocks = count < TABLE_BLOCKS ? (int)count : (int)TABLE_BLOCKS;
     const size_t numbers = (size_t)((CODES - 1) * TAPS + 1) * n->features;
-    table_back<<<dim3((unsigned)((F + TABLE_LANES - 1) / TABLE_LANES), (unsigned)blocks), TABLE_LANES, TABLE_BYTES, s->stream>>>(
-        s->partial, d, s->first, s->which, s->codes, F, (int)n->characters, (int)n->frames[0], (int)count);
-    add_tables<<<blocks_of(numbers), 256, 0, s->stream>>>(s->gradient + n->conv_weight[0], s->gradient + n->conv_bias[0], s->partial, F,
-                                                         blocks);
+    table_back<<<dim3((unsigned)((F + TABLE_LANES - 1) / TABLE_LANES), (unsigned)blocks), TABLE_LANES, TABLE_BYTES,
+                 s->stream>>>(s->partial, d, s->first, s->which, s->codes, F, (int)n->characters, (int)n->frames[0],
+                              (int)count);
+    add_tables<<<blocks_of(numbers), 256, 0, s->stream>>>(s->gradient + n->conv_weight[0],
+                                                          s->gradient + n->conv_bias[0], s->partial, F, blocks);
 }
 
 safer_status convolutions_back(sf_device_convnet_step *s, size_t count, safer_error *error)
@@ -344,9 +383,9 @@ safer_status end_back(sf_device_convnet_step *s, size_t count, int masked, safer
     s->end.share = 1.0f / (float)count;
     s->end.masks = masked ? s->masks + count * n->hidden : NULL;
     convnet_loss<<<(unsigned)count, POOL_THREADS, 0, s->stream>>>(s->dhidden[1], s->hidden[1], s->end);
-    dense_gradient<<<blocks_of(n->classes * n->hidden), 256, 0, s->stream>>>(s->gradient + n->output_weight, s->gradient + n->output_bias,
-                                                                            s->end.dlogits, s->end.last, (int)n->classes,
-                                                                            (int)n->hidden, (int)count);
+    dense_gradient<<<blocks_of(n->classes * n->hidden), 256, 0, s->stream>>>(
+        s->gradient + n->output_weight, s->gradient + n->output_bias, s->end.dlogits, s->end.last, (int)n->classes,
+        (int)n->hidden, (int)count);
     SF_TRY_RETURN(dense_back(s, count, masked, error));
     SF_TRY_RETURN(convolutions_back(s, count, error));
     standardise_back(s);
@@ -358,7 +397,9 @@ safer_status add_losses(double *loss, sf_device_convnet_step *s, size_t count, s
 {
     float *losses = (float *)malloc(count * sizeof *losses);
     if (!losses) return fail(error, SAFER_MEMORY, "out of memory");
-    safer_status status = check(cudaMemcpyAsync(losses, s->end.losses, count * sizeof *losses, cudaMemcpyDeviceToHost, s->stream), "copying the loss", error);
+    safer_status status = check(cudaMemcpyAsync(losses, s->end.losses, count * sizeof *losses, cudaMemcpyDeviceToHost,
+                                                s->stream),
+                                "copying the loss", error);
     if (status == SAFER_OK) status = check(cudaStreamSynchronize(s->stream), "training", error);
     *loss = 0;
     for (size_t i = 0; i < count && status == SAFER_OK; i++) *loss += (double)losses[i];
@@ -380,7 +421,8 @@ void sf_cuda_convnet_step_free(sf_device_convnet_step *s)
     free(s);
 }
 
-safer_status sf_cuda_convnet_step_new(sf_device_convnet_step **out, int device, const sf_device_convnet_training *t, safer_error *error)
+safer_status sf_cuda_convnet_step_new(sf_device_convnet_step **out, int device, const sf_device_convnet_training *t,
+                                      safer_error *error)
 {
     SF_TRY_RETURN(convnet_check(t->net, error));
     sf_device_convnet_step *s = (sf_device_convnet_step *)calloc(1, sizeof *s);
@@ -398,8 +440,8 @@ safer_status sf_cuda_convnet_step_new(sf_device_convnet_step **out, int device, 
     return status;
 }
 
-safer_status sf_cuda_convnet_step_write(sf_device_convnet_step *s, const float *trained, const float *means, const float *variances,
-                                        safer_error *error)
+safer_status sf_cuda_convnet_step_write(sf_device_convnet_step *s, const float *trained, const float *means,
+                                        const float *variances, safer_error *error)
 {
     static const char what[] = "copying parameters";
     const size_t bytes = s->shape.trained * sizeof *trained;
@@ -413,7 +455,8 @@ safer_status sf_cuda_convnet_step_write(sf_device_convnet_step *s, const float *
     return SAFER_OK;
 }
 
-safer_status sf_cuda_convnet_step_read(float *trained, float *means, float *variances, sf_device_convnet_step *s, safer_error *error)
+safer_status sf_cuda_convnet_step_read(float *trained, float *means, float *variances, sf_device_convnet_step *s,
+                                       safer_error *error)
 {
     static const char what[] = "copying parameters";
     const size_t bytes = s->shape.trained * sizeof *trained;
@@ -425,19 +468,23 @@ safer_status sf_cuda_convnet_step_read(float *trained, float *means, float *vari
     return SAFER_OK;
 }
 
-safer_status sf_cuda_convnet_step_gradient(double *loss, float *gradient, sf_device_convnet_step *s, const uint8_t *codes, size_t count,
-                                           const int *labels, const float *masks, safer_error *error)
+safer_status sf_cuda_convnet_step_gradient(double *loss, float *gradient, sf_device_convnet_step *s,
+                                           const uint8_t *codes, size_t count, const int *labels, const float *masks,
+                                           safer_error *error)
 {
     static const char what[] = "copying texts";
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_CUDA_TRY(cudaMemcpyAsync(s->labels, labels, count * sizeof *labels, cudaMemcpyHostToDevice, s->stream), what);
     if (masks)
-        SF_CUDA_TRY(cudaMemcpyAsync(s->masks, masks, 2 * count * s->shape.hidden * sizeof *masks, cudaMemcpyHostToDevice, s->stream), what);
+        SF_CUDA_TRY(cudaMemcpyAsync(s->masks, masks, 2 * count * s->shape.hidden * sizeof *masks,
+                                    cudaMemcpyHostToDevice, s->stream),
+                    what);
     SF_TRY_RETURN(forward(s, codes, count, masks != NULL, error));
     SF_TRY_RETURN(end_back(s, count, masks != NULL, error));
     SF_TRY_RETURN(add_losses(loss, s, count, error));
     if (gradient)
-        SF_CUDA_TRY(cudaMemcpy(gradient, s->gradient, s->shape.trained * sizeof *gradient, cudaMemcpyDeviceToHost), "copying the gradient");
+        SF_CUDA_TRY(cudaMemcpy(gradient, s->gradient, s->shape.trained * sizeof *gradient, cudaMemcpyDeviceToHost),
+                    "copying the gradient");
     return SAFER_OK;
 }
 
@@ -448,21 +495,25 @@ safer_status sf_cuda_convnet_step_update(sf_device_convnet_step *s, const sf_dev
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     sum_squares<<<SQUARES, 256, 0, s->stream>>>(s->squares, s->gradient, count);
     clip_scale<<<1, 1, 0, s->stream>>>(s->scale, s->squares, SQUARES, s->clip);
-    update<<<blocks_of(count), 256, 0, s->stream>>>(s->trained, NULL, s->means, s->variances, s->gradient, s->scale, NULL, numbers, count);
+    update<<<blocks_of(count), 256, 0, s->stream>>>(s->trained, NULL, s->means, s->variances, s->gradient, s->scale,
+                                                    NULL, numbers, count);
     s->stale = 1;
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
     return SAFER_OK;
 }
 
-safer_status sf_cuda_convnet_step_answer(float *logits, sf_device_convnet_step *s, const uint8_t *codes, size_t count, safer_error *error)
+safer_status sf_cuda_convnet_step_answer(float *logits, sf_device_convnet_step *s, const uint8_t *codes, size_t count,
+                                         safer_error *error)
 {
     const sf_convnet *n = &s->shape;
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_TRY_RETURN(forward(s, codes, count, 0, error));
-    output_layer<<<(unsigned)count, OUTPUT_THREADS, 0, s->stream>>>(s->logits, s->hidden[1], s->end.weight, s->end.bias, (int)n->hidden,
-                                                                   (int)n->classes);
+    output_layer<<<(unsigned)count, OUTPUT_THREADS, 0, s->stream>>>(s->logits, s->hidden[1], s->end.weight, s->end.bias,
+                                                                    (int)n->hidden, (int)n->classes);
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
-    SF_CUDA_TRY(cudaMemcpyAsync(logits, s->logits, count * n->classes * sizeof *logits, cudaMemcpyDeviceToHost, s->stream), "copying answers");
+    SF_CUDA_TRY(cudaMemcpyAsync(logits, s->logits, count * n->classes * sizeof *logits, cudaMemcpyDeviceToHost,
+                                s->stream),
+                "copying answers");
     SF_CUDA_TRY(cudaStreamSynchronize(s->stream), "computing answers");
     return SAFER_OK;
 }

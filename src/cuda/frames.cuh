@@ -5,14 +5,15 @@
 
 #include "cuda/numbers.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum {
-    CODES = 70,                    /* 0 is blank */
-    TAPS = 7,                      /* of the first two convolutions */
-    POOL = 3,                      /* frames of which the largest is kept */
-    FRAME_LANES = 16,              /* features of a block */
-    FRAME_ROWS = 64,               /* frames of a block at a time */
+    CODES = 70,       /* 0 is blank */
+    TAPS = 7,         /* of the first two convolutions */
+    POOL = 3,         /* frames of which the largest is kept */
+    FRAME_LANES = 16, /* features of a block */
+    FRAME_ROWS = 64,  /* frames of a block at a time */
     FRAME_THREADS = FRAME_ROWS * FRAME_LANES / 4
 };
 
@@ -23,15 +24,16 @@ __device__ inline int largest(float x, float y, float z) { return z > fmaxf(x, y
  * its ReLU and maximum. A frame before it is the bias and a row of the weights for every tap, added in the order of the
  * taps. codes (texts, L); weight (CODES - 1, TAPS, F), of blanks zeros. A thread has four features. */
 static __global__ void __launch_bounds__(FRAME_THREADS)
-    frames_of_codes(bf16 *out, uint8_t *which, const uint8_t *codes, const float *weight, const float *bias, int F, int L, int frames,
-                    int total)
+    frames_of_codes(bf16 *out, uint8_t *which, const uint8_t *codes, const float *weight, const float *bias, int F,
+                    int L, int frames, int total)
 {
     enum { QUARTERS = FRAME_LANES / 4 };
     __shared__ float4 table[CODES * TAPS * QUARTERS]; /* 31,360 bytes */
     const int first = blockIdx.x * FRAME_LANES, lane = threadIdx.x % QUARTERS;
     for (int i = threadIdx.x; i < CODES * TAPS * QUARTERS; i += FRAME_THREADS) {
         const int row = i / QUARTERS - TAPS; /* of the weights: blanks have none */
-        table[i] = row < 0 ? make_float4(0, 0, 0, 0) : *(const float4 *)(weight + (size_t)row * F + first + i % QUARTERS * 4);
+        table[i] = row < 0 ? make_float4(0, 0, 0, 0)
+                           : *(const float4 *)(weight + (size_t)row * F + first + i % QUARTERS * 4);
     }
     __syncthreads();
     const float4 start = *(const float4 *)(bias + first + 4 * lane);
@@ -46,12 +48,17 @@ static __global__ void __launch_bounds__(FRAME_THREADS)
                 sum[j].x += x.x, sum[j].y += x.y, sum[j].z += x.z, sum[j].w += x.w;
             }
         const size_t to = (size_t)at * F + first + 4 * lane;
-        const float4 most = make_float4(fmaxf(fmaxf(sum[0].x, sum[1].x), sum[2].x), fmaxf(fmaxf(sum[0].y, sum[1].y), sum[2].y),
-                                        fmaxf(fmaxf(sum[0].z, sum[1].z), sum[2].z), fmaxf(fmaxf(sum[0].w, sum[1].w), sum[2].w));
-        *(uint2 *)(out + to) = make_uint2(pack(fmaxf(most.x, 0), fmaxf(most.y, 0)), pack(fmaxf(most.z, 0), fmaxf(most.w, 0)));
+        const float4 most = make_float4(fmaxf(fmaxf(sum[0].x, sum[1].x), sum[2].x),
+                                        fmaxf(fmaxf(sum[0].y, sum[1].y), sum[2].y),
+                                        fmaxf(fmaxf(sum[0].z, sum[1].z), sum[2].z),
+                                        fmaxf(fmaxf(sum[0].w, sum[1].w), sum[2].w));
+        *(uint2 *)(out + to) = make_uint2(pack(fmaxf(most.x, 0), fmaxf(most.y, 0)),
+                                          pack(fmaxf(most.z, 0), fmaxf(most.w, 0)));
         if (which)
-            *(uchar4 *)(which + to) = make_uchar4((unsigned char)largest(sum[0].x, sum[1].x, sum[2].x), (unsigned char)largest(sum[0].y, sum[1].y, sum[2].y),
-                                                  (unsigned char)largest(sum[0].z, sum[1].z, sum[2].z), (unsigned char)largest(sum[0].w, sum[1].w, sum[2].w));
+            *(uchar4 *)(which + to) = make_uchar4((unsigned char)largest(sum[0].x, sum[1].x, sum[2].x),
+                                                  (unsigned char)largest(sum[0].y, sum[1].y, sum[2].y),
+                                                  (unsigned char)largest(sum[0].z, sum[1].z, sum[2].z),
+                                                  (unsigned char)largest(sum[0].w, sum[1].w, sum[2].w));
     }
 }
 
@@ -67,9 +74,10 @@ __device__ inline uint32_t larger_pair(uint32_t a, uint32_t b)
     return pack(fmaxf(low_of(a), low_of(b)), fmaxf(high_of(a), high_of(b)));
 }
 
-/* out (texts * frames, F): of every three rows of a text the largest numbers. in (texts, rows, F). Eight numbers a thread,
- * `total` of them in all, by 256 threads a block. */
-static __global__ void __launch_bounds__(256) pool_frames(bf16 *out, const bf16 *in, int F, int frames, int rows, size_t total)
+/* out (texts * frames, F): of every three rows of a text the largest numbers. in (texts, rows, F). Eight numbers a
+ * thread, `total` of them in all, by 256 threads a block. */
+static __global__ void __launch_bounds__(256)
+    pool_frames(bf16 *out, const bf16 *in, int F, int frames, int rows, size_t total)
 {
     const size_t at = (blockIdx.x * (size_t)256 + threadIdx.x) * 8;
     if (at >= total) return;
@@ -89,7 +97,8 @@ static __global__ void __launch_bounds__(OUTPUT_THREADS)
     const bf16 *row = x + (size_t)blockIdx.x * H;
     for (int c = threadIdx.x / 32; c < classes; c += OUTPUT_THREADS / 32) {
         float sum = 0;
-        for (int i = threadIdx.x % 32; i < H; i += 32) sum = fmaf(weight[(size_t)c * H + i], __bfloat162float(row[i]), sum);
+        for (int i = threadIdx.x % 32; i < H; i += 32)
+            sum = fmaf(weight[(size_t)c * H + i], __bfloat162float(row[i]), sum);
         sum = warp_sum(sum) + bias[c];
         if (threadIdx.x % 32 == 0) logits[(size_t)blockIdx.x * classes + c] = sum;
     }

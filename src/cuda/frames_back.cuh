@@ -6,7 +6,8 @@
 #include "cuda/frames.cuh"
 #include "cuda/pool.cuh"
 
-namespace sf {
+namespace sf
+{
 
 /* ---------------------------------------------------------------- maxima */
 
@@ -53,12 +54,13 @@ enum {
     TABLE_BYTES = TABLE_ROWS * TABLE_LANES * sizeof(float)
 };
 
-/* partial (gridDim.y, TABLE_ROWS, F): the sums over a block's texts of the gradient of the first convolution's weights, of
- * blanks too, and of its bias. d, out and which (texts, frames, F): of the maxima behind it. A thread has a feature,
- * and a column of the shared memory that no other reads. */
+/* partial (gridDim.y, TABLE_ROWS, F): the sums over a block's texts of the gradient of the first convolution's
+ * weights, of blanks too, and of its bias. d, out and which (texts, frames, F): of the maxima behind it. A thread
+ * has a feature, and a column of the shared memory that no other reads. */
 static __global__ void __launch_bounds__(TABLE_LANES)
-    table_back(float *partial, const bf16 *__restrict__ d, const bf16 *__restrict__ out, const uint8_t *__restrict__ which,
-               const uint8_t *__restrict__ codes, int F, int L, int frames, int texts)
+    table_back(float *partial, const bf16 *__restrict__ d, const bf16 *__restrict__ out,
+               const uint8_t *__restrict__ which, const uint8_t *__restrict__ codes, int F, int L, int frames,
+               int texts)
 {
     extern __shared__ float table_sums[]; /* (TABLE_ROWS, TABLE_LANES) */
     const int f = blockIdx.x * TABLE_LANES + threadIdx.x;
@@ -81,16 +83,19 @@ static __global__ void __launch_bounds__(TABLE_LANES)
             for (int t = 0; t < TAPS; t++) *place[t] = sum[t];
         }
     column[(TABLE_ROWS - 1) * TABLE_LANES] = total;
-    for (int i = 0; i < TABLE_ROWS; i++) partial[((size_t)blockIdx.y * TABLE_ROWS + i) * F + f] = column[i * TABLE_LANES];
+    for (int i = 0; i < TABLE_ROWS; i++)
+        partial[((size_t)blockIdx.y * TABLE_ROWS + i) * F + f] = column[i * TABLE_LANES];
 }
 
 /* weight (CODES - 1, TAPS, F) and bias (F) from `blocks` partial sums. By 256 threads a block. */
-static __global__ void __launch_bounds__(256) add_tables(float *weight, float *bias, const float *partial, int F, int blocks)
+static __global__ void __launch_bounds__(256)
+    add_tables(float *weight, float *bias, const float *partial, int F, int blocks)
 {
     const size_t i = blockIdx.x * (size_t)256 + threadIdx.x, weights = (size_t)(CODES - 1) * TAPS * F;
     if (i >= weights + F) return;
     float sum = 0;
-    for (int b = 0; b < blocks; b++) sum += partial[(size_t)b * TABLE_ROWS * F + (size_t)TAPS * F + i]; /* behind blanks' */
+    for (int b = 0; b < blocks; b++)
+        sum += partial[(size_t)b * TABLE_ROWS * F + (size_t)TAPS * F + i]; /* behind blanks' */
     if (i < weights)
         weight[i] = sum;
     else
@@ -119,11 +124,11 @@ static __global__ void __launch_bounds__(256) drop_back(bf16 *d, const bf16 *rel
 struct convnet_end {
     const float *weight, *bias; /* (classes, hidden), (classes) */
     int hidden, classes;
-    float smoothing, share;     /* of the labels; of a text in the gradient */
-    const int *labels;          /* (texts) */
-    const float *masks;         /* (texts, hidden), or NULL */
-    float *last;                /* (texts, hidden): the layer after dropout */
-    float *dlogits, *losses;    /* (texts, classes), (texts) */
+    float smoothing, share;  /* of the labels; of a text in the gradient */
+    const int *labels;       /* (texts) */
+    const float *masks;      /* (texts, hidden), or NULL */
+    float *last;             /* (texts, hidden): the layer after dropout */
+    float *dlogits, *losses; /* (texts, classes), (texts) */
 };
 
 /* d and relu (texts, hidden); a text a block. */

@@ -9,7 +9,8 @@
 
 using namespace sf;
 
-namespace {
+namespace
+{
 
 safer_status count_devices(int *count, safer_error *error)
 {

@@ -1,7 +1,8 @@
 /* Products by cuBLASLt. Its matrices are of columns, so a row of ours is a column of its. */
 #include "cuda/product.cuh"
 
-namespace sf {
+namespace sf
+{
 
 /* Left and right side of a product in its terms, and the result. */
 struct layouts {
@@ -9,8 +10,8 @@ struct layouts {
 };
 
 /* (rows, columns), columns `stride` apart; `count` of them, each `apart` from the one before. */
-static cublasStatus_t lay(cublasLtMatrixLayoutOpaque_t *out, cudaDataType type, int rows, size_t columns, int64_t stride, int32_t count,
-                          int64_t apart)
+static cublasStatus_t lay(cublasLtMatrixLayoutOpaque_t *out, cudaDataType type, int rows, size_t columns,
+                          int64_t stride, int32_t count, int64_t apart)
 {
     cublasStatus_t code = cublasLtMatrixLayoutInit(out, type, (uint64_t)rows, columns, stride);
     if (count > 1 && code == CUBLAS_STATUS_SUCCESS)
@@ -94,8 +95,8 @@ safer_status product_make(product *out, cublasLtHandle_t library, product_kind k
     SF_CUDA_TRY(cublasLtMatmulPreferenceSetAttribute(&wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                                      sizeof workspace),
                 what);
-    SF_CUDA_TRY(cublasLtMatmulAlgoGetHeuristic(library, &p.operation, &l.left, &l.right, &l.out, &l.out, &wish, 1, &best,
-                                               &found),
+    SF_CUDA_TRY(cublasLtMatmulAlgoGetHeuristic(library, &p.operation, &l.left, &l.right, &l.out, &l.out, &wish, 1,
+                                               &best, &found),
                 what);
     if (!found) return fail(error, SAFER_SYSTEM, "cuBLASLt has no product for weights of %d by %d", outputs, inputs);
     p.algorithm = best.algo;

@@ -5,15 +5,16 @@
  * dimension is taken. So a sum's order depends on the shape of the weights alone.
  *
  * Sliding rows, for convolutions of width W: row r of `in` is the W short rows from r on, so rows overlap. cuBLASLt has
- * no such matrix, but rows r, r + W, r + 2W, .. of it lie one after the other without overlapping: so it is W products in
- * one call, each of every W-th row. They read up to 2W, and write up to W, rows more than there are. */
+ * no such matrix, but rows r, r + W, r + 2W, .. of it lie one after the other without overlapping: so it is W
+ * products in one call, each of every W-th row. They read up to 2W, and write up to W, rows more than there are. */
 #ifndef SF_CUDA_PRODUCT_CUH
 #define SF_CUDA_PRODUCT_CUH
 
 #include "cuda/fail.cuh"
 #include "cuda/numbers.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum {
     PRODUCT_WORKSPACE = 32 << 20,

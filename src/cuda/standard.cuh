@@ -1,13 +1,14 @@
 /* Standardised weights, and the gradient of what they are made from: train/charcnn_scale.h says what that is.
  *
- * An output's inputs are a column of a matrix (inputs, outputs). Blocks have STANDARD_ROWS rows of 256 columns; sums over
- * columns are added up block by block in order, as on the CPU. All matrices at once: the grid's z. */
+ * An output's inputs are a column of a matrix (inputs, outputs). Blocks have STANDARD_ROWS rows of 256 columns; sums
+ * over columns are added up block by block in order, as on the CPU. All matrices at once: the grid's z. */
 #ifndef SF_CUDA_STANDARD_CUH
 #define SF_CUDA_STANDARD_CUH
 
 #include "cuda/numbers.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum { STANDARDS = 7, STANDARD_ROWS = 128 };
 
@@ -35,7 +36,8 @@ __device__ inline int standard_place(int *column, int *first, int *last, const s
 }
 
 /* Sums of x and of x times V, of every block. */
-static __global__ void __launch_bounds__(256) standard_sums(const __grid_constant__ standards all, const float *x, const float *v)
+static __global__ void __launch_bounds__(256)
+    standard_sums(const __grid_constant__ standards all, const float *x, const float *v)
 {
     const standard *m = &all.m[blockIdx.z];
     int column, first, last;
@@ -73,7 +75,8 @@ static __global__ void __launch_bounds__(256) standard_numbers(const __grid_cons
 }
 
 /* W, rounded. */
-static __global__ void __launch_bounds__(256) standard_write(bf16 *rounded, const __grid_constant__ standards all, const float *v)
+static __global__ void __launch_bounds__(256)
+    standard_write(bf16 *rounded, const __grid_constant__ standards all, const float *v)
 {
     const standard *m = &all.m[blockIdx.z];
     int column, first, last;
@@ -86,7 +89,8 @@ static __global__ void __launch_bounds__(256) standard_write(bf16 *rounded, cons
 }
 
 /* The gradient of gains, and the numbers of dV, from the sums of dW. */
-static __global__ void __launch_bounds__(256) standard_numbers_back(float *gradient, const __grid_constant__ standards all, const float *v)
+static __global__ void __launch_bounds__(256)
+    standard_numbers_back(float *gradient, const __grid_constant__ standards all, const float *v)
 {
     const standard *m = &all.m[blockIdx.z];
     const int n = blockIdx.x * 256 + threadIdx.x;
@@ -103,7 +107,8 @@ static __global__ void __launch_bounds__(256) standard_numbers_back(float *gradi
 }
 
 /* dW becomes dV. */
-static __global__ void __launch_bounds__(256) standard_write_back(float *gradient, const __grid_constant__ standards all, const float *v)
+static __global__ void __launch_bounds__(256)
+    standard_write_back(float *gradient, const __grid_constant__ standards all, const float *v)
 {
     const standard *m = &all.m[blockIdx.z];
     int column, first, last;

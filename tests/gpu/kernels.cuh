@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace
+{
 
 using namespace sf;
 
@@ -58,7 +59,8 @@ template <typename T> void fill(both<T> &x, float scale = 1, float middle = 0)
 }
 
 /* All numbers are within `off` of the reference, which itself is about `size`. */
-template <typename T> void compare(const std::string &name, both<T> &found, const std::vector<double> &expected, double off)
+template <typename T>
+void compare(const std::string &name, both<T> &found, const std::vector<double> &expected, double off)
 {
     need(cudaDeviceSynchronize(), name.c_str());
     found.get();
@@ -69,8 +71,8 @@ template <typename T> void compare(const std::string &name, both<T> &found, cons
         size = std::max(size, fabs(expected[i]));
     }
     const bool ok = worst <= off * (size + 1e-30);
-    printf("%-44s %8zu numbers up to %-10.4g off by %.2e of that%s\n", name.c_str(), expected.size(), size, worst / (size + 1e-30),
-           ok ? "" : ": TOO FAR");
+    printf("%-44s %8zu numbers up to %-10.4g off by %.2e of that%s\n", name.c_str(), expected.size(), size,
+           worst / (size + 1e-30), ok ? "" : ": TOO FAR");
     failures += !ok;
 }
 

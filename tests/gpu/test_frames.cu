@@ -7,7 +7,8 @@
 
 using namespace sf;
 
-namespace {
+namespace
+{
 
 unsigned blocks_of(size_t count) { return (unsigned)((count + 255) / 256); }
 
@@ -30,7 +31,8 @@ void test_codes(int F, int L, int texts)
     both<bf16> out(numbers), d(numbers);
     for (uint8_t &c : codes.here) c = (uint8_t)(bits() % CODES);
     codes.send(), fill(weight), fill(bias), fill(d);
-    frames_of_codes<<<frame_grid(F, total), FRAME_THREADS>>>(out.there, which.there, codes.there, weight.there, bias.there, F, L, frames, total);
+    frames_of_codes<<<frame_grid(F, total), FRAME_THREADS>>>(out.there, which.there, codes.there, weight.there,
+                                                             bias.there, F, L, frames, total);
     std::vector<double> e(numbers), edw(weights), edb(F), largest_of(numbers), found(numbers);
     for (int at = 0; at < total; at++)
         for (int f = 0; f < F; f++) {
@@ -113,7 +115,8 @@ void test_end(int H, int C, int texts, float smoothing, bool masked)
     const std::string name = std::to_string(H) + " by " + std::to_string(C) + (masked ? ", dropout" : "");
     const size_t N = (size_t)texts * H;
     both<bf16> relu(N), d(N), dropped(N);
-    both<float> weight((size_t)C * H), bias(C), masks(N), last(N), dlogits((size_t)texts * C), losses(texts), logits((size_t)texts * C);
+    both<float> weight((size_t)C * H), bias(C), masks(N), last(N), dlogits((size_t)texts * C), losses(texts),
+        logits((size_t)texts * C);
     both<int> labels(texts);
     fill(weight, 0.3f), fill(bias);
     for (bf16 &v : relu.here) v = bf16(std::max(0.0f, noise()));
@@ -121,11 +124,13 @@ void test_end(int H, int C, int texts, float smoothing, bool masked)
     for (int &v : labels.here) v = (int)(bits() % C);
     relu.send(), masks.send(), labels.send();
     const float share = 1 / (float)texts;
-    const convnet_end end = {weight.there, bias.there, H, C, smoothing, share, labels.there, masked ? masks.there : NULL, last.there,
-                             dlogits.there, losses.there};
+    const convnet_end end = {
+        weight.there, bias.there,    H,           C, smoothing, share, labels.there, masked ? masks.there : NULL,
+        last.there,   dlogits.there, losses.there};
     output_layer<<<(unsigned)texts, OUTPUT_THREADS>>>(logits.there, relu.there, weight.there, bias.there, H, C);
     convnet_loss<<<(unsigned)texts, POOL_THREADS>>>(d.there, relu.there, end);
-    std::vector<double> el((size_t)texts * C), elosses(texts), edl((size_t)texts * C), ed(N), elast(N), r = values(relu), edropped(N), eback(N);
+    std::vector<double> el((size_t)texts * C), elosses(texts), edl((size_t)texts * C), ed(N), elast(N),
+        r = values(relu), edropped(N), eback(N);
     for (int t = 0; t < texts; t++) {
         std::vector<double> z(C);
         double sum = 0;
@@ -141,7 +146,8 @@ void test_end(int H, int C, int texts, float smoothing, bool masked)
             sum += exp(z[c]);
         }
         for (int c = 0; c < C; c++) {
-            const double wanted = (c == labels.here[t] ? 1 - (double)smoothing : 0) + (double)smoothing / C, p = exp(z[c]) / sum;
+            const double wanted = (c == labels.here[t] ? 1 - (double)smoothing : 0) + (double)smoothing / C,
+                         p = exp(z[c]) / sum;
             elosses[t] -= wanted * log(p);
             edl[t * C + c] = (p - wanted) / texts;
         }
@@ -172,7 +178,8 @@ void test_end(int H, int C, int texts, float smoothing, bool masked)
 
 void test_standard()
 {
-    const int inputs[STANDARDS] = {7 * 16, 3 * 16, 300, 129, 128, 1, 500}, outputs[STANDARDS] = {16, 16, 40, 260, 300, 8, 24};
+    const int inputs[STANDARDS] = {7 * 16, 3 * 16, 300, 129, 128, 1, 500},
+              outputs[STANDARDS] = {16, 16, 40, 260, 300, 8, 24};
     size_t weights = 0, gains = 0;
     for (int k = 0; k < STANDARDS; k++) weights += (size_t)inputs[k] * outputs[k], gains += outputs[k];
     both<float> v(weights + gains), gradient(weights + gains), numbers(5 * gains), sums(8 * gains), products(8 * gains);
@@ -185,7 +192,8 @@ void test_standard()
     for (int k = 0; k < STANDARDS; k++) {
         standard *m = &all.m[k];
         const int I = inputs[k], O = outputs[k];
-        *m = {at, weights + gain, I, O, 0.5 / I, sums.there + 8 * gain, products.there + 8 * gain, NULL, NULL, spread.there + gain, NULL, NULL, NULL};
+        *m = {at,   weights + gain,      I,    O,    0.5 / I, sums.there + 8 * gain, products.there + 8 * gain, NULL,
+              NULL, spread.there + gain, NULL, NULL, NULL};
         float **const places[] = {&m->mean, &m->scale, &m->a, &m->b, &m->c};
         for (int i = 0; i < 5; i++) *places[i] = numbers.there + i * gains + gain;
         for (int o = 0; o < O; o++) {
@@ -194,7 +202,8 @@ void test_standard()
             auto g = [&](int i) { return (double)gradient.here[at + (size_t)i * O + o]; };
             for (int i = 0; i < I; i++) mean += x(i) / I;
             for (int i = 0; i < I; i++) square += (x(i) - mean) * (x(i) - mean) / I;
-            const double wide = sqrt(std::max(square, 1e-12)), scale = (double)v.here[weights + gain + o] * sqrt(m->share) / wide;
+            const double wide = sqrt(std::max(square, 1e-12)),
+                         scale = (double)v.here[weights + gain + o] * sqrt(m->share) / wide;
             for (int i = 0; i < I; i++) plain += g(i) / I, along += g(i) * (x(i) - mean) / wide / I;
             eg[weights + gain + o] = I * along * sqrt(m->share);
             for (int i = 0; i < I; i++) {
@@ -231,7 +240,8 @@ void test_standard()
         for (int c = 0; c < F; c++)
             for (int t = 0; t < width; t++)
                 for (int o = 0; o < F; o++)
-                    et[((size_t)c * width + t) * F + o] = (double)value(weight.here[((size_t)(width - 1 - t) * F + c) * F + o]);
+                    et[((size_t)c * width + t) * F + o] = (double)value(
+                        weight.here[((size_t)(width - 1 - t) * F + c) * F + o]);
         compare("taps reversed, width " + std::to_string(width), turned, et, 0);
     }
 }
@@ -241,7 +251,8 @@ void test_standard()
 /* A convolution of `rows` rows, the rows behind them being zeros, and its two ways back. */
 void test_sliding(int F, int W, size_t rows)
 {
-    const std::string name = std::to_string(F) + " features, width " + std::to_string(W) + ", " + std::to_string(rows) + " rows";
+    const std::string name = std::to_string(F) + " features, width " + std::to_string(W) + ", " + std::to_string(rows) +
+                             " rows";
     const size_t pad = 16, N = (rows + pad) * F, size = (size_t)W * F * F;
     safer_error error = {};
     cublasLtHandle_t library;
@@ -252,7 +263,8 @@ void test_sliding(int F, int W, size_t rows)
     for (size_t i = rows * F; i < N; i++) d.here[i] = bf16(0.0f);
     d.send();
     if (cublasLtCreate(&library) != CUBLAS_STATUS_SUCCESS) exit(1);
-    auto go = [&](void *to, const bf16 *from, const bf16 *other, product_kind kind, const bf16 *by, int outputs, int inputs, product_options o) {
+    auto go = [&](void *to, const bf16 *from, const bf16 *other, product_kind kind, const bf16 *by, int outputs,
+                  int inputs, product_options o) {
         product p;
         safer_status status = product_make(&p, library, kind, by, outputs, inputs, o, &error);
         if (status == SAFER_OK) status = product_run(to, from, other, &p, rows, library, workspace.there, 0, &error);
@@ -263,7 +275,7 @@ void test_sliding(int F, int W, size_t rows)
         for (int o = 0; o < F; o++) {
             double sum = (double)value(bias.here[o]), turned = 0;
             for (int k = 0; k < W * F; k++) {
-                sum += x[r * F + k] * w[(size_t)k * F + o]; /* (W * F, F) */
+                sum += x[r * F + k] * w[(size_t)k * F + o];        /* (W * F, F) */
                 turned += g[r * F + k] * w[(size_t)o * W * F + k]; /* (F, W * F) */
                 eg[(size_t)k * F + o] += x[r * F + k] * g[r * F + o];
             }
