@@ -19,6 +19,7 @@ typedef struct attacking {
     const safer_data *data;
     const int *classes;
     const safer_attack_options *options;
+    sf_shard shard;
     safer_attacker **attackers; /* one per worker */
     safer_attack_summary summary;
 } attacking;
@@ -69,6 +70,7 @@ static json_t *config_of(const attacking *r)
 {
     json_t *config = sf_attack_config("attack", r->model, r->lexicon, r->data, r->options);
     sf_member_add(&config, "method", json_string(safer_attack_method_name(r->options->method)));
+    sf_shard_add(&config, r->shard);
     return config;
 }
 
@@ -80,7 +82,7 @@ static safer_status join_run(void *context, const json_t *theirs, const sf_span 
     safer_status status = sf_certify_follow(r->model, theirs, texts, count, error);
     if (status != SAFER_OK) return status;
     json_t *own = config_of(r);
-    status = sf_origin_follow(own, theirs, error);
+    status = sf_origin_follow(&own, theirs, error);
     json_decref(own);
     return status;
 }
@@ -114,6 +116,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     json_t *config = NULL;
     sf_guard guard = {0};
     attacking r = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = options};
+    r.shard = (sf_shard){options->shard, options->shards};
     SF_TRY(sf_attack_check(options, error));
     if (!helps) SF_TRY(begin(&r, &guard, &classes, path, resume, error));
     config = config_of(&r);
@@ -122,7 +125,8 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
         status = sf_fail_memory(error);
         goto done;
     }
-    const sf_rows rows = {.count = helps ? 0 : safer_data_size(data),
+    const sf_rows rows = {.count = helps ? 0 : sf_shard_size(r.shard, safer_data_size(data)),
+                          .shard = r.shard,
                           .model = model,
                           .threads = threads,
                           .config = config,

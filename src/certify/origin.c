@@ -219,16 +219,16 @@ int sf_origin_is_same(const json_t *one, const json_t *other, const char *part)
                           json_object_get(other, part));
 }
 
-safer_status sf_origin_follow(json_t *own, const json_t *theirs, safer_error *error)
+safer_status sf_origin_follow(json_t **own, const json_t *theirs, safer_error *error)
 {
     static const char *const of_data[] = {"data", "delta_text"};
     char difference[256];
     for (size_t i = 0; i < 2; i++) {
         json_t *member = json_object_get(theirs, of_data[i]);
-        if (member) sf_member_add(&own, of_data[i], json_incref(member));
+        if (member && *own) sf_member_add(own, of_data[i], json_incref(member));
     }
-    if (!own) return sf_fail_memory(error);
-    if (!sf_difference(difference, sizeof difference, NULL, own, theirs)) return SAFER_OK;
+    if (!*own) return sf_fail_memory(error);
+    if (!sf_difference(difference, sizeof difference, NULL, *own, theirs)) return SAFER_OK;
     return sf_fail(error, SAFER_INPUT, "its configuration is not that of rank 0: %s", difference);
 }
 

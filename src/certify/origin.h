@@ -32,7 +32,7 @@ safer_status sf_origin_check(const json_t *config, const safer_model *model, con
 
 /* Whether a helper of a crew has the configuration of rank 0, but for what follows from the data, which only that
  * knows. `own`, made without data, may be NULL: memory was out. */
-safer_status sf_origin_follow(json_t *own, const json_t *theirs, safer_error *error);
+safer_status sf_origin_follow(json_t **own, const json_t *theirs, safer_error *error);
 
 /* The SHA-256 that a configuration has for the part, in format 1 its hash; "" where it has none. */
 const char *sf_origin_digest(const json_t *config, const char *part);

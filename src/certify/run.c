@@ -66,8 +66,9 @@ static safer_status recheck_record(void *context, const json_t *record, const ch
     sf_record read;
     SF_TRY(sf_record_read(&read, record, &r->config, name, line, error));
     SF_TRY(sf_record_recheck(&read, &r->config, name, line, error));
-    if (line - 2 >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
-    const safer_row row = safer_data_row(r->data, line - 2);
+    const size_t number = sf_shard_row(r->config.shard, line - 2);
+    if (number >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
+    const safer_row row = safer_data_row(r->data, number);
     status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name,
                              line, error);
 done:
@@ -122,7 +123,7 @@ static safer_status join_run(void *context, const json_t *theirs, const sf_span 
     json_t *own = NULL;
     SF_TRY(sf_certify_follow(r->model, theirs, texts, count, error));
     own = sf_config_json(r->model, r->lexicon, NULL, &r->options);
-    SF_TRY(sf_origin_follow(own, theirs, error));
+    SF_TRY(sf_origin_follow(&own, theirs, error));
     SF_TRY(sf_config_read(&config, theirs, "the configuration of rank 0", error));
     r->options.delta = config.delta; /* of one text */
 done:
@@ -165,11 +166,12 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(own.threads);
     json_t *config = NULL;
     sf_guard guard = {0};
-    const size_t texts = helps ? 0 : safer_data_size(data);
+    const sf_shard shard = {own.shard, own.shards};
+    const size_t all = helps ? 0 : safer_data_size(data), texts = sf_shard_size(shard, all);
     const double start = sf_seconds();
     certifying r = {.model = model, .lexicon = lexicon, .data = data, .options = own, .retrace = {.lexicon = lexicon}};
     if (!helps) SF_TRY(begin(&r, &guard, &classes, path, resume, error));
-    if (own.family_wise && texts) r.options.delta = own.delta / (double)texts;
+    if (own.family_wise && all) r.options.delta = own.delta / (double)all;
     share_threads(&r, threads, helps ? SIZE_MAX : texts);
     config = helps ? json_object() : sf_config_json(model, lexicon, data, &own);
     r.workspaces = sf_calloc((size_t)threads + 1, sizeof *r.workspaces);
@@ -180,6 +182,7 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     if (!helps) SF_TRY(sf_config_read(&r.config, config, "the configuration", error));
     if (!helps) SF_TRY(sf_summary_start(&r.summary, &r.config, error));
     sf_rows rows = {.count = texts,
+                    .shard = shard,
                     .model = model,
                     .threads = threads,
                     .config = config,

@@ -66,10 +66,10 @@ static void feed(sf_lead *l, int rank, size_t left)
 {
     helper *h = &l->helpers[rank];
     const size_t share = share_of(l, h, left);
-    size_t index, bytes = 0;
-    while (h->has < share && bytes < MOST_BYTES && l->pass->claim(l->pass->context, rank, &index)) {
-        const safer_row row = l->rows->row(l->rows->context, index);
-        if (encode(&l->frame, index, &row)) sf_buffer_clear(&l->frame); /* which the helper will refuse */
+    size_t bytes = 0;
+    sf_row row;
+    while (h->has < share && bytes < MOST_BYTES && l->pass->claim(l->pass->context, rank, &row)) {
+        if (encode(&l->frame, row.index, &row.row)) sf_buffer_clear(&l->frame); /* which the helper will refuse */
         sf_crew_put(l->crew, rank, SF_TASK, (sf_span){l->frame.bytes, l->frame.length});
         bytes += l->frame.length;
         h->has++;

@@ -22,9 +22,9 @@
 typedef struct sf_lead_pass {
     void *context;
     size_t (*left)(void *context);                      /* rows that nobody has begun */
-    int (*claim)(void *context, int rank, size_t *row); /* 0: there is none at the moment */
+    int (*claim)(void *context, int rank, sf_row *row); /* 0: there is none at the moment */
     /* Takes the record of a row; nonzero when that rank has no such row. */
-    int (*take)(void *context, int rank, size_t row, sf_span line);
+    int (*take)(void *context, int rank, size_t index, sf_span line);
 } sf_lead_pass;
 
 typedef struct sf_lead sf_lead;

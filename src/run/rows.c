@@ -32,7 +32,7 @@ typedef struct waiting {
 typedef struct pass {
     const sf_rows *rows;
     size_t first;     /* rows before it were done by an earlier run */
-    waiting *waiting; /* (WINDOW): of row i at i % WINDOW */
+    waiting *waiting; /* (WINDOW): of the i-th row at i % WINDOW */
     size_t next;      /* the first record that is not written */
     size_t claimed;   /* the first row that nobody has begun */
     size_t own;       /* rows done by this process */
@@ -61,11 +61,13 @@ static void keep_failure(pass *p, safer_status status, const safer_error *error)
 }
 
 /* Takes the next row for a rank. 0: there is none, or no room at the moment. The lock is held. */
-static int claim(pass *p, int rank, size_t *row)
+static int claim(pass *p, int rank, sf_row *row)
 {
-    if (p->claimed == p->rows->count || p->claimed - p->next >= WINDOW || sf_meter_cancelled(&p->meter)) return 0;
-    *row = p->claimed++;
-    p->waiting[*row % WINDOW] = (waiting){.rank = rank};
+    const sf_rows *rows = p->rows;
+    if (p->claimed == rows->count || p->claimed - p->next >= WINDOW || sf_meter_cancelled(&p->meter)) return 0;
+    const size_t index = sf_shard_row(rows->shard, p->claimed);
+    *row = (sf_row){index, rows->row(rows->context, index)};
+    p->waiting[p->claimed++ % WINDOW] = (waiting){.rank = rank};
     return 1;
 }
 
@@ -88,10 +90,10 @@ static safer_status flush_records(pass *p, safer_error *error)
 }
 
 /* Takes a record, with its line. The lock is held, so that no record may follow one that is missing. */
-static safer_status put_record(pass *p, size_t index, const waiting *w, safer_error *error)
+static safer_status put_record(pass *p, size_t place, const waiting *w, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    p->waiting[index % WINDOW] = *w;
+    p->waiting[place % WINDOW] = *w;
     if (p->status == SAFER_OK) status = flush_records(p, error);
     keep_failure(p, status, error);
     return status;
@@ -99,12 +101,11 @@ static safer_status put_record(pass *p, size_t index, const waiting *w, safer_er
 
 /* ---------------------------------------------------------------- the workers */
 
-static safer_status do_row(pass *p, size_t index, int worker, safer_error *error)
+static safer_status do_row(pass *p, const sf_row *row, int worker, safer_error *error)
 {
     waiting w = {0};
     double seconds = 0;
-    const sf_row row = {index, p->rows->row(p->rows->context, index)};
-    safer_status status = p->rows->work(p->rows->context, &row, worker, &w.record, &seconds, error);
+    safer_status status = p->rows->work(p->rows->context, row, worker, &w.record, &seconds, error);
     if (status != SAFER_OK) return status;
     w.line = sf_seal(w.record, seconds, p->output.seal, &w.length, NULL);
     if (!w.line) {
@@ -112,14 +113,14 @@ static safer_status do_row(pass *p, size_t index, int worker, safer_error *error
         return sf_fail_memory(error);
     }
     pthread_mutex_lock(&p->lock);
-    status = put_record(p, index, &w, error);
+    status = put_record(p, sf_shard_place(p->rows->shard, row->index), &w, error);
     p->own++;
     pthread_mutex_unlock(&p->lock);
     return status;
 }
 
 /* Waits for a row; 0: there are no more. */
-static int next_row(pass *p, size_t *row)
+static int next_row(pass *p, sf_row *row)
 {
     pthread_mutex_lock(&p->lock);
     int taken;
@@ -142,11 +143,11 @@ static void describe(void *context)
 
 static void work(pass *p, int worker)
 {
-    size_t row;
+    sf_row row;
     atomic_fetch_add(&p->working, 1);
     while (next_row(p, &row)) {
         safer_error error = {0};
-        safer_status status = do_row(p, row, worker, &error);
+        safer_status status = do_row(p, &row, worker, &error);
         if (status != SAFER_OK) {
             pthread_mutex_lock(&p->lock);
             keep_failure(p, status, &error);
@@ -174,7 +175,7 @@ static size_t count_left(void *context)
     return left;
 }
 
-static int claim_for(void *context, int rank, size_t *row)
+static int claim_for(void *context, int rank, sf_row *row)
 {
     pass *p = context;
     pthread_mutex_lock(&p->lock);
@@ -184,23 +185,25 @@ static int claim_for(void *context, int rank, size_t *row)
 }
 
 /* A record that a helper made and sealed. */
-static int take_record(void *context, int rank, size_t row, sf_span line)
+static int take_record(void *context, int rank, size_t index, sf_span line)
 {
     pass *p = context;
     safer_error error = {0};
     waiting w = {.length = line.length, .rank = rank};
     uint64_t seal;
+    const size_t place = sf_shard_place(p->rows->shard, index);
     if (line.length < 2 || line.bytes[line.length - 1] != '\n') return -1;
     (void)sf_json_parse(&w.record, line.bytes, line.length - 1, JSON_REJECT_DUPLICATES, NULL);
     w.line = w.record ? malloc(line.length) : NULL;
-    int wrong = !w.line || sf_unseal(w.record, line.bytes, line.length - 1, p->output.seal, &seal, "a record", row + 2,
-                                     NULL) != SAFER_OK;
+    int wrong = !w.line || sf_unseal(w.record, line.bytes, line.length - 1, p->output.seal, &seal, "a record",
+                                     place + 2, NULL) != SAFER_OK;
     pthread_mutex_lock(&p->lock);
-    const waiting *there = &p->waiting[row % WINDOW];
-    wrong = wrong || row < p->next || row >= p->claimed || there->rank != rank || there->line;
+    const waiting *there = &p->waiting[place % WINDOW];
+    wrong = wrong || place < p->next || place >= p->claimed || sf_shard_row(p->rows->shard, place) != index ||
+            there->rank != rank || there->line;
     if (!wrong) {
         memcpy(w.line, line.bytes, line.length);
-        (void)put_record(p, row, &w, &error);
+        (void)put_record(p, place, &w, &error);
     }
     pthread_mutex_unlock(&p->lock);
     if (!wrong) {

@@ -7,21 +7,25 @@
 
 #include "model/model.h"
 #include "run/sealed.h"
+#include "run/shard.h"
 
 /* All that the work on a row needs of the data; the bytes are borrowed. */
 typedef struct sf_row {
-    size_t index;
+    size_t index;  /* in the data, from 0 */
     safer_row row; /* its label is the model's class, or -1 */
 } sf_row;
 
 typedef struct sf_rows {
-    size_t count;             /* of the data */
+    size_t count;             /* to do: of the data, or of its part */
+    sf_shard shard;           /* which part that is */
     const safer_model *model; /* that the work asks */
     int threads;
     const json_t *config; /* the first line; borrowed */
     const safer_progress *progress;
     void *context;
 
+    /* A row of the data; its bytes live until its record is written. Those to do are asked for once each, in order, one
+     * at a time; before the first, some more for `join`. */
     safer_row (*row)(void *context, size_t index);
 
     /* The record of a row, without "seconds" and "check"; the caller owns it. *record is NULL
