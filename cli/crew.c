@@ -9,6 +9,7 @@
 static struct {
     safer_crew *crew; /* NULL: this process is alone */
     volatile int lost_said;
+    int expected; /* not rank 0, and no crew yet */
 } state;
 
 void cli_crew_options(cli_options *options, cli_crew_flags *c)
@@ -55,6 +56,25 @@ safer_crew *cli_crew_join(const cli_crew_flags *c, const cli_verb *verb)
     on_exit(leave, NULL);
     cli_interrupt_shared(cli_crew_helps());
     return crew;
+}
+
+void cli_crew_expect(int argc, char **argv)
+{
+    /* Open MPI, MPICH and Slurm */
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
+    int mpi = 0;
+    for (int i = 1; i < argc; i++) mpi |= strcmp(argv[i], "--mpi") == 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && mpi; i++) {
+        const char *rank = getenv(names[i]);
+        if (!rank) continue;
+        state.expected = strcmp(rank, "0") != 0;
+        return;
+    }
+}
+
+void cli_crew_let_first(void)
+{
+    if (state.expected && !state.crew) usleep(2000000);
 }
 
 int cli_crew_helps(void) { return state.crew && safer_crew_rank(state.crew) > 0; }

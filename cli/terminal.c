@@ -145,6 +145,7 @@ void cli_misuse(const cli_verb *verb, const char *format, ...)
         va_end(arguments);
         exit(cli_fail(&error));
     }
+    cli_crew_let_first();
     va_start(arguments, format);
     print_line(verb ? verb->name : NULL, format, arguments);
     va_end(arguments);
@@ -192,6 +193,7 @@ int cli_code(safer_status status)
 int cli_fail(const safer_error *error)
 {
     if (cli_crew_told(error)) return cli_crew_helps() ? CLI_DONE : cli_code(error->status);
+    cli_crew_let_first();
     cli_complain("%s", error->message);
     return cli_code(error->status);
 }

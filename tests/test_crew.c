@@ -425,8 +425,7 @@ static void test_errors(void **state)
     run_ranks(ranks, &h);
     assert_says(&ranks[0], SAFER_INPUT, "rank 1 on ant: safer is other there");
     assert_says(&ranks[2], SAFER_CANCELLED, "rank 0 ended the run");
-    check_resumed(path);
-    unlink(path);
+    assert_int_not_equal(access(path, F_OK), 0); /* no work was done: the name is free */
 
     make_ranks(ranks, &h, 3, path);
     ranks[2].report = "cannot open model";

@@ -195,7 +195,7 @@ static void do_rows(void *context, size_t begin, size_t end, int worker)
 static safer_status join(follow *f, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    uint64_t count;
+    uint64_t count = 0;
     sf_span contents, texts[MOST_PROBES], config;
     json_t *json = NULL;
     pthread_mutex_lock(&f->lock);

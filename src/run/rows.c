@@ -265,6 +265,7 @@ static safer_status do_crew(pass *p, safer_error *error)
     safer_status status = sf_lead_new(&p->lead, rows, p->output.seal, &own, error);
     if (status != SAFER_OK) return status;
     wait_for_end(p, 1);
+    if (!sf_lead_is_ready(p->lead) && p->next == 0) sf_sealed_forget(&p->output); /* they cannot work together */
     if (!sf_meter_cancelled(&p->meter) && p->next < rows->count)
         sf_model_parallel(rows->model, rows->threads + 1, (size_t)rows->threads + 1, 1, lead_rows, p);
     p->meter.describe = NULL; /* the lead ends before the last report */
