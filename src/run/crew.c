@@ -433,6 +433,7 @@ static int start_post(safer_crew *c)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(&c->post, NULL, run_post, c);
+    if (!failed) (void)pthread_setname_np(c->post, "safer-post"); /* for top, and for scripts/bench-mpi */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
 }
@@ -544,7 +545,7 @@ safer_status sf_crew_muster(safer_crew *c, safer_error *error)
 int sf_crew_report(safer_crew *c, const safer_error *error, int random)
 {
     sf_buffer frame = {0};
-    if (!c->rank) return error->status == SAFER_CANCELLED && was_lost(c);
+    if (!c->rank) return (error->status == SAFER_CANCELLED || c->is_lost) && was_lost(c);
     pthread_mutex_lock(&c->lock);
     const int alone = c->is_lost;
     pthread_mutex_unlock(&c->lock);
