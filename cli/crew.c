@@ -79,10 +79,7 @@ void cli_crew_let_first(void)
 
 int cli_crew_helps(void) { return state.crew && safer_crew_rank(state.crew) > 0; }
 
-static int is_usable(const safer_device *device)
-{
-    return strncmp(device->name, "cuda:", 5) == 0 && !*device->reason;
-}
+static int is_usable(const safer_device *device) { return strncmp(device->name, "cuda:", 5) == 0 && !*device->reason; }
 
 int cli_crew_told(const safer_error *error)
 {
