@@ -11,6 +11,7 @@
 #include "base/elementary.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "nn/attention.h"
 #include "nn/vector.h"
 
 #include <math.h>
@@ -170,7 +171,8 @@ int sf_bert_attention_new(sf_bert_attention *out, const sf_bert_net *net)
         sf_packed_shape(&out->values, T, d, net->type, net->isa) ||
         sf_view_new(&out->scores, SF_BERT_QUERIES, stride, SF_F32) ||
         sf_view_new(&out->mixed, SF_BERT_QUERIES, d, SF_F32) ||
-        (net->type == SF_BF16 && sf_view_new(&out->shares, SF_BERT_QUERIES, stride, SF_BF16))) {
+        (net->type == SF_BF16 && sf_view_new(&out->shares, SF_BERT_QUERIES, stride, SF_BF16)) ||
+        (sf_attend_can(net->type, net->isa, d) && !(out->room = sf_alloc_aligned(sf_attend_room(T), sizeof(float))))) {
         sf_bert_attention_free(out);
         return -1;
     }
@@ -185,6 +187,7 @@ void sf_bert_attention_free(sf_bert_attention *a)
     if (a->shares.values != a->scores.values) free(a->shares.values);
     free(a->scores.values);
     free(a->mixed.values);
+    free(a->room);
     *a = (sf_bert_attention){0};
 }
 
@@ -198,6 +201,10 @@ void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t
         (void)sf_packed_shape(&a->values, T, d, net->type, net->isa);
         sf_pack(&a->keys, sf_view_at(qkv, 0, H + h * d), 1, 0, sf_packed_panels(&a->keys));
         sf_pack(&a->values, sf_view_at(qkv, 0, 2 * H + h * d), 0, 0, sf_packed_panels(&a->values));
+        if (a->room) {
+            sf_attend(out, queries, &a->keys, &a->values, scale, a->room, T, d);
+            continue;
+        }
         for (size_t first = 0; first < T; first += SF_BERT_QUERIES) {
             size_t count = T - first < SF_BERT_QUERIES ? T - first : SF_BERT_QUERIES;
             sf_product(a->scores, sf_view_at(queries, first, 0), &a->keys, NULL, SF_LINEAR, 0, count);

@@ -29,7 +29,7 @@
 #include <float.h>
 #include <math.h>
 
-#define TARGET __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define TARGET SF_TARGET_AMX
 
 /* The activations of vector.h, inlined between tile instructions. */
 #define NAME(x) x##_amx
@@ -40,7 +40,7 @@
 #define NOINLINE TARGET static __attribute__((noinline))
 
 enum {
-    TILE = 1024,     /* bytes */
+    TILE = SF_TILE_BYTES,
     STRIDE = 128,    /* bytes of a row of sums */
     AHEAD = 4,       /* the most lines of the left side asked for in a step */
     SOON = 5,        /* and lines of sums */
@@ -51,14 +51,7 @@ enum {
 
 /* Palette 1: eight tiles of 16 rows of 64 bytes. In memory for good, because compilers think
  * that only its first bytes are read. */
-static const struct {
-    uint8_t palette, start, reserved[14];
-    uint16_t bytes[16];
-    uint8_t rows[16];
-} tiles = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-
-/* Compilers do not know that tile loads read memory: what was written must be there. */
-#define FENCE() __asm__ volatile("" ::: "memory")
+const sf_tile_shapes sf_tiles = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
 
 /* ------------------------------------------------------------------- leaving */
 
@@ -233,7 +226,7 @@ INLINE void block_as(const work *w, const leaving *l, int mode, int active)
     uintptr_t ahead = w->ahead;
     unsigned wanted = 0, pattern = 0, left = SF_BLOCK; /* nothing leaves in the first step: it is still in the tiles */
     door d = open_door(l);
-    FENCE();
+    SF_TILE_FENCE();
     LOADS
     CHANGE(0, 0)
     _tile_dpbf16ps(0, 4, 6);
@@ -404,7 +397,7 @@ TARGET static void multiply_shallow(state *s, size_t M)
         const size_t rows = sf_least(SF_BLOCK, M - row);
         const char *b = s->job.packed->values;
         set_left(s, &w, row, 0, rows, s->job.packed->K);
-        FENCE();
+        SF_TILE_FENCE();
         _tile_loadd(4, w.a, w.stride);
         _tile_loadd(5, w.a + SF_HALF * w.stride, w.stride);
         for (size_t n = 0; n < panels; n++, b += 2 * TILE) {
@@ -426,12 +419,12 @@ TARGET static void multiply_shallow(state *s, size_t M)
             _tile_stored(2, sums + SF_HALF * stride, stride * sizeof *sums);
             _tile_stored(3, sums + SF_HALF * stride + SF_HALF, stride * sizeof *sums);
             if (whole) continue;
-            FENCE();
+            SF_TILE_FENCE();
             plan(&s->leaving, &s->job, sums, row, n * SF_BLOCK, rows);
             leave_all(&s->leaving);
         }
     }
-    FENCE();
+    SF_TILE_FENCE();
 }
 
 /* A deep product into f32 is made of less deep ones, one added to the other: of a deep right
@@ -447,7 +440,7 @@ TARGET void sf_product_amx(const sf_job *job, size_t M)
     s.in_place = in_place(job->a, K, sf_blocks(job->packed->N));
     s.before = s.sums;
     s.leaving = (leaving){.mode = STAY};
-    _tile_loadconfig(&tiles);
+    _tile_loadconfig(&sf_tiles);
     if (steps == 1 && job->out.type == SF_F32 && job->activation == SF_LINEAR && !job->bias && !job->add) {
         multiply_shallow(&s, M);
         _tile_release();
@@ -475,8 +468,8 @@ TARGET double sf_peak_amx(double seconds)
     double best = 0, begin = sf_seconds(), now = begin;
     for (uint32_t i = 0, x = 1; i < 4 * TILE / 2; i++, x = x * 1664525 + 1013904223)
         numbers[i / (TILE / 2)][i % (TILE / 2)] = (sf_bf16)(0x3f00 | (x >> 24) | (x >> 8 & 0x8000));
-    FENCE();
-    _tile_loadconfig(&tiles);
+    SF_TILE_FENCE();
+    _tile_loadconfig(&sf_tiles);
     _tile_loadd(4, numbers[0], 64);
     _tile_loadd(5, numbers[1], 64);
     _tile_loadd(6, numbers[2], 64);
