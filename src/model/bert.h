@@ -153,7 +153,6 @@ typedef struct sf_bert_attention {
     sf_packed keys, values;
     sf_view scores, shares; /* (SF_BERT_QUERIES, tokens): F32, and in the type of the net */
     sf_view mixed;          /* (SF_BERT_QUERIES, hidden / heads) F32 */
-    float *room;            /* for sf_attend, where it can be used; else NULL */
 } sf_bert_attention;
 
 enum { SF_BERT_QUERIES = 64, SF_BERT_ROWS = 256 }; /* rows of a block: of queries, of the rest */

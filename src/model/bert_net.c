@@ -19,7 +19,7 @@
 
 enum {
     GROUP_ROWS = 2048, /* texts are grouped up to about so many pieces */
-    BLOCK_ROWS = 384   /* the most rows of a block */
+    BLOCK_ROWS = 2048  /* the most rows of a block */
 };
 
 /* ------------------------------------------------------------------ the net */
@@ -171,8 +171,7 @@ int sf_bert_attention_new(sf_bert_attention *out, const sf_bert_net *net)
         sf_packed_shape(&out->values, T, d, net->type, net->isa) ||
         sf_view_new(&out->scores, SF_BERT_QUERIES, stride, SF_F32) ||
         sf_view_new(&out->mixed, SF_BERT_QUERIES, d, SF_F32) ||
-        (net->type == SF_BF16 && sf_view_new(&out->shares, SF_BERT_QUERIES, stride, SF_BF16)) ||
-        (sf_attend_can(net->type, net->isa, d) && !(out->room = sf_alloc_aligned(sf_attend_room(T), sizeof(float))))) {
+        (net->type == SF_BF16 && sf_view_new(&out->shares, SF_BERT_QUERIES, stride, SF_BF16))) {
         sf_bert_attention_free(out);
         return -1;
     }
@@ -187,7 +186,6 @@ void sf_bert_attention_free(sf_bert_attention *a)
     if (a->shares.values != a->scores.values) free(a->shares.values);
     free(a->scores.values);
     free(a->mixed.values);
-    free(a->room);
     *a = (sf_bert_attention){0};
 }
 
@@ -201,8 +199,8 @@ void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t
         (void)sf_packed_shape(&a->values, T, d, net->type, net->isa);
         sf_pack(&a->keys, sf_view_at(qkv, 0, H + h * d), 1, 0, sf_packed_panels(&a->keys));
         sf_pack(&a->values, sf_view_at(qkv, 0, 2 * H + h * d), 0, 0, sf_packed_panels(&a->values));
-        if (a->room) {
-            sf_attend(out, queries, &a->keys, &a->values, scale, a->room, T, d);
+        if (sf_attend_can(net->type, net->isa, d)) {
+            sf_attend(out, queries, &a->keys, &a->values, scale, T, d);
             continue;
         }
         for (size_t first = 0; first < T; first += SF_BERT_QUERIES) {

@@ -1,147 +1,248 @@
 /* Attention of one head of one text on AMX.
  *
- * 32 queries at a time: their scores with all keys (tiles of 16 by 16, stored as they are), then row by row their
- * exponentials, rounded to bf16 in the place of the scores, then the product of these with the values. For 256 pieces
- * the scores take 33 KB, the packed keys 16 KB, which the loads do not bring into the first level. */
+ * 16 queries at a time, and 32 keys: a panel. The exponentials are most of the work, by vector instructions; the tile
+ * instructions around them are few, and the processor does them meanwhile, as long as neither waits for the other. So
+ * three panels are under way: the scores of one are multiplied while the exponentials of the one before are taken and
+ * the values of the one before that are mixed.
+ *
+ * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from 1
+ * as near it. So scores are taken as they are, without looking for the largest first: its place is one pass less, and
+ * nothing has to wait for the last score. A score beyond +-120 (as a power of two) counts as that; if then the sum of
+ * a row is not between 2^-60 and 2^60, what was cut may matter, and the 16 rows are done again with the largest of
+ * each row taken off. All of it is a function of the row and the keys. */
 #include "nn/attention.h"
 
 #include "nn/product_kernel.h"
-#include "nn/vector.h"
+
+#include <float.h>
 
 #if SF_HAVE_X86
 
 #define TARGET SF_TARGET_AMX
 #define INLINE TARGET static inline __attribute__((always_inline))
 
-enum { QUERIES = SF_BLOCK, WIDEST = 128, TILE = SF_TILE_BYTES };
+enum { QUERIES = SF_HALF, WIDEST = 2 * SF_BLOCK, TILE = SF_TILE_BYTES, LINE = 64 };
 
-int sf_attend_can(sf_dtype type, sf_isa isa, size_t d) { return type == SF_BF16 && isa >= SF_AMX && d % SF_STEP == 0 && d <= WIDEST; }
-
-/* Floats from one row of scores to the next: rows begin in different sets of the cache. */
-static size_t stride_of(size_t T) { return sf_blocks(T) * SF_BLOCK + SF_HALF; }
-
-size_t sf_attend_room(size_t T) { return QUERIES * stride_of(T); }
-
-/* The sums in the tiles go where they belong, and the tile is empty again. */
-#define LEAVE(tile, row, column) \
-    if (before) _tile_stored(tile, before + (row)*stride + (column), stride * sizeof(float)); \
-    _tile_zero(tile);
-
-/* scores (32, T) = a (32, d) * keys. */
-INLINE void multiply_keys(float *scores, size_t stride, const char *a, size_t a_stride, const sf_packed *keys)
+int sf_attend_can(sf_dtype type, sf_isa isa, size_t d)
 {
-    const size_t panels = sf_blocks(keys->N), steps = keys->K / SF_STEP;
-    const char *b = keys->values;
-    float *before = NULL;
-    SF_TILE_FENCE();
-    for (size_t n = 0; n < panels; n++) {
-        for (size_t s = 0; s < steps; s++, b += 2 * TILE) {
-            _tile_stream_loadd(6, b, SF_HALF * 4);
-            _tile_loadd(4, a + s * SF_STEP * sizeof(sf_bf16), a_stride);
-            _tile_stream_loadd(7, b + TILE, SF_HALF * 4);
-            _tile_loadd(5, a + s * SF_STEP * sizeof(sf_bf16) + SF_HALF * a_stride, a_stride);
-            if (s == 0) {
-                LEAVE(0, 0, 0)
-            }
-            _tile_dpbf16ps(0, 4, 6);
-            if (s == 0) {
-                LEAVE(1, 0, SF_HALF)
-            }
-            _tile_dpbf16ps(1, 4, 7);
-            if (s == 0) {
-                LEAVE(2, SF_HALF, 0)
-            }
-            _tile_dpbf16ps(2, 5, 6);
-            if (s == 0) {
-                LEAVE(3, SF_HALF, SF_HALF)
-            }
-            _tile_dpbf16ps(3, 5, 7);
-        }
-        before = scores + n * SF_BLOCK;
-    }
-    LEAVE(0, 0, 0)
-    LEAVE(1, 0, SF_HALF)
-    LEAVE(2, SF_HALF, 0)
-    LEAVE(3, SF_HALF, SF_HALF)
-    SF_TILE_FENCE();
+    return type == SF_BF16 && isa >= SF_AMX && (d == SF_BLOCK || d == WIDEST);
 }
 
-/* sums (32, 32) = shares (32, T) * a panel of the values. */
-INLINE void multiply_values(float *sums, const char *shares, size_t stride, const char *b, size_t steps)
+/* What a block of queries works in: scores and shares of two panels, in turns. */
+typedef struct room {
+    _Alignas(LINE) float scores[2][QUERIES * SF_BLOCK];
+    _Alignas(LINE) sf_bf16 shares[2][QUERIES * SF_STEP];
+    _Alignas(LINE) float sums[QUERIES * SF_HALF]; /* of the shares of a row, lane by lane */
+    _Alignas(LINE) float mixed[QUERIES * WIDEST];
+    _Alignas(LINE) sf_bf16 last[QUERIES * WIDEST]; /* queries, where there are less than 16 */
+    float tops[QUERIES];
+} room;
+
+/* The head, and the queries of a block. */
+typedef struct head {
+    const char *queries, *keys, *values;
+    size_t stride; /* bytes from query to query */
+    size_t panels, T;
+    float factor; /* scores to powers of two */
+} head;
+
+/* ---------------------------------------------------------------------- tiles */
+
+/* Tiles 4 and 5: the scores of a panel. */
+INLINE void multiply_keys(const head *h, size_t panel, int wide)
 {
-    SF_TILE_FENCE();
+    const char *b = h->keys + panel * (wide ? 4 : 2) * TILE;
+    _tile_zero(4);
+    _tile_zero(5);
+    _tile_loadd(6, h->queries, h->stride);
+    _tile_loadd(7, b, LINE);
+    _tile_dpbf16ps(4, 6, 7);
+    _tile_loadd(7, b + TILE, LINE);
+    _tile_dpbf16ps(5, 6, 7);
+    if (!wide) return;
+    _tile_loadd(6, h->queries + LINE, h->stride);
+    _tile_loadd(7, b + 2 * TILE, LINE);
+    _tile_dpbf16ps(4, 6, 7);
+    _tile_loadd(7, b + 3 * TILE, LINE);
+    _tile_dpbf16ps(5, 6, 7);
+}
+
+/* Tiles 0 to 3, of which a head of 32 uses two: the values, in the shares of a panel. */
+INLINE void multiply_values(const head *h, const sf_bf16 *shares, size_t panel, int wide)
+{
+    const char *b = h->values + panel * 2 * TILE, *c = b + h->panels * 2 * TILE;
+    _tile_loadd(6, shares, LINE);
+    _tile_loadd(7, b, LINE);
+    _tile_dpbf16ps(0, 6, 7);
+    _tile_loadd(7, b + TILE, LINE);
+    _tile_dpbf16ps(1, 6, 7);
+    if (!wide) return;
+    _tile_loadd(7, c, LINE);
+    _tile_dpbf16ps(2, 6, 7);
+    _tile_loadd(7, c + TILE, LINE);
+    _tile_dpbf16ps(3, 6, 7);
+}
+
+/* --------------------------------------------------------------- exponentials */
+
+/* 2^(factor * x) to within 1e-4, where rounding to bf16 leaves 4e-3; 0 where the mask has none. */
+INLINE __m512 power_of(__m512 x, __m512 factor, __m512 limit, __mmask16 mask)
+{
+    const __m512 round = _mm512_set1_ps(12582912.0f); /* 1.5 * 2^23: a sum with it is a whole number */
+    x = _mm512_range_ps(x, limit, 2);                 /* the smaller in size, with the sign of x */
+    const __m512 n = _mm512_fmadd_ps(x, factor, round), f = _mm512_fmsub_ps(x, factor, _mm512_sub_ps(n, round));
+    __m512 p = _mm512_set1_ps(0.0551716649f);
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.242611122f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.693260986f));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0.999928074f));
+    return (__m512)_mm512_maskz_add_epi32(mask, (__m512i)p, _mm512_slli_epi32((__m512i)n, 23)); /* the exponents */
+}
+
+/* The columns of a panel that are there. */
+INLINE __mmask32 columns_of(const head *h, size_t panel)
+{
+    return UINT32_MAX >> (SF_BLOCK - sf_least(SF_BLOCK, h->T - panel * SF_BLOCK));
+}
+
+/* Rows first..last-1 of the scores of a panel become shares; `shifted`: less the largest of each row. */
+INLINE void soften(room *r, const head *h, size_t panel, size_t first, size_t last, int shifted)
+{
+    const __m512 factor = _mm512_set1_ps(h->factor), limit = _mm512_set1_ps(120.0f / h->factor);
+    const __mmask32 mask = columns_of(h, panel);
+    const float *scores = r->scores[panel % 2];
+    sf_bf16 *shares = r->shares[panel % 2];
+    for (size_t i = first; i < last; i++) {
+        __m512 x = _mm512_load_ps(scores + i * SF_BLOCK), y = _mm512_load_ps(scores + i * SF_BLOCK + SF_HALF);
+        float *sum = r->sums + i * SF_HALF;
+        if (shifted) {
+            x = _mm512_sub_ps(x, _mm512_set1_ps(r->tops[i]));
+            y = _mm512_sub_ps(y, _mm512_set1_ps(r->tops[i]));
+        }
+        x = power_of(x, factor, limit, (__mmask16)mask);
+        y = power_of(y, factor, limit, (__mmask16)(mask >> 16));
+        _mm512_store_ps(sum, _mm512_add_ps(_mm512_load_ps(sum), _mm512_add_ps(x, y)));
+        _mm512_store_si512(shares + i * SF_STEP, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+    }
+}
+
+/* The largest score of each row. */
+TARGET static void find_tops(room *r, const head *h, int wide)
+{
+    for (size_t i = 0; i < QUERIES; i++) r->tops[i] = -FLT_MAX;
+    for (size_t n = 0; n < h->panels; n++) {
+        const __mmask32 mask = columns_of(h, n);
+        multiply_keys(h, n, wide);
+        _tile_stored(4, r->scores[0], 2 * LINE);
+        _tile_stored(5, r->scores[0] + SF_HALF, 2 * LINE);
+        SF_TILE_FENCE();
+        for (size_t i = 0; i < QUERIES; i++) {
+            const float *x = r->scores[0] + i * SF_BLOCK;
+            const float low = _mm512_mask_reduce_max_ps((__mmask16)mask, _mm512_load_ps(x)),
+                        high = _mm512_mask_reduce_max_ps((__mmask16)(mask >> 16), _mm512_load_ps(x + SF_HALF));
+            if (low > r->tops[i]) r->tops[i] = low;
+            if (high > r->tops[i]) r->tops[i] = high;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------- a block */
+
+/* mixed and sums of 16 queries. */
+INLINE void mix(room *r, const head *h, int wide, int shifted)
+{
+    memset(r->sums, 0, sizeof r->sums);
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (size_t s = 0; s < steps; s++, b += 2 * TILE, shares += SF_STEP * sizeof(sf_bf16)) {
-        _tile_stream_loadd(6, b, SF_HALF * 4);
-        _tile_loadd(4, shares, stride);
-        _tile_stream_loadd(7, b + TILE, SF_HALF * 4);
-        _tile_loadd(5, shares + SF_HALF * stride, stride);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+    for (size_t n = 0; n < h->panels + 2; n++) {
+        const int scores = n < h->panels, shares = n > 0 && n <= h->panels;
+        SF_TILE_FENCE();
+        if (scores) multiply_keys(h, n, wide);
+        if (shares) soften(r, h, n - 1, 0, 4, shifted);
+        if (scores) _tile_stored(4, r->scores[n % 2], 2 * LINE);
+        if (shares) soften(r, h, n - 1, 4, 8, shifted);
+        if (scores) _tile_stored(5, r->scores[n % 2] + SF_HALF, 2 * LINE);
+        SF_TILE_FENCE();
+        if (n > 1) multiply_values(h, r->shares[n % 2], n - 2, wide);
+        if (shares) soften(r, h, n - 1, 8, QUERIES, shifted);
     }
-    _tile_stored(0, sums, SF_BLOCK * sizeof *sums);
-    _tile_stored(1, sums + SF_HALF, SF_BLOCK * sizeof *sums);
-    _tile_stored(2, sums + SF_SUMS / 2, SF_BLOCK * sizeof *sums);
-    _tile_stored(3, sums + SF_SUMS / 2 + SF_HALF, SF_BLOCK * sizeof *sums);
+    _tile_stored(0, r->mixed, WIDEST * sizeof(float));
+    _tile_stored(1, r->mixed + SF_HALF, WIDEST * sizeof(float));
+    if (wide) {
+        _tile_stored(2, r->mixed + SF_BLOCK, WIDEST * sizeof(float));
+        _tile_stored(3, r->mixed + SF_BLOCK + SF_HALF, WIDEST * sizeof(float));
+    }
     SF_TILE_FENCE();
 }
 
-/* Rows of scores become rows of bf16 in the same place, zero-padded; factors (rows) = 1 / their sums. */
-static void soften(float *scores, size_t stride, float *factors, float scale, size_t rows, size_t T, sf_isa isa)
+/* totals (16); whether nothing was lost in the first `rows` of them. */
+INLINE int add_up(float *totals, const room *r, size_t rows)
 {
-    for (size_t r = 0; r < rows; r++, scores += stride) {
-        sf_bf16 *shares = (void *)scores;
-        factors[r] = 1.0f / sf_exp_row(shares, scores, scale, T, isa);
-        memset(shares + T, 0, (sf_blocks(T) * SF_STEP - T) * sizeof *shares);
+    int fine = 1;
+    for (size_t i = 0; i < rows; i++) {
+        totals[i] = _mm512_reduce_add_ps(_mm512_load_ps(r->sums + i * SF_HALF));
+        fine &= totals[i] > 0x1p-60f && totals[i] < 0x1p60f;
     }
-    for (size_t r = rows; r < QUERIES; r++, scores += stride) memset(scores, 0, sf_blocks(T) * SF_STEP * sizeof(sf_bf16));
+    return fine;
 }
 
-TARGET void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, const sf_packed *values, float scale,
-                      float *room, size_t T, size_t d)
+INLINE void attend_as(sf_view out, sf_view queries, head *h, int wide)
 {
-    const size_t stride = stride_of(T), steps = sf_blocks(T);
-    _Alignas(64) float sums[SF_SUMS];
-    _Alignas(64) sf_bf16 last[QUERIES * WIDEST];
-    float factors[QUERIES];
-    _tile_loadconfig(&sf_tiles);
-    for (size_t first = 0; first < T; first += QUERIES) {
-        const size_t rows = sf_least(QUERIES, T - first);
-        sf_view q = sf_shift(queries, first, 0);
+    room r;
+    float totals[QUERIES];
+    for (size_t first = 0; first < h->T; first += QUERIES) {
+        const size_t rows = sf_least(QUERIES, h->T - first), d = wide ? WIDEST : SF_BLOCK;
+        h->queries = (const char *)sf_halves(queries, first);
+        h->stride = queries.stride * sizeof(sf_bf16);
         if (rows < QUERIES) { /* what lies behind them may not be ours to read */
-            memset(last, 0, sizeof last);
-            for (size_t r = 0; r < rows; r++) memcpy(last + r * d, sf_halves(q, r), d * sizeof *last);
-            q = (sf_view){last, d, SF_BF16};
+            memset(r.last, 0, sizeof r.last);
+            for (size_t i = 0; i < rows; i++)
+                memcpy(r.last + i * WIDEST, sf_halves(queries, first + i), d * sizeof(sf_bf16));
+            h->queries = (const char *)r.last;
+            h->stride = WIDEST * sizeof(sf_bf16);
         }
-        multiply_keys(room, stride, q.values, q.stride * sizeof(sf_bf16), keys);
-        soften(room, stride, factors, scale, rows, T, keys->isa);
-        for (size_t n = 0; n < d; n += SF_BLOCK) {
-            const char *b = (const char *)values->values + n / SF_BLOCK * steps * 2 * TILE;
-            multiply_values(sums, (const char *)room, stride * sizeof *room, b, steps);
-            for (size_t r = 0; r < rows; r++) {
-                const __m512 factor = _mm512_set1_ps(factors[r]);
-                const __m512 x = _mm512_mul_ps(_mm512_load_ps(sums + r * SF_BLOCK), factor),
-                             y = _mm512_mul_ps(_mm512_load_ps(sums + r * SF_BLOCK + SF_HALF), factor);
-                _mm512_storeu_si512(sf_halves(out, first + r) + n, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+        mix(&r, h, wide, 0);
+        if (!add_up(totals, &r, rows)) {
+            find_tops(&r, h, wide);
+            mix(&r, h, wide, 1);
+            (void)add_up(totals, &r, rows);
+        }
+        for (size_t i = 0; i < rows; i++)
+            for (size_t n = 0; n < d; n += SF_BLOCK) {
+                const __m512 part = _mm512_set1_ps(1.0f / totals[i]);
+                const float *x = r.mixed + i * WIDEST + n;
+                const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_mul_ps(_mm512_load_ps(x + SF_HALF), part),
+                                                                  _mm512_mul_ps(_mm512_load_ps(x), part));
+                _mm512_storeu_si512(sf_halves(out, first + i) + n, both);
             }
-        }
     }
+}
+
+TARGET static void attend_32(sf_view out, sf_view queries, head *h) { attend_as(out, queries, h, 0); }
+TARGET static void attend_64(sf_view out, sf_view queries, head *h) { attend_as(out, queries, h, 1); }
+
+TARGET void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, const sf_packed *values, float scale,
+                      size_t T, size_t d)
+{
+    head h = {.keys = keys->values, .values = values->values, .panels = sf_blocks(T), .T = T};
+    h.factor = scale * 1.44269504f; /* 1 / log 2 */
+    _tile_loadconfig(&sf_tiles);
+    if (d == WIDEST)
+        attend_64(out, queries, &h);
+    else
+        attend_32(out, queries, &h);
     _tile_release();
 }
 
 #else
 
 int sf_attend_can(sf_dtype type, sf_isa isa, size_t d) { return (void)type, (void)isa, (void)d, 0; }
-size_t sf_attend_room(size_t T) { return (void)T, 0; }
-void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, const sf_packed *values, float scale, float *room,
-               size_t T, size_t d)
+
+void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, const sf_packed *values, float scale, size_t T,
+               size_t d)
 {
-    (void)out, (void)queries, (void)keys, (void)values, (void)scale, (void)room, (void)T, (void)d;
+    (void)out, (void)queries, (void)keys, (void)values, (void)scale, (void)T, (void)d;
 }
 
 #endif
