@@ -126,23 +126,24 @@ INLINE void soften(room *r, const head *h, size_t panel, size_t first, size_t la
 }
 
 /* The largest score of each row. */
-TARGET static void find_tops(room *r, const head *h, int wide)
+INLINE void find_tops(room *r, const head *h, int wide)
 {
-    for (size_t i = 0; i < QUERIES; i++) r->tops[i] = -FLT_MAX;
+    for (size_t i = 0; i < QUERIES * SF_HALF; i++) r->sums[i] = -FLT_MAX; /* until there are shares: the largest of a lane */
     for (size_t n = 0; n < h->panels; n++) {
         const __mmask32 mask = columns_of(h, n);
+        float *scores = r->scores[n % 2];
         multiply_keys(h, n, wide);
-        _tile_stored(4, r->scores[0], 2 * LINE);
-        _tile_stored(5, r->scores[0] + SF_HALF, 2 * LINE);
+        _tile_stored(4, scores, 2 * LINE);
+        _tile_stored(5, scores + SF_HALF, 2 * LINE);
         SF_TILE_FENCE();
         for (size_t i = 0; i < QUERIES; i++) {
-            const float *x = r->scores[0] + i * SF_BLOCK;
-            const float low = _mm512_mask_reduce_max_ps((__mmask16)mask, _mm512_load_ps(x)),
-                        high = _mm512_mask_reduce_max_ps((__mmask16)(mask >> 16), _mm512_load_ps(x + SF_HALF));
-            if (low > r->tops[i]) r->tops[i] = low;
-            if (high > r->tops[i]) r->tops[i] = high;
+            __m512 top = _mm512_load_ps(r->sums + i * SF_HALF);
+            top = _mm512_mask_max_ps(top, (__mmask16)mask, top, _mm512_load_ps(scores + i * SF_BLOCK));
+            top = _mm512_mask_max_ps(top, (__mmask16)(mask >> 16), top, _mm512_load_ps(scores + i * SF_BLOCK + SF_HALF));
+            _mm512_store_ps(r->sums + i * SF_HALF, top);
         }
     }
+    for (size_t i = 0; i < QUERIES; i++) r->tops[i] = _mm512_reduce_max_ps(_mm512_load_ps(r->sums + i * SF_HALF));
 }
 
 /* ---------------------------------------------------------------------- a block */
@@ -182,7 +183,7 @@ INLINE int add_up(float *totals, const room *r, size_t rows)
     int fine = 1;
     for (size_t i = 0; i < rows; i++) {
         totals[i] = _mm512_reduce_add_ps(_mm512_load_ps(r->sums + i * SF_HALF));
-        fine &= totals[i] > 0x1p-60f && totals[i] < 0x1p60f;
+        fine &= totals[i] > 0x1p-60f && totals[i] < 0x1p100f;
     }
     return fine;
 }
@@ -191,6 +192,7 @@ INLINE void attend_as(sf_view out, sf_view queries, head *h, int wide)
 {
     room r;
     float totals[QUERIES];
+    int shifted = 0;
     for (size_t first = 0; first < h->T; first += QUERIES) {
         const size_t rows = sf_least(QUERIES, h->T - first), d = wide ? WIDEST : SF_BLOCK;
         h->queries = (const char *)sf_halves(queries, first);
@@ -202,8 +204,9 @@ INLINE void attend_as(sf_view out, sf_view queries, head *h, int wide)
             h->queries = (const char *)r.last;
             h->stride = WIDEST * sizeof(sf_bf16);
         }
-        mix(&r, h, wide, 0);
-        if (!add_up(totals, &r, rows)) {
+        if (!shifted) mix(&r, h, wide, 0);
+        if (shifted || !add_up(totals, &r, rows)) {
+            shifted = 1;
             find_tops(&r, h, wide);
             mix(&r, h, wide, 1);
             (void)add_up(totals, &r, rows);
