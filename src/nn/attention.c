@@ -46,43 +46,6 @@ typedef struct head {
     float factor; /* scores to powers of two */
 } head;
 
-/* ---------------------------------------------------------------------- tiles */
-
-/* Tiles 4 and 5: the scores of a panel. */
-INLINE void multiply_keys(const head *h, size_t panel, int wide)
-{
-    const char *b = h->keys + panel * (wide ? 4 : 2) * TILE;
-    _tile_zero(4);
-    _tile_zero(5);
-    _tile_loadd(6, h->queries, h->stride);
-    _tile_loadd(7, b, LINE);
-    _tile_dpbf16ps(4, 6, 7);
-    _tile_loadd(7, b + TILE, LINE);
-    _tile_dpbf16ps(5, 6, 7);
-    if (!wide) return;
-    _tile_loadd(6, h->queries + LINE, h->stride);
-    _tile_loadd(7, b + 2 * TILE, LINE);
-    _tile_dpbf16ps(4, 6, 7);
-    _tile_loadd(7, b + 3 * TILE, LINE);
-    _tile_dpbf16ps(5, 6, 7);
-}
-
-/* Tiles 0 to 3, of which a head of 32 uses two: the values, in the shares of a panel. */
-INLINE void multiply_values(const head *h, const sf_bf16 *shares, size_t panel, int wide)
-{
-    const char *b = h->values + panel * 2 * TILE, *c = b + h->panels * 2 * TILE;
-    _tile_loadd(6, shares, LINE);
-    _tile_loadd(7, b, LINE);
-    _tile_dpbf16ps(0, 6, 7);
-    _tile_loadd(7, b + TILE, LINE);
-    _tile_dpbf16ps(1, 6, 7);
-    if (!wide) return;
-    _tile_loadd(7, c, LINE);
-    _tile_dpbf16ps(2, 6, 7);
-    _tile_loadd(7, c + TILE, LINE);
-    _tile_dpbf16ps(3, 6, 7);
-}
-
 /* --------------------------------------------------------------- exponentials */
 
 /* 2^(factor * x) to within 1e-4, where rounding to bf16 leaves 4e-3; 0 where the mask has none. */
@@ -104,25 +67,34 @@ INLINE __mmask32 columns_of(const head *h, size_t panel)
     return UINT32_MAX >> (SF_BLOCK - sf_least(SF_BLOCK, h->T - panel * SF_BLOCK));
 }
 
-/* Rows first..last-1 of the scores of a panel become shares; `shifted`: less the largest of each row. */
-INLINE void soften(room *r, const head *h, size_t panel, size_t first, size_t last, int shifted)
+/* Scores of a panel on the way to shares. */
+typedef struct panel {
+    const float *scores;
+    sf_bf16 *shares;
+    __m512 factor, limit;
+    __mmask32 mask;
+    int there; /* whether there is one */
+} panel;
+
+INLINE panel panel_of(room *r, const head *h, size_t n, int there)
 {
-    const __m512 factor = _mm512_set1_ps(h->factor), limit = _mm512_set1_ps(120.0f / h->factor);
-    const __mmask32 mask = columns_of(h, panel);
-    const float *scores = r->scores[panel % 2];
-    sf_bf16 *shares = r->shares[panel % 2];
-    for (size_t i = first; i < last; i++) {
-        __m512 x = _mm512_load_ps(scores + i * SF_BLOCK), y = _mm512_load_ps(scores + i * SF_BLOCK + SF_HALF);
-        float *sum = r->sums + i * SF_HALF;
-        if (shifted) {
-            x = _mm512_sub_ps(x, _mm512_set1_ps(r->tops[i]));
-            y = _mm512_sub_ps(y, _mm512_set1_ps(r->tops[i]));
-        }
-        x = power_of(x, factor, limit, (__mmask16)mask);
-        y = power_of(y, factor, limit, (__mmask16)(mask >> 16));
-        _mm512_store_ps(sum, _mm512_add_ps(_mm512_load_ps(sum), _mm512_add_ps(x, y)));
-        _mm512_store_si512(shares + i * SF_STEP, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+    return (panel){r->scores[n % 2], r->shares[n % 2], _mm512_set1_ps(h->factor), _mm512_set1_ps(120.0f / h->factor), there ? columns_of(h, n) : 0, there};
+}
+
+/* Row i of them; `shifted`: less the largest of the row. */
+INLINE void soften(room *r, const panel *p, size_t i, int shifted)
+{
+    if (!p->there) return;
+    __m512 x = _mm512_load_ps(p->scores + i * SF_BLOCK), y = _mm512_load_ps(p->scores + i * SF_BLOCK + SF_HALF);
+    float *sum = r->sums + i * SF_HALF;
+    if (shifted) {
+        x = _mm512_sub_ps(x, _mm512_set1_ps(r->tops[i]));
+        y = _mm512_sub_ps(y, _mm512_set1_ps(r->tops[i]));
     }
+    x = power_of(x, p->factor, p->limit, (__mmask16)p->mask);
+    y = power_of(y, p->factor, p->limit, (__mmask16)(p->mask >> 16));
+    _mm512_store_ps(sum, _mm512_add_ps(_mm512_load_ps(sum), _mm512_add_ps(x, y)));
+    _mm512_store_si512(p->shares + i * SF_STEP, (__m512i)_mm512_cvtne2ps_pbh(y, x));
 }
 
 /* The largest score of each row. */
@@ -132,7 +104,16 @@ INLINE void find_tops(room *r, const head *h, int wide)
     for (size_t n = 0; n < h->panels; n++) {
         const __mmask32 mask = columns_of(h, n);
         float *scores = r->scores[n % 2];
-        multiply_keys(h, n, wide);
+        const char *keys = h->keys + n * (wide ? 4 : 2) * TILE;
+        _tile_zero(4);
+        _tile_zero(5);
+        for (size_t step = 0; step < (wide ? 2 : 1); step++, keys += 2 * TILE) {
+            _tile_loadd(6, h->queries + step * LINE, h->stride);
+            _tile_loadd(7, keys, LINE);
+            _tile_dpbf16ps(4, 6, 7);
+            _tile_loadd(7, keys + TILE, LINE);
+            _tile_dpbf16ps(5, 6, 7);
+        }
         _tile_stored(4, scores, 2 * LINE);
         _tile_stored(5, scores + SF_HALF, 2 * LINE);
         SF_TILE_FENCE();
@@ -148,6 +129,39 @@ INLINE void find_tops(room *r, const head *h, int wide)
 
 /* ---------------------------------------------------------------------- a block */
 
+/* A row of the panel before, and then a tile instruction or two if these `have` something to do. */
+#define ROW(i, have, ...) \
+    soften(r, &p, i, shifted); \
+    if (have) { \
+        __VA_ARGS__; \
+    }
+
+/* The scores of panel n (tiles 4 and 5), the shares of n - 1, the values of n - 2 (tiles 0 to 3). */
+INLINE void advance(room *r, const head *h, size_t n, int wide, int shifted)
+{
+    const int scores = n < h->panels, values = n > 1;
+    const char *k = h->keys + n * (wide ? 4 : 2) * TILE, *v = h->values + (n - 2) * 2 * TILE,
+               *u = v + h->panels * 2 * TILE;
+    const panel p = panel_of(r, h, n - 1, n > 0 && n <= h->panels);
+    SF_TILE_FENCE();
+    ROW(0, scores, _tile_loadd(6, h->queries, h->stride))
+    ROW(1, scores, _tile_loadd(7, k, LINE); _tile_zero(4))
+    ROW(2, scores, _tile_dpbf16ps(4, 6, 7); _tile_loadd(7, k + TILE, LINE))
+    ROW(3, scores, _tile_zero(5); _tile_dpbf16ps(5, 6, 7))
+    ROW(4, scores && wide, _tile_loadd(6, h->queries + LINE, h->stride); _tile_loadd(7, k + 2 * TILE, LINE))
+    ROW(5, scores && wide, _tile_dpbf16ps(4, 6, 7); _tile_loadd(7, k + 3 * TILE, LINE))
+    ROW(6, scores && wide, _tile_dpbf16ps(5, 6, 7))
+    ROW(7, values, _tile_loadd(6, r->shares[n % 2], LINE))
+    ROW(8, values, _tile_loadd(7, v, LINE))
+    ROW(9, values, _tile_dpbf16ps(0, 6, 7); _tile_loadd(7, v + TILE, LINE))
+    ROW(10, scores, _tile_stored(4, r->scores[n % 2], 2 * LINE))
+    ROW(11, values, _tile_dpbf16ps(1, 6, 7))
+    ROW(12, scores, _tile_stored(5, r->scores[n % 2] + SF_HALF, 2 * LINE))
+    ROW(13, values && wide, _tile_loadd(7, u, LINE))
+    ROW(14, values && wide, _tile_dpbf16ps(2, 6, 7); _tile_loadd(7, u + TILE, LINE))
+    ROW(15, values && wide, _tile_dpbf16ps(3, 6, 7))
+}
+
 /* mixed and sums of 16 queries. */
 INLINE void mix(room *r, const head *h, int wide, int shifted)
 {
@@ -156,18 +170,8 @@ INLINE void mix(room *r, const head *h, int wide, int shifted)
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (size_t n = 0; n < h->panels + 2; n++) {
-        const int scores = n < h->panels, shares = n > 0 && n <= h->panels;
-        SF_TILE_FENCE();
-        if (scores) multiply_keys(h, n, wide);
-        if (shares) soften(r, h, n - 1, 0, 4, shifted);
-        if (scores) _tile_stored(4, r->scores[n % 2], 2 * LINE);
-        if (shares) soften(r, h, n - 1, 4, 8, shifted);
-        if (scores) _tile_stored(5, r->scores[n % 2] + SF_HALF, 2 * LINE);
-        SF_TILE_FENCE();
-        if (n > 1) multiply_values(h, r->shares[n % 2], n - 2, wide);
-        if (shares) soften(r, h, n - 1, 8, QUERIES, shifted);
-    }
+    for (size_t n = 0; n < h->panels + 2; n++) advance(r, h, n, wide, shifted);
+    SF_TILE_FENCE();
     _tile_stored(0, r->mixed, WIDEST * sizeof(float));
     _tile_stored(1, r->mixed + SF_HALF, WIDEST * sizeof(float));
     if (wide) {
