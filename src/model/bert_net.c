@@ -123,9 +123,8 @@ void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint3
         sf_add(x, p + l->positions + i * H, H, net->isa);
         if (l->types != SIZE_MAX) sf_add(x, p + l->types, H, net->isa);
         if (rows->sum1.values) memcpy(sf_view_row(rows->sum1, i), x, H * sizeof *x);
-        sf_norm_row(x, x, p + l->norm_weight, p + l->norm_bias, l->shape.epsilon, H, net->isa);
-        sf_view_keep(rows->input, i, x, H, net->isa);
     }
+    sf_norm_rows(rows->x, rows->input, rows->x, p + l->norm_weight, p + l->norm_bias, l->shape.epsilon, N, H, net->isa);
 }
 
 /* x = norm(x + a * packed + bias), kept in `out` too; `sum`, when there, gets what is normed. */
@@ -137,10 +136,7 @@ static void join(sf_view x, sf_view out, sf_view sum, sf_view a, const sf_packed
     for (size_t i = 0; sum.values != x.values && i < N; i++)
         memcpy(sf_view_row(sum, i), sf_view_row(x, i), H * sizeof(float));
     sf_product(sum, a, packed, bias, SF_LINEAR, 1, N);
-    for (size_t i = 0; i < N; i++) {
-        sf_norm_row(sf_view_row(x, i), sf_view_row(sum, i), weight, shift, net->layout->shape.epsilon, H, net->isa);
-        sf_view_keep(out, i, sf_view_row(x, i), H, net->isa);
-    }
+    sf_norm_rows(x, out, sum, weight, shift, net->layout->shape.epsilon, N, H, net->isa);
 }
 
 void sf_bert_transform(const sf_bert_rows *r, sf_view next, const sf_bert_net *net, size_t layer, size_t N)
