@@ -1,9 +1,10 @@
 /* The `bert` classifier: the forward pass.
  *
- * Texts lie one after the other without padding. Everything but attention works on rows,
- * in blocks that stay in the cache from one product to the next; attention works on one
- * head of one text, a few queries at a time, so that the scores stay there too. A row of a
- * product depends on nothing but itself, so texts may be grouped as is convenient.
+ * Texts lie one after the other without padding. Everything but attention works on the rows
+ * of a group of texts, as many as pay for bringing the weights of a layer into the cache:
+ * that takes longer than to pass the rows through it. Attention works on one head of one
+ * text, a few queries at a time, so that the scores stay there. A row of a product depends
+ * on nothing but itself, so texts may be grouped as is convenient.
  *
  * The files around this one: docs/design.md, "From a text to BERT's answer". */
 #include "model/bert.h"
@@ -17,10 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    GROUP_ROWS = 2048, /* texts are grouped up to about so many pieces */
-    BLOCK_ROWS = 2048  /* the most rows of a block */
-};
+enum { GROUP_ROWS = 2048 }; /* texts are grouped up to about so many pieces */
 
 /* ------------------------------------------------------------------ the net */
 
@@ -227,7 +225,6 @@ struct sf_bert_scratch {
     sf_bert_attention attention;
     sf_bert_rows rows;
     size_t capacity; /* rows of a group */
-    size_t block;    /* rows of a block, at most */
 };
 
 void sf_bert_scratch_free(sf_bert_scratch *s)
@@ -235,7 +232,6 @@ void sf_bert_scratch_free(sf_bert_scratch *s)
     if (!s) return;
     sf_bert_rows *r = &s->rows;
     if (r->input.values != r->x.values) free(r->input.values);
-    if (r->middle.values != r->x.values) free(r->middle.values);
     free(r->x.values);
     free(r->qkv.values);
     free(r->context.values);
@@ -251,20 +247,14 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     sf_bert_scratch *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     s->capacity = GROUP_ROWS + T;
-    s->block = BLOCK_ROWS;
     sf_bert_rows *r = &s->rows;
     int failed = sf_bert_attention_new(&s->attention, net) || sf_view_new(&r->x, s->capacity, H, SF_F32) ||
                  sf_view_new(&r->qkv, s->capacity, 3 * H, net->type) ||
                  sf_view_new(&r->context, s->capacity, H, net->type) ||
-                 sf_view_new(&r->inner, s->block, shape->inner, net->type);
-    r->input = r->middle = r->x;
-    if (net->type == SF_BF16) {
-        failed = failed || sf_view_new(&r->input, s->capacity, H, SF_BF16);
-        if (!failed)
-            failed = sf_view_new(&r->middle, s->block, H, SF_BF16);
-        else
-            r->middle = r->x;
-    }
+                 sf_view_new(&r->inner, s->capacity, shape->inner, net->type);
+    r->input = r->x;
+    if (net->type == SF_BF16) failed = failed || sf_view_new(&r->input, s->capacity, H, SF_BF16);
+    r->middle = r->input; /* the layer's input is not needed any more */
     if (failed) {
         sf_bert_scratch_free(s);
         return sf_fail_memory(error);
@@ -273,16 +263,14 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     return SAFER_OK;
 }
 
-/* The rows of a block that begins at `first`: what lasts is shifted, the rest is the block's own. */
+/* Those of the rows that are filled text by text, for the text that begins at `first`. */
 static sf_bert_rows rows_at(const sf_bert_scratch *s, size_t first)
 {
-    sf_bert_rows r = s->rows;
-    int shared = r.middle.values == r.x.values;
-    r.x = sf_view_at(r.x, first, 0);
-    r.input = sf_view_at(r.input, first, 0);
-    r.qkv = sf_view_at(r.qkv, first, 0);
-    r.context = sf_view_at(r.context, first, 0);
-    if (shared) r.middle = r.x;
+    sf_bert_rows r = {0};
+    r.x = sf_view_at(s->rows.x, first, 0);
+    r.input = sf_view_at(s->rows.input, first, 0);
+    r.qkv = sf_view_at(s->rows.qkv, first, 0);
+    r.context = sf_view_at(s->rows.context, first, 0);
     return r;
 }
 
@@ -306,37 +294,25 @@ void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_
     }
 }
 
-/* Rows of a block, so that all are about as large: a small one costs as much of the weights'
- * way through the cache as a large one. */
-static size_t even_block(size_t N, size_t most)
-{
-    size_t blocks = (N + most - 1) / most;
-    return blocks ? ((N + blocks - 1) / blocks + 31) / 32 * 32 : 1;
-}
-
 /* Texts first..last-1, which fit into the scratch. */
 static void encode_group(float *features, const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last,
                          sf_bert_scratch *s)
 {
     const sf_bert_shape *shape = &net->layout->shape;
-    size_t start = batch->offsets[first], N = batch->offsets[last] - start, block = even_block(N, s->block);
+    size_t start = batch->offsets[first], N = batch->offsets[last] - start;
+    const sf_bert_rows *all = &s->rows;
     for (size_t t = first; t < last; t++) {
         sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
         sf_bert_embed(&r, net, batch->ids + batch->offsets[t], batch->offsets[t + 1] - batch->offsets[t]);
     }
-    for (size_t layer = 0; layer <= shape->layers; layer++) {
-        for (size_t row = 0; row < N; row += block) { /* the end of the layer before, the beginning of this one */
-            size_t count = N - row < block ? N - row : block;
-            sf_bert_rows r = rows_at(s, row);
-            if (layer) sf_bert_transform(&r, r.input, net, layer - 1, count);
-            if (layer < shape->layers)
-                sf_product(r.qkv, r.input, &net->layers[layer].qkv,
-                           net->parameters + net->layout->layers[layer].qkv_bias, SF_LINEAR, 0, count);
-        }
-        for (size_t t = first; layer < shape->layers && t < last; t++) {
+    for (size_t layer = 0; layer < shape->layers; layer++) {
+        sf_product(all->qkv, all->input, &net->layers[layer].qkv,
+                   net->parameters + net->layout->layers[layer].qkv_bias, SF_LINEAR, 0, N);
+        for (size_t t = first; t < last; t++) {
             sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
             sf_bert_attend(r.context, r.qkv, net, batch->offsets[t + 1] - batch->offsets[t], &s->attention);
         }
+        sf_bert_transform(all, all->input, net, layer, N);
     }
     for (size_t t = first; t < last; t++)
         sf_bert_pool_text(features + t * shape->hidden, net, sf_view_at(s->rows.x, batch->offsets[t] - start, 0),
