@@ -106,7 +106,7 @@ void *cli_list_options(cli_options *options, const cli_verb *verb);
 void cli_common_options(cli_options *options);
 typedef struct cli_common {
     int json, quiet, threads;
-    uint64_t max_unpacked; /* GB; 0: as the library has it */
+    const char *max_unpacked; /* a size; NULL: as the library has it */
 } cli_common;
 const cli_common *cli_settings(void);
 

@@ -74,8 +74,8 @@ void cli_common_options(cli_options *options)
     cli_add_flag(options, "json", &common.json, "print the result as JSON");
     cli_add_flag(options, "quiet", &common.quiet, "no progress and no notes on stderr");
     cli_add_int(options, "threads", &common.threads, "N", "threads to use (default: all cores)");
-    cli_add_uint(options, "max-unpacked", &common.max_unpacked, "GB",
-                 "the most that a compressed input or a pipe may hold (default: 8; a pipe 2)");
+    cli_add_string(options, "max-unpacked", &common.max_unpacked, "SIZE",
+                   "the most that a compressed input or a pipe may hold: 500MB, 20GB (default: 8GB, 2GB)");
     cli_add_flag(options, "help", NULL, "this text");
 }
 
@@ -376,14 +376,28 @@ static void check_outputs(const cli_verb *verb, const cli_options *options, char
         if (o->kind == CLI_OUTPUT) check_output(verb, options, o->name, *(const char **)o->target, arguments, count);
 }
 
+/* The bytes of "500MB", "20GB" or "20", which is the same. 0: it is no size, or above a petabyte. */
+static uint64_t read_size(const char *text)
+{
+    char *unit;
+    if (*text < '0' || *text > '9') return 0;
+    const uint64_t count = strtoull(text, &unit, 10), bytes = strcmp(unit, "MB") == 0 ? 1000000 : 1000000000;
+    if (*unit && strcmp(unit, "MB") != 0 && strcmp(unit, "GB") != 0) return 0;
+    return count <= UINT64_C(1000000000000000) / bytes ? count * bytes : 0;
+}
+
 int cli_run(const cli_verb *verb, int argc, char **argv)
 {
     cli_options options = {0};
     void *request = cli_list_options(&options, verb);
     cli_common_options(&options); /* last: where a verb has an option of the same name, that is meant */
     const size_t count = parse(argc, argv, verb, &options);
-    if (common.max_unpacked > 1000000) cli_misuse(verb, "--max-unpacked: at most 1000000");
-    safer_set_max_unpacked(common.max_unpacked * 1000000000);
+    if (common.max_unpacked) {
+        const uint64_t most = read_size(common.max_unpacked);
+        if (!most)
+            cli_misuse(verb, "--max-unpacked %s: a size is a number of GB, or as 500MB or 20GB", common.max_unpacked);
+        safer_set_max_unpacked(most);
+    }
     check_outputs(verb, &options, argv, count);
     const int code = verb->run(request, argv, count);
     free(request);

@@ -1,4 +1,5 @@
-/* Messages and the progress line. */
+/* Messages and the progress line. What comes from elsewhere (arguments, files, services) is made harmless here, and
+ * here alone, before a terminal sees it: SECURITY.md says what is promised. */
 #define _GNU_SOURCE
 #include "cli.h"
 
@@ -8,50 +9,94 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-/* The bytes of a character that would end the line or command a terminal, or turn the order of what is read, at the
- * beginning of the text: U+0000..1F, 7F..9F, 61C, 200E..F, 2028..E and 2066..9. 0: it begins with none. */
-static size_t command_length(const char *text)
+/* The length of a text's first character in UTF-8; 0 for a byte that belongs to none. */
+static size_t character_length(const unsigned char *c)
+{
+    const unsigned char least = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80; /* no longer form than needed, */
+    const unsigned char most = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;  /* no surrogates, to U+10FFFF */
+    if (c[0] < 0x80) return 1;
+    if (c[0] < 0xc2 || c[0] > 0xf4 || c[1] < least || c[1] > most) return 0;
+    if (c[0] < 0xe0) return 2;
+    if ((c[2] & 0xc0) != 0x80) return 0;
+    if (c[0] < 0xf0) return 3;
+    return (c[3] & 0xc0) == 0x80 ? 4 : 0;
+}
+
+/* Whether a character would end the line or command a terminal, or turn the order of what is read: U+0000..1F, 7F..9F,
+ * 61C, 200E..F, 2028..E and 2066..9. */
+static int is_command(const unsigned char *c)
+{
+    if (c[0] < 0x20 || c[0] == 0x7f) return 1;
+    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) return 1;
+    if (c[0] == 0xd8 && c[1] == 0x9c) return 1;
+    if (c[0] != 0xe2) return 0;
+    if (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae))) return 1;
+    return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
+}
+
+/* The bytes of a text's first character, and what is shown for them: `length` bytes at the result. A byte that is no
+ * UTF-8 is not shown either: the terminal may take 0x80..9f for commands. */
+static const char *shown(const char *text, size_t *taken, size_t *length)
 {
     const unsigned char *c = (const unsigned char *)text;
-    if (c[0] < 0x20 || c[0] == 0x7f) return 1;
-    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f) return 2;
-    if (c[0] == 0xd8 && c[1] == 0x9c) return 2;
-    if (c[0] != 0xe2) return 0;
-    if (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae))) return 3;
-    return c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9 ? 3 : 0;
+    *length = character_length(c);
+    *taken = *length ? *length : 1;
+    if (*length && !is_command(c)) return text;
+    *length = 1;
+    return "?";
 }
 
 void cli_put(const char *text)
 {
-    while (*text) {
-        const size_t length = command_length(text);
-        putchar(length ? '?' : *text);
-        text += length ? length : 1;
+    for (size_t taken, length; *text; text += taken) {
+        const char *put = shown(text, &taken, &length);
+        fwrite(put, 1, length, stdout);
     }
 }
 
 void cli_clean(char *text)
 {
     char *out = text;
-    while (*text) {
-        const size_t length = command_length(text);
-        *out++ = length ? '?' : *text;
-        text += length ? length : 1;
+    for (size_t taken, length; *text; text += taken, out += length) {
+        const char *put = shown(text, &taken, &length);
+        memmove(out, put, length);
     }
     *out = '\0';
+}
+
+/* The '@' that ends a user and password at the beginning of an address, or NULL. After a colon comes a port or a
+ * password; a password is no number, and may hold what else ends a host. */
+static char *users_end(char *at)
+{
+    const size_t word = strcspn(at, " \"'<>"), host = strcspn(at, "/\\?# \"'<>");
+    char *end = memrchr(at, '@', host), *colon = *at == '[' ? NULL : memchr(at, ':', host);
+    if (!end && colon && colon + 1 + strspn(colon + 1, "0123456789") < at + host) end = memrchr(at, '@', word);
+    return end;
+}
+
+/* The length of what begins an address, well written or not: //, :/, http: or https:, and more slashes. 0: none. */
+static size_t address_begin(const char *at)
+{
+    const size_t length = strncmp(at, "//", 2) == 0 || strncmp(at, ":/", 2) == 0 ? 2
+                          : strncasecmp(at, "http:", 5) == 0                     ? 5
+                          : strncasecmp(at, "https:", 6) == 0                    ? 6
+                                                                                 : 0;
+    return length ? length + strspn(at + length, "/\\") : 0;
 }
 
 /* An argument that was meant as an address may hold a password: what stands before the host is not shown. (The library
  * does the same in its own messages.) */
 static void hide_users(char *text)
 {
-    for (char *at = text; (at = strstr(at, "//"));) {
-        at += 2;
-        char *end = memrchr(at, '@', strcspn(at, "/?# \"'<>"));
+    for (char *at = text; *at;) {
+        const size_t begin = address_begin(at);
+        at += begin ? begin : 1;
+        char *end = begin ? users_end(at) : NULL;
         if (!end) continue;
         const size_t length = (size_t)(end - at), stars = length < 3 ? length : 3;
         memset(at, '*', stars);

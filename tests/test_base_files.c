@@ -502,6 +502,27 @@ mode_t umask(mode_t mask)
     return (mode_t)syscall(SYS_umask, mask);
 }
 
+/* The second member of a name must not be hidden behind the first, nor the first behind the second. */
+static void test_members_twice(void **state)
+{
+    (void)state;
+    static const archive_member twice[] = {{"a.txt", "first", 5}, {"b.txt", "other", 5}, {"./a.txt", "second", 6}};
+    safer_error error = {0};
+    walked w = {0};
+    char inside[700];
+    const char *path = write_temporary("twice.zip", packed,
+                                       pack_archive(packed, PACKED, "zip", "none", twice, COUNT(twice)));
+    snprintf(inside, sizeof inside, "%s:a.txt", path);
+    check_refused(inside, SAFER_INPUT, path, "holds two members a.txt");
+    assert_fails(sf_archive_walk(path, NULL, log_member, &w, &error), SAFER_INPUT, "twice.zip holds two members a.txt");
+    sf_buffer_free(&w.log);
+    snprintf(inside, sizeof inside, "%s:b.txt", path);
+    check_read(inside, "other", 5);
+    path = write_temporary("twice.tar", packed, pack_archive(packed, PACKED, "tar", "none", twice, COUNT(twice)));
+    snprintf(inside, sizeof inside, "%s:a.txt", path); /* added to: what unpacking it would leave */
+    check_read(inside, "second", 6);
+}
+
 static void check_write(const char *path, const char *bytes, size_t length)
 {
     safer_error error = {0};
@@ -906,17 +927,29 @@ static int free_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_load),
-        cmocka_unit_test(test_load_copies),    cmocka_unit_test(test_unpack),
-        cmocka_unit_test(test_members),        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_damaged),        cmocka_unit_test(test_gzip_members),
-        cmocka_unit_test(test_magic),          cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_write),          cmocka_unit_test(test_write_links),
-        cmocka_unit_test(test_write_refused),  cmocka_unit_test(test_write_devices),
-        cmocka_unit_test(test_write_orphans),  cmocka_unit_test(test_write_together),
-        cmocka_unit_test(test_unpacked_limit), cmocka_unit_test(test_write_fails),
-        cmocka_unit_test(test_allocations),    cmocka_unit_test(test_path_digests),
-        cmocka_unit_test(test_digest_list),    cmocka_unit_test(test_digest_allocations),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_load),
+        cmocka_unit_test(test_load_copies),
+        cmocka_unit_test(test_unpack),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_members_twice),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_gzip_members),
+        cmocka_unit_test(test_magic),
+        cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_links),
+        cmocka_unit_test(test_write_refused),
+        cmocka_unit_test(test_write_devices),
+        cmocka_unit_test(test_write_orphans),
+        cmocka_unit_test(test_write_together),
+        cmocka_unit_test(test_unpacked_limit),
+        cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_path_digests),
+        cmocka_unit_test(test_digest_list),
+        cmocka_unit_test(test_digest_allocations),
     };
     return cmocka_run_group_tests_name("base: files", tests, make_room, free_room);
 }

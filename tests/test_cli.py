@@ -666,6 +666,20 @@ class System(Case):
         self.assertEqual(((temporary / "stop.lex").read_bytes(), names()), (b"old", before))
         (temporary / "stop.lex").unlink()
 
+    def test_max_unpacked(self):
+        """--max-unpacked takes 500MB, 20GB, or a number of GB"""
+        write("large.tsv.gz", gzip.compress(b"good\tgreat\n" * 200000))  # 2.2 MB
+
+        def limited(size):
+            return lexicon("import", "--table", "large.tsv.gz", "--kernel", "component", "--max-unpacked", size, "-o", "large.lex")
+
+        for size in ("1MB", "2MB"):
+            self.refused(limited(size), INPUT, f"large.tsv.gz holds more than {size[0]}.0 MB", "--max-unpacked raises it")
+        for size in ("3MB", "1GB", "1", "1000000GB", "1000000000MB"):
+            self.ok(limited(size))
+        for size in ("", "x", "-1", "+1", "1.5GB", "1 GB", "1gb", "1KB", "MB", "0", "0MB", "1000001", "1000000001MB", "99999999999999999999GB"):
+            self.refused(limited(size), USAGE, f"--max-unpacked {size}: a size is")
+
     def test_file_size_limit(self):
         """a limit on the size of files (ulimit -f): exit 4, one line, nothing left behind"""
         before = names()

@@ -522,6 +522,13 @@ class Credentials(unittest.TestCase):
     def test_misuse(self):
         """an address in the wrong place, or misspelt: the password is not repeated"""
         wrong = self.signed.replace("http://", "HTTP://")
+        for begin in ("http:/", "http:", "https:\\\\", "HTTP:///", "http//", "ftp:/"):
+            misspelt = begin + self.signed.removeprefix("http://")
+            for arguments in ((misspelt,), ("verify", misspelt), ("certify", "--n", misspelt, "--lexicon", "words.lex")):
+                done = run(*arguments)
+                self.assertNotIn(done.code, (DONE, -signal.SIGSEGV), arguments)
+                self.assertIn("***@127", done.err)
+                self.nothing_in(done.err + done.out, PASSWORD)
         base = ("--lexicon", "words.lex", "--data", "data.tsv")
         for arguments in (("certify", "--model", wrong, *base), ("certify", self.signed, *base), (self.signed,), ("verify", self.signed),
                           ("lexicon", self.signed), ("certify", "--model", "exec:cat", "--lexicon", self.signed, "--data", "data.tsv"),

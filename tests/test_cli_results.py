@@ -5,6 +5,7 @@ Certified and answered, by class, texts without labels, certificates that are em
 on the terminal, with --json, by verify and by lexicon stats.
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -13,7 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
 from cli_runs import UNMET, cut, is_answered, must, outward, read_run  # noqa: E402
-from test_cli import Case, run, write  # noqa: E402
+from test_cli import SYSTEM, USAGE, Case, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WITH_K = ("--model", "k.model", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--n", 300, "--n0", 13)  # few votes are clear
@@ -123,6 +124,19 @@ class Results(Case):
                      run("certify", *WITH_WORDS, "--data", f"none{turning}").err):
             self.assertFalse(set(turning) & set(text), ascii(text))
             self.assertIn("?", text)
+
+    def test_stray_bytes(self):
+        """a byte that is no UTF-8 may be a command to a terminal: none is printed; characters are"""
+        stray = [b"\x9b31m", b"\x80\x9f", b"\xe2\x9b", b"\xc2", b"\xc0\x9b", b"\xe0\x82\x9b", b"\xf0\x80\x82\x9b", b"\xed\xa0\x80", b"\xf4\x90\x80\x80",
+                 b"\xf8\x88\x80\x80\x80", b"\xff"]
+        kept = "\u00e9 \u0800 \u3042 \ud7ff \U00010000 \U0010ffff"
+        for bytes_ in stray:
+            for arguments in (("certify", *WITH_WORDS, "--data"), ("certify", *WITH_WORDS, "--n"), ("lexicon",)):
+                done = run(*arguments, f"none{os.fsdecode(bytes_)}={kept}")
+                self.assertIn(done.code, (USAGE, SYSTEM), done.err)
+                self.assertNotIn("\ufffd", done.err)
+                self.assertIn("none?", done.err)
+                self.assertIn("=" + kept, done.err)
 
     def test_one_text(self):
         """one is no plural"""

@@ -323,6 +323,20 @@ class Errors(Serve):
             self.assertEqual(limits, {"body": 5000, "text": 1000, "texts": 3, "queue": 4, "deadline": 30})
             self.assertEqual(server.get("/healthz")[0], 200)
 
+    def test_no_http(self):
+        """what is no HTTP is answered by the library that reads it, as docs/serve.md says; the server goes on"""
+        with self.serving(*WITH_K) as server:
+            for request in (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", b"GET /healthz HTTP/1.1\r\n\r\n",
+                            b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                            b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 40000 + b"\r\n\r\n"):
+                with server.raw() as sock:
+                    sock.sendall(request)
+                    answer = http.client.HTTPResponse(sock)
+                    answer.begin()
+                    self.assertIn(answer.status, (400, 413, 414, 431, 505), request[:40])
+                    self.assertNotIn("json", answer.headers["Content-Type"] or "")
+            self.assertEqual(server.get("/healthz")[0], 200)
+
     def test_queue(self):
         """what does not fit into the queue is sent away with 503 and a time to come back"""
         options = ("--model", f"exec:{sys.executable} slow.py 0.1", "--labels", "neg,pos", "--lexicon", "k.lex",

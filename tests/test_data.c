@@ -102,7 +102,9 @@ static void test_folder(void **state)
     char path[700];
     snprintf(path, sizeof path, "%s/", root);
     check_file(path, NULL, ROWS(TREE_ROWS));
-    snprintf(path, sizeof path, "%s/pos/broken.txt", root);
+    snprintf(path, sizeof path, "%s/pos/broken", root); /* would not be a text, nor would the next one */
+    assert_int_equal(symlink("/nowhere/at/all", path), 0);
+    snprintf(path, sizeof path, "%s/pos/.broken.txt", root);
     assert_int_equal(symlink("/nowhere/at/all", path), 0);
     snprintf(path, sizeof path, "%s/pos/pipe.txt", root); /* not a file: must not be waited for */
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -118,6 +120,38 @@ static void test_folder(void **state)
                     {"9/x10", "9", "e", 0}, {"9/x10y", "9", "f", 0}, {"9/xa", "9", "g", 0}));
     check_labels(data, LABELS("9", "10"));
     safer_data_free(data);
+}
+
+/* What cannot be read is said, not left out. */
+static void test_folder_links(void **state)
+{
+    (void)state;
+    const entry members[] = {{"pos/1.txt", "a"}, {"neg/1.txt", "b"}};
+    const char *root = make_tree("links", members, COUNT(members));
+    char path[700];
+    snprintf(path, sizeof path, "%s/pos/2.txt", root);
+    assert_int_equal(symlink("../neg/1.txt", path), 0);
+    check_file(root, NULL, ROWS({"neg/1", "neg", "b", 0}, {"pos/1", "pos", "a", 0}, {"pos/2", "pos", "b", 0}));
+    unlink(path);
+    assert_int_equal(symlink("/nowhere/at/all", path), 0);
+    check_failure(root, NULL, SAFER_INPUT, "links/pos/2.txt is a link to what is not there");
+    unlink(path);
+    assert_int_equal(symlink("2.txt", path), 0);
+    check_failure(root, NULL, SAFER_INPUT, "links/pos/2.txt is a link to what is not there");
+    unlink(path);
+    snprintf(path, sizeof path, "%s/other", root);
+    assert_int_equal(symlink("/nowhere/at/all", path), 0);
+    check_failure(root, NULL, SAFER_INPUT, "links/other is a link to what is not there");
+    unlink(path);
+    if (geteuid() == 0) return; /* root reads everything */
+    snprintf(path, sizeof path, "%s/pos/1.txt", root);
+    chmod(path, 0);
+    check_failure(root, NULL, SAFER_SYSTEM, "links/pos/1.txt: Permission denied");
+    chmod(path, 0600);
+    snprintf(path, sizeof path, "%s/neg", root);
+    chmod(path, 0600); /* names can be read, but not what they are */
+    check_failure(root, NULL, SAFER_SYSTEM, "links/neg/1.txt: Permission denied");
+    chmod(path, 0700);
 }
 
 static void test_folder_errors(void **state)
@@ -662,21 +696,14 @@ static void test_identity(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_folder_errors),
-        cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_archive_folder),
-        cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_every),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_bad_samples),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_memory_of_jansson),
-        cmocka_unit_test(test_imdb),
-        cmocka_unit_test(test_other_sets),
+        cmocka_unit_test(test_identity),       cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_folder_links),   cmocka_unit_test(test_folder_errors),
+        cmocka_unit_test(test_packed),         cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_archive_folder), cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_labels),         cmocka_unit_test(test_every),
+        cmocka_unit_test(test_random),         cmocka_unit_test(test_bad_samples),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_memory_of_jansson),
+        cmocka_unit_test(test_imdb),           cmocka_unit_test(test_other_sets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

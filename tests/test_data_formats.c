@@ -213,6 +213,26 @@ static void test_headers(void **state)
     refuses("h3.txt", "__label__label text\n__label__a x\n", "h3.txt, line 1: a header? Its label, \"label\"");
 }
 
+/* As `cat a.csv b.csv` makes it. */
+static void test_headers_inside(void **state)
+{
+    (void)state;
+    refuses("i1.csv", "text,label\nx,pos\ny,neg\ntext,label\nz,pos\n", "i1.csv, line 4: a header inside the file");
+    refuses("i2.csv", "text,label\nx,pos\n\xef\xbb\xbftext,label\nz,pos\n", "i2.csv, line 3: a header inside the file");
+    refuses("i3.csv", "id,\"review\",rating\r\n1,\"x\ny\",2\r\nid,\"review\",rating\r\n1,z,2\r\n",
+            "i3.csv, line 4: a header");
+    refuses("i4.csv", "review,label\nx,pos\nText,Class\nz,pos\n", "i4.csv, line 3: a header");
+    refuses("i5.csv", "text,other\nx,1\ntext,other\n", "i5.csv, line 3: a header");
+    reads("i6.csv", "text\nx\ntext\n", {"1", NULL, "x", 0}, {"2", NULL, "text", 0});
+    reads("i7.csv", "label,text\npos,label\npos,text\n", {"1", "pos", "label", 0}, {"2", "pos", "text", 0});
+    refuses("i1.tsv", "id\tlabel\ttext\n1\tpos\tx\nid\tlabel\ttext\n1\tneg\ty\n",
+            "i1.tsv, line 3: a header inside the file");
+    refuses("i2.tsv", "1\tpos\tx\n\xef\xbb\xbfid\tlabel\ttext\n1\tneg\ty\n",
+            "i2.tsv, line 2: a header inside the file");
+    reads("i3.tsv", "1\tpos\tx\n2\tneg\ttext\nlabel\tneg\treview\n", {"1", "pos", "x", 0}, {"2", "neg", "text", 0},
+          {"label", "neg", "review", 0});
+}
+
 /* --------------------------------------------------------------- fastText */
 
 static void test_fasttext(void **state)
@@ -434,11 +454,11 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tsv),          cmocka_unit_test(test_tsv_errors), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_csv_errors),   cmocka_unit_test(test_jsonl),      cmocka_unit_test(test_jsonl_errors),
-        cmocka_unit_test(test_headers),      cmocka_unit_test(test_fasttext),   cmocka_unit_test(test_detection),
-        cmocka_unit_test(test_parse),        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_longest_text), cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_tsv),        cmocka_unit_test(test_tsv_errors),     cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_csv_errors), cmocka_unit_test(test_jsonl),          cmocka_unit_test(test_jsonl_errors),
+        cmocka_unit_test(test_headers),    cmocka_unit_test(test_headers_inside), cmocka_unit_test(test_fasttext),
+        cmocka_unit_test(test_detection),  cmocka_unit_test(test_parse),          cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_longest_text),   cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

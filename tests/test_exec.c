@@ -91,10 +91,10 @@ static void test_kinds_of_answers(void **state)
     assert_true(scores[0] == 0 && scores[2] == 1 && scores[3] == 1);
     t.free(t.self);
 
-    t = open_one("read x; echo '{\"id\":0,\"labels\":[2,0],\"scores\":[[1,0,0],[1,0,0]]}'; cat >/dev/null");
+    t = open_one("read x; echo '{\"id\":0,\"labels\":[2,0],\"scores\":[[1,0,1],[1,0,0]]}'; cat >/dev/null");
     assert_ok(t.ask(t.self, spans, 2, out, scores, &error));
-    assert_int_equal(out[0], 2); /* both: each speaks for itself */
-    assert_true(scores[0] == 1);
+    assert_int_equal(out[0], 2); /* of equal scores the label's */
+    assert_true(scores[0] == 1 && scores[2] == 1);
     t.free(t.self);
 }
 
@@ -235,6 +235,9 @@ static void test_wrong_answers(void **state)
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2,NaN]]}", "NaN and Infinity are no scores"},
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2,-Infinity]]}", "NaN and Infinity are no scores"},
         {"{\"id\":0,\"scores\":[[1,2,3],[1,2,1e999]]}", "not JSON"},
+        {"{\"id\":0,\"labels\":[2,0],\"scores\":[[1,0,3],[1,2,0]]}", "contradict each other: neg and pos"},
+        {"{\"id\":0,\"labels\":[2,null],\"scores\":[[1,0,3],[1,2,0]]}", "contradict each other: no label and pos"},
+        {"{\"id\":0,\"labels\":[2,0],\"scores\":[[1,0,3],null]}", "contradict each other: neg and no scores"},
         {"{\"id\":0}", "neither \"labels\" nor \"scores\""},
         {"{\"id\":0,\"error\":\"no such model\"}", "exec: the command says: no such model"},
         {"{\"error\":{\"code\":5}}", "exec: the command says: {\"code\": 5}"},

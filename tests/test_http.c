@@ -245,6 +245,46 @@ static void test_json_answers(void **state)
     sf_http_profile_free(&p);
 }
 
+/* A label and scores that say different things: neither is believed. */
+static void test_contradictions(void **state)
+{
+    (void)state;
+    sf_http_profile p = opened(&labels, with(SAFER_PROFILE_JSON, NULL, NULL, NULL));
+    answers(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[[0.9,0.1],[0.5,0.5]]}", 2, neg_pos); /* equal: either */
+    answers(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[0.9,0.8]}", 2, neg_pos); /* of each label alone */
+    answers(&p, "{\"labels\":[null,\"pos\"],\"scores\":[null,[0,1]]}", 2, none_pos);
+    answers(&p, "[{\"label\":\"neg\",\"scores\":[1,0]},{\"label\":\"pos\",\"scores\":[0,1]}]", 2, neg_pos);
+    wrong(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[[0.9,0.1],[0.6,0.4]]}", 2,
+          "contradict each other: pos and neg");
+    wrong(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[[0.9,0.1],null]}", 2,
+          "contradict each other: pos and no scores");
+    wrong(&p, "{\"labels\":[null,\"pos\"],\"scores\":[[0.9,0.1],[0,1]]}", 2, "contradict each other: no label and neg");
+    wrong(&p, "{\"label\":[\"pos\"],\"scores\":[[0.9,0.1]]}", 1, "contradict");
+    wrong(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[[0.9,0.1]]}", 2, "1 lists of scores for 2 texts");
+    wrong(&p, "[{\"label\":\"neg\",\"scores\":[0,1]}]", 1, "contradict");
+    sf_http_profile_free(&p);
+    p = opened(&labels, with(SAFER_PROFILE_JSON, "{\"text\":{{text}}}", NULL, NULL));
+    answers(&p, "{\"label\":\"pos\",\"scores\":[0.1,0.9]}", 1, pos);
+    wrong(&p, "{\"label\":\"pos\",\"scores\":[0.9,0.1]}", 1, "contradict");
+    sf_http_profile_free(&p);
+    p = opened(&labels, with(SAFER_PROFILE_JSON, NULL, "/labels", NULL)); /* asked for: the other is not looked at */
+    answers(&p, "{\"labels\":[\"neg\",\"pos\"],\"scores\":[[0.1,0.9],[1,0]]}", 2, neg_pos);
+    sf_http_profile_free(&p);
+    static const char both[] =
+        "{\"outputs\":[{\"name\":\"probabilities\",\"datatype\":\"FP32\",\"data\":[1,0,0.25,0.75]},"
+        "{\"name\":\"label\",\"datatype\":\"INT64\",\"data\":[0,%d]}]}";
+    p = opened(&labels, with(SAFER_PROFILE_KSERVE, NULL, NULL, NULL));
+    for (int last = 0; last < 2; last++) {
+        char answer[sizeof both];
+        snprintf(answer, sizeof answer, both, last);
+        if (last)
+            answers(&p, answer, 2, neg_pos);
+        else
+            wrong(&p, answer, 2, "contradict each other: neg and pos");
+    }
+    sf_http_profile_free(&p);
+}
+
 static void test_scores_come_back(void **state)
 {
     (void)state;
@@ -327,7 +367,7 @@ static void test_kserve_answers(void **state)
             "{\"name\":\"Labels\",\"datatype\":\"INT32\",\"data\":[1]}]}",
             1, pos);
     answers(&p,
-            "{\"outputs\":[{\"name\":\"logits\",\"datatype\":\"FP32\",\"data\":[1,0]},"
+            "{\"outputs\":[{\"name\":\"logits\",\"datatype\":\"FP32\",\"data\":[0,1]},"
             "{\"name\":\"label\",\"datatype\":\"INT32\",\"data\":[1]}]}",
             1, pos);
     lost(&p, "{\"outputs\":[");
@@ -545,6 +585,12 @@ static void test_messages_hide_users(void **state)
         const char *text, *shown;
     } cases[] = {{"cannot open HTTP://me:word@h/x: no", "cannot open HTTP://***@h/x: no"},
                  {"\"ftp://w@h\" and http://a:b@c:d@e", "\"ftp://*@h\" and http://***@e"},
+                 {"http:/a:word@h Https:a:word@h", "http:/***@h Https:***@h"},
+                 {"https:\\\\a:word@h http:///a:word@h", "https:\\\\***@h http:///***@h"},
+                 {"ftp:/a:word@h http//a:word@h", "ftp:/***@h http//***@h"},
+                 {"http://a:wo/r#d@h/x http:/a:wo?rd@h", "http://***@h/x http:/***@h"},
+                 {"http://h:80/a@b http://[::1]:80/a@b http:", "http://h:80/a@b http://[::1]:80/a@b http:"},
+                 {"a.zip:b@c exec:a@b", "a.zip:b@c exec:a@b"},
                  {"//@h a@b http://h/a@b https://h?x@y", "//@h a@b http://h/a@b https://h?x@y"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sf_fail(&error, SAFER_INPUT, "%s", cases[i].text);
@@ -682,6 +728,7 @@ int main(void)
         cmocka_unit_test(test_every_text_survives),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_json_answers),
+        cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_scores_come_back),
         cmocka_unit_test(test_json_pointers),
         cmocka_unit_test(test_one_text),

@@ -483,6 +483,12 @@ static void test_tables(void **state)
     assert_fails(parse_table(&t, "{\"a\": [\"b\"]"), SAFER_INPUT, "t.tsv, line 1");
     assert_fails(parse_table(&t, "ok\tfine\ngood great\n"), SAFER_INPUT, "t.tsv, line 2: no tab");
     assert_fails(parse_table(&t, "ok\tfine\nb\xff\tgreat\n"), SAFER_INPUT, "t.tsv, line 2: not UTF-8");
+    assert_fails(parse_table(&t, "word\tsynonym\ngood\tgreat\n"), SAFER_INPUT,
+                 "t.tsv, line 1: a header (\"word\", \"synonym\")");
+    assert_fails(parse_table(&t, "\xef\xbb\xbfSource\tTarget score\r\ngood\tgreat\n"), SAFER_INPUT, "line 1: a header");
+    assert_ok(parse_table(&t, "neighbor\tneighbour\nword\tterm\nsource\tspring target\nterm\tsimilar\n"));
+    assert_int_equal(t.count, 5); /* words like any others */
+    sf_table_free(&t);
     assert_fails(parse_table(&t, " \n"), SAFER_INPUT, "is empty");
     t = (sf_table){0};
     assert_fails(sf_table_parse(&t, "{\"a\\u0000b\": []}", 16, "t", &error), SAFER_INPUT,

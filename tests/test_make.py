@@ -221,7 +221,8 @@ class Configuration(unittest.TestCase):
             if shutil.which(compiler):
                 commands = self.configure(f"-DCMAKE_C_COMPILER={compiler}", *options)
                 self.assertGreater(len(commands), 200)
-                self.assertEqual({"-Werror" in command.split() for command in commands}, {bool(options)}, compiler)
+                strict = {bool({"-Werror", "-Werror=all-warnings"} & set(command.split())) for command in commands}
+                self.assertEqual(strict, {bool(options)}, compiler)
 
 
 if __name__ == "__main__":

@@ -524,6 +524,26 @@ static int random_vote(sf_stream stream, uint64_t sample, const double *p, int c
     return -1;
 }
 
+static int is_open(const sf_eprocess *process, size_t radii, size_t classes, uint64_t more)
+{
+    uint64_t counts[4];
+    sf_verdict verdicts[8];
+    int open = 0;
+    memcpy(counts, sf_eprocess_counts(process), classes * sizeof *counts);
+    counts[0] += more;
+    sf_eprocess_decide(process, verdicts, counts, sf_eprocess_samples(process) + more);
+    for (size_t r = 0; r < radii; r++) open |= verdicts[r] == SF_OPEN;
+    return open;
+}
+
+/* It is done after so many votes for the class, and not before. */
+static void check_soonest(const sf_eprocess *process, size_t radii, size_t classes)
+{
+    const uint64_t soonest = sf_eprocess_soonest(process);
+    for (uint64_t more = 0; more < soonest; more++) assert_true(is_open(process, radii, classes, more));
+    assert_false(is_open(process, radii, classes, soonest));
+}
+
 /* The process with its shortcuts stops exactly where the definition says, and says the same. */
 static void test_process_against_definition(void **state)
 {
@@ -561,6 +581,7 @@ static void test_process_against_definition(void **state)
                 for (size_t r = 0; r < radii; r++) open |= verdicts[r] == SF_OPEN;
                 assert_int_equal(sf_eprocess_done(process), !open);
                 if (!open) break;
+                if (n % 97 < 3) check_soonest(process, radii, options.classes);
                 assert_true(n < options.n_max);
                 sf_eprocess_add(process, random_vote(stream, n, chances[i], classes[i]));
             }

@@ -355,6 +355,8 @@ static void test_counterfit(void **state)
             fail_msg("entry %zu: %.9f where %.9f is expected", i, (double)rows[i], v[i]);
     assert_fails(sf_constraints_parse(&synonyms, "a b\nonly\n", 9, "s.txt", &words, &error), SAFER_INPUT,
                  "s.txt, line 2: 1 words");
+    assert_fails(sf_constraints_parse(&synonyms, "Word antonym\na b\n", 17, "s.txt", &words, &error), SAFER_INPUT,
+                 "s.txt, line 1: a header (\"Word\", \"antonym\")");
     assert_fails(sf_constraints_parse(&synonyms, "a b c\n", 6, "s.txt", &words, &error), SAFER_INPUT,
                  "line 1: 3 words");
     sf_constraints_free(&synonyms);

@@ -334,6 +334,19 @@ static int next_answer(const sf_vote_rule *rule, const uint32_t *shares)
     return -1;
 }
 
+/* So many votes for the leader, and not one fewer, make it clear, or are all that are left. */
+static void check_soonest(const sf_vote *vote)
+{
+    uint64_t *leader = &vote->counts[sf_vote_leader(vote->counts, vote->rule->classes)];
+    const uint64_t votes = *leader, soonest = sf_vote_soonest(vote);
+    assert_true(soonest >= 1 && vote->n + soonest <= vote->rule->n_max);
+    *leader = votes + soonest;
+    assert_int_not_equal(sf_vote_decide(vote->rule, vote->counts, vote->n + soonest, 1), SF_VOTE_OPEN);
+    *leader = votes + soonest - 1;
+    assert_int_equal(sf_vote_decide(vote->rule, vote->counts, vote->n + soonest - 1, 1), SF_VOTE_OPEN);
+    *leader = votes;
+}
+
 /* Every verdict on the way is that of the counts; a vote that ended can end there, and nowhere before. What was
  * given up goes on when one insists. */
 static void follow(const sf_vote_rule *rule, const uint32_t *shares)
@@ -344,6 +357,7 @@ static void follow(const sf_vote_rule *rule, const uint32_t *shares)
     for (int insist = 0; insist < 2; insist++) {
         const uint64_t before = vote.n;
         while (!sf_vote_done(&vote)) {
+            check_soonest(&vote);
             assert_false(vote.n > before && sf_vote_can_end(rule, counts, vote.n, insist));
             const int done = sf_vote_add(&vote, next_answer(rule, shares));
             assert_int_equal(vote.verdict, sf_vote_decide(rule, counts, vote.n, insist));

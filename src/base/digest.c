@@ -86,7 +86,7 @@ static safer_status add_pieces(sf_sha256_sum *sum, uint64_t *length, int fd, con
 safer_status sf_file_digest(sf_digest *out, uint64_t *length, const char *path, safer_error *error)
 {
     sf_sha256_sum sum = {0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = sf_open(path, O_RDONLY);
     if (fd < 0) return sf_fail_errno(error, "open", path);
     safer_status status = add_pieces(&sum, length, fd, path, error);
     close(fd);

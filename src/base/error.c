@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 const char *safer_version(void) { return SAFER_VERSION; }
 
@@ -21,13 +22,34 @@ safer_status safer_version_check(int number, safer_error *error)
                    SAFER_VERSION, number / 10000, number / 100 % 100, number % 100);
 }
 
+/* The '@' that ends a user and password at the beginning of an address, or NULL. After a colon comes a port or a
+ * password; a password is no number, and may hold what else ends a host. */
+static char *users_end(char *at)
+{
+    const size_t word = strcspn(at, " \"'<>"), host = strcspn(at, "/\\?# \"'<>");
+    char *end = memrchr(at, '@', host), *colon = *at == '[' ? NULL : memchr(at, ':', host);
+    if (!end && colon && colon + 1 + strspn(colon + 1, "0123456789") < at + host) end = memrchr(at, '@', word);
+    return end;
+}
+
+/* The length of what begins an address, well written or not: //, :/, http: or https:, and more slashes. 0: none. */
+static size_t address_begin(const char *at)
+{
+    const size_t length = strncmp(at, "//", 2) == 0 || strncmp(at, ":/", 2) == 0 ? 2
+                          : strncasecmp(at, "http:", 5) == 0                     ? 5
+                          : strncasecmp(at, "https:", 6) == 0                    ? 6
+                                                                                 : 0;
+    return length ? length + strspn(at + length, "/\\") : 0;
+}
+
 /* Names of files and models end up in messages, and one that was meant as an address may hold a password: what stands
- * before the host is not shown. */
+ * before the host is not shown. (The program does the same with its arguments.) */
 static void hide_users(char *text)
 {
-    for (char *at = text; (at = strstr(at, "//"));) {
-        at += 2;
-        char *end = memrchr(at, '@', strcspn(at, "/?# \"'<>"));
+    for (char *at = text; *at;) {
+        const size_t begin = address_begin(at);
+        at += begin ? begin : 1;
+        char *end = begin ? users_end(at) : NULL;
         if (!end) continue;
         const size_t length = (size_t)(end - at), stars = length < 3 ? length : 3;
         memset(at, '*', stars);

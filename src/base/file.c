@@ -46,10 +46,20 @@ size_t sf_unpacked_most(size_t packed)
 
 safer_status sf_fail_unpacked(safer_error *error, const char *name, size_t most)
 {
+    const int small = most < 1000000000;
     return sf_fail(error, SAFER_INPUT,
-                   "%s holds more than %.1f GB, the most that is unpacked or read from a pipe; "
+                   "%s holds more than %.1f %s, the most that is unpacked or read from a pipe; "
                    "--max-unpacked raises it",
-                   name, (double)most / 1e9);
+                   name, (double)most / (small ? 1e6 : 1e9), small ? "MB" : "GB");
+}
+
+int sf_open(const char *path, int flags)
+{
+    int fd;
+    do {
+        fd = open(path, flags | O_CLOEXEC, 0666);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
 }
 
 /* ----------------------------------------------------------------- reading */
@@ -112,7 +122,7 @@ safer_status sf_file_load(sf_file *out, const char *path, safer_error *error)
 {
     safer_status status;
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = sf_open(path, O_RDONLY);
     if (fd < 0) return sf_fail_errno(error, "open", path);
     if (fstat(fd, &info) != 0)
         status = sf_fail_errno(error, "examine", path);
@@ -187,7 +197,7 @@ static int write_all(int fd, const char *bytes, size_t length)
 
 static safer_status write_device(const char *path, const void *bytes, size_t length, safer_error *error)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = sf_open(path, O_WRONLY);
     if (fd < 0) return sf_fail_errno(error, "open", path);
     safer_status status = write_all(fd, bytes, length) ? sf_fail_errno(error, "write", path) : SAFER_OK;
     if (close(fd) != 0 && status == SAFER_OK) status = sf_fail_errno(error, "write", path);

@@ -13,6 +13,10 @@ typedef struct sf_file {
     char *heap; /* private: what to free */
 } sf_file;
 
+/* open(), with O_CLOEXEC and 0666, that goes on after a signal: who opens one end of a named pipe waits for the other,
+ * and whether a signal ends the program is not decided here. */
+int sf_open(const char *path, int flags);
+
 /* The bytes as they are on disk. A regular file that is written to, or cut off, while it is read is an error. */
 safer_status sf_file_load(sf_file *out, const char *path, safer_error *error);
 

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/gzip.h"
 #include "base/memory.h"
+#include "base/words.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -120,6 +121,18 @@ static safer_status read_member(struct archive *archive, struct archive_entry *e
     return SAFER_OK;
 }
 
+/* Two members of one name: of a tar archive, which may have been added to, the last counts, as it does when it is
+ * unpacked. Programs differ about which one of a zip archive it is. */
+static int must_differ(struct archive *archive)
+{
+    return (archive_format(archive) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_ZIP;
+}
+
+static safer_status fail_twice(safer_error *error, const char *name, const char *member)
+{
+    return sf_fail(error, SAFER_INPUT, "%s holds two members %s; which one counts is not clear", name, member);
+}
+
 /* Adds the name of one more member to the list that an error message shows. */
 static safer_status list_name(sf_buffer *list, const char *name, safer_error *error)
 {
@@ -128,6 +141,16 @@ static safer_status list_name(sf_buffer *list, const char *name, safer_error *er
         (list->length > 300 && sf_buffer_add_string(list, ", ...")))
         return sf_fail_memory(error);
     return SAFER_OK;
+}
+
+/* Whether what was asked for is one file of the archive. */
+static safer_status check_choice(const char *name, const char *member, int found, int files, const char *list,
+                                 safer_error *error)
+{
+    if (!found && member) return sf_fail(error, SAFER_INPUT, "%s has no member %s (it has: %s)", name, member, list);
+    if (!found) return sf_fail(error, SAFER_INPUT, "%s holds no file", name);
+    if (member || files <= 1) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "%s holds %d files; name one as %s:MEMBER (%s)", name, files, name, list);
 }
 
 /* What libarchive understands: everything but gzip. */
@@ -156,12 +179,15 @@ static safer_status unpack_archive(sf_file *out, const char *bytes, size_t lengt
             SF_TRY(list_name(&list, path ? path : "?", error));
             continue;
         }
-        if (files++ == 0) {
+        if (member && files && must_differ(archive)) {
+            status = fail_twice(error, name, member);
+            goto done;
+        }
+        if (files++ == 0 || member) {
             SF_TRY(read_member(archive, entry, &contents, 0, sf_unpacked_most(length), name, error));
             found = 1;
         }
         SF_TRY(list_name(&list, path ? path : "?", error));
-        if (member) break;
     }
     if (code == ARCHIVE_EOF && archive_format(archive) == ARCHIVE_FORMAT_EMPTY && !member) {
         if (sf_buffer_add(&contents, "", 0)) { /* nothing, compressed */
@@ -170,16 +196,10 @@ static safer_status unpack_archive(sf_file *out, const char *bytes, size_t lengt
         }
         found = 1;
     }
-    if (code != ARCHIVE_EOF && code != ARCHIVE_OK && code != ARCHIVE_WARN)
+    if (code != ARCHIVE_EOF)
         status = fail_archive(error, archive, name);
-    else if (!found && member)
-        status = sf_fail(error, SAFER_INPUT, "%s has no member %s (it has: %s)", name, member,
-                         list.bytes ? list.bytes : "nothing");
-    else if (!found)
-        status = sf_fail(error, SAFER_INPUT, "%s holds no file", name);
-    else if (!member && files > 1)
-        status = sf_fail(error, SAFER_INPUT, "%s holds %d files; name one as %s:MEMBER (%s)", name, files, name,
-                         list.bytes ? list.bytes : "");
+    else
+        status = check_choice(name, member, found, files, list.bytes ? list.bytes : "nothing", error);
     if (status == SAFER_OK) {
         *out = (sf_file){.bytes = contents.bytes, .length = contents.length, .heap = contents.bytes};
         contents = (sf_buffer){0};
@@ -218,6 +238,14 @@ done:
     return status;
 }
 
+static safer_status add_name(sf_words *names, const char *archive, const char *member, safer_error *error)
+{
+    const size_t before = names->count;
+    uint32_t id;
+    safer_status status = sf_words_add(names, member, strlen(member), &id, error);
+    return status == SAFER_OK && names->count == before ? fail_twice(error, archive, member) : status;
+}
+
 safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_visit visit, void *context,
                              safer_error *error)
 {
@@ -226,6 +254,7 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
     struct archive *archive = NULL;
     struct archive_entry *entry;
     sf_buffer contents = {0}, inner = {0};
+    sf_words names = {0};
     locale_t before = enter_utf8();
     int code;
     while (prefix && prefix[0] == '.' && prefix[1] == '/') prefix += 2;
@@ -262,6 +291,7 @@ safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_vis
             if (strncmp(name, prefix, prefix_length) != 0 || name[prefix_length] != '/') continue;
             name += prefix_length + 1;
         }
+        if (must_differ(archive)) SF_TRY(add_name(&names, path, name, error));
         SF_TRY(read_member(archive, entry, &contents, total, most, path, error));
         total += contents.length;
         SF_TRY(visit(context, name, contents.bytes, contents.length, error));
@@ -271,6 +301,7 @@ done:
     if (archive) archive_read_free(archive);
     sf_buffer_free(&contents);
     sf_buffer_free(&inner);
+    sf_words_free(&names);
     sf_file_free(&raw);
     leave_utf8(before);
     return status;

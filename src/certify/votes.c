@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { FIRST_BATCH = 64 };
+
 static size_t smaller(uint64_t left, size_t batch) { return left < batch ? (size_t)left : batch; }
 
 /* ----------------------------------------------------------------- samples */
@@ -47,12 +49,15 @@ static size_t radii_to_decide(double *p0, const safer_workspace *w, const safer_
     return radii;
 }
 
-/* Where nobody knows how many draws it takes, answers past the one that decides are discarded, so that
- * batches do not matter; they start small and grow, unless the model gains nothing by large ones. */
-static size_t next_batch(const safer_workspace *w, size_t last, uint64_t left)
+/* Where nobody knows how many draws it takes, answers past the one that decides are discarded, so that batches do not
+ * matter. The first batch is what it takes if all answers agree, as they mostly do. Later ones are what is then left,
+ * within bounds that double: texts that will be given up are not asked much, nor others in many small steps. A model
+ * that gains nothing by large batches has one size. `most` is the upper bound, 0 before the first batch. */
+static size_t next_batch(const safer_workspace *w, size_t *most, uint64_t soonest, uint64_t left)
 {
-    const size_t group = w->model->group * (size_t)w->threads;
-    const uint64_t wanted = group ? group : last ? 2 * (uint64_t)last : 16;
+    const size_t group = w->model->group * (size_t)w->threads, least = *most / 2;
+    *most = *most ? smaller(2 * (uint64_t)*most, w->options.batch) : FIRST_BATCH;
+    const uint64_t wanted = group ? group : soonest < least ? least : soonest < *most ? soonest : *most;
     return smaller(left, smaller(wanted, w->options.batch));
 }
 
@@ -62,10 +67,10 @@ safer_status sf_votes_until_decided(safer_certificate *c, safer_workspace *w, sa
     double p0[SAFER_RADII + 1];
     const size_t radii = radii_to_decide(p0, w, c);
     const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_CERTIFICATION);
-    size_t count = 0;
+    size_t count = 0, most = 0;
     SF_TRY(sf_eprocess_begin(w->process, (size_t)c->target, p0, radii, error));
     for (uint64_t done = 0; !sf_eprocess_done(w->process); done += count) {
-        count = next_batch(w, count, w->options.n - done);
+        count = next_batch(w, &most, sf_eprocess_soonest(w->process), w->options.n - done);
         sf_sampler_draw(w->draws, &w->sampler, stream, done, count);
         SF_TRY(sf_ask_draws(w, count, error));
         for (size_t i = 0; i < count && !sf_eprocess_done(w->process); i++) sf_eprocess_add(w->process, w->answers[i]);
@@ -85,9 +90,9 @@ safer_status sf_votes_until_clear(safer_certificate *c, safer_workspace *w, safe
     safer_status status = SAFER_OK;
     const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_SELECTION);
     sf_vote *vote = &w->vote;
-    size_t count = 0;
+    size_t most = 0;
     while (!sf_vote_done(vote)) {
-        count = next_batch(w, count, w->options.n0 - vote->n);
+        const size_t count = next_batch(w, &most, sf_vote_soonest(vote), w->options.n0 - vote->n);
         sf_sampler_draw(w->draws, &w->sampler, stream, vote->n, count);
         SF_TRY(sf_ask_draws(w, count, error));
         for (size_t i = 0; i < count && !sf_vote_done(vote); i++) sf_vote_add(vote, w->answers[i]);

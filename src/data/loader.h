@@ -29,6 +29,9 @@ void sf_loader_free(sf_loader *loader);
 safer_status sf_loader_fail(const sf_loader *loader, size_t line, safer_error *error, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* What is said of a header after line 1. */
+#define SF_HEADER_INSIDE "a header inside the file, as when files are joined; remove the line"
+
 /* Makes sure that a raw row is UTF-8: fails with its place, or replaces *row by a
  * repaired copy that lives until the next call. Readers call this before they take a
  * row apart, so that the offset in the message counts from the row's beginning. */

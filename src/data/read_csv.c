@@ -31,6 +31,7 @@ typedef struct reader {
     size_t count, capacity;
     size_t columns;             /* of every record */
     size_t head_line;           /* where the first record is */
+    sf_span header;             /* it, as it stands in the file, when it is a header */
     int id, label, title, text; /* their columns */
     int zhang;
     sf_buffer scratch; /* decoded fields */
@@ -166,6 +167,18 @@ done:
     return status;
 }
 
+/* Files that were joined have headers inside: the same bytes again, or names of columns where label and text belong. */
+static int is_header_again(const reader *r, sf_span record)
+{
+    const size_t mark = sf_mark_length(record.bytes, record.length);
+    if (!r->header.length || r->columns < 2) return 0; /* one column: a text may be the word "text" */
+    if (record.length - mark == r->header.length && memcmp(record.bytes + mark, r->header.bytes, r->header.length) == 0)
+        return 1;
+    return r->count == r->columns && r->label != SF_NO_COLUMN &&
+           sf_column_named(span_of(&r->fields[r->label])) == SF_COLUMN_LABEL &&
+           sf_column_named(span_of(&r->fields[r->text])) == SF_COLUMN_TEXT;
+}
+
 /* ---------------------------------------------------------------- records */
 
 /* The value of a column: SF_NO_COLUMN has an empty one. It lies in the scratch buffer. */
@@ -213,7 +226,12 @@ safer_status sf_read_csv(sf_loader *loader, const char *bytes, size_t length, sa
             SF_TRY(split(&r, record.bytes, record.bytes + record.length, line, &copy_stop, error));
         }
         int is_header = 0;
+        if (is_header_again(&r, (sf_span){p, (size_t)(stop - p)})) {
+            status = sf_loader_fail(loader, line, error, SF_HEADER_INSIDE);
+            goto done;
+        }
         if (r.columns == 0) SF_TRY(understand(&r, line, &is_header, error));
+        if (is_header) r.header = (sf_span){p, (size_t)(stop - p)};
         if (!is_header) SF_TRY(read_row(&r, record.length, line, error));
         for (const char *c = p; c < stop; c++) line += *c == '\n';
         line++;

@@ -130,8 +130,24 @@ static safer_status open_folder(DIR **out, const char *path, safer_error *error)
     return errno == ENOMEM ? sf_fail_memory(error) : sf_fail_errno(error, "open the folder", path);
 }
 
+/* An entry that should be a text or a class, but nobody can say what it is. */
+static safer_status fail_entry(const char *path, const struct dirent *entry, safer_error *error)
+{
+    const int reason = errno; /* of next_entry */
+    sf_buffer name = {0};
+    safer_status status;
+    if (sf_buffer_format(&name, "%s/%s", path, entry->d_name)) return sf_fail_memory(error);
+    errno = reason;
+    if (reason == ENOENT || reason == ELOOP)
+        status = sf_fail(error, SAFER_INPUT, "%s is a link to what is not there; mend or remove it", name.bytes);
+    else
+        status = sf_fail_errno(error, "examine", name.bytes);
+    sf_buffer_free(&name);
+    return status;
+}
+
 /* The next entry and its kind (S_IFDIR, S_IFREG, ...), with *entry NULL at the end. A
- * link counts as what it points to; one that points nowhere is passed over. */
+ * link counts as what it points to; of one that points nowhere the kind is 0. */
 static safer_status next_entry(DIR *folder, const char *path, struct dirent **entry, mode_t *kind, safer_error *error)
 {
     struct stat info;
@@ -139,8 +155,8 @@ static safer_status next_entry(DIR *folder, const char *path, struct dirent **en
         errno = 0;
         *entry = readdir(folder);
         if (!*entry) return errno ? sf_fail_errno(error, "read the folder", path) : SAFER_OK;
-        if ((*entry)->d_name[0] == '.' || fstatat(dirfd(folder), (*entry)->d_name, &info, 0) != 0) continue;
-        *kind = info.st_mode & S_IFMT;
+        if ((*entry)->d_name[0] == '.') continue;
+        *kind = fstatat(dirfd(folder), (*entry)->d_name, &info, 0) == 0 ? info.st_mode & S_IFMT : 0;
         return SAFER_OK;
     }
 }
@@ -158,6 +174,10 @@ static safer_status list_class(list *all, const char *path, const char *class, s
         SF_TRY(next_entry(folder, path, &entry, &kind, error));
         if (!entry) break;
         size_t length = stem_length(entry->d_name);
+        if (!kind && length) {
+            status = fail_entry(path, entry, error);
+            goto done;
+        }
         if (kind == S_IFDIR) ++*folders;
         if (kind == S_IFREG && length) SF_TRY(list_add(all, class, entry->d_name, length, error));
     }
@@ -178,6 +198,10 @@ static safer_status list_all(list *all, const char *path, safer_error *error)
         SF_TRY(next_entry(folder, path, &entry, &kind, error));
         if (!entry) break;
         size_t length = strlen(entry->d_name), folders;
+        if (!kind && is_class(entry->d_name, length)) {
+            status = fail_entry(path, entry, error);
+            goto done;
+        }
         if (kind != S_IFDIR || !is_class(entry->d_name, length)) continue;
         sf_buffer_clear(&inner);
         if (sf_buffer_format(&inner, "%s/%s", path, entry->d_name)) {

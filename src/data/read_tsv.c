@@ -55,11 +55,13 @@ static safer_status decode(const sf_loader *loader, sf_span *column, sf_buffer *
     return SAFER_OK;
 }
 
-/* Whether the columns of line 1 are names: *is_header. */
-static safer_status look_for_header(const sf_loader *loader, const sf_span *column, int *is_header, safer_error *error)
+/* Whether the columns are names: *is_header. Names in another order, and names after line 1, are refused. */
+static safer_status look_for_header(const sf_loader *loader, const sf_span *column, size_t line, int *is_header,
+                                    safer_error *error)
 {
     const int label = sf_column_named(column[1]), text = sf_column_named(column[2]);
     *is_header = label == SF_COLUMN_LABEL && text == SF_COLUMN_TEXT;
+    if (line > 1) return *is_header ? sf_loader_fail(loader, line, error, SF_HEADER_INSIDE) : SAFER_OK;
     const int names = (sf_column_named(column[0]) >= 0) + (label >= 0) + (text >= 0);
     if (*is_header || names < 2) return SAFER_OK;
     return sf_loader_fail(loader, 1, error,
@@ -86,14 +88,12 @@ static safer_status read_row(sf_loader *loader, sf_span row, sf_buffer *scratch,
         return sf_loader_fail(loader, line, error, "%zu column%s, but TSV has 3: id, label, text%s", columns,
                               columns == 1 ? "" : "s", columns > 3 ? " (a tab inside a text is written \\t)" : "");
     int is_header = 0;
-    if (line == 1) {
-        safer_status status = look_for_header(loader, column, &is_header, error);
-        if (status != SAFER_OK || is_header) return status;
-    }
+    safer_status status = look_for_header(loader, column, line, &is_header, error);
+    if (status != SAFER_OK || is_header) return status;
     sf_buffer_clear(scratch);
     if (sf_buffer_reserve(scratch, row.length)) return sf_fail_memory(error);
     for (size_t i = 0; i < 3; i++) {
-        safer_status status = decode(loader, &column[i], scratch, line, error);
+        status = decode(loader, &column[i], scratch, line, error);
         if (status != SAFER_OK) return status;
     }
     return sf_loader_add(loader, column[0], column[1], column[2], line, error);

@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "lexicon/pairs.h"
+#include "lexicon/table.h"
 #include "lexicon/vectors.h"
 #include "text/word.h"
 
@@ -51,17 +52,14 @@ safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes
     const char *p = bytes, *end = bytes + length;
     for (size_t line = 1; p < end; line++) {
         const char *newline = memchr(p, '\n', (size_t)(end - p)), *stop = newline ? newline : end;
-        const char *field[2];
-        size_t lengths[2], fields = 0;
+        sf_span field[2];
+        size_t fields = 0;
         for (const char *q = p; q < stop;) {
             while (q < stop && (*q == ' ' || *q == '\t' || *q == '\r')) q++;
             const char *start = q;
             while (q < stop && *q != ' ' && *q != '\t' && *q != '\r') q++;
             if (q > start) {
-                if (fields < 2) {
-                    field[fields] = start;
-                    lengths[fields] = (size_t)(q - start);
-                }
+                if (fields < 2) field[fields] = (sf_span){start, (size_t)(q - start)};
                 fields++;
             }
         }
@@ -73,8 +71,9 @@ safer_status sf_constraints_parse(sf_constraints *constraints, const char *bytes
             goto done;
         }
         uint32_t a = SF_NONE, b = SF_NONE;
-        SF_TRY(find_word(field[0], lengths[0], words, &key, &a, error));
-        SF_TRY(find_word(field[1], lengths[1], words, &key, &b, error));
+        SF_TRY(sf_check_header(field[0], field[1], line, name, error));
+        SF_TRY(find_word(field[0].bytes, field[0].length, words, &key, &a, error));
+        SF_TRY(find_word(field[1].bytes, field[1].length, words, &key, &b, error));
         constraints->lines++;
         if (a == SF_NONE || b == SF_NONE) {
             constraints->unknown++;

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 void sf_table_free(sf_table *table)
 {
@@ -114,6 +115,25 @@ static safer_status each_line(const char *bytes, size_t length, line_visit visit
     return SAFER_OK;
 }
 
+static int is_any(sf_span word, const char *const *names)
+{
+    for (; *names; names++)
+        if (strlen(*names) == word.length && strncasecmp(word.bytes, *names, word.length) == 0) return 1;
+    return 0;
+}
+
+safer_status sf_check_header(sf_span word, sf_span other, size_t line, const char *name, safer_error *error)
+{
+    static const char *const words[] = {"word", "words", "headword", "source", "term", "lemma", NULL};
+    static const char *const others[] = {"synonym",   "synonyms",    "antonym",     "antonyms",     "target",
+                                         "targets",   "neighbor",    "neighbors",   "neighbour",    "neighbours",
+                                         "candidate", "candidates",  "replacement", "replacements", "substitute",
+                                         "similar",   "substitutes", NULL};
+    if (line != 1 || !is_any(word, words) || !is_any(other, others)) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "%s, line 1: a header (\"%.*s\", \"%.*s\"); remove the line", name,
+                   (int)word.length, word.bytes, (int)other.length, other.bytes);
+}
+
 typedef struct text_job {
     sf_table *table;
     sf_buffer key;
@@ -126,13 +146,17 @@ static safer_status text_line(void *context, const char *begin, const char *end,
     const char *tab = memchr(begin, '\t', (size_t)(end - begin)), *field;
     size_t length;
     uint32_t head, synonym;
-    const char *head_end = tab ? tab : end;
+    const char *head_end = tab ? tab : end, *first = head_end;
     while (head_end > begin && is_blank(head_end[-1])) head_end--;
     if (!tab && memchr(begin, ' ', (size_t)(head_end - begin)))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: no tab between the word and its synonyms", job->name, line);
     if (sf_utf8_valid(begin, (size_t)(end - begin)) != (size_t)(end - begin))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: not UTF-8", job->name, line);
-    safer_status status = add_word(job->table, &job->key, begin, (size_t)(head_end - begin), &head, error);
+    safer_status status = SAFER_OK;
+    if (next_field(&first, end, &field, &length))
+        status = sf_check_header((sf_span){begin, (size_t)(head_end - begin)}, (sf_span){field, length}, line,
+                                 job->name, error);
+    if (status == SAFER_OK) status = add_word(job->table, &job->key, begin, (size_t)(head_end - begin), &head, error);
     for (const char *p = tab ? tab : end; status == SAFER_OK && next_field(&p, end, &field, &length);) {
         status = add_word(job->table, &job->key, field, length, &synonym, error);
         if (status == SAFER_OK) status = add_pair(job->table, head, synonym, error);

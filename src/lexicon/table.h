@@ -2,6 +2,7 @@
 #ifndef SF_LEXICON_TABLE_H
 #define SF_LEXICON_TABLE_H
 
+#include "base/buffer.h"
 #include "base/words.h"
 #include "lexicon/pairs.h"
 
@@ -15,6 +16,10 @@ typedef struct sf_table {
 /* JSON when the first byte that is not blank is '{', otherwise text. */
 safer_status sf_table_read(sf_table *table, const char *path, safer_error *error);
 safer_status sf_table_parse(sf_table *table, const char *bytes, size_t length, const char *name, safer_error *error);
+
+/* SAFER_INPUT when the first two words of line 1 of a file of pairs name its columns, as "word" and "synonyms" do: they
+ * would become a pair. */
+safer_status sf_check_header(sf_span word, sf_span other, size_t line, const char *name, safer_error *error);
 
 /* All words of a synset are synonyms of each other. */
 safer_status sf_wordnet_read(sf_table *table, const char *folder, safer_error *error);

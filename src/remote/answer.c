@@ -105,6 +105,25 @@ safer_status sf_read_scores(int *out, float *scores, const sf_labels *labels, co
     return status;
 }
 
+static double score_of(const json_t *row, int label) { return json_number_value(json_array_get(row, (size_t)label)); }
+
+safer_status sf_check_scores(const int *out, const sf_labels *labels, const json_t *list, size_t count,
+                             const char *name, safer_error *error)
+{
+    safer_status status = check_list(list, count, "lists of scores", name, error);
+    for (size_t i = 0; status == SAFER_OK && i < count; i++) {
+        const json_t *row = json_array_get(list, i);
+        int best = SF_NO_LABEL;
+        if (!json_is_null(row)) status = read_row(&best, NULL, labels, row, name, error);
+        if (status != SAFER_OK || out[i] == best) continue;
+        if (best >= 0 && out[i] >= 0 && score_of(row, out[i]) == score_of(row, best)) continue;
+        status = sf_fail(error, SAFER_INPUT, "%s: label and scores of a text contradict each other: %.60s and %.60s",
+                         name, out[i] < 0 ? "no label" : labels->names[out[i]],
+                         best < 0 ? "no scores" : labels->names[best]);
+    }
+    return status;
+}
+
 void sf_one_hot(float *scores, const int *labels, size_t count, size_t classes)
 {
     memset(scores, 0, count * classes * sizeof *scores);

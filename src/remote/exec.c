@@ -196,6 +196,8 @@ static safer_status read_answer(request *r, const exec *x, const json_t *labels,
                        (unsigned long long)r->id);
     if (scores) status = sf_read_scores(r->labels, r->scores, x->labels, scores, r->count, "exec", error);
     if (labels && status == SAFER_OK) status = sf_read_labels(r->labels, x->labels, labels, r->count, "exec", error);
+    if (labels && scores && status == SAFER_OK)
+        status = sf_check_scores(r->labels, x->labels, scores, r->count, "exec", error);
     if (!scores && r->scores && status == SAFER_OK) sf_one_hot(r->scores, r->labels, r->count, x->labels->count);
     return status;
 }

@@ -130,6 +130,19 @@ done:
     return status;
 }
 
+/* One text: {"label": ...}, maybe with "scores": [...] that must agree. */
+static safer_status read_object(const reading *r, size_t text, const json_t *answer)
+{
+    const json_t *scores = json_object_get(answer, "scores");
+    safer_status status = find_label(&r->out[text], r, json_object_get(answer, "label"));
+    if (status != SAFER_OK || !json_is_array(scores)) return status;
+    json_t *list = json_pack("[O]", scores);
+    if (!list) return sf_fail_memory(r->error);
+    status = sf_check_scores(&r->out[text], r->labels, list, 1, r->name, r->error);
+    json_decref(list);
+    return status;
+}
+
 /* A list with something for every text: lists as above, {"label": ...}, or null. */
 static safer_status read_objects(const reading *r, const json_t *list, size_t count)
 {
@@ -145,7 +158,7 @@ static safer_status read_objects(const reading *r, const json_t *list, size_t co
         }
         r->out[i] = SF_NO_LABEL;
         if (json_is_object(answer))
-            status = find_label(&r->out[i], r, json_object_get(answer, "label"));
+            status = read_object(r, i, answer);
         else if (!json_is_null(answer))
             status = sf_fail(r->error, SAFER_INPUT, "%s: answers of several kinds", r->name);
         if (status == SAFER_OK && r->scores) sf_one_hot(r->scores + i * classes, &r->out[i], 1, classes);
@@ -160,14 +173,21 @@ static safer_status read_labels(const reading *r, const json_t *list, size_t cou
     return status;
 }
 
+/* The first item that is not null, if there is one. */
+static const json_t *first_item(const json_t *list)
+{
+    const json_t *first = NULL;
+    for (size_t i = 0; i < json_array_size(list) && (!first || json_is_null(first)); i++)
+        first = json_array_get(list, i);
+    return first;
+}
+
 /* Labels, scores, or labels with scores: as the first answer is. */
 static safer_status read_list(const reading *r, const json_t *list, size_t count)
 {
-    const json_t *first = NULL;
+    const json_t *first = first_item(list);
     if (!json_is_array(list))
         return sf_fail(r->error, SAFER_INPUT, "%s: no list of answers, but one value for %zu texts", r->name, count);
-    for (size_t i = 0; i < json_array_size(list) && (!first || json_is_null(first)); i++)
-        first = json_array_get(list, i);
     if (json_is_object(first) || json_is_object(json_array_get(first, 0))) return read_objects(r, list, count);
     if (json_is_array(first)) return sf_read_scores(r->out, r->scores, r->labels, list, count, r->name, r->error);
     return read_labels(r, list, count);
@@ -185,14 +205,36 @@ static const json_t *find_answer(const json_t *root)
     return json_is_array(root) ? root : NULL;
 }
 
-/* The answer for one text: a label or its scores, or either as a list of one. There are at
- * least two classes, so a list of one is no scores. */
-static safer_status read_one(const reading *r, const json_t *value)
+/* A new reference to the answers of all texts, or NULL without memory. For one text there may be a label or its scores,
+ * or either as a list of one: there are at least two classes, so a list of one is no scores. */
+static json_t *list_of(const reading *r, const json_t *value)
 {
-    if (json_is_array(value) && json_array_size(value) == 1) return read_list(r, value, 1);
-    json_t *list = json_pack("[O]", value);
-    if (!list) return sf_fail_memory(r->error);
-    safer_status status = read_list(r, list, 1);
+    int is_list = !r->profile->single || (json_is_array(value) && json_array_size(value) == 1);
+    return is_list ? json_incref((json_t *)(uintptr_t)value) : json_pack("[O]", value);
+}
+
+/* The list of an answer for `count` texts, as a label or scores. */
+static safer_status read_value(const reading *r, const json_t *value, size_t count)
+{
+    json_t *list = list_of(r, value);
+    safer_status status = list ? read_list(r, list, count) : sf_fail_memory(r->error);
+    json_decref(list);
+    return status;
+}
+
+/* An answer with labels and scores: the labels become the answer, if they agree with the scores. Scores that are no
+ * lists (the probability of each label alone, say) are not looked at. */
+static safer_status check_both(const reading *r, const json_t *labels, const json_t *scores, size_t count)
+{
+    reading again = *r;
+    json_t *list = list_of(r, scores);
+    safer_status status = list ? SAFER_OK : sf_fail_memory(r->error);
+    again.scores = NULL; /* they are read */
+    if (json_is_array(first_item(list))) {
+        SF_TRY(read_value(&again, labels, count));
+        SF_TRY(sf_check_scores(r->out, r->labels, list, count, r->name, r->error));
+    }
+done:
     json_decref(list);
     return status;
 }
@@ -201,13 +243,17 @@ static safer_status read_json(const reading *r, const json_t *root, size_t count
 {
     const char *pointer = r->profile->answer;
     const json_t *value = pointer ? sf_json_pointer_get(root, pointer) : find_answer(root);
+    const json_t *labels = json_object_get(root, "labels"), *scores = json_object_get(root, "scores");
+    if (!labels) labels = json_object_get(root, "label");
     if (!value && pointer)
         return sf_fail(r->error, SAFER_INPUT, "%s: nothing at \"%.80s\" in the answer", r->name, pointer);
     if (!value)
         return sf_fail(r->error, SAFER_INPUT,
                        "%s: no \"labels\", \"scores\", \"predictions\" or \"label\" in the answer; say where they are",
                        r->name);
-    return r->profile->single ? read_one(r, value) : read_list(r, value, count);
+    safer_status status = read_value(r, value, count);
+    if (status == SAFER_OK && !pointer && labels && scores) status = check_both(r, labels, scores, count);
+    return status;
 }
 
 /* --------------------------------------------------------------------- kserve */
@@ -222,15 +268,20 @@ static const json_t *output_named(const json_t *outputs, const char *name)
     return NULL;
 }
 
-static const json_t *find_output(const json_t *outputs, const char *asked)
+/* The first output that has one of these names, from the `first` of them on; or NULL. */
+static const json_t *output_like(const json_t *outputs, size_t first)
 {
     static const char *const names[] = {"label", "labels", "scores", "probabilities", "logits"};
-    if (asked) return output_named(outputs, asked);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const json_t *output = output_named(outputs, names[i]);
-        if (output) return output;
-    }
-    return json_array_get(outputs, 0);
+    const json_t *output = NULL;
+    for (size_t i = first; i < sizeof names / sizeof names[0] && !output; i++) output = output_named(outputs, names[i]);
+    return output;
+}
+enum { SCORES = 2 }; /* the first name of scores */
+
+static const json_t *find_output(const json_t *outputs, const char *asked)
+{
+    const json_t *output = asked ? output_named(outputs, asked) : output_like(outputs, 0);
+    return output || asked ? output : json_array_get(outputs, 0);
 }
 
 /* A tensor may come flat or in lists of lists. */
@@ -243,12 +294,9 @@ static int flatten(json_t *out, const json_t *data)
     return 0;
 }
 
-static safer_status read_score_tensor(const reading *r, json_t *flat, size_t count)
+/* A new list of (count, classes) scores, one list per text; NULL without memory. */
+static json_t *score_rows(const json_t *flat, size_t count, size_t classes)
 {
-    size_t classes = r->labels->count;
-    if (json_array_size(flat) != count * classes)
-        return sf_fail(r->error, SAFER_INPUT, "%s: %zu scores for %zu texts and %zu labels", r->name,
-                       json_array_size(flat), count, classes);
     json_t *rows = json_array();
     int failed = !rows;
     for (size_t i = 0; i < count && !failed; i++) {
@@ -257,13 +305,35 @@ static safer_status read_score_tensor(const reading *r, json_t *flat, size_t cou
             failed |= json_array_append(row, json_array_get(flat, i * classes + k));
         failed |= json_array_append_new(rows, row);
     }
-    safer_status status = failed ? sf_fail_memory(r->error)
-                                 : sf_read_scores(r->out, r->scores, r->labels, rows, count, r->name, r->error);
+    if (!failed) return rows;
+    json_decref(rows);
+    return NULL;
+}
+
+/* A tensor of scores: read, or (`check`) compared with the labels that were. One with other numbers, such as the
+ * probability of each label alone, has nothing to compare. */
+static safer_status read_score_tensor(const reading *r, const json_t *flat, size_t count, int check)
+{
+    size_t classes = r->labels->count;
+    if (json_array_size(flat) != count * classes && check) return SAFER_OK;
+    if (json_array_size(flat) != count * classes)
+        return sf_fail(r->error, SAFER_INPUT, "%s: %zu scores for %zu texts and %zu labels", r->name,
+                       json_array_size(flat), count, classes);
+    json_t *rows = score_rows(flat, count, classes);
+    safer_status status = !rows   ? sf_fail_memory(r->error)
+                          : check ? sf_check_scores(r->out, r->labels, rows, count, r->name, r->error)
+                                  : sf_read_scores(r->out, r->scores, r->labels, rows, count, r->name, r->error);
     json_decref(rows);
     return status;
 }
 
-static safer_status read_tensor(const reading *r, const json_t *output, size_t count)
+static int is_type(const json_t *output, const char *begins)
+{
+    const char *type = json_string_value(json_object_get(output, "datatype"));
+    return type && strncmp(type, begins, strlen(begins)) == 0;
+}
+
+static safer_status read_tensor(const reading *r, const json_t *output, size_t count, int check)
 {
     const char *type = json_string_value(json_object_get(output, "datatype"));
     const json_t *data = json_object_get(output, "data");
@@ -273,10 +343,10 @@ static safer_status read_tensor(const reading *r, const json_t *output, size_t c
     safer_status status;
     if (!flat || flatten(flat, data))
         status = sf_fail_memory(r->error);
-    else if (strncmp(type, "FP", 2) == 0)
-        status = read_score_tensor(r, flat, count);
-    else if (strcmp(type, "BYTES") == 0 || strcmp(type, "STRING") == 0 || strstr(type, "INT") == type ||
-             strstr(type, "UINT") == type)
+    else if (is_type(output, "FP"))
+        status = read_score_tensor(r, flat, count, check);
+    else if (strcmp(type, "BYTES") == 0 || strcmp(type, "STRING") == 0 || is_type(output, "INT") ||
+             is_type(output, "UINT"))
         status = read_labels(r, flat, count);
     else
         status = sf_fail(r->error, SAFER_INPUT, "%s: outputs of type \"%.30s\" are neither labels nor scores", r->name,
@@ -293,7 +363,10 @@ static safer_status read_kserve(const reading *r, const json_t *root, size_t cou
         return sf_fail(r->error, SAFER_INPUT, "%s: no \"outputs\" in the answer", r->name);
     if (!(output = find_output(outputs, asked)))
         return sf_fail(r->error, SAFER_INPUT, "%s: no output \"%.60s\"", r->name, asked);
-    return read_tensor(r, output, count);
+    safer_status status = read_tensor(r, output, count, 0);
+    const json_t *scores = asked || is_type(output, "FP") ? NULL : output_like(outputs, SCORES);
+    if (status == SAFER_OK && is_type(scores, "FP")) status = read_tensor(r, scores, count, 1);
+    return status;
 }
 
 /* --------------------------------------------------------------------- openai */

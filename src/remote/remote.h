@@ -59,6 +59,11 @@ safer_status sf_read_labels(int *out, const sf_labels *labels, const json_t *lis
 safer_status sf_read_scores(int *out, float *scores, const sf_labels *labels, const json_t *list, size_t count,
                             const char *name, safer_error *error);
 
+/* Lists of scores that came with the labels `out`: SAFER_INPUT when another label has a greater score, or when only one
+ * of the two is null. */
+safer_status sf_check_scores(const int *out, const sf_labels *labels, const json_t *list, size_t count,
+                             const char *name, safer_error *error);
+
 /* (count, classes) scores for labels alone: 1 for the label, 0 for the rest. */
 void sf_one_hot(float *scores, const int *labels, size_t count, size_t classes);
 

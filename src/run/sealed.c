@@ -318,7 +318,7 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     uint64_t seal = 0;
     *out = (sf_sealed_output){.fd = -1, .path = path};
     if (!path) return SAFER_OK;
-    out->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    out->fd = sf_open(path, O_WRONLY | O_CREAT);
     if (out->fd < 0) return sf_fail_errno(error, "open", path);
     if (flock(out->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return sf_fail(error, SAFER_SYSTEM, "%s is being written by another run", path);

@@ -322,6 +322,35 @@ int sf_eprocess_add(sf_eprocess *process, int vote)
     return process->done;
 }
 
+static int is_open_after(const sf_eprocess *process, const radius *r, state now, uint64_t more)
+{
+    return judge(process, r, (state){now.n + more, now.wins + more, now.losses}) == SF_OPEN;
+}
+
+/* An open radius stays so until it is claimed, since E grows with every vote for y; one that was given up may be open
+ * again by then, so all are looked at until none is open. */
+uint64_t sf_eprocess_soonest(const sf_eprocess *process)
+{
+    assert(!process->done);
+    const state now = state_of(&process->options, process->y, process->counts, process->n);
+    uint64_t soonest = 0;
+    for (size_t i = 0, settled = 0; settled < process->count; i = (i + 1) % process->count, settled++) {
+        const radius *r = &process->radii[i];
+        if (!is_open_after(process, r, now, soonest)) continue;
+        uint64_t low = soonest, high = process->options.n_max - now.n; /* open after low, not after high */
+        while (high - low > 1) {
+            const uint64_t more = low + (high - low) / 2;
+            if (is_open_after(process, r, now, more))
+                low = more;
+            else
+                high = more;
+        }
+        soonest = high;
+        settled = 0;
+    }
+    return soonest;
+}
+
 uint64_t sf_eprocess_samples(const sf_eprocess *process) { return process->n; }
 
 const uint64_t *sf_eprocess_counts(const sf_eprocess *process) { return process->counts; }

@@ -61,6 +61,9 @@ int sf_eprocess_done(const sf_eprocess *process);
 /* Counts the next sample's answer: a label, or -1 for none. Returns sf_eprocess_done. */
 int sf_eprocess_add(sf_eprocess *process, int vote);
 
+/* How many more samples decide every radius if all vote for y. By this batches are sized, not decisions made. */
+uint64_t sf_eprocess_soonest(const sf_eprocess *process);
+
 /* Samples so far, and the votes of every class (they sum to less when there were none-votes). */
 uint64_t sf_eprocess_samples(const sf_eprocess *process);
 const uint64_t *sf_eprocess_counts(const sf_eprocess *process);

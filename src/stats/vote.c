@@ -213,6 +213,15 @@ int sf_vote_add(sf_vote *vote, int answer)
     return sf_vote_done(vote);
 }
 
+uint64_t sf_vote_soonest(const sf_vote *vote)
+{
+    const uint64_t left = vote->rule->n_max - vote->n;
+    const duel d = duel_of(vote->counts, vote->rule->classes);
+    const uint64_t enough = votes_needed(vote->rule->needed, d.b, d.a + left);
+    assert(!sf_vote_done(vote));
+    return enough - d.a < left ? enough - d.a : left;
+}
+
 void sf_vote_insist(sf_vote *vote)
 {
     vote->insist = 1;

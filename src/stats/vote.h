@@ -72,6 +72,10 @@ int sf_vote_done(const sf_vote *vote);
 /* Counts the next draw's answer: a class, or -1 for no label. Returns sf_vote_done. */
 int sf_vote_add(sf_vote *vote, int answer);
 
+/* How many more answers make an open vote clear if all are for its leader; where it cannot be, those that are left. By
+ * this batches are sized, not decisions made. */
+uint64_t sf_vote_soonest(const sf_vote *vote);
+
 /* From here on nothing is given up before n_max: a vote that was goes on. */
 void sf_vote_insist(sf_vote *vote);
 

@@ -1,5 +1,5 @@
-/* Encoders on a GPU against the same ones on the CPU: near, and the same bits in every batch. With --speed: how fast;
- * with --small: little work, for compute-sanitizer. */
+/* Encoders on a GPU against the same ones on the CPU: near, and the same bits in every batch. With --speed LENGTHS: how
+ * fast, also with texts as long as the lines of that file say; with --small: little work, for compute-sanitizer. */
 #define _GNU_SOURCE
 #include "base/elementary.h"
 #include "base/memory.h"
@@ -77,6 +77,25 @@ static texts make_texts(size_t count, size_t least, size_t most, size_t vocabula
     t.offsets[0] = 0;
     for (size_t i = 0; i < count; i++) {
         t.offsets[i + 1] = t.offsets[i] + least + bits() % (most - least + 1);
+        for (size_t k = t.offsets[i]; k < t.offsets[i + 1]; k++) t.ids[k] = bits() % (uint32_t)vocabulary;
+    }
+    return t;
+}
+
+/* As long as a file says, shuffled. */
+static texts make_texts_as(const char *path, size_t count, size_t most, size_t vocabulary)
+{
+    size_t lengths[1000], known = 0;
+    FILE *file = fopen(path, "r");
+    need(file != NULL, "the file of lengths cannot be opened");
+    while (known < sizeof lengths / sizeof *lengths && fscanf(file, "%zu", &lengths[known]) == 1) known++;
+    fclose(file);
+    need(known > 0, "the file of lengths holds none");
+    texts t = {sf_alloc(count * most, sizeof *t.ids), sf_alloc(count + 1, sizeof *t.offsets), count};
+    t.offsets[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        const size_t length = lengths[bits() % known];
+        t.offsets[i + 1] = t.offsets[i] + (length < most ? length : most);
         for (size_t k = t.offsets[i]; k < t.offsets[i + 1]; k++) t.ids[k] = bits() % (uint32_t)vocabulary;
     }
     return t;
@@ -220,8 +239,8 @@ static void measure(fixture *x, const texts *t, const char *name)
 
 int main(int argc, char **argv)
 {
-    const int speed = argc > 2 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
-    need(argc > 1, "usage: test_encoder PLUGIN [--speed|--small]");
+    const int speed = argc > 3 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
+    need(argc > 1, "usage: test_encoder PLUGIN [--speed LENGTHS|--small]");
     void *plugin = dlopen(argv[1], RTLD_NOW);
     need(plugin != NULL, plugin ? "" : dlerror());
     sf_device_plugin_function get;
@@ -263,7 +282,7 @@ int main(int argc, char **argv)
           .activation = SF_GELU,
           .pool = SF_POOL_CLS,
           .epsilon = 1e-12f,
-          .tokens = 300}},
+          .tokens = 512}},
         {"heads of 24",
          {.vocabulary = 500,
           .positions = 130,
@@ -287,9 +306,9 @@ int main(int argc, char **argv)
         test_bits(&x, shapes[i].name, small ? 10 : i == 1 ? 200 : 1000);
         if (speed && i < 2) {
             texts even = make_texts(2048, 256, 256, x.encoder.vocabulary),
-                  real = make_texts(2048, 20, 300, x.encoder.vocabulary);
+                  real = make_texts_as(argv[3], 8192, shape.positions, x.encoder.vocabulary);
             measure(&x, &even, "256 pieces");
-            measure(&x, &real, "20 to 300 pieces");
+            measure(&x, &real, "lengths of IMDB");
         }
         drop(&x);
     }
