@@ -306,8 +306,8 @@ static void encode_group(float *features, const sf_bert_net *net, const sf_bert_
         sf_bert_embed(&r, net, batch->ids + batch->offsets[t], batch->offsets[t + 1] - batch->offsets[t]);
     }
     for (size_t layer = 0; layer < shape->layers; layer++) {
-        sf_product(all->qkv, all->input, &net->layers[layer].qkv,
-                   net->parameters + net->layout->layers[layer].qkv_bias, SF_LINEAR, 0, N);
+        sf_product(all->qkv, all->input, &net->layers[layer].qkv, net->parameters + net->layout->layers[layer].qkv_bias,
+                   SF_LINEAR, 0, N);
         for (size_t t = first; t < last; t++) {
             sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
             sf_bert_attend(r.context, r.qkv, net, batch->offsets[t + 1] - batch->offsets[t], &s->attention);

@@ -6,10 +6,10 @@
  * the values of the one before that are mixed.
  *
  * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from 1
- * as near it. So scores are taken as they are, without looking for the largest first: its place is one pass less, and
+ * as near it. So scores are taken as they are, without looking for the largest first: that is one pass less, and
  * nothing has to wait for the last score. A score beyond +-120 (as a power of two) counts as that; if then the sum of
- * a row is not between 2^-60 and 2^60, what was cut may matter, and the 16 rows are done again with the largest of
- * each row taken off. All of it is a function of the row and the keys. */
+ * a row is not between 2^-60 and 2^100, what was cut may matter: its 16 rows are done again with the largest of each
+ * row taken off, and the rest of the head like that at once. All of it is a function of the text. */
 #include "nn/attention.h"
 
 #include "nn/product_kernel.h"
@@ -49,9 +49,10 @@ typedef struct head {
 /* --------------------------------------------------------------- exponentials */
 
 /* 2^(i/16), less i where it will be added again: in the highest four bits of the fraction. */
-static const _Alignas(LINE) uint32_t roots[16] = {
-    0x3f800000u, 0x3f7daac3u, 0x3f7b95c2u, 0x3f79c3d3u, 0x3f7837f0u, 0x3f76f532u, 0x3f75fed7u, 0x3f75583fu,
-    0x3f7504f3u, 0x3f7508a4u, 0x3f75672au, 0x3f76248cu, 0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du};
+static const _Alignas(LINE) uint32_t roots[16] = {0x3f800000u, 0x3f7daac3u, 0x3f7b95c2u, 0x3f79c3d3u,
+                                                  0x3f7837f0u, 0x3f76f532u, 0x3f75fed7u, 0x3f75583fu,
+                                                  0x3f7504f3u, 0x3f7508a4u, 0x3f75672au, 0x3f76248cu,
+                                                  0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du};
 
 /* 2^(factor * x / 16) to within 3e-4, where rounding to bf16 leaves 4e-3; 0 where the mask has none. The nearest
  * sixteenth is looked up, the rest is a straight line: of the two units for vectors only one multiplies while tiles do. */
@@ -82,7 +83,12 @@ typedef struct panel {
 
 INLINE panel panel_of(room *r, const head *h, size_t n, int there)
 {
-    return (panel){r->scores[n % 2], r->shares[n % 2], _mm512_set1_ps(16 * h->factor), _mm512_set1_ps(120.0f / h->factor), there ? columns_of(h, n) : 0, there};
+    return (panel){r->scores[n % 2],
+                   r->shares[n % 2],
+                   _mm512_set1_ps(16 * h->factor),
+                   _mm512_set1_ps(120.0f / h->factor),
+                   there ? columns_of(h, n) : 0,
+                   there};
 }
 
 /* Row i of them; `shifted`: less the largest of the row. */
@@ -104,7 +110,8 @@ INLINE void soften(room *r, const panel *p, size_t i, int shifted)
 /* The largest score of each row. */
 INLINE void find_tops(room *r, const head *h, int wide)
 {
-    for (size_t i = 0; i < QUERIES * SF_HALF; i++) r->sums[i] = -FLT_MAX; /* until there are shares: the largest of a lane */
+    for (size_t i = 0; i < QUERIES * SF_HALF; i++)
+        r->sums[i] = -FLT_MAX; /* until there are shares: the largest of a lane */
     for (size_t n = 0; n < h->panels; n++) {
         const __mmask32 mask = columns_of(h, n);
         float *scores = r->scores[n % 2];
@@ -124,7 +131,8 @@ INLINE void find_tops(room *r, const head *h, int wide)
         for (size_t i = 0; i < QUERIES; i++) {
             __m512 top = _mm512_load_ps(r->sums + i * SF_HALF);
             top = _mm512_mask_max_ps(top, (__mmask16)mask, top, _mm512_load_ps(scores + i * SF_BLOCK));
-            top = _mm512_mask_max_ps(top, (__mmask16)(mask >> 16), top, _mm512_load_ps(scores + i * SF_BLOCK + SF_HALF));
+            top = _mm512_mask_max_ps(top, (__mmask16)(mask >> 16), top,
+                                     _mm512_load_ps(scores + i * SF_BLOCK + SF_HALF));
             _mm512_store_ps(r->sums + i * SF_HALF, top);
         }
     }
@@ -143,7 +151,7 @@ INLINE void find_tops(room *r, const head *h, int wide)
 /* The scores of panel n (tiles 4 and 5), the shares of n - 1, the values of n - 2 (tiles 0 to 3). */
 INLINE void advance(room *r, const head *h, size_t n, int wide, int shifted)
 {
-    const int scores = n < h->panels, values = n > 1;
+    const int scores = n<h->panels, values = n> 1;
     const char *k = h->keys + n * (wide ? 4 : 2) * TILE, *v = h->values + (n - 2) * 2 * TILE,
                *u = v + h->panels * 2 * TILE;
     const panel p = panel_of(r, h, n - 1, n > 0 && n <= h->panels);

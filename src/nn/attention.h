@@ -1,7 +1,7 @@
 /* Attention of one head of one text, in bf16 on AMX: out = softmax(scale * Q K^T) V.
  *
  * As the products of nn/product.h with sf_exp_row of nn/vector.h between them, to the precision of bf16, but in one
- * pass in which the scores never leave the first-level cache. A row of out depends on its query, the keys and the
+ * pass in which the scores never leave the first-level cache. The result depends on queries, keys and
  * values alone. */
 #ifndef SF_NN_ATTENTION_H
 #define SF_NN_ATTENTION_H

@@ -75,7 +75,8 @@ typedef struct leaving {
  * nn/activation_kernels.h has fourteen, hide behind the tiles. */
 INLINE __m512 rough_gelu(__m512 x)
 {
-    static const _Alignas(64) float parabolas[3][16] = { /* of 0, 1/2, ..., 7/2, none, -7/2, ..., -1/2 */
+    static const _Alignas(64) float parabolas[3][16] = {
+        /* of 0, 1/2, ..., 7/2, none, -7/2, ..., -1/2 */
         {0.5f, 0.691462461f, 0.841344746f, 0.933192799f, 0.977249868f, 0.993790335f, 0.998650102f, 0.999768692f, 0.0f,
          0.000231308267f, 0.00134989803f, 0.00620966533f, 0.0227501319f, 0.0668072013f, 0.158655254f, 0.308537539f},
         {0.395847337f, 0.350012483f, 0.241961942f, 0.130769578f, 0.0552514248f, 0.0182486721f, 0.0047112647f,
