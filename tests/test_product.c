@@ -425,6 +425,12 @@ static void activations_are_those_of_vectors(void **unused)
                     sf_activate(want, p.out.view.values, (sf_activation)activation, p.M * p.N, (sf_isa)isa);
                 for (size_t i = 0; i < p.M * p.N; i++) {
                     float have = get(out.view, 0, i), x = half ? widened(rounded(want[i])) : want[i];
+                    if (half && activation == SF_GELU && isa == SF_AMX) { /* has its own, nearer than rounding */
+                        const double sum = (double)((float *)p.out.view.values)[i],
+                                     gelu = 0.5 * sum * erfc(-sum / sqrt(2.0));
+                        assert_true(fabs((double)have - gelu) <= 0x1p-8 * fabs(gelu) + 4e-4);
+                        continue;
+                    }
                     assert_true(have == x);
                 }
                 free(want);
