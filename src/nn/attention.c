@@ -7,8 +7,8 @@
  *
  * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from 1
  * as near it. So scores are taken as they are, without looking for the largest first: that is one pass less, and
- * nothing has to wait for the last score. A score beyond +-120 (as a power of two) counts as that; if then the sum of
- * a row is not between 2^-60 and 2^100, what was cut may matter: its 16 rows are done again with the largest of each
+ * nothing has to wait for the last score. A score beyond +-80 (as a power of two) counts as that (far enough from 2^-126, below which numbers are slow); if then the sum of
+ * a row is not between 2^-30 and 2^70, what was cut may matter: its 16 rows are done again with the largest of each
  * row taken off, and the rest of the head like that at once. All of it is a function of the text. */
 #include "nn/attention.h"
 
@@ -86,7 +86,7 @@ INLINE panel panel_of(room *r, const head *h, size_t n, int there)
     return (panel){r->scores[n % 2],
                    r->shares[n % 2],
                    _mm512_set1_ps(16 * h->factor),
-                   _mm512_set1_ps(120.0f / h->factor),
+                   _mm512_set1_ps(80.0f / h->factor),
                    there ? columns_of(h, n) : 0,
                    there};
 }
@@ -199,7 +199,7 @@ INLINE int add_up(float *totals, const room *r, size_t rows)
     int fine = 1;
     for (size_t i = 0; i < rows; i++) {
         totals[i] = _mm512_reduce_add_ps(_mm512_load_ps(r->sums + i * SF_HALF));
-        fine &= totals[i] > 0x1p-60f && totals[i] < 0x1p100f;
+        fine &= totals[i] > 0x1p-30f && totals[i] < 0x1p70f;
     }
     return fine;
 }

@@ -141,8 +141,12 @@ void sf_norm_rows(sf_view out, sf_view kept, sf_view x, const float *weight, con
         float *y = (float *)out.values + first * out.stride;
         SF_DISPATCH(isa, norm_rows, y, out.stride, (const float *)x.values + first * x.stride, x.stride, weight, bias,
                     epsilon, count, N);
-        for (size_t r = first; kept.type == SF_BF16 && r < first + count; r++, y += out.stride)
-            round_row((sf_bf16 *)kept.values + r * kept.stride, y, N, isa);
+        for (size_t r = first; kept.values != out.values && r < first + count; r++, y += out.stride) {
+            if (kept.type == SF_BF16)
+                round_row((sf_bf16 *)kept.values + r * kept.stride, y, N, isa);
+            else
+                memcpy((float *)kept.values + r * kept.stride, y, N * sizeof *y);
+        }
     }
 }
 

@@ -28,7 +28,7 @@ float sf_exp_row(sf_bf16 *out, float *x, float scale, size_t N, sf_isa isa);
 void sf_softmax_row_backward(float *dx, const float *dp, const float *p, float scale, size_t N, sf_isa isa);
 
 /* Layer norm of rows: out (M, N) = (x (M, N) - mean) / sqrt(variance + epsilon) * weight + bias, both F32, in place is
- * fine; every row is a function of itself. `kept`, when it is BF16, gets them rounded, for products on this set. */
+ * fine; every row is a function of itself. `kept`, when it lies elsewhere, gets them too, for products on this set. */
 void sf_norm_rows(sf_view out, sf_view kept, sf_view x, const float *weight, const float *bias, float epsilon, size_t M,
                   size_t N, sf_isa isa);
 /* dx =; dweight and dbias are added to. dx may be dout. */
