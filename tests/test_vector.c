@@ -254,7 +254,7 @@ static void test_attention(void **state)
         sf_pack(&values, sf_view_at(all, 0, 2 * d), 0, 0, sf_packed_panels(&values));
         sf_attend((sf_view){out, d, SF_BF16}, all, &keys, &values, 0.25f, T, d);
         for (size_t i = 0; i < T; i++) {
-            double scores[MOST], top = -INFINITY, sum = 0;
+            double scores[MOST], top = -HUGE_VAL, sum = 0;
             for (size_t j = 0; j < T; j++) {
                 scores[j] = 0;
                 for (size_t k = 0; k < d; k++) scores[j] += 0.25 * (double)x[i * H + k] * (double)x[j * H + d + k];

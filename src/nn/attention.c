@@ -5,11 +5,12 @@
  * three panels are under way: the scores of one are multiplied while the exponentials of the one before are taken and
  * the values of the one before that are mixed.
  *
- * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from 1
- * as near it. So scores are taken as they are, without looking for the largest first: that is one pass less, and
- * nothing has to wait for the last score. A score beyond +-80 (as a power of two) counts as that (far enough from 2^-126, below which numbers are slow); if then the sum of
- * a row is not between 2^-30 and 2^70, what was cut may matter: its 16 rows are done again with the largest of each
- * row taken off, and the rest of the head like that at once. All of it is a function of the text. */
+ * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from
+ * 1 as near it. So scores are taken as they are, without looking for the largest first: that is one pass less, and
+ * nothing has to wait for the last score. A score beyond +-80 (as a power of two) counts as that (far enough from
+ * 2^-126, below which numbers are slow); if then the sum of a row is not between 2^-30 and 2^70, what was cut may
+ * matter: its 16 rows are done again with the largest of each row taken off, and the rest of the head like that at
+ * once. All of it is a function of the text. */
 #include "nn/attention.h"
 
 #include "nn/product_kernel.h"
@@ -55,7 +56,8 @@ static const _Alignas(LINE) uint32_t roots[16] = {0x3f800000u, 0x3f7daac3u, 0x3f
                                                   0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du};
 
 /* 2^(factor * x / 16) to within 3e-4, where rounding to bf16 leaves 4e-3; 0 where the mask has none. The nearest
- * sixteenth is looked up, the rest is a straight line: of the two units for vectors only one multiplies while tiles do. */
+ * sixteenth is looked up, the rest is a straight line: of the two units for vectors only one multiplies while tiles
+ * do. */
 INLINE __m512 power_of(__m512 x, __m512 factor, __m512 limit, __mmask16 mask)
 {
     const __m512 round = _mm512_set1_ps(12582912.0f); /* 1.5 * 2^23: a sum with it is a whole number */

@@ -176,7 +176,8 @@ TARGET static void NAME(softmax_row_backward)(float *dx, const float *dp, const 
     for (i = 0; i < N; i++) dx[i] = scale * p[i] * (dp[i] - dot);
 }
 
-/* Mean and 1/sqrt(variance + epsilon) of up to four rows, side by side: so the sums of one do not wait for themselves. */
+/* Mean and 1/sqrt(variance + epsilon) of up to four rows, side by side: so the sums of one do not wait for
+ * themselves. */
 INLINE void NAME(moments)(float *mean, float *rate, const float *x, size_t stride, float epsilon, size_t M, size_t N)
 {
     size_t i;
