@@ -5,6 +5,7 @@
 #include "data_options.h"
 #include "model_options.h"
 #include "results.h"
+#include "shard_options.h"
 #include "verbs.h"
 
 #include <stdlib.h>
@@ -192,7 +193,7 @@ static void print_against(const safer_against_summary *s, const safer_model *mod
 
 /* What a command line asks for. */
 typedef struct request {
-    const char *lexicon, *output, *against, *method, *radius;
+    const char *lexicon, *output, *against, *method, *radius, *shard;
     uint64_t batch, show;
     int resume;
     cli_model_flags model;
@@ -228,6 +229,7 @@ static void list(cli_options *options, void *into)
     cli_add_heading(options, "Results");
     cli_add_output(options, "output", &r->output, "FILE", "write one record per text, JSON Lines (also -o FILE)");
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
+    cli_shard_option(options, &r->shard);
     cli_add_uint(options, "show", &r->show, "N", "show the first N new texts (default: 3 on a terminal, else none)");
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
@@ -246,6 +248,7 @@ static void check_request(request *r)
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
     if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */
     if (r->radius) o->radius = cli_radius(r->radius, verb);
+    cli_shard_finish(r->shard, &o->shard, &o->shards, verb);
     cli_check_seed(o->seed, verb);
     if (o->max_queries > INT64_MAX)
         cli_misuse(verb, "--max-queries %llu: too many", (unsigned long long)o->max_queries);
@@ -269,10 +272,12 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = summary_json(&summary, &r->options), *traffic = cli_traffic_json(model);
+        cli_shard_add_json(result, r->options.shard, r->options.shards);
         if (traffic) cli_set(result, "traffic", traffic);
         cli_print_json(result);
     } else {
         print_shown(s, data);
+        cli_shard_print(r->options.shard, r->options.shards, 13);
         print_summary(&summary, &r->options);
         cli_traffic_print(model, 13);
     }
@@ -296,10 +301,12 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = against_json(&summary, s->records, r->options.seed);
+        cli_shard_add_json(result, summary.shard, summary.shards);
         cli_set(result, "not_checked", json_pack("[o]", json_sprintf(BELIEVED, r->against)));
         cli_print_json(result);
     } else {
         print_shown(s, data);
+        cli_shard_print(summary.shard, summary.shards, 13);
         print_against(&summary, model, r->options.seed);
         cli_traffic_print(model, 13);
         printf("not checked: " BELIEVED "\n", r->against);

@@ -4,12 +4,13 @@
 #include "gates.h"
 #include "model_options.h"
 #include "results.h"
+#include "shard_options.h"
 #include "verbs.h"
 
 /* ----------------------------------------------------------------- certify */
 
 typedef struct request {
-    const char *lexicon, *output;
+    const char *lexicon, *output, *shard;
     int resume;
     cli_gates gates;
     cli_model_flags model;
@@ -36,6 +37,7 @@ static void list_certify(cli_options *options, void *into)
     cli_add_heading(options, "Results");
     cli_add_output(options, "output", &r->output, "FILE", "write one record per text, JSON Lines (also -o FILE)");
     cli_add_flag(options, "resume", &r->resume, "continue FILE after its last whole record");
+    cli_shard_option(options, &r->shard);
     cli_gates_options(options, &r->gates);
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
@@ -52,19 +54,26 @@ static void check_request(request *r)
     if (r->gates.not_worse_than && !r->output) cli_misuse(verb, "--not-worse-than needs -o FILE: records are compared");
     cli_gates_finish(&r->gates, verb);
     cli_certify_finish(&r->certify, verb);
+    cli_shard_finish(r->shard, &r->certify.options.shard, &r->certify.options.shards, verb);
+    const char *gate = cli_gates_given(&r->gates);
+    if (r->shard && gate)
+        cli_misuse(verb, "%s and --shard: it is about the whole run; safer merge, then safer evidence %s", gate, gate);
 }
 
 static void print_results(const request *r, const safer_model *model, const safer_summary *summary,
                           const cli_verdict *verdict)
 {
+    const safer_certify_options *o = &r->certify.options;
     cli_progress_clear();
     if (cli_settings()->json) {
-        json_t *result = cli_summary_json(summary, r->certify.options.seed), *traffic = cli_traffic_json(model);
+        json_t *result = cli_summary_json(summary, o->seed), *traffic = cli_traffic_json(model);
+        cli_shard_add_json(result, o->shard, o->shards);
         if (traffic) cli_set(result, "traffic", traffic);
         cli_verdict_add_json(result, verdict);
         cli_print_json(result);
     } else {
-        cli_summary_print(summary, &r->certify.options);
+        cli_shard_print(o->shard, o->shards, CLI_RESULT_WIDTH);
+        cli_summary_print(summary, o);
         cli_traffic_print(model, CLI_RESULT_WIDTH);
         cli_verdict_print(verdict);
     }
@@ -189,10 +198,12 @@ static void print_verification(const safer_verification *v, int files, int model
                                      safer_method_name(v->method), "radius", radius_json(v->radius), "delta", v->delta,
                                      "family_wise", v->family_wise, "alpha", v->alpha, "checked",
                                      phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
+        cli_shard_add_json(result, v->shard, v->shards);
         cli_print_json(result);
         return;
     }
     cli_caution_print(s);
+    if (v->shards) printf("part %s of %s: ", cli_count(v->shard), cli_count(v->shards));
     printf("%s records hold%s; %s\n", cli_count(s->texts),
            model   ? ", and the model gives the same again"
            : files ? ", and are those of these texts"

@@ -54,6 +54,13 @@ void cli_gates_check_labels(const cli_gates *gates, const safer_model *model, co
     }
 }
 
+const char *cli_gates_given(const cli_gates *gates)
+{
+    if (!isnan(gates->require)) return "--require";
+    if (gates->recall_words.count) return "--require-recall";
+    return gates->not_worse_than ? "--not-worse-than" : NULL;
+}
+
 void cli_gates_free(cli_gates *gates)
 {
     for (size_t i = 0; gates->recalls && i < gates->recall_words.count; i++) free((char *)gates->recalls[i].label);

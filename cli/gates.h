@@ -18,6 +18,7 @@ void cli_gates_options(cli_options *options, cli_gates *gates);
  * the labels. */
 void cli_gates_finish(cli_gates *gates, const cli_verb *verb);
 void cli_gates_check_labels(const cli_gates *gates, const safer_model *model, const cli_verb *verb);
+const char *cli_gates_given(const cli_gates *gates); /* the first option that was given, "--require"; NULL: none */
 void cli_gates_free(cli_gates *gates);
 
 /* What came of them. Begins as zeros. */

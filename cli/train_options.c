@@ -47,6 +47,8 @@ static void course_options(cli_options *options, cli_train_flags *t)
                    "bow, cnn: mean or max over the words (mean); bert: mean or cls (the encoder's)");
     cli_add_choice(options, "precision", &t->precision, cli_precisions, "TYPE",
                    "charcnn, bert: products in {choices} ({default})");
+    cli_add_string(options, "device", &o->device, "NAME",
+                   "charcnn, bert: where it is trained: cpu, cuda (the first GPU), cuda:N or auto (cpu)");
 }
 
 static void word_options(cli_options *options, safer_train_options *o)
@@ -81,8 +83,6 @@ void cli_train_options(cli_options *options, cli_train_flags *t)
                    "train so many layers from the top (default 0: the head alone)");
     cli_add_int(options, "tokens", &o->bert.tokens, "N",
                 "word pieces read of a text (default: what the encoder takes, at most 512)");
-    cli_add_string(options, "device", &o->device, "NAME",
-                   "where it is trained: cpu, cuda (the first GPU), cuda:N or auto (default cpu)");
 }
 
 void cli_defense_options(cli_options *options, cli_train_flags *t)

@@ -14,6 +14,7 @@ const cli_group cli_groups[] = {
     {.name = "certify", .verbs = {&cli_certify}},
     {.name = "predict", .verbs = {&cli_predict}},
     {.name = "verify", .verbs = {&cli_verify}},
+    {.name = "merge", .verbs = {&cli_merge}},
     {.name = "attack", .verbs = {&cli_attack}},
     {.name = "report", .verbs = {&cli_report}},
     {.name = "evidence", .verbs = {&cli_evidence}},

@@ -4,17 +4,18 @@
  *   MOCK_DEVICES=N  so many devices; 0: there is no driver
  *   MOCK_OLD=N      device N is too old
  *   MOCK_ROWS=N     pieces that memory has room for
+ *   MOCK_TEXTS=N    texts that it has room for, of charcnn
  *   MOCK_HEAD=N     heads must have N numbers
+ *   MOCK_HIDDEN=N   dense layers must, of charcnn
  *   MOCK_SLOW=N     answers take N microseconds more
  *   MOCK_FAIL=N     the N-th answer or gradient of every net or step fails, and all after it
  *
- * Built again with MOCK_VERSION, MOCK_SIZE or MOCK_NAME, it is one that must be refused. */
+ * Built again with MOCK_VERSION, MOCK_SIZE or MOCK_NAME, it is one that must be refused. Here are the table and
+ * encoders; convolutional networks are in mock_convnet.c. */
 #define _GNU_SOURCE
-#include "nn/device.h"
+#include "mock.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,29 +28,6 @@
 #ifndef MOCK_NAME
 #define MOCK_NAME sf_device_plugin
 #endif
-
-static long order(const char *name, long otherwise)
-{
-    const char *value = getenv(name);
-    return value ? atol(value) : otherwise;
-}
-
-static safer_status fail(safer_error *error, safer_status status, const char *message)
-{
-    if (error) {
-        error->status = status;
-        snprintf(error->message, sizeof error->message, "%s", message);
-    }
-    return status;
-}
-
-/* Zeros. The test ends when there is no memory. */
-static void *room(size_t count, size_t size)
-{
-    void *pointer = calloc(count + 1, size);
-    if (!pointer) abort();
-    return pointer;
-}
 
 /* ------------------------------------------------------------------------ parts */
 
@@ -386,8 +364,17 @@ static safer_status describe(sf_device_info *out, int device, safer_error *error
                                            : SAFER_OK;
 }
 
-/* Answers by device, and the most texts of one: for test_device.c. */
 __attribute__((visibility("default"))) size_t mock_answers[16], mock_most_texts;
+
+safer_status mock_call(long *calls, const char *what, safer_error *error)
+{
+    const long last = order("MOCK_FAIL", 0);
+    char message[80];
+    snprintf(message, sizeof message, "the GPU failed at %s: it fell off the bus", what);
+    if (__atomic_add_fetch(calls, 1, __ATOMIC_SEQ_CST) >= last && last) return fail(error, SAFER_SYSTEM, message);
+    usleep((useconds_t)order("MOCK_SLOW", 0));
+    return SAFER_OK;
+}
 
 struct sf_device_net {
     sf_encoder encoder;
@@ -427,12 +414,9 @@ static void net_free(sf_device_net *net)
 static safer_status answer(float *logits, sf_device_net *net, int slot, const uint32_t *ids, const size_t *offsets,
                            size_t count, safer_error *error)
 {
-    const long last = order("MOCK_FAIL", 0);
     (void)slot;
-    if (__atomic_add_fetch(&net->calls, 1, __ATOMIC_SEQ_CST) >= last && last)
-        return fail(error, SAFER_SYSTEM, "the GPU failed at computing answers: it fell off the bus");
+    if (mock_call(&net->calls, "computing answers", error) != SAFER_OK) return SAFER_SYSTEM;
     if (offsets[count] - offsets[0] > net->rows) return fail(error, SAFER_SYSTEM, "the mock was given too many pieces");
-    usleep((useconds_t)order("MOCK_SLOW", 0));
     classify(logits, &net->encoder, ids, offsets, count);
     __atomic_add_fetch(&mock_answers[net->device], 1, __ATOMIC_SEQ_CST);
     if (count > mock_most_texts) mock_most_texts = count;
@@ -526,8 +510,7 @@ static safer_status step_gradient(double *loss, float *gradient, sf_device_step 
                                   safer_error *error)
 {
     const sf_device_training *t = &s->training;
-    const long last = order("MOCK_FAIL", 0);
-    if (++s->calls >= last && last) return fail(error, SAFER_SYSTEM, "the GPU failed at training: it fell off the bus");
+    if (mock_call(&s->calls, "training", error) != SAFER_OK) return SAFER_SYSTEM;
     if (count > t->texts || offsets[count] - offsets[0] > t->rows)
         return fail(error, SAFER_SYSTEM, "the mock was given too many texts");
     *loss = 0;
@@ -541,21 +524,26 @@ static safer_status step_gradient(double *loss, float *gradient, sf_device_step 
     return SAFER_OK;
 }
 
-static safer_status step_update(sf_device_step *s, const sf_device_adam *a, safer_error *error)
+void mock_update(mock_state s, size_t first, size_t last, double clip, const sf_device_adam *a)
 {
-    const sf_device_training *t = &s->training;
     double squares = 0;
-    (void)error;
-    for (size_t i = t->start; i < t->size; i++) squares += s->gradient[i] * s->gradient[i];
-    const double scale = t->clip > 0 && sqrt(squares) > t->clip ? t->clip / sqrt(squares) : 1;
-    for (size_t i = t->start; i < t->size; i++) {
-        const float g = (float)(s->gradient[i] * scale);
-        float *mean = &s->means[i - t->start], *variance = &s->variances[i - t->start], *p = &s->parameters[i];
+    for (size_t i = first; i < last; i++) squares += s.gradient[i] * s.gradient[i];
+    const double scale = clip > 0 && sqrt(squares) > clip ? clip / sqrt(squares) : 1;
+    for (size_t i = first; i < last; i++) {
+        const float g = (float)(s.gradient[i] * scale);
+        float *mean = &s.means[i - first], *variance = &s.variances[i - first], *p = &s.parameters[i];
         *mean = a->beta1 * *mean + (1 - a->beta1) * g;
         *variance = a->beta2 * *variance + (1 - a->beta2) * g * g;
         const float step = (*mean / a->correct1) / (sqrtf(*variance / a->correct2) + a->epsilon);
-        *p -= a->rate * step + (s->decays[i] ? a->decay * *p : 0);
+        *p -= a->rate * step + (!s.decays || s.decays[i] ? a->decay * *p : 0);
     }
+}
+
+static safer_status step_update(sf_device_step *s, const sf_device_adam *a, safer_error *error)
+{
+    const mock_state state = {s->parameters, s->means, s->variances, s->gradient, s->decays};
+    (void)error;
+    mock_update(state, s->training.start, s->training.size, s->training.clip, a);
     return SAFER_OK;
 }
 
@@ -570,8 +558,29 @@ static safer_status step_answer(float *logits, sf_device_step *s, const uint32_t
 __attribute__((visibility("default"))) const sf_device_table *MOCK_NAME(void);
 const sf_device_table *MOCK_NAME(void)
 {
-    static const sf_device_table table = {MOCK_VERSION, MOCK_SIZE,     count_devices, describe,   net_new,
-                                          net_free,     answer,        step_new,      step_free,  step_write,
-                                          step_read,    step_gradient, step_update,   step_answer};
+    static const sf_device_table table = {.version = MOCK_VERSION,
+                                          .size = MOCK_SIZE,
+                                          .count = count_devices,
+                                          .describe = describe,
+                                          .net_new = net_new,
+                                          .net_free = net_free,
+                                          .answer = answer,
+                                          .step_new = step_new,
+                                          .step_free = step_free,
+                                          .step_write = step_write,
+                                          .step_read = step_read,
+                                          .step_gradient = step_gradient,
+                                          .step_update = step_update,
+                                          .step_answer = step_answer,
+                                          .convnet_new = mock_convnet_new,
+                                          .convnet_free = mock_convnet_free,
+                                          .convnet_answer = mock_convnet_answer,
+                                          .convnet_step_new = mock_convnet_step_new,
+                                          .convnet_step_free = mock_convnet_step_free,
+                                          .convnet_step_write = mock_convnet_step_write,
+                                          .convnet_step_read = mock_convnet_step_read,
+                                          .convnet_step_gradient = mock_convnet_step_gradient,
+                                          .convnet_step_update = mock_convnet_step_update,
+                                          .convnet_step_answer = mock_convnet_step_answer};
     return &table;
 }

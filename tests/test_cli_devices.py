@@ -6,6 +6,8 @@ A plugin in plain C (mock_plugin.c) stands for a GPU; what it computes is tested
 import json
 import os
 import pathlib
+import random
+import struct
 import subprocess
 import sys
 
@@ -33,8 +35,32 @@ def train(*arguments, **more):
                "--batch", 8, "--epochs", 2, *arguments, **more)
 
 
+def make_charcnn(name, characters=123, features=16, hidden=8):
+    """A small charcnn of random weights, as model/charcnn_file.c writes them."""
+    frames = ((characters - 6) // 3 - 6) // 3
+    inputs = (frames - 8) // 3 * features
+    shapes = {"conv.0.weight": (69, 7, features), "conv.0.bias": (features,), "dense.0.weight": (inputs, hidden), "dense.0.bias": (hidden,),
+              "dense.1.weight": (hidden, hidden), "dense.1.bias": (hidden,), "output.weight": (2, hidden), "output.bias": (2,)}
+    for k in range(1, 6):
+        shapes |= {f"conv.{k}.weight": (7 if k == 1 else 3, features, features), f"conv.{k}.bias": (features,)}
+    chance, header, data = random.Random(1), {}, b""
+    header["__metadata__"] = {"arch": "charcnn", "labels": '["0","1"]', "trained_with": "{}",
+                              "config": json.dumps({"characters": characters, "features": features, "hidden": hidden})}
+    for tensor, shape in shapes.items():
+        count = 1
+        for side in shape:
+            count *= side
+        width = (12 / (7 if tensor == "conv.0.weight" else count // shape[-1] or 1)) ** 0.5
+        header[tensor] = {"dtype": "F32", "shape": list(shape), "data_offsets": [len(data), len(data) + 4 * count]}
+        data += struct.pack(f"<{count}f", *(width * (chance.random() - 0.5) for _ in range(count)))
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    (test_cli.temporary / name).write_bytes(struct.pack("<Q", len(head)) + head + data)
+
+
 def make_files():
     make_folder("encoder")
+    make_charcnn("charcnn.safetensors")
     rows = [f"{k}\t{k % 2}\t{'good great' if k % 2 else 'bad poor'} text {'good' if k % 3 else 'bad'}" for k in range(40)]
     write("texts.tsv", "id\tlabel\ttext\n" + "\n".join(rows) + "\n")
     write("words.tsv", "good\tgreat\nbad\tpoor\n")
@@ -120,6 +146,49 @@ class Answers(Case):
     def test_memory(self):
         """too little memory is one line"""
         self.refused(run("predict", *MODEL, "--lexicon", "words.lex", *CUDA, "good", env=mock(rows=2)), SYSTEM, "cuda:0 has not enough free memory")
+
+
+class CharCNN(Case):
+    """charcnn goes the same way as bert"""
+    model = ("--model", "charcnn.safetensors")
+
+    def test_certify_and_verify(self):
+        """the same records whatever the threads, GPUs and batches; they are verified there alone"""
+        self.ok(run("certify", *self.model, *FILES, *CUDA, "--quiet", "--n", 60, "-o", "charcnn-cuda.jsonl", env=mock()))
+        self.ok(run("certify", *self.model, *FILES, *CUDA, "--quiet", "--n", 60, "--threads", 1, "-o", "charcnn-three.jsonl", env=mock(devices=3, texts=9)))
+        self.assertEqual(read_run("charcnn-cuda.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        self.assertEqual(without_times("charcnn-cuda.jsonl"), without_times("charcnn-three.jsonl"))
+        self.assertIn("40 records hold", self.ok(run("verify", "charcnn-cuda.jsonl", *self.model, *FILES, *CUDA, env=mock())))
+        self.refused(run("verify", "charcnn-cuda.jsonl", *self.model, *FILES), INPUT, f'in the arithmetic "{ARITHMETIC}"', "give --device cuda")
+
+    def test_other_verbs(self):
+        """predict, attack and serve ask it there; too little memory is one line"""
+        self.ok(run("predict", *self.model, "--lexicon", "words.lex", *CUDA, "--n", 60, "--quiet", "good great", env=mock()))
+        self.ok(run("attack", *self.model, *FILES, *CUDA, "-o", "charcnn-attack.jsonl", env=mock()))
+        self.assertEqual(read_run("charcnn-attack.jsonl")[0]["model"]["arithmetic"], ARITHMETIC)
+        server = Server(*self.model, "--lexicon", "words.lex", *CUDA, "--n", 60, env=mock())
+        try:
+            status, answer = server.post("/v1/predict", {"texts": ["good great", "bad poor"]})[:2]
+            self.assertEqual((status, len(answer["answers"])), (200, 2))
+        finally:
+            server.stop()
+        self.refused(run("predict", *self.model, "--lexicon", "words.lex", *CUDA, "good", env=mock(texts=0)), SYSTEM,
+                     "cuda:0 has not enough free memory")
+
+    def test_train(self):
+        """trains there; stopped by a failure it keeps its checkpoint and goes on to the same file"""
+        def learn(*arguments, **orders):
+            return run("train", "--arch", "charcnn", "--data", "few.tsv", "--dev", "few.tsv", "--characters", 123, "--batch", 4, "--epochs", 2, *CUDA, *arguments,
+                       env=mock(**orders))
+        write("few.tsv", "id\tlabel\ttext\n" + "".join(f"{k}\t{k % 2}\t{'good' if k % 2 else 'bad'} text {k}\n" for k in range(8)))
+        self.ok(learn("-o", "charcnn-there.safetensors"))
+        failed = learn("-o", "charcnn-stopped.safetensors", fail=3)
+        self.assertEqual(failed.code, SYSTEM)
+        self.assertIn("continue with --resume", failed.err)
+        self.ok(learn("-o", "charcnn-stopped.safetensors", "--resume"))
+        whole, again = ((test_cli.temporary / name).read_bytes() for name in ("charcnn-there.safetensors", "charcnn-stopped.safetensors"))
+        self.assertTrue(whole == again)
+        self.refused(learn("-o", "charcnn-refused.safetensors", texts=3), SYSTEM, "a step of 4 texts of 123 characters: lower batch or characters")
 
 
 class Training(Case):

@@ -339,13 +339,13 @@ class Errors(Serve):
 
     def test_queue(self):
         """what does not fit into the queue is sent away with 503 and a time to come back"""
-        options = ("--model", f"exec:{sys.executable} slow.py 0.1", "--labels", "neg,pos", "--lexicon", "k.lex",
-                   "--workers", 1, "--n", 64,
-                   "--n0", 64, "--queue", 2, "--max-texts", 2)
+        options = ("--model", f"exec:{sys.executable} slow.py 0.2", "--labels", "neg,pos", "--lexicon", "k.lex",
+                   "--workers", 1, "--n", 16,
+                   "--n0", 16, "--queue", 2, "--max-texts", 2)
         with self.serving(*options) as server:
-            with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            with concurrent.futures.ThreadPoolExecutor(32) as pool:
                 ask = lambda _: server.request("POST", "/v1/predict", json.dumps({"text": TEXT}))  # noqa: E731
-                answers = list(pool.map(ask, range(12)))
+                answers = list(pool.map(ask, range(32)))
             statuses = [status for status, _, _ in answers]
             self.assertEqual(set(statuses), {200, 503})
             for status, headers, body in answers:
@@ -663,11 +663,11 @@ class Published(Serve):
 
     def test_ready(self):
         """alive and ready are two things: full, or stopping, it is alive but not ready"""
-        slow = ("--model", f"exec:{sys.executable} slow.py 0.3", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1, "--queue", 2,
-                "--max-texts", 2)
+        slow = ("--model", f"exec:{sys.executable} slow.py 1", "--labels", "neg,pos", "--lexicon", "k.lex", "--workers", 1, "--queue", 2,
+                "--max-texts", 2, "--n", 16, "--n0", 16)
         with self.serving(*slow) as server, contextlib.ExitStack() as stack:
             self.assertEqual(server.get("/readyz"), (200, b'{"status":"ready"}'))
-            socks = [stack.enter_context(server.raw()) for _ in range(8)]
+            socks = [stack.enter_context(server.raw()) for _ in range(24)]
             for sock in socks:
                 sock.sendall(message("POST", "/v1/predict", json.dumps({"text": TEXT}).encode()))
             self.assertTrue(wait_until(lambda: server.get("/readyz") == (503, b'{"status":"full"}')))

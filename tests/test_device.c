@@ -1,33 +1,17 @@
 /* Devices, by a plugin without one (mock_plugin.c): which plugins are taken, which devices are chosen, answers and
- * training as on the CPU, and what is said when a device is too small, cannot do it or fails. */
+ * training of bert as on the CPU, and what is said when a device is too small, cannot do it or fails. charcnn is in
+ * test_device_charcnn.c. */
 #define _GNU_SOURCE
 #include "nn/device.h"
 
+#include "devices.h"
 #include "encoder.h"
 #include "train/bert_learner.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define MOCKS BINARY_DIR "/mock/"
-
-/* Sets an order of the mock's, or withdraws it. */
-static void tell(const char *name, const char *value)
-{
-    assert_int_equal(value ? setenv(name, value, 1) : unsetenv(name), 0);
-}
-
-static int withdraw_all(void **unused)
-{
-    static const char *const orders[] = {"MOCK_DEVICES", "MOCK_OLD",  "MOCK_ROWS",
-                                         "MOCK_HEAD",    "MOCK_SLOW", "MOCK_FAIL"};
-    (void)unused;
-    for (size_t i = 0; i < COUNT(orders); i++) unsetenv(orders[i]);
-    return 0;
-}
 
 /* -------------------------------------------------------------------- finding */
 
@@ -103,15 +87,6 @@ static void ask(asked *a, safer_model *model, const safer_data *data)
         a->lengths[i] = safer_data_row(data, i).text_length;
     }
     assert_ok(safer_model_classify(model, a->texts, a->lengths, TEXTS, a->labels, a->scores, &error));
-}
-
-static size_t *counter(const char *name)
-{
-    void *mock = dlopen(MOCKS "works/libsafer_cuda.so", RTLD_NOW);
-    assert_non_null(mock);
-    size_t *found = dlsym(mock, name);
-    assert_non_null(found);
-    return found;
 }
 
 static void answers_are_the_cpus(void **unused)

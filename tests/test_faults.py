@@ -101,6 +101,8 @@ def make_files(program, folder, texts=TEXTS):
     must("train", "--arch", "ngram", "--bits", "8", "--data", "data.tsv", "--dev", "data.tsv", "-o", "model", *lexicon)
     must("certify", "--model", "model", "--data", "data.tsv", "--n", "30", "-o", "run.jsonl", *lexicon)
     must("attack", "--model", "model", "--data", "data.tsv", "-o", "attack.jsonl", *lexicon)
+    for number in (1, 2):
+        must("certify", "--model", "model", "--data", "data.tsv", "--n", "30", "--shard", f"{number}/2", "-o", f"part{number}.jsonl", *lexicon)
 
 
 def verbs(build, files):
@@ -133,6 +135,9 @@ def verbs(build, files):
         verb("certify exec:", "certify", *remote, "--n", 10, "-o", "out.jsonl", again=("--resume",)),
         verb("verify", "verify", files / "run.jsonl", "--json"),
         verb("verify --model", "verify", files / "run.jsonl", *asked),
+        verb("certify --shard", "certify", *asked, "--n", 30, "--shard", "2/2", "-o", "out.jsonl", again=("--resume",)),
+        verb("verify part", "verify", files / "part2.jsonl", *asked),
+        verb("merge", "merge", files / "part2.jsonl", files / "part1.jsonl", "-o", "merged", "--json", old=("merged",)),
         verb("attack", "attack", *asked, "-o", "out.jsonl", "--json", again=("--resume",)),
         verb("attack --smoothed", "attack", *asked, "--smoothed", "--n", 10, "-o", "out.jsonl", again=("--resume",)),
         verb("attack --against", "attack", *asked, "--against", files / "run.jsonl", "-o", "out.jsonl", again=("--resume",)),

@@ -98,9 +98,9 @@ class Format(unittest.TestCase):
                          [1, 2, 2, 0])
 
     def test_functions(self):
-        """no function of src/ and cli/ has more than 60 lines"""
+        """no C function of src/ and cli/ has more than 60 lines; kernels, whose parts share registers, may"""
         found = [(lines, f"{path.relative_to(ROOT)}:{number}: {name}: {lines} lines")
-                 for path in files("src", "cli") for number, name, lines in functions(path.read_text(encoding="utf-8"))]
+                 for path in files("src", "cli") if path.suffix in (".c", ".h") for number, name, lines in functions(path.read_text(encoding="utf-8"))]
         self.assertGreater(len(found), 1000)
         self.fail_with([text for lines, text in sorted(found, key=lambda f: -f[0]) if lines > BODY])
 

@@ -67,6 +67,9 @@ def make_files(safer, build, folder):
     must(safer, "train", "--arch", "ngram", "--data", "train.tsv", "--dev", "dev.tsv", "--lexicon", "w.lex", "--bits", 16, "-o", "model", "--quiet")
     for output, *arguments in (("run.jsonl", "certify", "--n", 200), ("attack.jsonl", "attack")):
         must(safer, *arguments, "--model", "model", "--lexicon", "w.lex", "--data", "test.tsv", "-o", output, "--quiet")
+    for number in (1, 2, 3):
+        must(safer, "certify", "--n", 200, "--model", "model", "--lexicon", "w.lex", "--data", "test.tsv", "--shard", f"{number}/3", "-o",
+             f"part{number}.jsonl", "--quiet")
 
 
 def verbs(build, files):
@@ -93,6 +96,8 @@ def verbs(build, files):
         verb("certify", "certify", *asked, "--method", "hoeffding", "--n", 2000, "-o", "out.jsonl", again=("--resume",)),
         verb("certify exec:", "certify", *remote, "--n", 50, "-o", "out.jsonl", again=("--resume",)),
         verb("verify exec:", "verify", files / "exec.jsonl", *remote),
+        verb("certify --shard", "certify", *asked, "--method", "hoeffding", "--n", 2000, "--shard", "2/3", "-o", "out.jsonl", again=("--resume",)),
+        verb("merge", "merge", *(files / f"part{number}.jsonl" for number in (3, 1, 2)), "-o", "merged", old=("merged",)),
         verb("attack", "attack", *asked, "-o", "out.jsonl", again=("--resume",)),
         verb("attack --smoothed", "attack", *asked, "--smoothed", "--n", 50, "-o", "out.jsonl", again=("--resume",)),
         verb("attack --against", "attack", *asked, "--against", files / "run.jsonl", "-o", "out.jsonl", again=("--resume",)),

@@ -17,8 +17,8 @@ import faulty  # noqa: E402
 from faulty import Program  # noqa: E402
 from test_faults import DONE, OLD, TEMPORARY, TEXTS, Trial, contents, make_files, plain, verb, verbs  # noqa: E402
 
-VERBS = ("lexicon import", "train ngram", "train cnn", "certify", "certify --resume", "attack", "report", "evidence", "model convert",
-         "compare")
+VERBS = ("lexicon import", "train ngram", "train cnn", "certify", "certify --resume", "merge", "attack", "report", "evidence",
+         "model convert", "compare")
 RANDOM = 3  # subsets of what was not synced, for each moment
 SLOW = 150  # milliseconds that the model of the slow run takes for a request
 LATE = 3  # seconds: one is promised, and the machine may be busy

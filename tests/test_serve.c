@@ -271,6 +271,50 @@ static void test_connections(void **state)
     close(pair[1]);
 }
 
+typedef struct late {
+    sf_connections *connections;
+    sf_connection *opened;
+    int fd;
+} late;
+
+/* As a server on a machine that is busy: reads, and opens another, a little later. */
+static void *read_late(void *argument)
+{
+    late *l = argument;
+    char byte;
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    assert_int_equal(recv(l->fd, &byte, 1, 0), 1);
+    l->opened = sf_connection_open(l->connections, -1, NULL, 60);
+    return NULL;
+}
+
+static void test_unread(void **state)
+{
+    sf_connections connections;
+    safer_error error = {0};
+    pthread_t reader;
+    int pair[2];
+    (void)state;
+    assert_ok(sf_connections_start(&connections, (sf_connection_limits){.patience = 5}, &error));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    sf_connection *connection = sf_connection_open(&connections, pair[0], NULL, 60);
+    assert_int_equal(send(pair[1], "P", 1, 0), 1);
+    late l = {.connections = &connections, .fd = pair[0]};
+    const double start = sf_seconds();
+    assert_int_equal(pthread_create(&reader, NULL, read_late, &l), 0);
+    sf_connections_drain(&connections, 0.01); /* has been silent for longer, but has asked */
+    assert_true(sf_seconds() - start >= 0.3);
+    sf_connections_await(&connections, 2);
+    assert_int_equal(sf_connections_opened(&connections), 2);
+    pthread_join(reader, NULL);
+    sf_connections_await(&connections, 3); /* never comes: not for ever */
+    sf_connection_close(&connections, l.opened);
+    sf_connection_close(&connections, connection);
+    sf_connections_end(&connections);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 static int is_shut(int fd)
 {
     char byte;
@@ -875,6 +919,7 @@ int main(void)
         cmocka_unit_test(test_job_ends_once),
         cmocka_unit_test(test_slow_readers),
         cmocka_unit_test(test_connections),
+        cmocka_unit_test(test_unread),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_clients),

@@ -43,6 +43,7 @@ typedef struct safer_attack_options {
     safer_record_function each; /* sees every record of this run; may be NULL */
     void *each_context;
     safer_progress progress; /* also how to stop */
+    size_t shard, shards;    /* only part `shard` of so many, as in safer_certify_options; zeros: all texts */
 } safer_attack_options;
 
 SAFER_OPTIONS(safer_attack_options);
@@ -129,6 +130,7 @@ typedef struct safer_against_summary {
     uint64_t queries, checks;
     double seconds;
     size_t resumed;
+    size_t shard, shards; /* the part of the run that was attacked; zeros: all of it */
 } safer_against_summary;
 
 #define SAFER_AGAINST_LEVEL 0.001  /* of the alarm */
@@ -140,7 +142,8 @@ typedef struct safer_against_summary {
  * The best new text of each method is tested with fresh draws, as it would be when deployed; a violation
  * is one for which a test at level 1e-6 rejects that the certified class wins, or enumeration (for
  * the model itself: its answer) shows that it does not. The options method, smoothed, alpha and
- * radius are ignored. `output` may be NULL: no records. */
+ * radius are ignored. Against a part of a run the texts of this part are attacked, and `shard` must be 0. `output`
+ * may be NULL: no records. */
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output,
                                             int resume, const safer_model *model, const safer_lexicon *lexicon,
                                             const safer_data *data, const safer_attack_options *options,

@@ -37,6 +37,7 @@ typedef struct safer_certify_options {
     int threads;     /* 0: all cores; one per text, or several share one text; results do not depend on it */
     size_t batch;    /* draws of one text asked at once; results do not depend on it; 256 */
     safer_progress progress; /* also how to stop: see safer_progress */
+    size_t shard, shards; /* safer_certify: only part `shard` of so many, from 1; zeros: all texts. See safer_merge */
 } safer_certify_options;
 
 SAFER_OPTIONS(safer_certify_options);
@@ -152,6 +153,20 @@ SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);
 
+/* One machine can do a part of a run, another the next: part K of N has of every N texts the K-th, from 1. Its records
+ * are those of the whole run, in a file that says which part it is. This reads what `--shard` takes: "K/N"; "auto": the
+ * place of this task in an array of Slurm; "auto/N": the number of this task in such an array (from 1), or of this pod
+ * in an indexed Job of Kubernetes (from 0). SAFER_INVALID says what is wrong. */
+SAFER_API safer_status safer_shard_parse(size_t *shard, size_t *shards, const char *text, safer_error *error);
+
+/* Puts the parts of a run, of safer_certify or safer_attack, together: `output` gets the very bytes that one run would
+ * have written, but for "seconds", which are the parts', and the date, which is that of the part that was begun first.
+ * The parts may come in any order. That they belong together, that none is missing, given twice or unfinished, and
+ * every seal is checked; decisions are not (safer_verify). `output` is written whole or not at all, and is none of the
+ * parts. Memory does not grow with the number of records. `records`, which may be NULL, gets their number. */
+SAFER_API safer_status safer_merge(size_t *records, const char *output, const char *const *parts, size_t count,
+                                   const safer_progress *progress, safer_error *error);
+
 /* The draws of a text that a certificate with this seed asks about, `count` of them from
  * number `first` on, in order, one call each. Nonzero from `each` ends it with SAFER_CALLBACK. */
 typedef enum safer_stage {
@@ -180,10 +195,11 @@ typedef struct safer_verification {
     double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
     int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
+    size_t shard, shards; /* which part of a run it is, from 1; zeros: a whole run */
 } safer_verification;
 
-/* Recomputes every decision of a run from its records. With the lexicon and the data (both or none)
- * also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
+/* Recomputes every decision of a run, or of a part of one, from its records. With the lexicon and the data (both or
+ * none) also what the records say of the texts: ids, labels, words, slots, q, and the totals of exact certificates;
  * with the model too (only together with these), all draws and answers. The first record that
  * does not hold is an error that names its line. `out` may be NULL. */
 SAFER_API safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,

@@ -108,8 +108,8 @@ typedef struct safer_train_options {
         int tokens;          /* most pieces of a text; 0: as many as the encoder takes, up to 512 */
     } bert;
 
-    /* bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used. A
-     * checkpoint of one device can be resumed on another; the model is then neither's alone. */
+    /* charcnn, bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used.
+     * A checkpoint of one device can be resumed on another; the model is then neither's alone. */
     const char *device;
 } safer_train_options;
 

@@ -15,7 +15,7 @@ Threads: Lexicon, Model and Smoothed may be shared by any number of threads. `ce
 function from the thread that called it; calls of several threads run side by side. The
 library runs without the GIL.
 """
-from ._certify import Smoothed, certify, draws, verify
+from ._certify import Smoothed, certify, draws, merge, verify
 from ._data import Data, load_data
 from ._errors import CallbackError, CancelledError, Error, InputError, InvalidError, OperatingSystemError, OutOfMemoryError
 from ._evidence import Gate, evidence
@@ -26,4 +26,4 @@ from ._version import __version__
 
 __all__ = ["CallbackError", "CancelledError", "Certificate", "ClassSummary", "Data", "Device", "Error", "Gate", "InputError", "InvalidError", "Lexicon",
            "LexiconInfo", "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Smoothed", "Summary", "Traffic",
-           "Verification", "Word", "__version__", "certify", "devices", "draws", "evidence", "load_data", "verify"]
+           "Verification", "Word", "__version__", "certify", "devices", "draws", "evidence", "load_data", "merge", "verify"]

@@ -28,7 +28,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
             random: bool = False, function: bool = False, cache: bool = False, progress: ProgressOption = None,
             output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
             family_wise: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
-            threads: int = 0) -> Results:
+            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None) -> Results:
     """Certifies a classifier: for every text, whether any exchange of words for their synonyms
     could change what the smoothed classifier says.
 
@@ -66,6 +66,9 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param model_name: what records call the model. `resume` and `verify` refuse a run of another name, or of a model
         that answers a fixed set of texts in another way
     :param threads: for a safer.Model; 0: all cores. A function is called by the calling thread only
+    :param shard: only a part of the texts: (K, N) or "K/N", of every N texts the K-th, from 1; "auto" and "auto/N": as
+        `safer certify --shard` takes them from Slurm or Kubernetes. All machines get all texts; :func:`merge` puts
+        their outputs together
 
     Exceptions of `predict` are passed on unchanged. Ctrl-C stops between two texts, or inside
     `predict` at once; an `output` can be resumed.
@@ -73,6 +76,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     lexicon = _need_lexicon(lexicon)
     o = _options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed, threads=threads)
     o.unlabelled, o.family_wise = unlabelled, family_wise
+    o.shard, o.shards = _shard(shard)
     if resume and output is None:
         raise InvalidError("resume: there is no output to continue")
     with contextlib.nullcontext(os.fspath(output)) if output is not None else _scratch_file() as path:
@@ -92,6 +96,18 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
         finally:
             if model is not predict:
                 model.close()
+
+
+def merge(output: "Union[str, os.PathLike[str]]", parts: "Sequence[Union[str, os.PathLike[str]]]", *, progress: ProgressOption = None) -> int:
+    """Puts the outputs of :func:`certify` with `shard` together, in any order: `output` gets the very bytes that one run
+    would have written, but for the seconds and the date. That the parts are of one run, that none is missing, given
+    twice or unfinished, and every seal is checked. Returns the number of records."""
+    names = [path_bytes(part) for part in parts]
+    records = ctypes.c_size_t()
+    with Guard(progress) as guard:
+        call("safer_merge", byref(records), path_bytes(output), (ctypes.c_char_p * len(names))(*names), len(names), byref(guard.progress))
+    guard.check()
+    return records.value
 
 
 def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = None, texts: Optional[Sequence[str]] = None,
@@ -272,6 +288,16 @@ def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: s
     o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
     return o
+
+
+def _shard(shard: Union[str, Tuple[int, int], None]) -> Tuple[int, int]:
+    """(K, N); zeros for all texts."""
+    if shard is None:
+        return 0, 0
+    text = shard if isinstance(shard, str) else "/".join(map(str, shard))
+    number, count = ctypes.c_size_t(), ctypes.c_size_t()
+    call("safer_shard_parse", byref(number), byref(count), encode(text, "shard"))
+    return number.value, count.value
 
 
 def _draws_at_once(model: Union[Model, FunctionModel], batch: int) -> int:

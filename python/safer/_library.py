@@ -76,6 +76,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
                                    POINTER(c.CertifyOptions), _ERROR]),
     "safer_workspace_free": (None, [c_void_p]),
     "safer_certify": (c_int, [POINTER(c.Summary), c_char_p, c_int, c_void_p, c_void_p, c_void_p, POINTER(c.CertifyOptions), _ERROR]),
+    "safer_shard_parse": (c_int, [POINTER(c_size_t), POINTER(c_size_t), c_char_p, _ERROR]),
+    "safer_merge": (c_int, [POINTER(c_size_t), c_char_p, POINTER(c_char_p), c_size_t, POINTER(c.Progress), _ERROR]),
     "safer_summary_free": (None, [POINTER(c.Summary)]),
     "safer_summary_headline": (c.Figure, [POINTER(c.Summary)]),
     "safer_summary_recall": (c.Figure, [POINTER(c.Summary), c_size_t]),

@@ -119,8 +119,8 @@ class Model(_Answering):
         """Opens a model file, a folder with a BERT or DistilBERT classifier as HuggingFace has
         them, or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
         the same bits on every machine: for bert, charcnn and sums with such members. The others are
-        always portable. `device` is where a bert is computed, one of `safer.devices()`: "cpu", "cuda" (all
-        GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
+        always portable. `device` is where a bert or charcnn is computed, one of `safer.devices()`: "cpu",
+        "cuda" (all GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
         if precision is not None and device not in (None, "cpu"):
             raise InvalidError("precision is for the CPU: a device has its own")
         model = cls(make("safer_model_open", path_bytes(path)))

@@ -131,6 +131,7 @@ class Verification(Summary):
     alpha: float = 0.0  #: as delta, of the answers
     checked: Tuple[str, ...] = ()
     not_checked: Tuple[str, ...] = ()
+    shard: Optional[Tuple[int, int]] = None  #: (K, N): it is part K of N; None: it is a whole run
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,8 @@ def verification(v: c.Verification, predict_seconds: Optional[float] = None, tra
     s = summarise(v.summary, predict_seconds, traffic)
     phrases = ([phrase.decode() for phrase in found if phrase] for found in (v.checked, v.not_checked))
     return Verification(**{field.name: getattr(s, field.name) for field in dataclasses.fields(s)}, format=v.format,
-                        radius=radius_from_c(v.radius), delta=v.delta, family_wise=bool(v.family_wise), alpha=v.alpha, checked=tuple(next(phrases)), not_checked=tuple(next(phrases)))
+                        radius=radius_from_c(v.radius), delta=v.delta, family_wise=bool(v.family_wise), alpha=v.alpha, checked=tuple(next(phrases)), not_checked=tuple(next(phrases)),
+                        shard=(v.shard, v.shards) if v.shards else None)
 
 
 def percent(share: Optional[float], up: bool = False) -> str:

@@ -94,7 +94,7 @@ class Traffic(Structure):
 class CertifyOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("n", c_uint64), ("n0", c_uint64), ("delta", c_double), ("alpha", c_double),
                 ("family_wise", c_int), ("radius", c_size_t), ("unlabelled", c_int), ("seed", c_uint64), ("threads", c_int),
-                ("batch", c_size_t), ("progress", Progress)]
+                ("batch", c_size_t), ("progress", Progress), ("shard", c_size_t), ("shards", c_size_t)]
 
 
 class Certificate(Structure):
@@ -126,7 +126,8 @@ class Summary(Structure):
 
 class Verification(Structure):
     _fields_ = [("summary", Summary), ("format", c_int), ("method", c_int), ("radius", c_size_t), ("delta", c_double), ("alpha", c_double),
-                ("family_wise", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES)]
+                ("family_wise", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES),
+                ("shard", c_size_t), ("shards", c_size_t)]
 
 
 class Gate(Structure):

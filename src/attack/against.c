@@ -40,6 +40,7 @@ typedef struct check {
     const safer_lexicon *lexicon;
     const safer_data *data;
     const sf_run *run;
+    sf_shard shard; /* of the data: that of the run, where it is a part */
     safer_attack_options options;
     safer_attacker **attackers; /* one per worker */
     safer_against_summary summary;
@@ -114,13 +115,14 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
 {
     check *c = context;
     const double start = sf_seconds();
-    const safer_row row = safer_data_row(c->data, index);
+    const size_t number = sf_shard_row(c->shard, index);
+    const safer_row row = safer_data_row(c->data, number);
     json_t *r = NULL, *line = NULL;
     sf_record claim;
     const sf_record *claimed = &claim; /* the run's labels are the model's */
-    safer_status status = sf_run_record(&claim, &line, c->run, index, error);
+    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, number), error);
     if (status != SAFER_OK) return status;
-    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)index + 1, "id",
+    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)number + 1, "id",
                   row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact, "radius",
                   sf_radius_text(claimed->radius), "words", (json_int_t)claimed->words, "violation", "choices", 0,
                   "flips", 0, "limited", 0, "queries", 0, "checks", 0);
@@ -206,8 +208,9 @@ static safer_status check_claim(const checked *r, const sf_run *run, const char 
     sf_record claimed;
     json_t *json = NULL;
     int same = 0;
-    if (r->row <= run->count) {
-        safer_status status = sf_run_record(&claimed, &json, run, r->row - 1, error);
+    const size_t place = sf_shard_place(run->config.shard, r->row - 1);
+    if (place < run->count) {
+        safer_status status = sf_run_record(&claimed, &json, run, place, error);
         if (status != SAFER_OK) return status;
         same = r->exact == claimed.exact && r->radius == claimed.radius &&
                strcmp(r->target, sf_config_label(&run->config, claimed.target)) == 0;
@@ -257,12 +260,25 @@ static void judge(check *c, double delta)
     s->alarm = s->violations_exact > 0 || s->p_value < SAFER_AGAINST_LEVEL;
 }
 
-/* The configuration names the run by its seal. */
+/* The configuration names the run by its seal; where that is a part, by the seal of the whole run, so that parts of a
+ * cross-check are of one kind whether they were made against parts or against the run. NULL without memory. */
 static json_t *config_json(const check *c)
 {
+    uint64_t seal = c->run->config.seal;
+    if (c->run->config.shard.count && sf_sealed_whole(&seal, c->run->config_json)) return NULL;
     json_t *config = sf_attack_config("against", c->model, c->lexicon, c->data, &c->options);
-    sf_member_add(&config, "against", sf_hex_json(c->run->config.seal));
+    sf_member_add(&config, "against", sf_hex_json(seal));
+    sf_shard_add(&config, c->shard);
     return config;
+}
+
+/* Which texts are attacked: those of the part that the options ask for, or of the run that is itself a part. */
+static safer_status choose_shard(check *c, safer_error *error)
+{
+    const sf_shard own = c->run->config.shard;
+    c->shard = own.count ? own : (sf_shard){c->options.shard, c->options.shards};
+    if (!own.count || !c->options.shards) return SAFER_OK;
+    return sf_fail(error, SAFER_INVALID, "shard: %s is part %zu of %zu already", c->run->path, own.number, own.count);
 }
 
 safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *path, int resume,
@@ -284,6 +300,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_run_load(&run, against, error));
     c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
+    SF_TRY(choose_shard(&c, error));
     SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
     if (run.config.random) sf_model_set_random(model);
     SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
@@ -295,7 +312,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
         status = sf_fail_memory(error);
         goto done;
     }
-    const sf_rows rows = {.count = run.count,
+    const sf_rows rows = {.count = sf_shard_size(c.shard, run.config.texts),
                           .model = model,
                           .threads = threads,
                           .config = config,
@@ -307,6 +324,8 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_rows_run(&rows, path, resume, &c.summary.resumed, error));
     judge(&c, run.config.delta);
     c.summary.seconds = sf_seconds() - start;
+    c.summary.shard = c.shard.number;
+    c.summary.shards = c.shard.count;
     *out = c.summary;
 done:
     if (status != SAFER_OK) sf_guard_end(&guard, error);

@@ -43,7 +43,7 @@ safer_status sf_attack_check(const safer_attack_options *o, safer_error *error)
     if (!(o->alpha > 0 && o->alpha < 1)) return sf_fail(error, SAFER_INVALID, "alpha: %g (above 0, below 1)", o->alpha);
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > MOST) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
-    return SAFER_OK;
+    return sf_shard_check((sf_shard){o->shard, o->shards}, error);
 }
 
 /* --------------------------------------------------------------- one thread */

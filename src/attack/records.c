@@ -49,7 +49,9 @@ safer_status sf_attack_config_read(sf_attack_head *out, const json_t *json, cons
     (void)sf_member_integer(&m, "seed", INT64_MIN);
     head.method = sf_member_string(&m, "method");
     if (m.format >= 2) (void)sf_member_optional(&m, "date");
-    safer_status status = sf_members_check(&m, "the configuration of an attack", path, 1, error);
+    safer_status status = SAFER_OK;
+    if (m.format >= 2 && sf_member_optional(&m, "shard")) status = sf_shard_read(&head.shard, json, path, error);
+    if (status == SAFER_OK) status = sf_members_check(&m, "the configuration of an attack", path, 1, error);
     if (status == SAFER_OK) *out = head;
     return status;
 }

@@ -3,6 +3,7 @@
 #define SF_ATTACK_RECORDS_H
 
 #include "model/model.h"
+#include "run/shard.h"
 
 #include <jansson.h>
 
@@ -14,6 +15,7 @@ json_t *sf_attack_config(const char *kind, const safer_model *model, const safer
 typedef struct sf_attack_head {
     int format, smoothed;
     size_t texts;
+    sf_shard shard;     /* which part of an attack it is */
     const char *method; /* borrowed */
 } sf_attack_head;
 

@@ -19,6 +19,7 @@ typedef struct attacking {
     const safer_data *data;
     const int *classes;
     const safer_attack_options *options;
+    sf_shard shard;
     safer_attacker **attackers; /* one per worker */
     safer_attack_summary summary;
 } attacking;
@@ -28,13 +29,14 @@ static safer_status attack_row(void *context, size_t index, int worker, json_t *
 {
     attacking *r = context;
     safer_attack_result result;
-    const safer_row row = safer_data_row(r->data, index);
+    const size_t number = sf_shard_row(r->shard, index);
+    const safer_row row = safer_data_row(r->data, number);
     safer_status status = safer_attack_text(&result, &r->attackers[worker], r->model, r->lexicon, row.text,
                                             row.text_length, row.label >= 0 ? r->classes[row.label] : -1, r->options,
                                             error);
     if (status != SAFER_OK) return status;
     result.id = row.id;
-    *record = sf_attack_record_json(&result, index + 1, r->model);
+    *record = sf_attack_record_json(&result, number + 1, r->model);
     *seconds = result.seconds;
     return SAFER_OK;
 }
@@ -73,6 +75,7 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     json_t *config = NULL;
     sf_guard guard = {0};
     attacking r = {.model = model, .lexicon = lexicon, .data = data, .options = options};
+    r.shard = (sf_shard){options->shard, options->shards};
     SF_TRY(sf_attack_check(options, error));
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
     SF_TRY(sf_map_labels(&classes, model, data, error));
@@ -81,12 +84,13 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     r.classes = classes;
     config = sf_attack_config("attack", model, lexicon, data, options);
     sf_member_add(&config, "method", json_string(safer_attack_method_name(options->method)));
+    sf_shard_add(&config, r.shard);
     r.attackers = sf_calloc((size_t)threads, sizeof *r.attackers);
     if (!config || !r.attackers) {
         status = sf_fail_memory(error);
         goto done;
     }
-    const sf_rows rows = {.count = safer_data_size(data),
+    const sf_rows rows = {.count = sf_shard_size(r.shard, safer_data_size(data)),
                           .model = model,
                           .threads = threads,
                           .config = config,

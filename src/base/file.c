@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 
-#include "base/buffer.h"
 #include "base/memory.h"
 
 #include <dirent.h>
@@ -195,15 +194,6 @@ static int write_all(int fd, const char *bytes, size_t length)
     return 0;
 }
 
-static safer_status write_device(const char *path, const void *bytes, size_t length, safer_error *error)
-{
-    int fd = sf_open(path, O_WRONLY);
-    if (fd < 0) return sf_fail_errno(error, "open", path);
-    safer_status status = write_all(fd, bytes, length) ? sf_fail_errno(error, "write", path) : SAFER_OK;
-    if (close(fd) != 0 && status == SAFER_OK) status = sf_fail_errno(error, "write", path);
-    return status;
-}
-
 /* Best effort: some file systems refuse. */
 void sf_folder_sync(const char *path)
 {
@@ -297,43 +287,68 @@ static int make_beside(sf_buffer *name, const char *target, mode_t mode)
     return -1;
 }
 
-safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error)
+/* Makes the temporary file of a regular one, or of one that is to be; `info` is NULL where there is none. */
+static safer_status begin_beside(sf_new_file *out, const struct stat *info, safer_error *error)
 {
-    safer_status status = SAFER_OK;
+    out->target = follow_links(out->path);
+    if (!out->target) return sf_fail_memory(error);
+    remove_orphans(out->target);
+    out->fd = make_beside(&out->temporary, out->target, info ? 0600 : 0666);
+    if (out->fd < 0)
+        return errno == ENOMEM ? sf_fail_memory(error) : sf_fail_errno(error, "create a file beside", out->path);
+    out->unfinished = 1;
+    return info && fchmod(out->fd, info->st_mode & 07777) != 0 ? sf_fail_errno(error, "write", out->path) : SAFER_OK;
+}
+
+safer_status sf_new_file_begin(sf_new_file *out, const char *path, safer_error *error)
+{
     struct stat info;
-    int exists = stat(path, &info) == 0;
+    *out = (sf_new_file){.path = path, .fd = -1};
+    const int exists = stat(path, &info) == 0;
     if (!exists && errno != ENOENT) return sf_fail_errno(error, "write", path);
     if (exists && S_ISDIR(info.st_mode)) return sf_fail(error, SAFER_INVALID, "cannot write %s: it is a folder", path);
-    if (exists && !S_ISREG(info.st_mode)) return write_device(path, bytes, length, error);
+    if (!exists || S_ISREG(info.st_mode)) return begin_beside(out, exists ? &info : NULL, error);
+    out->fd = sf_open(path, O_WRONLY);
+    return out->fd < 0 ? sf_fail_errno(error, "open", path) : SAFER_OK;
+}
 
-    char *target = follow_links(path);
-    sf_buffer temporary = {0};
-    int fd = -1, made = 0;
-    if (!target) {
-        status = sf_fail_memory(error);
-        goto done;
+safer_status sf_new_file_add(sf_new_file *file, const void *bytes, size_t length, safer_error *error)
+{
+    return write_all(file->fd, bytes, length) ? sf_fail_errno(error, "write", file->path) : SAFER_OK;
+}
+
+safer_status sf_new_file_finish(sf_new_file *file, safer_error *error)
+{
+    if (!file->unfinished) { /* a device or pipe */
+        const int failed = close(file->fd);
+        file->fd = -1;
+        return failed ? sf_fail_errno(error, "write", file->path) : SAFER_OK;
     }
-    remove_orphans(target);
-    fd = make_beside(&temporary, target, exists ? 0600 : 0666);
-    if (fd < 0) {
-        status = errno == ENOMEM ? sf_fail_memory(error) : sf_fail_errno(error, "create a file beside", path);
-        goto done;
-    }
-    made = 1;
-    if ((exists && fchmod(fd, info.st_mode & 07777) != 0) || write_all(fd, bytes, length) || fsync(fd) != 0) {
-        status = sf_fail_errno(error, "write", path);
-        goto done;
-    }
-    if (rename(temporary.bytes, target) != 0) { /* before the file is closed, which gives up the lock */
-        status = sf_fail_errno(error, "write", path);
-        goto done;
-    }
-    made = 0;
-    sf_folder_sync(target);
+    if (fsync(file->fd) != 0 ||
+        rename(file->temporary.bytes, file->target) != 0) /* before the file is closed, which gives up the lock */
+        return sf_fail_errno(error, "write", file->path);
+    file->unfinished = 0;
+    sf_folder_sync(file->target);
+    return SAFER_OK;
+}
+
+void sf_new_file_end(sf_new_file *file)
+{
+    if (file->unfinished) unlink(file->temporary.bytes);
+    if (file->fd >= 0) close(file->fd); /* it says nothing new: what was written is on the disk */
+    sf_buffer_free(&file->temporary);
+    free(file->target);
+    *file = (sf_new_file){.fd = -1};
+}
+
+safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error)
+{
+    safer_status status;
+    sf_new_file file;
+    SF_TRY(sf_new_file_begin(&file, path, error));
+    SF_TRY(sf_new_file_add(&file, bytes, length, error));
+    status = sf_new_file_finish(&file, error);
 done:
-    if (made) unlink(temporary.bytes);
-    if (fd >= 0) close(fd); /* it says nothing new: what was written is on the disk */
-    sf_buffer_free(&temporary);
-    free(target);
+    sf_new_file_end(&file);
     return status;
 }

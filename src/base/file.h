@@ -2,6 +2,7 @@
 #ifndef SF_BASE_FILE_H
 #define SF_BASE_FILE_H
 
+#include "base/buffer.h"
 #include "base/error.h"
 
 #include <stddef.h>
@@ -52,6 +53,20 @@ safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const cha
  * PATH that killed runs left are removed. A file that was there keeps its permissions; a new one gets those of open()
  * with 0666. A name that is a device or pipe is written to directly. */
 safer_status sf_file_write(const char *path, const void *bytes, size_t length, safer_error *error);
+
+/* The same piece by piece: begin, add, finish. Until it is finished, PATH is what it was. End it in any case: what is
+ * not finished is removed. */
+typedef struct sf_new_file {
+    const char *path;    /* borrowed */
+    char *target;        /* the name that links lead to, */
+    sf_buffer temporary; /* and what is beside it; both empty where a device or pipe is written */
+    int fd, unfinished;  /* whether there is a temporary file */
+} sf_new_file;
+
+safer_status sf_new_file_begin(sf_new_file *out, const char *path, safer_error *error);
+safer_status sf_new_file_add(sf_new_file *file, const void *bytes, size_t length, safer_error *error);
+safer_status sf_new_file_finish(sf_new_file *file, safer_error *error);
+void sf_new_file_end(sf_new_file *file);
 
 /* Syncs the folder that PATH lies in: a new name, a rename or a removal outlives a power cut when its folder is on the
  * disk, not when the file is. */

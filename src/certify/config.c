@@ -50,6 +50,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     sf_member_add(&config, "radii", radii_json(SF_FORMAT));
     sf_member_add(&config, "unlabelled", json_boolean(o->unlabelled));
     if (draws) sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
+    sf_shard_add(&config, (sf_shard){o->shard, o->shards});
     return config;
 }
 
@@ -129,6 +130,7 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     SF_TRY(read_radii(&m, out->format, error));
     out->date = out->format < 2 ? NULL
                                 : json_string_value(sf_member_optional(&m, "date")); /* sealed.h saw to its form */
+    if (out->format >= 2 && sf_member_optional(&m, "shard")) SF_TRY(sf_shard_read(&out->shard, config, path, error));
     SF_TRY(sf_members_check(&m, "the configuration of a run", path, 1, error));
     out->method = o->method;
     out->n = o->n;

@@ -31,6 +31,7 @@ typedef struct sf_config {
     safer_certify_options options;
     sf_vote_rule rule; /* by which draws choose a prediction; not in format 1 */
     uint64_t seal;     /* of the configuration, where it was read from a run */
+    sf_shard shard;    /* which part of a run it is */
     const char *date;  /* borrowed: when the run was begun; NULL: it does not say */
 } sf_config;
 

@@ -45,9 +45,10 @@ static safer_status walk(safer_summary *out, const sf_file *file, const char *pa
 {
     loading r = {.path = path, .visitor = visitor};
     safer_status status = sf_sealed_walk(file, path, "run", 0, take_line, &r, error);
-    if (status == SAFER_OK && r.summary.texts != r.config.texts)
+    const size_t texts = sf_shard_size(r.config.shard, r.config.texts);
+    if (status == SAFER_OK && r.summary.texts != texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
-                         r.config.texts);
+                         texts);
     if (status == SAFER_OK)
         *out = r.summary;
     else

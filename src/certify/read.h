@@ -13,7 +13,7 @@ typedef struct sf_run_visitor {
     void *context;
 } sf_run_visitor;
 
-/* Reads a finished run and checks it on the way: every seal and decision, and that no record
+/* Reads a finished run, or a part of one, and checks it on the way: every seal and decision, and that no record
  * is missing, repeated or out of place. The first line that does not hold is an error that names it.
  * The summary's `seconds` is 0; it ends with safer_summary_free. */
 safer_status sf_run_walk(safer_summary *out, const char *path, const sf_run_visitor *visitor, safer_error *error);
@@ -33,7 +33,7 @@ typedef struct sf_run {
 safer_status sf_run_load(sf_run *out, const char *path, safer_error *error);
 void sf_run_free(sf_run *run); /* an all-zero run is fine */
 
-/* The record of a text, from 0. It lives as long as its JSON, which the caller releases. */
+/* The record of line `index` + 2. It lives as long as its JSON, which the caller releases. */
 safer_status sf_run_record(sf_record *out, json_t **json, const sf_run *run, size_t index, safer_error *error);
 
 #endif

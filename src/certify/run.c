@@ -30,13 +30,14 @@ static safer_status certify_row(void *context, size_t index, int worker, json_t 
 {
     certifying *r = context;
     safer_certificate c;
-    safer_row row = safer_data_row(r->data, index);
+    const size_t number = sf_shard_row(r->config.shard, index);
+    safer_row row = safer_data_row(r->data, number);
     int label = row.label >= 0 ? r->classes[row.label] : -1;
     safer_status status = safer_certify_text(&c, &r->workspaces[worker], r->model, r->lexicon, row.text,
                                              row.text_length, label, &r->options, error);
     if (status != SAFER_OK) return status;
     c.id = row.id;
-    *record = sf_record_json(&c, index + 1, r->workspaces[worker]);
+    *record = sf_record_json(&c, number + 1, r->workspaces[worker]);
     *seconds = c.seconds;
     return SAFER_OK;
 }
@@ -59,8 +60,9 @@ static safer_status recheck_record(void *context, const json_t *record, const ch
     sf_record read;
     SF_TRY(sf_record_read(&read, record, &r->config, name, line, error));
     SF_TRY(sf_record_recheck(&read, &r->config, name, line, error));
-    if (line - 2 >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
-    const safer_row row = safer_data_row(r->data, line - 2);
+    const size_t number = sf_shard_row(r->config.shard, line - 2);
+    if (number >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
+    const safer_row row = safer_data_row(r->data, number);
     status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name,
                              line, error);
 done:
@@ -107,12 +109,12 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
     int *classes = NULL, threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     json_t *config = NULL;
     sf_guard guard = {0};
-    size_t texts = safer_data_size(data);
+    const size_t all = safer_data_size(data), texts = sf_shard_size((sf_shard){options->shard, options->shards}, all);
     double start = sf_seconds();
     certifying r = {
         .model = model, .lexicon = lexicon, .data = data, .options = *options, .retrace = {.lexicon = lexicon}};
     if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
-    if (options->family_wise && texts) r.options.delta = options->delta / (double)texts;
+    if (options->family_wise && all) r.options.delta = options->delta / (double)all;
     SF_TRY(sf_map_labels(&classes, model, data, error));
     SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));

@@ -39,7 +39,7 @@ typedef struct replay {
 
 static safer_status check_text(replay *r, const sf_record *record, size_t i, worker *w, safer_error *error)
 {
-    const safer_row row = safer_data_row(r->data, i);
+    const safer_row row = safer_data_row(r->data, sf_shard_row(r->run->config.shard, i));
     return sf_retrace_text(&w->retrace, record, &r->run->config, row, row.label >= 0 ? r->classes[row.label] : -1,
                            r->run->path, i + 2, error);
 }
@@ -50,7 +50,7 @@ static safer_status check_answers(replay *r, const sf_record *record, size_t i, 
     safer_status status;
     safer_certificate c;
     const sf_config *config = &r->run->config;
-    const safer_row row = safer_data_row(r->data, i);
+    const safer_row row = safer_data_row(r->data, sf_shard_row(config->shard, i));
     if (!w->workspace) {
         SF_TRY(sf_workspace_new(&w->workspace, r->model, r->lexicon, &r->options, error));
         w->workspace->fixed_vote = config->format < 2;
@@ -183,6 +183,7 @@ static void list_checks(safer_verification *v, const sf_config *c, int files, in
         add(not_checked, "that the model is a function of the text, which exact certificates assume");
     if (old) add(not_checked, "what format 1 lacks: SHA-256 digests, the votes behind predictions, names, a date");
     add(not_checked, old ? "who made the run" : "names of files, the date and who made the run");
+    if (c->shard.count) add(not_checked, "the other parts of the run");
     add(not_checked, "whether synonyms and labels are right");
 }
 
@@ -215,7 +216,9 @@ safer_status safer_verify(safer_verification *out, const char *path, const safer
                                     .radius = o->radius,
                                     .delta = draws ? o->delta : 0,
                                     .alpha = draws ? o->alpha : 0,
-                                    .family_wise = draws && o->family_wise};
+                                    .family_wise = draws && o->family_wise,
+                                    .shard = run.config.shard.number,
+                                    .shards = run.config.shard.count};
         list_checks(out, &run.config, lexicon != NULL, model != NULL);
         run.summary = (safer_summary){0}; /* the caller's now */
     }

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/parallel.h"
 #include "certify/evidence.h"
+#include "run/shard.h"
 #include "stats/special.h"
 
 #include <stdlib.h>
@@ -48,6 +49,7 @@ safer_status sf_certify_take(safer_certify_options *own, const safer_certify_opt
     safer_status status;
     SF_TRY(SF_TAKE_OPTIONS(own, given, safer_certify_options, error));
     SF_TRY(sf_certify_check(own, model, lexicon, error));
+    SF_TRY(sf_shard_check((sf_shard){own->shard, own->shards}, error));
     if (!own->n0) own->n0 = own->n;
 done:
     return status;

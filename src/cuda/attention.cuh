@@ -1,8 +1,8 @@
 /* Attention of an encoder on the GPU: scores never leave the registers.
  *
  * A block takes 128 queries of one head of one text, a warp 32 of them, and walks over the keys 64 at a time.
- * Exponentials are what bounds heads of 32 (16 a cycle and multiprocessor), so everything else is kept out of their way:
- * two tiles of queries share every fragment of keys and values, and what was summed is rescaled only when the
+ * Exponentials are what bounds heads of 32 (16 a cycle and multiprocessor), so everything else is kept out of their
+ * way: two tiles of queries share every fragment of keys and values, and what was summed is rescaled only when the
  * largest score of a row grew by more than 2^8, which almost never happens after the first keys.
  *
  * The order of every sum depends on the text's length and the query's place in it alone. */
@@ -18,7 +18,8 @@ typedef struct sf_attend_block {
     uint32_t row, length, query;
 } sf_attend_block;
 
-namespace sf {
+namespace sf
+{
 
 /* The place of 16 bytes in a tile of D columns, so that neither copies nor ldmatrix meet in a bank. */
 template <int D> __device__ inline uint32_t tile_at(uint32_t row, uint32_t chunk)
@@ -38,8 +39,8 @@ template <int D> __device__ inline void tile_load(uint32_t tile, const bf16 *fro
     }
 }
 
-/* context (rows, hidden) from qkv (rows, 3 * hidden). sums (rows, heads), which may be NULL, get the logarithm to base 2
- * of each row's sum of powers of 2: what training needs. `scale` holds log2(e). */
+/* context (rows, hidden) from qkv (rows, 3 * hidden). sums (rows, heads), which may be NULL, get the logarithm to
+ * base 2 of each row's sum of powers of 2: what training needs. `scale` holds log2(e). */
 template <int D>
 __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
     attend(bf16 *context, float *sums, const bf16 *qkv, const sf_attend_block *blocks, int hidden, float scale)
@@ -60,7 +61,8 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
         for (int s = 0; s < steps; s++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int row = first + m * 16 + lane / 4 + (i & 1) * 8, column = s * 16 + (lane & 3) * 2 + (i >> 1) * 8;
+                const int row = first + m * 16 + lane / 4 + (i & 1) * 8,
+                          column = s * 16 + (lane & 3) * 2 + (i >> 1) * 8;
                 q[m][s][i] = row < length ? *(const uint32_t *)(base + row * stride + column) : 0;
             }
     float out[2][columns][4] = {}, most[2][2], sum[2][2] = {};
@@ -88,7 +90,8 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
 #pragma unroll
             for (int c = 0; c < steps; c++) {
                 uint32_t key[4];
-                load_matrices(key, here + tile_at<D>(j * 16 + (lane & 7) + ((lane >> 4) << 3), c * 2 + ((lane >> 3) & 1)));
+                load_matrices(key,
+                              here + tile_at<D>(j * 16 + (lane & 7) + ((lane >> 4) << 3), c * 2 + ((lane >> 3) & 1)));
 #pragma unroll
                 for (int m = 0; m < 2; m++) {
                     multiply(s[m][2 * j], q[m][c], key[0], key[1]);
@@ -165,8 +168,8 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
         if (row < length)
 #pragma unroll
             for (int c = 0; c < columns; c++)
-                *(uint32_t *)(context + (b.row + row) * (size_t)hidden + blockIdx.y * D + c * 8 + (lane & 3) * 2) =
-                    pack(out[m][c][2 * h] * share, out[m][c][2 * h + 1] * share);
+                *(uint32_t *)(context + (b.row + row) * (size_t)hidden + blockIdx.y * D + c * 8 +
+                              (lane & 3) * 2) = pack(out[m][c][2 * h] * share, out[m][c][2 * h + 1] * share);
     }
 }
 

@@ -1,19 +1,21 @@
 /* The way back through attention: gradients of queries, and of keys and values.
  *
- * Both kernels compute the shares again, from the scores and the logarithm of each row's sum that the way forward left. One has
- * queries in its rows and walks over keys, the other has keys in its rows and walks over queries; so every
- * gradient is summed by one warp in a fixed order, and nothing is added up in memory. A warp has 16 rows. */
+ * Both kernels compute the shares again, from the scores and the logarithm of each row's sum that the way forward
+ * left. One has queries in its rows and walks over keys, the other has keys in its rows and walks over queries; so
+ * every gradient is summed by one warp in a fixed order, and nothing is added up in memory. A warp has 16 rows. */
 #ifndef SF_CUDA_ATTENTION_BACK_CUH
 #define SF_CUDA_ATTENTION_BACK_CUH
 
 #include "cuda/attention.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum { BACK_ROWS = 64 }; /* of a block */
 
 /* Rows `first`.. of a matrix as the left side of products: 16 rows by D columns. Rows from `length` on are 0. */
-template <int D> __device__ inline void load_rows(uint32_t (*out)[4], const bf16 *base, size_t stride, int first, int length)
+template <int D>
+__device__ inline void load_rows(uint32_t (*out)[4], const bf16 *base, size_t stride, int first, int length)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -58,7 +60,8 @@ template <int D> __device__ inline void add_times_tile(float (*out)[4], const fl
     }
 }
 
-template <int D> __device__ inline void store_rows(bf16 *base, size_t stride, const float (*x)[4], float scale, int first, int length)
+template <int D>
+__device__ inline void store_rows(bf16 *base, size_t stride, const float (*x)[4], float scale, int first, int length)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -67,7 +70,8 @@ template <int D> __device__ inline void store_rows(bf16 *base, size_t stride, co
         if (row < length)
 #pragma unroll
             for (int c = 0; c < D / 8; c++)
-                *(uint32_t *)(base + row * stride + c * 8 + (lane & 3) * 2) = pack(x[c][2 * h] * scale, x[c][2 * h + 1] * scale);
+                *(uint32_t *)(base + row * stride + c * 8 + (lane & 3) * 2) = pack(x[c][2 * h] * scale,
+                                                                                   x[c][2 * h + 1] * scale);
     }
 }
 
@@ -89,7 +93,8 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
     const sf_attend_block k = b.blocks[blockIdx.x];
     const int lane = threadIdx.x % 32, length = (int)k.length, first = (int)k.query + threadIdx.x / 32 * 16;
     const size_t stride = 3 * (size_t)b.hidden;
-    const bf16 *base = b.qkv + k.row * stride + blockIdx.y * D, *slope = b.dcontext + k.row * (size_t)b.hidden + blockIdx.y * D;
+    const bf16 *base = b.qkv + k.row * stride + blockIdx.y * D,
+               *slope = b.dcontext + k.row * (size_t)b.hidden + blockIdx.y * D;
     const uint32_t shared = (uint32_t)__cvta_generic_to_shared(memory);
     uint32_t q[D / 16][4], dout[D / 16][4];
     load_rows<D>(q, base, stride, first, length);
@@ -140,7 +145,8 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
     const sf_attend_block k = b.blocks[blockIdx.x];
     const int lane = threadIdx.x % 32, length = (int)k.length, first = (int)k.query + threadIdx.x / 32 * 16;
     const size_t stride = 3 * (size_t)b.hidden;
-    const bf16 *base = b.qkv + k.row * stride + blockIdx.y * D, *slope = b.dcontext + k.row * (size_t)b.hidden + blockIdx.y * D;
+    const bf16 *base = b.qkv + k.row * stride + blockIdx.y * D,
+               *slope = b.dcontext + k.row * (size_t)b.hidden + blockIdx.y * D;
     const uint32_t shared = (uint32_t)__cvta_generic_to_shared(memory);
     uint32_t key[D / 16][4], value[D / 16][4];
     load_rows<D>(key, base + b.hidden, stride, first, length);
@@ -187,7 +193,8 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
 
 /* deltas (rows, heads): a warp a row, D / 8 lanes a head at a time. */
 template <int D>
-__global__ void __launch_bounds__(256) attend_deltas(float *deltas, const bf16 *context, const bf16 *dcontext, int hidden, int heads, int rows)
+__global__ void __launch_bounds__(256)
+    attend_deltas(float *deltas, const bf16 *context, const bf16 *dcontext, int hidden, int heads, int rows)
 {
     constexpr int lanes = D / 8; /* 16 bytes each: 4 or 8 lanes */
     const int row = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -195,7 +202,8 @@ __global__ void __launch_bounds__(256) attend_deltas(float *deltas, const bf16 *
     for (int at = lane * 8; at < (hidden + 255) / 256 * 256; at += 256) {
         float sum = 0;
         if (at < hidden) {
-            const uint4 x = *(const uint4 *)(context + (size_t)row * hidden + at), y = *(const uint4 *)(dcontext + (size_t)row * hidden + at);
+            const uint4 x = *(const uint4 *)(context + (size_t)row * hidden + at),
+                        y = *(const uint4 *)(dcontext + (size_t)row * hidden + at);
             const uint32_t a[4] = {x.x, x.y, x.z, x.w}, b[4] = {y.x, y.y, y.z, y.w};
 #pragma unroll
             for (int i = 0; i < 4; i++) sum = fmaf(low_of(a[i]), low_of(b[i]), fmaf(high_of(a[i]), high_of(b[i]), sum));

@@ -23,7 +23,8 @@
 
 using namespace sf;
 
-namespace {
+namespace
+{
 
 struct layer {
     product qkv, attention, inner, outer;
@@ -56,7 +57,8 @@ struct sf_device_net {
     memory memory;
 };
 
-namespace {
+namespace
+{
 
 /* ------------------------------------------------------------------ weights */
 
@@ -97,8 +99,8 @@ safer_status load_product(product *out, sf_device_net *net, sf_encoder_pair from
 safer_status load_layer(struct layer *out, sf_device_net *net, const sf_encoder_layer *from, safer_error *error)
 {
     const size_t H = net->shape.hidden, F = net->shape.inner;
-    const cublasLtEpilogue_t activation =
-        net->shape.activation == SF_ENCODER_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_GELU_BIAS;
+    const cublasLtEpilogue_t activation = net->shape.activation == SF_ENCODER_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                                                   : CUBLASLT_EPILOGUE_GELU_BIAS;
     SF_TRY_RETURN(load_product(&out->qkv, net, from->qkv, 3 * H, H, CUBLASLT_EPILOGUE_BIAS, 0, error));
     SF_TRY_RETURN(load_product(&out->attention, net, from->attention, H, H, CUBLASLT_EPILOGUE_BIAS, 1, error));
     SF_TRY_RETURN(load_product(&out->inner, net, from->inner, F, H, activation, 0, error));
@@ -118,7 +120,8 @@ safer_status load_end(sf_device_net *net, const sf_encoder *e, safer_error *erro
         SF_TRY_RETURN(copy_floats(&p[2], net, e->pooler.weight, H * H, error));
         SF_TRY_RETURN(copy_floats(&p[3], net, e->pooler.bias, H, error));
     }
-    net->end = (head){(int)H, (int)e->classes, e->mean, p[2], p[3], e->pooler_activation == SF_ENCODER_RELU, p[0], p[1]};
+    net->end = (head){(int)H, (int)e->classes, e->mean, p[2], p[3], e->pooler_activation == SF_ENCODER_RELU, p[0],
+                      p[1]};
     return SAFER_OK;
 }
 
@@ -190,7 +193,9 @@ safer_status make_slots(sf_device_net *net, safer_error *error)
 
 /* ------------------------------------------------------------------ answers */
 
-template <int N> void run_norm(bf16 *out, const bf16 *in, float *const *norm_, const sf_device_net *net, size_t rows, cudaStream_t stream)
+template <int N>
+void run_norm(bf16 *out, const bf16 *in, float *const *norm_, const sf_device_net *net, size_t rows,
+              cudaStream_t stream)
 {
     norm<N><<<(unsigned)((rows + ROWS_A_BLOCK - 1) / ROWS_A_BLOCK), 32 * ROWS_A_BLOCK, 0, stream>>>(
         out, in, norm_[0], norm_[1], (int)net->shape.hidden, net->shape.epsilon, (int)rows);
@@ -216,8 +221,8 @@ void run_attention(const struct slot *s, const sf_device_net *net, size_t blocks
         attend_plain<<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(s->context, s->qkv, s->blocks, H, D, scale);
 }
 
-safer_status run_layer(const struct slot *s, const sf_device_net *net, const struct layer *l, size_t rows, size_t blocks,
-                       safer_error *error)
+safer_status run_layer(const struct slot *s, const sf_device_net *net, const struct layer *l, size_t rows,
+                       size_t blocks, safer_error *error)
 {
     const cudaStream_t stream = s->stream;
     SF_TRY_RETURN(product_run(s->qkv, s->x, NULL, &l->qkv, rows, net->library, s->workspace, stream, error));
@@ -248,7 +253,8 @@ safer_status send(size_t *blocks, const struct slot *s, const sf_device_net *net
         for (uint32_t k = starts[i]; k < starts[i + 1]; k++) places[k] = (uint16_t)(k - starts[i]);
     static const char what[] = "copying texts";
     SF_CUDA_TRY(cudaMemcpyAsync(s->ids, host_ids, rows * sizeof *ids, cudaMemcpyHostToDevice, s->stream), what);
-    SF_CUDA_TRY(cudaMemcpyAsync(s->starts, starts, (count + 1) * sizeof *starts, cudaMemcpyHostToDevice, s->stream), what);
+    SF_CUDA_TRY(cudaMemcpyAsync(s->starts, starts, (count + 1) * sizeof *starts, cudaMemcpyHostToDevice, s->stream),
+                what);
     SF_CUDA_TRY(cudaMemcpyAsync(s->blocks, block, made * sizeof *block, cudaMemcpyHostToDevice, s->stream), what);
     SF_CUDA_TRY(cudaMemcpyAsync(s->places, places, rows * sizeof *places, cudaMemcpyHostToDevice, s->stream), what);
     *blocks = made;
@@ -259,10 +265,11 @@ safer_status check_encoder(const sf_encoder *e, safer_error *error)
 {
     if (e->hidden % 8 || e->inner % 8 || e->hidden / e->heads % 8 || e->hidden / e->heads > PLAIN_WIDTH ||
         e->hidden > 2048)
-        return fail(error, SAFER_INPUT,
-                    "the GPU computes encoders of up to 2048 numbers a piece whose heads have a multiple of 8 of them, at most "
-                    "%d; this one has %zu and %zu heads",
-                    (int)PLAIN_WIDTH, e->hidden, e->heads);
+        return fail(
+            error, SAFER_INPUT,
+            "the GPU computes encoders of up to 2048 numbers a piece whose heads have a multiple of 8 of them, at most "
+            "%d; this one has %zu and %zu heads",
+            (int)PLAIN_WIDTH, e->hidden, e->heads);
     return SAFER_OK;
 }
 
@@ -317,9 +324,10 @@ safer_status sf_cuda_answer(float *logits, sf_device_net *net, int slot, const u
     SF_CUDA_TRY(cudaSetDevice(net->device), "choosing the device");
     SF_TRY_RETURN(send(&blocks, s, net, ids, offsets, count, error));
     FOR_WIDTH(net->shape.hidden, run_embed, s, net, rows);
-    for (size_t i = 0; i < net->shape.layers; i++) SF_TRY_RETURN(run_layer(s, net, &net->layers[i], rows, blocks, error));
-    classify<<<(unsigned)count, POOL_THREADS, 2 * net->shape.hidden * sizeof(float), s->stream>>>(s->logits, s->x, s->starts,
-                                                                                             net->end);
+    for (size_t i = 0; i < net->shape.layers; i++)
+        SF_TRY_RETURN(run_layer(s, net, &net->layers[i], rows, blocks, error));
+    classify<<<(unsigned)count, POOL_THREADS, 2 * net->shape.hidden * sizeof(float), s->stream>>>(s->logits, s->x,
+                                                                                                  s->starts, net->end);
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
     const size_t bytes = count * net->shape.classes * sizeof *logits;
     SF_CUDA_TRY(cudaMemcpyAsync(s->host, s->logits, bytes, cudaMemcpyDeviceToHost, s->stream), "copying answers");

@@ -8,9 +8,11 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 
-namespace sf {
+namespace sf
+{
 
-template <typename... T> inline safer_status fail(safer_error *error, safer_status status, const char *format, T... arguments)
+template <typename... T>
+inline safer_status fail(safer_error *error, safer_status status, const char *format, T... arguments)
 {
     if (error) {
         error->status = status;

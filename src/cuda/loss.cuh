@@ -4,7 +4,8 @@
 
 #include "cuda/pool.cuh"
 
-namespace sf {
+namespace sf
+{
 
 /* Of every text; (texts, hidden) unless said otherwise. */
 struct ends {
@@ -15,7 +16,8 @@ struct ends {
     const int *labels;                  /* (texts) */
 };
 
-static __global__ void __launch_bounds__(POOL_THREADS) loss_forward(ends e, const bf16 *x, const uint32_t *starts, const head h, float share)
+static __global__ void __launch_bounds__(POOL_THREADS)
+    loss_forward(ends e, const bf16 *x, const uint32_t *starts, const head h, float share)
 {
     const size_t t = blockIdx.x, first = starts[t], length = starts[t + 1] - first, H = h.hidden;
     const int warp = threadIdx.x / 32;
@@ -80,8 +82,8 @@ static __global__ void __launch_bounds__(POOL_THREADS) loss_back(bf16 *d, ends e
 
 /* weight (outputs, inputs) and bias (outputs): the sums over texts of left (texts, outputs) times right (texts,
  * inputs), in order. */
-static __global__ void __launch_bounds__(256)
-    dense_gradient(float *weight, float *bias, const float *left, const float *right, int outputs, int inputs, int texts)
+static __global__ void __launch_bounds__(256) dense_gradient(float *weight, float *bias, const float *left,
+                                                             const float *right, int outputs, int inputs, int texts)
 {
     const int at = blockIdx.x * 256 + threadIdx.x, o = at / inputs, i = at % inputs;
     if (o >= outputs) return;

@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-namespace sf {
+namespace sf
+{
 
 struct memory {
     void **taken;

@@ -6,7 +6,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-namespace sf {
+namespace sf
+{
 
 typedef __nv_bfloat16 bf16;
 

@@ -4,7 +4,8 @@
 
 #include "cuda/attention.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum { PLAIN_WIDTH = 256 };
 
@@ -49,7 +50,8 @@ static __global__ void __launch_bounds__(SF_ATTEND_THREADS)
 #pragma unroll
         for (int i = 0; i < PLAIN_WIDTH / 32; i++)
             if (lane + 32 * i < D)
-                context[(b.row + q) * (size_t)hidden + blockIdx.y * D + lane + 32 * i] = __float2bfloat16_rn(out[i] / sum);
+                context[(b.row + q) * (size_t)hidden + blockIdx.y * D + lane + 32 * i] = __float2bfloat16_rn(out[i] /
+                                                                                                             sum);
         __syncwarp();
     }
 }

@@ -1,4 +1,6 @@
 /* The plugin's table, and the devices there are. */
+#include "cuda/convnet.cuh"
+#include "cuda/convnet_step.cuh"
 #include "cuda/encoder.cuh"
 #include "cuda/fail.cuh"
 #include "cuda/step.cuh"
@@ -7,7 +9,8 @@
 
 using namespace sf;
 
-namespace {
+namespace
+{
 
 safer_status count_devices(int *count, safer_error *error)
 {
@@ -54,8 +57,29 @@ safer_status describe(sf_device_info *out, int device, safer_error *error)
 
 extern "C" __attribute__((visibility("default"))) const sf_device_table *sf_device_plugin(void)
 {
-    static const sf_device_table table = {SAFER_VERSION,  sizeof table,     count_devices,  describe,
-                                          sf_cuda_net_new, sf_cuda_net_free, sf_cuda_answer, sf_cuda_step_new, sf_cuda_step_free, sf_cuda_step_write,
-                                          sf_cuda_step_read, sf_cuda_step_gradient, sf_cuda_step_update, sf_cuda_step_answer};
+    static const sf_device_table table = {SAFER_VERSION,
+                                          sizeof table,
+                                          count_devices,
+                                          describe,
+                                          sf_cuda_net_new,
+                                          sf_cuda_net_free,
+                                          sf_cuda_answer,
+                                          sf_cuda_step_new,
+                                          sf_cuda_step_free,
+                                          sf_cuda_step_write,
+                                          sf_cuda_step_read,
+                                          sf_cuda_step_gradient,
+                                          sf_cuda_step_update,
+                                          sf_cuda_step_answer,
+                                          sf_cuda_convnet_new,
+                                          sf_cuda_convnet_free,
+                                          sf_cuda_convnet_answer,
+                                          sf_cuda_convnet_step_new,
+                                          sf_cuda_convnet_step_free,
+                                          sf_cuda_convnet_step_write,
+                                          sf_cuda_convnet_step_read,
+                                          sf_cuda_convnet_step_gradient,
+                                          sf_cuda_convnet_step_update,
+                                          sf_cuda_convnet_step_answer};
     return &table;
 }

@@ -4,7 +4,8 @@
 
 #include "cuda/numbers.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum { POOL_THREADS = 256 };
 

@@ -1,30 +1,44 @@
 /* Products by cuBLASLt. Its matrices are of columns, so a row of ours is a column of its. */
 #include "cuda/product.cuh"
 
-namespace sf {
+namespace sf
+{
 
 /* Left and right side of a product in its terms, and the result. */
 struct layouts {
     cublasLtMatrixLayoutOpaque_t left, right, out;
 };
 
+/* (rows, columns), columns `stride` apart; `count` of them, each `apart` from the one before. */
+static cublasStatus_t lay(cublasLtMatrixLayoutOpaque_t *out, cudaDataType type, int rows, size_t columns,
+                          int64_t stride, int32_t count, int64_t apart)
+{
+    cublasStatus_t code = cublasLtMatrixLayoutInit(out, type, (uint64_t)rows, columns, stride);
+    if (count > 1 && code == CUBLAS_STATUS_SUCCESS)
+        code = cublasLtMatrixLayoutSetAttribute(out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+    if (count > 1 && code == CUBLAS_STATUS_SUCCESS)
+        code = cublasLtMatrixLayoutSetAttribute(out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
+    return code;
+}
+
 static safer_status lay_out(layouts *l, const product *p, size_t rows, safer_error *error)
 {
     static const char what[] = "a layout";
-    const uint64_t O = (uint64_t)p->outputs, I = (uint64_t)p->inputs;
+    const int O = p->outputs, I = p->inputs, W = p->width;
+    const size_t each = (rows + (size_t)W - 1) / (size_t)W;
     const cudaDataType narrow = CUDA_R_16BF;
     if (p->kind == FORWARD) { /* (O, rows) = (I, O)^T * (I, rows) */
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->left, narrow, I, O, p->inputs), what);
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->right, narrow, I, rows, p->inputs), what);
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->out, narrow, O, rows, p->outputs), what);
+        SF_CUDA_TRY(lay(&l->left, narrow, I, (size_t)O, I, W, 0), what);
+        SF_CUDA_TRY(lay(&l->right, narrow, I, each, I, W, I / W), what);
+        SF_CUDA_TRY(lay(&l->out, narrow, O, each, (int64_t)W * O, W, O), what);
     } else if (p->kind == BACK) { /* (I, rows) = (I, O) * (O, rows) */
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->left, narrow, I, O, p->inputs), what);
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->right, narrow, O, rows, p->outputs), what);
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->out, narrow, I, rows, p->inputs), what);
+        SF_CUDA_TRY(lay(&l->left, narrow, I, (size_t)O, I, W, 0), what);
+        SF_CUDA_TRY(lay(&l->right, narrow, O, each, O, W, O / W), what);
+        SF_CUDA_TRY(lay(&l->out, narrow, I, each, (int64_t)W * I, W, I), what);
     } else { /* (I, O) = (I, rows) * (O, rows)^T */
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->left, narrow, I, rows, p->inputs), what);
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->right, narrow, O, rows, p->outputs), what);
-        SF_CUDA_TRY(cublasLtMatrixLayoutInit(&l->out, CUDA_R_32F, I, O, p->inputs), what);
+        SF_CUDA_TRY(lay(&l->left, narrow, I, each, (int64_t)W * I, W, I), what);
+        SF_CUDA_TRY(lay(&l->right, narrow, O, each, O, W, O / W), what);
+        SF_CUDA_TRY(lay(&l->out, CUDA_R_32F, I, (size_t)O, I, W, (int64_t)I * O), what);
     }
     return SAFER_OK;
 }
@@ -68,10 +82,11 @@ safer_status product_make(product *out, cublasLtHandle_t library, product_kind k
     p.kind = kind;
     p.outputs = outputs;
     p.inputs = inputs;
+    p.width = options.width;
     p.weight = weight;
     p.added = options.added;
     safer_status status = describe(&p, options, error);
-    if (status == SAFER_OK) status = lay_out(&l, &p, PRODUCT_ROWS, error);
+    if (status == SAFER_OK) status = lay_out(&l, &p, options.rows, error);
     if (status != SAFER_OK) return status;
     SF_CUDA_TRY(cublasLtMatmulPreferenceInit(&wish), what);
     SF_CUDA_TRY(cublasLtMatmulPreferenceSetAttribute(&wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
@@ -80,8 +95,8 @@ safer_status product_make(product *out, cublasLtHandle_t library, product_kind k
     SF_CUDA_TRY(cublasLtMatmulPreferenceSetAttribute(&wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
                                                      sizeof workspace),
                 what);
-    SF_CUDA_TRY(cublasLtMatmulAlgoGetHeuristic(library, &p.operation, &l.left, &l.right, &l.out, &l.out, &wish, 1, &best,
-                                               &found),
+    SF_CUDA_TRY(cublasLtMatmulAlgoGetHeuristic(library, &p.operation, &l.left, &l.right, &l.out, &l.out, &wish, 1,
+                                               &best, &found),
                 what);
     if (!found) return fail(error, SAFER_SYSTEM, "cuBLASLt has no product for weights of %d by %d", outputs, inputs);
     p.algorithm = best.algo;

@@ -4,13 +4,15 @@
 
 #include "cuda/numbers.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum { ROWS_A_BLOCK = 8 };
 
 /* The norm of a row of 4 * 32 * N numbers at most, held by a warp: lane l has numbers 4 * (l + 32 i) .. + 3. */
 template <int N>
-__device__ inline void norm_row(bf16 *out, float (*x)[4], const float *weight, const float *bias, int hidden, float epsilon)
+__device__ inline void norm_row(bf16 *out, float (*x)[4], const float *weight, const float *bias, int hidden,
+                                float epsilon)
 {
     const int lane = threadIdx.x % 32;
     float sum = 0, square = 0;
@@ -57,8 +59,9 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
  * normed. */
 template <int N>
 __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
-    embed(bf16 *out, bf16 *sums, const uint32_t *ids, const uint16_t *places, const float *words, const float *positions,
-          const float *types, const float *weight, const float *bias, int hidden, float epsilon, int rows)
+    embed(bf16 *out, bf16 *sums, const uint32_t *ids, const uint16_t *places, const float *words,
+          const float *positions, const float *types, const float *weight, const float *bias, int hidden, float epsilon,
+          int rows)
 {
     const int row = blockIdx.x * ROWS_A_BLOCK + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= rows) return;

@@ -7,7 +7,8 @@
 
 #include "cuda/rows.cuh"
 
-namespace sf {
+namespace sf
+{
 
 enum { SUM_BLOCKS = 256 }; /* of all sums over rows */
 
@@ -15,8 +16,8 @@ enum { SUM_BLOCKS = 256 }; /* of all sums over rows */
  * sums of the gradients of weight and bias, and of dsum. All warps of a block take turns with its rows. */
 template <int N>
 __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
-    norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const float *weight, int hidden, float epsilon,
-              int rows)
+    norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const float *weight, int hidden,
+              float epsilon, int rows)
 {
     extern __shared__ float memory[]; /* (ROWS_A_BLOCK, hidden) */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, each = (rows + SUM_BLOCKS - 1) / SUM_BLOCKS;
@@ -28,7 +29,8 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
         for (int i = 0; i < N; i++) {
             const int at = 4 * (lane + 32 * i);
             if (at >= hidden) continue;
-            const uint2 a = *(const uint2 *)(sum + (size_t)row * hidden + at), b = *(const uint2 *)(d + (size_t)row * hidden + at);
+            const uint2 a = *(const uint2 *)(sum + (size_t)row * hidden + at),
+                        b = *(const uint2 *)(d + (size_t)row * hidden + at);
             x[i][0] = low_of(a.x), x[i][1] = high_of(a.x), x[i][2] = low_of(a.y), x[i][3] = high_of(a.y);
             g[i][0] = low_of(b.x), g[i][1] = high_of(b.x), g[i][2] = low_of(b.y), g[i][3] = high_of(b.y);
             total += (x[i][0] + x[i][1]) + (x[i][2] + x[i][3]);
@@ -93,12 +95,13 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
 
 /* Starts it. More shared memory than 48 KB, for rows of more than 1,536 numbers, must be asked for. */
 template <int N>
-inline void run_norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const float *weight, int hidden, float epsilon,
-                          int rows, cudaStream_t stream)
+inline void run_norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const float *weight, int hidden,
+                          float epsilon, int rows, cudaStream_t stream)
 {
     const int bytes = ROWS_A_BLOCK * hidden * (int)sizeof(float);
     if (bytes > 48 << 10) cudaFuncSetAttribute(norm_back<N>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    norm_back<N><<<SUM_BLOCKS, 32 * ROWS_A_BLOCK, bytes, stream>>>(dsum, partial, d, sum, weight, hidden, epsilon, rows);
+    norm_back<N>
+        <<<SUM_BLOCKS, 32 * ROWS_A_BLOCK, bytes, stream>>>(dsum, partial, d, sum, weight, hidden, epsilon, rows);
 }
 
 /* partial (SUM_BLOCKS, columns): sums over the rows of a matrix. */
@@ -116,7 +119,8 @@ static __global__ void __launch_bounds__(256) sum_rows(float *partial, const bf1
 }
 
 /* Up to three vectors of `columns` sums each from partial (SUM_BLOCKS, vectors, columns). */
-static __global__ void __launch_bounds__(256) add_partial(float *a, float *b, float *c, const float *partial, int vectors, int columns)
+static __global__ void __launch_bounds__(256)
+    add_partial(float *a, float *b, float *c, const float *partial, int vectors, int columns)
 {
     const int at = blockIdx.x * 256 + threadIdx.x;
     if (at >= columns) return;
@@ -128,8 +132,8 @@ static __global__ void __launch_bounds__(256) add_partial(float *a, float *b, fl
 
 /* The gradient of rows of an embedding: entry e is row key[e] of `out`, and the sum of rows list[start[e]] ..
  * list[start[e+1]-1] of d. */
-static __global__ void __launch_bounds__(128)
-    gather_rows(float *out, const uint32_t *keys, const uint32_t *starts, const uint32_t *list, const bf16 *d, int hidden)
+static __global__ void __launch_bounds__(128) gather_rows(float *out, const uint32_t *keys, const uint32_t *starts,
+                                                          const uint32_t *list, const bf16 *d, int hidden)
 {
     const uint32_t e = blockIdx.x;
     for (int c = threadIdx.x; c < hidden; c += 128) {
@@ -169,7 +173,8 @@ struct adam {
     float beta1, beta2, correct1, correct2, epsilon, rate, decay;
 };
 
-/* AdamW; decays (count): 1 for parameters that decay. Rounded copies of the parameters are made too. */
+/* AdamW; decays (count): 1 for parameters that decay; NULL: all do. Rounded copies of the parameters are made too,
+ * unless `rounded` is NULL. */
 static __global__ void __launch_bounds__(256)
     update(float *parameters, bf16 *rounded, float *means, float *variances, const float *gradient, const float *scale,
            const uint8_t *decays, adam a, size_t count)
@@ -179,11 +184,11 @@ static __global__ void __launch_bounds__(256)
     const float g = gradient[i] * *scale, mean = a.beta1 * means[i] + (1 - a.beta1) * g,
                 variance = a.beta2 * variances[i] + (1 - a.beta2) * g * g;
     const float step = (mean / a.correct1) / (sqrtf(variance / a.correct2) + a.epsilon);
-    const float p = parameters[i] - (a.rate * step + (decays[i] ? a.decay * parameters[i] : 0));
+    const float p = parameters[i] - (a.rate * step + (!decays || decays[i] ? a.decay * parameters[i] : 0));
     means[i] = mean;
     variances[i] = variance;
     parameters[i] = p;
-    rounded[i] = __float2bfloat16_rn(p);
+    if (rounded) rounded[i] = __float2bfloat16_rn(p);
 }
 
 } // namespace sf

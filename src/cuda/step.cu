@@ -18,7 +18,8 @@
 
 using namespace sf;
 
-namespace {
+namespace
+{
 
 enum { SQUARES = 1024, FACTORS = 4 }; /* blocks of the gradient's length; matrices of a layer */
 
@@ -47,7 +48,7 @@ struct sf_device_step {
     bf16 *rounded;
     uint8_t *decays;
     layer *layers;
-    bf16 *last, *embedded;                  /* (rows, hidden): the end, and the sum that is normed first */
+    bf16 *last, *embedded;                     /* (rows, hidden): the end, and the sum that is normed first */
     bf16 *d, *dsum, *dinner, *dcontext, *dqkv; /* gradients on their way down */
     float *deltas, *partial, *scale;
     double *squares;
@@ -66,7 +67,8 @@ struct sf_device_step {
     size_t host_bytes;
 };
 
-namespace {
+namespace
+{
 
 size_t offset_of(const sf_device_training *t, const float *p) { return p ? (size_t)(p - t->parameters) : SIZE_MAX; }
 
@@ -126,8 +128,14 @@ safer_status make_end(sf_device_step *s, const sf_device_training *t, safer_erro
     for (int i = 0; i < 4; i++) s->end_offsets[i] = offset_of(t, e->pooler.weight || i < 2 ? parts[i] : NULL);
     const size_t *o = s->end_offsets;
     const int pooler = o[2] != SIZE_MAX;
-    s->end = {(int)H, (int)C, e->mean, pooler ? s->parameters + o[2] : NULL, pooler ? s->parameters + o[3] : NULL,
-              e->pooler_activation == SF_ENCODER_RELU, s->parameters + o[0], s->parameters + o[1]};
+    s->end = {(int)H,
+              (int)C,
+              e->mean,
+              pooler ? s->parameters + o[2] : NULL,
+              pooler ? s->parameters + o[3] : NULL,
+              e->pooler_activation == SF_ENCODER_RELU,
+              s->parameters + o[0],
+              s->parameters + o[1]};
     SF_TRY_RETURN(take(&s->ends_of.pooled, &s->memory, B * H, error));
     SF_TRY_RETURN(take(&s->ends_of.features, &s->memory, B * H, error));
     SF_TRY_RETURN(take(&s->ends_of.dropped, &s->memory, B * H, error));
@@ -180,7 +188,8 @@ __global__ void round_parameters(bf16 *out, const float *in, size_t count)
 
 safer_status load_parameters(sf_device_step *s, const float *parameters, safer_error *error)
 {
-    SF_CUDA_TRY(cudaMemcpyAsync(s->parameters, parameters, s->size * sizeof *parameters, cudaMemcpyHostToDevice, s->stream),
+    SF_CUDA_TRY(cudaMemcpyAsync(s->parameters, parameters, s->size * sizeof *parameters, cudaMemcpyHostToDevice,
+                                s->stream),
                 "copying parameters");
     round_parameters<<<(unsigned)((s->size + 255) / 256), 256, 0, s->stream>>>(s->rounded, s->parameters, s->size);
     SF_CUDA_TRY(cudaStreamSynchronize(s->stream), "copying parameters");
@@ -214,7 +223,8 @@ safer_status make(sf_device_step *s, const sf_device_training *t, safer_error *e
 /* -------------------------------------------------------------------- batch */
 
 /* Rows by key, in order: keys that occur, where their rows start, and the rows. */
-template <typename K> size_t list_rows(uint32_t *keys, uint32_t *starts, uint32_t *list, const K *key_of, size_t rows, size_t range)
+template <typename K>
+size_t list_rows(uint32_t *keys, uint32_t *starts, uint32_t *list, const K *key_of, size_t rows, size_t range)
 {
     size_t entries = 0, at = 0;
     uint32_t *first = (uint32_t *)malloc((range + rows) * sizeof *first), *next = first + range; /* chains of rows */
@@ -272,7 +282,8 @@ safer_status send(sent *out, sf_device_step *s, const uint32_t *ids, const size_
     if (listed) {
         out->entries[0] = list_rows(lists, lists + N, lists + 2 * N, host_ids, rows, s->shape.vocabulary);
         out->entries[1] = list_rows(lists + 3 * N, lists + 4 * N, lists + 5 * N, places, rows, s->shape.positions);
-        if (out->entries[0] == SIZE_MAX || out->entries[1] == SIZE_MAX) return fail(error, SAFER_MEMORY, "out of memory");
+        if (out->entries[0] == SIZE_MAX || out->entries[1] == SIZE_MAX)
+            return fail(error, SAFER_MEMORY, "out of memory");
         for (int k = 0; k < 2; k++)
             for (int i = 0; i < 3; i++)
                 pieces[made++] = {s->lists[k][i], lists + (size_t)(3 * k + i) * N,
@@ -336,7 +347,9 @@ safer_status forward(sf_device_step *s, const sent *b, safer_error *error)
 /* --------------------------------------------------------------------- back */
 
 /* dsum from d, and the gradients of the norm and of the bias before it (SIZE_MAX: none). */
-template <int N> void norm_back_of(const sf_device_step *s, bf16 *dsum, const bf16 *d, const bf16 *sum, const size_t *norm_, size_t bias, size_t rows)
+template <int N>
+void norm_back_of(const sf_device_step *s, bf16 *dsum, const bf16 *d, const bf16 *sum, const size_t *norm_, size_t bias,
+                  size_t rows)
 {
     const int H = (int)s->shape.hidden;
     run_norm_back<N>(dsum, s->partial, d, sum, s->parameters + norm_[0], H, s->shape.epsilon, (int)rows, s->stream);
@@ -346,16 +359,20 @@ template <int N> void norm_back_of(const sf_device_step *s, bf16 *dsum, const bf
 
 void sum_bias(const sf_device_step *s, size_t bias, const bf16 *d, int columns, size_t rows)
 {
-    sum_rows<<<dim3((unsigned)((columns + 511) / 512), SUM_BLOCKS), 256, 0, s->stream>>>(s->partial, d, columns, (int)rows);
-    add_partial<<<(unsigned)((columns + 255) / 256), 256, 0, s->stream>>>(s->gradient + bias, NULL, NULL, s->partial, 1, columns);
+    sum_rows<<<dim3((unsigned)((columns + 511) / 512), SUM_BLOCKS), 256, 0, s->stream>>>(s->partial, d, columns,
+                                                                                         (int)rows);
+    add_partial<<<(unsigned)((columns + 255) / 256), 256, 0, s->stream>>>(s->gradient + bias, NULL, NULL, s->partial, 1,
+                                                                          columns);
 }
 
 template <int D> void run_attend_back(const sf_device_step *s, const layer *l, const sent *b)
 {
     const int H = (int)s->shape.hidden, heads = (int)s->shape.heads;
     const float scale = 1 / sqrtf((float)D);
-    const back k = {l->qkv, s->dcontext, l->sums, s->deltas, s->dqkv, s->back_blocks, H, heads, scale, scale * 1.4426950408889634f};
-    attend_deltas<D><<<(unsigned)((b->rows + 7) / 8), 256, 0, s->stream>>>(s->deltas, l->context, s->dcontext, H, heads, (int)b->rows);
+    const back k = {l->qkv,         s->dcontext, l->sums, s->deltas, s->dqkv,
+                    s->back_blocks, H,           heads,   scale,     scale * 1.4426950408889634f};
+    attend_deltas<D><<<(unsigned)((b->rows + 7) / 8), 256, 0, s->stream>>>(s->deltas, l->context, s->dcontext, H, heads,
+                                                                           (int)b->rows);
     const dim3 grid((unsigned)b->back_blocks, (unsigned)heads);
     attend_back_queries<D><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k);
     attend_back_keys<D><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k);
@@ -422,7 +439,8 @@ safer_status check_shape(const sf_encoder *e, safer_error *error)
 {
     const size_t D = e->hidden / e->heads;
     if ((D == 32 || D == 64) && e->hidden % 8 == 0 && e->inner % 8 == 0 && e->hidden <= 2048) return SAFER_OK;
-    return fail(error, SAFER_INPUT, "the GPU trains encoders whose heads have 32 or 64 numbers; this one's have %zu", D);
+    return fail(error, SAFER_INPUT, "the GPU trains encoders whose heads have 32 or 64 numbers; this one's have %zu",
+                D);
 }
 
 } // namespace
@@ -471,7 +489,8 @@ safer_status sf_cuda_step_write(sf_device_step *s, const float *parameters, cons
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_TRY_RETURN(load_parameters(s, parameters, error));
     if (means) SF_CUDA_TRY(cudaMemcpy(s->means, means, bytes, cudaMemcpyHostToDevice), "copying parameters");
-    if (variances) SF_CUDA_TRY(cudaMemcpy(s->variances, variances, bytes, cudaMemcpyHostToDevice), "copying parameters");
+    if (variances)
+        SF_CUDA_TRY(cudaMemcpy(s->variances, variances, bytes, cudaMemcpyHostToDevice), "copying parameters");
     return SAFER_OK;
 }
 
@@ -480,9 +499,11 @@ safer_status sf_cuda_step_read(float *parameters, float *means, float *variances
     const size_t bytes = (s->size - s->start) * sizeof *means;
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_CUDA_TRY(cudaStreamSynchronize(s->stream), "training");
-    SF_CUDA_TRY(cudaMemcpy(parameters, s->parameters, s->size * sizeof *parameters, cudaMemcpyDeviceToHost), "copying parameters");
+    SF_CUDA_TRY(cudaMemcpy(parameters, s->parameters, s->size * sizeof *parameters, cudaMemcpyDeviceToHost),
+                "copying parameters");
     if (means) SF_CUDA_TRY(cudaMemcpy(means, s->means, bytes, cudaMemcpyDeviceToHost), "copying parameters");
-    if (variances) SF_CUDA_TRY(cudaMemcpy(variances, s->variances, bytes, cudaMemcpyDeviceToHost), "copying parameters");
+    if (variances)
+        SF_CUDA_TRY(cudaMemcpy(variances, s->variances, bytes, cudaMemcpyDeviceToHost), "copying parameters");
     return SAFER_OK;
 }
 
@@ -496,11 +517,14 @@ safer_status sf_cuda_step_gradient(double *loss, float *gradient, sf_device_step
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_TRY_RETURN(send(&b, s, ids, offsets, count, s->embeddings, error));
     SF_CUDA_TRY(cudaMemcpyAsync(s->labels, labels, count * sizeof *labels, cudaMemcpyHostToDevice, s->stream), what);
-    if (masks) SF_CUDA_TRY(cudaMemcpyAsync(s->masks, masks, count * H * sizeof *masks, cudaMemcpyHostToDevice, s->stream), what);
+    if (masks)
+        SF_CUDA_TRY(cudaMemcpyAsync(s->masks, masks, count * H * sizeof *masks, cudaMemcpyHostToDevice, s->stream),
+                    what);
     s->ends_of.masks = masks ? s->masks : NULL;
     s->ends_of.labels = s->labels;
     SF_TRY_RETURN(forward(s, &b, error));
-    loss_forward<<<(unsigned)count, POOL_THREADS, 0, s->stream>>>(s->ends_of, s->last, s->starts, s->end, 1.0f / (float)count);
+    loss_forward<<<(unsigned)count, POOL_THREADS, 0, s->stream>>>(s->ends_of, s->last, s->starts, s->end,
+                                                                  1.0f / (float)count);
     end_back(s, count);
     for (size_t i = s->shape.layers; i-- > s->first;)
         SF_TRY_RETURN(layer_back(s, &s->layers[i], &b, i == s->first && !s->embeddings, error));
@@ -508,13 +532,16 @@ safer_status sf_cuda_step_gradient(double *loss, float *gradient, sf_device_step
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
     float *losses = (float *)malloc(count * sizeof *losses);
     if (!losses) return fail(error, SAFER_MEMORY, "out of memory");
-    safer_status status = check(cudaMemcpyAsync(losses, s->ends_of.losses, count * sizeof *losses, cudaMemcpyDeviceToHost, s->stream), "copying the loss", error);
+    safer_status status = check(cudaMemcpyAsync(losses, s->ends_of.losses, count * sizeof *losses,
+                                                cudaMemcpyDeviceToHost, s->stream),
+                                "copying the loss", error);
     if (status == SAFER_OK) status = check(cudaStreamSynchronize(s->stream), "training", error);
     *loss = 0;
     for (size_t i = 0; i < count && status == SAFER_OK; i++) *loss += (double)losses[i];
     free(losses);
     if (status == SAFER_OK && gradient)
-        status = check(cudaMemcpy(gradient, s->gradient, s->size * sizeof *gradient, cudaMemcpyDeviceToHost), "copying the gradient", error);
+        status = check(cudaMemcpy(gradient, s->gradient, s->size * sizeof *gradient, cudaMemcpyDeviceToHost),
+                       "copying the gradient", error);
     return status;
 }
 
@@ -525,22 +552,26 @@ safer_status sf_cuda_step_update(sf_device_step *s, const sf_device_adam *a, saf
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     sum_squares<<<SQUARES, 256, 0, s->stream>>>(s->squares, s->gradient + first, count);
     clip_scale<<<1, 1, 0, s->stream>>>(s->scale, s->squares, SQUARES, s->clip);
-    update<<<(unsigned)((count + 255) / 256), 256, 0, s->stream>>>(s->parameters + first, s->rounded + first, s->means, s->variances,
-                                                                   s->gradient + first, s->scale, s->decays + first, numbers, count);
+    update<<<(unsigned)((count + 255) / 256), 256, 0, s->stream>>>(s->parameters + first, s->rounded + first, s->means,
+                                                                   s->variances, s->gradient + first, s->scale,
+                                                                   s->decays + first, numbers, count);
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
     return SAFER_OK;
 }
 
-safer_status sf_cuda_step_answer(float *logits, sf_device_step *s, const uint32_t *ids, const size_t *offsets, size_t count,
-                                 safer_error *error)
+safer_status sf_cuda_step_answer(float *logits, sf_device_step *s, const uint32_t *ids, const size_t *offsets,
+                                 size_t count, safer_error *error)
 {
     sent b;
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_TRY_RETURN(send(&b, s, ids, offsets, count, 0, error));
     SF_TRY_RETURN(forward(s, &b, error));
-    classify<<<(unsigned)count, POOL_THREADS, 2 * s->shape.hidden * sizeof(float), s->stream>>>(s->ends_of.dlogits, s->last, s->starts, s->end);
+    classify<<<(unsigned)count, POOL_THREADS, 2 * s->shape.hidden * sizeof(float), s->stream>>>(s->ends_of.dlogits,
+                                                                                                s->last, s->starts,
+                                                                                                s->end);
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
-    SF_CUDA_TRY(cudaMemcpyAsync(logits, s->ends_of.dlogits, count * s->shape.classes * sizeof *logits, cudaMemcpyDeviceToHost, s->stream),
+    SF_CUDA_TRY(cudaMemcpyAsync(logits, s->ends_of.dlogits, count * s->shape.classes * sizeof *logits,
+                                cudaMemcpyDeviceToHost, s->stream),
                 "copying answers");
     SF_CUDA_TRY(cudaStreamSynchronize(s->stream), "computing answers");
     return SAFER_OK;

@@ -1,11 +1,8 @@
-/* The `bert` classifier on devices: as they are given it, and how its texts get there.
- *
- * Every device has SLOTS slots: while one computes, the texts of the next are copied. A call is made by the thread
- * whose texts come first (base/feeder.h), on a slot that is free: there are as many slots as calls at once. */
+/* The `bert` classifier on devices: as they are given it, and how its texts get there. */
 #include "model/bert.h"
 
-#include "base/feeder.h"
 #include "base/memory.h"
+#include "model/nets.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,23 +57,9 @@ int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *l, const float *p)
 
 /* -------------------------------------------------------------------- devices */
 
-enum {
-    SLOTS = 2,
-    MOST_ROWS = 1 << 16,    /* pieces of a call */
-    ROWS_OF_TEXT = 1 << 11, /* that one text is counted for: a few draws of it */
-    MOST_DEVICES = 16,
-    MOST_IN_FLIGHT = 256
-};
-
 struct sf_bert_device {
-    const sf_device_table *table;
-    int count; /* of devices */
-    sf_device_net *nets[MOST_DEVICES];
-    size_t rows, classes; /* of a call, at most */
-    char arithmetic[sizeof((sf_device_info *)0)->arithmetic];
-    sf_feeder feeder;
-    pthread_mutex_t lock;
-    int busy[SLOTS * MOST_DEVICES]; /* slots */
+    sf_nets nets; /* first */
+    size_t classes;
 };
 
 typedef struct texts_asked {
@@ -85,30 +68,12 @@ typedef struct texts_asked {
     float *logits;
 } texts_asked;
 
-/* One that nobody uses: first those of idle devices. */
-static int take_slot(sf_bert_device *d)
-{
-    int slot = 0;
-    pthread_mutex_lock(&d->lock);
-    while (d->busy[slot]) slot++;
-    d->busy[slot] = 1;
-    pthread_mutex_unlock(&d->lock);
-    return slot;
-}
-
-static void give_slot(sf_bert_device *d, int slot)
-{
-    pthread_mutex_lock(&d->lock);
-    d->busy[slot] = 0;
-    pthread_mutex_unlock(&d->lock);
-}
-
 static safer_status call_device(sf_bert_device *d, float *logits, const sf_bert_batch *batch, safer_error *error)
 {
-    const int slot = take_slot(d);
-    const safer_status status = d->table->answer(logits, d->nets[slot % d->count], slot / d->count, batch->ids,
-                                                 batch->offsets, batch->count, error);
-    give_slot(d, slot);
+    const sf_nets_slot slot = sf_nets_take(&d->nets);
+    const safer_status status = d->nets.table->answer(logits, slot.net, slot.slot, batch->ids, batch->offsets,
+                                                      batch->count, error);
+    sf_nets_give(&d->nets, slot);
     return status;
 }
 
@@ -150,84 +115,54 @@ safer_status sf_bert_device_answer(float *logits, sf_bert_device *d, const sf_be
     safer_status status = SAFER_OK;
     for (size_t first = 0; first < batch->count && status == SAFER_OK;) {
         size_t last = first + 1;
-        while (last < batch->count && batch->offsets[last + 1] - batch->offsets[first] <= d->rows) last++;
+        while (last < batch->count && batch->offsets[last + 1] - batch->offsets[first] <= d->nets.most) last++;
         const sf_bert_batch part = {batch->ids, batch->offsets + first, last - first};
         texts_asked own = {{.count = batch->offsets[last] - batch->offsets[first], .error = error},
                            &part,
                            logits + first * d->classes};
-        status = sf_feeder_ask(&d->feeder, &own.asking);
+        status = sf_feeder_ask(&d->nets.feeder, &own.asking);
         first = last;
     }
     return status;
 }
 
-const char *sf_bert_device_arithmetic(const sf_bert_device *d) { return d->arithmetic; }
+const char *sf_bert_device_arithmetic(const sf_bert_device *d) { return d->nets.arithmetic; }
+int sf_bert_device_concurrency(const sf_bert_device *d) { return sf_nets_concurrency(&d->nets); }
 
-int sf_bert_device_concurrency(const sf_bert_device *d)
+static safer_status net_new(void **out, const sf_device_table *table, int device, const void *encoder, size_t *rows,
+                            safer_error *error)
 {
-    const size_t texts = 2 * (size_t)d->count * SLOTS * (d->rows / ROWS_OF_TEXT);
-    return texts < MOST_IN_FLIGHT ? (int)texts : MOST_IN_FLIGHT;
+    sf_device_net *net = NULL;
+    const safer_status status = table->net_new(&net, device, encoder, SF_NETS_SLOTS, rows, error);
+    *out = net;
+    return status;
 }
+
+static void net_free(const sf_device_table *table, void *net) { table->net_free(net); }
 
 void sf_bert_device_free(sf_bert_device *d)
 {
     if (!d) return;
-    for (int i = 0; i < d->count; i++)
-        if (d->nets[i]) d->table->net_free(d->nets[i]);
-    sf_feeder_end(&d->feeder);
-    pthread_mutex_destroy(&d->lock);
+    sf_nets_end(&d->nets);
     free(d);
-}
-
-static safer_status make_nets(sf_bert_device *d, int first, const sf_encoder *encoder, safer_error *error)
-{
-    safer_status status = SAFER_OK;
-    for (int i = 0; i < d->count && status == SAFER_OK; i++) {
-        sf_device_info info;
-        size_t rows = MOST_ROWS;
-        SF_TRY(d->table->describe(&info, first + i, error));
-        if (i == 0) memcpy(d->arithmetic, info.arithmetic, sizeof info.arithmetic);
-        if (strcmp(d->arithmetic, info.arithmetic) != 0) {
-            status = sf_fail(
-                error, SAFER_INVALID,
-                "device: cuda:%d computes in \"%s\" and cuda:%d in \"%s\", whose bits may differ: choose one", first,
-                d->arithmetic, first + i, info.arithmetic);
-            goto done;
-        }
-        status = d->table->net_new(&d->nets[i], first + i, encoder, SLOTS, &rows, error);
-        if (status == SAFER_MEMORY)
-            sf_fail(error, status, "cuda:%d has not enough free memory for this model: %.1f of %.1f GB are free",
-                    first + i, (double)info.free_memory * 1e-9, (double)info.memory * 1e-9);
-        if (status != SAFER_OK) goto done;
-        if (rows < d->rows) d->rows = rows;
-    }
-done:
-    return status;
 }
 
 safer_status sf_bert_device_new(sf_bert_device **out, const sf_device_choice *choice, const sf_bert_layout *layout,
                                 const float *parameters, safer_error *error)
 {
-    safer_status status;
+    static const sf_nets_kind kind = {net_new, net_free, ask_together, .most = 1 << 16, .share = 1 << 11};
     sf_encoder encoder = {0};
     sf_bert_device *d = sf_calloc(1, sizeof *d);
-    if (!d) return sf_fail_memory(error);
-    d->table = choice->table;
-    d->count = choice->count < MOST_DEVICES ? choice->count : MOST_DEVICES;
-    d->rows = MOST_ROWS;
-    d->classes = layout->shape.classes;
-    pthread_mutex_init(&d->lock, NULL);
-    sf_feeder_start(&d->feeder, ask_together, d, 1, SLOTS * d->count);
-    if (sf_bert_encoder(&encoder, layout, parameters)) {
-        status = sf_fail_memory(error);
-        goto done;
+    if (!d || sf_bert_encoder(&encoder, layout, parameters)) {
+        free(d);
+        return sf_fail_memory(error);
     }
-    SF_TRY(make_nets(d, choice->first, &encoder, error));
-    d->feeder.most = d->rows;
-    *out = d;
-    d = NULL;
-done:
+    d->classes = layout->shape.classes;
+    const safer_status status = sf_nets_start(&d->nets, &kind, choice, &encoder, error);
+    if (status == SAFER_OK)
+        *out = d;
+    else
+        sf_bert_device_free(d);
     free((void *)encoder.layer);
-    sf_bert_device_free(d);
     return status;
 }

@@ -9,30 +9,49 @@
 
 /* --------------------------------------------------------------- the model */
 
+static const sf_charcnn_layout *layout_of(const safer_model *base) { return &((const sf_charcnn_model *)base)->layout; }
+
+/* The texts gathered in the scratch. */
+static safer_status answer(const safer_model *base, size_t count, int *labels, float *scores,
+                           sf_charcnn_scratch *scratch, safer_error *error)
+{
+    const sf_charcnn_model *model = (const sf_charcnn_model *)base;
+    const uint8_t *codes = sf_charcnn_scratch_codes(scratch);
+    float *logits = sf_charcnn_scratch_logits(scratch);
+    if (!model->device) {
+        sf_charcnn_classify_codes(labels, scores, NULL, model->net, codes, sf_charcnn_scratch_lengths(scratch), count,
+                                  scratch);
+        return SAFER_OK;
+    }
+    const safer_status status = sf_charcnn_device_answer(logits, model->device, codes, count, error);
+    if (status == SAFER_OK) sf_charcnn_classes(labels, scores, logits, count, base->classes);
+    return status;
+}
+
 static safer_status classify(const safer_model *base, const sf_span *texts, size_t count, int *labels, float *scores,
                              void *scratch, safer_error *error)
 {
-    const sf_charcnn_net *net = sf_charcnn_net_of(base);
-    const size_t L = net->layout.shape.characters;
+    const size_t L = layout_of(base)->shape.characters;
     uint8_t *codes = sf_charcnn_scratch_codes(scratch);
     size_t *lengths = sf_charcnn_scratch_lengths(scratch);
-    (void)error;
-    for (size_t i = 0; i < count; i += SF_CHARCNN_TOGETHER) {
+    safer_status status = SAFER_OK;
+    for (size_t i = 0; i < count && status == SAFER_OK; i += SF_CHARCNN_TOGETHER) {
         size_t n = sf_least(SF_CHARCNN_TOGETHER, count - i);
         for (size_t b = 0; b < n; b++) {
             lengths[b] = sf_charcnn_encode(codes + b * L, texts[i + b].bytes, texts[i + b].length, L);
             memset(codes + b * L + lengths[b], 0, L - lengths[b]);
         }
-        sf_charcnn_classify_codes(labels + i, scores ? scores + i * base->classes : NULL, NULL, net, codes, lengths, n,
-                                  scratch);
+        status = answer(base, n, labels + i, scores ? scores + i * base->classes : NULL, scratch, error);
     }
-    return SAFER_OK;
+    return status;
 }
 
 static safer_status scratch_new(const safer_model *model, void **out, safer_error *error)
 {
     sf_charcnn_scratch *scratch = NULL;
-    safer_status status = sf_charcnn_scratch_new(sf_charcnn_net_of(model), &scratch, error);
+    const sf_charcnn_net *net = sf_charcnn_net_of(model);
+    const safer_status status = net ? sf_charcnn_scratch_new(net, &scratch, error)
+                                    : sf_charcnn_scratch_of_device(layout_of(model), &scratch, error);
     if (status == SAFER_OK) *out = scratch;
     return status;
 }
@@ -182,7 +201,7 @@ static safer_status prepare(const safer_model *base, const safer_lexicon *lexico
     prepared *p = sf_calloc(1, sizeof *p);
     if (!p) return sf_fail_memory(error);
     p->slots = slots->slot_count;
-    SF_TRY(place_slots(p, lexicon, slots, sf_charcnn_net_of(base)->layout.shape.characters, error));
+    SF_TRY(place_slots(p, lexicon, slots, layout_of(base)->shape.characters, error));
     SF_TRY(encode_choices(p, lexicon, slots, error));
     *out = p;
     p = NULL;
@@ -215,18 +234,17 @@ static size_t assemble(uint8_t *codes, const prepared *p, const uint32_t *draw, 
 static safer_status sample(const safer_model *base, const void *pointer, const uint32_t *draws, size_t count,
                            int *labels, void *scratch, safer_error *error)
 {
-    const sf_charcnn_net *net = sf_charcnn_net_of(base);
-    const size_t L = net->layout.shape.characters;
+    const size_t L = layout_of(base)->shape.characters;
     const prepared *p = pointer;
     uint8_t *codes = sf_charcnn_scratch_codes(scratch);
     size_t *lengths = sf_charcnn_scratch_lengths(scratch);
-    (void)error;
-    for (size_t i = 0; i < count; i += SF_CHARCNN_TOGETHER) {
+    safer_status status = SAFER_OK;
+    for (size_t i = 0; i < count && status == SAFER_OK; i += SF_CHARCNN_TOGETHER) {
         size_t n = sf_least(SF_CHARCNN_TOGETHER, count - i);
         for (size_t b = 0; b < n; b++) lengths[b] = assemble(codes + b * L, p, draws + (i + b) * p->slots, L);
-        sf_charcnn_classify_codes(labels + i, NULL, NULL, net, codes, lengths, n, scratch);
+        status = answer(base, n, labels + i, NULL, scratch, error);
     }
-    return SAFER_OK;
+    return status;
 }
 
 /* ------------------------------------------------------------------- class */
@@ -235,6 +253,7 @@ void sf_charcnn_model_free(sf_charcnn_model *model)
 {
     if (!model) return;
     sf_charcnn_net_free(model->net);
+    sf_charcnn_device_free(model->device);
     sf_safetensors_free(model->file);
     sf_model_clear(&model->base);
     free(model);
@@ -255,4 +274,5 @@ const sf_model_class sf_charcnn_class = {
     .scratch_free = scratch_free,
     .free = model_free,
     .set_precision = sf_charcnn_set_precision,
+    .set_device = sf_charcnn_set_device,
 };

@@ -15,7 +15,8 @@ struct sf_charcnn_net;
 /* Products in SF_BF16, as when it is opened, or SF_F32. */
 safer_status sf_charcnn_set_precision(safer_model *model, safer_precision precision, safer_error *error);
 
-/* The weights that answer, the model's own: valid until it is freed or its precision set. */
+/* The weights that answer, the model's own: valid until it is freed or its precision or device set. NULL on a
+ * device. */
 const struct sf_charcnn_net *sf_charcnn_net_of(const safer_model *model);
 
 /* Writes a model file. labels and trained_with: JSON for the metadata. */

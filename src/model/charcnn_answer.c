@@ -37,20 +37,32 @@ void sf_charcnn_scratch_free(sf_charcnn_scratch *s)
     free(s);
 }
 
+safer_status sf_charcnn_scratch_of_device(const sf_charcnn_layout *l, sf_charcnn_scratch **out, safer_error *error)
+{
+    sf_charcnn_scratch *s = sf_calloc(1, sizeof *s);
+    if (!s) return sf_fail_memory(error);
+    s->codes = sf_alloc(HEAD * l->shape.characters, 1);
+    s->lengths = sf_alloc(HEAD, sizeof *s->lengths);
+    s->logits = sf_alloc(HEAD * l->shape.classes, sizeof *s->logits);
+    if (!s->codes || !s->lengths || !s->logits) {
+        sf_charcnn_scratch_free(s);
+        return sf_fail_memory(error);
+    }
+    *out = s;
+    return SAFER_OK;
+}
+
 safer_status sf_charcnn_scratch_new(const sf_charcnn_net *net, sf_charcnn_scratch **out, safer_error *error)
 {
     const sf_charcnn_layout *l = &net->layout;
     safer_status status;
-    sf_charcnn_scratch *s = sf_calloc(1, sizeof *s);
-    if (!s) return sf_fail_memory(error);
+    sf_charcnn_scratch *s = NULL;
+    SF_TRY(sf_charcnn_scratch_of_device(l, &s, error));
     SF_TRY(sf_charcnn_pass_new(&s->pass, net, PASS, 0, error));
-    s->codes = sf_alloc(HEAD * l->shape.characters, 1);
-    s->lengths = sf_alloc(HEAD, sizeof *s->lengths);
     s->features = sf_alloc_aligned(HEAD * l->inputs, sf_element(net->type));
     s->hidden = sf_alloc_aligned(HEAD * l->shape.hidden, sizeof *s->hidden);
     s->rounded = sf_alloc_aligned(HEAD * l->shape.hidden, sf_element(net->type));
-    s->logits = sf_alloc(HEAD * l->shape.classes, sizeof *s->logits);
-    if (!s->codes || !s->lengths || !s->features || !s->hidden || !s->rounded || !s->logits) {
+    if (!s->features || !s->hidden || !s->rounded) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -61,11 +73,21 @@ done:
     return status;
 }
 
-const float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch) { return scratch->logits; }
+float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch) { return scratch->logits; }
 uint8_t *sf_charcnn_scratch_codes(sf_charcnn_scratch *scratch) { return scratch->codes; }
 size_t *sf_charcnn_scratch_lengths(sf_charcnn_scratch *scratch) { return scratch->lengths; }
 
 /* ------------------------------------------------------------------ answers */
+
+void sf_charcnn_classes(int *labels, float *probabilities, const float *logits, size_t count, size_t K)
+{
+    for (size_t i = 0; i < count; i++, logits += K) {
+        labels[i] = 0;
+        for (size_t k = 1; k < K; k++)
+            if (logits[k] > logits[labels[i]]) labels[i] = (int)k;
+        if (probabilities) sf_softmax_forward(probabilities + i * K, logits, K);
+    }
+}
 
 static void answer(int *labels, float *probabilities, const sf_charcnn_net *net, const uint8_t *codes,
                    const size_t *lengths, size_t count, sf_charcnn_scratch *s)
@@ -83,13 +105,7 @@ static void answer(int *labels, float *probabilities, const sf_charcnn_net *net,
         sf_to_bf16(rounded.values, s->hidden, count * H, net->isa);
     sf_charcnn_dense(s->hidden, rounded, net, 1, 0, net->pieces, count);
     sf_linear_forward(s->logits, s->hidden, net->output_weight, net->output_bias, count, H, K);
-    for (size_t i = 0; i < count; i++) {
-        const float *logits = s->logits + i * K;
-        labels[i] = 0;
-        for (size_t k = 1; k < K; k++)
-            if (logits[k] > logits[labels[i]]) labels[i] = (int)k;
-        if (probabilities) sf_softmax_forward(probabilities + i * K, logits, K);
-    }
+    sf_charcnn_classes(labels, probabilities, s->logits, count, K);
 }
 
 void sf_charcnn_classify_codes(int *labels, float *probabilities, float *logits, const sf_charcnn_net *net,

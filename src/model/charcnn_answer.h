@@ -12,10 +12,16 @@ enum { SF_CHARCNN_TOGETHER = 128 };
 /* Working memory of one thread. */
 typedef struct sf_charcnn_scratch sf_charcnn_scratch;
 safer_status sf_charcnn_scratch_new(const sf_charcnn_net *net, sf_charcnn_scratch **out, safer_error *error);
+/* The same where a device answers (charcnn_device.h): codes, lengths and logits alone. */
+safer_status sf_charcnn_scratch_of_device(const sf_charcnn_layout *layout, sf_charcnn_scratch **out,
+                                          safer_error *error);
 void sf_charcnn_scratch_free(sf_charcnn_scratch *scratch);
 
 /* (texts, classes) of the last answers, for texts or for codes; of the last SF_CHARCNN_TOGETHER at most. */
-const float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch);
+float *sf_charcnn_scratch_logits(const sf_charcnn_scratch *scratch);
+
+/* The class of every text, and its probabilities unless they are NULL, from logits (count, classes). */
+void sf_charcnn_classes(int *labels, float *probabilities, const float *logits, size_t count, size_t classes);
 
 /* The classes of texts given as codes (count, L) and lengths; probabilities (count,
  * classes) and logits (count, classes) may be NULL. */

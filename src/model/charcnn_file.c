@@ -68,23 +68,68 @@ done:
     return status;
 }
 
-safer_status sf_charcnn_set_precision(safer_model *base, safer_precision precision, safer_error *error)
+/* Free *out. */
+static safer_status read_parameters(float **out, const sf_charcnn_model *model, safer_error *error)
 {
-    safer_status status;
-    sf_charcnn_model *model = (sf_charcnn_model *)base;
-    const sf_arithmetic arithmetic = sf_arithmetic_of(precision);
+    safer_status status = SAFER_OK;
     const sf_charcnn_layout *l = &model->layout;
-    sf_charcnn_net *net = NULL;
     float *parameters = sf_alloc_aligned(l->size, sizeof *parameters);
     if (!parameters) return sf_fail_memory(error);
     for (size_t i = 0; i < l->tensor_count; i++)
         SF_TRY(sf_tensor_to_f32(parameters + l->tensors[i].offset, sf_safetensors_find(model->file, l->tensors[i].name),
                                 model->file, error));
-    SF_TRY(sf_charcnn_net_new(&net, l, arithmetic, error));
-    sf_charcnn_net_load(net, parameters, 0);
+    *out = parameters;
+    parameters = NULL;
+done:
+    free(parameters);
+    return status;
+}
+
+/* What answers from now on: one of them. */
+static void take_over(sf_charcnn_model *model, sf_charcnn_net *net, sf_charcnn_device *device)
+{
     sf_charcnn_net_free(model->net);
+    sf_charcnn_device_free(model->device);
     model->net = net;
+    model->device = device;
+    model->base.concurrency = device ? sf_charcnn_device_concurrency(device) : 0;
+    model->base.calls = device ? 1 : 0; /* a text's draws are one question */
+}
+
+safer_status sf_charcnn_set_precision(safer_model *base, safer_precision precision, safer_error *error)
+{
+    safer_status status;
+    sf_charcnn_model *model = (sf_charcnn_model *)base;
+    const sf_arithmetic arithmetic = sf_arithmetic_of(precision);
+    sf_charcnn_net *net = NULL;
+    float *parameters = NULL;
+    SF_TRY(read_parameters(&parameters, model, error));
+    SF_TRY(sf_charcnn_net_new(&net, &model->layout, arithmetic, error));
+    sf_charcnn_net_load(net, parameters, 0);
+    take_over(model, net, NULL);
     base->arithmetic = sf_arithmetic_name(arithmetic);
+done:
+    free(parameters);
+    return status;
+}
+
+safer_status sf_charcnn_set_device(safer_model *base, const char *name, safer_error *error)
+{
+    safer_status status;
+    sf_charcnn_model *model = (sf_charcnn_model *)base;
+    sf_device_choice choice;
+    sf_charcnn_device *device = NULL;
+    float *parameters = NULL;
+    SF_TRY(sf_device_choose(&choice, name, error));
+    if (!choice.count) return model->device ? sf_charcnn_set_precision(base, SAFER_PRECISION_BF16, error) : SAFER_OK;
+    SF_TRY(read_parameters(&parameters, model, error));
+    status = sf_charcnn_device_new(&device, &choice, &model->layout, parameters, error);
+    if (status == SAFER_OK) {
+        take_over(model, NULL, device);
+        base->arithmetic = sf_charcnn_device_arithmetic(device);
+    } else if (status == SAFER_INPUT && strcmp(name, "auto") == 0) { /* not this one */
+        status = sf_charcnn_set_device(base, "cpu", error);
+    }
 done:
     free(parameters);
     return status;

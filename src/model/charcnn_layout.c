@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 size_t sf_charcnn_width(size_t convolution) { return convolution < 2 ? SF_CHARCNN_WIDE : SF_CHARCNN_NARROW; }
 
@@ -55,4 +56,26 @@ void sf_charcnn_layout_make(sf_charcnn_layout *out, const sf_charcnn_shape *shap
         l.trained += i < SF_CHARCNN_CONVS - 1 ? F : H;
     }
     *out = l;
+}
+
+sf_convnet sf_charcnn_convnet(const sf_charcnn_layout *l)
+{
+    sf_convnet out = {.characters = l->shape.characters,
+                      .features = l->shape.features,
+                      .hidden = l->shape.hidden,
+                      .classes = l->shape.classes,
+                      .size = l->size,
+                      .trained = l->trained,
+                      .output_weight = l->output_weight,
+                      .output_bias = l->output_bias};
+    _Static_assert(sizeof out.frames == sizeof l->frames && sizeof out.conv_weight == sizeof l->conv_weight &&
+                       sizeof out.gains == sizeof l->gains,
+                   "as many stages, convolutions and matrices");
+    memcpy(out.frames, l->frames, sizeof out.frames);
+    memcpy(out.conv_weight, l->conv_weight, sizeof out.conv_weight);
+    memcpy(out.conv_bias, l->conv_bias, sizeof out.conv_bias);
+    memcpy(out.dense_weight, l->hidden_weight, sizeof out.dense_weight);
+    memcpy(out.dense_bias, l->hidden_bias, sizeof out.dense_bias);
+    memcpy(out.gains, l->gains, sizeof out.gains);
+    return out;
 }

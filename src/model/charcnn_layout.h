@@ -31,6 +31,7 @@
 #ifndef SF_MODEL_CHARCNN_LAYOUT_H
 #define SF_MODEL_CHARCNN_LAYOUT_H
 
+#include "nn/convnet.h"
 #include "nn/frames.h"
 
 enum {
@@ -84,5 +85,8 @@ typedef struct sf_charcnn_layout {
 void sf_charcnn_layout_make(sf_charcnn_layout *out, const sf_charcnn_shape *shape);
 
 size_t sf_charcnn_width(size_t convolution); /* 7, 7, 3, 3, 3, 3 */
+
+/* The same as devices are told it. */
+sf_convnet sf_charcnn_convnet(const sf_charcnn_layout *layout);
 
 #endif

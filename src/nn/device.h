@@ -10,6 +10,7 @@
 #define SF_NN_DEVICE_H
 
 #include "base/error.h"
+#include "nn/convnet.h"
 #include "nn/encoder.h"
 
 typedef struct sf_device_info {
@@ -23,6 +24,9 @@ typedef struct sf_device_info {
 typedef struct sf_device_net sf_device_net;   /* an encoder on a device */
 typedef struct sf_device_step sf_device_step; /* one that is trained there */
 
+typedef struct sf_device_convnet sf_device_convnet; /* the same of a convolutional network */
+typedef struct sf_device_convnet_step sf_device_convnet_step;
+
 /* How an encoder is trained. Its parameters lie in one array, into which its description points. */
 typedef struct sf_device_training {
     const sf_encoder *encoder;
@@ -35,6 +39,16 @@ typedef struct sf_device_training {
     size_t texts, rows;    /* of a batch, at most: texts, pieces */
     double clip;           /* of the gradient's length; 0: none */
 } sf_device_training;
+
+/* How a convolutional network is trained. What is trained are its parameters, standardised, and gains. */
+typedef struct sf_device_convnet_training {
+    const sf_convnet *net;
+    const float *trained;               /* (net->trained) */
+    double shares[SF_CONVNET_MATRICES]; /* of standardised weights: their mean square when the gain is 1 */
+    size_t texts;                       /* of a batch, at most */
+    float smoothing;                    /* of the labels: this share is spread over all classes */
+    double clip;                        /* of the gradient's length; 0: none */
+} sf_device_convnet_training;
 
 /* Adam's numbers of one step. */
 typedef struct sf_device_adam {
@@ -78,6 +92,30 @@ typedef struct sf_device_table {
     safer_status (*step_update)(sf_device_step *step, const sf_device_adam *adam, safer_error *error);
     safer_status (*step_answer)(float *logits, sf_device_step *step, const uint32_t *ids, const size_t *offsets,
                                 size_t count, safer_error *error);
+
+    /* The same of a convolutional network. Texts are codes (count, characters), blanks (0) at the end. *texts of a call
+     * is set to as many as memory allows, at most what it was. */
+    safer_status (*convnet_new)(sf_device_convnet **out, int device, const sf_convnet *net, const float *parameters,
+                                int slots, size_t *texts, safer_error *error);
+    void (*convnet_free)(sf_device_convnet *net);
+    safer_status (*convnet_answer)(float *logits, sf_device_convnet *net, int slot, const uint8_t *codes, size_t count,
+                                   safer_error *error);
+
+    /* Its training: everything that is trained, means and variances are (trained) each. The gradient is not clipped
+     * yet; masks (2, count, hidden) of dropout after either dense layer, or NULL. */
+    safer_status (*convnet_step_new)(sf_device_convnet_step **out, int device,
+                                     const sf_device_convnet_training *training, safer_error *error);
+    void (*convnet_step_free)(sf_device_convnet_step *step);
+    safer_status (*convnet_step_write)(sf_device_convnet_step *step, const float *trained, const float *means,
+                                       const float *variances, safer_error *error);
+    safer_status (*convnet_step_read)(float *trained, float *means, float *variances, sf_device_convnet_step *step,
+                                      safer_error *error);
+    safer_status (*convnet_step_gradient)(double *loss, float *gradient, sf_device_convnet_step *step,
+                                          const uint8_t *codes, size_t count, const int *labels, const float *masks,
+                                          safer_error *error);
+    safer_status (*convnet_step_update)(sf_device_convnet_step *step, const sf_device_adam *adam, safer_error *error);
+    safer_status (*convnet_step_answer)(float *logits, sf_device_convnet_step *step, const uint8_t *codes, size_t count,
+                                        safer_error *error);
 } sf_device_table;
 
 /* The plugin's table, loaded when it is first asked for. */

@@ -25,6 +25,7 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
     sf_attack_head head;
     size_t found = 0;
     safer_status status = sf_attack_config_read(&head, config, r->path, error);
+    if (status == SAFER_OK) status = sf_shard_need_whole(head.shard, r->path, error);
     if (status != SAFER_OK) return status;
     if (!sf_origin_has_data(config, r->data))
         return sf_fail(error, SAFER_INPUT, "%s attacked another data set, sample or limit", r->path);

@@ -21,9 +21,16 @@ static safer_status read_config(safer_run *run, json_t *config, safer_error *err
     run->is_attack = kind && strcmp(kind, "attack") == 0;
     if (kind && !run->is_attack)
         return sf_fail(error, SAFER_INPUT, "%s, line 1: neither a run of certificates nor an attack", run->path);
-    if (run->is_attack) return sf_attack_config_read(&run->attack, config, run->path, error);
-    safer_status status = sf_config_read(&run->config, config, run->path, error);
-    return status == SAFER_OK ? sf_summary_start(&run->certified, &run->config, error) : status;
+    safer_status status;
+    if (run->is_attack) {
+        SF_TRY(sf_attack_config_read(&run->attack, config, run->path, error));
+        return sf_shard_need_whole(run->attack.shard, run->path, error);
+    }
+    SF_TRY(sf_config_read(&run->config, config, run->path, error));
+    SF_TRY(sf_shard_need_whole(run->config.shard, run->path, error));
+    status = sf_summary_start(&run->certified, &run->config, error);
+done:
+    return status;
 }
 
 static safer_status read_certificate(safer_run *run, const json_t *record, size_t line, sf_finished *text,

@@ -22,10 +22,9 @@ int sf_report_runs_have_votes(const sf_report_run *runs, size_t count)
 static safer_status take_config(void *context, json_t *json, const sf_config *config, safer_error *error)
 {
     sf_report_run *run = context;
-    (void)error;
     run->json = json_incref(json);
     run->config = *config; /* its labels live in the JSON */
-    return SAFER_OK;
+    return sf_shard_need_whole(config->shard, run->path, error);
 }
 
 /* A record that was rechecked has all that a decision needs; the rest is looked at here. */

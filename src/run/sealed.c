@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "run/syncer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,14 +26,14 @@
 json_t *sf_hex_json(uint64_t value) { return json_sprintf("%016llx", (unsigned long long)value); }
 
 /* NULL without memory: a copy that lacks a member for want of memory is none. */
-static json_t *copy_without_date(const json_t *object)
+static json_t *copy_without(const json_t *object, const char *member)
 {
     json_t *copy = json_copy((json_t *)object);
     if (copy && json_object_size(copy) != json_object_size(object)) {
         json_decref(copy);
         return NULL;
     }
-    json_object_del(copy, "date");
+    json_object_del(copy, member);
     return copy;
 }
 
@@ -40,7 +41,7 @@ char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *lengt
 {
     char *sealed = NULL, *tail = NULL, *line = NULL;
     json_t *last = json_object(), *date = json_object_get(object, "date"),
-           *body_of = date ? copy_without_date(object) : json_incref((json_t *)object);
+           *body_of = date ? copy_without(object, "date") : json_incref((json_t *)object);
     sealed = sf_json_text(body_of);
     if (!sealed || !last) goto done;
     const size_t body = strlen(sealed) - 1; /* without the brace */
@@ -127,18 +128,44 @@ safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_
     return SAFER_OK;
 }
 
+int sf_sealed_whole(uint64_t *seal, const json_t *config)
+{
+    size_t length;
+    json_t *whole = copy_without(config, "shard");
+    char *line = sf_seal(whole, -1, 0, &length, seal);
+    json_decref(whole);
+    free(line);
+    return line ? 0 : -1;
+}
+
+void sf_reseal(char *bytes, size_t length, uint64_t seed)
+{
+    enum { RECORD = 2, END = 16 + 2 }; /* the digits of the check, a quote and a brace */
+    char check[17];
+    const char *tail = find_tail(bytes, length, RECORD, 1);
+    if (!tail) tail = find_tail(bytes, length, RECORD, 0);
+    assert(tail);
+    char *end = bytes + (tail - bytes);
+    *end = '}';
+    snprintf(check, sizeof check, "%016llx", (unsigned long long)sf_hash(bytes, (size_t)(end - bytes) + 1, seed));
+    *end = ',';
+    memcpy(bytes + length - END, check, 16);
+}
+
 /* ------------------------------------------------------------------- reading */
 
 /* Whether the record of a line is the one that belongs there. */
-static safer_status check_place(const json_t *record, const char *path, size_t line, safer_error *error)
+static safer_status check_place(const json_t *record, const sf_sealed_place *place, safer_error *error)
 {
     const json_t *row = json_object_get(record, "row");
+    const size_t line = place->lines + 1;
     if (!json_is_integer(row))
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record: \"row\" must be a whole number", path, line);
-    if (json_integer_value(row) == (json_int_t)line - 1) return SAFER_OK;
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not a record: \"row\" must be a whole number", place->path,
+                       line);
+    if (json_integer_value(row) == (json_int_t)sf_shard_row(place->shard, line - 2) + 1) return SAFER_OK;
     return sf_fail(error, SAFER_INPUT,
-                   "%s, line %zu: the record of row %lld stands here: lines were moved, repeated or removed", path,
-                   line, (long long)json_integer_value(row));
+                   "%s, line %zu: the record of row %lld stands here: lines were moved, repeated or removed",
+                   place->path, line, (long long)json_integer_value(row));
 }
 
 /* Every file says when it was begun, since format 2. */
@@ -148,39 +175,49 @@ static safer_status check_date(const json_t *config, const char *path, safer_err
     return sf_fail(error, SAFER_INPUT, "%s, line 1: \"date\" is missing", path);
 }
 
-/* Where a reader stands. */
+safer_status sf_sealed_next(sf_sealed_place *place, const char *bytes, size_t length, json_t **object, uint64_t *seal,
+                            safer_error *error)
+{
+    safer_status status;
+    json_error_t where;
+    const size_t line = place->lines + 1;
+    json_t *read;
+    status = sf_json_parse(&read, bytes, length, JSON_REJECT_DUPLICATES | place->flags, &where);
+    if (status == SAFER_MEMORY) return sf_fail_memory(error);
+    if (!read)
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not JSON, so not the output of a run: %s", place->path, line,
+                       where.text);
+    SF_TRY(sf_unseal(read, bytes, length, place->seal, seal, place->path, line, error));
+    if (line == 1) {
+        SF_TRY(check_date(read, place->path, error));
+        SF_TRY(sf_shard_read(&place->shard, read, place->path, error));
+        place->seal = *seal;
+    } else {
+        SF_TRY(check_place(read, place, error));
+    }
+    place->lines = line;
+    *object = read;
+    read = NULL;
+done:
+    json_decref(read);
+    return status;
+}
+
+/* Where a reader of a file stands. */
 typedef struct reading {
-    const char *path;
-    size_t flags; /* jansson's */
-    size_t most;  /* lines to read; SIZE_MAX: all */
+    sf_sealed_place place;
+    size_t most; /* lines to read; SIZE_MAX: all */
     sf_line_visit visit;
     void *context;
-    size_t lines; /* read so far, */
-    size_t end;   /* and where the last of them ends */
-    uint64_t seal;
+    size_t end; /* of the last line that was read */
 } reading;
 
 static safer_status read_line(reading *r, const char *bytes, size_t length, safer_error *error)
 {
-    safer_status status;
-    json_error_t where;
+    json_t *object = NULL;
     uint64_t seal = 0;
-    const size_t line = r->lines + 1;
-    json_t *object;
-    status = sf_json_parse(&object, bytes, length, JSON_REJECT_DUPLICATES | r->flags, &where);
-    if (status == SAFER_MEMORY) return sf_fail_memory(error);
-    if (!object)
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: not JSON, so not the output of a run: %s", r->path, line,
-                       where.text);
-    SF_TRY(sf_unseal(object, bytes, length, r->seal, &seal, r->path, line, error));
-    if (line == 1)
-        SF_TRY(check_date(object, r->path, error));
-    else
-        SF_TRY(check_place(object, r->path, line, error));
-    if (line == 1) r->seal = seal;
-    SF_TRY(r->visit(r->context, object, seal, line, error));
-    r->lines = line;
-done:
+    safer_status status = sf_sealed_next(&r->place, bytes, length, &object, &seal, error);
+    if (status == SAFER_OK) status = r->visit(r->context, object, seal, r->place.lines, error);
     json_decref(object);
     return status;
 }
@@ -189,7 +226,7 @@ done:
 static safer_status read_lines(reading *r, const sf_file *file, safer_error *error)
 {
     const char *newline;
-    while (r->lines < r->most && r->end < file->length &&
+    while (r->place.lines < r->most && r->end < file->length &&
            (newline = memchr(file->bytes + r->end, '\n', file->length - r->end))) {
         safer_status status = read_line(r, file->bytes + r->end, (size_t)(newline - file->bytes) - r->end, error);
         if (status != SAFER_OK) return status;
@@ -212,14 +249,14 @@ static size_t undamaged(const sf_file *file)
 safer_status sf_sealed_walk(const sf_file *file, const char *path, const char *what, size_t flags, sf_line_visit visit,
                             void *context, safer_error *error)
 {
-    reading r = {.path = path, .flags = flags, .most = SIZE_MAX, .visit = visit, .context = context};
+    reading r = {.place = {.path = path, .flags = flags}, .most = SIZE_MAX, .visit = visit, .context = context};
     const sf_file whole = {.bytes = file->bytes, .length = undamaged(file)};
     safer_status status = read_lines(&r, &whole, error);
     if (status != SAFER_OK) return status;
     if (r.end < file->length)
-        return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is %s; resume the %s", path, r.lines + 1,
+        return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is %s; resume the %s", path, r.place.lines + 1,
                        whole.length < file->length ? "damaged, as after a power cut" : "cut", what);
-    return r.lines ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s is empty", path);
+    return r.place.lines ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s is empty", path);
 }
 
 safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
@@ -246,7 +283,7 @@ json_t *sf_sealed_config(const char *path)
     struct stat info;
     sf_file file = {0};
     json_t *config = NULL;
-    reading r = {.path = path, .flags = JSON_ALLOW_NUL, .most = 1, .visit = keep_line, .context = &config};
+    reading r = {.place = {.path = path, .flags = JSON_ALLOW_NUL}, .most = 1, .visit = keep_line, .context = &config};
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_load(&file, path, NULL) == SAFER_OK)
         (void)read_lines(&r, &file, NULL); /* where it fails, there is no configuration */
     sf_file_free(&file);
@@ -274,16 +311,17 @@ static safer_status resume_file(sf_sealed_output *out, const char *first, size_t
 {
     safer_status status;
     sf_file file = {0};
-    reading r = {.path = out->path, .flags = JSON_ALLOW_NUL, .most = SIZE_MAX, .visit = visit, .context = context};
+    reading r = {
+        .place = {.path = out->path, .flags = JSON_ALLOW_NUL}, .most = SIZE_MAX, .visit = visit, .context = context};
     SF_TRY(sf_file_load(&file, out->path, error));
     sf_file whole = {.bytes = file.bytes, .length = undamaged(&file)};
     SF_TRY(read_lines(&r, &whole, error));
-    if (r.lines == 0 && !is_begun(&file, first, first_length)) {
+    if (r.place.lines == 0 && !is_begun(&file, first, first_length)) {
         status = sf_fail(error, SAFER_INPUT, "%s is not the output of a run; choose another name", out->path);
         goto done;
     }
     out->end = (off_t)r.end;
-    out->seal = r.seal;
+    out->seal = r.place.seal;
     if (ftruncate(out->fd, out->end) != 0 || lseek(out->fd, out->end, SEEK_SET) < 0)
         status = sf_fail_errno(error, "continue", out->path);
 done:
@@ -291,19 +329,20 @@ done:
     return status;
 }
 
-/* The first line of a file that is begun now. */
-static safer_status first_line(char **line, size_t *length, uint64_t *seal, const json_t *config, safer_error *error)
+safer_status sf_sealed_first(char **line, size_t *length, uint64_t *seal, const json_t *config, const char *date,
+                             safer_error *error)
 {
     const char *asked = getenv("SOURCE_DATE_EPOCH");
     uint64_t seconds = (uint64_t)time(NULL);
-    struct tm date;
+    struct tm split;
     char text[21];
     if (asked && (sf_to_uint64(asked, &seconds) || seconds > 253402300799))
         return sf_fail(error, SAFER_INVALID, "SOURCE_DATE_EPOCH: \"%s\" is not a number of seconds since 1970", asked);
-    gmtime_r(&(time_t){(time_t)seconds}, &date);
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &date);
-    json_t *dated = copy_without_date(config);
-    if (json_object_set_new(dated, "date", json_string(text)) == 0) *line = sf_seal(dated, -1, 0, length, seal);
+    gmtime_r(&(time_t){(time_t)seconds}, &split);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &split);
+    json_t *dated = copy_without(config, "date");
+    if (json_object_set_new(dated, "date", json_string(date && !asked ? date : text)) == 0)
+        *line = sf_seal(dated, -1, 0, length, seal);
     json_decref(dated);
     return *line ? SAFER_OK : sf_fail_memory(error);
 }
@@ -326,7 +365,7 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     const int is_file = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode), exists = is_file && info.st_size > 0;
     if (exists && !resume)
         return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
-    SF_TRY(first_line(&line, &length, &seal, config, error));
+    SF_TRY(sf_sealed_first(&line, &length, &seal, config, NULL, error));
     if (is_file) SF_TRY(sf_syncer_new(&out->syncer, out->fd, path, error));
     status = exists ? resume_file(out, line, length, visit, context, error) : SAFER_OK;
     if (status != SAFER_OK || out->end > 0) goto done;

@@ -3,7 +3,8 @@
  *   1. A file is UTF-8 text of lines, each ended by a newline. Every line is one JSON object without
  *      spaces.
  *   2. Line 1 is the configuration of the run: everything that its records depend on. Line k + 1 is the
- *      record of row k of the data and says so: its member "row" is k.
+ *      record of row k of the data and says so: its member "row" is k. In a part of a run, whose
+ *      configuration has the member "shard": [K,N], line k + 1 is the record of row (k - 1) N + K.
  *   3. Every line ends with the member "check", 16 hexadecimal digits: its seal. Before it may stand one
  *      member that no seal covers, so that the same run has the same seals: in line 1 "date", when the
  *      file was begun, in UTC, as "2026-11-16T10:03:22Z", which must be there where the member "format" is 2
@@ -22,6 +23,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "run/shard.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -40,7 +42,27 @@ char *sf_seal(const json_t *object, double seconds, uint64_t seed, size_t *lengt
 safer_status sf_unseal(json_t *object, const char *bytes, size_t length, uint64_t seed, uint64_t *seal,
                        const char *path, size_t line, safer_error *error);
 
+/* The seal that the first line of the whole run has, from that of a part. -1 without memory. */
+int sf_sealed_whole(uint64_t *seal, const json_t *config);
+
+/* Seals a line anew, in place, as a record of the file whose first line has the seal `seed`. Its own seal was right. */
+void sf_reseal(char *bytes, size_t length, uint64_t seed);
+
 /* ------------------------------------------------------------------ reading */
+
+/* Where a reader of lines stands. */
+typedef struct sf_sealed_place {
+    const char *path; /* borrowed */
+    size_t flags;     /* jansson's, besides those that are always set */
+    size_t lines;     /* read so far */
+    uint64_t seal;    /* of line 1 */
+    sf_shard shard;   /* that line 1 says */
+} sf_sealed_place;    /* begin with the path, the flags and zeros */
+
+/* Reads the next line, without its newline: its seal, and that it is in its place. *object gets what it says, without
+ * "seconds" and "check"; the caller releases it. */
+safer_status sf_sealed_next(sf_sealed_place *place, const char *bytes, size_t length, json_t **object, uint64_t *seal,
+                            safer_error *error);
 
 /* Sees a line, without "seconds" and "check", its seal and its number, from 1. The seal was right, and a
  * record is in its place. */
@@ -72,9 +94,14 @@ typedef struct sf_sealed_output {
     struct sf_syncer *syncer; /* of a regular file */
 } sf_sealed_output;
 
-/* Creates the file and writes its configuration, with the date: that of now or, where it is set, of the
- * environment's SOURCE_DATE_EPOCH, in seconds since 1970. A file that holds something is refused, or, with
- * `resume`, read: `visit` sees its whole lines and may refuse them, what follows them is cut off, and
+/* The first line of a file, terminated, with its newline, and its seal. Its date is `date` or, where that is NULL, that
+ * of now; in either case, where it is set, that of the environment's SOURCE_DATE_EPOCH, in seconds since 1970. The
+ * caller frees it. */
+safer_status sf_sealed_first(char **line, size_t *length, uint64_t *seal, const json_t *config, const char *date,
+                             safer_error *error);
+
+/* Creates the file and writes its configuration, with the date of sf_sealed_first. A file that holds something is
+ * refused, or, with `resume`, read: `visit` sees its whole lines and may refuse them, what follows them is cut off, and
  * further lines follow them. The file is locked against other runs until it is closed. NULL path: no
  * file. Close it whether or not this succeeds. */
 safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume, const json_t *config,

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #define LOOK_SECONDS 0.05
+#define OPENING_SECONDS 1.0
 #define ASKING_SECONDS 1.0 /* that a request may take to come in, however full it is */
 
 static void shut(sf_connections *connections, sf_connection *c)
@@ -156,6 +157,7 @@ sf_connection *sf_connection_open(sf_connections *connections, int fd, const str
         c->refused = admit(connections, c->client);
         append(connections, c);
         connections->count++;
+        connections->opened++;
     }
     pthread_mutex_unlock(&connections->lock);
     if (!failed) return c;
@@ -218,13 +220,36 @@ size_t sf_connections_count(sf_connections *connections)
     return count;
 }
 
+size_t sf_connections_opened(sf_connections *connections)
+{
+    pthread_mutex_lock(&connections->lock);
+    const size_t opened = connections->opened;
+    pthread_mutex_unlock(&connections->lock);
+    return opened;
+}
+
+void sf_connections_await(sf_connections *connections, size_t opened)
+{
+    const double until = sf_seconds() + OPENING_SECONDS;
+    pthread_mutex_lock(&connections->lock);
+    while (connections->opened < opened && sf_seconds() < until) wait_a_little(connections);
+    pthread_mutex_unlock(&connections->lock);
+}
+
+/* Whether something came in that nobody has read yet: it will be read, or the connection shut when its time is over. */
+static int has_unread(const sf_connection *c)
+{
+    struct pollfd socket = {.fd = c->fd, .events = POLLIN};
+    return !c->closing && poll(&socket, 1, 0) > 0 && socket.revents & POLLIN;
+}
+
 void sf_connections_drain(sf_connections *connections, double seconds)
 {
     pthread_mutex_lock(&connections->lock);
     for (;;) {
         double now = sf_seconds();
         const sf_connection *c = connections->first;
-        while (c && c->doing <= SF_IDLE && now - c->since >= seconds) c = c->next;
+        while (c && c->doing <= SF_IDLE && now - c->since >= seconds && !has_unread(c)) c = c->next;
         if (!c) break;
         wait_a_little(connections);
     }

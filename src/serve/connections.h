@@ -58,6 +58,7 @@ typedef struct sf_connections {
     sf_connection *first, *last; /* by `since` */
     sf_clients clients;
     size_t count, closing;
+    size_t opened; /* ever */
     int ending, watched;
     int closed; /* no request may begin */
 } sf_connections;
@@ -82,7 +83,13 @@ void sf_connection_set(sf_connections *connections, sf_connection *connection, s
 
 size_t sf_connections_count(sf_connections *connections);
 
-/* Waits until every connection has been idle for `seconds`. From then on no request may begin. */
+/* Waits until so many were ever opened, for a second at most: the server opens those that it is given a moment
+ * later. */
+size_t sf_connections_opened(sf_connections *connections);
+void sf_connections_await(sf_connections *connections, size_t opened);
+
+/* Waits until every connection has been idle for `seconds`, and has sent nothing that was not read. From then on no
+ * request may begin. */
 void sf_connections_drain(sf_connections *connections, double seconds);
 
 #endif

@@ -307,13 +307,15 @@ static void begin_no_more(int fd)
 static void take_the_last(safer_server *s, int fd)
 {
     begin_no_more(fd);
-    for (;;) {
+    size_t opened = sf_connections_opened(&s->connections);
+    for (;; opened++) {
         address from = {.length = sizeof from.at};
         int last = accept4(fd, &from.at.any, &from.length, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (last < 0) break;
         if (MHD_add_connection(s->daemon, last, &from.at.any, from.length) != MHD_YES) break; /* it has closed it */
     }
     shutdown(fd, SHUT_RDWR);
+    sf_connections_await(&s->connections, opened);
 }
 
 void safer_server_stop(safer_server *s)

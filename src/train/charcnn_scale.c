@@ -51,6 +51,18 @@ struct sf_charcnn_scaling {
  * independent normal sums. */
 static double mean_square(size_t index) { return index < 2 || index == SF_CHARCNN_CONVS - 1 ? 1.26 : 0.5; }
 
+static size_t inputs_of(const sf_charcnn_layout *l, size_t index)
+{
+    const size_t convs = SF_CHARCNN_CONVS - 1;
+    if (index < convs) return sf_charcnn_width(index + 1) * l->shape.features;
+    return index == convs ? l->inputs : l->shape.hidden;
+}
+
+double sf_charcnn_share(const sf_charcnn_layout *l, size_t index)
+{
+    return 1 / ((double)inputs_of(l, index) * mean_square(index));
+}
+
 void sf_charcnn_scaling_free(sf_charcnn_scaling *s)
 {
     if (!s) return;
@@ -73,9 +85,9 @@ safer_status sf_charcnn_scaling_new(sf_charcnn_scaling **out, const sf_charcnn_l
         matrix *m = &s->matrices[i];
         m->offset = i < convs ? l->conv_weight[i + 1] : l->hidden_weight[i - convs];
         m->gains = l->gains[i];
-        m->inputs = i < convs ? sf_charcnn_width(i + 1) * F : i == convs ? l->inputs : H;
+        m->inputs = inputs_of(l, i);
         m->outputs = i < convs ? F : H;
-        m->share = 1 / ((double)m->inputs * mean_square(i));
+        m->share = sf_charcnn_share(l, i);
         m->block = s->blocks;
         s->blocks += (m->inputs + ROWS - 1) / ROWS;
     }

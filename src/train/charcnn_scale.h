@@ -22,6 +22,9 @@ safer_status sf_charcnn_scaling_new(sf_charcnn_scaling **out, const sf_charcnn_l
                                     safer_error *error);
 void sf_charcnn_scaling_free(sf_charcnn_scaling *scaling);
 
+/* The mean square of the weights of a matrix whose gains are 1: 1 / (n m). */
+double sf_charcnn_share(const sf_charcnn_layout *layout, size_t index);
+
 /* parameters (size) = what trained (layout->trained) stands for. */
 void sf_charcnn_scale(float *parameters, sf_charcnn_scaling *scaling, const float *trained);
 

@@ -187,6 +187,11 @@ static int new_head(sf_charcnn_step *s)
            sf_packed_shape(&s->down, H, B, s->options.type, s->net->isa);
 }
 
+sf_stream sf_charcnn_step_dropout(const sf_charcnn_options *options)
+{
+    return sf_stream_of(options->seed, UINT64_C(0x64726f706f757400), SF_STAGE_TRAINING); /* "dropout" */
+}
+
 safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout *l, const sf_charcnn_options *options,
                                  size_t texts, safer_error *error)
 {
@@ -197,7 +202,7 @@ safer_status sf_charcnn_step_new(sf_charcnn_step **out, const sf_charcnn_layout 
     if (!s) return sf_fail_memory(error);
     s->layout = *l;
     s->options = *options;
-    s->dropout = sf_stream_of(options->seed, UINT64_C(0x64726f706f757400), SF_STAGE_TRAINING); /* "dropout" */
+    s->dropout = sf_charcnn_step_dropout(options);
     s->texts = texts;
     s->groups = (texts + GROUP - 1) / GROUP;
     s->threads = sf_threads(options->threads);

@@ -2,6 +2,7 @@
 #ifndef SF_TRAIN_CHARCNN_STEP_H
 #define SF_TRAIN_CHARCNN_STEP_H
 
+#include "base/rng.h"
 #include "model/charcnn_layout.h"
 #include "nn/product.h"
 
@@ -21,6 +22,9 @@ typedef struct sf_charcnn_options {
     int threads;
     uint64_t seed; /* of the dropout masks */
 } sf_charcnn_options;
+
+/* Where the dropout masks come from: of text b in step `number`, layers 2b and 2b + 1. */
+sf_stream sf_charcnn_step_dropout(const sf_charcnn_options *options);
 
 typedef struct sf_charcnn_step sf_charcnn_step;
 

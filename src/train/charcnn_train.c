@@ -4,8 +4,8 @@
  * little further: a network of eleven million weights knows 22,500 reviews by heart after a
  * few epochs. Some of the runs between blanks are blanked, the text begins a few characters
  * later, and a long one may begin anywhere. Dev texts are drawn too, the same from epoch to
- * epoch, and answered by the code that will answer later. The rest is a course (course.h),
- * whose rate falls, so that the number of epochs is part of the run. */
+ * epoch, and answered by the code that will answer later, or on the device that learns. The rest
+ * is a course (course.h), whose rate falls, so that the number of epochs is part of the run. */
 #include "train/charcnn_train.h"
 
 #include "base/hash.h"
@@ -15,8 +15,8 @@
 #include "model/charcnn.h"
 #include "model/charcnn_answer.h"
 #include "model/charcnn_codes.h"
+#include "train/charcnn_learner.h"
 #include "train/charcnn_scale.h"
-#include "train/charcnn_step.h"
 #include "train/course.h"
 
 #include <math.h>
@@ -45,17 +45,19 @@ typedef struct trainer {
     sf_train_split split;
     sf_charcnn_layout layout;
     float *trained; /* (trained) */
-    sf_charcnn_step *step;
+    sf_charcnn_learner *learner;
     sf_charcnn_scaling *scaling; /* for measuring and saving: */
     float *parameters;           /* (size) */
-    sf_charcnn_net *net;
-    reader *readers; /* (threads) */
+    sf_charcnn_net *net;         /* for measuring on the CPU */
+    reader *readers;             /* (threads) */
 
     /* One batch. */
+    size_t batch; /* texts, at most */
     const uint32_t *texts;
     uint8_t *codes; /* (batch, L) */
     size_t *lengths;
     int *labels;
+    float *logits; /* (batch, classes) */
     atomic_int failed;
 } trainer;
 
@@ -69,10 +71,10 @@ static void trainer_free(sf_course *course)
         free(t->readers[i].whole);
     }
     sf_train_split_free(&t->split);
-    sf_charcnn_step_free(t->step);
+    sf_charcnn_learner_free(t->learner);
     sf_charcnn_scaling_free(t->scaling);
     sf_charcnn_net_free(t->net);
-    void *owned[] = {t->parameters, t->trained, t->readers, t->codes, t->lengths, t->labels};
+    void *owned[] = {t->parameters, t->trained, t->readers, t->codes, t->lengths, t->labels, t->logits};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
 }
 
@@ -114,7 +116,7 @@ static safer_status new_readers(trainer *t, safer_error *error)
     size_t threads = (size_t)sf_threads(t->options->threads);
     if (!(t->readers = sf_calloc(threads, sizeof *t->readers))) return sf_fail_memory(error);
     for (size_t i = 0; i < threads; i++) {
-        SF_TRY(sf_charcnn_scratch_new(t->net, &t->readers[i].scratch, error));
+        if (t->net) SF_TRY(sf_charcnn_scratch_new(t->net, &t->readers[i].scratch, error));
         if (!(t->readers[i].codes = sf_alloc(DEV_GROUP * t->layout.shape.characters, 1))) return sf_fail_memory(error);
     }
 done:
@@ -160,13 +162,55 @@ static void plan_course(trainer *t)
                                            &t->split, o);
 }
 
+static sf_dtype type_of(const safer_train_options *o)
+{
+    return o->course.precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16;
+}
+
+static safer_status make_room(trainer *t, safer_error *error)
+{
+    t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
+    t->trained = sf_alloc_aligned(t->layout.trained, sizeof *t->trained);
+    t->codes = sf_alloc(t->batch * t->layout.shape.characters, 1);
+    t->lengths = sf_alloc(t->batch, sizeof *t->lengths);
+    t->labels = sf_alloc(t->batch, sizeof *t->labels);
+    t->logits = sf_alloc(t->batch * t->layout.shape.classes, sizeof *t->logits);
+    if (!t->parameters || !t->trained || !t->codes || !t->lengths || !t->labels || !t->logits)
+        return sf_fail_memory(error);
+    return sf_charcnn_scaling_new(&t->scaling, &t->layout, t->options->threads, error);
+}
+
+/* A device that cannot have this network, or not in this arithmetic, is none that "auto" means. */
+static safer_status make_learner(trainer *t, safer_error *error)
+{
+    safer_status status;
+    const safer_train_options *o = t->options;
+    sf_device_choice choice = {0};
+    const char *device = o->device ? o->device : "cpu";
+    const int any = strcmp(device, "auto") == 0;
+    const sf_charcnn_options options = {.type = type_of(o),
+                                        .dropout = (float)o->course.dropout,
+                                        .smoothing = (float)t->plan->smoothing,
+                                        .clip = o->course.clip,
+                                        .decay = o->course.decay,
+                                        .threads = o->threads,
+                                        .seed = o->seed};
+    if (!any || options.type == SF_BF16) SF_TRY(sf_device_choose(&choice, device, error));
+    status = sf_charcnn_learner_new(&t->learner, &choice, &t->layout, t->trained, &options, t->batch, error);
+    if (status == SAFER_INPUT && choice.count && any) {
+        choice = (sf_device_choice){0};
+        status = sf_charcnn_learner_new(&t->learner, &choice, &t->layout, t->trained, &options, t->batch, error);
+    }
+done:
+    return status;
+}
+
 static safer_status start(sf_course *course, safer_error *error)
 {
     safer_status status;
     trainer *t = (trainer *)course;
     const safer_train_options *o = t->options = course->options;
     t->plan = course->plan;
-    const sf_dtype type = o->course.precision == SAFER_PRECISION_F32 ? SF_F32 : SF_BF16;
     SF_TRY(sf_isa_check(error));
     if (o->charcnn.characters < SF_CHARCNN_SHORTEST || o->charcnn.characters > SF_CHARCNN_LONGEST) {
         status = sf_fail(error, SAFER_INVALID, "characters is %d; charcnn needs from %d to %d", o->charcnn.characters,
@@ -179,28 +223,13 @@ static safer_status start(sf_course *course, safer_error *error)
                               .hidden = t->plan->hidden,
                               .classes = safer_data_label_count(o->train)};
     sf_charcnn_layout_make(&t->layout, &shape);
-    size_t batch = (size_t)o->course.batch < t->split.fit_count ? (size_t)o->course.batch : t->split.fit_count;
-    t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
-    t->trained = sf_alloc_aligned(t->layout.trained, sizeof *t->trained);
-    t->codes = sf_alloc(batch * shape.characters, 1);
-    t->lengths = sf_alloc(batch, sizeof *t->lengths);
-    t->labels = sf_alloc(batch, sizeof *t->labels);
-    if (!t->parameters || !t->trained || !t->codes || !t->lengths || !t->labels) {
-        status = sf_fail_memory(error);
-        goto done;
-    }
-    sf_charcnn_options options = {.type = type,
-                                  .dropout = (float)o->course.dropout,
-                                  .smoothing = (float)t->plan->smoothing,
-                                  .clip = o->course.clip,
-                                  .decay = o->course.decay,
-                                  .threads = o->threads,
-                                  .seed = o->seed};
-    SF_TRY(sf_charcnn_step_new(&t->step, &t->layout, &options, batch, error));
-    SF_TRY(sf_charcnn_scaling_new(&t->scaling, &t->layout, o->threads, error));
-    SF_TRY(sf_charcnn_net_new(&t->net, &t->layout, sf_arithmetic_fast(type), error));
-    SF_TRY(new_readers(t, error));
+    t->batch = (size_t)o->course.batch < t->split.fit_count ? (size_t)o->course.batch : t->split.fit_count;
+    SF_TRY(make_room(t, error));
     first_weights(t);
+    SF_TRY(make_learner(t, error));
+    if (!sf_charcnn_learner_is_away(t->learner))
+        SF_TRY(sf_charcnn_net_new(&t->net, &t->layout, sf_arithmetic_fast(type_of(o)), error));
+    SF_TRY(new_readers(t, error));
     plan_course(t);
 done:
     return status;
@@ -274,6 +303,7 @@ static void draw_texts(void *context, size_t begin, size_t end, int worker)
 typedef struct measuring {
     trainer *t;
     size_t draws; /* of each text */
+    size_t first; /* of the draws that a device is asked about */
     atomic_size_t right;
 } measuring;
 
@@ -296,35 +326,86 @@ static void measure_draws(void *context, size_t begin, size_t end, int worker)
     atomic_fetch_add(&m->right, right);
 }
 
+/* The same for draws that are answered on a device. */
+static void draw_dev(void *context, size_t begin, size_t end, int worker)
+{
+    measuring *m = context;
+    trainer *t = m->t;
+    for (size_t i = begin; i < end; i++) {
+        safer_row row = safer_data_row(t->split.dev_data, t->split.dev[(m->first + i) / m->draws]);
+        t->labels[i] = row.label;
+        draw_text(t->codes + i * t->layout.shape.characters, t, worker, &row, DEV_SAMPLE + (m->first + i) % m->draws);
+    }
+}
+
+static safer_status measure_away(measuring *m, size_t total, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    trainer *t = m->t;
+    const size_t K = t->layout.shape.classes;
+    for (m->first = 0; m->first < total; m->first += t->batch) {
+        const size_t count = sf_least(t->batch, total - m->first);
+        sf_parallel(t->options->threads, count, 4, draw_dev, m);
+        SF_TRY(sf_charcnn_learner_answer(t->logits, t->learner, t->codes, count, error));
+        for (size_t i = 0; i < count; i++) {
+            int label;
+            sf_charcnn_classes(&label, NULL, t->logits + i * K, 1, K);
+            atomic_fetch_add(&m->right, label == t->labels[i]);
+        }
+    }
+done:
+    return status;
+}
+
 static safer_status measure(sf_course *course, double *accuracy, safer_error *error)
 {
+    safer_status status = SAFER_OK;
     trainer *t = (trainer *)course;
     measuring m = {.t = t, .draws = t->options->lexicon ? DEV_DRAWS : 1};
     size_t count = t->split.dev_count * m.draws;
-    sf_charcnn_scale(t->parameters, t->scaling, t->trained);
-    sf_charcnn_net_load(t->net, t->parameters, t->options->threads);
-    sf_parallel(t->options->threads, count, DEV_GROUP, measure_draws, &m);
+    if (t->net) {
+        sf_charcnn_scale(t->parameters, t->scaling, t->trained);
+        sf_charcnn_net_load(t->net, t->parameters, t->options->threads);
+        sf_parallel(t->options->threads, count, DEV_GROUP, measure_draws, &m);
+    } else {
+        SF_TRY(measure_away(&m, count, error));
+    }
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
     *accuracy = (double)atomic_load(&m.right) / (double)count;
-    return SAFER_OK;
+done:
+    return status;
 }
 
 /* --------------------------------------------------------------------- steps */
 
+static sf_charcnn_state state_of(const sf_course *c)
+{
+    return (sf_charcnn_state){c->parameters, c->means, c->variances};
+}
+
+static safer_status fetch(sf_course *course, safer_error *error)
+{
+    return sf_charcnn_learner_fetch(((trainer *)course)->learner, state_of(course), error);
+}
+
+static safer_status changed(sf_course *course, safer_error *error)
+{
+    return sf_charcnn_learner_changed(((trainer *)course)->learner, state_of(course), error);
+}
+
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
                          safer_error *error)
 {
+    safer_status status;
     trainer *t = (trainer *)course;
-    double sum;
     t->texts = texts;
     sf_parallel(t->options->threads, count, 4, draw_texts, t);
     if (atomic_load(&t->failed)) return sf_fail_memory(error);
     sf_charcnn_batch batch = {t->codes, t->lengths, t->labels, count};
-    sf_charcnn_step_gradient(&sum, t->step, t->trained, &batch, course->steps);
-    sf_charcnn_step_update(t->step, t->trained, course->means, course->variances, rate, course->steps);
+    SF_TRY(sf_charcnn_learner_step(loss, t->learner, &batch, state_of(course), rate, course->steps, error));
     for (size_t b = 0; b < count; b++) course->read += t->lengths[b];
-    *loss += sum;
-    return SAFER_OK;
+done:
+    return status;
 }
 
 static safer_status save(sf_course *course, const char *output, const char *labels, const char *trained_with,
@@ -348,8 +429,14 @@ sf_charcnn_plan sf_charcnn_plan_of(const safer_train_options *options)
 safer_status sf_charcnn_train_plan(const char *output, const safer_train_options *options, const sf_charcnn_plan *plan,
                                    safer_train_report *report, safer_error *error)
 {
-    static const sf_course_methods methods = {
-        .size = sizeof(trainer), .start = start, .step = step, .measure = measure, .save = save, .free = trainer_free};
+    static const sf_course_methods methods = {.size = sizeof(trainer),
+                                              .start = start,
+                                              .step = step,
+                                              .measure = measure,
+                                              .save = save,
+                                              .fetch = fetch,
+                                              .changed = changed,
+                                              .free = trainer_free};
     return sf_course_train(&methods, plan, output, options, report, error);
 }
 

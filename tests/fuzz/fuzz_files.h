@@ -49,13 +49,17 @@ static inline const char *fuzz_write(const char *name, const void *bytes, size_t
     return path;
 }
 
-/* Writes a line as a run would, in its place; one that is no object as it is. `number` counts from 1. */
+/* Writes a line as a run would, in its place, which is that of a part where the first line says so; one that is no
+ * object as it is. `number` counts from 1. */
 static inline void fuzz_seal(FILE *file, const char *bytes, size_t length, size_t number, uint64_t *seal)
 {
+    static sf_shard shard;
     json_t *object = json_loadb(bytes, length, JSON_ALLOW_NUL, NULL);
     char *sealed = NULL;
     if (json_object_size(object)) {
-        if (number > 1) json_object_set_new(object, "row", json_integer((json_int_t)number - 1));
+        if (number == 1) (void)sf_shard_read(&shard, object, "", NULL);
+        const json_int_t row = (json_int_t)(number > 1 ? sf_shard_row(shard, number - 2) + 1 : 0);
+        if (number > 1) json_object_set_new(object, "row", json_integer(row));
         sealed = sf_seal(object, number > 1 ? 0 : -1, *seal, &length, number > 1 ? NULL : seal);
     }
     fwrite(sealed ? sealed : bytes, 1, length, file);

@@ -5,28 +5,13 @@
 #include "base/memory.h"
 #include "base/progress.h"
 #include "model/bert.h"
-#include "nn/device.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-static void need(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "test_encoder: %s\n", what);
-    exit(1);
-}
-
-static uint64_t state = 1;
-static uint32_t bits(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 32);
-}
-static float noise(void) { return (float)((double)bits() / 2147483648.0 - 1); }
+#include "plugin.h"
 
 typedef struct fixture {
     sf_bert_layout layout;
@@ -35,9 +20,6 @@ typedef struct fixture {
     sf_device_net *net;
     size_t rows;
 } fixture;
-
-static const sf_device_table *table;
-static safer_error error;
 
 /* Weights such that activations stay about 1 and attention is neither even nor on one key alone. */
 static void make(fixture *x, const sf_bert_shape *shape)
@@ -241,12 +223,7 @@ int main(int argc, char **argv)
 {
     const int speed = argc > 3 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
     need(argc > 1, "usage: test_encoder PLUGIN [--speed LENGTHS|--small]");
-    void *plugin = dlopen(argv[1], RTLD_NOW);
-    need(plugin != NULL, plugin ? "" : dlerror());
-    sf_device_plugin_function get;
-    *(void **)&get = dlsym(plugin, "sf_device_plugin");
-    need(get != NULL, "no plugin");
-    table = get();
+    open_plugin(argv[1]);
     int count = 0;
     sf_device_info info;
     need(table->count(&count, &error) == SAFER_OK, error.message);

@@ -1,4 +1,5 @@
-/* Every kernel of src/cuda against plain loops on the CPU, at sizes with odd ends. Small enough for compute-sanitizer.
+/* Every kernel of src/cuda against plain loops on the CPU, at sizes with odd ends (those of convolutional networks
+ * are in test_frames.cu). Small enough for compute-sanitizer.
  * With --own: without the products of cuBLASLt, in whose own kernels its racecheck sees hazards. */
 #include "cuda/attention_back.cuh"
 #include "cuda/loss.cuh"
@@ -6,81 +7,17 @@
 #include "cuda/product.cuh"
 #include "cuda/rows_back.cuh"
 #include "cuda/widths.cuh"
-
-#include <algorithm>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <string>
-#include <vector>
+#include "kernels.cuh"
 
 using namespace sf;
 
-namespace {
-
-int failures = 0;
-
-void need(cudaError_t code, const char *what)
+namespace
 {
-    if (code == cudaSuccess) return;
-    fprintf(stderr, "test_kernels: %s: %s\n", what, cudaGetErrorString(code));
-    exit(1);
-}
-
-uint64_t state = 1;
-uint32_t bits()
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 32);
-}
-float noise() { return (float)((double)bits() / 2147483648.0 - 1); }
-float value(float x) { return x; }
-float value(bf16 x) { return __bfloat162float(x); }
-
-/* An array here and on the device. */
-template <typename T> struct both {
-    std::vector<T> here;
-    T *there;
-    explicit both(size_t count) : here(count)
-    {
-        need(cudaMalloc(&there, count * sizeof(T)), "taking memory");
-        need(cudaMemset(there, 0xff, count * sizeof(T)), "filling memory"); /* not a number, where nothing is written */
-    }
-    both(const both &) = delete;
-    ~both() { cudaFree(there); }
-    void send() { need(cudaMemcpy(there, here.data(), here.size() * sizeof(T), cudaMemcpyHostToDevice), "copying"); }
-    void get() { need(cudaMemcpy(here.data(), there, here.size() * sizeof(T), cudaMemcpyDeviceToHost), "copying"); }
-    size_t size() const { return here.size(); }
-};
-
-template <typename T> void fill(both<T> &x, float scale = 1, float middle = 0)
-{
-    for (T &v : x.here) v = T(middle + scale * noise());
-    x.send();
-}
-
-/* All numbers are within `off` of the reference, which itself is about `size`. */
-template <typename T> void compare(const std::string &name, both<T> &found, const std::vector<double> &expected, double off)
-{
-    need(cudaDeviceSynchronize(), name.c_str());
-    found.get();
-    double worst = 0, size = 0;
-    for (size_t i = 0; i < expected.size(); i++) {
-        const double far = fabs((double)value(found.here[i]) - expected[i]);
-        worst = std::max(worst, far == far ? far : 1e300);
-        size = std::max(size, fabs(expected[i]));
-    }
-    const bool ok = worst <= off * (size + 1e-30);
-    printf("%-44s %8zu numbers up to %-10.4g off by %.2e of that%s\n", name.c_str(), expected.size(), size, worst / (size + 1e-30),
-           ok ? "" : ": TOO FAR");
-    failures += !ok;
-}
-
-const double BF16 = 0x1p-8, F32 = 1e-5; /* one rounding of a bf16; sums of some hundred numbers in f32 */
 
 /* ------------------------------------------------------------------------ rows */
 
-void norm_reference(double *out, double *unit, double *scale, const double *x, const float *w, const float *b, int H, double epsilon)
+void norm_reference(double *out, double *unit, double *scale, const double *x, const float *w, const float *b, int H,
+                    double epsilon)
 {
     double mean = 0, square = 0;
     for (int i = 0; i < H; i++) mean += x[i] / H;
@@ -109,15 +46,18 @@ template <int N> void run_rows(int H, int rows)
     norm<N><<<blocks, 32 * ROWS_A_BLOCK>>>(out.there, in.there, weight.there, bias.there, H, epsilon, rows);
     for (int r = 0; r < rows; r++) {
         for (int i = 0; i < H; i++) x[i] = (double)value(in.here[(size_t)r * H + i]);
-        norm_reference(&expected[(size_t)r * H], unit.data(), &scale, x.data(), weight.here.data(), bias.here.data(), H, (double)epsilon);
+        norm_reference(&expected[(size_t)r * H], unit.data(), &scale, x.data(), weight.here.data(), bias.here.data(), H,
+                       (double)epsilon);
     }
     compare("norm, " + name, out, expected, BF16);
-    embed<N><<<blocks, 32 * ROWS_A_BLOCK>>>(out.there, sums.there, ids.there, place.there, words.there, places.there, type.there,
-                                            weight.there, bias.there, H, epsilon, rows);
+    embed<N><<<blocks, 32 * ROWS_A_BLOCK>>>(out.there, sums.there, ids.there, place.there, words.there, places.there,
+                                            type.there, weight.there, bias.there, H, epsilon, rows);
     for (int r = 0; r < rows; r++) {
         for (int i = 0; i < H; i++)
-            sum[(size_t)r * H + i] = x[i] = (double)words.here[ids.here[r] * H + i] + (double)places.here[place.here[r] * H + i] + (double)type.here[i];
-        norm_reference(&expected[(size_t)r * H], unit.data(), &scale, x.data(), weight.here.data(), bias.here.data(), H, (double)epsilon);
+            sum[(size_t)r * H + i] = x[i] = (double)words.here[ids.here[r] * H + i] +
+                                            (double)places.here[place.here[r] * H + i] + (double)type.here[i];
+        norm_reference(&expected[(size_t)r * H], unit.data(), &scale, x.data(), weight.here.data(), bias.here.data(), H,
+                       (double)epsilon);
     }
     compare("embed, " + name, out, expected, BF16);
     compare("embed's sums, " + name, sums, sum, BF16);
@@ -132,7 +72,8 @@ template <int N> void run_rows_back(int H, int rows)
     fill(in, 2, 0.5f), fill(weight, 0.3f, 1), fill(d);
     std::vector<double> dx((size_t)rows * H), dw(H), db(H), dt(H), unit(H), x(H);
     run_norm_back<N>(out.there, partial.there, d.there, in.there, weight.there, H, epsilon, rows, 0);
-    add_partial<<<dim3((unsigned)((H + 255) / 256), 3), 256>>>(dweight.there, dbias.there, total.there, partial.there, 3, H);
+    add_partial<<<dim3((unsigned)((H + 255) / 256), 3), 256>>>(dweight.there, dbias.there, total.there, partial.there,
+                                                               3, H);
     for (int r = 0; r < rows; r++) {
         double scale, plain = 0, dot = 0;
         for (int i = 0; i < H; i++) x[i] = (double)value(in.here[(size_t)r * H + i]);
@@ -143,7 +84,9 @@ template <int N> void run_rows_back(int H, int rows)
             plain += g * (double)weight.here[i] / H, dot += g * (double)weight.here[i] * unit[i] / H;
         }
         for (int i = 0; i < H; i++)
-            dt[i] += dx[(size_t)r * H + i] = scale * ((double)value(d.here[(size_t)r * H + i]) * (double)weight.here[i] - plain - unit[i] * dot);
+            dt[i] += dx[(size_t)r * H + i] = scale *
+                                             ((double)value(d.here[(size_t)r * H + i]) * (double)weight.here[i] -
+                                              plain - unit[i] * dot);
     }
     compare("norm_back, " + name, out, dx, BF16);
     compare("norm_back's weight, " + name, dweight, dw, F32);
@@ -171,12 +114,15 @@ struct attended {
 };
 
 /* Forward and back, of texts one after the other. */
-attended attend_reference(const std::vector<bf16> &qkv, const std::vector<bf16> &dcontext, const std::vector<uint32_t> &starts, int H, int heads)
+attended attend_reference(const std::vector<bf16> &qkv, const std::vector<bf16> &dcontext,
+                          const std::vector<uint32_t> &starts, int H, int heads)
 {
     const size_t rows = starts.back();
     const int D = H / heads;
     attended a = {std::vector<double>(rows * H), std::vector<double>(rows * heads), std::vector<double>(rows * 3 * H)};
-    auto at = [&](size_t row, int part, int column) { return (double)value(qkv[row * 3 * H + (size_t)part * H + column]); };
+    auto at = [&](size_t row, int part, int column) {
+        return (double)value(qkv[row * 3 * H + (size_t)part * H + column]);
+    };
     for (size_t t = 0; t + 1 < starts.size(); t++)
         for (int h = 0; h < heads; h++)
             for (size_t i = starts[t]; i < starts[t + 1]; i++) {
@@ -213,7 +159,8 @@ both<sf_attend_block> *cut(const std::vector<uint32_t> &starts, uint32_t queries
 {
     std::vector<sf_attend_block> made;
     for (size_t t = 0; t + 1 < starts.size(); t++)
-        for (uint32_t q = 0; q < starts[t + 1] - starts[t]; q += queries) made.push_back({starts[t], starts[t + 1] - starts[t], q});
+        for (uint32_t q = 0; q < starts[t + 1] - starts[t]; q += queries)
+            made.push_back({starts[t], starts[t + 1] - starts[t], q});
     both<sf_attend_block> *out = new both<sf_attend_block>(made.size());
     out->here = made;
     out->send();
@@ -240,8 +187,10 @@ template <int D> void run_attention(int heads)
         attend<D><<<grid, SF_ATTEND_THREADS>>>(context.there, sums.there, qkv.there, blocks->there, H, scale * log2e);
         compare("attend, " + name, context, expected.context, 2 * BF16);
         compare("attend's sums, " + name, sums, expected.sums, 1e-4);
-        const back k = {qkv.there, dcontext.there, sums.there, deltas.there, dqkv.there, back_blocks->there, H, heads, scale, scale * log2e};
-        attend_deltas<D><<<(unsigned)((rows + 7) / 8), 256>>>(deltas.there, context.there, dcontext.there, H, heads, (int)rows);
+        const back k = {qkv.there, dcontext.there, sums.there, deltas.there, dqkv.there, back_blocks->there,
+                        H,         heads,          scale,      scale * log2e};
+        attend_deltas<D>
+            <<<(unsigned)((rows + 7) / 8), 256>>>(deltas.there, context.there, dcontext.there, H, heads, (int)rows);
         const dim3 back_grid((unsigned)back_blocks->size(), (unsigned)heads);
         attend_back_queries<D><<<back_grid, SF_ATTEND_THREADS>>>(k);
         attend_back_keys<D><<<back_grid, SF_ATTEND_THREADS>>>(k);
@@ -258,12 +207,15 @@ struct head_here {
     both<float> pooler, pooler_bias, weight, bias;
     int H, C, mean, pools, relu;
     head_here(int hidden, int classes, int mean_, int pools_, int relu_)
-        : pooler((size_t)hidden * hidden), pooler_bias(hidden), weight((size_t)classes * hidden), bias(classes), H(hidden), C(classes),
-          mean(mean_), pools(pools_), relu(relu_)
+        : pooler((size_t)hidden * hidden), pooler_bias(hidden), weight((size_t)classes * hidden), bias(classes),
+          H(hidden), C(classes), mean(mean_), pools(pools_), relu(relu_)
     {
         fill(pooler, 0.2f), fill(pooler_bias), fill(weight), fill(bias);
     }
-    head there() const { return {H, C, mean, pools ? pooler.there : NULL, pooler_bias.there, relu, weight.there, bias.there}; }
+    head there() const
+    {
+        return {H, C, mean, pools ? pooler.there : NULL, pooler_bias.there, relu, weight.there, bias.there};
+    }
 };
 
 void test_end(int H, int C, int mean, int pools, int relu)
@@ -274,19 +226,22 @@ void test_end(int H, int C, int mean, int pools, int relu)
     head_here h(H, C, mean, pools, relu);
     both<bf16> x(rows * H), d(rows * H);
     both<uint32_t> starts(B + 1);
-    both<float> logits(B * C), pooled(B * H), features(B * H), dropped(B * H), slopes(B * H), dlogits(B * C), losses(B), masks(B * H),
-        dweight((size_t)C * H), dbias(C), dpooler((size_t)H * H), dpooler_bias(H);
+    both<float> logits(B * C), pooled(B * H), features(B * H), dropped(B * H), slopes(B * H), dlogits(B * C), losses(B),
+        masks(B * H), dweight((size_t)C * H), dbias(C), dpooler((size_t)H * H), dpooler_bias(H);
     both<int> labels(B);
     fill(x);
-    for (size_t t = 0; t < B; t++) starts.here[t + 1] = starts.here[t] + lengths[t], labels.here[t] = (int)(t % (size_t)C);
+    for (size_t t = 0; t < B; t++)
+        starts.here[t + 1] = starts.here[t] + lengths[t], labels.here[t] = (int)(t % (size_t)C);
     for (float &m : masks.here) m = bits() % 4 ? 4.0f / 3 : 0;
     starts.send(), labels.send(), masks.send();
-    std::vector<double> elogits(B * C), edlogits(B * C), elosses(B), edw((size_t)C * H), edb(C), edp((size_t)H * H), edpb(H), ed(rows * H);
+    std::vector<double> elogits(B * C), edlogits(B * C), elosses(B), edw((size_t)C * H), edb(C), edp((size_t)H * H),
+        edpb(H), ed(rows * H);
     for (size_t t = 0; t < B; t++) {
         std::vector<double> p(H), f(H), l(C), slope(H), dp(H);
         const size_t first = starts.here[t], T = lengths[t];
         for (int c = 0; c < H; c++)
-            for (size_t i = 0; i < (mean ? T : 1); i++) p[c] += (double)value(x.here[(first + i) * H + c]) / (double)(mean ? T : 1);
+            for (size_t i = 0; i < (mean ? T : 1); i++)
+                p[c] += (double)value(x.here[(first + i) * H + c]) / (double)(mean ? T : 1);
         f = p;
         for (int c = 0; pools && c < H; c++) {
             double sum = (double)h.pooler_bias.here[c];
@@ -322,7 +277,8 @@ void test_end(int H, int C, int mean, int pools, int relu)
             for (int c = 0; c < H; c++) ed[(first + i) * H + c] = mean ? dp[c] / (double)T : i ? 0 : dp[c];
     }
     const head there = h.there();
-    const ends e = {pooled.there, features.there, dropped.there, slopes.there, dlogits.there, losses.there, masks.there, labels.there};
+    const ends e = {pooled.there,  features.there, dropped.there, slopes.there,
+                    dlogits.there, losses.there,   masks.there,   labels.there};
     classify<<<(unsigned)B, POOL_THREADS, 2 * H * sizeof(float)>>>(logits.there, x.there, starts.there, there);
     compare("classify, " + name, logits, elogits, F32);
     loss_forward<<<(unsigned)B, POOL_THREADS>>>(e, x.there, starts.there, there, 1.0f / (float)B);
@@ -330,11 +286,13 @@ void test_end(int H, int C, int mean, int pools, int relu)
     compare("loss_forward's slopes, " + name, dlogits, edlogits, F32);
     loss_back<<<(unsigned)B, POOL_THREADS, H * sizeof(float)>>>(d.there, e, starts.there, there);
     compare("loss_back, " + name, d, ed, BF16);
-    dense_gradient<<<(unsigned)((C * H + 255) / 256), 256>>>(dweight.there, dbias.there, dlogits.there, dropped.there, C, H, (int)B);
+    dense_gradient<<<(unsigned)((C * H + 255) / 256), 256>>>(dweight.there, dbias.there, dlogits.there, dropped.there,
+                                                             C, H, (int)B);
     compare("dense_gradient's weight, " + name, dweight, edw, F32);
     compare("dense_gradient's bias, " + name, dbias, edb, F32);
     if (!pools) return;
-    dense_gradient<<<(unsigned)(((size_t)H * H + 255) / 256), 256>>>(dpooler.there, dpooler_bias.there, slopes.there, pooled.there, H, H, (int)B);
+    dense_gradient<<<(unsigned)(((size_t)H * H + 255) / 256), 256>>>(dpooler.there, dpooler_bias.there, slopes.there,
+                                                                     pooled.there, H, H, (int)B);
     compare("dense_gradient's pooler, " + name, dpooler, edp, F32);
     compare("dense_gradient's pooler bias, " + name, dpooler_bias, edpb, F32);
 }
@@ -360,11 +318,13 @@ void test_update(double clip)
         const double d = (double)g.here[i] * by;
         em[i] = 0.9 * (double)means.here[i] + 0.1 * d;
         ev[i] = 0.999 * (double)variances.here[i] + 0.001 * d * d;
-        ep[i] = (double)p.here[i] - (1e-3 * (em[i] / 0.1) / (sqrt(ev[i] / 0.001) + 1e-8) + (decays.here[i] ? 1e-5 * (double)p.here[i] : 0));
+        ep[i] = (double)p.here[i] -
+                (1e-3 * (em[i] / 0.1) / (sqrt(ev[i] / 0.001) + 1e-8) + (decays.here[i] ? 1e-5 * (double)p.here[i] : 0));
     }
     sum_squares<<<64, 256>>>(squares.there, g.there, N);
     clip_scale<<<1, 1>>>(scale.there, squares.there, 64, clip);
-    update<<<(unsigned)((N + 255) / 256), 256>>>(p.there, rounded.there, means.there, variances.there, g.there, scale.there, decays.there, a, N);
+    update<<<(unsigned)((N + 255) / 256), 256>>>(p.there, rounded.there, means.there, variances.there, g.there,
+                                                 scale.there, decays.there, a, N);
     const std::string name = clip > 0 ? ", clipped" : "";
     compare("clip_scale" + name, scale, {by}, F32);
     compare("update's means" + name, means, em, F32);
@@ -401,7 +361,8 @@ void test_products(int O, int I, size_t rows)
     const std::string name = std::to_string(O) + " by " + std::to_string(I) + ", " + std::to_string(rows) + " rows";
     safer_error error = {};
     cublasLtHandle_t library;
-    both<bf16> weight((size_t)O * I), bias(O), in(rows * I), other(rows * O), out(rows * O), raw(rows * O), din(rows * I), draw(rows * I), added(rows * I);
+    both<bf16> weight((size_t)O * I), bias(O), in(rows * I), other(rows * O), out(rows * O), raw(rows * O),
+        din(rows * I), draw(rows * I), added(rows * I);
     both<float> gradient((size_t)O * I);
     both<char> workspace(PRODUCT_WORKSPACE);
     fill(weight, 0.2f), fill(bias), fill(in), fill(other), fill(draw), fill(added);
@@ -417,7 +378,8 @@ void test_products(int O, int I, size_t rows)
         for (int o = 0; o < O; o++) {
             plain[r * O + o] = (double)value(bias.here[o]);
             for (int i = 0; i < I; i++) {
-                const double w = (double)value(weight.here[(size_t)o * I + i]), d = (double)value(other.here[r * O + o]);
+                const double w = (double)value(weight.here[(size_t)o * I + i]),
+                             d = (double)value(other.here[r * O + o]);
                 plain[r * O + o] += (double)value(in.here[r * I + i]) * w;
                 back[r * I + i] += d * w;
                 eg[(size_t)o * I + i] += d * (double)value(in.here[r * I + i]);

@@ -3,32 +3,14 @@
 #define _GNU_SOURCE
 #include "base/memory.h"
 #include "base/progress.h"
-#include "nn/device.h"
 #include "nn/layers.h"
 #include "train/bert_learner.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static void need(int ok, const char *what)
-{
-    if (ok) return;
-    fprintf(stderr, "test_training: %s\n", what);
-    exit(1);
-}
-
-static uint64_t state = 1;
-static uint32_t bits(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 32);
-}
-static float noise(void) { return (float)((double)bits() / 2147483648.0 - 1); }
-
-static const sf_device_table *table;
-static safer_error error;
+#include "plugin.h"
 
 typedef struct fixture {
     sf_bert_layout layout;
@@ -271,11 +253,7 @@ int main(int argc, char **argv)
 {
     need(argc > 1, "usage: test_training PLUGIN [--speed|--small]");
     const int speed = argc > 2 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
-    void *plugin = dlopen(argv[1], RTLD_NOW);
-    need(plugin != NULL, plugin ? "" : dlerror());
-    sf_device_plugin_function get;
-    *(void **)&get = dlsym(plugin, "sf_device_plugin");
-    table = get();
+    open_plugin(argv[1]);
     static const struct {
         const char *name;
         sf_bert_shape shape;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch on the shapes that test_encoder and test_training measure with --speed: yardstick.py LENGTHS.
+"""PyTorch on the shapes that test_encoder, test_training and test_convnet measure with --speed: yardstick.py LENGTHS.
 
 The same encoders from transformers, with random weights, in bf16 (training: f32 parameters under autocast), SDPA for
 attention, AdamW in one kernel, gradients clipped. Texts of real lengths are sorted by length and padded in batches. What is
@@ -79,9 +79,56 @@ def training(name, hidden, inner, compiled):
     print(f"PyTorch, {name}, training {TRAINED} texts of {PIECES}, {how}: {TRAINED / seconds:.0f} texts/s", flush=True)
 
 
+class CharCNN(torch.nn.Module):
+    """Zhang, Zhao and LeCun (2015), with the first convolution over characters in one of 70 places."""
+
+    def __init__(self, features, hidden):
+        super().__init__()
+        widths = [7, 7, 3, 3, 3, 3]
+        self.convolutions = torch.nn.ModuleList(torch.nn.Conv1d(features if k else 70, features, width) for k, width in enumerate(widths))
+        self.dense = torch.nn.Sequential(torch.nn.Linear(34 * features, hidden), torch.nn.ReLU(), torch.nn.Dropout(0.5),
+                                         torch.nn.Linear(hidden, hidden), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(hidden, 2))
+
+    def forward(self, codes):
+        x = torch.nn.functional.one_hot(codes, 70).transpose(1, 2).to(self.convolutions[0].weight.dtype)
+        for k, convolution in enumerate(self.convolutions):
+            x = torch.relu(convolution(x))
+            if k in (0, 1, 5):
+                x = torch.nn.functional.max_pool1d(x, 3)
+        return self.dense(x.flatten(1))
+
+
+def charcnn(name, features, hidden):
+    torch.backends.cudnn.benchmark = True
+    model = CharCNN(features, hidden).cuda().bfloat16().eval()
+    with torch.inference_mode():
+        codes = torch.randint(0, 70, (1024, 1014), device="cuda")
+        for called, how in ((model, "as it is"), (torch.compile(model), "compiled")):
+            seconds = best_of(8, lambda: called(codes))
+            print(f"PyTorch, charcnn {name}, forward, {how}: {1024 / seconds:.0f} texts/s", flush=True)
+    for compiled in (False, True):
+        model = CharCNN(features, hidden).cuda().train()
+        called = torch.compile(model) if compiled else model
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+        codes, labels = torch.randint(0, 70, (TRAINED, 1014), device="cuda"), torch.randint(0, 2, (TRAINED,), device="cuda")
+
+        def step():
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                loss = torch.nn.functional.cross_entropy(called(codes), labels)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+        how = "compiled" if compiled else "as it is"
+        print(f"PyTorch, charcnn {name}, training {TRAINED} texts, {how}: {TRAINED / best_of(10, step):.0f} texts/s", flush=True)
+
+
 print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
 for name, (hidden, inner, batch) in SHAPES.items():
     forward(name, hidden, inner, batch)
 for name, (hidden, inner, _) in SHAPES.items():
     for compiled in (False, True):
         training(name, hidden, inner, compiled)
+for name, sizes in {"small": (256, 1024), "large": (1024, 2048)}.items():
+    charcnn(name, *sizes)
