@@ -192,11 +192,11 @@ void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t
         (void)sf_packed_shape(&a->keys, d, T, net->type, net->isa); /* was made large enough */
         (void)sf_packed_shape(&a->values, T, d, net->type, net->isa);
         sf_pack(&a->keys, sf_view_at(qkv, 0, H + h * d), 1, 0, sf_packed_panels(&a->keys));
-        sf_pack(&a->values, sf_view_at(qkv, 0, 2 * H + h * d), 0, 0, sf_packed_panels(&a->values));
         if (sf_attend_can(net->type, net->isa, d)) {
-            sf_attend(out, queries, &a->keys, &a->values, scale, T, d);
+            sf_attend(out, queries, &a->keys, &a->values, sf_view_at(qkv, 0, 2 * H + h * d), scale, T, d);
             continue;
         }
+        sf_pack(&a->values, sf_view_at(qkv, 0, 2 * H + h * d), 0, 0, sf_packed_panels(&a->values));
         for (size_t first = 0; first < T; first += SF_BERT_QUERIES) {
             size_t count = T - first < SF_BERT_QUERIES ? T - first : SF_BERT_QUERIES;
             sf_product(a->scores, sf_view_at(queries, first, 0), &a->keys, NULL, SF_LINEAR, 0, count);

@@ -1,16 +1,21 @@
 /* Attention of one head of one text on AMX.
  *
- * 16 queries at a time, and 32 keys: a panel. The exponentials are most of the work, by vector instructions; the tile
- * instructions around them are few, and the processor does them meanwhile, as long as neither waits for the other. So
- * three panels are under way: the scores of one are multiplied while the exponentials of the one before are taken and
- * the values of the one before that are mixed.
+ * 16 queries are a block, 32 keys a panel of it. The panels of all blocks pass through a pipeline: scores are
+ * multiplied; two panels later their exponentials, the shares, are taken by vector instructions; then the values are
+ * mixed by the shares; then, once a block, what was mixed leaves. So neither the tiles nor the vectors wait for each
+ * other. What was measured on Emerald Rapids, in cycles a panel for heads of 32: 58 for the tile instructions alone, 62
+ * for the shares alone, 100 for all. It matters that a score is not read soon after it was stored; that the tile
+ * instructions are spread between the rows; and that they are few: no more than some eight can be under way.
+ *
+ * A share is a power of two, and needs to be no better than bf16. So it is put together from whole numbers: the power
+ * as a multiple of 1/128, its bits, read as those of a bf16, are 2^n (1 + f), and a table of the difference to 2^(n + f)
+ * corrects them. Its error is below 0.0073 of it, and 0.0023 in the mean square, where rounding alone would leave 0.0039
+ * and 0.0017. The sums by which shares are divided are those of the shares as they were rounded.
  *
  * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from
- * 1 as near it. So scores are taken as they are, without looking for the largest first: that is one pass less, and
- * nothing has to wait for the last score. A score beyond +-80 (as a power of two) counts as that (far enough from
- * 2^-126, below which numbers are slow); if then the sum of a row is not between 2^-30 and 2^70, what was cut may
- * matter: its 16 rows are done again with the largest of each row taken off, and the rest of the head like that at
- * once. All of it is a function of the text. */
+ * 1 as near it. So scores are taken as they are, without looking for the largest first: that is one pass less. If a
+ * power is then outside of -127 to 128, or a sum of shares outside of 2^-30 to 2^70, the block and the rest of the head
+ * are done again with the largest score of each row taken off. All of it is a function of the text. */
 #include "nn/attention.h"
 
 #include "nn/product_kernel.h"
@@ -19,7 +24,7 @@
 
 #if SF_HAVE_X86
 
-#define TARGET SF_TARGET_AMX
+#define TARGET SF_TARGET_AMX_VBMI
 #define INLINE TARGET static inline __attribute__((always_inline))
 
 enum { QUERIES = SF_HALF, WIDEST = 2 * SF_BLOCK, TILE = SF_TILE_BYTES, LINE = 64 };
@@ -29,99 +34,278 @@ int sf_attend_can(sf_dtype type, sf_isa isa, size_t d)
     return type == SF_BF16 && isa >= SF_AMX && (d == SF_BLOCK || d == WIDEST);
 }
 
-/* What a block of queries works in: scores and shares of two panels, in turns. */
-typedef struct room {
+/* A panel of a block of queries, and its number in the order of all panels; or none. */
+typedef struct place {
+    size_t block, panel, turn;
+    int there, last; /* the last panel of its block */
+} place;
+
+/* The stages of the pipeline: how many panels behind the first. */
+enum { FIRST, SECOND, SHARE, VALUE, MIXED, LEAVE, STAGES };
+
+/* The head, and what it works in. */
+typedef struct head {
     _Alignas(LINE) float scores[2][QUERIES * SF_BLOCK];
     _Alignas(LINE) sf_bf16 shares[2][QUERIES * SF_STEP];
-    _Alignas(LINE) float sums[QUERIES * SF_HALF]; /* of the shares of a row, lane by lane */
-    _Alignas(LINE) float mixed[QUERIES * WIDEST];
-    _Alignas(LINE) sf_bf16 last[QUERIES * WIDEST]; /* queries, where there are less than 16 */
+    _Alignas(LINE) float sums[4][QUERIES * SF_HALF];  /* heads of 64: of the shares of a row, lane by lane */
+    _Alignas(LINE) float mixed[2][QUERIES * WIDEST];  /* heads of 32: column 32 is the sum of the shares */
+    _Alignas(LINE) sf_bf16 last[QUERIES * WIDEST];    /* queries, where there are less than 16 */
+    _Alignas(LINE) sf_bf16 ones[QUERIES * SF_STEP];
+    int lost;        /* whether a sum is beyond what can be trusted */
+    __m512i strange; /* bits that are 0 as long as every power can be taken */
     float tops[QUERIES];
-} room;
-
-/* The head, and the queries of a block. */
-typedef struct head {
-    const char *queries, *keys, *values;
-    size_t stride; /* bytes from query to query */
-    size_t panels, T;
     float factor; /* scores to powers of two */
+    sf_view out, queries;
+    const char *keys, *values;
+    const char *now; /* the queries of the block whose scores are multiplied, and the bytes from one to the next */
+    size_t stride;
+    const char *then; size_t then_stride;
+    size_t panels, T;
+    place at[STAGES];
 } head;
 
 /* --------------------------------------------------------------- exponentials */
 
-/* 2^(i/16), less i where it will be added again: in the highest four bits of the fraction. */
-static const _Alignas(LINE) uint32_t roots[16] = {0x3f800000u, 0x3f7daac3u, 0x3f7b95c2u, 0x3f79c3d3u,
-                                                  0x3f7837f0u, 0x3f76f532u, 0x3f75fed7u, 0x3f75583fu,
-                                                  0x3f7504f3u, 0x3f7508a4u, 0x3f75672au, 0x3f76248cu,
-                                                  0x3f7744fdu, 0x3f78ccdfu, 0x3f7ac0c7u, 0x3f7d257du};
-
-/* 2^(factor * x / 16) to within 3e-4, where rounding to bf16 leaves 4e-3; 0 where the mask has none. The nearest
- * sixteenth is looked up, the rest is a straight line: of the two units for vectors only one multiplies while tiles
- * do. */
-INLINE __m512 power_of(__m512 x, __m512 factor, __m512 limit, __mmask16 mask)
-{
-    const __m512 round = _mm512_set1_ps(12582912.0f); /* 1.5 * 2^23: a sum with it is a whole number */
-    x = _mm512_range_ps(x, limit, 2);                 /* the smaller in size, with the sign of x */
-    const __m512 n = _mm512_fmadd_ps(x, factor, round), f = _mm512_fmsub_ps(x, factor, _mm512_sub_ps(n, round));
-    const __m512i root = _mm512_permutexvar_epi32((__m512i)n, _mm512_load_si512(roots));
-    const __m512 y = (__m512)_mm512_maskz_add_epi32(mask, root, _mm512_slli_epi32((__m512i)n, 19));
-    return _mm512_fmadd_ps(_mm512_mul_ps(y, f), _mm512_set1_ps(0.0433216988f), y); /* log 2 / 16 */
-}
-
-/* The columns of a panel that are there. */
-INLINE __mmask32 columns_of(const head *h, size_t panel)
-{
-    return UINT32_MAX >> (SF_BLOCK - sf_least(SF_BLOCK, h->T - panel * SF_BLOCK));
-}
+/* 128 (1 + f - 2^f) for every 64th of f. */
+static const _Alignas(LINE) uint8_t bends[64] = {0,  1,  1,  2,  2,  3,  4,  4,  5,  5,  5,  6,  6,  7,  7,  8,
+                                                 8,  8,  9,  9,  9,  9,  10, 10, 10, 10, 10, 11, 11, 11, 11, 11,
+                                                 11, 11, 11, 11, 11, 11, 11, 11, 11, 10, 10, 10, 10, 10, 9,  9,
+                                                 9,  8,  8,  8,  7,  7,  6,  6,  5,  5,  4,  3,  3,  2,  1,  1};
 
 /* Scores of a panel on the way to shares. */
 typedef struct panel {
     const float *scores;
     sf_bf16 *shares;
+    float *sums;
     __m512 factor, limit;
-    __mmask32 mask;
-    int there; /* whether there is one */
+    __mmask32 mask;  /* of shares: the even places are the first 16 columns, the odd ones the others */
+    __mmask16 begun; /* none of the sums, or all */
 } panel;
 
-INLINE panel panel_of(room *r, const head *h, size_t n, int there)
+INLINE size_t columns_of(const head *h, size_t n) { return sf_least(SF_BLOCK, h->T - n * SF_BLOCK); }
+
+INLINE panel panel_of(head *h)
 {
-    return (panel){r->scores[n % 2],
-                   r->shares[n % 2],
-                   _mm512_set1_ps(16 * h->factor),
-                   _mm512_set1_ps(80.0f / h->factor),
-                   there ? columns_of(h, n) : 0,
-                   there};
+    const place *at = &h->at[SHARE];
+    const size_t columns = at->there ? columns_of(h, at->panel) : SF_BLOCK;
+    const __mmask32 even = UINT32_MAX >> (SF_BLOCK - 2 * sf_least(columns, SF_HALF)),
+                    odd = columns > SF_HALF ? UINT32_MAX >> (2 * (SF_BLOCK - columns)) : 0;
+    return (panel){h->scores[at->turn % 2],
+                   h->shares[at->turn % 2],
+                   h->sums[at->block % 4],
+                   _mm512_set1_ps(128 * h->factor),
+                   _mm512_set1_ps(120.0f / h->factor),
+                   (even & 0x55555555u) | (odd & 0xaaaaaaaau),
+                   at->panel ? 0xffff : 0};
 }
 
 /* Row i of them; `shifted`: less the largest of the row. */
-INLINE void soften(room *r, const panel *p, size_t i, int shifted)
+INLINE void soften(const head *h, const panel *p, __m512i *strange, size_t i, int wide, int shifted)
 {
-    if (!p->there) return;
+    /* A sum with 1.5 * 2^23 is a whole number in its lower bits; 127 is where the exponents of bf16 begin. */
+    const __m512 whole = _mm512_set1_ps(12582912.0f + 127 * 128);
+    const __m512i bits = _mm512_set1_epi32(0x4b400000), /* of 1.5 * 2^23 */
+        second = _mm512_set4_epi32(0x0d0c0d0c, 0x09080908, 0x05040504, 0x01000100);
     __m512 x = _mm512_load_ps(p->scores + i * SF_BLOCK), y = _mm512_load_ps(p->scores + i * SF_BLOCK + SF_HALF);
-    float *sum = r->sums + i * SF_HALF;
     if (shifted) {
-        x = _mm512_sub_ps(x, _mm512_set1_ps(r->tops[i]));
-        y = _mm512_sub_ps(y, _mm512_set1_ps(r->tops[i]));
+        const __m512 top = _mm512_set1_ps(h->tops[i]);
+        x = _mm512_range_ps(_mm512_sub_ps(x, top), p->limit, 2); /* the smaller in size, with the sign of x */
+        y = _mm512_range_ps(_mm512_sub_ps(y, top), p->limit, 2);
     }
-    x = power_of(x, p->factor, p->limit, (__mmask16)p->mask);
-    y = power_of(y, p->factor, p->limit, (__mmask16)(p->mask >> 16));
-    _mm512_store_ps(sum, _mm512_add_ps(_mm512_load_ps(sum), _mm512_add_ps(x, y)));
-    _mm512_store_si512(p->shares + i * SF_STEP, (__m512i)_mm512_cvtne2ps_pbh(y, x));
+    x = _mm512_fmadd_ps(x, p->factor, whole);
+    y = _mm512_fmadd_ps(y, p->factor, whole);
+    *strange = _mm512_ternarylogic_epi32(*strange, (__m512i)x, bits, 0xf6); /* strange | (x ^ bits) */
+    *strange = _mm512_ternarylogic_epi32(*strange, (__m512i)y, bits, 0xf6);
+    const __m512i line = _mm512_mask_shuffle_epi8((__m512i)x, 0xccccccccccccccccu, (__m512i)y, second);
+    const __m512i bend = _mm512_maskz_permutexvar_epi8(0x5555555555555555u, _mm512_srli_epi16(line, 1),
+                                                       _mm512_load_si512(bends));
+    const __m512i shares = _mm512_maskz_sub_epi16(p->mask, line, bend);
+    _mm512_store_si512(p->shares + i * SF_STEP, shares);
+    if (!wide) return;
+    float *sum = p->sums + i * SF_HALF;
+    _mm512_store_ps(sum, _mm512_dpbf16_ps(_mm512_maskz_load_ps(p->begun, sum), (__m512bh)shares,
+                                          (__m512bh)_mm512_load_si512(h->ones)));
 }
 
-/* The largest score of each row. */
-INLINE void find_tops(room *r, const head *h, int wide)
+/* ------------------------------------------------------------- the two ends */
+
+/* The queries of the block that begins. */
+INLINE void begin_block(head *h, size_t block, int wide)
 {
-    for (size_t i = 0; i < QUERIES * SF_HALF; i++)
-        r->sums[i] = -FLT_MAX; /* until there are shares: the largest of a lane */
+    const size_t first = block * QUERIES, rows = sf_least(QUERIES, h->T - first);
+    h->now = (const char *)sf_halves(h->queries, first);
+    h->stride = h->queries.stride * sizeof(sf_bf16);
+    if (rows == QUERIES) return;
+    memset(h->last, 0, sizeof h->last); /* what lies behind them may not be ours to read */
+    for (size_t i = 0; i < rows; i++)
+        memcpy(h->last + i * WIDEST, sf_halves(h->queries, first + i),
+               (wide ? WIDEST : SF_BLOCK) * sizeof(sf_bf16));
+    h->now = (const char *)h->last;
+    h->stride = WIDEST * sizeof(sf_bf16);
+}
+
+/* Row i of what was mixed leaves. */
+INLINE void leave(head *h, size_t i, int wide)
+{
+    const size_t block = h->at[LEAVE].block, row = block * QUERIES + i;
+    const float *x = h->mixed[block % 2] + i * WIDEST;
+    if (row >= h->T) return;
+    const float total = wide ? _mm512_reduce_add_ps(_mm512_load_ps(h->sums[block % 4] + i * SF_HALF)) : x[SF_BLOCK];
+    const __m512 part = _mm512_set1_ps(1.0f / total);
+    if (!(total > 0x1p-30f && total < 0x1p70f)) h->lost = 1;
+    for (size_t n = 0; n < (wide ? WIDEST : SF_BLOCK); n += SF_BLOCK) {
+        const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_mul_ps(_mm512_load_ps(x + n + SF_HALF), part),
+                                                          _mm512_mul_ps(_mm512_load_ps(x + n), part));
+        _mm512_storeu_si512(sf_halves(h->out, row) + n, both);
+    }
+}
+
+/* ------------------------------------------------------------------ a panel */
+
+/* A row of every stage that works on vectors, and then tile instructions. */
+#define ROW(i, ...) \
+    if (share) soften(h, &p, &strange, i, wide, shifted); \
+    if (leaves) leave(h, i, wide); \
+    __VA_ARGS__
+
+#define IF(have, ...) \
+    if (have) { \
+        __VA_ARGS__; \
+    }
+
+/* A tile goes to memory, and begins again. */
+#define EMPTY(have, tile, to, stride) IF(have, _tile_stored(tile, to, stride); _tile_zero(tile))
+
+/* `steady`: all stages have work, and no block ends. */
+#define STAGES_OF(h) \
+    const int first = steady || h->at[FIRST].there, second = steady || h->at[SECOND].there, \
+              share = steady || h->at[SHARE].there, value = steady || h->at[VALUE].there, \
+              full = !steady && h->at[MIXED].there && h->at[MIXED].last, \
+              leaves = !steady && h->at[LEAVE].there && h->at[LEAVE].last; \
+    float *scores = h->scores[h->at[SECOND].turn % 2], *mixed = h->mixed[h->at[MIXED].block % 2]; \
+    const sf_bf16 *shares = h->shares[h->at[VALUE].turn % 2]; \
+    const char *v = h->values + h->at[VALUE].panel * 2 * TILE; \
+    const panel p = panel_of(h); \
+    __m512i strange = h->strange; \
+    enum { SCORES_STRIDE = 2 * LINE, MIXED_STRIDE = WIDEST * sizeof(float) };
+
+/* Heads of 32. Tiles: 0, 1: mixed; 2: sums of shares; 3: queries; 4: scores; 5: shares; 6: keys or values; 7: ones. */
+INLINE void advance_32(head *h, int shifted, int steady)
+{
+    enum { wide = 0 };
+    STAGES_OF(h)
+    const char *k = h->keys + h->at[FIRST].panel * 2 * TILE, *l = h->keys + h->at[SECOND].panel * 2 * TILE + TILE;
+    const int begins = first && h->at[FIRST].panel == 0;
+    SF_TILE_FENCE();
+    ROW(0, EMPTY(second, 4, scores, SCORES_STRIDE))
+    ROW(1, IF(second, _tile_loadd(6, l, LINE)))
+    ROW(2, ;)
+    ROW(3, IF(second, _tile_dpbf16ps(4, 3, 6)))
+    ROW(4, IF(value, _tile_loadd(5, shares, LINE)))
+    ROW(5, IF(value, _tile_loadd(6, v, LINE)))
+    ROW(6, EMPTY(full, 0, mixed, MIXED_STRIDE))
+    ROW(7, IF(value, _tile_dpbf16ps(0, 5, 6)))
+    ROW(8, EMPTY(second, 4, scores + SF_HALF, SCORES_STRIDE))
+    ROW(9, IF(first, _tile_loadd(6, k, LINE)))
+    ROW(10, IF(begins, _tile_loadd(3, h->now, h->stride)))
+    ROW(11, IF(first, _tile_dpbf16ps(4, 3, 6)))
+    ROW(12, IF(value, _tile_loadd(6, v + TILE, LINE)) EMPTY(full, 2, mixed + SF_BLOCK, MIXED_STRIDE))
+    ROW(13, IF(value, _tile_dpbf16ps(2, 5, 7)))
+    ROW(14, EMPTY(full, 1, mixed + SF_HALF, MIXED_STRIDE))
+    ROW(15, IF(value, _tile_dpbf16ps(1, 5, 6)))
+    SF_TILE_FENCE();
+    h->strange = strange;
+}
+
+/* Heads of 64. Tiles: 0 to 3: mixed; 4, 7: scores; 5: queries or shares; 6: keys or values. */
+INLINE void advance_64(head *h, int shifted, int steady)
+{
+    enum { wide = 1 };
+    STAGES_OF(h)
+    const char *k = h->keys + h->at[SECOND].panel * 4 * TILE, *u = v + h->panels * 2 * TILE;
+    (void)first;
+    SF_TILE_FENCE();
+    ROW(0, IF(second, _tile_loadd(5, h->then, h->then_stride)))
+    ROW(1, IF(second, _tile_loadd(6, k, LINE)))
+    ROW(2, IF(second, _tile_dpbf16ps(4, 5, 6); _tile_loadd(6, k + TILE, LINE)))
+    ROW(3, IF(second, _tile_dpbf16ps(7, 5, 6); _tile_loadd(5, h->then + LINE, h->then_stride)))
+    ROW(4, IF(second, _tile_loadd(6, k + 2 * TILE, LINE)))
+    ROW(5, IF(second, _tile_dpbf16ps(4, 5, 6); _tile_loadd(6, k + 3 * TILE, LINE)))
+    ROW(6, IF(second, _tile_dpbf16ps(7, 5, 6)))
+    ROW(7, IF(value, _tile_loadd(5, shares, LINE)))
+    ROW(8, IF(value, _tile_loadd(6, v, LINE)) EMPTY(full, 0, mixed, MIXED_STRIDE))
+    ROW(9, IF(value, _tile_dpbf16ps(0, 5, 6); _tile_loadd(6, v + TILE, LINE)))
+    ROW(10, EMPTY(full, 1, mixed + SF_HALF, MIXED_STRIDE))
+    ROW(11, IF(value, _tile_dpbf16ps(1, 5, 6); _tile_loadd(6, u, LINE)) EMPTY(second, 4, scores, SCORES_STRIDE))
+    ROW(12, EMPTY(full, 2, mixed + SF_BLOCK, MIXED_STRIDE))
+    ROW(13, IF(value, _tile_dpbf16ps(2, 5, 6); _tile_loadd(6, u + TILE, LINE)) EMPTY(second, 7, scores + SF_HALF, SCORES_STRIDE))
+    ROW(14, EMPTY(full, 3, mixed + SF_BLOCK + SF_HALF, MIXED_STRIDE))
+    ROW(15, IF(value, _tile_dpbf16ps(3, 5, 6)))
+    SF_TILE_FENCE();
+    h->strange = strange;
+}
+
+/* Blocks from `first` to the one before `last`, or to the first in which something was strange: returns where it
+ * ended. */
+INLINE size_t pass(head *h, size_t first, size_t last, int wide, int shifted)
+{
+    place next = {first, 0, 0, 1, h->panels == 1};
+    memset(h->at, 0, sizeof h->at);
+    h->lost = 0;
+    h->strange = _mm512_setzero_si512();
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    if (wide)
+        _tile_zero(7);
+    else
+        _tile_loadd(7, h->ones, LINE);
+    for (;;) {
+        for (size_t i = STAGES - 1; i > 0; i--) h->at[i] = h->at[i - 1];
+        h->at[FIRST] = next;
+        h->then = h->now, h->then_stride = h->stride;
+        if (next.there && next.panel == 0) begin_block(h, next.block, wide);
+        const int steady = next.there && h->at[VALUE].there && !h->at[MIXED].last && !h->at[LEAVE].last;
+        if (wide && steady)
+            advance_64(h, shifted, 1);
+        else if (wide)
+            advance_64(h, shifted, 0);
+        else if (steady)
+            advance_32(h, shifted, 1);
+        else
+            advance_32(h, shifted, 0);
+        const place *done = &h->at[LEAVE];
+        if (done->there && done->last) {
+            if (h->lost || _mm512_test_epi32_mask(h->strange, _mm512_set1_epi32((int)0xffff8000u))) return done->block;
+            if (done->block + 1 == last) return last;
+        }
+        next.turn++;
+        if (++next.panel == h->panels) {
+            next.panel = 0;
+            next.there = ++next.block < last;
+        }
+        next.last = next.panel + 1 == h->panels;
+    }
+}
+
+/* ------------------------------------------------------------------- a head */
+
+/* The largest score of each row of a block. */
+INLINE void find_tops(head *h, size_t block, int wide)
+{
+    float *tops = h->sums[0], *scores = h->scores[0]; /* the largest of a lane; there are no sums yet */
+    begin_block(h, block, wide);
+    for (size_t i = 0; i < QUERIES * SF_HALF; i++) tops[i] = -FLT_MAX;
     for (size_t n = 0; n < h->panels; n++) {
-        const __mmask32 mask = columns_of(h, n);
-        float *scores = r->scores[n % 2];
+        const __mmask32 mask = UINT32_MAX >> (SF_BLOCK - columns_of(h, n));
         const char *keys = h->keys + n * (wide ? 4 : 2) * TILE;
+        SF_TILE_FENCE();
         _tile_zero(4);
         _tile_zero(5);
         for (size_t step = 0; step < (wide ? 2 : 1); step++, keys += 2 * TILE) {
-            _tile_loadd(6, h->queries + step * LINE, h->stride);
+            _tile_loadd(6, h->now + step * LINE, h->stride);
             _tile_loadd(7, keys, LINE);
             _tile_dpbf16ps(4, 6, 7);
             _tile_loadd(7, keys + TILE, LINE);
@@ -131,128 +315,63 @@ INLINE void find_tops(room *r, const head *h, int wide)
         _tile_stored(5, scores + SF_HALF, 2 * LINE);
         SF_TILE_FENCE();
         for (size_t i = 0; i < QUERIES; i++) {
-            __m512 top = _mm512_load_ps(r->sums + i * SF_HALF);
+            __m512 top = _mm512_load_ps(tops + i * SF_HALF);
             top = _mm512_mask_max_ps(top, (__mmask16)mask, top, _mm512_load_ps(scores + i * SF_BLOCK));
             top = _mm512_mask_max_ps(top, (__mmask16)(mask >> 16), top,
                                      _mm512_load_ps(scores + i * SF_BLOCK + SF_HALF));
-            _mm512_store_ps(r->sums + i * SF_HALF, top);
+            _mm512_store_ps(tops + i * SF_HALF, top);
         }
     }
-    for (size_t i = 0; i < QUERIES; i++) r->tops[i] = _mm512_reduce_max_ps(_mm512_load_ps(r->sums + i * SF_HALF));
+    for (size_t i = 0; i < QUERIES; i++) h->tops[i] = _mm512_reduce_max_ps(_mm512_load_ps(tops + i * SF_HALF));
 }
 
-/* ---------------------------------------------------------------------- a block */
-
-/* A row of the panel before, and then a tile instruction or two if these `have` something to do. */
-#define ROW(i, have, ...) \
-    soften(r, &p, i, shifted); \
-    if (have) { \
-        __VA_ARGS__; \
+INLINE void attend_as(head *h, int wide)
+{
+    const size_t blocks = (h->T + QUERIES - 1) / QUERIES;
+    for (size_t block = pass(h, 0, blocks, wide, 0); block < blocks; block++) {
+        find_tops(h, block, wide);
+        (void)pass(h, block, block + 1, wide, 1);
     }
-
-/* The scores of panel n (tiles 4 and 5), the shares of n - 1, the values of n - 2 (tiles 0 to 3). */
-INLINE void advance(room *r, const head *h, size_t n, int wide, int shifted)
-{
-    const int scores = n<h->panels, values = n> 1;
-    const char *k = h->keys + n * (wide ? 4 : 2) * TILE, *v = h->values + (n - 2) * 2 * TILE,
-               *u = v + h->panels * 2 * TILE;
-    const panel p = panel_of(r, h, n - 1, n > 0 && n <= h->panels);
-    SF_TILE_FENCE();
-    ROW(0, scores, _tile_loadd(6, h->queries, h->stride))
-    ROW(1, scores, _tile_loadd(7, k, LINE); _tile_zero(4))
-    ROW(2, scores, _tile_dpbf16ps(4, 6, 7); _tile_loadd(7, k + TILE, LINE))
-    ROW(3, scores, _tile_zero(5); _tile_dpbf16ps(5, 6, 7))
-    ROW(4, scores && wide, _tile_loadd(6, h->queries + LINE, h->stride); _tile_loadd(7, k + 2 * TILE, LINE))
-    ROW(5, scores && wide, _tile_dpbf16ps(4, 6, 7); _tile_loadd(7, k + 3 * TILE, LINE))
-    ROW(6, scores && wide, _tile_dpbf16ps(5, 6, 7))
-    ROW(7, values, _tile_loadd(6, r->shares[n % 2], LINE))
-    ROW(8, values, _tile_loadd(7, v, LINE))
-    ROW(9, values, _tile_dpbf16ps(0, 6, 7); _tile_loadd(7, v + TILE, LINE))
-    ROW(10, scores, _tile_stored(4, r->scores[n % 2], 2 * LINE))
-    ROW(11, values, _tile_dpbf16ps(1, 6, 7))
-    ROW(12, scores, _tile_stored(5, r->scores[n % 2] + SF_HALF, 2 * LINE))
-    ROW(13, values && wide, _tile_loadd(7, u, LINE))
-    ROW(14, values && wide, _tile_dpbf16ps(2, 6, 7); _tile_loadd(7, u + TILE, LINE))
-    ROW(15, values && wide, _tile_dpbf16ps(3, 6, 7))
 }
 
-/* mixed and sums of 16 queries. */
-INLINE void mix(room *r, const head *h, int wide, int shifted)
-{
-    memset(r->sums, 0, sizeof r->sums);
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (size_t n = 0; n < h->panels + 2; n++) advance(r, h, n, wide, shifted);
-    SF_TILE_FENCE();
-    _tile_stored(0, r->mixed, WIDEST * sizeof(float));
-    _tile_stored(1, r->mixed + SF_HALF, WIDEST * sizeof(float));
-    if (wide) {
-        _tile_stored(2, r->mixed + SF_BLOCK, WIDEST * sizeof(float));
-        _tile_stored(3, r->mixed + SF_BLOCK + SF_HALF, WIDEST * sizeof(float));
-    }
-    SF_TILE_FENCE();
-}
+TARGET static void attend_32(head *h) { attend_as(h, 0); }
+TARGET static void attend_64(head *h) { attend_as(h, 1); }
 
-/* totals (16); whether nothing was lost in the first `rows` of them. */
-INLINE int add_up(float *totals, const room *r, size_t rows)
+/* Values as the right side of a product, but with those of keys j and j + 16 of a panel side by side: as the shares. */
+TARGET static void pack_values(char *out, sf_view values, size_t T, size_t d)
 {
-    int fine = 1;
-    for (size_t i = 0; i < rows; i++) {
-        totals[i] = _mm512_reduce_add_ps(_mm512_load_ps(r->sums + i * SF_HALF));
-        fine &= totals[i] > 0x1p-30f && totals[i] < 0x1p70f;
-    }
-    return fine;
-}
-
-INLINE void attend_as(sf_view out, sf_view queries, head *h, int wide)
-{
-    room r;
-    float totals[QUERIES];
-    int shifted = 0;
-    for (size_t first = 0; first < h->T; first += QUERIES) {
-        const size_t rows = sf_least(QUERIES, h->T - first), d = wide ? WIDEST : SF_BLOCK;
-        h->queries = (const char *)sf_halves(queries, first);
-        h->stride = queries.stride * sizeof(sf_bf16);
-        if (rows < QUERIES) { /* what lies behind them may not be ours to read */
-            memset(r.last, 0, sizeof r.last);
-            for (size_t i = 0; i < rows; i++)
-                memcpy(r.last + i * WIDEST, sf_halves(queries, first + i), d * sizeof(sf_bf16));
-            h->queries = (const char *)r.last;
-            h->stride = WIDEST * sizeof(sf_bf16);
-        }
-        if (!shifted) mix(&r, h, wide, 0);
-        if (shifted || !add_up(totals, &r, rows)) {
-            shifted = 1;
-            find_tops(&r, h, wide);
-            mix(&r, h, wide, 1);
-            (void)add_up(totals, &r, rows);
-        }
-        for (size_t i = 0; i < rows; i++)
-            for (size_t n = 0; n < d; n += SF_BLOCK) {
-                const __m512 part = _mm512_set1_ps(1.0f / totals[i]);
-                const float *x = r.mixed + i * WIDEST + n;
-                const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_mul_ps(_mm512_load_ps(x + SF_HALF), part),
-                                                                  _mm512_mul_ps(_mm512_load_ps(x), part));
-                _mm512_storeu_si512(sf_halves(out, first + i) + n, both);
+    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0), none = _mm512_setzero_si512();
+    for (size_t column = 0; column < d; column += SF_BLOCK)
+        for (size_t first = 0; first < T; first += SF_BLOCK, out += 2 * TILE)
+            for (size_t i = 0; i < SF_HALF; i++) {
+                const size_t a = first + i, b = a + SF_HALF;
+                const __m512i x = a < T ? _mm512_loadu_si512(sf_halves(values, a) + column) : none;
+                const __m512i y = b < T ? _mm512_loadu_si512(sf_halves(values, b) + column) : none;
+                const __m512i p = _mm512_permutexvar_epi64(order, x), q = _mm512_permutexvar_epi64(order, y);
+                _mm512_store_si512(out + i * LINE, _mm512_unpacklo_epi16(p, q));
+                _mm512_store_si512(out + TILE + i * LINE, _mm512_unpackhi_epi16(p, q));
             }
-    }
 }
 
-TARGET static void attend_32(sf_view out, sf_view queries, head *h) { attend_as(out, queries, h, 0); }
-TARGET static void attend_64(sf_view out, sf_view queries, head *h) { attend_as(out, queries, h, 1); }
-
-TARGET void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, const sf_packed *values, float scale,
+TARGET void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, sf_packed *space, sf_view values, float scale,
                       size_t T, size_t d)
 {
-    head h = {.keys = keys->values, .values = values->values, .panels = sf_blocks(T), .T = T};
+    head h;
+    h.out = out;
+    h.queries = queries;
+    h.keys = keys->values;
+    h.values = space->values;
+    h.panels = sf_blocks(T);
+    h.T = T;
     h.factor = scale * 1.44269504f; /* 1 / log 2 */
+    for (size_t i = 0; i < QUERIES; i++) _mm512_store_si512(h.ones + i * SF_STEP, _mm512_set1_epi16(0x3f80));
+    pack_values(space->values, values, T, d);
+    SF_TILE_FENCE();
     _tile_loadconfig(&sf_tiles);
     if (d == WIDEST)
-        attend_64(out, queries, &h);
+        attend_64(&h);
     else
-        attend_32(out, queries, &h);
+        attend_32(&h);
     _tile_release();
 }
 
@@ -260,10 +379,10 @@ TARGET void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, const
 
 int sf_attend_can(sf_dtype type, sf_isa isa, size_t d) { return (void)type, (void)isa, (void)d, 0; }
 
-void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, const sf_packed *values, float scale, size_t T,
-               size_t d)
+void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, sf_packed *space, sf_view values, float scale,
+               size_t T, size_t d)
 {
-    (void)out, (void)queries, (void)keys, (void)values, (void)scale, (void)T, (void)d;
+    (void)out, (void)queries, (void)keys, (void)space, (void)values, (void)scale, (void)T, (void)d;
 }
 
 #endif

@@ -52,6 +52,8 @@ enum { SF_DEPTH = 512 };
 
 #if SF_HAVE_X86
 #define SF_TARGET_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define SF_TARGET_AMX_VBMI \
+    __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vbmi")))
 enum { SF_TILE_BYTES = 1024 };
 typedef struct sf_tile_shapes {
     uint8_t palette, start, reserved[14];
