@@ -250,8 +250,8 @@ static void test_attention(void **state)
         sf_to_bf16(halves, numbers, T * H, isa);
         sf_from_bf16(x, halves, T * H, isa);
         assert_false(sf_packed_shape(&keys, d, T, SF_BF16, isa) || sf_packed_shape(&values, T, d, SF_BF16, isa));
-        sf_pack(&keys, sf_view_at(all, 0, d), 1, 0, sf_packed_panels(&keys));
-        sf_attend((sf_view){out, d, SF_BF16}, all, &keys, &values, sf_view_at(all, 0, 2 * d), 0.25f, T, d);
+        sf_attend((sf_view){out, d, SF_BF16}, all, sf_view_at(all, 0, d), sf_view_at(all, 0, 2 * d), &keys, &values,
+                  0.25f, T, d);
         for (size_t i = 0; i < T; i++) {
             double scores[MOST], top = -HUGE_VAL, sum = 0;
             for (size_t j = 0; j < T; j++) {

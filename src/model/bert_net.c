@@ -18,7 +18,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { GROUP_ROWS = 2048 }; /* texts are grouped up to about so many pieces */
+enum {
+    GROUP_ROWS = 2048, /* texts are grouped up to about so many pieces */
+    JOINED = 128       /* rows that are still in the cache when they are normed */
+};
 
 /* ------------------------------------------------------------------ the net */
 
@@ -133,8 +136,13 @@ static void join(sf_view x, sf_view out, sf_view sum, sf_view a, const sf_packed
     if (!sum.values) sum = x;
     for (size_t i = 0; sum.values != x.values && i < N; i++)
         memcpy(sf_view_row(sum, i), sf_view_row(x, i), H * sizeof(float));
-    sf_product(sum, a, packed, bias, SF_LINEAR, 1, N);
-    sf_norm_rows(x, out, sum, weight, shift, net->layout->shape.epsilon, N, H, net->isa);
+    for (size_t i = 0; i < N; i += JOINED) {
+        const size_t rows = sf_least(JOINED, N - i);
+        const sf_view some = sf_view_at(sum, i, 0);
+        sf_product(some, sf_view_at(a, i, 0), packed, bias, SF_LINEAR, 1, rows);
+        sf_norm_rows(sf_view_at(x, i, 0), sf_view_at(out, i, 0), some, weight, shift, net->layout->shape.epsilon, rows,
+                     H, net->isa);
+    }
 }
 
 void sf_bert_transform(const sf_bert_rows *r, sf_view next, const sf_bert_net *net, size_t layer, size_t N)
@@ -191,12 +199,13 @@ void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t
         sf_view queries = sf_view_at(qkv, 0, h * d), out = sf_view_at(context, 0, h * d);
         (void)sf_packed_shape(&a->keys, d, T, net->type, net->isa); /* was made large enough */
         (void)sf_packed_shape(&a->values, T, d, net->type, net->isa);
-        sf_pack(&a->keys, sf_view_at(qkv, 0, H + h * d), 1, 0, sf_packed_panels(&a->keys));
+        const sf_view keys = sf_view_at(qkv, 0, H + h * d), values = sf_view_at(qkv, 0, 2 * H + h * d);
         if (sf_attend_can(net->type, net->isa, d)) {
-            sf_attend(out, queries, &a->keys, &a->values, sf_view_at(qkv, 0, 2 * H + h * d), scale, T, d);
+            sf_attend(out, queries, keys, values, &a->keys, &a->values, scale, T, d);
             continue;
         }
-        sf_pack(&a->values, sf_view_at(qkv, 0, 2 * H + h * d), 0, 0, sf_packed_panels(&a->values));
+        sf_pack(&a->keys, keys, 1, 0, sf_packed_panels(&a->keys));
+        sf_pack(&a->values, values, 0, 0, sf_packed_panels(&a->values));
         for (size_t first = 0; first < T; first += SF_BERT_QUERIES) {
             size_t count = T - first < SF_BERT_QUERIES ? T - first : SF_BERT_QUERIES;
             sf_product(a->scores, sf_view_at(queries, first, 0), &a->keys, NULL, SF_LINEAR, 0, count);

@@ -36,32 +36,35 @@ int sf_attend_can(sf_dtype type, sf_isa isa, size_t d)
 
 /* A panel of a block of queries, and its number in the order of all panels; or none. */
 typedef struct place {
-    size_t block, panel, turn;
+    size_t block, panel;
     int there, last; /* the last panel of its block */
 } place;
 
 /* The stages of the pipeline: how many panels behind the first. */
-enum { FIRST, SECOND, SHARE, VALUE, MIXED, LEAVE, STAGES };
+enum { FIRST, SECOND, SHARE, VALUE, MIXED, LEAVE, RING = 8 };
 
 /* The head, and what it works in. */
 typedef struct head {
     _Alignas(LINE) float scores[2][QUERIES * SF_BLOCK];
     _Alignas(LINE) sf_bf16 shares[2][QUERIES * SF_STEP];
-    _Alignas(LINE) float sums[4][QUERIES * SF_HALF];  /* heads of 64: of the shares of a row, lane by lane */
-    _Alignas(LINE) float mixed[2][QUERIES * WIDEST];  /* heads of 32: column 32 is the sum of the shares */
-    _Alignas(LINE) sf_bf16 last[QUERIES * WIDEST];    /* queries, where there are less than 16 */
+    _Alignas(LINE) float sums[4][QUERIES * SF_HALF]; /* heads of 64: of the shares of a row, lane by lane */
+    _Alignas(LINE) float mixed[2][QUERIES * WIDEST]; /* heads of 32: column 32 is the sum of the shares */
+    _Alignas(LINE) sf_bf16 last[QUERIES * WIDEST];   /* queries, where there are less than 16 */
     _Alignas(LINE) sf_bf16 ones[QUERIES * SF_STEP];
     int lost;        /* whether a sum is beyond what can be trusted */
     __m512i strange; /* bits that are 0 as long as every power can be taken */
     float tops[QUERIES];
     float factor; /* scores to powers of two */
     sf_view out, queries;
+    sf_view inputs[3]; /* queries, keys and values, beside which those of the next head lie */
     const char *keys, *values;
-    const char *now; /* the queries of the block whose scores are multiplied, and the bytes from one to the next */
+    const char *now; /* the queries of the block that began, and the bytes from one to the next */
     size_t stride;
-    const char *then; size_t then_stride;
+    const char *then; /* those of the panel before, perhaps of another block */
+    size_t then_stride;
     size_t panels, T;
-    place at[STAGES];
+    place places[RING];
+    size_t turn; /* of the first stage */
 } head;
 
 /* --------------------------------------------------------------- exponentials */
@@ -82,21 +85,23 @@ typedef struct panel {
     __mmask16 begun; /* none of the sums, or all */
 } panel;
 
+INLINE const place *at(const head *h, size_t stage) { return &h->places[(h->turn - stage) % RING]; }
+
 INLINE size_t columns_of(const head *h, size_t n) { return sf_least(SF_BLOCK, h->T - n * SF_BLOCK); }
 
 INLINE panel panel_of(head *h)
 {
-    const place *at = &h->at[SHARE];
-    const size_t columns = at->there ? columns_of(h, at->panel) : SF_BLOCK;
+    const place *now = at(h, SHARE);
+    const size_t columns = now->there ? columns_of(h, now->panel) : SF_BLOCK;
     const __mmask32 even = UINT32_MAX >> (SF_BLOCK - 2 * sf_least(columns, SF_HALF)),
                     odd = columns > SF_HALF ? UINT32_MAX >> (2 * (SF_BLOCK - columns)) : 0;
-    return (panel){h->scores[at->turn % 2],
-                   h->shares[at->turn % 2],
-                   h->sums[at->block % 4],
+    return (panel){h->scores[(h->turn - SHARE) % 2],
+                   h->shares[(h->turn - SHARE) % 2],
+                   h->sums[now->block % 4],
                    _mm512_set1_ps(128 * h->factor),
                    _mm512_set1_ps(120.0f / h->factor),
                    (even & 0x55555555u) | (odd & 0xaaaaaaaau),
-                   at->panel ? 0xffff : 0};
+                   now->panel ? 0xffff : 0};
 }
 
 /* Row i of them; `shifted`: less the largest of the row. */
@@ -135,11 +140,14 @@ INLINE void begin_block(head *h, size_t block, int wide)
     const size_t first = block * QUERIES, rows = sf_least(QUERIES, h->T - first);
     h->now = (const char *)sf_halves(h->queries, first);
     h->stride = h->queries.stride * sizeof(sf_bf16);
+    for (size_t i = 0; i < rows; i++) /* those of the next head are asked for; an address, which may be nobody's */
+        for (size_t n = 0; n < 3; n++)
+            _mm_prefetch((const char *)((uintptr_t)sf_halves(h->inputs[n], first + i) + (wide ? 2 * LINE : LINE)),
+                         _MM_HINT_T0);
     if (rows == QUERIES) return;
     memset(h->last, 0, sizeof h->last); /* what lies behind them may not be ours to read */
     for (size_t i = 0; i < rows; i++)
-        memcpy(h->last + i * WIDEST, sf_halves(h->queries, first + i),
-               (wide ? WIDEST : SF_BLOCK) * sizeof(sf_bf16));
+        memcpy(h->last + i * WIDEST, sf_halves(h->queries, first + i), (wide ? WIDEST : SF_BLOCK) * sizeof(sf_bf16));
     h->now = (const char *)h->last;
     h->stride = WIDEST * sizeof(sf_bf16);
 }
@@ -147,7 +155,7 @@ INLINE void begin_block(head *h, size_t block, int wide)
 /* Row i of what was mixed leaves. */
 INLINE void leave(head *h, size_t i, int wide)
 {
-    const size_t block = h->at[LEAVE].block, row = block * QUERIES + i;
+    const size_t block = at(h, LEAVE)->block, row = block * QUERIES + i;
     const float *x = h->mixed[block % 2] + i * WIDEST;
     if (row >= h->T) return;
     const float total = wide ? _mm512_reduce_add_ps(_mm512_load_ps(h->sums[block % 4] + i * SF_HALF)) : x[SF_BLOCK];
@@ -178,13 +186,13 @@ INLINE void leave(head *h, size_t i, int wide)
 
 /* `steady`: all stages have work, and no block ends. */
 #define STAGES_OF(h) \
-    const int first = steady || h->at[FIRST].there, second = steady || h->at[SECOND].there, \
-              share = steady || h->at[SHARE].there, value = steady || h->at[VALUE].there, \
-              full = !steady && h->at[MIXED].there && h->at[MIXED].last, \
-              leaves = !steady && h->at[LEAVE].there && h->at[LEAVE].last; \
-    float *scores = h->scores[h->at[SECOND].turn % 2], *mixed = h->mixed[h->at[MIXED].block % 2]; \
-    const sf_bf16 *shares = h->shares[h->at[VALUE].turn % 2]; \
-    const char *v = h->values + h->at[VALUE].panel * 2 * TILE; \
+    const int first = steady || at(h, FIRST)->there, second = steady || at(h, SECOND)->there, \
+              share = steady || at(h, SHARE)->there, value = steady || at(h, VALUE)->there, \
+              full = !steady && at(h, MIXED)->there && at(h, MIXED)->last, \
+              leaves = !steady && at(h, LEAVE)->there && at(h, LEAVE)->last; \
+    float *scores = h->scores[(h->turn - SECOND) % 2], *mixed = h->mixed[at(h, MIXED)->block % 2]; \
+    const sf_bf16 *shares = h->shares[(h->turn - VALUE) % 2]; \
+    const char *v = h->values + at(h, VALUE)->panel * 2 * TILE; \
     const panel p = panel_of(h); \
     __m512i strange = h->strange; \
     enum { SCORES_STRIDE = 2 * LINE, MIXED_STRIDE = WIDEST * sizeof(float) };
@@ -194,8 +202,8 @@ INLINE void advance_32(head *h, int shifted, int steady)
 {
     enum { wide = 0 };
     STAGES_OF(h)
-    const char *k = h->keys + h->at[FIRST].panel * 2 * TILE, *l = h->keys + h->at[SECOND].panel * 2 * TILE + TILE;
-    const int begins = first && h->at[FIRST].panel == 0;
+    const char *k = h->keys + at(h, FIRST)->panel * 2 * TILE, *l = h->keys + at(h, SECOND)->panel * 2 * TILE + TILE;
+    const int begins = first && at(h, FIRST)->panel == 0;
     SF_TILE_FENCE();
     ROW(0, EMPTY(second, 4, scores, SCORES_STRIDE))
     ROW(1, IF(second, _tile_loadd(6, l, LINE)))
@@ -222,7 +230,7 @@ INLINE void advance_64(head *h, int shifted, int steady)
 {
     enum { wide = 1 };
     STAGES_OF(h)
-    const char *k = h->keys + h->at[SECOND].panel * 4 * TILE, *u = v + h->panels * 2 * TILE;
+    const char *k = h->keys + at(h, SECOND)->panel * 4 * TILE, *u = v + h->panels * 2 * TILE;
     (void)first;
     SF_TILE_FENCE();
     ROW(0, IF(second, _tile_loadd(5, h->then, h->then_stride)))
@@ -238,7 +246,8 @@ INLINE void advance_64(head *h, int shifted, int steady)
     ROW(10, EMPTY(full, 1, mixed + SF_HALF, MIXED_STRIDE))
     ROW(11, IF(value, _tile_dpbf16ps(1, 5, 6); _tile_loadd(6, u, LINE)) EMPTY(second, 4, scores, SCORES_STRIDE))
     ROW(12, EMPTY(full, 2, mixed + SF_BLOCK, MIXED_STRIDE))
-    ROW(13, IF(value, _tile_dpbf16ps(2, 5, 6); _tile_loadd(6, u + TILE, LINE)) EMPTY(second, 7, scores + SF_HALF, SCORES_STRIDE))
+    ROW(13, IF(value, _tile_dpbf16ps(2, 5, 6); _tile_loadd(6, u + TILE, LINE))
+                EMPTY(second, 7, scores + SF_HALF, SCORES_STRIDE))
     ROW(14, EMPTY(full, 3, mixed + SF_BLOCK + SF_HALF, MIXED_STRIDE))
     ROW(15, IF(value, _tile_dpbf16ps(3, 5, 6)))
     SF_TILE_FENCE();
@@ -249,8 +258,9 @@ INLINE void advance_64(head *h, int shifted, int steady)
  * ended. */
 INLINE size_t pass(head *h, size_t first, size_t last, int wide, int shifted)
 {
-    place next = {first, 0, 0, 1, h->panels == 1};
-    memset(h->at, 0, sizeof h->at);
+    place next = {first, 0, 1, h->panels == 1};
+    memset(h->places, 0, sizeof h->places);
+    h->turn = 0;
     h->lost = 0;
     h->strange = _mm512_setzero_si512();
     _tile_zero(0);
@@ -263,11 +273,14 @@ INLINE size_t pass(head *h, size_t first, size_t last, int wide, int shifted)
     else
         _tile_loadd(7, h->ones, LINE);
     for (;;) {
-        for (size_t i = STAGES - 1; i > 0; i--) h->at[i] = h->at[i - 1];
-        h->at[FIRST] = next;
+        place *now = &h->places[++h->turn % RING];
+        now->block = next.block;
+        now->panel = next.panel;
+        now->there = next.there;
+        now->last = next.last;
         h->then = h->now, h->then_stride = h->stride;
         if (next.there && next.panel == 0) begin_block(h, next.block, wide);
-        const int steady = next.there && h->at[VALUE].there && !h->at[MIXED].last && !h->at[LEAVE].last;
+        const int steady = next.there && at(h, VALUE)->there && !at(h, MIXED)->last && !at(h, LEAVE)->last;
         if (wide && steady)
             advance_64(h, shifted, 1);
         else if (wide)
@@ -276,12 +289,11 @@ INLINE size_t pass(head *h, size_t first, size_t last, int wide, int shifted)
             advance_32(h, shifted, 1);
         else
             advance_32(h, shifted, 0);
-        const place *done = &h->at[LEAVE];
+        const place *done = at(h, LEAVE);
         if (done->there && done->last) {
             if (h->lost || _mm512_test_epi32_mask(h->strange, _mm512_set1_epi32((int)0xffff8000u))) return done->block;
             if (done->block + 1 == last) return last;
         }
-        next.turn++;
         if (++next.panel == h->panels) {
             next.panel = 0;
             next.there = ++next.block < last;
@@ -353,19 +365,21 @@ TARGET static void pack_values(char *out, sf_view values, size_t T, size_t d)
             }
 }
 
-TARGET void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, sf_packed *space, sf_view values, float scale,
-                      size_t T, size_t d)
+TARGET void sf_attend(sf_view out, sf_view queries, sf_view keys, sf_view values, sf_packed *packed_keys,
+                      sf_packed *packed_values, float scale, size_t T, size_t d)
 {
     head h;
     h.out = out;
     h.queries = queries;
-    h.keys = keys->values;
-    h.values = space->values;
+    h.inputs[0] = queries, h.inputs[1] = keys, h.inputs[2] = values;
+    h.keys = packed_keys->values;
+    h.values = packed_values->values;
     h.panels = sf_blocks(T);
     h.T = T;
     h.factor = scale * 1.44269504f; /* 1 / log 2 */
     for (size_t i = 0; i < QUERIES; i++) _mm512_store_si512(h.ones + i * SF_STEP, _mm512_set1_epi16(0x3f80));
-    pack_values(space->values, values, T, d);
+    sf_pack(packed_keys, keys, 1, 0, h.panels);
+    pack_values(packed_values->values, values, T, d);
     SF_TILE_FENCE();
     _tile_loadconfig(&sf_tiles);
     if (d == WIDEST)
@@ -379,10 +393,11 @@ TARGET void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, sf_pa
 
 int sf_attend_can(sf_dtype type, sf_isa isa, size_t d) { return (void)type, (void)isa, (void)d, 0; }
 
-void sf_attend(sf_view out, sf_view queries, const sf_packed *keys, sf_packed *space, sf_view values, float scale,
-               size_t T, size_t d)
+void sf_attend(sf_view out, sf_view queries, sf_view keys, sf_view values, sf_packed *packed_keys,
+               sf_packed *packed_values, float scale, size_t T, size_t d)
 {
-    (void)out, (void)queries, (void)keys, (void)space, (void)values, (void)scale, (void)T, (void)d;
+    (void)out, (void)queries, (void)keys, (void)values, (void)packed_keys, (void)packed_values, (void)scale, (void)T,
+        (void)d;
 }
 
 #endif

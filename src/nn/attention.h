@@ -12,11 +12,11 @@
 int sf_attend_can(sf_dtype type, sf_isa isa, size_t d);
 
 /* Some 12 KB of stack are used, and no other memory. */
-void sf_attend(sf_view out,           /* (T, d) bf16 */
-               sf_view queries,       /* (T, d) bf16 */
-               const sf_packed *keys, /* (d, T) */
-               sf_packed *space,      /* shaped for (T, d): overwritten */
-               sf_view values,        /* (T, d) bf16 */
+void sf_attend(sf_view out,                   /* (T, d) bf16 */
+               sf_view queries, sf_view keys, /* (T, d) bf16 */
+               sf_view values,                /* (T, d) bf16 */
+               sf_packed *packed_keys,        /* to work in: shaped for (d, T) */
+               sf_packed *packed_values,      /* and for (T, d) */
                float scale, size_t T, size_t d);
 
 #endif
