@@ -18,9 +18,9 @@
  *                      by which that library chooses them.
  *
  * What decides the bits of a product is written down and tested step by step (tests/test_product.c);
- * scripts/same-bits compares whole models. Format 1 of records had the same names for bf16 (amx without a number), no name
- * for models that were always portable, and "f32 SET" for products by oneDNN, whose bits depend on
- * more than that: none of today's arithmetics has them. */
+ * scripts/same-bits compares whole models. Format 1 of records had the same names for bf16 (amx without
+ * its number), no name for models that were always portable, and "f32 SET" for products by oneDNN, whose
+ * bits depend on more than that: none of today's arithmetics has them. */
 #ifndef SF_MODEL_ARITHMETIC_H
 #define SF_MODEL_ARITHMETIC_H
 

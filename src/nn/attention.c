@@ -1,20 +1,19 @@
 /* Attention of one head of one text on AMX.
  *
  * 16 queries are a block, 32 keys a panel of it. The panels of all blocks pass through a pipeline: scores are
- * multiplied; two panels later their exponentials, the shares, are taken by vector instructions; then the values are
- * mixed by the shares; then, once a block, what was mixed leaves. So neither the tiles nor the vectors wait for each
- * other. What was measured on Emerald Rapids, in cycles a panel for heads of 32: 58 for the tile instructions alone, 62
- * for the shares alone, 100 for all. It matters that a score is not read soon after it was stored; that the tile
- * instructions are spread between the rows; and that they are few: no more than some eight can be under way.
+ * multiplied; then their exponentials, the shares, are taken by vector instructions; then the values are mixed by the
+ * shares; then, once per block, what was mixed leaves. So neither the tiles nor the vectors wait for the other. It
+ * matters that scores are not read soon after they were stored, that the tile instructions are spread between the rows,
+ * and that they are few: no more than some eight can be under way.
  *
  * A share is a power of two, and needs to be no better than bf16. So it is put together from whole numbers: the power
- * as a multiple of 1/128, its bits, read as those of a bf16, are 2^n (1 + f), and a table of the difference to 2^(n + f)
- * corrects them. Its error is below 0.0073 of it, and 0.0023 in the mean square, where rounding alone would leave 0.0039
- * and 0.0017. The sums by which shares are divided are those of the shares as they were rounded.
+ * as a multiple n + f of 1/128, whose bits are those of 2^n (1 + f) in bf16, less a number from a table that makes it
+ * 2^(n + f). Its error is below 0.0073 of it, and 0.0023 in the mean square, where rounding alone would leave 0.0039 and
+ * 0.0017. The sums by which shares are divided are those of the shares as they were rounded.
  *
  * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from
  * 1 as near it. So scores are taken as they are, without looking for the largest first: that is one pass less. If a
- * power is then outside of -127 to 128, or a sum of shares outside of 2^-30 to 2^70, the block and the rest of the head
+ * power of two is then outside of -127 to 128, or a sum of shares outside of 2^-30 to 2^70, the block and the rest of the head
  * are done again with the largest score of each row taken off. All of it is a function of the text. */
 #include "nn/attention.h"
 
