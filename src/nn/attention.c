@@ -3,12 +3,12 @@
  * 16 queries are a block, 32 keys a panel of it. The panels of all blocks pass through a pipeline: scores are
  * multiplied; then their exponentials, the shares, are taken by vector instructions; then the values are mixed by the
  * shares; then, once per block, what was mixed leaves. So neither the tiles nor the vectors wait for the other. It
- * matters that scores are not read soon after they were stored, that the tile instructions are spread between the rows,
- * and that they are few: no more than some eight can be under way.
+ * matters that scores are not read soon after they were stored, that the tile instructions are spread between the
+ * rows, and that they are few: no more than some eight can be under way.
  *
  * A share is a power of two, and needs to be no better than bf16. So it is put together from whole numbers: the power
  * as a multiple n + f of 1/128, whose bits are those of 2^n (1 + f) in bf16, less a number from a table that makes it
- * 2^(n + f). Its error is below 0.0073 of it, and 0.0023 in the mean square, where rounding alone would leave 0.0039 and
+ * 2^(n + f). Its error is below 0.0073 of it, and 0.0023 in the mean square; rounding alone would leave 0.0039 and
  * 0.0017. The sums by which shares are divided are those of the shares as they were rounded.
  *
  * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from
