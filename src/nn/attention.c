@@ -13,8 +13,8 @@
  *
  * Softmax stays the same when all scores of a row are shifted, and the numbers of bf16 and f32 are as exact far from
  * 1 as near it. So scores are taken as they are, without looking for the largest first: that is one pass less. If a
- * power of two is then outside of -127 to 128, or a sum of shares outside of 2^-30 to 2^70, the block and the rest of the head
- * are done again with the largest score of each row taken off. All of it is a function of the text. */
+ * power of two is then outside of -127 to 128, or a sum of shares outside of 2^-30 to 2^70, the block and the rest
+ * of the head are done again with the largest score of each row taken off. All of it is a function of the text. */
 #include "nn/attention.h"
 
 #include "nn/product_kernel.h"
