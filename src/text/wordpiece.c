@@ -14,23 +14,10 @@
 
 enum { WORD = 128 }; /* bytes of a word that is read in place; longer ones take the long way */
 
-void sf_ids_free(sf_ids *ids)
-{
-    free(ids->ids);
-    *ids = (sf_ids){0};
-}
-
 void sf_wordpiece_scratch_free(sf_wordpiece_scratch *scratch)
 {
     sf_buffer_free(&scratch->clean);
     sf_ids_free(&scratch->points);
-}
-
-static inline int push(sf_ids *out, uint32_t id)
-{
-    if (out->count == out->capacity && sf_grow(&out->ids, &out->capacity, out->count + 1, sizeof *out->ids)) return -1;
-    out->ids[out->count++] = id;
-    return 0;
 }
 
 /* What is being encoded, and where to. */
@@ -69,7 +56,7 @@ static int cover(job *j, const char *bytes, size_t length)
     sf_ids *out = j->out;
     const size_t before = out->count;
     if (length > w->options.longest && count_characters(bytes, length) > w->options.longest)
-        return push(out, w->specials.unk);
+        return sf_ids_push(out, w->specials.unk);
     for (size_t at = 0; at < length;) {
         uint32_t node = at ? SF_ROOT_CONTINUE : SF_ROOT_START, best = SF_NONE;
         size_t best_end = at;
@@ -80,9 +67,9 @@ static int cover(job *j, const char *bytes, size_t length)
             }
         if (best == SF_NONE) {
             out->count = before;
-            return push(out, w->specials.unk);
+            return sf_ids_push(out, w->specials.unk);
         }
-        if (push(out, best)) return -1;
+        if (sf_ids_push(out, best)) return -1;
         at = best_end;
     }
     if (out->count > j->end) out->count = j->end;
@@ -142,10 +129,10 @@ static int order_marks(sf_ids *points)
 static int add_point(sf_ids *points, int accents, uint32_t code)
 {
     uint32_t parts[SF_BERT_DECOMPOSED];
-    if (!accents) return push(points, code);
+    if (!accents) return sf_ids_push(points, code);
     size_t count = sf_bert_decompose(parts, code);
     for (size_t i = 0; i < count; i++)
-        if (push(points, parts[i])) return -1;
+        if (sf_ids_push(points, parts[i])) return -1;
     return 0;
 }
 
@@ -222,7 +209,7 @@ static inline int cover_word(job *j, const char word[WORD], size_t n)
         padded[SF_SHORT] = (char)n;
         memcpy(key, padded, sizeof key);
         uint32_t id = sf_shorts_find(&w->shorts, key);
-        if (id != SF_NONE) return push(j->out, id);
+        if (id != SF_NONE) return sf_ids_push(j->out, id);
     }
     return cover(j, word, n);
 }
@@ -331,7 +318,7 @@ static int split(job *j, sf_root root, const char *text, size_t length,
         at = m.end;
         if (!accept(&m, text, length, from)) continue;
         if (from < m.begin && encode(j, text + from, m.begin - from)) return -1;
-        if (!is_full(j) && push(j->out, m.token->id)) return -1;
+        if (!is_full(j) && sf_ids_push(j->out, m.token->id)) return -1;
         from = m.end;
     }
     return from < length && !is_full(j) ? encode(j, text + from, length - from) : 0;
