@@ -7,6 +7,7 @@
 #include "text/wordpiece.h"
 
 #include "base/memory.h"
+#include "text/forms.h"
 #include "text/unicode.h"
 #include "text/wordpiece_parts.h"
 
@@ -97,34 +98,6 @@ static int cover_all(job *j, const char *bytes, size_t length)
 
 /* ---------------------------------------------------------- normalization */
 
-/* Puts runs of marks into canonical order: by class, and as they came within a class. */
-static int order_marks(sf_ids *points)
-{
-    size_t count = points->count;
-    for (size_t i = 0; i < count;) {
-        size_t begin = i;
-        uint32_t present[256 / 32] = {0};
-        unsigned last = 0, falls = 0, class;
-        for (; i < count && (class = sf_bert_combining(points->ids[i])) != 0; i++, last = class) {
-            falls |= class < last;
-            present[class / 32] |= 1u << class % 32;
-        }
-        if (falls) {
-            if (sf_grow(&points->ids, &points->capacity, count + (i - begin), sizeof *points->ids)) return -1;
-            uint32_t *sorted = points->ids + count;
-            size_t n = 0;
-            for (unsigned c = 1; c < 256; c++) {
-                if (!(present[c / 32] >> c % 32 & 1)) continue;
-                for (size_t k = begin; k < i; k++)
-                    if (sf_bert_combining(points->ids[k]) == c) sorted[n++] = points->ids[k];
-            }
-            memcpy(points->ids + begin, sorted, n * sizeof *sorted);
-        }
-        if (i == begin) i++;
-    }
-    return 0;
-}
-
 /* Adds a character, decomposed when accents are to go. */
 static int add_point(sf_ids *points, int accents, uint32_t code)
 {
@@ -139,7 +112,7 @@ static int add_point(sf_ids *points, int accents, uint32_t code)
 /* Appends the points, in order, without marks and lower-cased as the options say. */
 static int finish_points(sf_buffer *out, sf_ids *points, const sf_wordpiece_options *options)
 {
-    if (options->accents && order_marks(points)) return -1;
+    if (options->accents && sf_form_order(points)) return -1;
     for (size_t i = 0; i < points->count; i++) {
         uint32_t letters[SF_BERT_LOWERED] = {points->ids[i]};
         if (options->accents && sf_bert_is_mark(letters[0])) continue;
