@@ -185,52 +185,74 @@ static size_t cluster_length(const char *p, const char *end)
 
 /* ---------------------------------------------------------------- applied */
 
-static int add_character(sf_buffer *out, const sf_charsmap *map, const char *p, size_t length, int *gone)
+/* Where the output stems from, as long as that is asked for: the library counts characters, and takes those that come
+ * instead of others in turn; what is removed at the very beginning it forgets to count. */
+typedef struct origin {
+    size_t heads;    /* characters of the input that stem from the first one of the text */
+    size_t consumed; /* characters of the input that are accounted for */
+    size_t head;     /* bytes of the output that stem from them */
+    int any;         /* there is output */
+} origin;
+
+static size_t count_characters(const char *bytes, size_t length)
 {
-    const char *becomes = look_up(map, p, length);
-    *gone = becomes && !*becomes;
-    return becomes ? sf_buffer_add_string(out, becomes) : sf_buffer_add(out, p, length);
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++) count += ((unsigned char)bytes[i] & 0xc0) != 0x80;
+    return count;
 }
 
-/* One cluster; *gone: its first character is. */
-static int add_cluster(sf_buffer *out, const sf_charsmap *map, const char *p, size_t length, int *gone)
+/* Notes that so many characters became these bytes. */
+static void note(origin *o, size_t old, const char *bytes, size_t length)
 {
-    if (length < WHOLE) {
-        const char *becomes = look_up(map, p, length);
-        if (becomes) {
-            *gone = !*becomes;
-            return sf_buffer_add_string(out, becomes);
-        }
+    if (o->consumed > o->heads) return;
+    size_t made = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (((unsigned char)bytes[i] & 0xc0) != 0x80 && made++ < old) o->consumed++;
+        o->any = 1;
+        o->head += o->consumed - 1 < o->heads;
     }
+    if (made < old && o->any) o->consumed += old - made;
+}
+
+static int add_string(sf_buffer *out, origin *o, size_t old, const char *bytes, size_t length)
+{
+    note(o, old, bytes, length);
+    return sf_buffer_add(out, bytes, length);
+}
+
+static int add_cluster(sf_buffer *out, const sf_charsmap *map, const char *p, size_t length, origin *o)
+{
+    const char *becomes = length < WHOLE ? look_up(map, p, length) : NULL;
+    if (becomes) return add_string(out, o, count_characters(p, length), becomes, strlen(becomes));
     for (const char *at = p, *end = p + length; at < end;) {
         uint32_t code;
-        int lost;
         const size_t step = sf_utf8_decode(at, end, &code);
-        if (add_character(out, map, at, step, &lost)) return -1;
-        if (at == p) *gone = lost;
+        becomes = look_up(map, at, step);
+        if (becomes ? add_string(out, o, 1, becomes, strlen(becomes)) : add_string(out, o, 1, at, step)) return -1;
         at += step;
     }
     return 0;
 }
 
-int sf_charsmap_apply(sf_buffer *out, const sf_charsmap *map, const char *text, size_t length, int *kept)
+int sf_charsmap_apply(sf_buffer *out, const sf_charsmap *map, const char *text, size_t length, size_t *head)
 {
     const char *p = text, *end = text + length, *plain = text;
+    origin o = {.heads = count_characters(text, *head < length ? *head : length)};
     while (p < end) {
         const unsigned char byte = (unsigned char)*p;
-        int gone = 0;
         /* Between ASCII characters every one is a cluster, but for "\r\n". */
         const int alone = byte < 0x80 && (p + 1 == end || (!(p[1] & 0x80) && byte != '\r'));
         if (alone && !map->ascii[byte]) {
             p++;
             continue;
         }
-        if (plain < p && sf_buffer_add(out, plain, (size_t)(p - plain))) return -1;
+        if (plain < p && add_string(out, &o, (size_t)(p - plain), plain, (size_t)(p - plain))) return -1;
         const size_t step = alone ? 1 : cluster_length(p, end);
-        if (add_cluster(out, map, p, step, &gone)) return -1;
-        if (gone && p == text) *kept = 0;
+        if (add_cluster(out, map, p, step, &o)) return -1;
         p += step;
         plain = p;
     }
-    return plain < p ? sf_buffer_add(out, plain, (size_t)(p - plain)) : 0;
+    if (plain < p && add_string(out, &o, (size_t)(p - plain), plain, (size_t)(p - plain))) return -1;
+    *head = o.head;
+    return 0;
 }

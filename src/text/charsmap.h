@@ -17,7 +17,8 @@ typedef struct sf_charsmap sf_charsmap;
 safer_status sf_charsmap_new(sf_charsmap **out, const char *bytes, size_t length, const char *name, safer_error *error);
 void sf_charsmap_free(sf_charsmap *map);
 
-/* Appends what valid UTF-8 becomes. *kept is cleared when the first character is gone. -1 without memory. */
-int sf_charsmap_apply(sf_buffer *out, const sf_charsmap *map, const char *text, size_t length, int *kept);
+/* Appends what valid UTF-8 becomes. *head, how many of the first bytes stem from the first character of a text, becomes
+ * how many do so afterwards. -1 without memory. */
+int sf_charsmap_apply(sf_buffer *out, const sf_charsmap *map, const char *text, size_t length, size_t *head);
 
 #endif

@@ -112,14 +112,14 @@ static int encode_known(job *j, const char *word, size_t length)
 /* --------------------------------------------------------------- the steps */
 
 /* Cuts normalized text and encodes what is left of it. */
-static int encode_cut(job *j, sf_passage passage, int first)
+static int encode_cut(job *j, sf_passage passage)
 {
     sf_cuttings *c = &j->scratch->cuttings;
     const sf_tokenizer *t = j->tokenizer;
     if (passage.length == 0) return 0;
     if (sf_grow(&c->stretches.list, &c->stretches.capacity, 1, sizeof *c->stretches.list)) return -1;
     c->passage = passage;
-    c->stretches.list[0] = (sf_stretch){0, passage.length, first};
+    c->stretches.list[0] = (sf_stretch){0, passage.length, passage.head};
     c->stretches.count = 1;
     for (size_t i = 0; i < t->cut_count; i++)
         if (sf_cut_apply(&t->cuts[i], c, &j->scratch->cut)) return -1;
@@ -131,25 +131,27 @@ static int encode_cut(job *j, sf_passage passage, int first)
     return 0;
 }
 
+/* A part of a passage. */
+static sf_passage part_of(sf_passage p, size_t from, size_t to)
+{
+    return (sf_passage){p.bytes + from, to - from, p.head > from ? p.head - from : 0};
+}
+
 /* Normalizes a part of the text, and finds the added tokens that belong there. */
-static int encode_part(job *j, const char *text, size_t length, int first)
+static int encode_part(job *j, sf_passage p)
 {
     const sf_tokenizer *t = j->tokenizer;
     sf_tokenizer_scratch *s = j->scratch;
-    sf_passage p = {text, length, 1};
     for (size_t i = 0; i < t->normal_count; i++)
         if (sf_normal_apply(&t->normals[i], &p, sf_tokenizer_other(s->normal, p.bytes), &s->points)) return -1;
-    if (!t->normal.any) return encode_cut(j, p, first && p.kept);
     size_t from = 0, at = 0;
     sf_added_match m;
     while (!is_full(j) && sf_added_find(&m, &t->normal, t->added, p.bytes, p.length, from, &at)) {
-        const sf_passage between = {p.bytes + from, m.begin - from, p.kept};
-        if (from < m.begin && encode_cut(j, between, first && p.kept && from == 0)) return -1;
+        if (from < m.begin && encode_cut(j, part_of(p, from, m.begin))) return -1;
         if (!is_full(j) && sf_ids_push(j->out, m.id)) return -1;
         from = m.end;
     }
-    const sf_passage rest = {p.bytes + from, p.length - from, p.kept};
-    return is_full(j) ? 0 : encode_cut(j, rest, first && p.kept && from == 0);
+    return is_full(j) ? 0 : encode_cut(j, part_of(p, from, p.length));
 }
 
 int sf_tokenizer_encode(sf_ids *out, const sf_tokenizer *tokenizer, const char *text, size_t length, size_t limit,
@@ -164,13 +166,15 @@ int sf_tokenizer_encode(sf_ids *out, const sf_tokenizer *tokenizer, const char *
         length = scratch->repaired.length;
     }
     size_t from = 0, at = 0;
+    uint32_t code;
     sf_added_match m;
+    const sf_passage whole = {text, length, sf_utf8_decode(text, text + length, &code)};
     while (!is_full(&j) && sf_added_find(&m, &tokenizer->raw, tokenizer->added, text, length, from, &at)) {
-        if (from < m.begin && encode_part(&j, text + from, m.begin - from, from == 0)) return -1;
+        if (from < m.begin && encode_part(&j, part_of(whole, from, m.begin))) return -1;
         if (!is_full(&j) && sf_ids_push(out, m.id)) return -1;
         from = m.end;
     }
-    return from < length && !is_full(&j) ? encode_part(&j, text + from, length - from, from == 0) : 0;
+    return from < length && !is_full(&j) ? encode_part(&j, part_of(whole, from, length)) : 0;
 }
 
 /* ------------------------------------------------------------------- facts */

@@ -8,7 +8,7 @@
  *   model           BPE, Unigram, WordPiece: pieces of what was cut                  tokenizer_{bpe,unigram,words}.c
  *   post-processor  what stands before and after the pieces of a text                            tokenizer_json.c
  *
- * The ids are those of the `tokenizers` library, 0.23 (scripts/compare-tokenizers). What it has and this does not is
+ * The ids are those of the `tokenizers` library, 0.23 (scripts/compare-huggingface). What it has and this does not is
  * refused by name when the file is read: nothing is ignored that could change an id. Decoders, padding and pairs of
  * texts are not for classifiers and are not looked at.
  *

@@ -78,7 +78,7 @@ static safer_status normalize_token(draft *d, const sf_tokenizer *t, const char 
 {
     sf_buffer buffers[2] = {{0}, {0}};
     sf_ids points = {0};
-    sf_passage p = {d->content, d->length, 1};
+    sf_passage p = {d->content, d->length, 0};
     safer_status status = SAFER_OK;
     int failed = 0;
     for (size_t i = 0; !failed && i < t->normal_count; i++)

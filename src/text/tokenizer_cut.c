@@ -16,16 +16,16 @@ static const char byte_level_regex[] =
 
 void sf_cut_free(sf_cut *cut) { sf_regex_free(cut->regex); }
 
-static int push(sf_stretches *s, size_t begin, size_t end, int first)
+static int push(sf_stretches *s, size_t begin, size_t end, size_t head)
 {
     if (s->count == s->capacity && sf_grow(&s->list, &s->capacity, s->count + 1, sizeof *s->list)) return -1;
-    s->list[s->count++] = (sf_stretch){begin, end, first};
+    s->list[s->count++] = (sf_stretch){begin, end, head};
     return 0;
 }
 
 /* ---------------------------------------------------------------- matches */
 
-/* The marks of a step lie in a list of stretches, where `first` says whether it is a match. */
+/* The marks of a step lie in a list of stretches, where `head` says whether it is a match. */
 
 static int mark_regex(sf_stretches *marks, const sf_regex *regex, const char *text, size_t length)
 {
@@ -90,15 +90,15 @@ static int mark_words(sf_stretches *marks, const char *text, size_t length)
 /* -------------------------------------------------------------- behaviors */
 
 /* Appends what a behavior makes of the marks of one stretch. */
-static int add_marked(sf_stretches *out, const sf_cut *cut, const sf_stretches *marks, sf_stretch whole, int kept)
+static int add_marked(sf_stretches *out, const sf_cut *cut, const sf_stretches *marks, sf_stretch whole)
 {
     const size_t before = out->count;
     int previous = 0;
     for (size_t i = 0; i < marks->count; i++) {
         const sf_stretch m = marks->list[i];
-        const int match = m.first != cut->invert;
+        const int match = (m.head != 0) != cut->invert;
         const size_t begin = whole.begin + m.begin, end = whole.begin + m.end;
-        const int first = whole.first && kept && m.begin == 0;
+        const size_t head = m.begin < whole.head ? whole.head - m.begin : 0;
         sf_stretch *last = out->count > before ? &out->list[out->count - 1] : NULL;
         int join = 0;
         switch (cut->behavior) {
@@ -114,7 +114,7 @@ static int add_marked(sf_stretches *out, const sf_cut *cut, const sf_stretches *
         previous = match;
         if (join)
             last->end = end;
-        else if (push(out, begin, end, first))
+        else if (push(out, begin, end, head))
             return -1;
     }
     return 0;
@@ -132,7 +132,7 @@ static int cut_all(const sf_cut *cut, sf_cuttings *c, sf_cut_scratch *scratch)
         const int failed = cut->kind == SF_CUT_REGEX   ? mark_regex(marks, cut->regex, text, length)
                            : cut->kind == SF_CUT_WORDS ? mark_words(marks, text, length)
                                                        : mark_characters(marks, cut, text, length);
-        if (failed || add_marked(out, cut, marks, s, c->passage.kept)) return -1;
+        if (failed || add_marked(out, cut, marks, s)) return -1;
     }
     const sf_stretches old = c->stretches;
     c->stretches = *out;
@@ -148,19 +148,22 @@ static int starts_with(const char *text, size_t length, const char *sign)
     return length >= n && memcmp(text, sign, n) == 0;
 }
 
-/* Spaces become the sign, or a prefix goes in front. */
-static int write_stretch(sf_buffer *to, const sf_cut *cut, const char *text, size_t length, int first)
+/* Spaces become the sign, or a prefix goes in front. The head grows with it. */
+static int write_stretch(sf_buffer *to, const sf_cut *cut, const char *text, size_t length, size_t *head)
 {
+    const size_t n = strlen(cut->sign), old = *head;
     if (cut->kind == SF_CUT_PREFIX) {
-        if (!starts_with(text, length, cut->sign) && (!cut->first || first) && sf_buffer_add_string(to, cut->sign))
-            return -1;
+        if (!starts_with(text, length, cut->sign) && (!cut->first || *head)) {
+            if (*head) *head += n;
+            if (sf_buffer_add(to, cut->sign, n)) return -1;
+        }
         return sf_buffer_add(to, text, length);
     }
-    const size_t n = strlen(cut->sign);
     for (size_t at = 0; at < length;) {
         const char *space = memchr(text + at, ' ', length - at);
         const size_t stop = space ? (size_t)(space - text) : length;
         if (sf_buffer_add(to, text + at, stop - at) || (space && sf_buffer_add(to, cut->sign, n))) return -1;
+        if (space && stop < old) *head += n - 1;
         at = stop + 1;
     }
     return 0;
@@ -168,12 +171,12 @@ static int write_stretch(sf_buffer *to, const sf_cut *cut, const char *text, siz
 
 static int write_all(const sf_cut *cut, sf_cuttings *c, sf_cut_scratch *scratch)
 {
-    sf_buffer *to = &scratch->buffers[c->passage.bytes == scratch->buffers[0].bytes];
+    sf_buffer *to = sf_tokenizer_other(scratch->buffers, c->passage.bytes);
     sf_buffer_clear(to);
     for (size_t i = 0; i < c->stretches.count; i++) {
         sf_stretch *s = &c->stretches.list[i];
         const size_t begin = to->length;
-        if (write_stretch(to, cut, c->passage.bytes + s->begin, s->end - s->begin, s->first)) return -1;
+        if (write_stretch(to, cut, c->passage.bytes + s->begin, s->end - s->begin, &s->head)) return -1;
         s->begin = begin;
         s->end = to->length;
     }

@@ -65,8 +65,8 @@ static int nmt_removes(uint32_t c)
     return (c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f || c == 0x9f;
 }
 
-/* Appends what one character becomes; *gone when it is removed. */
-static int add_changed(sf_buffer *out, sf_normal_kind kind, uint32_t code, int *gone)
+/* Appends what one character becomes. */
+static int add_changed(sf_buffer *out, sf_normal_kind kind, uint32_t code)
 {
     uint32_t letters[SF_BERT_LOWERED] = {code};
     size_t count = 1;
@@ -86,7 +86,6 @@ static int add_changed(sf_buffer *out, sf_normal_kind kind, uint32_t code, int *
         letters[0] = nmt_of(code);
         break;
     }
-    *gone = count == 0;
     for (size_t i = 0; i < count; i++)
         if (add_code(out, letters[i])) return -1;
     return 0;
@@ -99,12 +98,11 @@ static int change_characters(const sf_normal *n, sf_passage *passage, sf_buffer 
     const int leaves_ascii = n->kind == SF_NORMAL_MARKS || n->kind == SF_NORMAL_NONSPACING ||
                              n->kind == SF_NORMAL_IDEOGRAPHS;
     if (leaves_ascii && is_ascii(p, passage->length)) return 0;
-    int kept = passage->kept;
+    size_t head = 0;
     if (sf_buffer_reserve(to, passage->length)) return -1;
     while (p < end) {
         const unsigned char byte = (unsigned char)*p;
         uint32_t code = 0xfffd;
-        int gone = 0;
         if (byte >= 0x20 && byte < 0x7f) {
             /* What can be seen of ASCII changes in lower case only. */
             const char plain = n->kind == SF_NORMAL_LOWER && byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20)
@@ -114,14 +112,15 @@ static int change_characters(const sf_normal *n, sf_passage *passage, sf_buffer 
             else if (sf_buffer_add_byte(to, plain))
                 return -1;
             p++;
+            if ((size_t)(p - passage->bytes) <= passage->head) head = to->length;
             continue;
         }
         const size_t step = sf_utf8_decode(p, end, &code);
-        if (add_changed(to, n->kind, code, &gone)) return -1;
-        if (gone && p == passage->bytes) kept = 0;
+        if (add_changed(to, n->kind, code)) return -1;
         p += step ? step : 1;
+        if ((size_t)(p - passage->bytes) <= passage->head) head = to->length;
     }
-    *passage = (sf_passage){to->length ? to->bytes : "", to->length, kept};
+    *passage = (sf_passage){to->length ? to->bytes : "", to->length, head};
     return 0;
 }
 
@@ -142,43 +141,43 @@ static int strip(const sf_normal *n, sf_passage *passage)
         if (!space_at(last, end)) break;
         end = last;
     }
-    *passage = (sf_passage){p, (size_t)(end - p), passage->kept && p == begin};
+    const size_t gone = (size_t)(p - begin);
+    *passage = (sf_passage){p, (size_t)(end - p), passage->head > gone ? passage->head - gone : 0};
     return 0;
-}
-
-static size_t count_characters(const char *bytes, size_t length)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < length; i++) count += ((unsigned char)bytes[i] & 0xc0) != 0x80;
-    return count;
 }
 
 static int replace(const sf_normal *n, sf_passage *passage, sf_buffer *to)
 {
     sf_regex_memo memo = {0};
     size_t at = 0, begin, end;
-    int found, kept = passage->kept, changed = 0, failed = 0;
+    size_t head = 0;
+    int found, changed = 0, failed = 0;
     while (!failed &&
            (found = sf_regex_find(n->regex, passage->bytes, passage->length, at, &begin, &end, &memo)) != 0) {
         failed = found < 0 || sf_buffer_add(to, passage->bytes + at, begin - at) ||
                  sf_buffer_add(to, n->content, n->length);
         /* What replaces several characters counts as the last of them. */
-        if (begin == 0 && (n->length == 0 || count_characters(passage->bytes, end) > 1)) kept = 0;
+        if (at < passage->head) head = to->length - n->length - (begin > passage->head ? begin - passage->head : 0);
+        if (end <= passage->head) head = to->length;
         at = end;
         changed = 1;
     }
     sf_regex_memo_free(&memo);
     if (failed || (changed && sf_buffer_add(to, passage->bytes + at, passage->length - at))) return -1;
-    if (changed) *passage = (sf_passage){to->length ? to->bytes : "", to->length, kept};
+    if (changed && at < passage->head) head = to->length - (passage->length - passage->head);
+    if (changed) *passage = (sf_passage){to->length ? to->bytes : "", to->length, head};
     return 0;
 }
 
 static int spell_bytes(sf_passage *passage, sf_buffer *to)
 {
+    size_t head = 0;
     for (size_t i = 0; i < passage->length; i++) {
         char spelled[2];
         if (sf_buffer_add(to, spelled, sf_byte_spelled((unsigned char)passage->bytes[i], spelled))) return -1;
+        if (i < passage->head) head = to->length;
     }
+    passage->head = head;
     passage->bytes = to->length ? to->bytes : "";
     passage->length = to->length;
     return 0;
@@ -186,12 +185,17 @@ static int spell_bytes(sf_passage *passage, sf_buffer *to)
 
 int sf_normal_apply(const sf_normal *normal, sf_passage *passage, sf_buffer *to, sf_ids *points)
 {
+    size_t head;
     if (passage->length == 0) return 0;
     sf_buffer_clear(to);
     switch (normal->kind) {
     case SF_NORMAL_FORM:
         if (sf_form_holds(normal->form, passage->bytes, passage->length)) return 0;
+        if (sf_form_apply(to, normal->form, passage->bytes, passage->head, points)) return -1;
+        head = to->length;
+        sf_buffer_clear(to);
         if (sf_form_apply(to, normal->form, passage->bytes, passage->length, points)) return -1;
+        passage->head = head;
         break;
     case SF_NORMAL_STRIP: return strip(normal, passage);
     case SF_NORMAL_REPLACE: return replace(normal, passage, to);
@@ -199,9 +203,10 @@ int sf_normal_apply(const sf_normal *normal, sf_passage *passage, sf_buffer *to,
     case SF_NORMAL_PREPEND:
         if (sf_buffer_add(to, normal->content, normal->length) || sf_buffer_add(to, passage->bytes, passage->length))
             return -1;
+        if (passage->head) passage->head += normal->length;
         break;
     case SF_NORMAL_CHARSMAP:
-        if (sf_charsmap_apply(to, normal->map, passage->bytes, passage->length, &passage->kept)) return -1;
+        if (sf_charsmap_apply(to, normal->map, passage->bytes, passage->length, &passage->head)) return -1;
         break;
     default: return change_characters(normal, passage, to);
     }

@@ -62,7 +62,7 @@ void sf_normal_free(sf_normal *normal);
 typedef struct sf_passage {
     const char *bytes;
     size_t length;
-    int kept; /* its first character is still the first of what it was made from */
+    size_t head; /* how many of its first bytes stem from the first character of the whole text */
 } sf_passage;
 
 /* Applies one step. The result lies in `to`, or where it was when nothing changed. -1 without memory. */
@@ -97,7 +97,7 @@ void sf_cut_free(sf_cut *cut);
 
 typedef struct sf_stretch {
     size_t begin, end;
-    int first; /* it begins where the text begins */
+    size_t head; /* as that of a passage */
 } sf_stretch;
 
 typedef struct sf_stretches {

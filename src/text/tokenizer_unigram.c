@@ -4,6 +4,7 @@
  * as unknown, at 10 below the least score. Of equal sums the way that was found first counts: that whose last piece
  * begins first. Sums are in double, from the left, as in `tokenizers`. */
 #include "base/memory.h"
+#include "base/number.h"
 #include "text/tokenizer_parts.h"
 
 #include <math.h>
@@ -94,6 +95,36 @@ void sf_unigram_free(sf_unigram *unigram)
     free(unigram->scores);
 }
 
+/* A score as the library reads it: its JSON reader turns digits into a whole number, rounds that to double and divides
+ * by a power of ten, which for 16 and 17 digits can miss the nearest double by one place. Ways of equal length are told
+ * apart by such places. The digits are taken to be the fewest that give the number, which all writers of JSON put. */
+static double read_as_library(double score)
+{
+    char text[SF_REAL_SIZE];
+    uint64_t digits = 0;
+    int exponent = 0, point = 0, said = 0;
+    if (sf_format_real(text, score)) return score;
+    const char *p = text + (*text == '-');
+    for (; *p && *p != 'e'; p++) {
+        if (*p == '.') {
+            point = 1;
+            continue;
+        }
+        digits = digits * 10 + (uint64_t)(*p - '0');
+        exponent -= point;
+    }
+    if (*p == 'e') {
+        const int negative = p[1] == '-';
+        for (p += 1 + (p[1] == '-' || p[1] == '+'); *p; p++) said = said * 10 + (*p - '0');
+        exponent += negative ? -said : said;
+    }
+    double power = 1, value = (double)digits;
+    if (exponent < -22 || exponent > 22 || digits > UINT64_MAX / 16) return score;
+    for (int i = exponent < 0 ? -exponent : exponent; i > 0; i--) power *= 10; /* exact up to 10^22 */
+    value = exponent < 0 ? value / power : value * power;
+    return *text == '-' ? -value : value;
+}
+
 /* One entry of the vocabulary: [piece, score]. */
 static safer_status read_entry(sf_span *piece, double *score, const json_t *entry, size_t number, const char *name,
                                safer_error *error)
@@ -103,7 +134,7 @@ static safer_status read_entry(sf_span *piece, double *score, const json_t *entr
         return sf_fail(error, SAFER_INPUT, "%s: entry %zu of the vocabulary is not a piece and its score", name,
                        number);
     *piece = (sf_span){json_string_value(text), json_string_length(text)};
-    *score = json_number_value(value);
+    *score = read_as_library(json_number_value(value));
     if (!isfinite(*score) || fabs(*score) > 1e100)
         return sf_fail(error, SAFER_INPUT, "%s: entry %zu of the vocabulary has no usable score", name, number);
     return SAFER_OK;
