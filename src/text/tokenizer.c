@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { KNOWN = 1 << 13, KNOWN_BYTES = 30, KNOWN_IDS = 8 };
+enum { KNOWN = 1 << 15, KNOWN_BYTES = 30, KNOWN_IDS = 8 };
 
 /* A word whose pieces are known; 64 bytes. */
 typedef struct known {
@@ -125,7 +125,12 @@ static int encode_cut(job *j, sf_passage passage)
         if (sf_cut_apply(&t->cuts[i], c, &j->scratch->cut)) return -1;
     for (size_t i = 0; i < c->stretches.count && !is_full(j); i++) {
         const sf_stretch s = c->stretches.list[i];
-        if (s.begin < s.end && encode_known(j, c->passage.bytes + s.begin, s.end - s.begin)) return -1;
+        const char *word = c->passage.bytes + s.begin, *end = c->passage.bytes + s.end;
+        for (size_t length; word < end && !is_full(j); word += length) {
+            length = (size_t)(end - word);
+            if (t->kind == SF_MODEL_BPE) length = sf_bpe_apart(&t->bpe, word, length);
+            if (encode_known(j, word, length)) return -1;
+        }
     }
     if (j->out->count > j->end) j->out->count = j->end;
     return 0;

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+static const char sign[] = "\xe2\x96\x81"; /* U+2581, which stands for a space */
+
 /* ----------------------------------------------------------------- merges */
 
 static size_t home_of(uint32_t left, uint32_t right, size_t size)
@@ -179,6 +181,16 @@ int sf_bpe_encode(sf_ids *out, const sf_bpe *bpe, const sf_vocabulary *vocabular
     return 0;
 }
 
+size_t sf_bpe_apart(const sf_bpe *bpe, const char *word, size_t length)
+{
+    for (const char *p = word, *end = word + length; bpe->signs && !bpe->byte_level && ++p < end;) {
+        p = memchr(p, sign[0], (size_t)(end - p));
+        if (!p || end - p < 3) break;
+        if (memcmp(p, sign, 3) == 0 && !bpe->crosses[(unsigned char)p[-1]]) return (size_t)(p - word);
+    }
+    return length;
+}
+
 /* -------------------------------------------------------- from descriptions */
 
 void sf_bpe_free(sf_bpe *bpe)
@@ -244,6 +256,8 @@ static safer_status read_merge(sf_bpe *bpe, const sf_vocabulary *v, const json_t
     }
     SF_TRY(need_piece(&id, v, (sf_span){both->length ? both->bytes : "", both->length}, number, name, error));
     *slot_of(bpe, left, right) = (sf_merge){left, right, (uint32_t)number, id};
+    for (size_t i = 1; i + 3 <= both->length; i++)
+        if (memcmp(both->bytes + i, sign, 3) == 0) bpe->crosses[(unsigned char)both->bytes[i - 1]] = 1;
 done:
     return status;
 }
@@ -310,6 +324,8 @@ safer_status sf_bpe_read(sf_bpe *out, sf_vocabulary *vocabulary, const json_t *m
     SF_TRY(read_affix(&out->suffix, model, "end_of_word_suffix", name, error));
     SF_TRY(read_unk(&out->unk, vocabulary, model, name, error));
     SF_TRY(read_merges(out, vocabulary, model, name, error));
+    out->signs = !out->ignore_merges && !out->prefix && !out->suffix &&
+                 sf_vocabulary_find(vocabulary, sign, 3) != SF_NONE;
     for (unsigned i = 0; i < 256; i++) {
         char spelled[2], code[8];
         const size_t length = sf_byte_spelled((unsigned char)i, spelled);

@@ -50,18 +50,24 @@ static int is_match(const sf_cut *cut, uint32_t sign, uint32_t code)
     }
 }
 
+static uint32_t sign_of(const sf_cut *cut)
+{
+    uint32_t sign = 0;
+    if (cut->kind == SF_CUT_CHARACTER) sf_utf8_decode(cut->sign, cut->sign + strlen(cut->sign), &sign);
+    return sign;
+}
+
 /* Matches of one character each. */
 static int mark_characters(sf_stretches *marks, const sf_cut *cut, const char *text, size_t length)
 {
     const char *end = text + length;
     size_t from = 0, step;
-    uint32_t sign = 0;
-    if (cut->kind == SF_CUT_CHARACTER) sf_utf8_decode(cut->sign, cut->sign + strlen(cut->sign), &sign);
+    const uint32_t sign = sign_of(cut);
     for (size_t at = 0; at < length; at += step) {
         uint32_t code = (unsigned char)text[at];
         step = code < 0x80 ? 1 : sf_utf8_decode(text + at, end, &code);
         if (!step) step = 1;
-        if (!is_match(cut, sign, code)) continue;
+        if (!(code < 0x80 ? cut->ascii[code] : is_match(cut, sign, code))) continue;
         if ((from < at && push(marks, from, at, 0)) || push(marks, at, at + step, 1)) return -1;
         from = at + step;
     }
@@ -200,6 +206,7 @@ int sf_cut_apply(const sf_cut *cut, sf_cuttings *cuttings, sf_cut_scratch *scrat
 static safer_status add_step(sf_tokenizer *t, sf_cut step, const char *name, safer_error *error)
 {
     safer_status status = SAFER_OK;
+    for (uint32_t c = 0; c < 128; c++) step.ascii[c] = (unsigned char)is_match(&step, sign_of(&step), c);
     if (t->cut_count && t->cuts[t->cut_count - 1].kind == SF_CUT_BYTES)
         status = sf_fail(error, SAFER_INPUT, "%s: a pre_tokenizer behind ByteLevel is not supported", name);
     else if (sf_grow(&t->cuts, &t->cut_capacity, t->cut_count + 1, sizeof *t->cuts))

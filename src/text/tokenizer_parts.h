@@ -88,9 +88,10 @@ typedef struct sf_cut {
     sf_cut_kind kind;
     sf_behavior behavior;
     int invert;
-    int first;       /* PREFIX: only at the beginning of the text */
-    char sign[5];    /* PREFIX, METASPACE, CHARACTER; terminated */
-    sf_regex *regex; /* owned */
+    int first;                /* PREFIX: only at the beginning of the text */
+    char sign[5];             /* PREFIX, METASPACE, CHARACTER; terminated */
+    sf_regex *regex;          /* owned */
+    unsigned char ascii[128]; /* what matches, where single characters do */
 } sf_cut;
 
 void sf_cut_free(sf_cut *cut);
@@ -146,6 +147,8 @@ typedef struct sf_bpe {
     uint32_t bytes[256];    /* ByteLevel's piece of every byte, or SF_NONE */
     uint32_t fallback[256]; /* <0x..>, or SF_NONE */
     int byte_level, byte_fallback, fuse_unk, ignore_merges;
+    int signs;                  /* words may be encoded apart before U+2581, */
+    unsigned char crosses[256]; /* but not behind these bytes: a merge leads across */
 } sf_bpe;
 
 typedef struct sf_unigram {
@@ -182,6 +185,9 @@ typedef enum sf_model_kind { SF_MODEL_BPE, SF_MODEL_UNIGRAM, SF_MODEL_WORDPIECE,
 
 int sf_bpe_encode(sf_ids *out, const sf_bpe *bpe, const sf_vocabulary *vocabulary, const char *word, size_t length,
                   sf_model_scratch *scratch);
+/* How many bytes of a word can be encoded apart from the rest, at least 1: models without a pre-tokenizer get whole texts
+ * as one word. */
+size_t sf_bpe_apart(const sf_bpe *bpe, const char *word, size_t length);
 int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, size_t length,
                       sf_model_scratch *scratch);
 int sf_wordpieces_encode(sf_ids *out, const sf_wordpieces *model, const char *word, size_t length);
