@@ -2,6 +2,7 @@
 #ifndef SF_TEXT_TOKENIZER_PARTS_H
 #define SF_TEXT_TOKENIZER_PARTS_H
 
+#include "base/memory.h"
 #include "base/words.h"
 #include "text/charsmap.h"
 #include "text/forms.h"
@@ -255,6 +256,10 @@ struct sf_tokenizer {
 
 /* Builds a tokenizer from its description. */
 safer_status sf_tokenizer_build(sf_tokenizer **out, json_t *root, const char *name, safer_error *error);
+
+/* The description that transformers makes of a sentencepiece model. The caller releases *out. */
+safer_status sf_tokenizer_describe_sentencepiece(json_t **out, const char *bytes, size_t length, const char *type,
+                                                 const char *name, safer_error *error);
 
 /* The normalizer and pre-tokenizer of a description. */
 safer_status sf_tokenizer_read_normalizer(sf_tokenizer *t, const json_t *value, const char *name, safer_error *error);
