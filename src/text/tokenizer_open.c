@@ -300,9 +300,10 @@ static safer_status check_added(const sf_tokenizer *t, const folder *f, safer_er
     json_object_foreach(added, token, id)
     {
         const uint32_t number = sf_tokenizer_find(t, token, strlen(token));
-        if (status != SAFER_OK || (number != SF_NONE && json_is_integer(id) && json_integer_value(id) == number)) continue;
-        status = sf_fail(error, SAFER_INPUT, "%s/added_tokens.json: the token \"%.80s\" needs a tokenizer.json", f->path,
-                         token);
+        if (status != SAFER_OK || (number != SF_NONE && json_is_integer(id) && json_integer_value(id) == number))
+            continue;
+        status = sf_fail(error, SAFER_INPUT, "%s/added_tokens.json: the token \"%.80s\" needs a tokenizer.json",
+                         f->path, token);
     }
     json_decref(added);
     return status;

@@ -61,6 +61,13 @@ static const custom customs[] = {
      "[MASK]"},
 };
 
+static size_t count_first(const custom *c)
+{
+    size_t count = 0;
+    while (c->first[count]) count++;
+    return count;
+}
+
 static void push_piece(json_t **list, const char *text, size_t length, double score)
 {
     json_t *entry = json_array();
@@ -80,8 +87,7 @@ static double score_of(const custom *c, const sf_sentencepiece_piece *p)
 static json_t *make_model(const custom *c, const sf_sentencepiece *file)
 {
     json_t *model = json_object(), *list = json_array();
-    for (size_t i = 0; i < sizeof c->first / sizeof *c->first && c->first[i]; i++)
-        push_piece(&list, c->first[i], strlen(c->first[i]), i == 4 ? -100 : 0);
+    for (size_t i = 0; i < count_first(c); i++) push_piece(&list, c->first[i], strlen(c->first[i]), i == 4 ? -100 : 0);
     for (size_t i = c->skipped; i < file->count; i++)
         push_piece(&list, file->pieces[i].text.bytes, file->pieces[i].text.length, score_of(c, &file->pieces[i]));
     if (c->last) push_piece(&list, c->last, strlen(c->last), 0);
@@ -122,25 +128,31 @@ static int write_steps(sf_buffer *out, const custom *c, const sf_sentencepiece *
                                      behind);
 }
 
-/* The number of a piece in the model, or of the place behind it; -1 without the piece. */
-static json_int_t number_of(const json_t *model, const char *piece, int behind)
+/* The number of a piece in the model, the last of that name; -1 without it. */
+static json_int_t number_of(const json_t *model, sf_span piece)
 {
     const json_t *list = json_object_get(model, "vocab"), *entry;
+    json_int_t found = -1;
     size_t i;
     json_array_foreach(list, i, entry)
     {
         const json_t *text = json_array_get(entry, 0);
-        if (json_string_length(text) == strlen(piece) && strcmp(json_string_value(text), piece) == 0)
-            return (json_int_t)i;
+        if (json_string_length(text) == piece.length && memcmp(json_string_value(text), piece.bytes, piece.length) == 0)
+            found = (json_int_t)i;
     }
-    return behind ? (json_int_t)json_array_size(list) : -1;
+    return found;
 }
 
-static void add_token(json_t **list, const char *content, size_t length, json_int_t id, int left)
+static json_int_t number_of_name(const json_t *model, const char *name)
+{
+    return number_of(model, (sf_span){name, strlen(name)});
+}
+
+static void add_token(json_t **list, sf_span content, json_int_t id, int left)
 {
     json_t *token = json_object();
     sf_json_put(&token, "id", json_integer(id));
-    sf_json_put(&token, "content", json_stringn(content, length));
+    sf_json_put(&token, "content", json_stringn(content.bytes, content.length));
     sf_json_put(&token, "lstrip", json_boolean(left));
     sf_json_put(&token, "normalized", json_false());
     sf_json_push(list, token);
@@ -154,14 +166,15 @@ static json_t *make_added(const custom *c, const sf_sentencepiece *file, const j
     for (size_t i = 0; i < file->count; i++) {
         const sf_sentencepiece_piece *p = &file->pieces[i];
         if (p->type != 3 && p->type != 4) continue;
-        char *text = sf_strndup(p->text.bytes, p->text.length);
-        const json_int_t id = text ? number_of(model, text, 0) : -1;
-        if (id >= 0) add_token(&list, text, strlen(text), id, 0);
-        free(text);
+        const json_int_t id = i < c->skipped ? number_of(model, p->text)
+                                             : (json_int_t)(i - c->skipped + count_first(c));
+        if (id >= 0) add_token(&list, p->text, id, 0);
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const json_int_t id = number_of(model, names[i], names[i] == c->mask);
-        if (id >= 0) add_token(&list, names[i], strlen(names[i]), id, names[i] == c->mask);
+        const sf_span name = {names[i], strlen(names[i])};
+        json_int_t id = number_of(model, name);
+        if (id < 0 && names[i] == c->mask) id = (json_int_t)json_array_size(json_object_get(model, "vocab"));
+        if (id >= 0) add_token(&list, name, id, names[i] == c->mask);
     }
     return list;
 }
@@ -170,9 +183,9 @@ static json_t *make_frame(const custom *c, const json_t *model)
 {
     json_t *frame = json_object(), *cls = json_array(), *sep = json_array();
     sf_json_push(&cls, json_string(c->cls));
-    sf_json_push(&cls, json_integer(number_of(model, c->cls, 0)));
+    sf_json_push(&cls, json_integer(number_of_name(model, c->cls)));
     sf_json_push(&sep, json_string(c->sep));
-    sf_json_push(&sep, json_integer(number_of(model, c->sep, 0)));
+    sf_json_push(&sep, json_integer(number_of_name(model, c->sep)));
     sf_json_put(&frame, "type", json_string("BertProcessing"));
     sf_json_put(&frame, "cls", cls);
     sf_json_put(&frame, "sep", sep);
@@ -182,7 +195,7 @@ static json_t *make_frame(const custom *c, const json_t *model)
 static json_t *make_padding(const custom *c, const json_t *model)
 {
     json_t *padding = json_object();
-    sf_json_put(&padding, "pad_id", json_integer(number_of(model, c->pad, 0)));
+    sf_json_put(&padding, "pad_id", json_integer(number_of_name(model, c->pad)));
     sf_json_put(&padding, "pad_token", json_string(c->pad));
     return padding;
 }
