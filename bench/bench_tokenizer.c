@@ -4,8 +4,8 @@
  *   bench_tokenizer [--json] TOKENIZER DATA         a tokenizer.json, or a folder, and data
  *   bench_tokenizer --ids TOKENIZER DATA [LIMIT]    prints the pieces of every text, one line each
  *
- * Checked first: a text has the same pieces with a new scratch as with one that has seen all texts before it. Then, with
- * one thread, megabytes per second of processor time. */
+ * Checked first: a text has the same pieces with a new scratch as with one that has seen all texts before it. Then,
+ * with one thread, megabytes per second of processor time. */
 #define _GNU_SOURCE
 #include "bench.h"
 

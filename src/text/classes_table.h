@@ -1,7 +1,9 @@
-/* Made by scripts/unicode-classes: what the tokenizers library 0.23.2 takes characters for. */
+/* Made by scripts/unicode-classes: what the tokenizers library 0.23.2 takes characters for.
+ * Its head says how: every character was put to the library. Look it up by text/classes.h. */
 #ifndef SF_TEXT_CLASSES_TABLE_H
 #define SF_TEXT_CLASSES_TABLE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* clang-format off */

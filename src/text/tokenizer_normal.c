@@ -1,4 +1,7 @@
-/* Normalizers of a tokenizer: one step of each kind, and how a description becomes steps. */
+/* Normalizers of a tokenizer: one step of each kind, and how a description becomes steps.
+ *
+ * Every step also says how many of the first bytes still stem from the first character of the text: Metaspace's
+ * prepend_scheme "first" depends on it. tokenizer.h has the whole way. */
 #include "base/memory.h"
 #include "text/classes.h"
 #include "text/tokenizer_parts.h"

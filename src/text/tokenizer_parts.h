@@ -186,8 +186,8 @@ typedef enum sf_model_kind { SF_MODEL_BPE, SF_MODEL_UNIGRAM, SF_MODEL_WORDPIECE,
 
 int sf_bpe_encode(sf_ids *out, const sf_bpe *bpe, const sf_vocabulary *vocabulary, const char *word, size_t length,
                   sf_model_scratch *scratch);
-/* How many bytes of a word can be encoded apart from the rest, at least 1: models without a pre-tokenizer get whole texts
- * as one word. */
+/* How many bytes of a word can be encoded apart from the rest, at least 1: models without a pre-tokenizer get whole
+ * texts as one word. */
 size_t sf_bpe_apart(const sf_bpe *bpe, const char *word, size_t length);
 int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, size_t length,
                       sf_model_scratch *scratch);

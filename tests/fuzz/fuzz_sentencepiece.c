@@ -1,5 +1,5 @@
-/* Any bytes as a sentencepiece model of one of the types. What is accepted encodes its own bytes, with numbers in range,
- * and writes a description that is read again. */
+/* Any bytes as a sentencepiece model of one of the types. What is accepted encodes its own bytes, with numbers in
+ * range, and writes a description that is read again. */
 #include "fuzz.h"
 
 #include "text/tokenizer.h"

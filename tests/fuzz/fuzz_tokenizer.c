@@ -1,6 +1,6 @@
 /* Any bytes as a tokenizer.json with a text behind a NUL, or as a text for tokenizers that are known. What is accepted
- * writes a description that reads back with the same ids; a text has the same ids with a used scratch and cut short, and
- * no number is out of range. */
+ * writes a description that reads back with the same ids; a text has the same ids with a used scratch and cut short,
+ * and no number is out of range. */
 #include "fuzz.h"
 
 #include "text/tokenizer.h"
@@ -8,20 +8,28 @@
 static const char *const known[] = {
     "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"fuse_unk\":true,\"vocab\":{\"u\":0,\"a\":1,\"b\":2,\"ab\":3,"
     "\"\xe2\x96\x81\":4,\"\xe2\x96\x81"
-    "a\":5,\"ba\":6},\"merges\":[\"a b\",\"\xe2\x96\x81 a\",\"b a\"]},\"normalizer\":{\"type\":\"NFKC\"},\"pre_tokenizer\":"
+    "a\":5,\"ba\":6},\"merges\":[\"a b\",\"\xe2\x96\x81 a\",\"b a\"]},\"normalizer\":{\"type\":\"NFKC\"},"
+    "\"pre_tokenizer\":"
     "{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"first\",\"split\":false}}",
-    "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\xc4\xa0\":3},\"merges\":[\"a b\"]},\"pre_tokenizer\":"
+    "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"\xc4\xa0\":3},\"merges\":[\"a b\"]},"
+    "\"pre_tokenizer\":"
     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":"
     "\"(?i:'s|'t)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|"
     "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}},{\"type\":\"ByteLevel\",\"use_regex\":false}]},\"added_tokens\":"
-    "[{\"id\":4,\"content\":\"<s>\",\"lstrip\":true,\"normalized\":false},{\"id\":5,\"content\":\"x\",\"single_word\":true}]}",
-    "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"u\",0],[\"a\",-1],[\"b\",-2],[\"ab\","
-    "-2.5],[\"<0x41>\",-9],[\"<0xC3>\",-9]]},\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Strip\"},"
-    "{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" "
+    "[{\"id\":4,\"content\":\"<s>\",\"lstrip\":true,\"normalized\":false},{\"id\":5,\"content\":\"x\","
+    "\"single_word\":true}]}",
+    "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"u\",0],[\"a\",-1],"
+    "[\"b\",-2],[\"ab\","
+    "-2.5],[\"<0x41>\",-9],[\"<0xC3>\",-9]]},\"normalizer\":{\"type\":\"Sequence\","
+    "\"normalizers\":[{\"type\":\"Strip\"},"
+    "{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},"
+    "\"content\":\" "
     "\"}]},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},{\"type\":\"Metaspace\","
     "\"replacement\":\"_\",\"prepend_scheme\":\"first\"}]}}",
-    "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"a\":1,\"##b\":2,\"##a\":3}},\"normalizer\":"
-    "{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"BertPreTokenizer\"},"
+    "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"vocab\":{\"u\":0,\"a\":1,\"##b\":2,\"##a\":3}},"
+    "\"normalizer\":"
+    "{\"type\":\"BertNormalizer\"},\"pre_tokenizer\":{\"type\":\"Sequence\","
+    "\"pretokenizers\":[{\"type\":\"BertPreTokenizer\"},"
     "{\"type\":\"Whitespace\"}]}}",
 };
 
