@@ -2,6 +2,7 @@
  * are stands in docs/attack.md. */
 #include "attack_options.h"
 #include "certify_options.h"
+#include "crew.h"
 #include "data_options.h"
 #include "model_options.h"
 #include "results.h"
@@ -199,6 +200,7 @@ typedef struct request {
     cli_model_flags model;
     cli_data data;
     safer_attack_options options;
+    cli_crew_flags crew;
 } request;
 
 #define NOT_GIVEN UINT64_MAX
@@ -233,6 +235,7 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "show", &r->show, "N", "show the first N new texts (default: 3 on a terminal, else none)");
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
+    cli_crew_options(options, &r->crew);
 }
 
 static void check_request(request *r)
@@ -244,6 +247,8 @@ static void check_request(request *r)
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
     if (r->output) cli_model_need_name(&r->model, verb);
+    if (r->crew.mpi) cli_model_need_labels(&r->model, verb);
+    if (r->against && r->crew.mpi) cli_misuse(verb, "--mpi and --against: the cross-check is one process's");
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
     if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */
@@ -269,6 +274,7 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
         if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
         return code;
     }
+    if (cli_crew_helps()) return CLI_DONE;
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = summary_json(&summary, &r->options), *traffic = cli_traffic_json(model);
@@ -330,12 +336,13 @@ static int run(void *from, char **arguments, size_t count)
     request *r = from;
     safer_attack_options *o = &r->options;
     (void)arguments, (void)count;
+    o->crew = cli_crew_join(&r->crew, &cli_attack);
     check_request(r);
     showing shown = {.violations = r->against != NULL, .records = json_array(), .left = shown_texts(r)};
     o->each = keep_record;
     o->each_context = &shown;
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
-    safer_data *data = cli_data_load(&r->data, o->seed);
+    safer_data *data = cli_crew_helps() ? NULL : cli_data_load(&r->data, o->seed);
     safer_model *model = cli_model_open(&r->model, &cli_attack, data);
     if (o->smoothed) cli_note_training(model, lexicon);
     const int code = r->against ? cross_check(r, model, lexicon, data, &shown)
