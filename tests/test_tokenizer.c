@@ -486,7 +486,8 @@ static safer_status open_and_encode(void *context, safer_error *e)
     static const char json[] = AB
         ",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Replace\",\"pattern\":"
         "{\"Regex\":\"x+\"},\"content\":\"a\"}]},\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"added_tokens\":["
-        "{\"id\":3,\"content\":\"<s>\"}],\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]}}";
+        "{\"id\":3,\"content\":\"<s>\"}],"
+        "\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",0],\"sep\":[\"b\",1]}}";
     sf_tokenizer *t = NULL;
     sf_tokenizer_scratch *scratch = NULL;
     sf_ids got = {0};
