@@ -5,7 +5,7 @@
  *   added tokens    "<s>", "[MASK]": found in the text as it stands, or in the normalized text   tokenizer_added.c
  *   normalizer      NFC, lower case, sentencepiece's table of characters ...                     tokenizer_normal.c
  *   pre-tokenizer   where the text is cut, and how bytes are spelled                             tokenizer_cut.c
- *   model           BPE, Unigram, WordPiece: pieces of what was cut                  tokenizer_{bpe,unigram,words}.c
+ *   model           BPE, Unigram, WordPiece, WordLevel: pieces of it                 tokenizer_{bpe,unigram,words}.c
  *   post-processor  what stands before and after the pieces of a text                            tokenizer_json.c
  *
  * The ids are those of the `tokenizers` library, 0.23 (scripts/compare-huggingface). What it has and this does not is
@@ -14,10 +14,12 @@
  *
  * A tokenizer does not change once it is there: any number of threads may use one, each with a scratch of its own.
  *
- * For who draws words into a text: the pieces of parts, put together, are not the pieces of the whole. A word's pieces
- * depend on the space before it (byte-level BPE, Metaspace), on what is glued to it ("don't", "end."), and added
- * tokens may lie across. Render the text and encode it, unless sf_tokenizer_cuts says that two neighbours are
- * apart whatever surrounds them. */
+ * For who draws words into a text: render it and encode it whole. The pieces of parts, put together, are not the pieces
+ * of the whole: they depend on the space before a word (byte-level BPE, Metaspace), on what is glued to it ("don't",
+ * "end."), on the beginning of the text (prepend_scheme, add_prefix_space); normal forms join neighbours, added tokens
+ * may lie across, and sums of Unigram's scores round differently. A faster way must find places where none of that can
+ * happen whatever is drawn, as sf_wordpiece_cuts and sf_wordpiece_joins do for BERT's. Encoding with a limit costs the
+ * steps before the model for all of the text, and the model up to the limit. */
 #ifndef SF_TEXT_TOKENIZER_H
 #define SF_TEXT_TOKENIZER_H
 
@@ -33,10 +35,12 @@ typedef struct sf_tokenizer sf_tokenizer;
  *
  *   tokenizer.json
  *   vocab.json and merges.txt      byte-level BPE as RoBERTa has it
- *   sentencepiece.bpe.model, spiece.model, spm.model, tokenizer.model     Unigram (bpe inside is refused)
+ *   sentencepiece.bpe.model, spiece.model, spm.model, tokenizer.model     Unigram (BPE inside is refused)
  *   vocab.txt                      WordPiece as BERT has it
  *
- * with tokenizer_config.json, special_tokens_map.json and added_tokens.json where they are there. `type` is the
+ * with tokenizer_config.json and special_tokens_map.json where they are there; an added_tokens.json beside the older
+ * files must not have tokens that these do not. What tokenizer_config.json says of do_lower_case, strip_accents,
+ * tokenize_chinese_chars, add_prefix_space, model_max_length and pad_token counts, as in transformers. `type` is the
  * model_type of config.json ("roberta", "xlm-roberta", "deberta-v2", ...): the older files do not say themselves which
  * numbers and special tokens their model has. It may be NULL where there is a tokenizer.json. `read`, which may be
  * NULL, notes the files that were read. The caller frees *out, which is set on success only. */
