@@ -120,7 +120,10 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     json_t *r = NULL, *line = NULL;
     sf_record claim;
     const sf_record *claimed = &claim; /* the run's labels are the model's */
-    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, number), error);
+    sf_window window = {.source = &c->run->source};
+    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, number), &window,
+                                        error);
+    sf_window_free(&window);
     if (status != SAFER_OK) return status;
     r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)number + 1, "id",
                   row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact, "radius",
@@ -210,7 +213,9 @@ static safer_status check_claim(const checked *r, const sf_run *run, const char 
     int same = 0;
     const size_t place = sf_shard_place(run->config.shard, r->row - 1);
     if (place < run->count) {
-        safer_status status = sf_run_record(&claimed, &json, run, place, error);
+        sf_window window = {.source = &run->source};
+        safer_status status = sf_run_record(&claimed, &json, run, place, &window, error);
+        sf_window_free(&window);
         if (status != SAFER_OK) return status;
         same = r->exact == claimed.exact && r->radius == claimed.radius &&
                strcmp(r->target, sf_config_label(&run->config, claimed.target)) == 0;
@@ -298,6 +303,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
     SF_TRY(sf_run_load(&run, against, error));
+    SF_TRY(sf_run_index(&run, error));
     c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(choose_shard(&c, error));

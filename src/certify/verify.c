@@ -18,7 +18,8 @@
 typedef struct worker {
     safer_workspace *workspace; /* with a model */
     sf_retrace retrace;
-    size_t failed; /* its first failure, SIZE_MAX for none, */
+    sf_window window; /* of the run */
+    size_t failed;    /* its first failure, SIZE_MAX for none, */
     safer_status status;
     safer_error error; /* and its message */
 } worker;
@@ -75,7 +76,7 @@ static void check_records(void *context, size_t begin, size_t end, int index)
         safer_error error = {0};
         sf_record record;
         json_t *json = NULL;
-        safer_status status = sf_run_record(&record, &json, r->run, i, &error);
+        safer_status status = sf_run_record(&record, &json, r->run, i, &w->window, &error);
         if (status == SAFER_OK) status = r->check(r, &record, i, w, &error);
         json_decref(json);
         if (status != SAFER_OK && i < w->failed) {
@@ -115,7 +116,10 @@ static safer_status replay_run(replay *r, int threads, const safer_progress *pro
     const int asking = r->model && r->model->concurrency ? r->model->concurrency : sf_threads(threads);
     r->workers = sf_calloc((size_t)asking, sizeof *r->workers);
     if (!r->workers) return sf_fail_memory(error);
-    for (int i = 0; i < asking; i++) r->workers[i].retrace.lexicon = r->lexicon;
+    for (int i = 0; i < asking; i++) {
+        r->workers[i].retrace.lexicon = r->lexicon;
+        r->workers[i].window.source = &r->run->source;
+    }
     SF_TRY(sf_config_map_labels(&r->classes, &r->run->config, r->data, r->run->path, error));
     r->check = check_text;
     SF_TRY(check_all(r, asking, progress, "reading the texts", error));
@@ -126,6 +130,7 @@ done:
     for (int i = 0; i < asking; i++) {
         safer_workspace_free(r->workers[i].workspace);
         sf_retrace_free(&r->workers[i].retrace);
+        sf_window_free(&r->workers[i].window);
     }
     free(r->workers);
     free(r->classes);
@@ -201,6 +206,7 @@ safer_status safer_verify(safer_verification *out, const char *path, const safer
     SF_TRY(sf_run_load(&run, path, error));
     if (lexicon) {
         SF_TRY(check_origin(&run, model, lexicon, data, progress, error));
+        SF_TRY(sf_run_index(&run, error));
         replay r = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = run.config.options};
         r.options.delta = run.config.delta;
         r.options.threads = 1; /* one thread per text */

@@ -14,7 +14,8 @@ typedef struct reading {
     const sf_report_run *runs;
     size_t run_count;
     const safer_data *data;
-    size_t count; /* texts in the page */
+    size_t count; /* texts in the page, */
+    size_t place; /* and how many of them were met */
     int format;
     sf_word_reader words;
     sf_writer json;
@@ -67,8 +68,9 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
     if (status != SAFER_OK) return status;
     if (row >= safer_data_size(r->data))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: there are fewer texts", r->path, line);
-    if (row >= r->count) return SAFER_OK;
-    sf_putf(&r->json, "%s[%zu,%d,", row ? "," : "", row, (int)a.outcome);
+    if (r->place == r->count || row != sf_page_row(safer_data_size(r->data), r->place)) return SAFER_OK;
+    sf_putf(&r->json, "%s[%zu,%d,", r->place ? "," : "", r->place, (int)a.outcome);
+    r->place++;
     if (a.after)
         sf_put_json_short(&r->json, a.after, 40);
     else

@@ -36,7 +36,7 @@ safer_status sf_report_texts(sf_writer *out, const safer_data *data, size_t coun
     sf_meter meter = {0};
     sf_meter_start(&meter, progress, "writing the texts", count);
     for (size_t i = 0; i < count && !sf_meter_cancelled(&meter); i++) {
-        safer_row row = safer_data_row(data, i);
+        safer_row row = safer_data_row(data, sf_page_row(safer_data_size(data), i));
         sf_put(&json, i % SF_TEXTS_PER_BLOCK ? "," : "[");
         put_text(&json, row);
         if (i + 1 == count || (i + 1) % SF_TEXTS_PER_BLOCK == 0) {
@@ -152,7 +152,7 @@ safer_status sf_report_words(sf_writer *out, const safer_data *data, size_t coun
     for (size_t i = 0; i < words; i++) e.number[i] = SF_NONE;
     sf_meter_start(&meter, progress, "writing their words", count);
     for (size_t i = 0; i < count && !sf_meter_cancelled(&meter); i++) {
-        safer_row row = safer_data_row(data, i);
+        safer_row row = safer_data_row(data, sf_page_row(safer_data_size(data), i));
         SF_TRY(sf_slots_read(&slots, lexicon, row.text, row.text_length, error));
         sf_put(&json, i % SF_TEXTS_PER_BLOCK ? "," : "[");
         put_slots(&json, &e, &slots, shown_length(row));
