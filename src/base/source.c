@@ -72,7 +72,17 @@ done:
     return status;
 }
 
-/* ------------------------------------------------------------------- views */
+safer_status sf_source_check(const sf_source *source, safer_error *error)
+{
+    struct stat now;
+    if (!source->hashes) return SAFER_OK;
+    if (fstat(source->fd, &now) != 0 || now.st_size != source->begun.st_size ||
+        now.st_mtim.tv_sec != source->begun.st_mtim.tv_sec || now.st_mtim.tv_nsec != source->begun.st_mtim.tv_nsec)
+        return fail_changed(source, error);
+    return SAFER_OK;
+}
+
+/* ----------------------------------------------------------------- windows */
 
 void sf_window_free(sf_window *window)
 {
@@ -80,8 +90,7 @@ void sf_window_free(sf_window *window)
     *window = (sf_window){0};
 }
 
-/* Reads a block of a file, and whether it is what it was. When the last has come, the file has been read once: then it
- * must still be as large and as old as it was in the beginning. */
+/* Reads a block of a file, which must be what it was. */
 static safer_status read_block(const sf_source *source, uint64_t number, char *into, size_t *length, safer_error *error)
 {
     const uint64_t begin = number * BLOCK, left = source->length - begin;
@@ -96,11 +105,6 @@ static safer_status read_block(const sf_source *source, uint64_t number, char *i
     }
     if (have < size) return fail_changed(source, error);
     const uint64_t hash = sf_hash(into, size, 0) | 1;
-    struct stat now;
-    if (source->hashes[number] == 0 && left <= BLOCK &&
-        (fstat(source->fd, &now) != 0 || now.st_size != source->begun.st_size ||
-         now.st_mtim.tv_sec != source->begun.st_mtim.tv_sec || now.st_mtim.tv_nsec != source->begun.st_mtim.tv_nsec))
-        return fail_changed(source, error);
     if (source->hashes[number] == 0) source->hashes[number] = hash;
     *length = size;
     return source->hashes[number] == hash ? SAFER_OK : fail_changed(source, error);

@@ -28,6 +28,9 @@ typedef struct sf_source {
 safer_status sf_source_open(sf_source *out, const char *path, int unpack, safer_error *error);
 void sf_source_close(sf_source *source);
 
+/* When it was read once: whether nobody wrote to the file meanwhile, so that it was read as it was at one moment. */
+safer_status sf_source_check(const sf_source *source, safer_error *error);
+
 /* What is in memory of a source. Of the same source any number of threads may have a window each, when it was read once by
  * one of them. */
 typedef struct sf_window {

@@ -249,6 +249,7 @@ safer_status sf_sealed_walk(const sf_source *source, const char *what, size_t fl
     const char *path = source->path;
     reading r = {.place = {.path = path, .flags = flags}, .most = SIZE_MAX, .visit = visit, .context = context};
     safer_status status = read_lines(&r, source, error);
+    if (status == SAFER_OK) status = sf_source_check(source, error);
     if (status != SAFER_OK) return status;
     if (r.end < source->length)
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is %s; resume the %s", path, r.place.lines + 1,
