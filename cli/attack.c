@@ -2,6 +2,7 @@
  * are stands in docs/attack.md. */
 #include "attack_options.h"
 #include "certify_options.h"
+#include "crew.h"
 #include "data_options.h"
 #include "model_options.h"
 #include "results.h"
@@ -67,9 +68,13 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void print_shown(const showing *s, const safer_data *data)
 {
+    safer_reader *reader = NULL;
+    safer_error error = {0};
     for (size_t i = 0; i < json_array_size(s->records); i++) {
         const json_t *record = json_array_get(s->records, i), *violation = json_object_get(record, "violation");
-        const safer_row row = safer_data_row(data, (size_t)json_integer_value(json_object_get(record, "row")) - 1);
+        const size_t index = (size_t)json_integer_value(json_object_get(record, "row")) - 1;
+        safer_row row;
+        if (safer_data_read(&row, &reader, data, index, &error) != SAFER_OK) exit(cli_fail(&error));
         const json_t *source = violation ? violation : record;
         printf("%s", cli_bold());
         cli_put(row.id);
@@ -82,6 +87,7 @@ static void print_shown(const showing *s, const safer_data *data)
                (long long)json_integer_value(json_object_get(record, "words")));
         print_diff(&row, json_object_get(source, "changes"));
     }
+    safer_reader_free(reader);
 }
 
 /* ---------------------------------------------------------------- results */
@@ -199,6 +205,7 @@ typedef struct request {
     cli_model_flags model;
     cli_data data;
     safer_attack_options options;
+    cli_crew_flags crew;
 } request;
 
 #define NOT_GIVEN UINT64_MAX
@@ -233,6 +240,7 @@ static void list(cli_options *options, void *into)
     cli_add_uint(options, "show", &r->show, "N", "show the first N new texts (default: 3 on a terminal, else none)");
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
+    cli_crew_options(options, &r->crew);
 }
 
 static void check_request(request *r)
@@ -244,6 +252,8 @@ static void check_request(request *r)
     if (!r->data.path) cli_misuse(verb, "--data DATA is needed");
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
     if (r->output) cli_model_need_name(&r->model, verb);
+    if (r->crew.mpi) cli_model_need_labels(&r->model, verb);
+    if (r->against && r->crew.mpi) cli_misuse(verb, "--mpi and --against: the cross-check is one process's");
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
     if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */
@@ -269,6 +279,7 @@ static int attack(request *r, const safer_model *model, const safer_lexicon *lex
         if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
         return code;
     }
+    if (cli_crew_helps()) return CLI_DONE;
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = summary_json(&summary, &r->options), *traffic = cli_traffic_json(model);
@@ -330,12 +341,13 @@ static int run(void *from, char **arguments, size_t count)
     request *r = from;
     safer_attack_options *o = &r->options;
     (void)arguments, (void)count;
+    o->crew = cli_crew_join(&r->crew, &cli_attack);
     check_request(r);
     showing shown = {.violations = r->against != NULL, .records = json_array(), .left = shown_texts(r)};
     o->each = keep_record;
     o->each_context = &shown;
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
-    safer_data *data = cli_data_load(&r->data, o->seed);
+    safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, o->seed);
     safer_model *model = cli_model_open(&r->model, &cli_attack, data);
     if (o->smoothed) cli_note_training(model, lexicon);
     const int code = r->against ? cross_check(r, model, lexicon, data, &shown)

@@ -1,5 +1,6 @@
 /* safer certify | verify */
 #include "certify_options.h"
+#include "crew.h"
 #include "data_options.h"
 #include "gates.h"
 #include "model_options.h"
@@ -16,6 +17,7 @@ typedef struct request {
     cli_model_flags model;
     cli_data data;
     cli_certify_flags certify;
+    cli_crew_flags crew;
 } request;
 
 static void list_certify(cli_options *options, void *into)
@@ -41,6 +43,7 @@ static void list_certify(cli_options *options, void *into)
     cli_gates_options(options, &r->gates);
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
+    cli_crew_options(options, &r->crew);
 }
 
 static void check_request(request *r)
@@ -87,10 +90,11 @@ static int certify(const request *r, const safer_model *model, const safer_lexic
     cli_verdict verdict = {0};
     int code = CLI_DONE;
     safer_status status = SAFER_OK;
-    if (r->gates.not_worse_than) status = safer_run_read(&verdict.baseline, r->gates.not_worse_than, &error);
+    if (r->gates.not_worse_than && !cli_crew_helps())
+        status = safer_run_read(&verdict.baseline, r->gates.not_worse_than, &error);
     if (status == SAFER_OK)
         status = safer_certify(&summary, r->output, r->resume, model, lexicon, data, &r->certify.options, &error);
-    const int certified = status == SAFER_OK;
+    const int certified = status == SAFER_OK && !cli_crew_helps();
     if (certified) {
         status = cli_verdict_reach(&verdict, &r->gates, &summary, r->output, &error);
         if (status != SAFER_OK) cli_verdict_free(&verdict); /* nothing can be said of it */
@@ -108,9 +112,11 @@ static int run_certify(void *from, char **arguments, size_t count)
 {
     request *r = from;
     (void)arguments, (void)count;
+    r->certify.options.crew = cli_crew_join(&r->crew, &cli_certify);
     check_request(r);
+    if (r->crew.mpi) cli_model_need_labels(&r->model, &cli_certify);
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
-    safer_data *data = cli_data_load(&r->data, r->certify.options.seed);
+    safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, r->certify.options.seed);
     safer_model *model = cli_model_open(&r->model, &cli_certify, data);
     cli_note_training(model, lexicon);
     cli_gates_check_labels(&r->gates, model, &cli_certify);
@@ -225,7 +231,7 @@ static int run_verify(void *from, char **arguments, size_t count)
     safer_error error = {0};
     safer_verification found = {0};
     safer_lexicon *lexicon = files ? cli_lexicon_open(r->lexicon) : NULL;
-    safer_data *data = files ? cli_data_load(&r->data, r->seed) : NULL;
+    safer_data *data = files ? cli_data_open(&r->data, r->seed) : NULL;
     safer_model *model = ask ? cli_model_open(&r->model, &cli_verify, data) : NULL;
     int code = CLI_DONE;
     if (safer_verify(&found, arguments[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=

@@ -155,6 +155,11 @@ void cli_interrupt_start(void);
 void cli_interrupt_grace(int grace);
 int cli_interrupted(void);
 
+/* For a process of many (--mpi): it stays for a little longer when it is interrupted, so that others find that it is
+ * there; a silent one prints nothing. And what its exit status is then, when not CLI_INTERRUPTED. */
+void cli_interrupt_shared(int silent);
+void cli_interrupt_code(int code);
+
 /* A progress line on stderr, when that is a terminal and --quiet was not given; notices
  * Ctrl-C in any case: from now on there is grace. */
 const safer_progress *cli_progress(void);

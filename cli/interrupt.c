@@ -12,22 +12,23 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { GRACE_US = 400000 }; /* microseconds; the rest of the second is for the end itself */
+enum { GRACE_US = 400000, SHARED_US = 800000 }; /* microseconds; the rest of the second is for the end itself */
 
-static volatile sig_atomic_t interrupted, graceful;
+static volatile sig_atomic_t interrupted, graceful, silent, grace_us = GRACE_US, exit_code = CLI_INTERRUPTED;
 
 static void end_now(int number)
 {
     static const char line[] = "\r\033[Ksafer: cancelled\n"; /* in place of a progress line */
     const size_t clear = isatty(STDERR_FILENO) ? 0 : 4;
-    if (number == SIGALRM && write(STDERR_FILENO, line + clear, sizeof line - 1 - clear) < 0) { /* nobody reads it */
+    if (number == SIGALRM && !silent && exit_code == CLI_INTERRUPTED &&
+        write(STDERR_FILENO, line + clear, sizeof line - 1 - clear) < 0) { /* nobody reads it */
     }
-    _exit(CLI_INTERRUPTED);
+    _exit(exit_code);
 }
 
 static void on_interrupt(int number)
 {
-    const struct itimerval grace = {.it_value = {.tv_usec = GRACE_US}};
+    const struct itimerval grace = {.it_value = {.tv_usec = grace_us}};
     const int before = errno;
     if (!graceful || interrupted) end_now(number);
     interrupted = 1;
@@ -44,5 +45,14 @@ void cli_interrupt_start(void)
 }
 
 void cli_interrupt_grace(int grace) { graceful = grace; }
+
+void cli_interrupt_shared(int is_silent)
+{
+    silent = is_silent;
+    grace_us = SHARED_US;
+    graceful = 1;
+}
+
+void cli_interrupt_code(int code) { exit_code = code; }
 
 int cli_interrupted(void) { return interrupted; }

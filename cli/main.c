@@ -1,4 +1,5 @@
 /* The program: finds the verb and runs it. */
+#include "crew.h"
 #include "verbs.h"
 
 #include <signal.h>
@@ -84,6 +85,7 @@ int main(int argc, char **argv)
     guess meant = {NULL, SIZE_MAX};
     signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of the write, with a message */
     cli_interrupt_start();
+    cli_crew_expect(argc, argv);
     if (argc < 2) cli_misuse(NULL, "a verb is needed");
     if (is_help(argv[1])) {
         print_help();

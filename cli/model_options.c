@@ -1,6 +1,7 @@
 /* The options of a model, of a remote one too, and opening it. */
 #define _GNU_SOURCE
 #include "model_options.h"
+#include "crew.h"
 #include "data_options.h"
 
 #include <stdlib.h>
@@ -71,6 +72,12 @@ void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb)
         cli_misuse(verb, "-o FILE needs --model-name NAME: an address does not say which model answers there");
 }
 
+void cli_model_need_labels(const cli_model_flags *m, const cli_verb *verb)
+{
+    if (cli_is_remote(m->path) && !m->labels)
+        cli_misuse(verb, "--mpi needs --labels LIST here: only one of the processes reads the data");
+}
+
 int cli_model_is_remote(const safer_model *model)
 {
     const char *arch = safer_model_arch(model);
@@ -113,6 +120,7 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
 {
     safer_model *model = NULL;
     safer_precision precision;
+    char device[32];
     if (m->remote.model_name)
         return cli_error(error, SAFER_INVALID, "--model-name is for remote models: a file has its own name");
     if (m->device && m->arithmetic && strcmp(m->device, "cpu") != 0)
@@ -124,7 +132,8 @@ static safer_status open_file(safer_model **out, const cli_model_flags *m, safer
         status = safer_precision_parse(&precision, m->arithmetic, error);
         if (status == SAFER_OK) status = safer_model_set_precision(model, precision, error);
     }
-    if (status == SAFER_OK && m->device) status = safer_model_set_device(model, m->device, error);
+    if (status == SAFER_OK && m->device)
+        status = safer_model_set_device(model, cli_crew_device(m->device, device), error);
     if (status == SAFER_OK)
         *out = model;
     else

@@ -18,6 +18,9 @@ void cli_model_name_option(cli_options *options, cli_model_flags *m); /* behind 
 /* Exits when records of a remote model are to be written, and it has no name. */
 void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb);
 
+/* Exits when a remote model is to be shared (--mpi), and its labels are not given: only rank 0 reads the data. */
+void cli_model_need_labels(const cli_model_flags *m, const cli_verb *verb);
+
 /* Whether only its answers are known: then what is exact assumes that they are a function of the text. */
 int cli_model_is_remote(const safer_model *model);
 

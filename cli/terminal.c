@@ -1,7 +1,7 @@
 /* Messages and the progress line. What comes from elsewhere (arguments, files, services) is made harmless here, and
  * here alone, before a terminal sees it: SECURITY.md says what is promised. */
 #define _GNU_SOURCE
-#include "cli.h"
+#include "crew.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,7 +118,7 @@ static void print_line(const char *verb, const char *format, va_list arguments)
 void cli_say(const char *format, ...)
 {
     va_list arguments;
-    if (cli_settings()->quiet) return;
+    if (cli_settings()->quiet || cli_crew_helps()) return;
     va_start(arguments, format);
     print_line(NULL, format, arguments);
     va_end(arguments);
@@ -128,6 +128,7 @@ void cli_say(const char *format, ...)
 void cli_complain(const char *format, ...)
 {
     va_list arguments;
+    if (cli_crew_helps()) return;
     va_start(arguments, format);
     print_line(NULL, format, arguments);
     va_end(arguments);
@@ -137,6 +138,14 @@ void cli_complain(const char *format, ...)
 void cli_misuse(const cli_verb *verb, const char *format, ...)
 {
     va_list arguments;
+    if (cli_crew_helps()) { /* rank 0, with the same command line, says it too */
+        safer_error error = {.status = SAFER_INVALID};
+        va_start(arguments, format);
+        vsnprintf(error.message, sizeof error.message, format, arguments);
+        va_end(arguments);
+        exit(cli_fail(&error));
+    }
+    cli_crew_let_first();
     va_start(arguments, format);
     print_line(verb ? verb->name : NULL, format, arguments);
     va_end(arguments);
@@ -183,6 +192,8 @@ int cli_code(safer_status status)
 
 int cli_fail(const safer_error *error)
 {
+    if (cli_crew_told(error)) return cli_crew_helps() ? CLI_DONE : cli_code(error->status);
+    cli_crew_let_first();
     cli_complain("%s", error->message);
     return cli_code(error->status);
 }
@@ -221,7 +232,7 @@ static int show_progress(void *context, const char *stage, uint64_t done, uint64
 {
     line *l = context;
     if (cli_interrupted()) return 1;
-    if (cli_settings()->quiet) return 0;
+    if (cli_settings()->quiet || cli_crew_helps()) return 0;
     double t = cli_now();
     int terminal = isatty(STDERR_FILENO);
     if (!l->stage || strcmp(l->stage, stage) != 0 || done < l->first) {

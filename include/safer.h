@@ -29,6 +29,7 @@
 #include "safer/lexicon.h" /* synonyms, and the distributions that substitutes are drawn from */
 #include "safer/model.h"   /* classifiers: opened, made of a function, asked */
 #include "safer/train.h"   /* training of models */
+#include "safer/crew.h"    /* processes, also on many machines, that share a run */
 #include "safer/certify.h" /* certificates of texts and of data sets, and their checks */
 #include "safer/attack.h"  /* attacks on classifiers and on certificates */
 #include "safer/report.h"  /* what is made of runs: comparisons, gates, pages, evidence */

@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
 # The room of a plugin, which is no part of the library: it knows the headers by which it is loaded, and the library
 # knows none of its own.
-PLUGINS = {"cuda": {"nn/device.h", "nn/encoder.h", "base/error.h"}}
+PLUGINS = {"cuda": {"nn/device.h", "nn/encoder.h", "base/error.h"},
+           "mpi": {"run/transport.h", "base/error.h"}}
 # Headers that show how something is made inside: the rooms that may look.
 INSIDE = {"model/cnn.h": "model ibp train", "model/bert.h": "model train", "model/ngram.h": "model train",
           "ibp/network.h": "ibp train"}
@@ -41,7 +42,7 @@ def includes():
     for path in sorted(SOURCE.glob("*/*.[ch]")):
         for name in INCLUDE.findall(path.read_text()):
             target = SOURCE / name
-            if target.exists() and room_of(target) != room_of(path):
+            if room_of(path) not in PLUGINS and target.exists() and room_of(target) != room_of(path):
                 edges.setdefault((room_of(path), room_of(target)), []).append(f"{path.relative_to(SOURCE)} includes {name}")
     return edges
 

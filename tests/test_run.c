@@ -581,14 +581,21 @@ typedef struct counting {
     size_t added, refuse; /* refuse: how many records are taken before one is an error */
 } counting;
 
-static safer_status make_record(void *context, size_t row, int worker, json_t **record, double *seconds, safer_error *e)
+static safer_row get_row(void *context, size_t index)
+{
+    (void)context, (void)index;
+    return (safer_row){"", "", 0, -1};
+}
+
+static safer_status make_record(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
+                                safer_error *e)
 {
     (void)context;
     (void)worker;
     (void)e;
-    for (volatile size_t i = 0; i < row * 7919 % 3000; i++) { /* rows take more time and less */
+    for (volatile size_t i = 0; i < row->index * 7919 % 3000; i++) { /* rows take more time and less */
     }
-    *record = record_of((int)row + 1);
+    *record = record_of((int)row->index + 1);
     *seconds = 0.5;
     return SAFER_OK;
 }
@@ -617,6 +624,7 @@ static void test_rows(void **state)
                     .threads = THREADS,
                     .config = config,
                     .context = &c,
+                    .row = get_row,
                     .work = make_record,
                     .add = add_record,
                     .describe = name_stage};
@@ -669,6 +677,7 @@ static void test_rows_cancelled(void **state)
                     .config = config,
                     .progress = &progress,
                     .context = &c,
+                    .row = get_row,
                     .work = make_record,
                     .add = add_record,
                     .describe = name_stage};

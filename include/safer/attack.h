@@ -44,6 +44,7 @@ typedef struct safer_attack_options {
     void *each_context;
     safer_progress progress; /* also how to stop */
     size_t shard, shards;    /* only part `shard` of so many, as in safer_certify_options; zeros: all texts */
+    safer_crew *crew;        /* of safer_attack: processes that share the work; NULL: this one is alone */
 } safer_attack_options;
 
 SAFER_OPTIONS(safer_attack_options);
@@ -108,7 +109,8 @@ typedef struct safer_attack_summary {
 } safer_attack_summary;
 
 /* Attacks every text and writes `output`, as safer_certify does: the configuration, then one
- * record per text, with the new text and its exchanged words. `output` may be NULL. */
+ * record per text, with the new text and its exchanged words. `output` may be NULL. A helper
+ * of a crew gives NULL for `data`, and nothing comes back through `out`. */
 SAFER_API safer_status safer_attack(safer_attack_summary *out, const char *output, int resume, const safer_model *model,
                                     const safer_lexicon *lexicon, const safer_data *data,
                                     const safer_attack_options *options, safer_error *error);

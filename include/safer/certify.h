@@ -4,6 +4,7 @@
 #ifndef SAFER_CERTIFY_H
 #define SAFER_CERTIFY_H
 
+#include "safer/crew.h"
 #include "safer/model.h"
 
 #ifdef __cplusplus
@@ -38,6 +39,7 @@ typedef struct safer_certify_options {
     size_t batch;    /* draws of one text asked at once; results do not depend on it; 256 */
     safer_progress progress; /* also how to stop: see safer_progress */
     size_t shard, shards; /* safer_certify: only part `shard` of so many, from 1; zeros: all texts. See safer_merge */
+    safer_crew *crew;     /* of safer_certify: processes that share the work; NULL: this one is alone */
 } safer_certify_options;
 
 SAFER_OPTIONS(safer_certify_options);
@@ -148,7 +150,8 @@ SAFER_API int safer_summary_caution(const safer_summary *summary, char *text, si
  * each flushed whole. With `resume` an output of the same configuration is continued after its last whole record;
  * without, an existing file is an error. Where a remote model is found to change its answers the run fails, and the
  * output is renamed to OUTPUT.changed: it cannot be continued. `output` may be NULL: no records. `out`, which may be
- * NULL too, ends with safer_summary_free. */
+ * NULL too, ends with safer_summary_free. A helper of a crew (safer/crew.h) gives NULL for `data`, and nothing comes
+ * back through `out`. */
 SAFER_API safer_status safer_certify(safer_summary *out, const char *output, int resume, const safer_model *model,
                                      const safer_lexicon *lexicon, const safer_data *data,
                                      const safer_certify_options *options, safer_error *error);

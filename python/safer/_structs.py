@@ -94,7 +94,7 @@ class Traffic(Structure):
 class CertifyOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("n", c_uint64), ("n0", c_uint64), ("delta", c_double), ("alpha", c_double),
                 ("family_wise", c_int), ("radius", c_size_t), ("unlabelled", c_int), ("seed", c_uint64), ("threads", c_int),
-                ("batch", c_size_t), ("progress", Progress), ("shard", c_size_t), ("shards", c_size_t)]
+                ("batch", c_size_t), ("progress", Progress), ("shard", c_size_t), ("shards", c_size_t), ("crew", c_void_p)]
 
 
 class Certificate(Structure):

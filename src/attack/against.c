@@ -46,6 +46,7 @@ typedef struct check {
     safer_against_summary summary;
     uint64_t *wrong; /* hashes of the texts whose sampled certificates are violated, each once */
     size_t wrong_count, wrong_capacity;
+    safer_reader *reader; /* of these texts */
 } check;
 
 static json_t *violation_json(safer_attacker *a, safer_attack_method method, safer_error *error)
@@ -110,30 +111,28 @@ done:
     return status;
 }
 
-static safer_status check_row(void *context, size_t index, int worker, json_t **record, double *seconds,
+static safer_status check_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
                               safer_error *error)
 {
     check *c = context;
     const double start = sf_seconds();
-    const size_t number = sf_shard_row(c->shard, index);
-    const safer_row row = safer_data_row(c->data, number);
     json_t *r = NULL, *line = NULL;
     sf_record claim;
     const sf_record *claimed = &claim; /* the run's labels are the model's */
     sf_window window = {.source = &c->run->source};
-    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, number), &window,
-                                        error);
+    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, row->index),
+                                        &window, error);
     sf_window_free(&window);
     if (status != SAFER_OK) return status;
-    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)number + 1, "id",
-                  row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact, "radius",
-                  sf_radius_text(claimed->radius), "words", (json_int_t)claimed->words, "violation", "choices", 0,
-                  "flips", 0, "limited", 0, "queries", 0, "checks", 0);
+    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)row->index + 1,
+                  "id", row->row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact,
+                  "radius", sf_radius_text(claimed->radius), "words", (json_int_t)claimed->words, "violation",
+                  "choices", 0, "flips", 0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) status = sf_fail_memory(error);
     if (status == SAFER_OK && claimed->radius > 0) {
         safer_attacker **a = &c->attackers[worker];
         if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
-        if (status == SAFER_OK) status = attack_claim(&row, claimed, *a, &r, error);
+        if (status == SAFER_OK) status = attack_claim(&row->row, claimed, *a, &r, error);
     }
     json_decref(line);
     if (status != SAFER_OK) {
@@ -145,16 +144,18 @@ static safer_status check_row(void *context, size_t index, int worker, json_t **
     return SAFER_OK;
 }
 
-/* Remembers the text of a violation, once. 0, or -1 when memory is out. */
-static int add_wrong(check *c, size_t index)
+/* Remembers the text of a violation, once. */
+static safer_status add_wrong(check *c, size_t index, safer_error *error)
 {
-    const safer_row row = safer_data_row(c->data, index);
+    safer_row row;
+    const safer_status status = safer_data_read(&row, &c->reader, c->data, index, error);
+    if (status != SAFER_OK) return status;
     const uint64_t hash = sf_hash(row.text, row.text_length, 0);
     for (size_t i = 0; i < c->wrong_count; i++)
-        if (c->wrong[i] == hash) return 0;
-    if (sf_grow(&c->wrong, &c->wrong_capacity, c->wrong_count + 1, sizeof *c->wrong)) return -1;
+        if (c->wrong[i] == hash) return SAFER_OK;
+    if (sf_grow(&c->wrong, &c->wrong_capacity, c->wrong_count + 1, sizeof *c->wrong)) return sf_fail_memory(error);
     c->wrong[c->wrong_count++] = hash;
-    return 0;
+    return SAFER_OK;
 }
 
 /* What the record of a cross-check says. */
@@ -245,8 +246,8 @@ static safer_status count_record(void *context, const json_t *record, const char
     s->flips += (size_t)r.flips;
     s->queries += r.queries;
     s->checks += r.checks;
-    if (r.broken && !r.exact && add_wrong(c, r.row - 1)) return sf_fail_memory(error);
-    return sf_show_record(&c->options, record, error);
+    status = r.broken && !r.exact ? add_wrong(c, r.row - 1, error) : SAFER_OK;
+    return status != SAFER_OK ? status : sf_show_record(&c->options, record, error);
 }
 
 static void describe(void *context, char *stage, size_t size)
@@ -294,6 +295,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     const safer_attack_options *options = &own;
     safer_status status = SF_TAKE_OPTIONS(&own, given, safer_attack_options, error);
     if (status != SAFER_OK) return status;
+    if (own.crew) return sf_fail(error, SAFER_INVALID, "crew: a cross-check is not shared by several processes");
     sf_run run = {0};
     json_t *config = NULL;
     sf_guard guard = {0};
@@ -313,17 +315,19 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     SF_TRY(sf_certify_probe(model, data, &options->progress, error));
     SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
     config = config_json(&c);
-    c.attackers = sf_calloc((size_t)threads, sizeof *c.attackers);
+    c.attackers = sf_calloc((size_t)threads + 1, sizeof *c.attackers);
     if (!config || !c.attackers) {
         status = sf_fail_memory(error);
         goto done;
     }
     const sf_rows rows = {.count = sf_shard_size(c.shard, run.config.texts),
+                          .shard = c.shard,
                           .model = model,
                           .threads = threads,
                           .config = config,
                           .progress = &options->progress,
                           .context = &c,
+                          .data = c.data,
                           .work = check_row,
                           .add = count_record,
                           .describe = describe};
@@ -335,9 +339,10 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     *out = c.summary;
 done:
     if (status != SAFER_OK) sf_guard_end(&guard, error);
-    for (int i = 0; c.attackers && i < threads; i++) safer_attacker_free(c.attackers[i]);
+    for (int i = 0; c.attackers && i <= threads; i++) safer_attacker_free(c.attackers[i]);
     free(c.attackers);
     free(c.wrong);
+    safer_reader_free(c.reader);
     json_decref(config);
     sf_run_free(&run);
     return status;

@@ -24,19 +24,16 @@ typedef struct attacking {
     safer_attack_summary summary;
 } attacking;
 
-static safer_status attack_row(void *context, size_t index, int worker, json_t **record, double *seconds,
+static safer_status attack_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
                                safer_error *error)
 {
     attacking *r = context;
     safer_attack_result result;
-    const size_t number = sf_shard_row(r->shard, index);
-    const safer_row row = safer_data_row(r->data, number);
-    safer_status status = safer_attack_text(&result, &r->attackers[worker], r->model, r->lexicon, row.text,
-                                            row.text_length, row.label >= 0 ? r->classes[row.label] : -1, r->options,
-                                            error);
+    safer_status status = safer_attack_text(&result, &r->attackers[worker], r->model, r->lexicon, row->row.text,
+                                            row->row.text_length, row->row.label, r->options, error);
     if (status != SAFER_OK) return status;
-    result.id = row.id;
-    *record = sf_attack_record_json(&result, number + 1, r->model);
+    result.id = row->row.id;
+    *record = sf_attack_record_json(&result, row->index + 1, r->model);
     *seconds = result.seconds;
     return SAFER_OK;
 }
@@ -61,6 +58,41 @@ static void describe(void *context, char *stage, size_t size)
         snprintf(stage, size, "attacking, %zu%% succeed so far", 100 * s->succeeded / attacked); /* cut */
 }
 
+static json_t *config_of(const attacking *r)
+{
+    json_t *config = sf_attack_config("attack", r->model, r->lexicon, r->data, r->options);
+    sf_member_add(&config, "method", json_string(safer_attack_method_name(r->options->method)));
+    sf_shard_add(&config, r->shard);
+    return config;
+}
+
+/* A helper of a crew: see certify/run.c. */
+static safer_status join_run(void *context, const json_t *theirs, const sf_span *texts, size_t count,
+                             safer_error *error)
+{
+    const attacking *r = context;
+    safer_status status = sf_certify_follow(r->model, theirs, texts, count, error);
+    if (status != SAFER_OK) return status;
+    json_t *own = config_of(r);
+    status = sf_origin_follow(&own, theirs, error);
+    json_decref(own);
+    return status;
+}
+
+/* Before a run, but not on a helper. */
+static safer_status begin(attacking *r, sf_guard *guard, int **classes, const char *path, int resume,
+                          safer_error *error)
+{
+    safer_status status;
+    if (path) SF_TRY(sf_model_check_name(r->model, "to write records", error));
+    SF_TRY(sf_map_labels(classes, r->model, r->data, error));
+    SF_TRY(sf_guard_begin(guard, path, resume, r->model, error));
+    SF_TRY(sf_certify_probe(r->model, r->data, &r->options->progress, error));
+    r->classes = *classes;
+done:
+    return status;
+}
+
 safer_status safer_attack(safer_attack_summary *out, const char *path, int resume, const safer_model *model,
                           const safer_lexicon *lexicon, const safer_data *data, const safer_attack_options *given,
                           safer_error *error)
@@ -69,42 +101,42 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
     const safer_attack_options *options = &own;
     safer_status status = SF_TAKE_OPTIONS(&own, given, safer_attack_options, error);
     if (status != SAFER_OK) return status;
+    const int helps = own.crew && safer_crew_rank(own.crew) > 0;
     int *classes = NULL;
     const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
     const double start = sf_seconds();
     json_t *config = NULL;
     sf_guard guard = {0};
-    attacking r = {.model = model, .lexicon = lexicon, .data = data, .options = options};
+    attacking r = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = options};
     r.shard = (sf_shard){options->shard, options->shards};
     SF_TRY(sf_attack_check(options, error));
-    if (path) SF_TRY(sf_model_check_name(model, "to write records", error));
-    SF_TRY(sf_map_labels(&classes, model, data, error));
-    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
-    SF_TRY(sf_certify_probe(model, data, &options->progress, error));
-    r.classes = classes;
-    config = sf_attack_config("attack", model, lexicon, data, options);
-    sf_member_add(&config, "method", json_string(safer_attack_method_name(options->method)));
-    sf_shard_add(&config, r.shard);
-    r.attackers = sf_calloc((size_t)threads, sizeof *r.attackers);
+    if (!helps) SF_TRY(begin(&r, &guard, &classes, path, resume, error));
+    config = config_of(&r);
+    r.attackers = sf_calloc((size_t)threads + 1, sizeof *r.attackers);
     if (!config || !r.attackers) {
         status = sf_fail_memory(error);
         goto done;
     }
-    const sf_rows rows = {.count = sf_shard_size(r.shard, safer_data_size(data)),
+    const sf_rows rows = {.count = helps ? 0 : sf_shard_size(r.shard, safer_data_size(data)),
+                          .shard = r.shard,
                           .model = model,
                           .threads = threads,
                           .config = config,
                           .progress = &options->progress,
                           .context = &r,
+                          .data = r.data,
+                          .classes = classes,
                           .work = attack_row,
                           .add = count_record,
-                          .describe = describe};
+                          .describe = describe,
+                          .crew = own.crew,
+                          .join = join_run};
     SF_TRY(sf_rows_run(&rows, path, resume, &r.summary.resumed, error));
     r.summary.seconds = sf_seconds() - start;
-    *out = r.summary;
+    if (!helps) *out = r.summary;
 done:
     if (status != SAFER_OK) sf_guard_end(&guard, error);
-    for (int i = 0; r.attackers && i < threads; i++) safer_attacker_free(r.attackers[i]);
+    for (int i = 0; r.attackers && i <= threads; i++) safer_attacker_free(r.attackers[i]);
     free(r.attackers);
     free(classes);
     json_decref(config);

@@ -42,7 +42,7 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
         sf_member_add(&config, "n", json_integer((json_int_t)o->n));
         sf_member_add(&config, "n0", json_integer((json_int_t)o->n0));
         sf_member_add(&config, "delta", json_real(o->delta));
-        sf_member_add(&config, "delta_text", json_real(delta_of_text(o, safer_data_size(data))));
+        sf_member_add(&config, "delta_text", json_real(delta_of_text(o, data ? safer_data_size(data) : 0)));
         sf_member_add(&config, "family_wise", json_boolean(o->family_wise));
         sf_member_add(&config, "alpha", json_real(o->alpha));
     }

@@ -11,7 +11,7 @@
 json_t *sf_radius_json(size_t radius);
 json_t *sf_radius_text(size_t radius);
 
-/* Everything that the records of a run depend on. NULL without memory. */
+/* Everything that the records of a run depend on; NULL data: but for the data. NULL without memory. */
 json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                        const safer_certify_options *options);
 

@@ -62,7 +62,7 @@ void sf_origin_add(json_t **config, int format, const safer_model *model, const 
 {
     if (model) sf_member_add(config, "model", model_json(format, model));
     sf_member_add(config, "lexicon", lexicon_json(format, lexicon));
-    sf_member_add(config, "data", data_json(format, data));
+    if (data) sf_member_add(config, "data", data_json(format, data));
     if (!model) return;
     json_t *labels = json_array();
     for (size_t k = 0; k < model->classes; k++) sf_item_add(&labels, json_string(model->labels[k]));
@@ -217,6 +217,19 @@ int sf_origin_is_same(const json_t *one, const json_t *other, const char *part)
     if (*a || *b) return strcmp(a, b) == 0;
     return !sf_difference(difference, sizeof difference, part, json_object_get(one, part),
                           json_object_get(other, part));
+}
+
+safer_status sf_origin_follow(json_t **own, const json_t *theirs, safer_error *error)
+{
+    static const char *const of_data[] = {"data", "delta_text"};
+    char difference[256];
+    for (size_t i = 0; i < 2; i++) {
+        json_t *member = json_object_get(theirs, of_data[i]);
+        if (member && *own) sf_member_add(own, of_data[i], json_incref(member));
+    }
+    if (!*own) return sf_fail_memory(error);
+    if (!sf_difference(difference, sizeof difference, NULL, *own, theirs)) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT, "its configuration is not that of rank 0: %s", difference);
 }
 
 /* Whether the digest that a configuration has for a part is this one, or in format 1 this hash. */

@@ -9,8 +9,8 @@
 /* The format of configurations and records that is written; 1 is read too. */
 enum { SF_FORMAT = 2 };
 
-/* Adds the parts, as `format` has them; 1 only to be compared. NULL model: without what is the model's. *config
- * becomes NULL without memory. */
+/* Adds the parts, as `format` has them; 1 only to be compared. NULL model: without what is the model's; NULL data:
+ * without the data. *config becomes NULL without memory. */
 void sf_origin_add(json_t **config, int format, const safer_model *model, const safer_lexicon *lexicon,
                    const safer_data *data);
 
@@ -29,6 +29,10 @@ sf_origin sf_origin_read(sf_members *members);
  * is seen. NULL model: it is not looked at. */
 safer_status sf_origin_check(const json_t *config, const safer_model *model, const safer_lexicon *lexicon,
                              const safer_data *data, const char *path, safer_error *error);
+
+/* Whether a helper of a crew has the configuration of rank 0, but for what follows from the data, which only that
+ * knows. `own`, made without data, may be NULL: memory was out. */
+safer_status sf_origin_follow(json_t **own, const json_t *theirs, safer_error *error);
 
 /* The SHA-256 that a configuration has for the part, in format 1 its hash; "" where it has none. */
 const char *sf_origin_digest(const json_t *config, const char *part);

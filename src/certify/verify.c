@@ -18,8 +18,9 @@
 typedef struct worker {
     safer_workspace *workspace; /* with a model */
     sf_retrace retrace;
-    sf_window window; /* of the run */
-    size_t failed;    /* its first failure, SIZE_MAX for none, */
+    sf_window window;     /* of the run */
+    safer_reader *reader; /* of the data */
+    size_t failed;        /* its first failure, SIZE_MAX for none, */
     safer_status status;
     safer_error error; /* and its message */
 } worker;
@@ -40,7 +41,10 @@ typedef struct replay {
 
 static safer_status check_text(replay *r, const sf_record *record, size_t i, worker *w, safer_error *error)
 {
-    const safer_row row = safer_data_row(r->data, sf_shard_row(r->run->config.shard, i));
+    safer_row row;
+    const safer_status status = safer_data_read(&row, &w->reader, r->data, sf_shard_row(r->run->config.shard, i),
+                                                error);
+    if (status != SAFER_OK) return status;
     return sf_retrace_text(&w->retrace, record, &r->run->config, row, row.label >= 0 ? r->classes[row.label] : -1,
                            r->run->path, i + 2, error);
 }
@@ -51,7 +55,8 @@ static safer_status check_answers(replay *r, const sf_record *record, size_t i, 
     safer_status status;
     safer_certificate c;
     const sf_config *config = &r->run->config;
-    const safer_row row = safer_data_row(r->data, sf_shard_row(config->shard, i));
+    safer_row row;
+    SF_TRY(safer_data_read(&row, &w->reader, r->data, sf_shard_row(config->shard, i), error));
     if (!w->workspace) {
         SF_TRY(sf_workspace_new(&w->workspace, r->model, r->lexicon, &r->options, error));
         w->workspace->fixed_vote = config->format < 2;
@@ -131,6 +136,7 @@ done:
         safer_workspace_free(r->workers[i].workspace);
         sf_retrace_free(&r->workers[i].retrace);
         sf_window_free(&r->workers[i].window);
+        safer_reader_free(r->workers[i].reader);
     }
     free(r->workers);
     free(r->classes);

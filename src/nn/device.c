@@ -1,87 +1,25 @@
-/* Devices: finding the plugin, and the devices it has. */
-#define _GNU_SOURCE
+/* Devices: the plugin, and the devices it has. */
 #include "nn/device.h"
 
-#include "base/memory.h"
+#include "base/plugin.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define PLUGIN "libsafer_cuda.so"
-
-/* Loaded once, never unloaded: CUDA does not survive that. */
 static struct {
     pthread_mutex_t lock;
-    const sf_device_table *table;
+    const sf_device_table *table; /* NULL: not loaded yet */
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* The folder of the library or program that this is part of, without its last slash. A program that was found through
- * PATH has no folder in its name. */
-static int own_folder(char *out, size_t size)
-{
-    Dl_info own;
-    const char *name = dladdr((void *)&plugin, &own) && own.dli_fname ? own.dli_fname : "";
-    if (strchr(name, '/')) {
-        if (snprintf(out, size, "%s", name) >= (int)size) return -1;
-    } else {
-        const ssize_t length = readlink("/proc/self/exe", out, size - 1);
-        if (length <= 0) return -1;
-        out[length] = 0;
-    }
-    char *slash = strrchr(out, '/');
-    if (slash) *slash = 0;
-    return slash ? 0 : -1;
-}
-
-/* Where it may be: where SAFER_PLUGINS says, beside this, or where an installed one has it. */
-static int find(char *path, size_t size)
-{
-    static const char *const places[] = {"", "/safer", "/../lib/safer", "/../lib/x86_64-linux-gnu/safer"};
-    const char *asked = getenv("SAFER_PLUGINS");
-    char folder[4096];
-    if (asked) return snprintf(path, size, "%s/" PLUGIN, asked) < (int)size ? access(path, R_OK) : -1;
-    if (own_folder(folder, sizeof folder)) return -1;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (snprintf(path, size, "%s%s/" PLUGIN, folder, places[i]) < (int)size && access(path, R_OK) == 0) return 0;
-    return -1;
-}
-
-static safer_status load(const sf_device_table **out, safer_error *error)
-{
-    char path[4200];
-    const char *asked = getenv("SAFER_PLUGINS");
-    if (find(path, sizeof path))
-        return asked ? sf_fail(error, SAFER_SYSTEM, "SAFER_PLUGINS is %s, where there is no " PLUGIN, asked)
-                     : sf_fail(error, SAFER_SYSTEM, "this safer was built without CUDA: it has no " PLUGIN);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return sf_fail(error, SAFER_SYSTEM, "cannot load the plugin: %s", dlerror());
-    sf_device_plugin_function get;
-    *(void **)&get = dlsym(library, "sf_device_plugin");
-    const sf_device_table *table = get ? get() : NULL;
-    if (table && strcmp(table->version, SAFER_VERSION) == 0 && table->size == sizeof *table) {
-        *out = table;
-        return SAFER_OK;
-    }
-    if (!table)
-        sf_fail(error, SAFER_SYSTEM, "%s is no plugin of safer: it has no sf_device_plugin", path);
-    else if (strcmp(table->version, SAFER_VERSION) != 0)
-        sf_fail(error, SAFER_SYSTEM, "%s is of safer %s, and this is " SAFER_VERSION ": install those of one build",
-                path, table->version);
-    else
-        sf_fail(error, SAFER_SYSTEM, "%s is of another build of safer " SAFER_VERSION ": install those of one build",
-                path);
-    dlclose(library);
-    return SAFER_SYSTEM;
-}
 
 safer_status sf_device_load(const sf_device_table **out, safer_error *error)
 {
+    static const sf_plugin cuda = {"libsafer_cuda.so", "sf_device_plugin", "CUDA", sizeof(sf_device_table)};
     safer_status status = SAFER_OK;
     pthread_mutex_lock(&plugin.lock);
-    if (!plugin.table) status = load(&plugin.table, error);
+    const void *table = plugin.table;
+    if (!table) status = sf_plugin_load(&table, &cuda, error);
+    plugin.table = table;
     *out = plugin.table;
     pthread_mutex_unlock(&plugin.lock);
     return status;

@@ -1,8 +1,6 @@
 /* Devices: processors beside the CPU, each behind a plugin.
  *
- * A plugin is a shared library, libsafer_NAME.so, that is loaded when a device is asked for, so that neither the
- * program nor the library needs what the device needs. It has one function, sf_device_plugin, which gives a table.
- * Plugin and library are built together: a plugin of another version is refused.
+ * A plugin (base/plugin.h) is loaded when a device is asked for. Its function is sf_device_plugin.
  *
  * What a device computes is a function of the text: a text's numbers have the same bits alone and in every batch, at
  * every place of it. Their name (`arithmetic`) is written into records. */

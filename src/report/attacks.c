@@ -14,6 +14,7 @@ typedef struct reading {
     const sf_report_run *runs;
     size_t run_count;
     const safer_data *data;
+    safer_reader *reader;
     size_t count; /* texts in the page, */
     size_t place; /* and how many of them were met */
     int format;
@@ -77,10 +78,13 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
         sf_put(&r->json, "null");
     sf_put(&r->json, ",[");
     size_t start = r->json.out.length;
+    safer_row text;
+    status = safer_data_read(&text, &r->reader, r->data, row, error);
+    if (status != SAFER_OK) return status;
     json_array_foreach(a.changes, at, change)
     {
         if (a.outcome != SAFER_OUTCOME_SUCCEEDED) break; /* a search that failed has changed nothing */
-        if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
+        if (put_change(r, text, change, r->json.out.length > start ? "," : ""))
             return r->json.failed
                        ? sf_fail_memory(error)
                        : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, line);
@@ -109,5 +113,6 @@ safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, c
 done:
     sf_writer_free(&r.json);
     sf_word_reader_free(&r.words);
+    safer_reader_free(r.reader);
     return status;
 }

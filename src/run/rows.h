@@ -7,18 +7,29 @@
 
 #include "model/model.h"
 #include "run/sealed.h"
+#include "run/shard.h"
+
+/* All that the work on a row needs of the data; the bytes are borrowed. */
+typedef struct sf_row {
+    size_t index;  /* in the data, from 0 */
+    safer_row row; /* its label is the model's class, or -1 */
+} sf_row;
 
 typedef struct sf_rows {
-    size_t count;             /* of the data */
+    size_t count;             /* to do: of the data, or of its part */
+    sf_shard shard;           /* which part that is */
     const safer_model *model; /* that the work asks */
     int threads;
-    const json_t *config; /* the first line; borrowed */
+    const safer_data *data; /* NULL on a helper */
+    const int *classes;     /* of each of its labels, the model's class; NULL: rows have no label */
+    const json_t *config;   /* the first line; borrowed */
     const safer_progress *progress;
     void *context;
 
     /* The record of a row, without "seconds" and "check"; the caller owns it. *record is NULL
-     * without memory. `worker` is below `threads`. */
-    safer_status (*work)(void *context, size_t row, int worker, json_t **record, double *seconds, safer_error *error);
+     * without memory. `worker` is at most `threads`. */
+    safer_status (*work)(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
+                         safer_error *error);
 
     /* Checks a record of an earlier run before it is kept and counted; may be NULL. */
     safer_status (*recheck)(void *context, const json_t *record, const char *name, size_t line, safer_error *error);
@@ -29,11 +40,20 @@ typedef struct sf_rows {
 
     /* What to call the stage now; under the same lock as `add`. */
     void (*describe)(void *context, char *stage, size_t size);
+
+    safer_crew *crew; /* NULL: this process is alone. On a helper `work`, and this one, are called alone: */
+
+    /* Before the first row: whether the configuration of rank 0 is the helper's own, but for the data. The texts are
+     * the first of the data, for sf_model_probe; none where the model is not remote. */
+    safer_status (*join)(void *context, const json_t *config, const sf_span *texts, size_t count, safer_error *error);
 } sf_rows;
 
 /* Does every row that `path` (NULL: no records) does not hold yet. *resumed gets how many it
- * held. See safer_certify for what `resume` means. */
+ * held. See safer_certify for what `resume` means. On a helper: does the rows that rank 0 sends. */
 safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size_t *resumed, safer_error *error);
+
+/* Reads a row of the data; it lives until the reader reads the next. */
+safer_status sf_rows_read(const sf_rows *rows, safer_reader **reader, size_t index, sf_row *out, safer_error *error);
 
 /* Of every label of the data, the model's class. The caller frees it. */
 safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error);

@@ -358,12 +358,14 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     uint64_t seal = 0;
     *out = (sf_sealed_output){.fd = -1, .path = path};
     if (!path) return SAFER_OK;
+    const int was_there = access(path, F_OK) == 0;
     out->fd = sf_open(path, O_WRONLY | O_CREAT);
     if (out->fd < 0) return sf_fail_errno(error, "open", path);
-    if (flock(out->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return sf_fail(error, SAFER_SYSTEM, "%s is being written by another run", path);
-    /* Looked at under the lock: another run may have finished it a moment ago. */
+    const int locked = flock(out->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    /* Looked at under the lock: another run may have finished or removed it a moment ago. */
     const int is_file = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode), exists = is_file && info.st_size > 0;
+    if (!locked || (is_file && !info.st_nlink))
+        return sf_fail(error, SAFER_SYSTEM, "%s is being written by another run", path);
     if (exists && !resume)
         return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
     SF_TRY(sf_sealed_first(&line, &length, &seal, config, NULL, error));
@@ -371,12 +373,18 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     status = exists ? resume_file(out, line, length, visit, context, error) : SAFER_OK;
     if (status != SAFER_OK || out->end > 0) goto done;
     out->seal = seal; /* it is new, or not even its first line was whole */
+    out->began = is_file && !was_there;
     SF_TRY(sf_sealed_append(out, line, length, error));
     status = sf_sealed_sync(out, error); /* before any record: see resume_file */
     sf_folder_sync(path);
 done:
     free(line);
     return status;
+}
+
+void sf_sealed_forget(sf_sealed_output *out)
+{
+    if (out->began) (void)unlink(out->path);
 }
 
 safer_status sf_sealed_append(sf_sealed_output *out, const char *line, size_t length, safer_error *error)

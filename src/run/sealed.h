@@ -92,6 +92,7 @@ typedef struct sf_sealed_output {
     off_t end;                /* after the last whole line */
     uint64_t seal;            /* of the configuration, which seeds those of the records */
     struct sf_syncer *syncer; /* of a regular file */
+    int began;                /* it is a regular file that was not there */
 } sf_sealed_output;
 
 /* The first line of a file, terminated, with its newline, and its seal. Its date is `date` or, where that is NULL, that
@@ -112,6 +113,9 @@ safer_status sf_sealed_append(sf_sealed_output *out, const char *line, size_t le
 
 /* Returns when all that was written will outlive a crash of the system. */
 safer_status sf_sealed_sync(sf_sealed_output *out, safer_error *error);
+
+/* Removes a file that this run began, and which has no record. */
+void sf_sealed_forget(sf_sealed_output *out);
 
 void sf_sealed_close(sf_sealed_output *out);
 
