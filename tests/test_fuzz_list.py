@@ -86,6 +86,8 @@ READERS = {
     "src/report/evidence.c:digest_file": "report",
     "src/report/evidence.c:read_card": "card",
     "src/run/merge.c:read_piece": "merge",
+    "src/run/crew_follow.c:join": "-what rank 0 says, the same program in the same run",
+    "src/run/rows.c:take_record": "-records of other ranks, the same program in the same run; their seals are checked",
     "src/run/sealed.c:sf_sealed_next": "records attacks resume merge",
     "src/run/sealed.c:resume_file": "resume",
     "src/run/sealed.c:sf_sealed_config": "resume",

@@ -348,6 +348,13 @@ safer_status sf_sealed_first(char **line, size_t *length, uint64_t *seal, const 
     return *line ? SAFER_OK : sf_fail_memory(error);
 }
 
+/* Whether a path still leads to this file. (A file in memory has no link, but is what /proc calls it.) */
+static int is_called(const struct stat *file, const char *path)
+{
+    struct stat named;
+    return stat(path, &named) == 0 && named.st_dev == file->st_dev && named.st_ino == file->st_ino;
+}
+
 safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume, const json_t *config,
                             sf_line_visit visit, void *context, safer_error *error)
 {
@@ -364,7 +371,7 @@ safer_status sf_sealed_open(sf_sealed_output *out, const char *path, int resume,
     const int locked = flock(out->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     /* Looked at under the lock: another run may have finished or removed it a moment ago. */
     const int is_file = fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode), exists = is_file && info.st_size > 0;
-    if (!locked || (is_file && !info.st_nlink))
+    if (!locked || (is_file && !is_called(&info, path)))
         return sf_fail(error, SAFER_SYSTEM, "%s is being written by another run", path);
     if (exists && !resume)
         return sf_fail(error, SAFER_INVALID, "%s exists; resume it, remove it or choose another name", path);
