@@ -31,8 +31,8 @@ void sf_source_close(sf_source *source);
 /* When it was read once: whether nobody wrote to the file meanwhile, so that it was read as it was at one moment. */
 safer_status sf_source_check(const sf_source *source, safer_error *error);
 
-/* What is in memory of a source. Of the same source any number of threads may have a window each, when it was read once by
- * one of them. */
+/* What is in memory of a source. Of the same source any number of threads may have a window each, when one of them has
+ * read it once. */
 typedef struct sf_window {
     const sf_source *source; /* borrowed */
     char *bytes;             /* (capacity): of the source, from `begin` on, `have` */

@@ -36,8 +36,8 @@ void sf_run_free(sf_run *run); /* an all-zero run is fine */
 /* Before records are asked for: finds their lines. */
 safer_status sf_run_index(sf_run *run, safer_error *error);
 
-/* The record of line `index` + 2. It lives as long as its JSON, which the caller releases. The window is one of the run's
- * source, the thread's own. */
+/* The record of line `index` + 2. It lives as long as its JSON, which the caller releases. The window is the thread's
+ * own, on the run's source. */
 safer_status sf_run_record(sf_record *out, json_t **json, const sf_run *run, size_t index, sf_window *window,
                            safer_error *error);
 

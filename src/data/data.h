@@ -1,9 +1,9 @@
 /* A labelled set of texts, from the inside.
  *
  * In memory, ids and texts lie terminated in one arena and rows hold offsets into it, so that a
- * set is three allocations however many rows it has. On the disk, ids and texts stay in their file, and 16 bytes per row
- * say where (place); a reader takes a row apart again when it is asked for. This room knows files and formats;
- * it may not know what the texts are for. */
+ * set is three allocations however many rows it has. On the disk, ids and texts stay in their file, and 16 bytes
+ * per row say where (sf_place); a reader takes a row apart again when it is asked for. This room knows files and
+ * formats; it may not know what the texts are for. */
 #ifndef SF_DATA_DATA_H
 #define SF_DATA_DATA_H
 

@@ -1,4 +1,6 @@
-/* Rows on their way into a data set: checked, copied, labelled. */
+/* Rows on their way into a data set: checked, labelled, and copied or remembered by their place.
+ *
+ * loader.h says how a set is read, and data.h what it holds. */
 #include "data/loader.h"
 
 #include "data/columns.h"

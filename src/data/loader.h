@@ -70,8 +70,8 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error);
 
 /* ---------------------------------------------------------------- readers */
 
-/* Each reads what begins at *at of the loader's file, in line *line: a row, which it adds, or a header or a line without
- * meaning. Both move behind it. The files are described beside their readers. */
+/* Each reads what begins at *at of the loader's file, in line *line: a row, which it adds, or a header, or a line
+ * without meaning. Both move behind it. The files are described beside their readers. */
 typedef safer_status (*sf_row_reader)(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
 safer_status sf_read_tsv(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
 safer_status sf_read_csv(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
