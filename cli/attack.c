@@ -68,9 +68,13 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void print_shown(const showing *s, const safer_data *data)
 {
+    safer_reader *reader = NULL;
+    safer_error error = {0};
     for (size_t i = 0; i < json_array_size(s->records); i++) {
         const json_t *record = json_array_get(s->records, i), *violation = json_object_get(record, "violation");
-        const safer_row row = safer_data_row(data, (size_t)json_integer_value(json_object_get(record, "row")) - 1);
+        const size_t index = (size_t)json_integer_value(json_object_get(record, "row")) - 1;
+        safer_row row;
+        if (safer_data_read(&row, &reader, data, index, &error) != SAFER_OK) exit(cli_fail(&error));
         const json_t *source = violation ? violation : record;
         printf("%s", cli_bold());
         cli_put(row.id);
@@ -83,6 +87,7 @@ static void print_shown(const showing *s, const safer_data *data)
                (long long)json_integer_value(json_object_get(record, "words")));
         print_diff(&row, json_object_get(source, "changes"));
     }
+    safer_reader_free(reader);
 }
 
 /* ---------------------------------------------------------------- results */
@@ -342,7 +347,7 @@ static int run(void *from, char **arguments, size_t count)
     o->each = keep_record;
     o->each_context = &shown;
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
-    safer_data *data = cli_crew_helps() ? NULL : cli_data_load(&r->data, o->seed);
+    safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, o->seed);
     safer_model *model = cli_model_open(&r->model, &cli_attack, data);
     if (o->smoothed) cli_note_training(model, lexicon);
     const int code = r->against ? cross_check(r, model, lexicon, data, &shown)

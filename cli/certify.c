@@ -116,7 +116,7 @@ static int run_certify(void *from, char **arguments, size_t count)
     check_request(r);
     if (r->crew.mpi) cli_model_need_labels(&r->model, &cli_certify);
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
-    safer_data *data = cli_crew_helps() ? NULL : cli_data_load(&r->data, r->certify.options.seed);
+    safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, r->certify.options.seed);
     safer_model *model = cli_model_open(&r->model, &cli_certify, data);
     cli_note_training(model, lexicon);
     cli_gates_check_labels(&r->gates, model, &cli_certify);
@@ -236,7 +236,7 @@ static int run_verify(void *from, char **arguments, size_t count)
     safer_error error = {0};
     safer_verification found = {0};
     safer_lexicon *lexicon = files ? cli_lexicon_open(r->lexicon) : NULL;
-    safer_data *data = files && !cli_crew_helps() ? cli_data_load(&r->data, r->seed) : NULL;
+    safer_data *data = files && !cli_crew_helps() ? cli_data_open(&r->data, r->seed) : NULL;
     safer_model *model = ask ? cli_model_open(&r->model, &cli_verify, data) : NULL;
     int code = CLI_DONE;
     if (safer_verify_crew(&found, arguments[0], model, lexicon, data, cli_settings()->threads, crew, cli_progress(),

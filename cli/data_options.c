@@ -37,6 +37,12 @@ safer_data *cli_data_load(cli_data *d, uint64_t seed)
     return data;
 }
 
+safer_data *cli_data_open(cli_data *d, uint64_t seed)
+{
+    d->options.on_disk = 1;
+    return cli_data_load(d, seed);
+}
+
 cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *labels_of)
 {
     cli_data beside = cli_data_default();

@@ -17,6 +17,9 @@ void cli_data_options(cli_options *options, cli_data *d);
 safer_status cli_data_try(safer_data **out, cli_data *d, uint64_t seed, safer_error *error);
 safer_data *cli_data_load(cli_data *d, uint64_t seed);
 
+/* The same for who reads a row when its turn comes: texts of a plain file stay on the disk. */
+safer_data *cli_data_open(cli_data *d, uint64_t seed);
+
 /* Another file beside `d`, read in the same way (not sampled, of any format), with the labels of `labels_of`. */
 cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *labels_of);
 

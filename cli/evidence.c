@@ -88,7 +88,7 @@ static int run(void *from, char **arguments, size_t count)
     (void)count;
     check_request(r);
     safer_lexicon *lexicon = r->lexicon ? cli_lexicon_open(r->lexicon) : NULL;
-    safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
+    safer_data *data = r->data.path ? cli_data_open(&r->data, r->seed) : NULL;
     safer_model *model = r->model.path ? cli_model_open(&r->model, &cli_evidence, data) : NULL;
     safer_evidence_options options = safer_evidence_options_default();
     options.model = model;

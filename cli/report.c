@@ -66,7 +66,7 @@ static int run(void *from, char **runs, size_t count)
     safer_lexicon **lexicons = calloc(r->lexicons.count + 1, sizeof *lexicons);
     if (!summaries || !lexicons) cli_no_memory();
     for (size_t i = 0; i < r->lexicons.count; i++) lexicons[i] = cli_lexicon_open(r->lexicons.items[i]);
-    safer_data *data = r->data.path ? cli_data_load(&r->data, r->seed) : NULL;
+    safer_data *data = r->data.path ? cli_data_open(&r->data, r->seed) : NULL;
     o->data = data;
     o->lexicons = (const safer_lexicon *const *)lexicons;
     o->lexicon_count = r->lexicons.count;

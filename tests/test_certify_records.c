@@ -243,6 +243,14 @@ static void test_votes(void **state)
     refuse(certify("votes.jsonl", SAFER_METHOD_HOEFFDING), forgeries, COUNT(forgeries));
 }
 
+static void read_first(sf_record *record, json_t **json, sf_run *run)
+{
+    sf_window window = {.source = &run->source};
+    assert_ok(sf_run_index(run, &error));
+    assert_ok(sf_run_record(record, json, run, 0, &window, &error));
+    sf_window_free(&window);
+}
+
 /* The prediction and the abstention follow from the vote, whatever else they would say. */
 static void test_vote(void **state)
 {
@@ -257,7 +265,7 @@ static void test_vote(void **state)
     (void)state;
     snprintf(kept, sizeof kept, "%s", certify("vote.jsonl", SAFER_METHOD_BINOMIAL));
     assert_ok(sf_run_load(&run, kept, &error));
-    assert_ok(sf_run_record(&r, &json, &run, 0, &error));
+    read_first(&r, &json, &run);
     assert_true(r.vote && r.vote_n > 0 && r.vote_n <= run.config.n0 && r.queries == r.n + r.vote_n);
     for (size_t i = 0; i < COUNT(forgeries); i++) {
         forgery g = forgeries[i];
@@ -448,7 +456,7 @@ static void test_q_is_tied(void **state)
     sf_record record;
     const sf_record *r = &record;
     json_t *line = NULL;
-    assert_ok(sf_run_record(&record, &line, &run, 0, &error));
+    read_first(&record, &line, &run);
     assert_true(r->q_at[0] > 0 && r->q_at[1] > r->q_at[0] && r->q_at[2] > r->q_at[1]);
     for (int member = 0; member < 3 + SAFER_RADII; member++)
         for (int way = 0; way < 2; way++) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { RANKS = 7, ROWS = 300, MANY = 20000 /* more than may wait for a record before them */ };
+enum { ENDLESS = 20 * MANY }; /* such a run is stopped long before its end */
 
 /* ------------------------------------------------------------ the transport */
 
@@ -161,13 +162,39 @@ typedef struct rank {
     char lost_message[300];
 } rank;
 
-static safer_row get_row(void *context, size_t index)
+/* Rows that rank 0 reads, made once: their ids are numbers, and every fourth has no label. */
+static safer_data *data;
+
+static int make_data(void **state)
 {
-    static _Thread_local char text[40], id[20];
-    (void)context;
-    snprintf(id, sizeof id, "n%zu", index);
-    const int length = snprintf(text, sizeof text, "text %zu with a %c NUL", index, 0);
-    return (safer_row){id, text, (size_t)length, (int)(index % 4) - 1};
+    static const char *const names[] = {NULL, "a", "b", "c"};
+    char(*texts)[40] = malloc(ENDLESS * sizeof *texts), (*ids)[20] = malloc(ENDLESS * sizeof *ids);
+    const char **text = malloc(ENDLESS * sizeof *text), **id = malloc(ENDLESS * sizeof *id),
+               **label = malloc(ENDLESS * sizeof *label);
+    size_t *lengths = malloc(ENDLESS * sizeof *lengths);
+    (void)state;
+    for (size_t i = 0; i < ENDLESS; i++) {
+        snprintf(ids[i], sizeof *ids, "n%zu", i);
+        lengths[i] = (size_t)snprintf(texts[i], sizeof *texts, "text %zu with a %c NUL", i, 0);
+        text[i] = texts[i];
+        id[i] = ids[i];
+        label[i] = names[i % 4];
+    }
+    const safer_status status = safer_data_from_texts(&data, text, lengths, label, id, ENDLESS, NULL);
+    free(texts);
+    free(ids);
+    free(text);
+    free(id);
+    free(label);
+    free(lengths);
+    return status != SAFER_OK;
+}
+
+static int free_data(void **state)
+{
+    (void)state;
+    safer_data_free(data);
+    return 0;
 }
 
 static int is_ending(const rank *r)
@@ -259,6 +286,7 @@ static void *be_rank(void *context)
     rank *r = context;
     const seat s = {r->hub, r->number};
     const safer_progress progress = {on_progress, r};
+    static const int classes[] = {0, 1, 2};
     json_t *config = json_pack("{s:s}", "safer", r->config);
     const sf_rows rows = {.count = r->rows,
                           .model = r->model ? r->model : &plain_model,
@@ -266,7 +294,8 @@ static void *be_rank(void *context)
                           .config = config,
                           .progress = &progress,
                           .context = r,
-                          .row = get_row,
+                          .data = r->number ? NULL : data,
+                          .classes = classes,
                           .work = do_row,
                           .add = add_record,
                           .describe = name_stage,
@@ -502,7 +531,7 @@ static void test_stopping(void **state)
         unlink(path);
         make_ranks(ranks, &h, 4, path);
         for (int i = 0; i < 4; i++) {
-            ranks[i].rows = MANY * 1000; /* it does not end by itself */
+            ranks[i].rows = ENDLESS;
             ranks[i].stopped = &stopped;
             if (test < 2 || i == 3) ranks[i].stop = &ranks[i].resume;
         }
@@ -612,5 +641,5 @@ int main(void)
         cmocka_unit_test(test_errors),  cmocka_unit_test(test_silence),  cmocka_unit_test(test_stopping),
         cmocka_unit_test(test_random),  cmocka_unit_test(test_nonsense),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_data, free_data);
 }

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "data/loader.h"
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -327,8 +328,99 @@ static void test_pipe(void **state)
     assert_int_equal(write(ends[1], tsv, sizeof tsv - 1), sizeof tsv - 1);
     close(ends[1]);
     snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    check_file(path, NULL, ROWS({"a", "b", "c", 0}));
+    safer_data *data = load(path, OPTIONS(.on_disk = 1));
+    check_rows(data, ROWS({"a", "b", "c", 0})); /* what cannot be read twice is kept */
+    safer_data_free(data);
     close(ends[0]);
+}
+
+/* ---------------------------------------------------------------- on the disk */
+
+enum { LINES = 20000 }; /* more than one block of the file */
+
+/* Rows of about 30 bytes, with the letter in each. */
+static const char *write_lines(const char *name, char letter)
+{
+    char *text = malloc(LINES * 40);
+    size_t length = 0;
+    for (int i = 0; i < LINES; i++)
+        length += (size_t)sprintf(text + length, "%d\t%d\ttext %06d of the %c\n", i, i % 3, i, letter);
+    const char *path = write_temporary(name, text, length);
+    free(text);
+    return path;
+}
+
+/* In any order, also of a sample, a row is that of memory. */
+static void test_on_disk(void **state)
+{
+    static const char *const samples[] = {NULL, "every:7", "random:500"};
+    safer_error error;
+    (void)state;
+    const char *path = write_lines("rows.tsv", 'a');
+    for (size_t s = 0; s < COUNT(samples); s++) {
+        safer_data_options options = safer_data_options_default();
+        options.sample = samples[s];
+        options.limit = s ? 400 : 0;
+        safer_data *memory = load(path, &options);
+        options.on_disk = 1;
+        safer_data *disk = load(path, &options);
+        safer_reader *reader = NULL;
+        const size_t count = safer_data_size(memory);
+        assert_int_equal(safer_data_size(disk), count);
+        assert_string_equal(safer_data_sha256(disk), safer_data_sha256(memory));
+        for (size_t i = 0; i < count; i++) {
+            const size_t k = i * 7919 % count; /* a prime: every row once, far from the one before */
+            const safer_row there = safer_data_row(memory, k);
+            safer_row row;
+            assert_ok(safer_data_read(&row, &reader, disk, k, &error));
+            assert_string_equal(row.id, there.id);
+            assert_string_equal(row.text, there.text);
+            assert_int_equal(row.label, there.label);
+        }
+        safer_reader_free(reader);
+        safer_data_free(disk);
+        safer_data_free(memory);
+    }
+}
+
+/* A file that changes after it was loaded is noticed by what it holds, whatever its time says. */
+static void test_changed(void **state)
+{
+    safer_error error;
+    safer_row row;
+    safer_reader *reader = NULL;
+    safer_data_options options = safer_data_options_default();
+    struct stat before;
+    (void)state;
+    options.on_disk = 1;
+    const char *path = write_lines("changed.tsv", 'a');
+    safer_data *data = load(path, &options);
+    assert_int_equal(stat(path, &before), 0);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -3, SEEK_END), 0);
+    assert_int_equal(fputc('b', file), 'b');
+    assert_int_equal(fclose(file), 0);
+    const struct timespec times[] = {before.st_atim, before.st_mtim};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    assert_ok(safer_data_read(&row, &reader, data, 0, &error));
+    assert_fails(safer_data_read(&row, &reader, data, LINES - 1, &error), SAFER_INPUT, "was changed while it was read");
+    assert_non_null(strstr(error.message, path));
+    assert_int_equal(truncate(path, 100), 0);
+    safer_reader_free(reader);
+    reader = NULL;
+    assert_fails(safer_data_read(&row, &reader, data, 0, &error), SAFER_INPUT, "was changed while it was read");
+    safer_reader_free(reader);
+    safer_data_free(data);
+
+    path = write_lines("replaced.tsv", 'a'); /* another file of that name is not ours */
+    data = load(path, &options);
+    assert_int_equal(rename(write_lines("other.tsv", 'b'), path), 0);
+    reader = NULL;
+    assert_ok(safer_data_read(&row, &reader, data, LINES - 1, &error));
+    assert_int_equal(row.text[row.text_length - 1], 'a');
+    safer_reader_free(reader);
+    safer_data_free(data);
 }
 
 /* ----------------------------------------------------------------- labels */
@@ -527,6 +619,7 @@ static void test_memory(void **state)
         OPTIONS(.sample = "every:2", .repair = 1),
         OPTIONS(.sample = "random:2", .repair = 1, .limit = 1),
         OPTIONS(.labels_of = known, .repair = 1),
+        OPTIONS(.sample = "random:2", .repair = 1, .on_disk = 1),
     };
     static const struct {
         const char *name, *bytes;
@@ -700,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_folder_links),   cmocka_unit_test(test_folder_errors),
         cmocka_unit_test(test_packed),         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_archive_folder), cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_on_disk),        cmocka_unit_test(test_changed),
         cmocka_unit_test(test_labels),         cmocka_unit_test(test_every),
         cmocka_unit_test(test_random),         cmocka_unit_test(test_bad_samples),
         cmocka_unit_test(test_memory),         cmocka_unit_test(test_memory_of_jansson),

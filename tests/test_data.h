@@ -4,6 +4,7 @@
 
 #include "support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What a row should be; a NULL label: none. `length` 0: that of the string. */
@@ -14,9 +15,12 @@ typedef struct expected {
 
 static inline void check_rows(const safer_data *data, const expected *rows, size_t count)
 {
+    safer_reader *reader = NULL;
+    safer_error error;
     assert_int_equal(safer_data_size(data), count);
     for (size_t i = 0; i < count; i++) {
-        safer_row row = safer_data_row(data, i);
+        safer_row row;
+        assert_ok(safer_data_read(&row, &reader, data, i, &error));
         size_t length = rows[i].length ? rows[i].length : strlen(rows[i].text);
         assert_string_equal(row.id, rows[i].id);
         assert_int_equal(row.text_length, length);
@@ -29,6 +33,7 @@ static inline void check_rows(const safer_data *data, const expected *rows, size
             assert_string_equal(safer_data_label(data, (size_t)row.label), rows[i].label);
         }
     }
+    safer_reader_free(reader);
 }
 
 static inline void check_labels(const safer_data *data, const char *const *labels, size_t count)
@@ -45,11 +50,18 @@ static inline safer_data *load(const char *path, const safer_data_options *optio
     return data;
 }
 
+/* In memory, and on the disk. */
 static inline void check_file(const char *path, const safer_data_options *options, const expected *rows, size_t count)
 {
-    safer_data *data = load(path, options);
-    check_rows(data, rows, count);
-    safer_data_free(data);
+    safer_data_options own = options ? *options : safer_data_options_default();
+    char sha256[65];
+    for (own.on_disk = 0; own.on_disk < 2; own.on_disk++) {
+        safer_data *data = load(path, &own);
+        check_rows(data, rows, count);
+        if (own.on_disk) assert_string_equal(safer_data_sha256(data), sha256);
+        snprintf(sha256, sizeof sha256, "%s", safer_data_sha256(data));
+        safer_data_free(data);
+    }
 }
 
 #define ROWS(...) (const expected[]){__VA_ARGS__}, COUNT(((const expected[]){__VA_ARGS__}))
@@ -70,7 +82,9 @@ static inline void check_failure(const char *path, const safer_data_options *opt
     assert_fails(safer_data_load(&data, path, options, &error), status, words);
     assert_null(data); /* written on success only */
     assert_int_equal(error.status, status);
-    assert_int_equal(safer_data_load(&data, path, options, NULL), status);
+    safer_data_options own = options ? *options : safer_data_options_default();
+    own.on_disk = 1;
+    assert_int_equal(safer_data_load(&data, path, &own, NULL), status);
 }
 
 #define refuses(name, literal, words) \

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOORS = ("json_loads", "json_loadb", "json_loadf", "json_load_file", "json_load_callback", "sf_json_parse",
          "cli_json_load", "cli_json_read", "sf_file_read",
          "sf_file_load", "sf_unpack", "sf_unpack_each", "sf_safetensors_open", "sf_sealed_read", "sf_sealed_walk",
-         "sf_sealed_config", "read", "pread", "fread", "fgets", "getline", "getdelim", "fscanf", "sscanf", "recv",
+         "sf_sealed_config", "sf_source_open", "read", "pread", "fread", "fgets", "getline", "getdelim", "fscanf", "sscanf", "recv",
          "recvfrom", "archive_read_data", "inflate", "curl_easy_perform", "curl_multi_perform", "MHD_start_daemon")
 
 # Targets, without fuzz_; or, behind a dash, why there is none.
@@ -36,6 +36,7 @@ READERS = {
     "src/base/file.c:read_regular": "-bytes are copied and never taken apart",
     "src/base/file.c:read_to_end": "-bytes are copied and never taken apart",
     "src/base/file.c:sf_file_read": "unpack",
+    "src/base/source.c:read_block": "-bytes are copied and never taken apart",
     "src/base/gzip.c:inflate_member": "unpack",
     "src/base/unpack.c:read_member": "unpack",
     "src/base/unpack.c:sf_archive_walk": "data_folder",
@@ -44,6 +45,7 @@ READERS = {
     "src/certify/read.c:sf_run_walk": "report records",
     "src/certify/read.c:walk": "records",
     "src/data/load.c:read_file": "data_csv data_tsv data_jsonl data_fasttext",
+    "src/data/load.c:read_rows": "data_csv data_tsv data_jsonl data_fasttext",
     "src/data/read_folder.c:sf_read_folder": "data_folder",
     "src/data/read_jsonl.c:sf_read_jsonl": "data_jsonl",
     "src/lexicon/counterfit.c:sf_constraints_read": "constraints",
@@ -97,6 +99,11 @@ READERS = {
     "src/serve/job.c:sf_job_read": "server",
     "src/serve/metrics.c:resident": "-numbers of the system's, in /proc",
     "src/serve/server.c:start_daemon": "server",
+    "src/text/tokenizer_json.c:sf_tokenizer_parse": "tokenizer",
+    "src/text/tokenizer_open.c:load": "tokenizer sentencepiece",
+    "src/text/tokenizer_open.c:load_json": "tokenizer",
+    "src/text/tokenizer_open.c:describe_words": "-a description of its own; vocab.txt is cut into lines alone",
+    "src/text/tokenizer_spm.c:sf_tokenizer_describe_sentencepiece": "sentencepiece",
     "src/text/wordpiece_open.c:load_json": "encoder wordpiece",
     "src/text/wordpiece_open.c:open_text": "encoder wordpiece",
     "src/text/wordpiece_open.c:parse_json": "encoder wordpiece",

@@ -74,7 +74,10 @@ static made make_run(const char *name, const char *table, const char *kernel, co
     assert_ok(safer_data_from_texts(&m.data, &text, NULL, labels, NULL, 1, &error));
     assert_ok(safer_certify(NULL, m.path, 0, &m.model.base, m.lexicon, m.data, options, &error));
     assert_ok(sf_run_load(&m.run, m.path, &error));
-    assert_ok(sf_run_record(&m.record, &m.json, &m.run, 0, &error));
+    sf_window window = {.source = &m.run.source};
+    assert_ok(sf_run_index(&m.run, &error));
+    assert_ok(sf_run_record(&m.record, &m.json, &m.run, 0, &window, &error));
+    sf_window_free(&window);
     return m;
 }
 

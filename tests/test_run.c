@@ -581,10 +581,13 @@ typedef struct counting {
     size_t added, refuse; /* refuse: how many records are taken before one is an error */
 } counting;
 
-static safer_row get_row(void *context, size_t index)
+static safer_data *make_data(void)
 {
-    (void)context, (void)index;
-    return (safer_row){"", "", 0, -1};
+    const char *texts[ROWS];
+    safer_data *data = NULL;
+    for (size_t i = 0; i < ROWS; i++) texts[i] = "";
+    assert_ok(safer_data_from_texts(&data, texts, NULL, NULL, NULL, ROWS, &error));
+    return data;
 }
 
 static safer_status make_record(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
@@ -619,12 +622,13 @@ static void test_rows(void **state)
     json_t *config = json_pack("{s:s}", "safer", "0"), *other = json_pack("{s:s}", "safer", "1");
     const char *path = temporary("rows.jsonl");
     counting c = {.refuse = ROWS};
+    safer_data *data = make_data();
     size_t resumed = 7;
     sf_rows rows = {.count = ROWS,
                     .threads = THREADS,
                     .config = config,
                     .context = &c,
-                    .row = get_row,
+                    .data = data,
                     .work = make_record,
                     .add = add_record,
                     .describe = name_stage};
@@ -653,6 +657,7 @@ static void test_rows(void **state)
     assert_fails(sf_rows_run(&rows, path, 1, &resumed, &error), SAFER_INPUT, "can be verified but not continued");
     json_decref(config);
     json_decref(other);
+    safer_data_free(data);
 }
 
 /* Cancelled before the first row, or between two: whole records, and the rest when it is resumed. Whoever wants no
@@ -671,13 +676,14 @@ static void test_rows_cancelled(void **state)
     counting c = {.refuse = ROWS};
     uint64_t at = 0;
     const safer_progress progress = {stop_at, &at};
+    safer_data *data = make_data();
     size_t resumed;
     sf_rows rows = {.count = ROWS,
                     .threads = 1,
                     .config = config,
                     .progress = &progress,
                     .context = &c,
-                    .row = get_row,
+                    .data = data,
                     .work = make_record,
                     .add = add_record,
                     .describe = name_stage};
@@ -697,6 +703,7 @@ static void test_rows_cancelled(void **state)
     c = (counting){.refuse = 3};
     assert_int_equal(sf_rows_run(&rows, path, 0, &resumed, NULL), SAFER_INPUT);
     json_decref(config);
+    safer_data_free(data);
 }
 
 /* The message names the first few of many labels. */

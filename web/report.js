@@ -11,10 +11,13 @@ const isRight = (r, i) => r.label[i] >= 0 && r.label[i] === r.prediction[i];
 const hasVotes = r => !r.margin; /* else it was certified by interval bounds */
 const radiusOf = n => n < 0 ? 'all' : whole(n);
 
+/* Of very many texts the page has only some, spread evenly: sf_page_row in src/report/runs.c. */
+const rowOf = (r, i) => Math.floor(i * r.rows / r.id.length) + 1;
+
 /* ------------------------------------------------------------------ the table */
 
 const COLUMNS = {
-  row: {value: (r, i) => i, text: (r, i) => String(i + 1)},
+  row: {value: (r, i) => i, text: (r, i) => String(rowOf(r, i))},
   id: {value: (r, i) => r.id[i], text: (r, i) => r.id[i], words: true},
   label: {value: (r, i) => labelOf(r, r.label[i]), text: (r, i) => labelOf(r, r.label[i]), words: true},
   prediction: {value: (r, i) => predictionOf(r, i), text: (r, i) => predictionOf(r, i), words: true},
@@ -68,6 +71,8 @@ function arrange() {
   state.active = 0;
   byId('shown').textContent = order.length === r.id.length ? whole(order.length) + ' texts'
     : whole(order.length) + ' of ' + whole(r.id.length) + ' texts';
+  if (r.rows > r.id.length) byId('shown').textContent += ', which are spread evenly over all ' + whole(r.rows) +
+    '; figures and pictures are about all';
   frame.scrollTop = 0;
   draw(true);
 }
@@ -323,7 +328,7 @@ async function show(i) {
   choose(i);
   address = '#text=' + (state.run + 1) + '.' + (i + 1);
   history.replaceState(null, '', address);
-  title.replaceChildren('Text ' + whole(i + 1) + ': ', isolated(visible(r.id[i])));
+  title.replaceChildren('Text ' + whole(rowOf(r, i)) + ': ', isolated(visible(r.id[i])));
   const at = state.order.indexOf(i);
   byId('previous').disabled = at <= 0;
   byId('next').disabled = at < 0 || at + 1 >= state.order.length;

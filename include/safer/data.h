@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* A labelled set of texts, in memory, in file order. */
+/* A labelled set of texts, in file order: in memory, or in its file. */
 typedef struct safer_data safer_data;
 
 typedef enum safer_format {
@@ -32,6 +32,8 @@ typedef struct safer_data_options {
     int repair;                  /* invalid UTF-8 becomes U+FFFD instead of an error */
     int strip_breaks;            /* "<br />" becomes a space (folders of IMDB reviews always do) */
     const safer_data *labels_of; /* use this set's labels; a label it lacks is an error. May be NULL */
+    int on_disk; /* leave the texts of a plain file where they are: 16 bytes of memory per row. The file must stay as
+                    it is; rows are read by safer_data_read. What is packed, a pipe or a folder is in memory anyway */
 } safer_data_options;
 
 /* One text. `label` indexes the label names, or is -1 when the row has none. */
@@ -57,7 +59,14 @@ SAFER_API safer_status safer_data_from_texts(safer_data **out, const char *const
 SAFER_API void safer_data_free(safer_data *data);
 
 SAFER_API size_t safer_data_size(const safer_data *data);
-SAFER_API safer_row safer_data_row(const safer_data *data, size_t index);
+SAFER_API safer_row safer_data_row(const safer_data *data, size_t index); /* not with `on_disk` */
+
+/* A row of any set. It lives until the next call with this reader, which is made (*reader is NULL) by the first. A
+ * thread needs one of its own. A file that is not what it was when it was loaded is SAFER_INPUT. */
+typedef struct safer_reader safer_reader;
+SAFER_API safer_status safer_data_read(safer_row *out, safer_reader **reader, const safer_data *data, size_t index,
+                                       safer_error *error);
+SAFER_API void safer_reader_free(safer_reader *reader); /* NULL is fine */
 
 /* The most bytes that any compressed file or archive may become, or that are read from a pipe or device; 0, as it
  * is in the beginning: 8 GiB (a pipe: 2 GiB) or half of the machine's memory, whichever is less, and, above 1 GiB,

@@ -31,7 +31,7 @@ class Device(Structure):
 
 class DataOptions(Structure):
     _fields_ = [("size", c_size_t), ("format", c_int), ("sample", c_char_p), ("limit", c_size_t), ("seed", c_uint64),
-                ("repair", c_int), ("strip_breaks", c_int), ("labels_of", c_void_p)]
+                ("repair", c_int), ("strip_breaks", c_int), ("labels_of", c_void_p), ("on_disk", c_int)]
 
 
 class Row(Structure):

@@ -46,6 +46,7 @@ typedef struct check {
     safer_against_summary summary;
     uint64_t *wrong; /* hashes of the texts whose sampled certificates are violated, each once */
     size_t wrong_count, wrong_capacity;
+    safer_reader *reader; /* of these texts */
 } check;
 
 static json_t *violation_json(safer_attacker *a, safer_attack_method method, safer_error *error)
@@ -110,8 +111,6 @@ done:
     return status;
 }
 
-static safer_row get_row(void *context, size_t index) { return safer_data_row(((const check *)context)->data, index); }
-
 static safer_status check_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
                               safer_error *error)
 {
@@ -120,7 +119,10 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
     json_t *r = NULL, *line = NULL;
     sf_record claim;
     const sf_record *claimed = &claim; /* the run's labels are the model's */
-    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, row->index), error);
+    sf_window window = {.source = &c->run->source};
+    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, row->index),
+                                        &window, error);
+    sf_window_free(&window);
     if (status != SAFER_OK) return status;
     r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)row->index + 1,
                   "id", row->row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact,
@@ -142,16 +144,18 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
     return SAFER_OK;
 }
 
-/* Remembers the text of a violation, once. 0, or -1 when memory is out. */
-static int add_wrong(check *c, size_t index)
+/* Remembers the text of a violation, once. */
+static safer_status add_wrong(check *c, size_t index, safer_error *error)
 {
-    const safer_row row = safer_data_row(c->data, index);
+    safer_row row;
+    const safer_status status = safer_data_read(&row, &c->reader, c->data, index, error);
+    if (status != SAFER_OK) return status;
     const uint64_t hash = sf_hash(row.text, row.text_length, 0);
     for (size_t i = 0; i < c->wrong_count; i++)
-        if (c->wrong[i] == hash) return 0;
-    if (sf_grow(&c->wrong, &c->wrong_capacity, c->wrong_count + 1, sizeof *c->wrong)) return -1;
+        if (c->wrong[i] == hash) return SAFER_OK;
+    if (sf_grow(&c->wrong, &c->wrong_capacity, c->wrong_count + 1, sizeof *c->wrong)) return sf_fail_memory(error);
     c->wrong[c->wrong_count++] = hash;
-    return 0;
+    return SAFER_OK;
 }
 
 /* What the record of a cross-check says. */
@@ -210,7 +214,9 @@ static safer_status check_claim(const checked *r, const sf_run *run, const char 
     int same = 0;
     const size_t place = sf_shard_place(run->config.shard, r->row - 1);
     if (place < run->count) {
-        safer_status status = sf_run_record(&claimed, &json, run, place, error);
+        sf_window window = {.source = &run->source};
+        safer_status status = sf_run_record(&claimed, &json, run, place, &window, error);
+        sf_window_free(&window);
         if (status != SAFER_OK) return status;
         same = r->exact == claimed.exact && r->radius == claimed.radius &&
                strcmp(r->target, sf_config_label(&run->config, claimed.target)) == 0;
@@ -240,8 +246,8 @@ static safer_status count_record(void *context, const json_t *record, const char
     s->flips += (size_t)r.flips;
     s->queries += r.queries;
     s->checks += r.checks;
-    if (r.broken && !r.exact && add_wrong(c, r.row - 1)) return sf_fail_memory(error);
-    return sf_show_record(&c->options, record, error);
+    status = r.broken && !r.exact ? add_wrong(c, r.row - 1, error) : SAFER_OK;
+    return status != SAFER_OK ? status : sf_show_record(&c->options, record, error);
 }
 
 static void describe(void *context, char *stage, size_t size)
@@ -299,6 +305,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
     SF_TRY(sf_run_load(&run, against, error));
+    SF_TRY(sf_run_index(&run, error));
     c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));
     SF_TRY(choose_shard(&c, error));
@@ -320,7 +327,7 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
                           .config = config,
                           .progress = &options->progress,
                           .context = &c,
-                          .row = get_row,
+                          .data = c.data,
                           .work = check_row,
                           .add = count_record,
                           .describe = describe};
@@ -335,6 +342,7 @@ done:
     for (int i = 0; c.attackers && i <= threads; i++) safer_attacker_free(c.attackers[i]);
     free(c.attackers);
     free(c.wrong);
+    safer_reader_free(c.reader);
     json_decref(config);
     sf_run_free(&run);
     return status;

@@ -24,14 +24,6 @@ typedef struct attacking {
     safer_attack_summary summary;
 } attacking;
 
-static safer_row get_row(void *context, size_t index)
-{
-    const attacking *r = context;
-    safer_row row = safer_data_row(r->data, index);
-    row.label = row.label >= 0 ? r->classes[row.label] : -1;
-    return row;
-}
-
 static safer_status attack_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
                                safer_error *error)
 {
@@ -132,7 +124,8 @@ safer_status safer_attack(safer_attack_summary *out, const char *path, int resum
                           .config = config,
                           .progress = &options->progress,
                           .context = &r,
-                          .row = get_row,
+                          .data = r.data,
+                          .classes = classes,
                           .work = attack_row,
                           .add = count_record,
                           .describe = describe,

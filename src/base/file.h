@@ -45,6 +45,9 @@ typedef safer_status (*sf_member_visit)(void *context, const char *name, const c
 safer_status sf_archive_walk(const char *path, const char *prefix, sf_member_visit visit, void *context,
                              safer_error *error);
 
+/* Whether a file that begins with these bytes is unpacked by sf_file_read; a block of a tar archive is enough. */
+int sf_is_packed(const char *bytes, size_t length);
+
 /* Unpacks bytes already in memory as sf_file_read does (`member` may be NULL). */
 safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
                        safer_error *error);

@@ -211,6 +211,8 @@ done:
     return status;
 }
 
+int sf_is_packed(const char *bytes, size_t length) { return sf_is_gzip(bytes, length) || is_packed(bytes, length); }
+
 safer_status sf_unpack(sf_file *out, const char *bytes, size_t length, const char *name, const char *member,
                        safer_error *error)
 {

@@ -40,11 +40,11 @@ done:
     return status;
 }
 
-static safer_status walk(safer_summary *out, const sf_file *file, const char *path, const sf_run_visitor *visitor,
-                         safer_error *error)
+static safer_status walk(safer_summary *out, const sf_source *source, const sf_run_visitor *visitor, safer_error *error)
 {
+    const char *path = source->path;
     loading r = {.path = path, .visitor = visitor};
-    safer_status status = sf_sealed_walk(file, path, "run", 0, take_line, &r, error);
+    safer_status status = sf_sealed_walk(source, "run", 0, take_line, &r, error);
     const size_t texts = sf_shard_size(r.config.shard, r.config.texts);
     if (status == SAFER_OK && r.summary.texts != texts)
         status = sf_fail(error, SAFER_INPUT, "%s holds %zu records of %zu; resume the run", path, r.summary.texts,
@@ -59,10 +59,10 @@ static safer_status walk(safer_summary *out, const sf_file *file, const char *pa
 
 safer_status sf_run_walk(safer_summary *out, const char *path, const sf_run_visitor *visitor, safer_error *error)
 {
-    sf_file file = {0};
-    safer_status status = sf_file_read(&file, path, error);
-    if (status == SAFER_OK) status = walk(out, &file, path, visitor, error);
-    sf_file_free(&file);
+    sf_source source;
+    safer_status status = sf_source_open(&source, path, 1, error);
+    if (status == SAFER_OK) status = walk(out, &source, visitor, error);
+    sf_source_close(&source);
     return status;
 }
 
@@ -83,46 +83,51 @@ static safer_status pass_record(void *context, json_t *json, const sf_record *re
     return SAFER_OK;
 }
 
-/* Finds the lines of the records, which are all there. */
-static safer_status index_lines(sf_run *run, safer_error *error)
-{
-    run->count = run->summary.texts;
-    run->lines = sf_alloc(run->count, sizeof *run->lines);
-    if (!run->lines) return sf_fail_memory(error);
-    const char *at = run->file.bytes;
-    for (size_t i = 0; i < run->count; i++) {
-        at = memchr(at, '\n', run->file.length - (size_t)(at - run->file.bytes));
-        if (!at) return sf_fail(error, SAFER_INPUT, "%s changes while it is read", run->path);
-        run->lines[i] = (size_t)(++at - run->file.bytes);
-    }
-    return SAFER_OK;
-}
-
 safer_status sf_run_load(sf_run *out, const char *path, safer_error *error)
 {
     safer_status status;
     *out = (sf_run){.path = path};
-    SF_TRY(sf_file_read(&out->file, path, error));
-    SF_TRY(walk(&out->summary, &out->file, path, &(sf_run_visitor){keep_config, pass_record, out}, error));
-    status = index_lines(out, error);
+    SF_TRY(sf_source_open(&out->source, path, 1, error));
+    SF_TRY(walk(&out->summary, &out->source, &(sf_run_visitor){keep_config, pass_record, out}, error));
+    out->count = out->summary.texts;
 done:
     if (status != SAFER_OK) sf_run_free(out);
     return status;
 }
 
-safer_status sf_run_record(sf_record *out, json_t **json, const sf_run *run, size_t index, safer_error *error)
+safer_status sf_run_index(sf_run *run, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_window window = {.source = &run->source};
+    uint64_t at = 0;
+    run->lines = sf_alloc(run->count, sizeof *run->lines);
+    if (!run->lines) return sf_fail_memory(error);
+    for (size_t i = 0; i < run->count; i++) { /* all are there */
+        sf_span line;
+        int whole;
+        SF_TRY(sf_window_line(&window, &at, &line, &whole, error));
+        run->lines[i] = at;
+    }
+done:
+    sf_window_free(&window);
+    return status;
+}
+
+safer_status sf_run_record(sf_record *out, json_t **json, const sf_run *run, size_t index, sf_window *window,
+                           safer_error *error)
 {
     safer_status status;
-    uint64_t seal;
-    const size_t line = index + 2, begin = run->lines[index];
-    const size_t end = (index + 1 < run->count ? run->lines[index + 1] : run->file.length) - 1;
-    const char *bytes = run->file.bytes + begin;
-    json_t *object;
-    status = sf_json_parse(&object, bytes, end - begin, JSON_REJECT_DUPLICATES, NULL);
+    uint64_t seal, at = run->lines[index];
+    const size_t number = index + 2;
+    json_t *object = NULL;
+    sf_span line;
+    int whole;
+    SF_TRY(sf_window_line(window, &at, &line, &whole, error));
+    status = sf_json_parse(&object, line.bytes, line.length, JSON_REJECT_DUPLICATES, NULL);
     if (status == SAFER_MEMORY) return sf_fail_memory(error);
-    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: cannot be read again", run->path, line);
-    SF_TRY(sf_unseal(object, bytes, end - begin, run->config.seal, &seal, run->path, line, error));
-    SF_TRY(sf_record_read(out, object, &run->config, run->path, line, error));
+    if (!object) return sf_fail(error, SAFER_INPUT, "%s, line %zu: cannot be read again", run->path, number);
+    SF_TRY(sf_unseal(object, line.bytes, line.length, run->config.seal, &seal, run->path, number, error));
+    SF_TRY(sf_record_read(out, object, &run->config, run->path, number, error));
     *json = object;
     object = NULL;
 done:
@@ -135,6 +140,6 @@ void sf_run_free(sf_run *run)
     safer_summary_free(&run->summary);
     free(run->lines);
     json_decref(run->config_json);
-    sf_file_free(&run->file);
+    sf_source_close(&run->source);
     *run = (sf_run){0};
 }

@@ -22,17 +22,10 @@ typedef struct certifying {
     safer_certify_options options;
     sf_config config;             /* of this run */
     safer_workspace **workspaces; /* one per worker */
-    sf_retrace retrace;           /* for the records of an earlier run */
+    sf_retrace retrace;           /* for the records of an earlier run, */
+    safer_reader *reader;         /* and their texts */
     safer_summary summary;
 } certifying;
-
-static safer_row get_row(void *context, size_t index)
-{
-    const certifying *r = context;
-    safer_row row = safer_data_row(r->data, index);
-    row.label = row.label >= 0 ? r->classes[row.label] : -1;
-    return row;
-}
 
 static safer_status certify_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
                                 safer_error *error)
@@ -68,7 +61,8 @@ static safer_status recheck_record(void *context, const json_t *record, const ch
     SF_TRY(sf_record_recheck(&read, &r->config, name, line, error));
     const size_t number = sf_shard_row(r->config.shard, line - 2);
     if (number >= safer_data_size(r->data)) goto done; /* more than there are texts: told at the end */
-    const safer_row row = safer_data_row(r->data, number);
+    safer_row row;
+    SF_TRY(safer_data_read(&row, &r->reader, r->data, number, error));
     status = sf_retrace_text(&r->retrace, &read, &r->config, row, row.label >= 0 ? r->classes[row.label] : -1, name,
                              line, error);
 done:
@@ -97,18 +91,23 @@ safer_status sf_certify_probe(const safer_model *model, const safer_data *data, 
 {
     enum { TEXTS = 16 };
     sf_span texts[TEXTS];
+    safer_reader *readers[TEXTS] = {0}; /* one each: all texts are there at the same time */
     size_t count = safer_data_size(data) < TEXTS ? safer_data_size(data) : TEXTS;
+    safer_status status = SAFER_OK;
     if (!sf_model_is_remote(model)) return SAFER_OK;
     for (size_t i = 0; i < count; i++) {
-        safer_row row = safer_data_row(data, i);
+        safer_row row;
+        SF_TRY(safer_data_read(&row, &readers[i], data, i, error));
         texts[i] = (sf_span){row.text, row.text_length};
     }
     /* A stage of its own only where it lasts: nothing is reported at its beginning and end. */
     sf_meter meter = {.progress = progress, .stage = "asking the model twice", .last = sf_seconds()};
     const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
-    safer_status status = sf_model_probe(model, texts, count, error); /* first: what goes wrong does so on the data */
+    status = sf_model_probe(model, texts, count, error); /* first: what goes wrong does so on the data */
     if (status == SAFER_OK) status = sf_model_identify(model, error);
     (void)sf_duty_change(before);
+done:
+    for (size_t i = 0; i < count; i++) safer_reader_free(readers[i]);
     return status;
 }
 
@@ -188,7 +187,8 @@ safer_status safer_certify(safer_summary *out, const char *path, int resume, con
                     .config = config,
                     .progress = &own.progress,
                     .context = &r,
-                    .row = get_row,
+                    .data = data,
+                    .classes = classes,
                     .work = certify_row,
                     .recheck = recheck_record,
                     .add = count_record,
@@ -207,6 +207,7 @@ done:
     for (int i = 0; r.workspaces && i <= threads; i++) safer_workspace_free(r.workspaces[i]);
     free(r.workspaces);
     sf_retrace_free(&r.retrace);
+    safer_reader_free(r.reader);
     free(classes);
     json_decref(config);
     return status;

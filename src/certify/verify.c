@@ -19,7 +19,9 @@
 typedef struct worker {
     safer_workspace *workspace; /* with a model */
     sf_retrace retrace;
-    size_t failed; /* its first failure, SIZE_MAX for none, */
+    sf_window window;     /* of the run */
+    safer_reader *reader; /* of the data */
+    size_t failed;        /* its first failure, SIZE_MAX for none, */
     safer_status status;
     safer_error error; /* and its message */
 } worker;
@@ -40,7 +42,10 @@ typedef struct replay {
 
 static safer_status check_text(replay *r, const sf_record *record, size_t i, worker *w, safer_error *error)
 {
-    const safer_row row = safer_data_row(r->data, sf_shard_row(r->run->config.shard, i));
+    safer_row row;
+    const safer_status status = safer_data_read(&row, &w->reader, r->data, sf_shard_row(r->run->config.shard, i),
+                                                error);
+    if (status != SAFER_OK) return status;
     return sf_retrace_text(&w->retrace, record, &r->run->config, row, row.label >= 0 ? r->classes[row.label] : -1,
                            r->run->path, i + 2, error);
 }
@@ -51,7 +56,8 @@ static safer_status check_answers(replay *r, const sf_record *record, size_t i, 
     safer_status status;
     safer_certificate c;
     const sf_config *config = &r->run->config;
-    const safer_row row = safer_data_row(r->data, sf_shard_row(config->shard, i));
+    safer_row row;
+    SF_TRY(safer_data_read(&row, &w->reader, r->data, sf_shard_row(config->shard, i), error));
     if (!w->workspace) {
         SF_TRY(sf_workspace_new(&w->workspace, r->model, r->lexicon, &r->options, error));
         w->workspace->fixed_vote = config->format < 2;
@@ -76,7 +82,7 @@ static void check_records(void *context, size_t begin, size_t end, int index)
         safer_error error = {0};
         sf_record record;
         json_t *json = NULL;
-        safer_status status = sf_run_record(&record, &json, r->run, i, &error);
+        safer_status status = sf_run_record(&record, &json, r->run, i, &w->window, &error);
         if (status == SAFER_OK) status = r->check(r, &record, i, w, &error);
         json_decref(json);
         if (status != SAFER_OK && i < w->failed) {
@@ -117,7 +123,10 @@ static safer_status replay_run(replay *r, int threads, safer_crew *crew, const s
     const int asking = r->model && r->model->concurrency ? r->model->concurrency : sf_threads(threads);
     r->workers = sf_calloc((size_t)asking, sizeof *r->workers);
     if (!r->workers) return sf_fail_memory(error);
-    for (int i = 0; i < asking; i++) r->workers[i].retrace.lexicon = r->lexicon;
+    for (int i = 0; i < asking; i++) {
+        r->workers[i].retrace.lexicon = r->lexicon;
+        r->workers[i].window.source = &r->run->source;
+    }
     SF_TRY(sf_config_map_labels(&r->classes, &r->run->config, r->data, r->run->path, error));
     r->check = check_text;
     SF_TRY(check_all(r, asking, progress, "reading the texts", error));
@@ -132,6 +141,8 @@ done:
     for (int i = 0; i < asking; i++) {
         safer_workspace_free(r->workers[i].workspace);
         sf_retrace_free(&r->workers[i].retrace);
+        sf_window_free(&r->workers[i].window);
+        safer_reader_free(r->workers[i].reader);
     }
     free(r->workers);
     free(r->classes);
@@ -209,6 +220,7 @@ safer_status safer_verify_crew(safer_verification *out, const char *path, const 
     SF_TRY(sf_run_load(&run, path, error));
     if (lexicon) {
         SF_TRY(check_origin(&run, model, lexicon, data, progress, error));
+        SF_TRY(sf_run_index(&run, error));
         replay r = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = run.config.options};
         r.options.delta = run.config.delta;
         r.options.threads = 1; /* one thread per text */

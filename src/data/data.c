@@ -32,6 +32,9 @@ void safer_data_free(safer_data *data)
     free(data->name);
     sf_buffer_free(&data->arena);
     free(data->rows);
+    free(data->places);
+    sf_source_close(&data->source);
+    free(data->path);
     sf_words_free(&data->labels);
     free(data->order);
     free(data);
@@ -41,7 +44,7 @@ size_t safer_data_size(const safer_data *data) { return data->count; }
 
 safer_row safer_data_row(const safer_data *data, size_t index)
 {
-    assert(index < data->count);
+    assert(index < data->count && !data->on_disk);
     const sf_row *row = &data->rows[index];
     return (safer_row){
         .id = data->arena.bytes + row->id,
@@ -125,8 +128,10 @@ safer_status sf_data_sort_labels(safer_data *data, safer_error *error)
         order[k] = sorted[k].number;
         position[sorted[k].number] = k;
     }
-    for (size_t i = 0; i < data->count; i++)
-        if (data->rows[i].label != SF_NONE) data->rows[i].label = position[data->rows[i].label];
+    for (size_t i = 0; i < data->count; i++) {
+        uint32_t *label = sf_data_label_of(data, i);
+        if (*label != SF_NONE) *label = position[*label];
+    }
     free(data->order);
     data->order = order;
 done:
@@ -137,43 +142,52 @@ done:
 
 /* ---------------------------------------------------------------- identity */
 
-uint64_t sf_data_hash(const safer_data *data)
+/* Every row in order: for the digest its id, its label (empty without one) and its text, each as a netstring. */
+static safer_status identify(sf_digest *digest, uint64_t *hash, const safer_data *data, safer_error *error)
 {
-    uint64_t hash = 0;
-    for (size_t i = 0; i < safer_data_size(data); i++) {
-        safer_row row = safer_data_row(data, i);
-        hash = sf_hash(row.id, strlen(row.id), hash);
-        if (row.label >= 0) {
-            const char *label = safer_data_label(data, (size_t)row.label);
-            hash = sf_hash(label, strlen(label), hash ^ 1);
-        }
-        hash = sf_hash(row.text, row.text_length, hash ^ 2);
-    }
-    return hash;
-}
-
-/* Every row in order: its id, its label (empty without one) and its text, each as a netstring. */
-static safer_status digest_rows(sf_digest *out, const safer_data *data, safer_error *error)
-{
+    safer_status status = SAFER_OK;
+    safer_reader *reader = NULL;
     sf_sha256_sum sum = {0};
+    *hash = 0;
     for (size_t i = 0; i < data->count; i++) {
-        const safer_row row = safer_data_row(data, i);
+        safer_row row;
+        SF_TRY(safer_data_read(&row, &reader, data, i, error));
         const char *label = row.label >= 0 ? safer_data_label(data, (size_t)row.label) : "";
         sf_sha256_netstring(&sum, row.id, strlen(row.id));
         sf_sha256_netstring(&sum, label, strlen(label));
         sf_sha256_netstring(&sum, row.text, row.text_length);
+        *hash = sf_hash(row.id, strlen(row.id), *hash);
+        if (row.label >= 0) *hash = sf_hash(label, strlen(label), *hash ^ 1);
+        *hash = sf_hash(row.text, row.text_length, *hash ^ 2);
     }
-    return sf_sha256_end(out, &sum, error);
+done:
+    safer_reader_free(reader);
+    if (status == SAFER_OK) return sf_sha256_end(digest, &sum, error);
+    (void)sf_sha256_end(NULL, &sum, NULL);
+    return status;
+}
+
+safer_status sf_data_identify(const safer_data *data, safer_error *error)
+{
+    safer_data *own = (safer_data *)(uintptr_t)data;
+    safer_status status = SAFER_OK;
+    sf_digest digest = {0};
+    pthread_mutex_lock(&own->lock);
+    if (!own->sha256.hex[0]) status = identify(&digest, &own->hash, data, error);
+    if (status == SAFER_OK && digest.hex[0]) own->sha256 = digest;
+    pthread_mutex_unlock(&own->lock);
+    return status;
+}
+
+uint64_t sf_data_hash(const safer_data *data)
+{
+    (void)sf_data_identify(data, NULL);
+    return data->hash;
 }
 
 const char *safer_data_sha256(const safer_data *data)
 {
-    safer_data *own = (safer_data *)(uintptr_t)data;
-    safer_status status = SAFER_OK;
-    pthread_mutex_lock(&own->lock);
-    if (!own->sha256.hex[0]) status = digest_rows(&own->sha256, data, NULL);
-    pthread_mutex_unlock(&own->lock);
-    return status == SAFER_OK ? own->sha256.hex : NULL;
+    return sf_data_identify(data, NULL) == SAFER_OK ? data->sha256.hex : NULL;
 }
 
 const char *safer_data_name(const safer_data *data) { return data->name ? data->name : "memory"; }

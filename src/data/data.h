@@ -1,14 +1,16 @@
 /* A labelled set of texts, from the inside.
  *
- * Ids and texts lie terminated in one arena and rows hold offsets into it, so that a
- * set is three allocations however many rows it has. This room knows files and formats;
- * it may not know what the texts are for. */
+ * In memory, ids and texts lie terminated in one arena and rows hold offsets into it, so that a
+ * set is three allocations however many rows it has. On the disk, ids and texts stay in their file, and 16 bytes
+ * per row say where (sf_place); a reader takes a row apart again when it is asked for. This room knows files and
+ * formats; it may not know what the texts are for. */
 #ifndef SF_DATA_DATA_H
 #define SF_DATA_DATA_H
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/sha256.h"
+#include "base/source.h"
 #include "base/words.h"
 
 #include <pthread.h>
@@ -21,18 +23,52 @@ typedef struct sf_row {
     uint32_t label; /* SF_NONE when the row has none */
 } sf_row;
 
+/* Where a row of a set on the disk is. */
+typedef struct sf_place {
+    uint64_t begin;  /* in the file */
+    uint32_t number; /* of the row there, from 1: its id when it has none */
+    uint32_t label;  /* SF_NONE when the row has none */
+} sf_place;
+
+/* What the first record says of a CSV file: read_csv.c. */
+typedef struct sf_csv_head {
+    size_t columns;             /* of every record; 0: it was not read yet */
+    size_t line;                /* where it is */
+    int id, label, title, text; /* their columns */
+    int zhang;                  /* a file without header */
+} sf_csv_head;
+
 struct safer_data {
     sf_buffer arena;
-    sf_row *rows;
+    sf_row *rows; /* of a set in memory, or */
+    sf_place *places;
     size_t count, capacity;
     sf_words labels; /* in the order they were met */
     uint32_t *order; /* order[k]: the number in `labels` of the k-th in ascending order */
     char *name;      /* of the file; NULL: from memory */
 
+    /* Of a set on the disk: how its rows are read. */
+    int on_disk;
+    char *path;
+    sf_source source;
+    safer_format format;
+    sf_csv_head csv;
+    int repair, strip_breaks;
+
     /* The one thing that changes behind a const set: computed when it is first asked for. */
     pthread_mutex_t lock;
     sf_digest sha256;
+    uint64_t hash;
 };
+
+/* The number of a row's label in the order in which labels were met or, when they were sorted, in that order. */
+static inline uint32_t *sf_data_label_of(const safer_data *data, size_t row)
+{
+    return data->on_disk ? &data->places[row].label : &data->rows[row].label;
+}
+
+/* Computes what names the data: the digest and the hash below. Done before, it does nothing. */
+safer_status sf_data_identify(const safer_data *data, safer_error *error);
 
 /* An empty set; NULL without memory. */
 safer_data *sf_data_new(void);

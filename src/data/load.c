@@ -71,22 +71,39 @@ safer_status sf_format_detect(safer_format *out, const char *name, const char *b
 
 /* ---------------------------------------------------------------- reading */
 
-static safer_status read_bytes(sf_loader *loader, safer_format format, const char *bytes, size_t length,
-                               safer_error *error)
+sf_row_reader sf_row_reader_of(safer_format format)
 {
-    if (length == 0) return SAFER_OK; /* no rows, whatever the format */
-    size_t mark = sf_mark_length(bytes, length);
-    bytes += mark;
-    length -= mark;
     switch (format) {
-    case SAFER_FORMAT_TSV: return sf_read_tsv(loader, bytes, length, error);
-    case SAFER_FORMAT_CSV: return sf_read_csv(loader, bytes, length, error);
-    case SAFER_FORMAT_JSONL: return sf_read_jsonl(loader, bytes, length, error);
-    case SAFER_FORMAT_FASTTEXT: return sf_read_fasttext(loader, bytes, length, error);
+    case SAFER_FORMAT_TSV: return sf_read_tsv;
+    case SAFER_FORMAT_CSV: return sf_read_csv;
+    case SAFER_FORMAT_JSONL: return sf_read_jsonl;
+    case SAFER_FORMAT_FASTTEXT: return sf_read_fasttext;
     case SAFER_FORMAT_AUTO:
     case SAFER_FORMAT_FOLDER: break;
     }
-    return sf_fail(error, SAFER_INVALID, "%s: a folder cannot be read as a file", loader->name);
+    return NULL;
+}
+
+/* Reads all rows of the set's source. */
+static safer_status read_rows(sf_loader *loader, safer_format format, safer_error *error)
+{
+    safer_status status;
+    sf_span start;
+    const sf_source *source = &loader->data->source;
+    const sf_row_reader read = sf_row_reader_of(format);
+    size_t line = 1;
+    if (source->length == 0) return SAFER_OK; /* no rows, whatever the format */
+    if (!read) return sf_fail(error, SAFER_INVALID, "%s: a folder cannot be read as a file", loader->name);
+    loader->window = (sf_window){.source = source};
+    SF_TRY(sf_window_at(&loader->window, 0, 3, &start, error));
+    for (uint64_t at = sf_mark_length(start.bytes, start.length); at < source->length;) {
+        loader->begin = at;
+        SF_TRY(read(loader, &at, &line, error));
+    }
+    if (read != sf_read_csv) SF_TRY(sf_loader_check_first(loader, error));
+    status = sf_source_check(source, error);
+done:
+    return status;
 }
 
 safer_status sf_data_parse(safer_data **out, safer_format format, const char *bytes, size_t length, const char *name,
@@ -95,7 +112,8 @@ safer_status sf_data_parse(safer_data **out, safer_format format, const char *by
     safer_status status;
     sf_loader loader = {0};
     SF_TRY(sf_loader_start(&loader, name, options, error));
-    SF_TRY(read_bytes(&loader, format, bytes, length, error));
+    loader.data->source = (sf_source){.path = name, .length = length, .file = {.bytes = bytes, .length = length}};
+    SF_TRY(read_rows(&loader, format, error));
     SF_TRY(sf_loader_finish(&loader, NULL, out, error));
 done:
     sf_loader_free(&loader);
@@ -109,13 +127,16 @@ done:
 static safer_status try_folder(sf_loader *loader, const char *path, int sure, int *taken, safer_error *error)
 {
     struct stat info;
+    const int on_disk = loader->data->on_disk;
     *taken = 1;
+    loader->data->on_disk = 0; /* the files of a folder are in memory */
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return sf_read_folder(loader, path, error);
 
     size_t split = sf_archive_split(path), files = 0;
     int is_text = 0;
     if (!sure && (!split || format_by_name(path + split + 1, &is_text) != SAFER_FORMAT_AUTO || is_text)) {
         *taken = 0;
+        loader->data->on_disk = on_disk;
         return SAFER_OK;
     }
     char *archive = sf_strndup(path, split ? split : strlen(path));
@@ -123,19 +144,42 @@ static safer_status try_folder(sf_loader *loader, const char *path, int sure, in
     safer_status status = sf_read_archive_folder(loader, archive, split ? path + split + 1 : NULL, &files, error);
     free(archive);
     *taken = sure || files > 0;
+    if (!*taken) loader->data->on_disk = on_disk;
+    return status;
+}
+
+/* Tells the format by the name and by the first line that says something. */
+static safer_status detect(safer_format *format, const sf_source *source, safer_error *error)
+{
+    safer_status status;
+    sf_window window = {.source = source};
+    sf_span start = {"", 0};
+    size_t blank;
+    do {
+        SF_TRY(sf_window_at(&window, 0, 2 * start.length + 1, &start, error));
+        for (blank = 0; blank < start.length && memchr(" \n\r\xef\xbb\xbf", start.bytes[blank], 6);) blank++;
+    } while (start.length < source->length && !memchr(start.bytes + blank, '\n', start.length - blank));
+    status = sf_format_detect(format, source->path, start.bytes, start.length, error);
+done:
+    sf_window_free(&window);
     return status;
 }
 
 static safer_status read_file(sf_loader *loader, const char *path, safer_format format, safer_error *error)
 {
     safer_status status;
-    sf_file file = {0};
-    SF_TRY(sf_file_read(&file, path, error));
-    if (format == SAFER_FORMAT_AUTO && file.length)
-        SF_TRY(sf_format_detect(&format, path, file.bytes, file.length, error));
-    SF_TRY(read_bytes(loader, format, file.bytes, file.length, error));
+    safer_data *data = loader->data;
+    if (!(data->path = sf_strdup(path))) return sf_fail_memory(error);
+    SF_TRY(sf_source_open(&data->source, data->path, 1, error));
+    if (format == SAFER_FORMAT_AUTO && data->source.length) SF_TRY(detect(&format, &data->source, error));
+    data->format = format;
+    data->repair = loader->repair;
+    data->strip_breaks = loader->strip_breaks;
+    if (!data->source.hashes) data->on_disk = 0; /* it was unpacked, or came from a pipe */
+    SF_TRY(read_rows(loader, format, error));
+    data->csv = loader->csv;
+    if (!data->on_disk) sf_source_close(&data->source);
 done:
-    sf_file_free(&file);
     return status;
 }
 

@@ -1,4 +1,6 @@
-/* Rows on their way into a data set: checked, copied, labelled. */
+/* Rows on their way into a data set: checked, labelled, and copied or remembered by their place.
+ *
+ * loader.h says how a set is read, and data.h what it holds. */
 #include "data/loader.h"
 
 #include "data/columns.h"
@@ -25,6 +27,7 @@ safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_da
     if (status != SAFER_OK) return status;
     loader->data = sf_data_new();
     if (!loader->data) return sf_fail_memory(error);
+    loader->data->on_disk = options->on_disk;
     const safer_data *known = options->labels_of;
     for (size_t i = 0; known && i < safer_data_label_count(known); i++) {
         const char *label = safer_data_label(known, i);
@@ -44,6 +47,7 @@ safer_status sf_loader_finish(sf_loader *loader, const char *expected, safer_dat
     }
     SF_TRY(sf_data_sort_labels(loader->data, error));
     SF_TRY(sf_data_sample(loader->data, loader->sample, loader->seed, loader->limit, error));
+    if (loader->data->on_disk) SF_TRY(sf_data_identify(loader->data, error));
     *out = loader->data;
     loader->data = NULL;
 done:
@@ -54,6 +58,10 @@ void sf_loader_free(sf_loader *loader)
 {
     safer_data_free(loader->data);
     sf_buffer_free(&loader->repaired);
+    sf_buffer_free(&loader->scratch);
+    sf_buffer_free(&loader->header);
+    sf_window_free(&loader->window);
+    free(loader->fields);
     *loader = (sf_loader){0};
 }
 
@@ -148,37 +156,66 @@ static safer_status label_number(sf_loader *loader, sf_span label, size_t line, 
     return *number == SF_NONE ? fail_label(loader, label, line, error) : SAFER_OK;
 }
 
-safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line, safer_error *error)
+/* Puts id and text, both terminated, behind what is in the buffer; *at becomes where the text begins. */
+static safer_status put_row(const sf_loader *loader, sf_buffer *out, sf_span id, sf_span text, size_t *at,
+                            safer_error *error)
+{
+    if (sf_buffer_reserve(out, id.length + text.length + 2)) return sf_fail_memory(error);
+    (void)sf_buffer_add(out, id.bytes, id.length); /* cannot fail: reserved */
+    (void)sf_buffer_add_byte(out, '\0');
+    *at = out->length;
+    if (loader->strip_breaks)
+        add_without_breaks(out, text);
+    else
+        (void)sf_buffer_add(out, text.bytes, text.length);
+    (void)sf_buffer_add_byte(out, '\0');
+    return SAFER_OK;
+}
+
+/* Keeps where the row is. */
+static safer_status add_place(sf_loader *loader, uint32_t label, size_t line, safer_error *error)
 {
     safer_data *data = loader->data;
-    sf_buffer *arena = &data->arena;
-    sf_row row = {.id = arena->length};
+    if (data->count >= UINT32_MAX - 1) return sf_loader_fail(loader, line, error, "more than 2^32 rows");
+    if (sf_grow(&data->places, &data->capacity, data->count + 1, sizeof *data->places)) return sf_fail_memory(error);
+    data->places[data->count] = (sf_place){loader->begin, (uint32_t)data->count + 1, label};
+    data->count++;
+    return SAFER_OK;
+}
+
+static safer_status add_row(sf_loader *loader, sf_span id, uint32_t label, sf_span text, safer_error *error)
+{
+    safer_data *data = loader->data;
+    sf_row row = {.id = data->arena.length, .label = label};
+    if (sf_grow(&data->rows, &data->capacity, data->count + 1, sizeof *data->rows)) return sf_fail_memory(error);
+    const safer_status status = put_row(loader, &data->arena, id, text, &row.text, error);
+    if (status != SAFER_OK) return status;
+    row.text_length = data->arena.length - row.text - 1;
+    data->rows[data->count++] = row;
+    return SAFER_OK;
+}
+
+safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span text, size_t line, safer_error *error)
+{
     char number[24];
+    uint32_t label_met;
     if (text.length > longest_text)
         return sf_loader_fail(loader, line, error, "a text of %zu bytes; the longest possible is 2^31", text.length);
     if (id.length == 0) {
         id.bytes = number;
-        id.length = (size_t)snprintf(number, sizeof number, "%zu", data->count + 1);
+        id.length = (size_t)snprintf(number, sizeof number, "%zu",
+                                     loader->place ? (size_t)loader->place->number : loader->data->count + 1);
     } else if (memchr(id.bytes, '\0', id.length)) {
         return sf_loader_fail(loader, line, error, "the id holds a NUL character");
     }
-    safer_status status = label_number(loader, label, line, &row.label, error);
+    if (loader->row) {
+        loader->added = 1;
+        return put_row(loader, loader->row, id, text, &loader->text, error);
+    }
+    const safer_status status = label_number(loader, label, line, &label_met, error);
     if (status != SAFER_OK) return status;
-
-    if (sf_buffer_reserve(arena, id.length + text.length + 2) ||
-        sf_grow(&data->rows, &data->capacity, data->count + 1, sizeof *data->rows))
-        return sf_fail_memory(error);
-    (void)sf_buffer_add(arena, id.bytes, id.length); /* cannot fail: reserved */
-    (void)sf_buffer_add_byte(arena, '\0');
-    row.text = arena->length;
-    if (loader->strip_breaks)
-        add_without_breaks(arena, text);
-    else
-        (void)sf_buffer_add(arena, text.bytes, text.length);
-    row.text_length = arena->length - row.text;
-    (void)sf_buffer_add_byte(arena, '\0');
-    data->rows[data->count++] = row;
-    return SAFER_OK;
+    return loader->data->on_disk ? add_place(loader, label_met, line, error)
+                                 : add_row(loader, id, label_met, text, error);
 }
 
 /* Whether every label but the first row's is that of two rows at least. */
@@ -187,9 +224,9 @@ static safer_status others_repeat(int *out, const safer_data *data, safer_error 
     size_t *counts = sf_calloc(data->labels.count, sizeof *counts);
     if (!counts) return sf_fail_memory(error);
     for (size_t i = 0; i < data->count; i++)
-        if (data->rows[i].label != SF_NONE) counts[data->rows[i].label]++;
+        if (*sf_data_label_of(data, i) != SF_NONE) counts[*sf_data_label_of(data, i)]++;
     *out = 1;
-    for (size_t k = 0; k < data->labels.count; k++) *out &= counts[k] != 1 || k == data->rows[0].label;
+    for (size_t k = 0; k < data->labels.count; k++) *out &= counts[k] != 1 || k == *sf_data_label_of(data, 0);
     free(counts);
     return SAFER_OK;
 }
@@ -197,7 +234,7 @@ static safer_status others_repeat(int *out, const safer_data *data, safer_error 
 safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
 {
     const safer_data *data = loader->data;
-    const uint32_t first = data->count > 1 ? data->rows[0].label : SF_NONE;
+    const uint32_t first = data->count > 1 ? *sf_data_label_of(data, 0) : SF_NONE;
     enum {
         ENOUGH = 3, /* rows with numbers, to say that a name is a strange one among them */
         MANY = 20   /* rows, of which none would have a label of its own */
@@ -207,7 +244,7 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
     size_t others = 0;
     int numbers = !sf_is_whole_number(name);
     for (size_t i = 1; i < data->count; i++) {
-        const uint32_t label = data->rows[i].label;
+        const uint32_t label = *sf_data_label_of(data, i);
         if (label == first) return SAFER_OK;
         if (label == SF_NONE) continue;
         others++;
@@ -228,25 +265,37 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
 
 /* ------------------------------------------------------------------ lines */
 
-int sf_lines_next(sf_lines *lines, sf_span *line)
+safer_status sf_loader_line(sf_loader *loader, uint64_t *at, size_t *line, sf_span *out, safer_error *error)
 {
-    if (lines->at == lines->end) return 0;
-    const char *begin = lines->at, *feed = memchr(begin, '\n', (size_t)(lines->end - begin));
-    const char *stop = feed ? feed : lines->end;
-    lines->at = feed ? feed + 1 : lines->end;
-    lines->number++;
-    if (feed && stop > begin && stop[-1] == '\r') stop--;
-    *line = (sf_span){begin, (size_t)(stop - begin)};
-    return 1;
+    int whole = 0;
+    const safer_status status = sf_window_line(&loader->window, at, out, &whole, error);
+    if (status != SAFER_OK) return status;
+    if (!whole) *at += out->length;
+    ++*line;
+    if (whole && out->length && out->bytes[out->length - 1] == '\r') out->length--;
+    return SAFER_OK;
 }
 
-size_t sf_lines_trim(const char *bytes, size_t length)
+safer_status sf_loader_only_ends(sf_loader *loader, uint64_t at, int *only, safer_error *error)
 {
-    while (length && bytes[length - 1] == '\n') {
-        length--;
-        if (length && bytes[length - 1] == '\r') length--;
+    *only = 0;
+    while (at >= loader->content) { /* once for a row of line ends, however many calls there are about it */
+        sf_span left;
+        const safer_status status = sf_window_at(&loader->window, at, 2, &left, error);
+        if (status != SAFER_OK) return status;
+        const int line_feed = left.length && left.bytes[0] == '\n',
+                  both = left.length > 1 && left.bytes[0] == '\r' && left.bytes[1] == '\n';
+        if (left.length == 0) {
+            *only = 1;
+            return SAFER_OK;
+        }
+        if (!line_feed && !both) {
+            loader->content = at + 1;
+            return SAFER_OK;
+        }
+        at += both ? 2 : 1;
     }
-    return length;
+    return SAFER_OK;
 }
 
 size_t sf_mark_length(const char *bytes, size_t length)

@@ -1,4 +1,8 @@
-/* A data set while its rows come in: what every reader hands its rows to. */
+/* A data set while its rows come in: what every reader hands its rows to.
+ *
+ * A set on the disk is read twice. The first time, as any other, from beginning to end: everything is checked, and the
+ * places of the rows are kept. Later a row alone, from its place (reader.c). Both times the same function takes it
+ * apart. */
 #ifndef SF_DATA_LOADER_H
 #define SF_DATA_LOADER_H
 
@@ -11,9 +15,27 @@ typedef struct sf_loader {
     uint64_t seed;
     size_t limit;
     int repair, strip_breaks;
-    int labels_fixed;   /* a label that is not there yet is an error */
-    sf_buffer repaired; /* the row at hand, when it had to be */
-} sf_loader;            /* zero-initialise */
+    int labels_fixed; /* a label that is not there yet is an error */
+
+    /* The row at hand. */
+    uint64_t begin;     /* where it is in the file, */
+    sf_buffer repaired; /* it, when it had to be repaired, */
+    sf_buffer scratch;  /* and what its columns mean */
+
+    /* The file. */
+    sf_window window;
+    uint64_t content; /* before here there is something else than line ends */
+    sf_csv_head csv;
+    sf_buffer header; /* the first record of CSV, when it is a header */
+    struct sf_field *fields;
+    size_t field_count, field_capacity;
+
+    /* A row alone: where it goes, instead of into the set. */
+    const sf_place *place;
+    sf_buffer *row; /* its id and its text, both terminated, */
+    size_t text;    /* where the text begins, */
+    size_t added;   /* and whether there was one */
+} sf_loader;        /* zero-initialise */
 
 /* Checks the options and makes an empty set; `name` must outlive the loader. */
 safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_data_options *options,
@@ -46,27 +68,24 @@ safer_status sf_loader_add(sf_loader *loader, sf_span id, sf_span label, sf_span
  * and more in which every label comes twice at least. */
 safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error);
 
-/* ----------------------------------------------------------------- lines */
-
-typedef struct sf_lines {
-    const char *at, *end;
-    size_t number; /* of the line returned last, from 1 */
-} sf_lines;
-
-/* The next line without its LF or CRLF; 0 at the end. */
-int sf_lines_next(sf_lines *lines, sf_span *line);
-
-/* The length without the line ends, and so the empty lines, at the end of a file. */
-size_t sf_lines_trim(const char *bytes, size_t length);
-
 /* ---------------------------------------------------------------- readers */
 
-/* Each adds the rows of a file to the loader's set. The files are described beside
- * their readers. */
-safer_status sf_read_tsv(sf_loader *loader, const char *bytes, size_t length, safer_error *error);
-safer_status sf_read_csv(sf_loader *loader, const char *bytes, size_t length, safer_error *error);
-safer_status sf_read_jsonl(sf_loader *loader, const char *bytes, size_t length, safer_error *error);
-safer_status sf_read_fasttext(sf_loader *loader, const char *bytes, size_t length, safer_error *error);
+/* Each reads what begins at *at of the loader's file, in line *line: a row, which it adds, or a header, or a line
+ * without meaning. Both move behind it. The files are described beside their readers. */
+typedef safer_status (*sf_row_reader)(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
+safer_status sf_read_tsv(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
+safer_status sf_read_csv(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
+safer_status sf_read_jsonl(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
+safer_status sf_read_fasttext(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error);
+
+/* That of a format, or NULL for folders. */
+sf_row_reader sf_row_reader_of(safer_format format);
+
+/* The line at *at without its LF or CRLF; both numbers move on. */
+safer_status sf_loader_line(sf_loader *loader, uint64_t *at, size_t *line, sf_span *out, safer_error *error);
+
+/* Whether nothing but line ends follow. */
+safer_status sf_loader_only_ends(sf_loader *loader, uint64_t at, int *only, safer_error *error);
 
 /* PATH is a folder with a folder of .txt files for each class. */
 safer_status sf_read_folder(sf_loader *loader, const char *path, safer_error *error);

@@ -60,16 +60,14 @@ static safer_status read_row(sf_loader *loader, sf_span row, size_t line, safer_
     return sf_loader_add(loader, none, label, (sf_span){text, (size_t)(end - text)}, line, error);
 }
 
-safer_status sf_read_fasttext(sf_loader *loader, const char *bytes, size_t length, safer_error *error)
+safer_status sf_read_fasttext(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error)
 {
-    safer_status status = SAFER_OK;
-    sf_lines lines = {.at = bytes, .end = bytes + length};
+    safer_status status;
+    const size_t number = *line;
     sf_span row;
-    while (sf_lines_next(&lines, &row)) {
-        SF_TRY(sf_loader_check(loader, &row, lines.number, error));
-        SF_TRY(read_row(loader, row, lines.number, error));
-    }
-    status = sf_loader_check_first(loader, error);
+    SF_TRY(sf_loader_line(loader, at, line, &row, error));
+    SF_TRY(sf_loader_check(loader, &row, number, error));
+    status = read_row(loader, row, number, error);
 done:
     return status;
 }

@@ -90,15 +90,14 @@ static safer_status get_text(const sf_loader *loader, const json_t *object, sf_b
     return SAFER_OK;
 }
 
-static safer_status read_row(sf_loader *loader, const json_t *object, sf_buffer *joined, size_t line,
-                             safer_error *error)
+static safer_status read_row(sf_loader *loader, const json_t *object, size_t line, safer_error *error)
 {
     safer_status status;
     sf_span id, label, text;
     digits id_digits, label_digits;
     if (!json_is_object(object))
         return sf_loader_fail(loader, line, error, "%s; JSON Lines holds one object per line", type_name(object));
-    SF_TRY(get_text(loader, object, joined, &text, line, error));
+    SF_TRY(get_text(loader, object, &loader->scratch, &text, line, error));
     SF_TRY(get_name(loader, object, SF_COLUMN_LABEL, label_digits, &label, line, error));
     SF_TRY(get_name(loader, object, SF_COLUMN_ID, id_digits, &id, line, error));
     SF_TRY(sf_loader_add(loader, id, label, text, line, error));
@@ -113,35 +112,26 @@ static int is_blank(sf_span row)
     return 1;
 }
 
-safer_status sf_read_jsonl(sf_loader *loader, const char *bytes, size_t length, safer_error *error)
+safer_status sf_read_jsonl(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error)
 {
-    safer_status status = SAFER_OK;
-    sf_lines lines = {.at = bytes, .end = bytes + length};
+    safer_status status;
+    const size_t number = *line;
     sf_span row;
-    sf_buffer joined = {0};
     json_t *object = NULL;
-    while (sf_lines_next(&lines, &row)) {
-        if (is_blank(row)) continue;
-        SF_TRY(sf_loader_check(loader, &row, lines.number, error));
-        json_error_t problem;
-        status = sf_json_parse(&object, row.bytes, row.length,
-                               JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &problem);
-        if (status == SAFER_MEMORY) {
-            status = sf_fail_memory(error);
-            goto done;
-        }
-        if (!object) {
-            status = sf_loader_fail(loader, lines.number, error, "not valid JSON at byte offset %d: %s",
-                                    problem.position, problem.text);
-            goto done;
-        }
-        SF_TRY(read_row(loader, object, &joined, lines.number, error));
-        json_decref(object);
-        object = NULL;
-    }
-    status = sf_loader_check_first(loader, error);
+    json_error_t problem;
+    SF_TRY(sf_loader_line(loader, at, line, &row, error));
+    if (is_blank(row)) goto done;
+    SF_TRY(sf_loader_check(loader, &row, number, error));
+    status = sf_json_parse(&object, row.bytes, row.length, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
+                           &problem);
+    if (status == SAFER_MEMORY)
+        status = sf_fail_memory(error);
+    else if (!object)
+        status = sf_loader_fail(loader, number, error, "not valid JSON at byte offset %d: %s", problem.position,
+                                problem.text);
+    else
+        status = read_row(loader, object, number, error);
 done:
     json_decref(object);
-    sf_buffer_free(&joined);
     return status;
 }

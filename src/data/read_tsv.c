@@ -72,8 +72,9 @@ static safer_status look_for_header(const sf_loader *loader, const sf_span *colu
                           sf_clip(column[2].bytes, column[2].length, 40), column[2].bytes);
 }
 
-static safer_status read_row(sf_loader *loader, sf_span row, sf_buffer *scratch, size_t line, safer_error *error)
+static safer_status read_row(sf_loader *loader, sf_span row, size_t line, safer_error *error)
 {
+    sf_buffer *scratch = &loader->scratch;
     sf_span column[3];
     size_t columns = 0;
     const char *p = row.bytes, *end = p + row.length;
@@ -99,22 +100,22 @@ static safer_status read_row(sf_loader *loader, sf_span row, sf_buffer *scratch,
     return sf_loader_add(loader, column[0], column[1], column[2], line, error);
 }
 
-safer_status sf_read_tsv(sf_loader *loader, const char *bytes, size_t length, safer_error *error)
+safer_status sf_read_tsv(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error)
 {
-    safer_status status = SAFER_OK;
-    sf_lines lines = {.at = bytes, .end = bytes + sf_lines_trim(bytes, length)};
-    sf_buffer scratch = {0};
+    safer_status status;
+    const uint64_t begin = *at;
+    const size_t number = *line;
     sf_span row;
-    while (sf_lines_next(&lines, &row)) {
-        if (row.length == 0) {
-            status = sf_loader_fail(loader, lines.number, error, "an empty line inside the file");
-            goto done;
-        }
-        SF_TRY(sf_loader_check(loader, &row, lines.number, error));
-        SF_TRY(read_row(loader, row, &scratch, lines.number, error));
+    int ends = 0;
+    SF_TRY(sf_loader_line(loader, at, line, &row, error));
+    if (row.length == 0) {
+        SF_TRY(sf_loader_only_ends(loader, begin, &ends, error));
+        if (!ends) return sf_loader_fail(loader, number, error, "an empty line inside the file");
+        *at = loader->window.source->length;
+        return SAFER_OK;
     }
-    status = sf_loader_check_first(loader, error);
+    SF_TRY(sf_loader_check(loader, &row, number, error));
+    status = read_row(loader, row, number, error);
 done:
-    sf_buffer_free(&scratch);
     return status;
 }

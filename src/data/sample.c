@@ -38,7 +38,7 @@ static safer_status keep_every(const safer_data *data, uint64_t step, char *keep
     uint64_t *seen = sf_calloc(classes, sizeof *seen);
     if (!seen) return sf_fail_memory(error);
     for (size_t i = 0; i < data->count; i++) {
-        uint32_t label = data->rows[i].label;
+        uint32_t label = *sf_data_label_of(data, i);
         size_t class = label == SF_NONE ? classes - 1 : label;
         keep[i] = seen[class]++ % step == 0;
     }
@@ -73,6 +73,21 @@ static safer_status keep_random(const safer_data *data, uint64_t count, uint64_t
 static size_t row_bytes(const sf_row *row) /* id and text lie side by side, both terminated */
 {
     return row->text - row->id + row->text_length + 1;
+}
+
+/* Keeps the places of the kept rows, in memory of just their size. */
+static safer_status pack_places(safer_data *data, const char *keep, size_t limit, safer_error *error)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < data->count && !(limit && count == limit); i++)
+        if (keep[i]) data->places[count++] = data->places[i]; /* count <= i */
+    sf_place *places = sf_alloc(count, sizeof *places);
+    if (!places) return sf_fail_memory(error);
+    memcpy(places, data->places, count * sizeof *places);
+    free(data->places);
+    data->places = places;
+    data->count = data->capacity = count;
+    return SAFER_OK;
 }
 
 /* Copies the kept rows, in their order, to memory of just their size. Rows may lie in
@@ -117,7 +132,7 @@ safer_status sf_data_sample(safer_data *data, sf_sample sample, uint64_t seed, s
     memset(keep, 1, data->count);
     if (sample.kind == SF_SAMPLE_EVERY) SF_TRY(keep_every(data, sample.count, keep, error));
     if (sample.kind == SF_SAMPLE_RANDOM) SF_TRY(keep_random(data, sample.count, seed, keep, error));
-    SF_TRY(pack(data, keep, limit, error));
+    SF_TRY((data->on_disk ? pack_places : pack)(data, keep, limit, error));
 done:
     free(keep);
     return status;

@@ -14,7 +14,9 @@ typedef struct reading {
     const sf_report_run *runs;
     size_t run_count;
     const safer_data *data;
-    size_t count; /* texts in the page */
+    safer_reader *reader;
+    size_t count; /* texts in the page, */
+    size_t place; /* and how many of them were met */
     int format;
     sf_word_reader words;
     sf_writer json;
@@ -67,18 +69,22 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
     if (status != SAFER_OK) return status;
     if (row >= safer_data_size(r->data))
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: there are fewer texts", r->path, line);
-    if (row >= r->count) return SAFER_OK;
-    sf_putf(&r->json, "%s[%zu,%d,", row ? "," : "", row, (int)a.outcome);
+    if (r->place == r->count || row != sf_page_row(safer_data_size(r->data), r->place)) return SAFER_OK;
+    sf_putf(&r->json, "%s[%zu,%d,", r->place ? "," : "", r->place, (int)a.outcome);
+    r->place++;
     if (a.after)
         sf_put_json_short(&r->json, a.after, 40);
     else
         sf_put(&r->json, "null");
     sf_put(&r->json, ",[");
     size_t start = r->json.out.length;
+    safer_row text;
+    status = safer_data_read(&text, &r->reader, r->data, row, error);
+    if (status != SAFER_OK) return status;
     json_array_foreach(a.changes, at, change)
     {
         if (a.outcome != SAFER_OUTCOME_SUCCEEDED) break; /* a search that failed has changed nothing */
-        if (put_change(r, safer_data_row(r->data, row), change, r->json.out.length > start ? "," : ""))
+        if (put_change(r, text, change, r->json.out.length > start ? "," : ""))
             return r->json.failed
                        ? sf_fail_memory(error)
                        : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, line);
@@ -107,5 +113,6 @@ safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, c
 done:
     sf_writer_free(&r.json);
     sf_word_reader_free(&r.words);
+    safer_reader_free(r.reader);
     return status;
 }

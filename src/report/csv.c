@@ -1,6 +1,8 @@
 /* The tables of a report as CSV. */
 #include "report/page.h"
 
+#include "base/file.h"
+
 #include <stdio.h>
 
 static void put_radius(sf_writer *out, size_t radius)
@@ -84,25 +86,71 @@ static void put_evidence(sf_writer *out, const sf_report_run *run, const sf_reco
     }
 }
 
-void sf_csv_texts(sf_writer *out, const sf_report_run *runs, size_t count)
+/* The table of all texts, while it is written. */
+typedef struct table {
+    const sf_report_run *run; /* that is being read */
+    sf_new_file file;
+    sf_writer out;
+} table;
+
+/* Hands over what was put together, when it is worth it. */
+static safer_status flush(table *t, size_t least, safer_error *error)
 {
-    sf_put(out, "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,"
-                "certified,queries\r\n");
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < runs[i].count; k++) {
-            const sf_record *e = &runs[i].records[k];
-            const int classes[] = {e->label, e->prediction, e->base, e->target};
-            sf_put_csv(out, runs[i].name);
-            sf_putf(out, ",%zu,", k + 1);
-            sf_put_csv(out, e->id);
-            for (size_t c = 0; c < 4; c++) {
-                sf_put(out, ",");
-                sf_put_csv(out, sf_report_run_label(&runs[i], classes[c]));
-            }
-            sf_putf(out, ",%d,%zu,%zu,%zu,%d,%llu,", e->abstained, e->words, e->slots, e->visible, e->exact,
-                    (unsigned long long)e->n);
-            put_evidence(out, &runs[i], e);
-            put_radius(out, e->radius);
-            sf_putf(out, ",%d,%llu\r\n", e->certified, (unsigned long long)e->queries);
-        }
+    if (t->out.failed) return sf_fail_memory(error);
+    if (t->out.out.length < least) return SAFER_OK;
+    const safer_status status = sf_new_file_add(&t->file, t->out.out.bytes, t->out.out.length, error);
+    sf_buffer_clear(&t->out.out);
+    return status;
+}
+
+static safer_status check_config(void *context, json_t *json, const sf_config *config, safer_error *error)
+{
+    const table *t = context;
+    (void)json;
+    return config->seal == t->run->config.seal
+               ? SAFER_OK
+               : sf_fail(error, SAFER_INPUT, "%s was changed while it was read", t->run->path);
+}
+
+static safer_status put_text(void *context, json_t *json, const sf_record *e, size_t line, safer_error *error)
+{
+    enum { OUTPUT = 1 << 16 };
+    table *t = context;
+    const int classes[] = {e->label, e->prediction, e->base, e->target};
+    (void)json;
+    sf_put_csv(&t->out, t->run->name);
+    sf_putf(&t->out, ",%zu,", line - 1);
+    sf_put_csv(&t->out, e->id);
+    for (size_t c = 0; c < 4; c++) {
+        sf_put(&t->out, ",");
+        sf_put_csv(&t->out, sf_report_run_label(t->run, classes[c]));
+    }
+    sf_putf(&t->out, ",%d,%zu,%zu,%zu,%d,%llu,", e->abstained, e->words, e->slots, e->visible, e->exact,
+            (unsigned long long)e->n);
+    put_evidence(&t->out, t->run, e);
+    put_radius(&t->out, e->radius);
+    sf_putf(&t->out, ",%d,%llu\r\n", e->certified, (unsigned long long)e->queries);
+    return flush(t, OUTPUT, error);
+}
+
+safer_status sf_csv_texts(const char *path, const sf_report_run *runs, size_t count, safer_error *error)
+{
+    safer_status status;
+    table t = {0};
+    SF_TRY(sf_new_file_begin(&t.file, path, error));
+    sf_put(&t.out,
+           "run,row,id,label,prediction,base,target,abstained,words,slots,visible,exact,n,bound,q,margin,radius,"
+           "certified,queries\r\n");
+    for (size_t i = 0; i < count; i++) {
+        safer_summary summary = {0};
+        t.run = &runs[i];
+        SF_TRY(sf_run_walk(&summary, runs[i].path, &(sf_run_visitor){check_config, put_text, &t}, error));
+        safer_summary_free(&summary);
+    }
+    SF_TRY(flush(&t, 0, error));
+    status = sf_new_file_finish(&t.file, error);
+done:
+    sf_new_file_end(&t.file);
+    sf_writer_free(&t.out);
+    return status;
 }

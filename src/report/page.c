@@ -23,16 +23,7 @@ enum { NAME_LENGTH = 60, ID_LENGTH = 120, LABEL_LENGTH = 40 }; /* shown, in char
 static uint64_t nonce_of(const sf_page *page)
 {
     uint64_t hash = 0;
-    for (size_t i = 0; i < page->run_count; i++) {
-        const sf_report_run *run = &page->runs[i];
-        hash = sf_hash(run->ids.bytes, run->ids.length, hash);
-        for (size_t k = 0; k < run->count; k++) {
-            const uint64_t numbers[] = {run->records[k].queries, run->records[k].n};
-            hash = sf_hash(numbers, sizeof numbers, hash);
-            hash = sf_hash(&run->records[k].bound, sizeof(double), hash);
-            hash = sf_hash(&run->records[k].margin, sizeof(double), hash);
-        }
-    }
+    for (size_t i = 0; i < page->run_count; i++) hash = sf_hash(&page->runs[i].hash, sizeof page->runs[i].hash, hash);
     return hash;
 }
 
@@ -252,7 +243,7 @@ static void put_myriads(sf_writer *out, uint32_t n) { sf_putf(out, "<td>%u.%04u<
 static void put_row(sf_writer *out, const sf_report_run *run, size_t k)
 {
     const sf_record *e = &run->records[k];
-    sf_putf(out, "<tr><td>%zu</td>", k + 1);
+    sf_putf(out, "<tr><td>%zu</td>", sf_page_row(run->count, k) + 1);
     put_cell(out, e->id, ID_LENGTH);
     put_cell(out, sf_report_run_label(run, e->label), LABEL_LENGTH);
     put_cell(out, e->abstained ? "abstained" : sf_report_run_label(run, e->prediction), LABEL_LENGTH);
@@ -272,17 +263,28 @@ static void put_row(sf_writer *out, const sf_report_run *run, size_t k)
 static void put_table(sf_writer *out, const sf_page *page)
 {
     const sf_report_run *run = &page->runs[0];
-    size_t shown = run->count < SF_STATIC_ROWS ? run->count : SF_STATIC_ROWS;
+    size_t shown = run->shown < SF_STATIC_ROWS ? run->shown : SF_STATIC_ROWS;
     sf_put(out, "<section aria-labelledby=\"texts\"><h2 id=\"texts\" tabindex=\"-1\">Texts</h2>\n"
                 "<div id=\"controls\" hidden></div>\n<p id=\"shown\" class=\"soft\" role=\"status\">");
     if (shown < run->count || page->run_count > 1) {
         sf_put(out, "The first ");
         sf_put_count(out, shown);
         sf_put(out, " of ");
-        sf_put_count(out, run->count);
-        sf_put(out, " texts of ");
+        sf_put_count(out, run->shown);
+        sf_put(out, run->shown < run->count ? " texts of the sample of " : " texts of ");
         put_name(out, run);
         sf_put(out, "; all of them can be seen with JavaScript.");
+    }
+    for (size_t i = 0; i < page->run_count; i++) {
+        const sf_report_run *each = &page->runs[i];
+        if (each->shown == each->count) continue;
+        sf_put(out, " Of the ");
+        sf_put_count(out, each->count);
+        sf_put(out, " texts of ");
+        put_name(out, each);
+        sf_put(out, " this page lists ");
+        sf_put_count(out, each->shown);
+        sf_put(out, ", spread evenly over them; figures and pictures are about all.");
     }
     sf_put(out,
            "</p>\n<div id=\"window\" class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of texts\">"
@@ -381,7 +383,7 @@ static long long record_flags(const sf_record *e)
 static void put_column(sf_writer *out, const sf_report_run *run, const char *name, number_of number)
 {
     sf_putf(out, ",\"%s\":[", name);
-    for (size_t k = 0; k < run->count; k++) sf_putf(out, "%s%lld", k ? "," : "", number(&run->records[k]));
+    for (size_t k = 0; k < run->shown; k++) sf_putf(out, "%s%lld", k ? "," : "", number(&run->records[k]));
     sf_put(out, "]");
 }
 
@@ -399,14 +401,14 @@ static void put_run_data(sf_writer *out, const sf_report_run *run, size_t texts)
     };
     sf_put(out, "{\"name\":");
     sf_put_json_short(out, run->name, NAME_LENGTH);
-    sf_putf(out, ",\"texts\":%zu,\"lexicon\":%d,\"remote\":%d,\"labels\":[", run->has_data ? texts : 0,
-            run->has_data ? run->lexicon : -1, run->config.remote != 0);
+    sf_putf(out, ",\"rows\":%zu,\"texts\":%zu,\"lexicon\":%d,\"remote\":%d,\"labels\":[", run->count,
+            run->has_data ? texts : 0, run->has_data ? run->lexicon : -1, run->config.remote != 0);
     for (size_t k = 0; k < run->config.classes; k++) {
         if (k) sf_put(out, ",");
         sf_put_json_short(out, sf_report_run_label(run, (int)k), LABEL_LENGTH);
     }
     sf_put(out, "],\"id\":[");
-    for (size_t k = 0; k < run->count; k++) {
+    for (size_t k = 0; k < run->shown; k++) {
         if (k) sf_put(out, ",");
         sf_put_json_short(out, run->records[k].id, ID_LENGTH);
     }

@@ -10,16 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A picture: 480 units wide, the plotted area inside a margin for the axes. Below it there
- * is room for a legend, a line for every two runs. */
-enum { WIDTH = 480, HEIGHT = 300, LEFT = 54, TOP = 14, RIGHT = 12, BOTTOM = 48, LEGEND = 20 };
-enum { AREA_WIDTH = WIDTH - LEFT - RIGHT, AREA_HEIGHT = HEIGHT - TOP - BOTTOM };
+/* counts.h has the measures. Below a picture there is room for a legend, a line for every two runs. */
+enum { WIDTH = SF_PLOT_WIDTH, HEIGHT = SF_PLOT_HEIGHT, LEFT = SF_PLOT_LEFT, TOP = SF_PLOT_TOP };
+enum { RIGHT = SF_PLOT_RIGHT, BOTTOM = SF_PLOT_BOTTOM, LEGEND = 20 };
+enum { AREA_WIDTH = SF_AREA_WIDTH, AREA_HEIGHT = SF_AREA_HEIGHT };
 
 /* Where a share of the area lies. */
 static double at_x(double share) { return LEFT + share * AREA_WIDTH; }
 static double at_y(double share) { return TOP + (1 - share) * AREA_HEIGHT; }
-
-static double clamp(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
 static void put_point(sf_writer *out, double x, double y)
 {
@@ -224,64 +222,52 @@ static void draw_accuracy(sf_writer *out, const sf_report_run *runs, size_t coun
 
 /* ------------------------------------------------------------ distributions */
 
-enum { BINS = 24 };
-
 /* The outline of a histogram, or what is inside; `most` is the share at the top of the area. */
-static void put_outline(sf_writer *out, const char *class, const size_t bins[BINS], size_t texts, double most)
+static void put_outline(sf_writer *out, const char *class, const size_t bins[SF_BINS], size_t texts, double most)
 {
     sf_putf(out, "<path class=\"%s\" d=\"M", class);
     put_point(out, at_x(0), at_y(0));
-    for (int b = 0; b < BINS; b++) {
+    for (int b = 0; b < SF_BINS; b++) {
         double y = at_y(share_of(bins[b], texts) / most);
         sf_put(out, "L");
-        put_point(out, at_x((double)b / BINS), y);
+        put_point(out, at_x((double)b / SF_BINS), y);
         sf_put(out, "L");
-        put_point(out, at_x((double)(b + 1) / BINS), y);
+        put_point(out, at_x((double)(b + 1) / SF_BINS), y);
     }
     sf_put(out, "L");
     put_point(out, at_x(1), at_y(0));
     sf_put(out, "\"/>");
 }
 
-/* Fills the bins of every run with votes by place(), a share of the x axis from 0 to 1, and draws them. */
+/* Draws the bins of every run with votes. */
 static void put_histogram(sf_writer *out, const sf_report_run *runs, size_t count,
-                          double (*place)(const sf_record *record, double scale), double scale)
+                          const size_t *(*bins_of)(const sf_counts *counts, int decades), int decades)
 {
-    size_t(*bins)[BINS] = sf_calloc(count, sizeof *bins);
     double most = 0;
-    if (!bins) {
-        out->failed = 1;
-        return;
-    }
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < runs[i].count && sf_report_run_has_votes(&runs[i]); k++) {
-            int b = (int)(clamp(place(&runs[i].records[k], scale)) * BINS);
-            bins[i][b < BINS ? b : BINS - 1]++;
-        }
-        for (int b = 0; b < BINS; b++) most = fmax(most, share_of(bins[i][b], runs[i].count));
+        if (!sf_report_run_has_votes(&runs[i])) continue;
+        const size_t *bins = bins_of(runs[i].counts, decades);
+        for (int b = 0; b < SF_BINS; b++) most = fmax(most, share_of(bins[b], runs[i].count));
     }
     most = most <= .1 ? .1 : most <= .25 ? .25 : most <= .5 ? .5 : 1;
     put_percent_axis(out, 100 * most, 5);
     for (size_t i = 0; i < count; i++) {
         char class[24];
         if (!sf_report_run_has_votes(&runs[i])) continue;
+        const size_t *bins = bins_of(runs[i].counts, decades);
         snprintf(class, sizeof class, "area f%d", colour(i));
-        put_outline(out, class, bins[i], runs[i].count, most);
+        put_outline(out, class, bins, runs[i].count, most);
         snprintf(class, sizeof class, "curve r%d%s", colour(i), dashes(i));
-        put_outline(out, class, bins[i], runs[i].count, most);
+        put_outline(out, class, bins, runs[i].count, most);
     }
-    free(bins);
 }
 
-static double place_queries(const sf_record *record, double decades)
-{
-    return record->queries ? log10((double)record->queries) / decades : 0;
-}
+static const size_t *bins_of_queries(const sf_counts *counts, int decades) { return counts->queries[decades - 1]; }
 
-static double place_product(const sf_record *record, double scale)
+static const size_t *bins_of_products(const sf_counts *counts, int decades)
 {
-    (void)scale;
-    return 1 - record->q;
+    (void)decades;
+    return counts->products;
 }
 
 static void draw_queries(sf_writer *out, const sf_report_run *runs, size_t count, const char *name, int alone)
@@ -289,12 +275,11 @@ static void draw_queries(sf_writer *out, const sf_report_run *runs, size_t count
     uint64_t most = 10;
     int decades = 1;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < runs[i].count; k++)
-            if (runs[i].records[k].queries > most) most = runs[i].records[k].queries;
-    for (double power = 10; power < (double)most; power *= 10) decades++;
+        if (runs[i].counts->most_queries > most) most = runs[i].counts->most_queries;
+    for (double power = 10; power < (double)most && decades < SF_DECADES; power *= 10) decades++;
     begin(out, name, alone, count, "Queries per text",
           "How many texts took how many queries of the base model, on a logarithmic scale, a line for each run.");
-    put_histogram(out, runs, count, place_queries, decades);
+    put_histogram(out, runs, count, bins_of_queries, decades);
     for (int d = 0; d <= decades; d++) {
         static const char *const powers[] = {"1", "10", "100", "1,000", "10,000", "100,000", "1 million"};
         put_text(out, at_x((double)d / decades), HEIGHT - BOTTOM + 18, d == decades ? "end" : "mid",
@@ -315,7 +300,7 @@ static void draw_products(sf_writer *out, const sf_report_run *runs, size_t coun
     begin(out, name, alone, count, "Product of overlaps",
           "How the texts spread over the product of all their overlaps, one minus q. "
           "Texts left of one half cannot be certified against all words changed.");
-    put_histogram(out, runs, count, place_product, 1);
+    put_histogram(out, runs, count, bins_of_products, 0);
     put_unit_axis(out);
     put_line(out, "limit", at_x(.5), TOP, at_x(.5), TOP + AREA_HEIGHT);
     put_x_title(out, "1 − q; certifiable against all changes right of 0.5");
@@ -337,25 +322,15 @@ int sf_plot_applies(const sf_plot *plot, const sf_report_run *runs, size_t count
 
 /* ------------------------------------------------------- margin against q */
 
-/* Points are marked in a raster of half units, so that thousands of texts in one place are
- * drawn once. A bit for each kind. */
-enum { RASTER_X = 2 * AREA_WIDTH + 1, RASTER_Y = 2 * AREA_HEIGHT + 1 };
-
 static const char *const kinds[] = {"bad", "weak", "good"}; /* drawn in this order */
 
-static int kind_of(const sf_record *record)
-{
-    if (record->certified) return 2;
-    return record->label < 0 || record->prediction == record->label;
-}
-
-static void put_points(sf_writer *out, const unsigned char *raster)
+static void put_points(sf_writer *out, const sf_counts *counts)
 {
     for (int kind = 0; kind < 3; kind++) {
         sf_putf(out, "<path class=\"points %s\" d=\"", kinds[kind]);
-        for (int y = 0; y < RASTER_Y; y++)
-            for (int x = 0; x < RASTER_X; x++) {
-                if (!(raster[y * RASTER_X + x] >> kind & 1)) continue;
+        for (int y = 0; y < SF_RASTER_Y; y++)
+            for (int x = 0; x < SF_RASTER_X; x++) {
+                if (!(counts->raster[y][x] >> kind & 1)) continue;
                 sf_put(out, "M");
                 put_point(out, LEFT + x / 2.0, TOP + y / 2.0);
                 sf_put(out, "h0");
@@ -367,16 +342,6 @@ static void put_points(sf_writer *out, const unsigned char *raster)
 void sf_plot_margin(sf_writer *out, const sf_report_run *run, const char *name, int alone)
 {
     static const char *const words[] = {"wrong", "right, not certified", "certified"};
-    unsigned char *raster = sf_calloc(RASTER_X * RASTER_Y, 1);
-    if (!raster) {
-        out->failed = 1;
-        return;
-    }
-    for (size_t k = 0; k < run->count; k++) {
-        const sf_record *e = &run->records[k];
-        int x = (int)lround(clamp(e->q) * 2 * AREA_WIDTH), y = (int)lround((1 - clamp(e->bound)) * 2 * AREA_HEIGHT);
-        raster[y * RASTER_X + x] |= (unsigned char)(1 << kind_of(e));
-    }
     begin(out, name, alone, 2, "Margin of every text", /* room for one line of legend */
           "Every text as a point: to the right q for all words, upwards the bound on the vote for its class. "
           "Texts above the broken line are certified against all changes.");
@@ -390,7 +355,7 @@ void sf_plot_margin(sf_writer *out, const sf_report_run *run, const char *name, 
     put_percent_axis(out, 100, 4);
     put_unit_axis(out);
     put_line(out, "limit", at_x(0), at_y(.5), at_x(.5), at_y(1));
-    put_points(out, raster);
+    put_points(out, run->counts);
     put_x_title(out, "q: how far an attacker can move the vote");
     for (int kind = 0; kind < 3; kind++) {
         static const double places[] = {.76, .26, 0};
@@ -401,5 +366,4 @@ void sf_plot_margin(sf_writer *out, const sf_report_run *run, const char *name, 
         put_text(out, x + 18, y + 4.5, "", words[kind]);
     }
     sf_put(out, "</svg>\n");
-    free(raster);
 }

@@ -84,20 +84,25 @@ static safer_status write_tables(const char *folder, const sf_report_run *runs, 
     static const struct {
         const char *name;
         void (*put)(sf_writer *out, const sf_report_run *runs, size_t count);
-    } tables[] = {{"runs", sf_csv_runs},
-                  {"radii", sf_csv_radii},
-                  {"classes", sf_csv_classes},
-                  {"confusion", sf_csv_confusion},
-                  {"texts", sf_csv_texts}};
+    } tables[] = {
+        {"runs", sf_csv_runs}, {"radii", sf_csv_radii}, {"classes", sf_csv_classes}, {"confusion", sf_csv_confusion}};
     safer_status status;
     sf_writer out = {0};
+    char *path = NULL;
     SF_TRY(make_folder(folder, error));
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         sf_buffer_clear(&out.out);
         tables[i].put(&out, runs, count);
         SF_TRY(write_in(&out, folder, tables[i].name, "csv", error));
     }
+    if (asprintf(&path, "%s/texts.csv", folder) < 0) {
+        path = NULL;
+        status = sf_fail_memory(error);
+        goto done;
+    }
+    status = sf_csv_texts(path, runs, count, error);
 done:
+    free(path);
     sf_writer_free(&out);
     return status;
 }
@@ -108,7 +113,8 @@ static safer_status write_page(const char *path, const sf_report_run *runs, size
     safer_status status = SAFER_OK;
     sf_writer out = {0};
     sf_page page = {.runs = runs, .run_count = count};
-    if (o->data) page.texts = o->texts < safer_data_size(o->data) ? o->texts : safer_data_size(o->data);
+    const size_t rows = o->data ? sf_page_rows(safer_data_size(o->data)) : 0;
+    page.texts = o->texts < rows ? o->texts : rows;
     sf_page_begin(&out, &page);
     if (page.texts) SF_TRY(sf_report_texts(&out, o->data, page.texts, &o->progress, error));
     for (size_t l = 0; l < o->lexicon_count && page.texts; l++)

@@ -1,6 +1,7 @@
 /* The runs of a report. */
 #include "report/runs.h"
 
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -17,6 +18,10 @@ int sf_report_runs_have_votes(const sf_report_run *runs, size_t count)
     return 0;
 }
 
+size_t sf_page_rows(size_t texts) { return texts < SF_PAGE_ROWS ? texts : SF_PAGE_ROWS; }
+
+size_t sf_page_row(size_t texts, size_t k) { return texts <= SF_PAGE_ROWS ? k : k * texts / SF_PAGE_ROWS; }
+
 /* ------------------------------------------------------------------ reading */
 
 static safer_status take_config(void *context, json_t *json, const sf_config *config, safer_error *error)
@@ -24,6 +29,8 @@ static safer_status take_config(void *context, json_t *json, const sf_config *co
     sf_report_run *run = context;
     run->json = json_incref(json);
     run->config = *config; /* its labels live in the JSON */
+    run->counts = sf_calloc(1, sizeof *run->counts);
+    if (!run->counts) return sf_fail_memory(error);
     return sf_shard_need_whole(config->shard, run->path, error);
 }
 
@@ -34,16 +41,28 @@ static const char *fault_of(const sf_record *r)
     return r->bound >= 0 && r->bound <= 1 ? NULL : "the bound is not a share";
 }
 
+static void add_to_hash(sf_report_run *run, const sf_record *record)
+{
+    const uint64_t numbers[] = {record->queries, record->n};
+    const double reals[] = {record->bound, record->margin};
+    run->hash = sf_hash(record->id, strlen(record->id), run->hash);
+    run->hash = sf_hash(numbers, sizeof numbers, run->hash);
+    run->hash = sf_hash(reals, sizeof reals, run->hash);
+}
+
 static safer_status take_record(void *context, json_t *json, const sf_record *record, size_t line, safer_error *error)
 {
     sf_report_run *run = context;
     const char *fault = fault_of(record);
     (void)json;
     if (fault) return sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", run->path, line, fault);
-    if (sf_grow(&run->records, &run->capacity, run->count + 1, sizeof *run->records) ||
+    sf_counts_add(run->counts, record);
+    add_to_hash(run, record);
+    if (run->count++ != sf_page_row(run->config.texts, run->shown)) return SAFER_OK;
+    if (sf_grow(&run->records, &run->capacity, run->shown + 1, sizeof *run->records) ||
         sf_buffer_add(&run->ids, record->id, strlen(record->id) + 1))
         return sf_fail_memory(error);
-    sf_record *kept = &run->records[run->count++];
+    sf_record *kept = &run->records[run->shown++];
     *kept = *record;
     kept->vote = kept->counts = kept->total = kept->margins = NULL;
     return SAFER_OK;
@@ -55,7 +74,7 @@ safer_status sf_report_run_read(sf_report_run *run, const char *path, safer_erro
     run->lexicon = -1;
     safer_status status = sf_run_walk(&run->summary, path, &(sf_run_visitor){take_config, take_record, run}, error);
     const char *id = run->ids.bytes; /* which has stopped growing */
-    for (size_t i = 0; i < run->count; i++) {
+    for (size_t i = 0; i < run->shown; i++) {
         run->records[i].id = id;
         id += strlen(id) + 1;
     }
@@ -67,6 +86,7 @@ void sf_report_run_free(sf_report_run *run)
     free(run->name);
     json_decref(run->json);
     free(run->records);
+    free(run->counts);
     sf_buffer_free(&run->ids);
     safer_summary_free(&run->summary);
     *run = (sf_report_run){0};

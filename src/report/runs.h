@@ -1,9 +1,18 @@
-/* The runs of a report: every record read, checked, and kept as numbers. */
+/* The runs of a report: every record read, checked and counted, and as many kept as a page can show. */
 #ifndef SF_REPORT_RUNS_H
 #define SF_REPORT_RUNS_H
 
 #include "base/buffer.h"
 #include "certify/read.h"
+#include "report/counts.h"
+
+/* A page that lists more texts than this is slow to open. Of more texts, so many are shown, spread evenly over the
+ * data; figures and pictures are about all of them. */
+enum { SF_PAGE_ROWS = 100000 };
+
+/* How many of so many texts are shown, and which is the k-th of them; both from 0. */
+size_t sf_page_rows(size_t texts);
+size_t sf_page_row(size_t texts, size_t k);
 
 /* What a report keeps of a run. */
 typedef struct sf_report_run {
@@ -12,11 +21,14 @@ typedef struct sf_report_run {
     json_t *json;     /* the configuration */
     sf_config config;
     safer_summary summary;
-    sf_record *records; /* (count); their ids are in `ids`, and their JSON is gone */
-    size_t count, capacity;
-    sf_buffer ids; /* terminated, one after the other */
-    int has_data;  /* the report was given its texts, */
-    int lexicon;   /* and the lexicon of this number; -1: none */
+    size_t count;       /* of its texts, */
+    sf_record *records; /* and of those that are shown; their ids are in `ids`, and their JSON is gone */
+    size_t shown, capacity;
+    sf_buffer ids;     /* terminated, one after the other */
+    sf_counts *counts; /* of all texts */
+    uint64_t hash;     /* of what the model answered to all of them */
+    int has_data;      /* the report was given its texts, */
+    int lexicon;       /* and the lexicon of this number; -1: none */
 } sf_report_run;
 
 /* Reads a run; zero-initialise it first, and free it whether or not this succeeds. */

@@ -32,11 +32,14 @@ static void put_text(sf_writer *json, safer_row row)
 safer_status sf_report_texts(sf_writer *out, const safer_data *data, size_t count, const safer_progress *progress,
                              safer_error *error)
 {
+    safer_status status;
     sf_writer json = {0};
     sf_meter meter = {0};
+    safer_reader *reader = NULL;
     sf_meter_start(&meter, progress, "writing the texts", count);
     for (size_t i = 0; i < count && !sf_meter_cancelled(&meter); i++) {
-        safer_row row = safer_data_row(data, i);
+        safer_row row;
+        SF_TRY(safer_data_read(&row, &reader, data, sf_page_row(safer_data_size(data), i), error));
         sf_put(&json, i % SF_TEXTS_PER_BLOCK ? "," : "[");
         put_text(&json, row);
         if (i + 1 == count || (i + 1) % SF_TEXTS_PER_BLOCK == 0) {
@@ -45,8 +48,11 @@ safer_status sf_report_texts(sf_writer *out, const safer_data *data, size_t coun
         }
         sf_meter_add(&meter, 1, 0);
     }
+    status = sf_meter_finish(&meter, error);
+done:
+    safer_reader_free(reader);
     sf_writer_free(&json);
-    return sf_meter_finish(&meter, error);
+    return status;
 }
 
 /* ------------------------------------------------------------- the excerpt */
@@ -143,6 +149,7 @@ safer_status sf_report_words(sf_writer *out, const safer_data *data, size_t coun
                  .number = sf_alloc(words, sizeof *e.number),
                  .words = sf_alloc(words, sizeof *e.words)};
     sf_writer json = {0};
+    safer_reader *reader = NULL;
     sf_slots slots = {0};
     sf_meter meter = {0};
     if (!e.number || !e.words) {
@@ -152,7 +159,8 @@ safer_status sf_report_words(sf_writer *out, const safer_data *data, size_t coun
     for (size_t i = 0; i < words; i++) e.number[i] = SF_NONE;
     sf_meter_start(&meter, progress, "writing their words", count);
     for (size_t i = 0; i < count && !sf_meter_cancelled(&meter); i++) {
-        safer_row row = safer_data_row(data, i);
+        safer_row row;
+        SF_TRY(safer_data_read(&row, &reader, data, sf_page_row(safer_data_size(data), i), error));
         SF_TRY(sf_slots_read(&slots, lexicon, row.text, row.text_length, error));
         sf_put(&json, i % SF_TEXTS_PER_BLOCK ? "," : "[");
         put_slots(&json, &e, &slots, shown_length(row));
@@ -165,6 +173,7 @@ safer_status sf_report_words(sf_writer *out, const safer_data *data, size_t coun
     SF_TRY(sf_meter_finish(&meter, error));
     put_excerpt(out, &json, &e, (int)number);
 done:
+    safer_reader_free(reader);
     sf_slots_free(&slots);
     sf_writer_free(&json);
     free(e.number);

@@ -24,7 +24,7 @@
 
 enum { SF_TEXTS_PER_BLOCK = 200, SF_WORDS_PER_BLOCK = 500, SF_TEXT_BYTES = 100000, SF_LIST_WORDS = 40 };
 
-/* Writes texts-B for the first `count` rows of the data. */
+/* Writes texts-B for the first `count` rows of those that the page shows. */
 safer_status sf_report_texts(sf_writer *out, const safer_data *data, size_t count, const safer_progress *progress,
                              safer_error *error);
 

@@ -120,19 +120,25 @@ static int take_frame(void *context, int from, sf_frame kind, sf_span contents)
 /* ------------------------------------------------------------------- the run */
 
 /* Puts the welcome into l->frame. */
-static int put_welcome(sf_lead *l, uint64_t seal)
+static safer_status put_welcome(sf_lead *l, uint64_t seal, safer_error *error)
 {
+    safer_status status = SAFER_OK;
+    safer_reader *reader = NULL;
     const sf_rows *rows = l->rows;
     const size_t probes = !sf_model_is_remote(rows->model) ? 0 : rows->count < PROBES ? rows->count : PROBES;
     char *config = sf_json_text(rows->config);
     int failed = !config || sf_put_number(&l->frame, seal) || sf_put_number(&l->frame, probes);
     for (size_t i = 0; i < probes && !failed; i++) {
-        const safer_row row = rows->row(rows->context, i);
-        failed = sf_put_string(&l->frame, (sf_span){row.text, row.text_length});
+        sf_row row;
+        SF_TRY(sf_rows_read(rows, &reader, i, &row, error));
+        failed = sf_put_string(&l->frame, (sf_span){row.row.text, row.row.text_length});
     }
     failed = failed || sf_put_string(&l->frame, (sf_span){config, strlen(config)});
+    if (failed) status = sf_fail_memory(error);
+done:
+    safer_reader_free(reader);
     free(config);
-    return failed;
+    return status;
 }
 
 safer_status sf_lead_new(sf_lead **out, const sf_rows *rows, uint64_t seal, const sf_lead_pass *pass,
@@ -146,13 +152,15 @@ safer_status sf_lead_new(sf_lead **out, const sf_rows *rows, uint64_t seal, cons
     l->helpers = sf_calloc((size_t)size, sizeof *l->helpers);
     l->rates = sf_calloc((size_t)size, sizeof *l->rates);
     l->counts = sf_calloc((size_t)size, sizeof *l->counts);
-    if (!l->helpers || !l->rates || !l->counts || put_welcome(l, seal)) {
+    const safer_status status = !l->helpers || !l->rates || !l->counts ? sf_fail_memory(error)
+                                                                       : put_welcome(l, seal, error);
+    if (status != SAFER_OK) {
         sf_buffer_free(&l->frame);
         free(l->helpers);
         free(l->rates);
         free(l->counts);
         free(l);
-        return sf_fail_memory(error);
+        return status;
     }
     sf_crew_put(l->crew, SF_ALL_RANKS, SF_WELCOME, (sf_span){l->frame.bytes, l->frame.length});
     sf_crew_set_part(l->crew, &l->part);

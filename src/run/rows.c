@@ -40,6 +40,8 @@ typedef struct pass {
     pthread_mutex_t lock;
     pthread_cond_t room, ended; /* there is room in the window; all records are written, or something failed */
     atomic_int working;         /* workers that began */
+    safer_reader **readers;     /* (threads + 1): of each worker */
+    safer_reader *sender;       /* of the thread that sends rows to helpers */
     sf_lead *lead;              /* of a crew */
     sf_meter meter;
     char stage[256];
@@ -61,12 +63,11 @@ static void keep_failure(pass *p, safer_status status, const safer_error *error)
 }
 
 /* Takes the next row for a rank. 0: there is none, or no room at the moment. The lock is held. */
-static int claim(pass *p, int rank, sf_row *row)
+static int claim(pass *p, int rank, size_t *index)
 {
     const sf_rows *rows = p->rows;
     if (p->claimed == rows->count || p->claimed - p->next >= WINDOW || sf_meter_cancelled(&p->meter)) return 0;
-    const size_t index = sf_shard_row(rows->shard, p->claimed);
-    *row = (sf_row){index, rows->row(rows->context, index)};
+    *index = sf_shard_row(rows->shard, p->claimed);
     p->waiting[p->claimed++ % WINDOW] = (waiting){.rank = rank};
     return 1;
 }
@@ -101,11 +102,13 @@ static safer_status put_record(pass *p, size_t place, const waiting *w, safer_er
 
 /* ---------------------------------------------------------------- the workers */
 
-static safer_status do_row(pass *p, const sf_row *row, int worker, safer_error *error)
+static safer_status do_row(pass *p, size_t index, int worker, safer_error *error)
 {
     waiting w = {0};
     double seconds = 0;
-    safer_status status = p->rows->work(p->rows->context, row, worker, &w.record, &seconds, error);
+    sf_row row;
+    safer_status status = sf_rows_read(p->rows, &p->readers[worker], index, &row, error);
+    if (status == SAFER_OK) status = p->rows->work(p->rows->context, &row, worker, &w.record, &seconds, error);
     if (status != SAFER_OK) return status;
     w.line = sf_seal(w.record, seconds, p->output.seal, &w.length, NULL);
     if (!w.line) {
@@ -113,18 +116,18 @@ static safer_status do_row(pass *p, const sf_row *row, int worker, safer_error *
         return sf_fail_memory(error);
     }
     pthread_mutex_lock(&p->lock);
-    status = put_record(p, sf_shard_place(p->rows->shard, row->index), &w, error);
+    status = put_record(p, sf_shard_place(p->rows->shard, index), &w, error);
     p->own++;
     pthread_mutex_unlock(&p->lock);
     return status;
 }
 
 /* Waits for a row; 0: there are no more. */
-static int next_row(pass *p, sf_row *row)
+static int next_row(pass *p, size_t *index)
 {
     pthread_mutex_lock(&p->lock);
     int taken;
-    while (!(taken = claim(p, 0, row)) && p->claimed < p->rows->count && !sf_meter_cancelled(&p->meter))
+    while (!(taken = claim(p, 0, index)) && p->claimed < p->rows->count && !sf_meter_cancelled(&p->meter))
         (void)sf_duty_wait(&p->room, &p->lock);
     pthread_mutex_unlock(&p->lock);
     return taken;
@@ -143,11 +146,11 @@ static void describe(void *context)
 
 static void work(pass *p, int worker)
 {
-    sf_row row;
+    size_t index;
     atomic_fetch_add(&p->working, 1);
-    while (next_row(p, &row)) {
+    while (next_row(p, &index)) {
         safer_error error = {0};
-        safer_status status = do_row(p, &row, worker, &error);
+        safer_status status = do_row(p, index, worker, &error);
         if (status != SAFER_OK) {
             pthread_mutex_lock(&p->lock);
             keep_failure(p, status, &error);
@@ -178,10 +181,18 @@ static size_t count_left(void *context)
 static int claim_for(void *context, int rank, sf_row *row)
 {
     pass *p = context;
+    safer_error error = {0};
+    size_t index = 0;
     pthread_mutex_lock(&p->lock);
-    const int taken = claim(p, rank, row);
+    const int taken = claim(p, rank, &index);
     pthread_mutex_unlock(&p->lock);
-    return taken;
+    if (!taken) return 0;
+    const safer_status status = sf_rows_read(p->rows, &p->sender, index, row, &error);
+    if (status == SAFER_OK) return 1;
+    pthread_mutex_lock(&p->lock);
+    keep_failure(p, status, &error);
+    pthread_mutex_unlock(&p->lock);
+    return 0;
 }
 
 /* A record that a helper made and sealed. */
@@ -342,7 +353,12 @@ safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size
     if (rows->crew && safer_crew_rank(rows->crew) > 0) return sf_follow(rows, error);
     pass p = {.rows = rows, .output = {.fd = -1}};
     p.waiting = sf_calloc(WINDOW, sizeof *p.waiting);
-    if (!p.waiting) return sf_fail_memory(error);
+    p.readers = sf_calloc((size_t)rows->threads + 1, sizeof *p.readers);
+    if (!p.waiting || !p.readers) {
+        free(p.waiting);
+        free(p.readers);
+        return sf_fail_memory(error);
+    }
     pthread_mutex_init(&p.lock, NULL);
     pthread_cond_init(&p.room, NULL);
     pthread_cond_init(&p.ended, NULL);
@@ -353,6 +369,9 @@ safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size
         json_decref(p.waiting[i].record);
     }
     free(p.waiting);
+    for (int i = 0; i <= rows->threads; i++) safer_reader_free(p.readers[i]);
+    free(p.readers);
+    safer_reader_free(p.sender);
     sf_sealed_close(&p.output);
     pthread_cond_destroy(&p.room);
     pthread_cond_destroy(&p.ended);
@@ -360,7 +379,17 @@ safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size
     return status;
 }
 
-/* ------------------------------------------------------- before a run begins */
+/* ------------------------------------------------------------ rows of the data */
+
+safer_status sf_rows_read(const sf_rows *rows, safer_reader **reader, size_t index, sf_row *out, safer_error *error)
+{
+    out->index = index;
+    const safer_status status = safer_data_read(&out->row, reader, rows->data, index, error);
+    if (status != SAFER_OK) return status;
+    const int label = out->row.label;
+    out->row.label = label >= 0 && rows->classes ? rows->classes[label] : -1;
+    return SAFER_OK;
+}
 
 safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error)
 {

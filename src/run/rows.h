@@ -20,13 +20,11 @@ typedef struct sf_rows {
     sf_shard shard;           /* which part that is */
     const safer_model *model; /* that the work asks */
     int threads;
-    const json_t *config; /* the first line; borrowed */
+    const safer_data *data; /* NULL on a helper */
+    const int *classes;     /* of each of its labels, the model's class; NULL: rows have no label */
+    const json_t *config;   /* the first line; borrowed */
     const safer_progress *progress;
     void *context;
-
-    /* A row of the data; its bytes live until its record is written. Those to do are asked for once each, in order, one
-     * at a time; before the first, some more for `join`. */
-    safer_row (*row)(void *context, size_t index);
 
     /* The record of a row, without "seconds" and "check"; the caller owns it. *record is NULL
      * without memory. `worker` is at most `threads`. */
@@ -53,6 +51,9 @@ typedef struct sf_rows {
 /* Does every row that `path` (NULL: no records) does not hold yet. *resumed gets how many it
  * held. See safer_certify for what `resume` means. On a helper: does the rows that rank 0 sends. */
 safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size_t *resumed, safer_error *error);
+
+/* Reads a row of the data; it lives until the reader reads the next. */
+safer_status sf_rows_read(const sf_rows *rows, safer_reader **reader, size_t index, sf_row *out, safer_error *error);
 
 /* Of every label of the data, the model's class. The caller frees it. */
 safer_status sf_map_labels(int **out, const safer_model *model, const safer_data *data, safer_error *error);

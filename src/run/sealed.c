@@ -209,63 +209,61 @@ typedef struct reading {
     size_t most; /* lines to read; SIZE_MAX: all */
     sf_line_visit visit;
     void *context;
-    size_t end; /* of the last line that was read */
+    uint64_t end; /* of the last line that was read */
+    int damaged;  /* behind it stand zeros, in what was not written whole before a power cut */
 } reading;
 
-static safer_status read_line(reading *r, const char *bytes, size_t length, safer_error *error)
+static safer_status read_line(reading *r, sf_span line, safer_error *error)
 {
     json_t *object = NULL;
     uint64_t seal = 0;
-    safer_status status = sf_sealed_next(&r->place, bytes, length, &object, &seal, error);
+    safer_status status = sf_sealed_next(&r->place, line.bytes, line.length, &object, &seal, error);
     if (status == SAFER_OK) status = r->visit(r->context, object, seal, r->place.lines, error);
     json_decref(object);
     return status;
 }
 
 /* The one loop over lines: up to the last that is whole. */
-static safer_status read_lines(reading *r, const sf_file *file, safer_error *error)
+static safer_status read_lines(reading *r, const sf_source *source, safer_error *error)
 {
-    const char *newline;
-    while (r->place.lines < r->most && r->end < file->length &&
-           (newline = memchr(file->bytes + r->end, '\n', file->length - r->end))) {
-        safer_status status = read_line(r, file->bytes + r->end, (size_t)(newline - file->bytes) - r->end, error);
-        if (status != SAFER_OK) return status;
-        r->end = (size_t)(newline - file->bytes) + 1;
+    safer_status status = SAFER_OK;
+    sf_window window = {.source = source};
+    uint64_t at = 0;
+    while (r->place.lines < r->most) {
+        sf_span line;
+        int whole;
+        SF_TRY(sf_window_line(&window, &at, &line, &whole, error));
+        r->damaged = memchr(line.bytes, '\0', line.length) != NULL;
+        if (r->damaged || !whole) break;
+        SF_TRY(read_line(r, line, error));
+        r->end = at;
     }
-    return SAFER_OK;
+done:
+    sf_window_free(&window);
+    return status;
 }
 
-/* How much of the file comes before what a power cut damaged: where a part of it did not reach the disk, zeros stand
- * there, which no line of ours holds. */
-static size_t undamaged(const sf_file *file)
+safer_status sf_sealed_walk(const sf_source *source, const char *what, size_t flags, sf_line_visit visit, void *context,
+                            safer_error *error)
 {
-    const char *zero = memchr(file->bytes, '\0', file->length);
-    if (!zero) return file->length;
-    size_t end = (size_t)(zero - file->bytes);
-    while (end > 0 && file->bytes[end - 1] != '\n') end--;
-    return end;
-}
-
-safer_status sf_sealed_walk(const sf_file *file, const char *path, const char *what, size_t flags, sf_line_visit visit,
-                            void *context, safer_error *error)
-{
+    const char *path = source->path;
     reading r = {.place = {.path = path, .flags = flags}, .most = SIZE_MAX, .visit = visit, .context = context};
-    const sf_file whole = {.bytes = file->bytes, .length = undamaged(file)};
-    safer_status status = read_lines(&r, &whole, error);
+    safer_status status = read_lines(&r, source, error);
+    if (status == SAFER_OK) status = sf_source_check(source, error);
     if (status != SAFER_OK) return status;
-    if (r.end < file->length)
+    if (r.end < source->length)
         return sf_fail(error, SAFER_INPUT, "%s, line %zu: the record is %s; resume the %s", path, r.place.lines + 1,
-                       whole.length < file->length ? "damaged, as after a power cut" : "cut", what);
+                       r.damaged ? "damaged, as after a power cut" : "cut", what);
     return r.place.lines ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s is empty", path);
 }
 
 safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
                             safer_error *error)
 {
-    sf_file file = {0};
-    safer_status status = sf_file_read(&file, path, error);
-    if (status == SAFER_OK) status = sf_sealed_walk(&file, path, what, flags, visit, context, error);
-    sf_file_free(&file);
+    sf_source source;
+    safer_status status = sf_source_open(&source, path, 1, error);
+    if (status == SAFER_OK) status = sf_sealed_walk(&source, what, flags, visit, context, error);
+    sf_source_close(&source);
     return status;
 }
 
@@ -281,12 +279,12 @@ static safer_status keep_line(void *context, json_t *object, uint64_t seal, size
 json_t *sf_sealed_config(const char *path)
 {
     struct stat info;
-    sf_file file = {0};
+    sf_source source = {0};
     json_t *config = NULL;
     reading r = {.place = {.path = path, .flags = JSON_ALLOW_NUL}, .most = 1, .visit = keep_line, .context = &config};
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_file_load(&file, path, NULL) == SAFER_OK)
-        (void)read_lines(&r, &file, NULL); /* where it fails, there is no configuration */
-    sf_file_free(&file);
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && sf_source_open(&source, path, 0, NULL) == SAFER_OK)
+        (void)read_lines(&r, &source, NULL); /* where it fails, there is no configuration */
+    sf_source_close(&source);
     return config;
 }
 
@@ -294,14 +292,14 @@ json_t *sf_sealed_config(const char *path)
 
 /* Whether there is nothing in the file but the beginning of `first`, but for its date, and zeros, perhaps: its first
  * line was on the disk before any other was written. */
-static int is_begun(const sf_file *file, const char *first, size_t first_length)
+static int is_begun(sf_span file, const char *first, size_t first_length)
 {
     const size_t sealed = (size_t)(find_last(first, first_length, ",\"date\":") - first);
-    const char *zero = memchr(file->bytes, '\0', file->length);
-    const size_t written = zero ? (size_t)(zero - file->bytes) : file->length;
-    for (size_t i = written; i < file->length; i++)
-        if (file->bytes[i] != '\0') return 0;
-    return file->length <= first_length && memcmp(file->bytes, first, written < sealed ? written : sealed) == 0;
+    const char *zero = memchr(file.bytes, '\0', file.length);
+    const size_t written = zero ? (size_t)(zero - file.bytes) : file.length;
+    for (size_t i = written; i < file.length; i++)
+        if (file.bytes[i] != '\0') return 0;
+    return file.length <= first_length && memcmp(file.bytes, first, written < sealed ? written : sealed) == 0;
 }
 
 /* Reads the whole lines of an earlier run, as they are on the disk, and cuts off what follows them. Where no
@@ -310,13 +308,15 @@ static safer_status resume_file(sf_sealed_output *out, const char *first, size_t
                                 void *context, safer_error *error)
 {
     safer_status status;
-    sf_file file = {0};
+    sf_source source;
+    sf_window window = {.source = &source};
+    sf_span start;
     reading r = {
         .place = {.path = out->path, .flags = JSON_ALLOW_NUL}, .most = SIZE_MAX, .visit = visit, .context = context};
-    SF_TRY(sf_file_load(&file, out->path, error));
-    sf_file whole = {.bytes = file.bytes, .length = undamaged(&file)};
-    SF_TRY(read_lines(&r, &whole, error));
-    if (r.place.lines == 0 && !is_begun(&file, first, first_length)) {
+    SF_TRY(sf_source_open(&source, out->path, 0, error));
+    SF_TRY(read_lines(&r, &source, error));
+    SF_TRY(sf_window_at(&window, 0, first_length + 1, &start, error));
+    if (r.place.lines == 0 && !is_begun(start, first, first_length)) {
         status = sf_fail(error, SAFER_INPUT, "%s is not the output of a run; choose another name", out->path);
         goto done;
     }
@@ -325,7 +325,8 @@ static safer_status resume_file(sf_sealed_output *out, const char *first, size_t
     if (ftruncate(out->fd, out->end) != 0 || lseek(out->fd, out->end, SEEK_SET) < 0)
         status = sf_fail_errno(error, "continue", out->path);
 done:
-    sf_file_free(&file);
+    sf_window_free(&window);
+    sf_source_close(&source);
     return status;
 }
 

@@ -22,7 +22,7 @@
 #define SF_RUN_SEALED_H
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/source.h"
 #include "run/shard.h"
 
 #include <jansson.h>
@@ -73,9 +73,9 @@ typedef safer_status (*sf_line_visit)(void *context, json_t *object, uint64_t se
 safer_status sf_sealed_read(const char *path, const char *what, size_t flags, sf_line_visit visit, void *context,
                             safer_error *error);
 
-/* The same for a file that was read. */
-safer_status sf_sealed_walk(const sf_file *file, const char *path, const char *what, size_t flags, sf_line_visit visit,
-                            void *context, safer_error *error);
+/* The same for a file that is open, of which a line at a time is in memory. */
+safer_status sf_sealed_walk(const sf_source *source, const char *what, size_t flags, sf_line_visit visit, void *context,
+                            safer_error *error);
 
 /* The configuration of a regular file with at least one whole line; else NULL. */
 json_t *sf_sealed_config(const char *path);

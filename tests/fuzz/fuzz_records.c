@@ -26,14 +26,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(compared == (shard.count ? SAFER_INPUT : SAFER_OK)); /* a part is no run */
         require(shard.count || safer_run_size(read) == run.count);
         require(run.count == run.summary.texts && run.count == sf_shard_size(shard, run.config.texts));
+        sf_window window = {.source = &run.source};
+        require(sf_run_index(&run, &error) == SAFER_OK);
         for (size_t i = 0; i < run.count; i++) {
             sf_record r;
             json_t *json = NULL;
-            require(sf_run_record(&r, &json, &run, i, &error) == SAFER_OK);
+            require(sf_run_record(&r, &json, &run, i, &window, &error) == SAFER_OK);
             require(r.id && r.target >= 0 && (size_t)r.target < run.config.classes);
             require(r.certified == (r.radius >= run.config.radius));
             json_decref(json);
         }
+        sf_window_free(&window);
     } else {
         require(status == SAFER_INPUT && strstr(error.message, path));
     }
