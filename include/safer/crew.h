@@ -36,7 +36,7 @@ SAFER_API int safer_crew_local_rank(const safer_crew *crew);
 
 /* A helper that cannot take part, since its model cannot be opened, or whose run failed, tells rank 0, whose run ends
  * with this error and the rank's name. Returns whether all is said by that: nothing need be printed here. 0 on rank 0,
- * and on rank 1 when rank 0 is lost. */
+ * unless it was itself held for lost and is now told to stop; 0 on rank 1 when rank 0 is lost. */
 SAFER_API int safer_crew_report(safer_crew *crew, const safer_error *error);
 
 /* Leaves: all ranks do it, whatever happened, rank 0 with the exit status of the program. It waits for the others, and
