@@ -101,7 +101,8 @@ static void answer(sf_transport *t, int rank, sf_span frames)
         if (kind == SF_WELCOME) put_frame(&out, SF_READY, (sf_span){(const char *)&threads, sizeof threads});
         if (kind == SF_TASK) do_task(t, &out, contents);
         if (kind == SF_TASK) atomic_fetch_add(&t->helped, 1);
-        if (kind == SF_PING || kind == SF_BEAT) put_frame(&out, SF_BEAT, (sf_span){0});
+        if (kind == SF_PING) put_frame(&out, SF_PONG, (sf_span){0});
+        if (kind == SF_BEAT) put_frame(&out, SF_BEAT, (sf_span){0});
         if (kind == SF_OVER) put_frame(&out, SF_BYE, (sf_span){0});
     }
     if (out.length) message_of(t, rank)->bytes = out;

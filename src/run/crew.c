@@ -19,7 +19,8 @@
 #include <string.h>
 
 #define BEAT_SECONDS 1.0      /* between two signs of life; a tenth of the time-out where that is less */
-#define MUSTER_SECONDS 0.4    /* for an answer when asked: mpirun kills a second after it asked to stop */
+#define MUSTER_SECONDS 0.3    /* for an answer when asked: mpirun kills a second after it asked to stop, */
+#define LAST_WORDS 0.4        /* or when the first rank goes: rank 1 has so long to say that rank 0 is lost */
 #define STOPPED_SECONDS 0.5   /* between the signal to a helper and that to rank 0, when all get one */
 #define LEAVE_SECONDS 2.0     /* for the others to come, after a failure */
 #define ABORT_SECONDS 0.2     /* for the others to hear that it is over, before they are ended */
@@ -29,9 +30,10 @@ enum { MOST_MESSAGES = 256 }; /* received before others have their turn */
 
 typedef struct peer {
     const char *host;
-    sf_buffer box;  /* frames for it */
-    double heard;   /* when the last message came */
-    double stopped; /* when it said so; 0: it did not */
+    sf_buffer box;   /* frames for it */
+    double heard;    /* when the last message came */
+    double answered; /* when it last showed that it knows of a wish to stop: PONG, or PING */
+    double stopped;  /* when it said so; 0: it did not */
     int greeted, bye;
 } peer;
 
@@ -225,11 +227,12 @@ static int hand_on(safer_crew *c, int from, sf_frame kind, sf_span contents)
 static void note(safer_crew *c, int from, sf_frame kind)
 {
     pthread_mutex_lock(&c->lock);
+    if (kind == SF_PONG || kind == SF_PING) c->peers[from].answered = sf_seconds();
     if (kind == SF_STOPPED) c->peers[from].stopped = sf_seconds();
     if (kind == SF_BYE) c->peers[from].bye = 1;
     if (kind == SF_OVER) c->over = 1;
     if (kind == SF_GO) c->go = 1;
-    if (kind == SF_PING && put(c, from, SF_BEAT, (sf_span){0}))
+    if (kind == SF_PING && put(c, from, SF_PONG, (sf_span){0}))
         kind = SF_FRAMES; /* without memory there is no answer, and soon worse */
     pthread_mutex_unlock(&c->lock);
 }
@@ -239,7 +242,7 @@ static int take_frame(safer_crew *c, int from, sf_frame kind, sf_span contents)
 {
     const int to_helper = kind == SF_WELCOME || kind == SF_TASK || kind == SF_FINISH || kind == SF_OVER ||
                           kind == SF_GO,
-              of_both = kind == SF_BEAT || kind == SF_PING;
+              of_both = kind == SF_BEAT || kind == SF_PING || kind == SF_PONG;
     if (!of_both && to_helper != (from == 0)) return -1;
     if (from > 0 && !c->peers[from].greeted && kind != SF_HELLO) return -1;
     switch (kind) {
@@ -492,6 +495,8 @@ void safer_crew_leave(safer_crew *c, int code)
     while (!may_go(c) && !c->is_lost && (c->rank || !code || sf_seconds() - start < LEAVE_SECONDS))
         wait_for(c, &c->changed, 0.1);
     const int go = may_go(c);
+    for (const double lost = sf_seconds(); c->rank > 1 && c->is_lost && sf_seconds() - lost < LAST_WORDS;)
+        wait_for(c, &c->changed, 0.1);
     pthread_mutex_unlock(&c->lock);
     if (go && !c->rank) sf_crew_put(c, SF_ALL_RANKS, SF_GO, (sf_span){0});
     pthread_mutex_lock(&c->lock);
@@ -534,7 +539,9 @@ safer_status sf_crew_muster(safer_crew *c, safer_error *error)
         silent = -1;
         for (int i = c->size - 1; i >= 0; i--) {
             const peer *p = &c->peers[i];
-            if (watches(c, i) && p->heard < asked && !(p->stopped > 0) && !p->bye) silent = i;
+            /* Not `heard`: what a rank sent before it died may still be coming in. */
+            if (watches(c, i) && !(p->answered > 0) && !(p->stopped > 0) && !p->bye && !(c->rank && c->over))
+                silent = i;
         }
         if (silent < 0 || sf_seconds() - asked > MUSTER_SECONDS) break;
         wait_for(c, &c->changed, MUSTER_SECONDS / 8);

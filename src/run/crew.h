@@ -14,7 +14,8 @@
  *
  *     HELLO    helper → 0   the first: the version of safer
  *     BEAT     both         a sign of life
- *     PING     both         asks for a BEAT at once
+ *     PING     both         asks for a PONG at once
+ *     PONG     both         the answer, which no earlier message can be taken for
  *     WELCOME  0 → helper   a run begins: run/crew_rows.h has what it holds
  *     READY    helper → 0   ... and the helper takes part in it
  *     TASK     0 → helper   a row
@@ -38,6 +39,7 @@ typedef enum sf_frame {
     SF_HELLO,
     SF_BEAT,
     SF_PING,
+    SF_PONG,
     SF_WELCOME,
     SF_READY,
     SF_TASK,
