@@ -152,6 +152,7 @@ typedef struct verify_request {
     uint64_t seed;
     cli_model_flags model;
     cli_data data;
+    cli_crew_flags crew;
 } verify_request;
 
 static void list_verify(cli_options *options, void *into)
@@ -164,6 +165,7 @@ static void list_verify(cli_options *options, void *into)
     cli_add_uint(options, "seed", &r->seed, "N", "for --sample random:N (default {default})");
     cli_remote_options(options, &r->model);
     cli_model_name_option(options, &r->model);
+    cli_crew_options(options, &r->crew);
 }
 
 static json_t *phrases_json(const char *const *phrases)
@@ -226,18 +228,21 @@ static int run_verify(void *from, char **arguments, size_t count)
     verify_request *r = from;
     const int ask = r->model.path != NULL, files = r->lexicon && r->data.path;
     (void)count;
+    safer_crew *crew = cli_crew_join(&r->crew, &cli_verify);
     if ((r->lexicon != NULL) != (r->data.path != NULL)) cli_misuse(&cli_verify, "--lexicon and --data: both or none");
     if (ask && !files) cli_misuse(&cli_verify, "--model needs --lexicon and --data");
+    if (r->crew.mpi && !ask) cli_misuse(&cli_verify, "--mpi needs --model: only asking it again is shared");
+    if (r->crew.mpi) cli_model_need_labels(&r->model, &cli_verify);
     safer_error error = {0};
     safer_verification found = {0};
     safer_lexicon *lexicon = files ? cli_lexicon_open(r->lexicon) : NULL;
-    safer_data *data = files ? cli_data_open(&r->data, r->seed) : NULL;
+    safer_data *data = files && !cli_crew_helps() ? cli_data_open(&r->data, r->seed) : NULL;
     safer_model *model = ask ? cli_model_open(&r->model, &cli_verify, data) : NULL;
     int code = CLI_DONE;
-    if (safer_verify(&found, arguments[0], model, lexicon, data, cli_settings()->threads, cli_progress(), &error) !=
-        SAFER_OK)
+    if (safer_verify_crew(&found, arguments[0], model, lexicon, data, cli_settings()->threads, crew, cli_progress(),
+                          &error) != SAFER_OK)
         code = cli_fail(&error);
-    else
+    else if (!cli_crew_helps())
         print_verification(&found, files, ask);
     safer_summary_free(&found.summary);
     safer_data_free(data);

@@ -79,6 +79,8 @@ void cli_crew_let_first(void)
 
 int cli_crew_helps(void) { return state.crew && safer_crew_rank(state.crew) > 0; }
 
+static int is_usable(const safer_device *device) { return strncmp(device->name, "cuda:", 5) == 0 && !*device->reason; }
+
 int cli_crew_told(const safer_error *error)
 {
     return state.crew && (state.lost_said || safer_crew_report(state.crew, error));
@@ -89,9 +91,10 @@ const char *cli_crew_device(const char *asked, char out[32])
     safer_device device;
     int gpus = 0;
     if (!state.crew || (strcmp(asked, "cuda") != 0 && strcmp(asked, "auto") != 0)) return asked;
-    for (size_t i = 0; safer_device_get(&device, i); i++)
-        gpus += strncmp(device.name, "cuda:", 5) == 0 && !*device.reason;
+    for (size_t i = 0; safer_device_get(&device, i); i++) gpus += is_usable(&device);
     if (!gpus) return asked;
-    snprintf(out, 32, "cuda:%d", safer_crew_local_rank(state.crew) % gpus);
+    int which = safer_crew_local_rank(state.crew) % gpus;
+    for (size_t i = 0; safer_device_get(&device, i) && (!is_usable(&device) || which-- > 0);) i++;
+    snprintf(out, 32, "%s", device.name);
     return out;
 }

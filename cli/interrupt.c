@@ -12,7 +12,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { GRACE_US = 400000, SHARED_US = 800000 }; /* microseconds; the rest of the second is for the end itself */
+/* microseconds; the rest of the second is for the end itself. With other processes mpirun decides how long it waits. */
+enum { GRACE_US = 400000, SHARED_US = 2500000 };
 
 static volatile sig_atomic_t interrupted, graceful, silent, grace_us = GRACE_US, exit_code = CLI_INTERRUPTED;
 
@@ -28,7 +29,7 @@ static void end_now(int number)
 
 static void on_interrupt(int number)
 {
-    const struct itimerval grace = {.it_value = {.tv_usec = grace_us}};
+    const struct itimerval grace = {.it_value = {grace_us / 1000000, grace_us % 1000000}};
     const int before = errno;
     if (!graceful || interrupted) end_now(number);
     interrupted = 1;

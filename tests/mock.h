@@ -34,6 +34,7 @@ static inline void *room(size_t count, size_t size)
 extern size_t mock_answers[16], mock_most_texts;
 
 /* Counts an answer that is about to be given, waits as ordered; fails when it is the one that is to. */
+void mock_trace(int device);
 safer_status mock_call(long *calls, const char *what, safer_error *error);
 
 /* Adam, and the clipping before it, of numbers first .. last-1; decays NULL: all do. */

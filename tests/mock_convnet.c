@@ -193,6 +193,7 @@ safer_status mock_convnet_new(sf_device_convnet **out, int device, const sf_conv
     sf_device_convnet *net = room(1, sizeof *net);
     net->shape = *shape;
     net->device = device;
+    mock_trace(device);
     net->texts = *texts;
     net->weights = room(shape->size, sizeof *net->weights);
     for (size_t i = 0; i < shape->size; i++) net->weights[i] = (double)parameters[i];

@@ -8,6 +8,7 @@
  *   MOCK_HEAD=N     heads must have N numbers
  *   MOCK_HIDDEN=N   dense layers must, of charcnn
  *   MOCK_SLOW=N     answers take N microseconds more
+ *   MOCK_TRACE=FILE  gets a line with the number of each device that gets a net
  *   MOCK_FAIL=N     the N-th answer or gradient of every net or step fails, and all after it
  *
  * Built again with MOCK_VERSION, MOCK_SIZE or MOCK_NAME, it is one that must be refused. Here are the table and
@@ -384,6 +385,14 @@ struct sf_device_net {
     long calls;
 };
 
+void mock_trace(int device)
+{
+    const char *path = getenv("MOCK_TRACE");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (file) fprintf(file, "%d\n", device);
+    if (file) fclose(file);
+}
+
 /* A layout of this library's ends with the classifier's bias and begins with the words. */
 static safer_status net_new(sf_device_net **out, int device, const sf_encoder *encoder, int slots, size_t *rows,
                             safer_error *error)
@@ -396,6 +405,7 @@ static safer_status net_new(sf_device_net **out, int device, const sf_encoder *e
     if (*rows > fit) *rows = fit;
     sf_device_net *net = room(1, sizeof *net);
     net->device = device;
+    mock_trace(device);
     net->rows = *rows;
     net->parameters = room(size, sizeof *net->parameters);
     memcpy(net->parameters, encoder->words, size * sizeof *net->parameters);

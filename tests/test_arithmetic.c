@@ -94,16 +94,17 @@ static void names_are_told_apart(void **unused)
     (void)unused;
     assert_string_equal(sf_arithmetic_name((sf_arithmetic){SF_F32, SF_PORTABLE}), "portable");
     assert_string_equal(sf_arithmetic_name((sf_arithmetic){SF_F32, SF_AVX2}), "f32 fma");
-    for (int isa = 0; isa <= SF_AMX; isa++) { /* those of bf16 are as in format 1 */
+    for (int isa = 0; isa <= SF_AMX; isa++) { /* those of bf16 are as in format 1, but that of amx is the second */
         char name[32];
-        snprintf(name, sizeof name, "bf16 %s", sets[isa]);
+        snprintf(name, sizeof name, "bf16 %s%s", sets[isa], isa == SF_AMX ? " 2" : "");
         assert_string_equal(sf_arithmetic_name((sf_arithmetic){SF_BF16, (sf_isa)isa}), name);
     }
-    assert_true(sf_arithmetic_same("bf16 amx", "bf16 amx"));
+    assert_true(sf_arithmetic_same("bf16 amx 2", "bf16 amx 2"));
+    assert_false(sf_arithmetic_same("bf16 amx", "bf16 amx 2"));
     assert_true(sf_arithmetic_same(NULL, NULL));
     assert_true(sf_arithmetic_same(NULL, "portable")); /* format 1 of ngram, bow and cnn */
     assert_true(sf_arithmetic_same("portable", NULL));
-    assert_false(sf_arithmetic_same("bf16 amx", "bf16 avx512-bf16"));
+    assert_false(sf_arithmetic_same("bf16 amx 2", "bf16 avx512-bf16"));
     assert_false(sf_arithmetic_same("f32 avx512", "f32 fma")); /* format 1: by oneDNN */
     assert_false(sf_arithmetic_same("f32 portable", "portable"));
     assert_false(sf_arithmetic_same("bf16 portable", NULL));

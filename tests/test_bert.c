@@ -195,6 +195,97 @@ static void forward_equals_the_reference(void **state)
     }
 }
 
+/* -------------------------------------------------------- a text and its batch */
+
+static size_t next_number(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(*state >> 33);
+}
+
+enum { MANY = 60, LONGEST = 100, WIDEST = 128 };
+
+typedef struct asking {
+    const sf_bert_net *net;
+    sf_bert_scratch *scratch[2];
+    const uint32_t *ids;                    /* (MANY, LONGEST) */
+    const size_t *lengths, *order, *starts; /* starts: of batches in the order */
+    float *features;                        /* (MANY, hidden), in the order of the texts */
+} asking;
+
+static void ask_batches(void *context, size_t begin, size_t end, int worker)
+{
+    asking *q = context;
+    const size_t H = q->net->layout->shape.hidden;
+    for (size_t b = begin; b < end; b++) {
+        static _Thread_local uint32_t ids[MANY * LONGEST];
+        static _Thread_local float features[MANY * WIDEST];
+        size_t offsets[MANY + 1] = {0}, count = q->starts[b + 1] - q->starts[b];
+        for (size_t i = 0; i < count; i++) {
+            const size_t text = q->order[q->starts[b] + i];
+            memcpy(ids + offsets[i], q->ids + text * LONGEST, q->lengths[text] * sizeof *ids);
+            offsets[i + 1] = offsets[i] + q->lengths[text];
+        }
+        sf_bert_features(features, q->net, &(sf_bert_batch){ids, offsets, count}, q->scratch[worker]);
+        for (size_t i = 0; i < count; i++)
+            memcpy(q->features + q->order[q->starts[b] + i] * H, features + i * H, H * sizeof *features);
+    }
+}
+
+/* The answer of a text is a function of the text: the same bits alone, at any place of any batch, on any thread. With
+ * weights so large, too, that attention takes its other way. */
+static void compare_batches(size_t hidden, size_t heads, sf_dtype type, float size)
+{
+    static uint32_t ids[MANY * LONGEST];
+    static float alone[MANY * WIDEST], together[MANY * WIDEST];
+    size_t lengths[MANY], order[MANY], starts[MANY + 1];
+    uint64_t state = hidden + heads;
+    sf_bert_shape shape = tiny;
+    sf_bert_layout l;
+    sf_bert_net *net = NULL;
+    shape.hidden = hidden, shape.heads = heads, shape.inner = 96, shape.tokens = shape.positions = LONGEST;
+    assert_int_equal(sf_bert_layout_make(&l, &shape), 0);
+    float *p = random_parameters(&l, size);
+    assert_int_equal(sf_bert_net_new(&net, &l, p, sf_arithmetic_fast(type), 1, NULL), SAFER_OK);
+    asking q = {.net = net, .ids = ids, .lengths = lengths, .order = order, .starts = starts, .features = alone};
+    for (int i = 0; i < 2; i++) assert_int_equal(sf_bert_scratch_new(&q.scratch[i], net, NULL), SAFER_OK);
+    for (size_t i = 0; i < MANY * LONGEST; i++) ids[i] = (uint32_t)(next_number(&state) % shape.vocabulary);
+    for (size_t i = 0; i < MANY; i++) lengths[i] = 1 + next_number(&state) % LONGEST;
+    for (size_t i = 0; i <= MANY; i++) starts[i] = i;
+    for (size_t i = 0; i < MANY; i++) order[i] = i;
+    sf_parallel(1, MANY, 1, ask_batches, &q);
+    q.features = together;
+    for (int round = 0; round < 4; round++) {
+        size_t batches = 0;
+        for (size_t i = MANY; i > 1; i--) {
+            const size_t other = next_number(&state) % i, text = order[i - 1];
+            order[i - 1] = order[other];
+            order[other] = text;
+        }
+        for (size_t first = 0; first < MANY; first += 1 + next_number(&state) % (round ? MANY / 2 : MANY))
+            starts[batches++] = first;
+        starts[batches] = MANY;
+        memset(together, 0, sizeof together);
+        sf_parallel(1 + round % 2, batches, 1, ask_batches, &q);
+        assert_memory_equal(together, alone, MANY * hidden * sizeof *alone);
+    }
+    for (int i = 0; i < 2; i++) sf_bert_scratch_free(q.scratch[i]);
+    sf_bert_net_free(net);
+    sf_bert_layout_free(&l);
+    free(p);
+}
+
+static void batches_do_not_matter(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++)
+        for (int type = 0; type < 2; type++) {
+            compare_batches(64, 2, type ? SF_BF16 : SF_F32, large ? 4 : 0.4f);  /* heads of 32 */
+            compare_batches(128, 2, type ? SF_BF16 : SF_F32, large ? 4 : 0.4f); /* of 64 */
+            compare_batches(48, 2, type ? SF_BF16 : SF_F32, large ? 4 : 0.4f);  /* of 24 */
+        }
+}
+
 /* ------------------------------------------------------------------ gradients */
 
 static double loss_of(const sf_bert_layout *l, const float *p, const texts *t)
@@ -333,6 +424,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_equals_the_reference),
+        cmocka_unit_test(batches_do_not_matter),
         cmocka_unit_test(gradients_equal_differences),
         cmocka_unit_test(another_implementation_agrees),
     };

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""certify --mpi under a real mpirun: test_cli_mpi.py BUILD_DIR. Run by ctest; skips, with a line, where there is none.
+"""--mpi under a real mpirun: test_cli_mpi.py BUILD_DIR. Run by ctest; skips, with a line, where there is none.
 
-What goes wrong between ranks is tested without MPI, in test_crew.c.
+What goes wrong between ranks is tested without MPI, in test_crew.c; scripts/trial-mpi does all kinds of runs, at length.
 """
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.dont_write_bytecode = True
+import test_cli  # noqa: E402  (it runs no test by being imported)
+import test_cli_devices  # noqa: E402
 
 build = pathlib.Path(sys.argv[-1]).resolve()
 safer = build / "safer"
@@ -18,8 +24,18 @@ if not shutil.which("mpirun") or not (build / "libsafer_mpi.so").exists():
 environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "SOURCE_DATE_EPOCH": "1"}
 
 
-def call(*command, code=0):
-    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True, timeout=300)
+SERVER = """
+import json, os, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    changed = os.environ.get("CHANGED") and request["id"] > 0
+    labels = ["1" if ("good" in text) != bool(changed and "zebra" in text) else "0" for text in request["texts"]]
+    print(json.dumps({"id": request["id"], "labels": labels}), flush=True)
+"""
+
+
+def call(*command, code=0, **more):
+    done = subprocess.run([str(word) for word in command], env={**environment, **more}, capture_output=True, text=True, timeout=300)
     assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -28,32 +44,92 @@ def records(path):
     return [line.split(',"seconds"')[0] for line in pathlib.Path(path).read_text().splitlines()]
 
 
-def mpirun(ranks, *arguments, code=0):
-    return call("mpirun", "-n", ranks, "--oversubscribe", safer, "certify", *arguments, "--mpi", "--threads", 1, code=code)
+def mpirun(ranks, verb, *arguments, code=0, **more):
+    return call("mpirun", "-n", ranks, "--oversubscribe", safer, verb, *arguments, "--mpi", "--threads", 1, code=code, **more)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
+def one_line(done):
+    """What safer itself says, beside mpirun: one line."""
+    lines = [line for line in done.stderr.splitlines() if line.startswith("safer")]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+def make_files():
     rows = [f"{k}\t{k % 2}\t{'good great' if k % 2 else 'bad poor'} film number {'good' if k % 3 else 'bad'} day" for k in range(60)]
     pathlib.Path("texts.tsv").write_text("id\tlabel\ttext\n" + "\n".join(rows) + "\n")
+    pathlib.Path("zebra.tsv").write_text("id\tlabel\ttext\n" + "\n".join(rows[:30]) + "\n30\t0\tbad zebra film\n")
     pathlib.Path("words.tsv").write_text("good\tgreat\nbad\tpoor\nfilm\tmovie\n")
+    pathlib.Path("server.py").write_text(SERVER)
     call(safer, "lexicon", "import", "--table", "words.tsv", "--kernel", "component", "-o", "words.lex")
     call(safer, "train", "--arch", "ngram", "--data", "texts.tsv", "--lexicon", "words.lex", "-o", "m.safetensors")
-    files = ("--model", "m.safetensors", "--lexicon", "words.lex", "--data", "texts.tsv")
-    for method in ("adaptive", "binomial", "hoeffding"):
-        arguments = (*files, "--method", method, "--n", 300)
+    test_cli.temporary = pathlib.Path(".").resolve()
+    test_cli_devices.make_charcnn("charcnn.safetensors")
+
+
+def test_same():
+    for k, method in enumerate(("adaptive", "binomial", "hoeffding")):
+        arguments = (*FILES, "--method", method, "--n", 300)
         call(safer, "certify", *arguments, "-o", "one.jsonl", "--quiet")
-        for ranks in (2, 3):
-            mpirun(ranks, *arguments, "-o", "many.jsonl")
-            assert records("many.jsonl") == records("one.jsonl"), (method, ranks)
-            text = pathlib.Path("many.jsonl").read_text().splitlines(keepends=True)
-            pathlib.Path("many.jsonl").write_text("".join(text[:20]))  # as after a kill
-            mpirun(5 - ranks, *arguments, "-o", "many.jsonl", "--resume")
-            assert records("many.jsonl") == records("one.jsonl"), (method, ranks, "resumed")
-            os.remove("many.jsonl")
+        mpirun(2 + k, "certify", *arguments, "-o", "many.jsonl")
+        assert records("many.jsonl") == records("one.jsonl"), method
+        text = pathlib.Path("many.jsonl").read_text().splitlines(keepends=True)
+        pathlib.Path("many.jsonl").write_text("".join(text[:20]))  # as after a kill
+        mpirun(4 - k, "certify", *arguments, "-o", "many.jsonl", "--resume")
+        assert records("many.jsonl") == records("one.jsonl"), (method, "resumed")
+        os.remove("many.jsonl")
+        if not k:
+            for part in (1, 2, 3):
+                mpirun(2, "certify", *arguments, "--shard", f"{part}/3", "-o", f"part{part}.jsonl")
+            call(safer, "merge", "part1.jsonl", "part2.jsonl", "part3.jsonl", "-o", "many.jsonl")
+            assert records("many.jsonl") == records("one.jsonl"), "parts"
+            os.rename("many.jsonl", "run.jsonl")
         os.remove("one.jsonl")
-    differs = ("certify", *files, "--mpi", "--n", 77)
-    done = call("mpirun", "--oversubscribe", "-n", 1, safer, "certify", *files, "--mpi", ":", "-n", 1, safer, *differs, code=3)
-    lines = [line for line in done.stderr.splitlines() if line.startswith("safer:")]
-    assert len(lines) == 1 and "rank 1 on " in lines[0] and "n is 77 there, 5000 here" in lines[0], done.stderr
+
+
+def test_mistakes():
+    """What all ranks find in the command line is told once; what one rank alone has differently, by its name, and no file is left."""
+    assert "there is no option --mode" in one_line(mpirun(3, "certify", "--mode", "x", code=2))
+    assert "--lexicon FILE is needed" in one_line(mpirun(3, "certify", "--model", "m.safetensors", code=2))
+    assert "--mpi needs --model" in one_line(mpirun(2, "verify", "run.jsonl", code=2))
+    differs = ("certify", *FILES, "--mpi", "--n", 77, "-o", "many.jsonl")
+    done = call("mpirun", "--oversubscribe", "-n", 1, safer, "certify", *FILES, "--mpi", "-o", "many.jsonl", ":", "-n", 1, safer, *differs, code=3)
+    line = one_line(done)
+    assert "rank 1 on " in line and "n is 77 there, 5000 here" in line, line
+    assert not os.path.exists("many.jsonl")
+
+
+def test_verify():
+    done = mpirun(3, "verify", "run.jsonl", *FILES, "--json")
+    alone = call(safer, "verify", "run.jsonl", *FILES, "--json")
+    assert json.loads(done.stdout) == json.loads(alone.stdout), done.stdout
+    model = ("--model", f"exec:{sys.executable} server.py", "--labels", "0,1", "--model-name", "s", "--workers", 1)
+    files = (*model, "--lexicon", "words.lex", "--data", "zebra.tsv")
+    mpirun(2, "certify", *files, "--n", 200, "-o", "zebra.jsonl")
+    mpirun(2, "verify", "zebra.jsonl", *files)
+    line = one_line(mpirun(2, "verify", "zebra.jsonl", *files, code=3, CHANGED="1"))
+    assert re.fullmatch(r'safer: zebra.jsonl, line 32: the model gives another record: "\w+" differs', line), line
+
+
+def test_devices():
+    """Ranks of one machine share its GPUs by their number on it, and leave out one that cannot be used."""
+    os.mkdir("plugins")
+    for plugin in (build / "libsafer_mpi.so", build / "mock/works/libsafer_cuda.so"):
+        os.symlink(plugin, f"plugins/{plugin.name}")
+    mock = {"SAFER_PLUGINS": os.path.abspath("plugins"), "MOCK_DEVICES": "3", "MOCK_OLD": "0", "MOCK_TRACE": os.path.abspath("trace.txt")}
+    files = ("--model", "charcnn.safetensors", *FILES[2:], "--limit", 6, "--n", 20)
+    mpirun(4, "certify", *files, "--device", "cuda", **mock)
+    assert sorted(pathlib.Path("trace.txt").read_text().split()) == ["1", "1", "2", "2"]
+    os.remove("trace.txt")
+    mpirun(2, "certify", *files, "--device", "cuda:2", **mock)
+    assert pathlib.Path("trace.txt").read_text().split() == ["2", "2"]
+
+
+FILES = ("--model", "m.safetensors", "--lexicon", "words.lex", "--data", "texts.tsv")
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    make_files()
+    for test in (test_same, test_mistakes, test_verify, test_devices):
+        test()
+    os.chdir("/")
 print("ok")

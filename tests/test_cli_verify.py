@@ -369,9 +369,12 @@ class Verify(Case):
         self.ok(run("verify", "portable.jsonl", *base, "--arithmetic", "portable"))
         self.refused(run("verify", "portable.jsonl", *base), INPUT, "was made with this model", 'the arithmetic "portable"', "give --arithmetic portable")
         ours = read_run("fast.jsonl")[0]["model"]["arithmetic"]
-        theirs = "bf16 avx512" if ours != "bf16 avx512" else "bf16 amx"
+        theirs = "bf16 avx512" if ours != "bf16 avx512" else "bf16 amx 2"
         forge("fast.jsonl", 1, lambda c: c["model"].update(arithmetic=theirs), "elsewhere.jsonl")
         self.refused(run("verify", "elsewhere.jsonl", *base), INPUT, f'"{theirs}"; here it is "{ours}"', "certify with --arithmetic portable")
+        forge("fast.jsonl", 1, lambda c: c["model"].update(arithmetic="bf16 amx"), "before.jsonl")  # the bits of 0.1.0, which no machine has any more
+        self.refused(run("verify", "before.jsonl", *base), INPUT, '"bf16 amx"; here it is', "safer before 0.2.0 computed so: certify again")
+        self.refused(run("certify", *base, "--n", 20, "-o", "before.jsonl", "--resume"), INPUT, f'model.arithmetic is "bf16 amx" there, "{ours}" here')
 
     def test_memory(self):
         """memory does not grow with the number of records: 6,000 of them, of 4 KB each when they are kept as JSON"""

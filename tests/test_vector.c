@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "support.h"
 
+#include "nn/attention.h"
 #include "nn/vector.h"
 
 #include <float.h>
@@ -186,7 +187,8 @@ static void test_norms(void **state)
             for (size_t i = 0; i < N; i++) x[i] += 10, mean += (double)x[i] / (double)N;
             for (size_t i = 0; i < N; i++) variance += pow((double)x[i] - mean, 2) / (double)N;
             double rate = 1 / sqrt(variance + epsilon);
-            sf_norm_row(y, x, w, b, (float)epsilon, N, isas[k]);
+            const sf_view row = {x, N, SF_F32}, normed = {y, N, SF_F32};
+            sf_norm_rows(normed, normed, row, w, b, (float)epsilon, 1, N, isas[k]);
             for (size_t i = 0; i < N; i++) {
                 normal[i] = ((double)x[i] - mean) * rate;
                 check((double)y[i], normal[i] * (double)w[i] + (double)b[i], 1e-4, "norm", isas[k], N);
@@ -202,6 +204,73 @@ static void test_norms(void **state)
                 check((double)db[i], 2 + (double)d[i], 1e-6, "bias's slope", isas[k], N);
             }
         }
+}
+
+/* A row of several has the bits that it has alone, and in bf16 those of sf_to_bf16. */
+static void test_norms_of_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 7, WIDTH = 100, STRIDE = 104 };
+    float x[ROWS * STRIDE], y[ROWS * STRIDE], w[WIDTH], b[WIDTH], alone[WIDTH];
+    sf_bf16 kept[ROWS * STRIDE], halves[WIDTH];
+    fill(x, ROWS * STRIDE, 3, 1);
+    fill(w, WIDTH, 2, 2);
+    fill(b, WIDTH, 2, 3);
+    for (int k = 0; k < isa_count; k++)
+        for (size_t M = 1; M <= ROWS; M++) {
+            const sf_view rows = {x, STRIDE, SF_F32}, out = {y, STRIDE, SF_F32}, half = {kept, STRIDE, SF_BF16},
+                          one = {alone, WIDTH, SF_F32};
+            sf_norm_rows(out, half, rows, w, b, 1e-5f, M, WIDTH, isas[k]);
+            for (size_t r = 0; r < M; r++) {
+                sf_norm_rows(one, one, sf_view_at(rows, r, 0), w, b, 1e-5f, 1, WIDTH, isas[k]);
+                assert_memory_equal(y + r * STRIDE, alone, sizeof alone);
+                sf_to_bf16(halves, alone, WIDTH, isas[k]);
+                assert_memory_equal(kept + r * STRIDE, halves, sizeof halves);
+            }
+        }
+}
+
+/* Attention in one pass, where there is one, against sums in double precision; with scores far beyond what a power of
+ * two can be, too. */
+static void test_attention(void **state)
+{
+    (void)state;
+    enum { MOST = 70, WIDE = 64 };
+    static float numbers[3 * MOST * WIDE], x[3 * MOST * WIDE];
+    static sf_bf16 halves[3 * MOST * WIDE], out[MOST * WIDE];
+    const size_t lengths[] = {1, 15, 16, 31, 33, MOST};
+    const float sizes[] = {1, 40};
+    const sf_isa isa = isas[isa_count - 1];
+    if (!sf_attend_can(SF_BF16, isa, WIDE)) skip();
+    for (size_t c = 0; c < 2 * 2 * 6; c++) {
+        const size_t T = lengths[c % 6], d = c / 6 % 2 ? WIDE : WIDE / 2, H = 3 * d;
+        sf_packed keys = {0}, values = {0};
+        const sf_view all = {halves, H, SF_BF16};
+        fill(numbers, T * H, sizes[c / 12], (uint32_t)c);
+        sf_to_bf16(halves, numbers, T * H, isa);
+        sf_from_bf16(x, halves, T * H, isa);
+        assert_false(sf_packed_shape(&keys, d, T, SF_BF16, isa) || sf_packed_shape(&values, T, d, SF_BF16, isa));
+        sf_attend((sf_view){out, d, SF_BF16}, all, sf_view_at(all, 0, d), sf_view_at(all, 0, 2 * d), &keys, &values,
+                  0.25f, T, d);
+        for (size_t i = 0; i < T; i++) {
+            double scores[MOST], top = -HUGE_VAL, sum = 0;
+            for (size_t j = 0; j < T; j++) {
+                scores[j] = 0;
+                for (size_t k = 0; k < d; k++) scores[j] += 0.25 * (double)x[i * H + k] * (double)x[j * H + d + k];
+                top = scores[j] > top ? scores[j] : top;
+            }
+            for (size_t j = 0; j < T; j++) sum += scores[j] = exp(scores[j] - top);
+            for (size_t k = 0; k < d; k++) {
+                double want = 0;
+                float got;
+                for (size_t j = 0; j < T; j++) want += scores[j] / sum * (double)x[j * H + 2 * d + k];
+                sf_from_bf16(&got, out + i * d + k, 1, isa);
+                check((double)got, want, 0.02 * (double)sizes[c / 12], "attention", isa, T);
+            }
+        }
+        sf_packed_free(&keys);
+        sf_packed_free(&values);
+    }
 }
 
 /* Numbers that are none stay so, and infinities do not become numbers. */
@@ -220,8 +289,9 @@ static void test_odd_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_views),       cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_norms),       cmocka_unit_test(test_odd_numbers),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_views),         cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_norms),       cmocka_unit_test(test_norms_of_rows), cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_odd_numbers),
     };
     return cmocka_run_group_tests_name("vector", tests, find_isas, NULL);
 }

@@ -209,6 +209,12 @@ SAFER_API safer_status safer_verify(safer_verification *out, const char *path, c
                                     const safer_lexicon *lexicon, const safer_data *data, int threads,
                                     const safer_progress *progress, safer_error *error);
 
+/* The same, but the model, which must be given, is asked by all ranks of a crew. On a helper `path` and `data` are not
+ * looked at, and `out` is not written. */
+SAFER_API safer_status safer_verify_crew(safer_verification *out, const char *path, const safer_model *model,
+                                         const safer_lexicon *lexicon, const safer_data *data, int threads,
+                                         safer_crew *crew, const safer_progress *progress, safer_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -158,7 +158,9 @@ static safer_status check_arithmetic(const char *theirs, const char *ours, const
     const size_t kind = strcspn(theirs, " ");
     const int device = is_of_device(ours);
     char advice[96];
-    if (is_of_device(theirs) && !device)
+    if (strcmp(theirs, SF_FORMER_AMX_NAME) == 0)
+        snprintf(advice, sizeof advice, "safer before 0.2.0 computed so: certify again");
+    else if (is_of_device(theirs) && !device)
         snprintf(advice, sizeof advice, "give --device cuda, on a machine with such a GPU");
     else if (device && !is_of_device(theirs))
         snprintf(advice, sizeof advice, "leave out --device, and give --arithmetic %.*s", (int)kind, theirs);

@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/retrace.h"
+#include "certify/verify_crew.h"
 #include "run/rows.h"
 
 #include <stdint.h>
@@ -115,7 +116,8 @@ done:
     return status;
 }
 
-static safer_status replay_run(replay *r, int threads, const safer_progress *progress, safer_error *error)
+static safer_status replay_run(replay *r, int threads, safer_crew *crew, const safer_progress *progress,
+                               safer_error *error)
 {
     safer_status status;
     const int asking = r->model && r->model->concurrency ? r->model->concurrency : sf_threads(threads);
@@ -130,7 +132,11 @@ static safer_status replay_run(replay *r, int threads, const safer_progress *pro
     SF_TRY(check_all(r, asking, progress, "reading the texts", error));
     if (!r->model) goto done;
     r->check = check_answers;
-    status = check_all(r, asking, progress, "asking again", error);
+    const sf_verify_crew of = {r->run, r->data, r->classes};
+    if (crew)
+        status = sf_verify_again(crew, &of, r->model, r->lexicon, threads, progress, error);
+    else
+        status = check_all(r, asking, progress, "asking again", error);
 done:
     for (int i = 0; i < asking; i++) {
         safer_workspace_free(r->workers[i].workspace);
@@ -198,13 +204,15 @@ static void list_checks(safer_verification *v, const sf_config *c, int files, in
     add(not_checked, "whether synonyms and labels are right");
 }
 
-safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,
-                          const safer_lexicon *lexicon, const safer_data *data, int threads,
-                          const safer_progress *progress, safer_error *error)
+safer_status safer_verify_crew(safer_verification *out, const char *path, const safer_model *model,
+                               const safer_lexicon *lexicon, const safer_data *data, int threads, safer_crew *crew,
+                               const safer_progress *progress, safer_error *error)
 {
     safer_status status;
     sf_run run = {0};
     const double start = sf_seconds();
+    if (crew && !model) return sf_fail(error, SAFER_INVALID, "crew: only asking the model again is shared");
+    if (crew && safer_crew_rank(crew) > 0) return sf_verify_again(crew, NULL, model, lexicon, threads, progress, error);
     if (model && !(lexicon && data))
         return sf_fail(error, SAFER_INVALID, "model: it can be asked again only with the lexicon and the data");
     if (!lexicon != !data)
@@ -216,7 +224,7 @@ safer_status safer_verify(safer_verification *out, const char *path, const safer
         replay r = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = run.config.options};
         r.options.delta = run.config.delta;
         r.options.threads = 1; /* one thread per text */
-        SF_TRY(replay_run(&r, threads, progress, error));
+        SF_TRY(replay_run(&r, threads, crew, progress, error));
     }
     run.summary.seconds = sf_seconds() - start;
     if (out) {
@@ -237,4 +245,11 @@ safer_status safer_verify(safer_verification *out, const char *path, const safer
 done:
     sf_run_free(&run);
     return status;
+}
+
+safer_status safer_verify(safer_verification *out, const char *path, const safer_model *model,
+                          const safer_lexicon *lexicon, const safer_data *data, int threads,
+                          const safer_progress *progress, safer_error *error)
+{
+    return safer_verify_crew(out, path, model, lexicon, data, threads, NULL, progress, error);
 }

@@ -18,7 +18,7 @@ sf_arithmetic sf_arithmetic_of(safer_precision precision)
 
 const char *sf_arithmetic_name(sf_arithmetic arithmetic)
 {
-    static const char *const bf16[] = {"bf16 portable", "bf16 avx2", "bf16 avx512", "bf16 avx512-bf16", "bf16 amx"};
+    static const char *const bf16[] = {"bf16 portable", "bf16 avx2", "bf16 avx512", "bf16 avx512-bf16", "bf16 amx 2"};
     if (arithmetic.type == SF_BF16) return bf16[arithmetic.isa];
     return arithmetic.isa == SF_PORTABLE ? SF_PORTABLE_NAME : "f32 fma";
 }

@@ -10,16 +10,17 @@
  *                      include it. (A processor without computes f32 as portable does.)
  *   bf16 SET           bf16 with sums in f32, by instruction set (nn/isa.h): they round in different
  *                      places, so no two are the same (portable and avx2 differ only where a product
- *                      is below 2^-126). SET is portable, avx2, avx512, avx512-bf16 or amx.
+ *                      is below 2^-126). SET is portable, avx2, avx512, avx512-bf16 or amx 2: where the bits of a
+ *                      set change from one version to another, it gets another number.
  *
  *   bf16 cuda sm_NN cublaslt VERSION GPU
  *                      bf16 on a GPU (nn/device.h): of its instructions, the library of its products and its name,
  *                      by which that library chooses them.
  *
  * What decides the bits of a product is written down and tested step by step (tests/test_product.c);
- * scripts/same-bits compares whole models. Format 1 of records had the same names for bf16, no name
- * for models that were always portable, and "f32 SET" for products by oneDNN, whose bits depend on
- * more than that: none of today's arithmetics has them. */
+ * scripts/same-bits compares whole models. Format 1 of records had the same names for bf16 (amx without
+ * its number), no name for models that were always portable, and "f32 SET" for products by oneDNN, whose
+ * bits depend on more than that: none of today's arithmetics has them. */
 #ifndef SF_MODEL_ARITHMETIC_H
 #define SF_MODEL_ARITHMETIC_H
 
@@ -27,6 +28,7 @@
 #include "safer.h"
 
 #define SF_PORTABLE_NAME "portable"
+#define SF_FORMER_AMX_NAME "bf16 amx" /* before 0.2.0: GELU and attention of bert were computed otherwise */
 
 typedef struct sf_arithmetic {
     sf_dtype type; /* of products: SF_BF16 or SF_F32 */

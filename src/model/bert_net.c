@@ -1,9 +1,10 @@
 /* The `bert` classifier: the forward pass.
  *
- * Texts lie one after the other without padding. Everything but attention works on rows,
- * in blocks that stay in the cache from one product to the next; attention works on one
- * head of one text, a few queries at a time, so that the scores stay there too. A row of a
- * product depends on nothing but itself, so texts may be grouped as is convenient.
+ * Texts lie one after the other without padding. Everything but attention works on the rows
+ * of a group of texts, as many as pay for bringing the weights of a layer into the cache:
+ * that takes longer than to pass the rows through it. Attention works on one head of one
+ * text, a few queries at a time, so that the scores stay there. A row of a product depends
+ * on nothing but itself, so texts may be grouped as is convenient.
  *
  * The files around this one: docs/design.md, "From a text to BERT's answer". */
 #include "model/bert.h"
@@ -11,6 +12,7 @@
 #include "base/elementary.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "nn/attention.h"
 #include "nn/vector.h"
 
 #include <math.h>
@@ -18,7 +20,7 @@
 
 enum {
     GROUP_ROWS = 2048, /* texts are grouped up to about so many pieces */
-    BLOCK_ROWS = 384   /* the most rows of a block */
+    JOINED = 128       /* rows that are still in the cache when they are normed */
 };
 
 /* ------------------------------------------------------------------ the net */
@@ -122,9 +124,8 @@ void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint3
         sf_add(x, p + l->positions + i * H, H, net->isa);
         if (l->types != SIZE_MAX) sf_add(x, p + l->types, H, net->isa);
         if (rows->sum1.values) memcpy(sf_view_row(rows->sum1, i), x, H * sizeof *x);
-        sf_norm_row(x, x, p + l->norm_weight, p + l->norm_bias, l->shape.epsilon, H, net->isa);
-        sf_view_keep(rows->input, i, x, H, net->isa);
     }
+    sf_norm_rows(rows->x, rows->input, rows->x, p + l->norm_weight, p + l->norm_bias, l->shape.epsilon, N, H, net->isa);
 }
 
 /* x = norm(x + a * packed + bias), kept in `out` too; `sum`, when there, gets what is normed. */
@@ -135,10 +136,12 @@ static void join(sf_view x, sf_view out, sf_view sum, sf_view a, const sf_packed
     if (!sum.values) sum = x;
     for (size_t i = 0; sum.values != x.values && i < N; i++)
         memcpy(sf_view_row(sum, i), sf_view_row(x, i), H * sizeof(float));
-    sf_product(sum, a, packed, bias, SF_LINEAR, 1, N);
-    for (size_t i = 0; i < N; i++) {
-        sf_norm_row(sf_view_row(x, i), sf_view_row(sum, i), weight, shift, net->layout->shape.epsilon, H, net->isa);
-        sf_view_keep(out, i, sf_view_row(x, i), H, net->isa);
+    for (size_t i = 0; i < N; i += JOINED) {
+        const size_t rows = sf_least(JOINED, N - i);
+        const sf_view some = sf_view_at(sum, i, 0);
+        sf_product(some, sf_view_at(a, i, 0), packed, bias, SF_LINEAR, 1, rows);
+        sf_norm_rows(sf_view_at(x, i, 0), sf_view_at(out, i, 0), some, weight, shift, net->layout->shape.epsilon, rows,
+                     H, net->isa);
     }
 }
 
@@ -196,8 +199,13 @@ void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t
         sf_view queries = sf_view_at(qkv, 0, h * d), out = sf_view_at(context, 0, h * d);
         (void)sf_packed_shape(&a->keys, d, T, net->type, net->isa); /* was made large enough */
         (void)sf_packed_shape(&a->values, T, d, net->type, net->isa);
-        sf_pack(&a->keys, sf_view_at(qkv, 0, H + h * d), 1, 0, sf_packed_panels(&a->keys));
-        sf_pack(&a->values, sf_view_at(qkv, 0, 2 * H + h * d), 0, 0, sf_packed_panels(&a->values));
+        const sf_view keys = sf_view_at(qkv, 0, H + h * d), values = sf_view_at(qkv, 0, 2 * H + h * d);
+        if (sf_attend_can(net->type, net->isa, d)) {
+            sf_attend(out, queries, keys, values, &a->keys, &a->values, scale, T, d);
+            continue;
+        }
+        sf_pack(&a->keys, keys, 1, 0, sf_packed_panels(&a->keys));
+        sf_pack(&a->values, values, 0, 0, sf_packed_panels(&a->values));
         for (size_t first = 0; first < T; first += SF_BERT_QUERIES) {
             size_t count = T - first < SF_BERT_QUERIES ? T - first : SF_BERT_QUERIES;
             sf_product(a->scores, sf_view_at(queries, first, 0), &a->keys, NULL, SF_LINEAR, 0, count);
@@ -226,7 +234,6 @@ struct sf_bert_scratch {
     sf_bert_attention attention;
     sf_bert_rows rows;
     size_t capacity; /* rows of a group */
-    size_t block;    /* rows of a block, at most */
 };
 
 void sf_bert_scratch_free(sf_bert_scratch *s)
@@ -234,7 +241,6 @@ void sf_bert_scratch_free(sf_bert_scratch *s)
     if (!s) return;
     sf_bert_rows *r = &s->rows;
     if (r->input.values != r->x.values) free(r->input.values);
-    if (r->middle.values != r->x.values) free(r->middle.values);
     free(r->x.values);
     free(r->qkv.values);
     free(r->context.values);
@@ -250,20 +256,14 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     sf_bert_scratch *s = sf_calloc(1, sizeof *s);
     if (!s) return sf_fail_memory(error);
     s->capacity = GROUP_ROWS + T;
-    s->block = BLOCK_ROWS;
     sf_bert_rows *r = &s->rows;
     int failed = sf_bert_attention_new(&s->attention, net) || sf_view_new(&r->x, s->capacity, H, SF_F32) ||
                  sf_view_new(&r->qkv, s->capacity, 3 * H, net->type) ||
                  sf_view_new(&r->context, s->capacity, H, net->type) ||
-                 sf_view_new(&r->inner, s->block, shape->inner, net->type);
-    r->input = r->middle = r->x;
-    if (net->type == SF_BF16) {
-        failed = failed || sf_view_new(&r->input, s->capacity, H, SF_BF16);
-        if (!failed)
-            failed = sf_view_new(&r->middle, s->block, H, SF_BF16);
-        else
-            r->middle = r->x;
-    }
+                 sf_view_new(&r->inner, s->capacity, shape->inner, net->type);
+    r->input = r->x;
+    if (net->type == SF_BF16) failed = failed || sf_view_new(&r->input, s->capacity, H, SF_BF16);
+    r->middle = r->input; /* the layer's input is not needed any more */
     if (failed) {
         sf_bert_scratch_free(s);
         return sf_fail_memory(error);
@@ -272,16 +272,14 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     return SAFER_OK;
 }
 
-/* The rows of a block that begins at `first`: what lasts is shifted, the rest is the block's own. */
+/* Those of the rows that are filled text by text, for the text that begins at `first`. */
 static sf_bert_rows rows_at(const sf_bert_scratch *s, size_t first)
 {
-    sf_bert_rows r = s->rows;
-    int shared = r.middle.values == r.x.values;
-    r.x = sf_view_at(r.x, first, 0);
-    r.input = sf_view_at(r.input, first, 0);
-    r.qkv = sf_view_at(r.qkv, first, 0);
-    r.context = sf_view_at(r.context, first, 0);
-    if (shared) r.middle = r.x;
+    sf_bert_rows r = {0};
+    r.x = sf_view_at(s->rows.x, first, 0);
+    r.input = sf_view_at(s->rows.input, first, 0);
+    r.qkv = sf_view_at(s->rows.qkv, first, 0);
+    r.context = sf_view_at(s->rows.context, first, 0);
     return r;
 }
 
@@ -305,37 +303,25 @@ void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_
     }
 }
 
-/* Rows of a block, so that all are about as large: a small one costs as much of the weights'
- * way through the cache as a large one. */
-static size_t even_block(size_t N, size_t most)
-{
-    size_t blocks = (N + most - 1) / most;
-    return blocks ? ((N + blocks - 1) / blocks + 31) / 32 * 32 : 1;
-}
-
 /* Texts first..last-1, which fit into the scratch. */
 static void encode_group(float *features, const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last,
                          sf_bert_scratch *s)
 {
     const sf_bert_shape *shape = &net->layout->shape;
-    size_t start = batch->offsets[first], N = batch->offsets[last] - start, block = even_block(N, s->block);
+    size_t start = batch->offsets[first], N = batch->offsets[last] - start;
+    const sf_bert_rows *all = &s->rows;
     for (size_t t = first; t < last; t++) {
         sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
         sf_bert_embed(&r, net, batch->ids + batch->offsets[t], batch->offsets[t + 1] - batch->offsets[t]);
     }
-    for (size_t layer = 0; layer <= shape->layers; layer++) {
-        for (size_t row = 0; row < N; row += block) { /* the end of the layer before, the beginning of this one */
-            size_t count = N - row < block ? N - row : block;
-            sf_bert_rows r = rows_at(s, row);
-            if (layer) sf_bert_transform(&r, r.input, net, layer - 1, count);
-            if (layer < shape->layers)
-                sf_product(r.qkv, r.input, &net->layers[layer].qkv,
-                           net->parameters + net->layout->layers[layer].qkv_bias, SF_LINEAR, 0, count);
-        }
-        for (size_t t = first; layer < shape->layers && t < last; t++) {
+    for (size_t layer = 0; layer < shape->layers; layer++) {
+        sf_product(all->qkv, all->input, &net->layers[layer].qkv, net->parameters + net->layout->layers[layer].qkv_bias,
+                   SF_LINEAR, 0, N);
+        for (size_t t = first; t < last; t++) {
             sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
             sf_bert_attend(r.context, r.qkv, net, batch->offsets[t + 1] - batch->offsets[t], &s->attention);
         }
+        sf_bert_transform(all, all->input, net, layer, N);
     }
     for (size_t t = first; t < last; t++)
         sf_bert_pool_text(features + t * shape->hidden, net, sf_view_at(s->rows.x, batch->offsets[t] - start, 0),

@@ -39,7 +39,8 @@ static int has_amx(void)
 {
     enum { BF16 = 1 << 22, TILE = 1 << 24 };
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & BF16) && (d & TILE) && allow_tiles();
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & BF16) && (d & TILE) &&
+           __builtin_cpu_supports("avx512vbmi") && allow_tiles();
 }
 
 static sf_isa look(void)

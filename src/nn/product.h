@@ -80,11 +80,10 @@ void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, si
 
 typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU } sf_activation;
 
-/* out (M, N) = activation(a (M, K) * packed + bias), or out += a * packed + bias when `add`
- * (with SF_LINEAR and an F32 out only). The activation is that of vector.h, the rough one
- * when out is BF16. bias (N) may be NULL. Any M, N, K from 1 on. The rows of out and a must
- * not overlap, except that those of a may overlap each other
- * (stride below K): a convolution over time is a product. */
+/* out (M, N) = activation(a (M, K) * packed + bias), or out += a * packed + bias when `add` (with SF_LINEAR and an
+ * F32 out only). The activation is that of vector.h, the rough one when out is BF16 (GELU on AMX with other bits, as
+ * near). bias (N) may be NULL. Any M, N, K from 1 on. The rows of out and a must
+ * not overlap, except that those of a may overlap each other (stride below K): a convolution over time is a product. */
 void sf_product(sf_view out, sf_view a, const sf_packed *packed, const float *bias, sf_activation activation, int add,
                 size_t M);
 

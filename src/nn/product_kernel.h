@@ -51,6 +51,20 @@ typedef struct sf_kernel {
 enum { SF_DEPTH = 512 };
 
 #if SF_HAVE_X86
+#define SF_TARGET_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define SF_TARGET_AMX_VBMI \
+    __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vbmi")))
+enum { SF_TILE_BYTES = 1024 };
+typedef struct sf_tile_shapes {
+    uint8_t palette, start, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+} sf_tile_shapes;
+extern const sf_tile_shapes sf_tiles; /* eight of 16 rows of 64 bytes */
+
+/* Compilers do not know that tile loads read memory: what was written must be there. */
+#define SF_TILE_FENCE() __asm__ volatile("" ::: "memory")
+
 extern const sf_kernel sf_kernel_avx2, sf_kernel_avx512, sf_kernel_avx512_bf16;
 
 /* The whole product, and the rate of the bare loop. */

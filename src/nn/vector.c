@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { NORM_ROWS = 4 }; /* normed together */
+
 #define KERNELS "nn/vector_kernels.h"
 #include "nn/simd_sets.h"
 
@@ -44,7 +46,27 @@ SF_TARGET_AVX512_BF16 static float exp_row_bf16(sf_bf16 *out, const float *x, fl
     const v16 sum = (v16)_mm512_add_ps(a, b);
     return total_avx512(&sum);
 }
+
+SF_TARGET_AVX512_BF16 static void round_row_bf16(sf_bf16 *out, const float *x, size_t N)
+{
+    size_t i = 0;
+    for (; i + 32 <= N; i += 32)
+        _mm512_storeu_si512(out + i, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + 16), _mm512_loadu_ps(x + i)));
+    sf_to_bf16(out + i, x + i, N - i, SF_AVX512_BF16);
+}
 #endif
+
+/* For products on this set: where those take numbers below 1.2e-38 for 0, they may become 0 here. */
+static void round_row(sf_bf16 *out, const float *x, size_t N, sf_isa isa)
+{
+#if SF_HAVE_X86
+    if (isa >= SF_AVX512_BF16) {
+        round_row_bf16(out, x, N);
+        return;
+    }
+#endif
+    sf_to_bf16(out, x, N, isa);
+}
 
 void sf_activate(float *out, const float *x, sf_activation activation, size_t N, sf_isa isa)
 {
@@ -111,10 +133,21 @@ void sf_softmax_row_backward(float *dx, const float *dp, const float *p, float s
     SF_DISPATCH(isa, softmax_row_backward, dx, dp, p, scale, N);
 }
 
-void sf_norm_row(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N,
-                 sf_isa isa)
+void sf_norm_rows(sf_view out, sf_view kept, sf_view x, const float *weight, const float *bias, float epsilon, size_t M,
+                  size_t N, sf_isa isa)
 {
-    SF_DISPATCH(isa, norm_row, out, x, weight, bias, epsilon, N);
+    for (size_t first = 0; first < M; first += NORM_ROWS) {
+        const size_t count = sf_least(NORM_ROWS, M - first);
+        float *y = (float *)out.values + first * out.stride;
+        SF_DISPATCH(isa, norm_rows, y, out.stride, (const float *)x.values + first * x.stride, x.stride, weight, bias,
+                    epsilon, count, N);
+        for (size_t r = first; kept.values != out.values && r < first + count; r++, y += out.stride) {
+            if (kept.type == SF_BF16)
+                round_row((sf_bf16 *)kept.values + r * kept.stride, y, N, isa);
+            else
+                memcpy((float *)kept.values + r * kept.stride, y, N * sizeof *y);
+        }
+    }
 }
 
 void sf_norm_row_backward(float *dx, float *dweight, float *dbias, const float *dout, const float *x,

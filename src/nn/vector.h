@@ -27,9 +27,10 @@ float sf_exp_row(sf_bf16 *out, float *x, float scale, size_t N, sf_isa isa);
 /* dx = scale * p * (dp - sum(p * dp)): the gradient before softmax(scale * x) = p. In place is fine. */
 void sf_softmax_row_backward(float *dx, const float *dp, const float *p, float scale, size_t N, sf_isa isa);
 
-/* Layer norm of a row: out = (x - mean) / sqrt(variance + epsilon) * weight + bias, in place is fine. */
-void sf_norm_row(float *out, const float *x, const float *weight, const float *bias, float epsilon, size_t N,
-                 sf_isa isa);
+/* Layer norm of rows: out (M, N) = (x (M, N) - mean) / sqrt(variance + epsilon) * weight + bias, both F32, in place is
+ * fine; every row is a function of itself. `kept`, when it lies elsewhere, gets them too, for products on this set. */
+void sf_norm_rows(sf_view out, sf_view kept, sf_view x, const float *weight, const float *bias, float epsilon, size_t M,
+                  size_t N, sf_isa isa);
 /* dx =; dweight and dbias are added to. dx may be dout. */
 void sf_norm_row_backward(float *dx, float *dweight, float *dbias, const float *dout, const float *x,
                           const float *weight, float epsilon, size_t N, sf_isa isa);

@@ -176,36 +176,56 @@ TARGET static void NAME(softmax_row_backward)(float *dx, const float *dp, const 
     for (i = 0; i < N; i++) dx[i] = scale * p[i] * (dp[i] - dot);
 }
 
-/* Mean and 1/sqrt(variance + epsilon) of a row. */
-INLINE void NAME(moments)(float *mean, float *rate, const float *x, float epsilon, size_t N)
+/* Mean and 1/sqrt(variance + epsilon) of up to four rows, side by side: so the sums of one do not wait for
+ * themselves. */
+INLINE void NAME(moments)(float *mean, float *rate, const float *x, size_t stride, float epsilon, size_t M, size_t N)
 {
-    size_t i = 0;
-    v16 v, sum = {0};
-    for (; i + 16 <= N; i += 16) {
-        NAME(load)(&v, x + i);
-        sum += v;
+    size_t i;
+    v16 v, sum[NORM_ROWS] = {{0}};
+    for (i = 0; i + 16 <= N; i += 16)
+        for (size_t r = 0; r < M; r++) {
+            NAME(load)(&v, x + r * stride + i);
+            sum[r] += v;
+        }
+    for (size_t r = 0; r < M; r++) {
+        float m = NAME(total)(&sum[r]);
+        for (size_t k = i; k < N; k++) m += x[r * stride + k];
+        mean[r] = m / (float)N;
+        sum[r] = (v16){0};
     }
-    float m = NAME(total)(&sum);
-    for (; i < N; i++) m += x[i];
-    m /= (float)N;
-    sum = (v16){0};
-    for (i = 0; i + 16 <= N; i += 16) {
-        NAME(load)(&v, x + i);
-        v -= m;
-        sum += v * v;
+    for (i = 0; i + 16 <= N; i += 16)
+        for (size_t r = 0; r < M; r++) {
+            NAME(load)(&v, x + r * stride + i);
+            v -= mean[r];
+            sum[r] += v * v;
+        }
+    for (size_t r = 0; r < M; r++) {
+        float variance = NAME(total)(&sum[r]);
+        for (size_t k = i; k < N; k++) variance += (x[r * stride + k] - mean[r]) * (x[r * stride + k] - mean[r]);
+        rate[r] = 1.0f / sqrtf(variance / (float)N + epsilon);
     }
-    float variance = NAME(total)(&sum);
-    for (; i < N; i++) variance += (x[i] - m) * (x[i] - m);
-    *mean = m;
-    *rate = 1.0f / sqrtf(variance / (float)N + epsilon);
 }
 
-TARGET static void NAME(norm_row)(float *out, const float *x, const float *weight, const float *bias, float epsilon,
-                                  size_t N)
+TARGET static void NAME(norm_rows)(float *out, size_t out_stride, const float *x, size_t stride, const float *weight,
+                                   const float *bias, float epsilon, size_t M, size_t N)
 {
-    float mean, rate;
-    NAME(moments)(&mean, &rate, x, epsilon, N);
-    for (size_t i = 0; i < N; i++) out[i] = (x[i] - mean) * rate * weight[i] + bias[i];
+    float mean[NORM_ROWS], rate[NORM_ROWS];
+    size_t i;
+    v16 v, w, b;
+    if (M == NORM_ROWS)
+        NAME(moments)(mean, rate, x, stride, epsilon, NORM_ROWS, N);
+    else
+        for (size_t r = 0; r < M; r++) NAME(moments)(mean + r, rate + r, x + r * stride, stride, epsilon, 1, N);
+    for (size_t r = 0; r < M; r++) {
+        for (i = 0; i + 16 <= N; i += 16) {
+            NAME(load)(&v, x + r * stride + i);
+            NAME(load)(&w, weight + i);
+            NAME(load)(&b, bias + i);
+            v = (v - mean[r]) * rate[r] * w + b;
+            NAME(store)(out + r * out_stride + i, &v);
+        }
+        for (; i < N; i++) out[r * out_stride + i] = (x[r * stride + i] - mean[r]) * rate[r] * weight[i] + bias[i];
+    }
 }
 
 TARGET static void NAME(norm_row_backward)(float *dx, float *dweight, float *dbias, const float *dout, const float *x,
@@ -214,7 +234,7 @@ TARGET static void NAME(norm_row_backward)(float *dx, float *dweight, float *dbi
     float mean, rate;
     size_t i = 0;
     v16 d, w, v, sum = {0}, product = {0};
-    NAME(moments)(&mean, &rate, x, epsilon, N);
+    NAME(moments)(&mean, &rate, x, N, epsilon, 1, N);
     for (; i + 16 <= N; i += 16) {
         NAME(load)(&d, dout + i);
         NAME(load)(&w, weight + i);

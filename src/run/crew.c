@@ -22,6 +22,7 @@
 #define MUSTER_SECONDS 0.4    /* for an answer when asked: mpirun kills a second after it asked to stop */
 #define STOPPED_SECONDS 0.5   /* between the signal to a helper and that to rank 0, when all get one */
 #define LEAVE_SECONDS 2.0     /* for the others to come, after a failure */
+#define ABORT_SECONDS 0.2     /* for the others to hear that it is over, before they are ended */
 #define LONGEST_PAUSE 5e-3    /* of the post */
 #define RETURNED_SECONDS 5.0  /* after an absence of one's own, in which what happens follows from that */
 enum { MOST_MESSAGES = 256 }; /* received before others have their turn */
@@ -95,7 +96,7 @@ static void fail(safer_crew *c, int is_lost, int random, safer_status status, co
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     pthread_mutex_lock(&c->lock);
-    const int first = !atomic_load(&c->failed);
+    const int first = !atomic_load(&c->failed), over = c->rank && c->over; /* which rank 0 has explained */
     if (first) {
         sf_fail(&c->error, status, "%s", message);
         c->is_lost = is_lost;
@@ -104,7 +105,7 @@ static void fail(safer_crew *c, int is_lost, int random, safer_status status, co
     }
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
-    if (first && is_lost && c->lost && c->rank <= 1 && !was_lost(c)) c->lost(c->context, message);
+    if (first && is_lost && c->lost && c->rank <= 1 && !over && !was_lost(c)) c->lost(c->context, message);
 }
 
 safer_status sf_crew_failure(safer_crew *c, int *random, safer_error *error)
@@ -355,7 +356,8 @@ static void take_turn(safer_crew *c)
 static void close_transport(safer_crew *c)
 {
     const double start = sf_seconds();
-    while (c->end == TOGETHER && sf_seconds() - start < c->timeout) {
+    const double most = c->end == TOGETHER ? c->timeout : c->end == ABORTING ? ABORT_SECONDS : 0;
+    while (sf_seconds() - start < most) {
         const int sent = send_boxes(c);
         (void)receive_messages(c);
         if (!sent && !c->table->sending(c->transport)) break;
@@ -433,6 +435,7 @@ static int start_post(safer_crew *c)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(&c->post, NULL, run_post, c);
+    if (!failed) (void)pthread_setname_np(c->post, "safer-post"); /* for top, and for scripts/bench-mpi */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
 }
@@ -544,7 +547,7 @@ safer_status sf_crew_muster(safer_crew *c, safer_error *error)
 int sf_crew_report(safer_crew *c, const safer_error *error, int random)
 {
     sf_buffer frame = {0};
-    if (!c->rank) return error->status == SAFER_CANCELLED && was_lost(c);
+    if (!c->rank) return (error->status == SAFER_CANCELLED || c->is_lost) && was_lost(c);
     pthread_mutex_lock(&c->lock);
     const int alone = c->is_lost;
     pthread_mutex_unlock(&c->lock);

@@ -7,6 +7,7 @@
 #include "text/wordpiece.h"
 
 #include "base/memory.h"
+#include "text/forms.h"
 #include "text/unicode.h"
 #include "text/wordpiece_parts.h"
 
@@ -14,23 +15,10 @@
 
 enum { WORD = 128 }; /* bytes of a word that is read in place; longer ones take the long way */
 
-void sf_ids_free(sf_ids *ids)
-{
-    free(ids->ids);
-    *ids = (sf_ids){0};
-}
-
 void sf_wordpiece_scratch_free(sf_wordpiece_scratch *scratch)
 {
     sf_buffer_free(&scratch->clean);
     sf_ids_free(&scratch->points);
-}
-
-static inline int push(sf_ids *out, uint32_t id)
-{
-    if (out->count == out->capacity && sf_grow(&out->ids, &out->capacity, out->count + 1, sizeof *out->ids)) return -1;
-    out->ids[out->count++] = id;
-    return 0;
 }
 
 /* What is being encoded, and where to. */
@@ -69,7 +57,7 @@ static int cover(job *j, const char *bytes, size_t length)
     sf_ids *out = j->out;
     const size_t before = out->count;
     if (length > w->options.longest && count_characters(bytes, length) > w->options.longest)
-        return push(out, w->specials.unk);
+        return sf_ids_push(out, w->specials.unk);
     for (size_t at = 0; at < length;) {
         uint32_t node = at ? SF_ROOT_CONTINUE : SF_ROOT_START, best = SF_NONE;
         size_t best_end = at;
@@ -80,9 +68,9 @@ static int cover(job *j, const char *bytes, size_t length)
             }
         if (best == SF_NONE) {
             out->count = before;
-            return push(out, w->specials.unk);
+            return sf_ids_push(out, w->specials.unk);
         }
-        if (push(out, best)) return -1;
+        if (sf_ids_push(out, best)) return -1;
         at = best_end;
     }
     if (out->count > j->end) out->count = j->end;
@@ -110,49 +98,21 @@ static int cover_all(job *j, const char *bytes, size_t length)
 
 /* ---------------------------------------------------------- normalization */
 
-/* Puts runs of marks into canonical order: by class, and as they came within a class. */
-static int order_marks(sf_ids *points)
-{
-    size_t count = points->count;
-    for (size_t i = 0; i < count;) {
-        size_t begin = i;
-        uint32_t present[256 / 32] = {0};
-        unsigned last = 0, falls = 0, class;
-        for (; i < count && (class = sf_bert_combining(points->ids[i])) != 0; i++, last = class) {
-            falls |= class < last;
-            present[class / 32] |= 1u << class % 32;
-        }
-        if (falls) {
-            if (sf_grow(&points->ids, &points->capacity, count + (i - begin), sizeof *points->ids)) return -1;
-            uint32_t *sorted = points->ids + count;
-            size_t n = 0;
-            for (unsigned c = 1; c < 256; c++) {
-                if (!(present[c / 32] >> c % 32 & 1)) continue;
-                for (size_t k = begin; k < i; k++)
-                    if (sf_bert_combining(points->ids[k]) == c) sorted[n++] = points->ids[k];
-            }
-            memcpy(points->ids + begin, sorted, n * sizeof *sorted);
-        }
-        if (i == begin) i++;
-    }
-    return 0;
-}
-
 /* Adds a character, decomposed when accents are to go. */
 static int add_point(sf_ids *points, int accents, uint32_t code)
 {
     uint32_t parts[SF_BERT_DECOMPOSED];
-    if (!accents) return push(points, code);
+    if (!accents) return sf_ids_push(points, code);
     size_t count = sf_bert_decompose(parts, code);
     for (size_t i = 0; i < count; i++)
-        if (push(points, parts[i])) return -1;
+        if (sf_ids_push(points, parts[i])) return -1;
     return 0;
 }
 
 /* Appends the points, in order, without marks and lower-cased as the options say. */
 static int finish_points(sf_buffer *out, sf_ids *points, const sf_wordpiece_options *options)
 {
-    if (options->accents && order_marks(points)) return -1;
+    if (options->accents && sf_form_order(points)) return -1;
     for (size_t i = 0; i < points->count; i++) {
         uint32_t letters[SF_BERT_LOWERED] = {points->ids[i]};
         if (options->accents && sf_bert_is_mark(letters[0])) continue;
@@ -222,7 +182,7 @@ static inline int cover_word(job *j, const char word[WORD], size_t n)
         padded[SF_SHORT] = (char)n;
         memcpy(key, padded, sizeof key);
         uint32_t id = sf_shorts_find(&w->shorts, key);
-        if (id != SF_NONE) return push(j->out, id);
+        if (id != SF_NONE) return sf_ids_push(j->out, id);
     }
     return cover(j, word, n);
 }
@@ -331,7 +291,7 @@ static int split(job *j, sf_root root, const char *text, size_t length,
         at = m.end;
         if (!accept(&m, text, length, from)) continue;
         if (from < m.begin && encode(j, text + from, m.begin - from)) return -1;
-        if (!is_full(j) && push(j->out, m.token->id)) return -1;
+        if (!is_full(j) && sf_ids_push(j->out, m.token->id)) return -1;
         from = m.end;
     }
     return from < length && !is_full(j) ? encode(j, text + from, length - from) : 0;

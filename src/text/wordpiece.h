@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 #include "base/digest.h"
 #include "base/error.h"
+#include "text/ids.h"
 
 #include <stdint.h>
 
@@ -63,13 +64,6 @@ typedef struct sf_wordpiece_specials {
     uint32_t pad; /* 0 when the vocabulary lacks it */
 } sf_wordpiece_specials;
 sf_wordpiece_specials sf_wordpiece_special(const sf_wordpiece *wordpiece);
-
-/* Numbers, growing. */
-typedef struct sf_ids {
-    uint32_t *ids;
-    size_t count, capacity;
-} sf_ids;
-void sf_ids_free(sf_ids *ids);
 
 /* Working memory of one thread. Zero-initialise. */
 typedef struct sf_wordpiece_scratch {

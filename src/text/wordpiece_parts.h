@@ -17,6 +17,7 @@ int sf_bert_is_word(uint32_t code);        /* a regular expression's \w */
 unsigned sf_bert_combining(uint32_t code); /* the class that orders marks */
 
 enum { SF_BERT_DECOMPOSED = 4, SF_BERT_LOWERED = 2 };
+int sf_bert_undivided(uint32_t code); /* younger than its tables: not taken apart, nor put together */
 size_t sf_bert_decompose(uint32_t out[SF_BERT_DECOMPOSED], uint32_t code);
 size_t sf_bert_lower(uint32_t out[SF_BERT_LOWERED], uint32_t code);
 

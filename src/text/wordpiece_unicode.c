@@ -118,17 +118,22 @@ unsigned sf_bert_combining(uint32_t code)
     return class && HOLDS(unmoved, code) ? 0 : (unsigned)class;
 }
 
-size_t sf_bert_decompose(uint32_t out[SF_BERT_DECOMPOSED], uint32_t code)
+int sf_bert_undivided(uint32_t code)
 {
-    /* Letters of Unicode 13 and later, which it does not take apart. */
+    /* Of Unicode 10 and later. */
     static const range undivided[] = {
         {0x105c9, 0x105c9}, {0x105e4, 0x105e4}, {0x11383, 0x113c8},
         {0x11938, 0x11938}, {0x16121, 0x16128}, {0x16d68, 0x16d6a},
     };
+    return code >= 0x105c9 && HOLDS(undivided, code);
+}
+
+size_t sf_bert_decompose(uint32_t out[SF_BERT_DECOMPOSED], uint32_t code)
+{
     utf8proc_int32_t points[SF_BERT_DECOMPOSED];
     int boundary = 0;
     out[0] = code;
-    if (code < 0xc0 || (code >= 0x105c9 && HOLDS(undivided, code))) return 1;
+    if (code < 0xc0 || sf_bert_undivided(code)) return 1;
     utf8proc_ssize_t count = utf8proc_decompose_char((utf8proc_int32_t)code, points, SF_BERT_DECOMPOSED,
                                                      UTF8PROC_DECOMPOSE, &boundary);
     if (count < 1 || count > SF_BERT_DECOMPOSED) return 1;
