@@ -20,15 +20,8 @@ typedef struct again {
     const sf_verify_crew *of; /* NULL on a helper */
     safer_certify_options options;
     safer_workspace **workspaces; /* one per worker */
+    sf_window window;             /* of the run */
 } again;
-
-static safer_row get_row(void *context, size_t index)
-{
-    const again *a = context;
-    safer_row row = safer_data_row(a->of->data, index);
-    row.label = row.label >= 0 ? a->of->classes[row.label] : -1;
-    return row;
-}
 
 static safer_status ask_row(void *context, const sf_row *row, int worker, json_t **record, double *seconds,
                             safer_error *error)
@@ -56,7 +49,8 @@ static const char *different(json_t *there, const json_t *here)
 static safer_status compare_record(void *context, const json_t *record, const char *name, size_t line,
                                    safer_error *error)
 {
-    const sf_run *run = ((const again *)context)->of->run;
+    again *a = context;
+    const sf_run *run = a->of->run;
     sf_record read;
     json_t *there = NULL, *here = NULL;
     safer_status status;
@@ -67,7 +61,7 @@ static safer_status compare_record(void *context, const json_t *record, const ch
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_run_record(&read, &there, run, line - 2, error));
+    SF_TRY(sf_run_record(&read, &there, run, line - 2, &a->window, error));
     const char *member = different(there, here);
     if (member)
         status = sf_fail(error, SAFER_INPUT, "%s, line %zu: the model gives another record: \"%s\" differs", run->path,
@@ -116,6 +110,7 @@ safer_status sf_verify_again(safer_crew *crew, const sf_verify_crew *of, const s
         a.options = of->run->config.options;
         a.options.delta = of->run->config.delta;
         a.options.threads = 1;
+        a.window.source = &of->run->source;
     }
     a.workspaces = sf_calloc((size_t)workers + 1, sizeof *a.workspaces);
     if (!a.workspaces) return sf_fail_memory(error);
@@ -126,7 +121,8 @@ safer_status sf_verify_again(safer_crew *crew, const sf_verify_crew *of, const s
                           .config = of ? of->run->config_json : NULL,
                           .progress = progress,
                           .context = &a,
-                          .row = get_row,
+                          .data = of ? of->data : NULL,
+                          .classes = of ? of->classes : NULL,
                           .work = ask_row,
                           .add = compare_record,
                           .describe = describe,
@@ -135,5 +131,6 @@ safer_status sf_verify_again(safer_crew *crew, const sf_verify_crew *of, const s
     const safer_status status = sf_rows_run(&rows, NULL, 0, &resumed, error);
     for (int i = 0; i <= workers; i++) safer_workspace_free(a.workspaces[i]);
     free(a.workspaces);
+    sf_window_free(&a.window);
     return status;
 }
