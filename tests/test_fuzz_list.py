@@ -44,6 +44,7 @@ READERS = {
     "src/certify/read.c:sf_run_record": "records",
     "src/certify/read.c:sf_run_walk": "report records",
     "src/certify/read.c:walk": "records",
+    "src/certify/verify_crew.c:compare_record": "-a record that this process has just made, as a file would have it",
     "src/data/load.c:read_file": "data_csv data_tsv data_jsonl data_fasttext",
     "src/data/load.c:read_rows": "data_csv data_tsv data_jsonl data_fasttext",
     "src/data/read_folder.c:sf_read_folder": "data_folder",

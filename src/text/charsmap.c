@@ -186,11 +186,13 @@ static size_t cluster_length(const char *p, const char *end)
 /* ---------------------------------------------------------------- applied */
 
 /* Where the output stems from, as long as that is asked for: the library counts characters, and takes those that come
- * instead of others in turn; what is removed at the very beginning it forgets to count. */
+ * instead of others in turn. What is removed at the very beginning it forgets to count; what is removed behind one that
+ * came in addition makes that one stem from the next character. */
 typedef struct origin {
     size_t heads;    /* characters of the input that stem from the first one of the text */
     size_t consumed; /* characters of the input that are accounted for */
     size_t head;     /* bytes of the output that stem from them */
+    size_t added;    /* bytes of the last character of the output if it came in addition, else 0 */
     int any;         /* there is output */
 } origin;
 
@@ -207,11 +209,18 @@ static void note(origin *o, size_t old, const char *bytes, size_t length)
     if (o->consumed > o->heads) return;
     size_t made = 0;
     for (size_t i = 0; i < length; i++) {
-        if (((unsigned char)bytes[i] & 0xc0) != 0x80 && made++ < old) o->consumed++;
+        if (((unsigned char)bytes[i] & 0xc0) != 0x80) {
+            o->added = 0;
+            if (made++ < old) o->consumed++;
+        }
+        if (made > old) o->added++;
         o->any = 1;
         o->head += o->consumed - 1 < o->heads;
     }
-    if (made < old && o->any) o->consumed += old - made;
+    if (made >= old || !o->any) return;
+    if (o->consumed == o->heads) o->head -= o->added;
+    o->added = 0;
+    o->consumed += old - made;
 }
 
 static int add_string(sf_buffer *out, origin *o, size_t old, const char *bytes, size_t length)

@@ -116,12 +116,12 @@ static safer_status read_token(draft *d, sf_tokenizer *t, const json_t *entry, u
                                safer_error *error)
 {
     safer_status status = SAFER_OK;
-    SF_TRY(sf_member_string(&d->content, &d->length, entry, "content", name, error));
+    SF_TRY(sf_json_string(&d->content, &d->length, entry, "content", name, error));
     if (d->length == 0) goto done; /* it is ignored */
-    SF_TRY(sf_member_flag(&d->token.single, entry, "single_word", 0, name, error));
-    SF_TRY(sf_member_flag(&d->token.left, entry, "lstrip", 0, name, error));
-    SF_TRY(sf_member_flag(&d->token.right, entry, "rstrip", 0, name, error));
-    SF_TRY(sf_member_flag(&d->normalized, entry, "normalized", 1, name, error));
+    SF_TRY(sf_json_flag(&d->token.single, entry, "single_word", 0, name, error));
+    SF_TRY(sf_json_flag(&d->token.left, entry, "lstrip", 0, name, error));
+    SF_TRY(sf_json_flag(&d->token.right, entry, "rstrip", 0, name, error));
+    SF_TRY(sf_json_flag(&d->normalized, entry, "normalized", 1, name, error));
     SF_TRY(number_token(d, t, json_object_get(entry, "id"), next, name, error));
     if (d->normalized) SF_TRY(normalize_token(d, t, name, error));
 done:

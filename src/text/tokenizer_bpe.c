@@ -288,7 +288,7 @@ static safer_status read_affix(char **out, const json_t *model, const char *key,
     const char *text;
     size_t length;
     if (!value || json_is_null(value)) return SAFER_OK;
-    safer_status status = sf_member_string(&text, &length, model, key, name, error);
+    safer_status status = sf_json_string(&text, &length, model, key, name, error);
     if (status != SAFER_OK || length == 0) return status;
     if (memchr(text, 0, length)) return sf_fail(error, SAFER_INPUT, "%s: %s holds a NUL", name, key);
     return (*out = sf_strndup(text, length)) ? SAFER_OK : sf_fail_memory(error);
@@ -302,7 +302,7 @@ static safer_status read_unk(uint32_t *unk, const sf_vocabulary *v, const json_t
     size_t length;
     *unk = SF_NONE;
     if (!value || json_is_null(value)) return SAFER_OK;
-    safer_status status = sf_member_string(&text, &length, model, "unk_token", name, error);
+    safer_status status = sf_json_string(&text, &length, model, "unk_token", name, error);
     if (status != SAFER_OK) return status;
     *unk = sf_vocabulary_find(v, text, length);
     if (*unk != SF_NONE) return SAFER_OK;
@@ -317,9 +317,9 @@ safer_status sf_bpe_read(sf_bpe *out, sf_vocabulary *vocabulary, const json_t *m
     safer_status status = SAFER_OK;
     if (dropout && !json_is_null(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0))
         return sf_fail(error, SAFER_INPUT, "%s: a BPE model with dropout has different pieces every time", name);
-    SF_TRY(sf_member_flag(&out->fuse_unk, model, "fuse_unk", 0, name, error));
-    SF_TRY(sf_member_flag(&out->byte_fallback, model, "byte_fallback", 0, name, error));
-    SF_TRY(sf_member_flag(&out->ignore_merges, model, "ignore_merges", 0, name, error));
+    SF_TRY(sf_json_flag(&out->fuse_unk, model, "fuse_unk", 0, name, error));
+    SF_TRY(sf_json_flag(&out->byte_fallback, model, "byte_fallback", 0, name, error));
+    SF_TRY(sf_json_flag(&out->ignore_merges, model, "ignore_merges", 0, name, error));
     SF_TRY(read_affix(&out->prefix, model, "continuing_subword_prefix", name, error));
     SF_TRY(read_affix(&out->suffix, model, "end_of_word_suffix", name, error));
     SF_TRY(read_unk(&out->unk, vocabulary, model, name, error));

@@ -223,8 +223,8 @@ static safer_status read_byte_level(sf_tokenizer *t, const json_t *value, const 
     int prefix, regex;
     sf_cut split = {.kind = SF_CUT_REGEX, .behavior = SF_ISOLATED};
     safer_status status = SAFER_OK;
-    SF_TRY(sf_member_flag(&prefix, value, "add_prefix_space", 1, name, error));
-    SF_TRY(sf_member_flag(&regex, value, "use_regex", 1, name, error));
+    SF_TRY(sf_json_flag(&prefix, value, "add_prefix_space", 1, name, error));
+    SF_TRY(sf_json_flag(&regex, value, "use_regex", 1, name, error));
     if (prefix) SF_TRY(add_step(t, (sf_cut){.kind = SF_CUT_PREFIX, .sign = " "}, name, error));
     if (regex) {
         SF_TRY(sf_regex_new(&split.regex, byte_level_regex, strlen(byte_level_regex), name, error));
@@ -241,7 +241,7 @@ static safer_status read_sign(char out[5], const json_t *value, const char *key,
     const char *text;
     size_t length;
     uint32_t code;
-    safer_status status = sf_member_string(&text, &length, value, key, name, error);
+    safer_status status = sf_json_string(&text, &length, value, key, name, error);
     if (status != SAFER_OK) return status;
     if (length == 0 || length > 4 || sf_utf8_decode(text, text + length, &code) != length || code == 0)
         return sf_fail(error, SAFER_INPUT, "%s: %s is not one character", name, key);
@@ -258,8 +258,8 @@ static safer_status read_metaspace(sf_tokenizer *t, const json_t *value, const c
     sf_cut step = {.kind = SF_CUT_METASPACE};
     safer_status status = SAFER_OK;
     SF_TRY(read_sign(step.sign, value, "replacement", name, error));
-    SF_TRY(sf_member_flag(&split, value, "split", 1, name, error));
-    SF_TRY(sf_member_flag(&old, value, "add_prefix_space", 1, name, error));
+    SF_TRY(sf_json_flag(&split, value, "split", 1, name, error));
+    SF_TRY(sf_json_flag(&old, value, "add_prefix_space", 1, name, error));
     if (!text || (strcmp(text, "always") != 0 && strcmp(text, "first") != 0 && strcmp(text, "never") != 0)) {
         status = sf_fail(error, SAFER_INPUT, "%s: Metaspace's prepend_scheme is not always, first or never", name);
         goto done;
@@ -307,7 +307,7 @@ static safer_status read_split(sf_tokenizer *t, const json_t *value, const char 
     sf_cut step = {.kind = SF_CUT_REGEX};
     safer_status status = SAFER_OK;
     SF_TRY(read_behavior(&step.behavior, value, SF_REMOVED, name, error));
-    SF_TRY(sf_member_flag(&step.invert, value, "invert", 0, name, error));
+    SF_TRY(sf_json_flag(&step.invert, value, "invert", 0, name, error));
     if (json_is_string(literal) && json_string_length(literal) > 0)
         SF_TRY(sf_regex_literal(&step.regex, json_string_value(literal), json_string_length(literal), error));
     else if (json_is_string(regex))
@@ -336,7 +336,7 @@ static safer_status read_simple(sf_tokenizer *t, const char *type, const json_t 
         step.kind = SF_CUT_PUNCTUATION;
         SF_TRY(read_behavior(&step.behavior, value, SF_ISOLATED, name, error));
     } else if (strcmp(type, "Digits") == 0) {
-        SF_TRY(sf_member_flag(&single, value, "individual_digits", 0, name, error));
+        SF_TRY(sf_json_flag(&single, value, "individual_digits", 0, name, error));
         step = (sf_cut){.kind = SF_CUT_DIGITS, .behavior = single ? SF_ISOLATED : SF_CONTIGUOUS};
     } else if (strcmp(type, "CharDelimiterSplit") == 0) {
         step.kind = SF_CUT_CHARACTER;
@@ -357,7 +357,7 @@ safer_status sf_tokenizer_read_cuts(sf_tokenizer *t, const json_t *value, const 
 {
     const char *type;
     if (!value || json_is_null(value)) return SAFER_OK;
-    safer_status status = sf_member_type(&type, value, "pre_tokenizer", name, error);
+    safer_status status = sf_json_type(&type, value, "pre_tokenizer", name, error);
     if (status != SAFER_OK) return status;
     if (strcmp(type, "Sequence") == 0) {
         const json_t *list = json_object_get(value, "pretokenizers"), *member;

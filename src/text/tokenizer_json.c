@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-safer_status sf_member_flag(int *out, const json_t *object, const char *key, int missing, const char *name,
-                            safer_error *error)
+safer_status sf_json_flag(int *out, const json_t *object, const char *key, int missing, const char *name,
+                          safer_error *error)
 {
     const json_t *value = json_object_get(object, key);
     *out = missing;
@@ -16,8 +16,8 @@ safer_status sf_member_flag(int *out, const json_t *object, const char *key, int
     return SAFER_OK;
 }
 
-safer_status sf_member_string(const char **out, size_t *length, const json_t *object, const char *key, const char *name,
-                              safer_error *error)
+safer_status sf_json_string(const char **out, size_t *length, const json_t *object, const char *key, const char *name,
+                            safer_error *error)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value)) return sf_fail(error, SAFER_INPUT, "%s: %s is not a string", name, key);
@@ -26,8 +26,8 @@ safer_status sf_member_string(const char **out, size_t *length, const json_t *ob
     return SAFER_OK;
 }
 
-safer_status sf_member_type(const char **out, const json_t *object, const char *part, const char *name,
-                            safer_error *error)
+safer_status sf_json_type(const char **out, const json_t *object, const char *part, const char *name,
+                          safer_error *error)
 {
     *out = json_string_value(json_object_get(object, "type"));
     return *out ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s: a %s without its type", name, part);
@@ -130,7 +130,7 @@ safer_status sf_tokenizer_read_frame(sf_tokenizer *t, const json_t *value, const
 {
     const char *type;
     if (!value || json_is_null(value)) return SAFER_OK;
-    safer_status status = sf_member_type(&type, value, "post_processor", name, error);
+    safer_status status = sf_json_type(&type, value, "post_processor", name, error);
     if (status != SAFER_OK) return status;
     if (strcmp(type, "Sequence") == 0) {
         const json_t *list = json_object_get(value, "processors"), *member;

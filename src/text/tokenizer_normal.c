@@ -234,10 +234,10 @@ static safer_status read_bert(sf_tokenizer *t, const json_t *value, const char *
 {
     int clean, ideographs, lower, accents;
     safer_status status = SAFER_OK;
-    SF_TRY(sf_member_flag(&clean, value, "clean_text", 1, name, error));
-    SF_TRY(sf_member_flag(&ideographs, value, "handle_chinese_chars", 1, name, error));
-    SF_TRY(sf_member_flag(&lower, value, "lowercase", 1, name, error));
-    SF_TRY(sf_member_flag(&accents, value, "strip_accents", lower, name, error));
+    SF_TRY(sf_json_flag(&clean, value, "clean_text", 1, name, error));
+    SF_TRY(sf_json_flag(&ideographs, value, "handle_chinese_chars", 1, name, error));
+    SF_TRY(sf_json_flag(&lower, value, "lowercase", 1, name, error));
+    SF_TRY(sf_json_flag(&accents, value, "strip_accents", lower, name, error));
     if (clean) SF_TRY(add_step(t, (sf_normal){.kind = SF_NORMAL_CLEAN}, error));
     if (ideographs) SF_TRY(add_step(t, (sf_normal){.kind = SF_NORMAL_IDEOGRAPHS}, error));
     if (accents) {
@@ -256,7 +256,7 @@ static safer_status read_replace(sf_tokenizer *t, const json_t *value, const cha
     const char *content;
     sf_normal step = {.kind = SF_NORMAL_REPLACE};
     safer_status status = SAFER_OK;
-    SF_TRY(sf_member_string(&content, &step.length, value, "content", name, error));
+    SF_TRY(sf_json_string(&content, &step.length, value, "content", name, error));
     if (!(step.content = sf_strndup(content, step.length))) {
         status = sf_fail_memory(error);
         goto done;
@@ -304,7 +304,7 @@ static safer_status read_charsmap(sf_tokenizer *t, const json_t *value, const ch
     safer_status status = SAFER_OK;
     /* transformers writes null where a model has none: nothing is done then. */
     if (json_is_null(json_object_get(value, "precompiled_charsmap"))) return SAFER_OK;
-    SF_TRY(sf_member_string(&text, &length, value, "precompiled_charsmap", name, error));
+    SF_TRY(sf_json_string(&text, &length, value, "precompiled_charsmap", name, error));
     SF_TRY(decode_base64(&bytes, text, length, name, error));
     SF_TRY(sf_charsmap_new(&step.map, bytes.length ? bytes.bytes : "", bytes.length, name, error));
     status = add_step(t, step, error);
@@ -320,14 +320,14 @@ static safer_status read_other(sf_tokenizer *t, const char *type, const json_t *
     safer_status status = SAFER_OK;
     if (strcmp(type, "Strip") == 0) {
         step.kind = SF_NORMAL_STRIP;
-        SF_TRY(sf_member_flag(&step.left, value, "strip_left", 1, name, error));
-        SF_TRY(sf_member_flag(&step.right, value, "strip_right", 1, name, error));
+        SF_TRY(sf_json_flag(&step.left, value, "strip_left", 1, name, error));
+        SF_TRY(sf_json_flag(&step.right, value, "strip_right", 1, name, error));
         return add_step(t, step, error);
     }
     if (strcmp(type, "Prepend") == 0) {
         const char *content;
         step.kind = SF_NORMAL_PREPEND;
-        SF_TRY(sf_member_string(&content, &step.length, value, "prepend", name, error));
+        SF_TRY(sf_json_string(&content, &step.length, value, "prepend", name, error));
         if (!(step.content = sf_strndup(content, step.length))) return sf_fail_memory(error);
         return add_step(t, step, error);
     }
@@ -354,7 +354,7 @@ safer_status sf_tokenizer_read_normalizer(sf_tokenizer *t, const json_t *value, 
     };
     const char *type;
     if (!value || json_is_null(value)) return SAFER_OK;
-    safer_status status = sf_member_type(&type, value, "normalizer", name, error);
+    safer_status status = sf_json_type(&type, value, "normalizer", name, error);
     if (status != SAFER_OK) return status;
     if (strcmp(type, "Sequence") == 0) {
         const json_t *list = json_object_get(value, "normalizers"), *member;

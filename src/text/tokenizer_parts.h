@@ -274,12 +274,12 @@ sf_buffer *sf_tokenizer_other(sf_buffer buffers[2], const char *bytes);
 size_t sf_byte_spelled(unsigned char byte, char out[2]);
 
 /* Members of a description. Missing and null give what is the default. */
-safer_status sf_member_flag(int *out, const json_t *object, const char *key, int missing, const char *name,
+safer_status sf_json_flag(int *out, const json_t *object, const char *key, int missing, const char *name,
+                          safer_error *error);
+safer_status sf_json_string(const char **out, size_t *length, const json_t *object, const char *key, const char *name,
                             safer_error *error);
-safer_status sf_member_string(const char **out, size_t *length, const json_t *object, const char *key, const char *name,
-                              safer_error *error);
 /* The type of a part ("normalizer"), a string. */
-safer_status sf_member_type(const char **out, const json_t *object, const char *part, const char *name,
-                            safer_error *error);
+safer_status sf_json_type(const char **out, const json_t *object, const char *part, const char *name,
+                          safer_error *error);
 
 #endif

@@ -181,7 +181,7 @@ safer_status sf_unigram_read(sf_unigram *out, sf_vocabulary *vocabulary, const j
         (uint64_t)json_integer_value(unk) >= json_array_size(list))
         return sf_fail(error, SAFER_INPUT, "%s: unk_id of the Unigram model is not a number of its vocabulary", name);
     out->unk = (uint32_t)json_integer_value(unk);
-    SF_TRY(sf_member_flag(&out->byte_fallback, model, "byte_fallback", 0, name, error));
+    SF_TRY(sf_json_flag(&out->byte_fallback, model, "byte_fallback", 0, name, error));
     SF_TRY(read_entries(out, vocabulary, list, name, error));
     for (unsigned i = 0; i < 256; i++) {
         char code[8];

@@ -122,7 +122,7 @@ static safer_status need_unk(uint32_t *unk, const sf_vocabulary *v, const json_t
 {
     const char *text;
     size_t length;
-    safer_status status = sf_member_string(&text, &length, model, "unk_token", name, error);
+    safer_status status = sf_json_string(&text, &length, model, "unk_token", name, error);
     if (status != SAFER_OK) return status;
     *unk = sf_vocabulary_find(v, text, length);
     if (*unk != SF_NONE) return SAFER_OK;
@@ -165,7 +165,7 @@ safer_status sf_wordpieces_read(sf_wordpieces *out, sf_vocabulary *vocabulary, c
     size_t length = 2;
     safer_status status = SAFER_OK;
     if (json_object_get(model, "continuing_subword_prefix"))
-        SF_TRY(sf_member_string(&prefix, &length, model, "continuing_subword_prefix", name, error));
+        SF_TRY(sf_json_string(&prefix, &length, model, "continuing_subword_prefix", name, error));
     if (longest && (!json_is_integer(longest) || json_integer_value(longest) < 0)) {
         status = sf_fail(error, SAFER_INPUT, "%s: max_input_chars_per_word is not a number", name);
         goto done;
