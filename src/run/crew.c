@@ -143,8 +143,9 @@ void sf_crew_put(safer_crew *c, int to, sf_frame kind, sf_span contents)
 {
     int failed = 0;
     pthread_mutex_lock(&c->lock);
-    for (int i = 0; i < c->size; i++)
-        if (i != c->rank && (to == i || to == SF_ALL_RANKS) && put(c, i, kind, contents)) failed = 1;
+    const int all = to == SF_ALL_RANKS;
+    for (int i = all ? 0 : to; i < (all ? c->size : to + 1); i++)
+        if (i != c->rank && put(c, i, kind, contents)) failed = 1;
     pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->lock);
     if (failed) fail(c, 0, 0, SAFER_SYSTEM, "out of memory for a message to rank %d", to);

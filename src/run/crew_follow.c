@@ -22,7 +22,8 @@ typedef struct follow {
     const sf_rows *rows;
     sf_crew_part part;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed,
+        more;          /* something happened; there are rows, which come too often to look around each time */
     sf_buffer welcome; /* without bytes: none yet */
     task *first, **last;
     int finished;
@@ -33,6 +34,13 @@ typedef struct follow {
     safer_status status; /* the first failure, */
     safer_error error;   /* and its message */
 } follow;
+
+/* Wakes all. The lock is held. */
+static void wake(follow *f)
+{
+    pthread_cond_broadcast(&f->changed);
+    pthread_cond_broadcast(&f->more);
+}
 
 /* ---------------------------------------------------------------- what comes */
 
@@ -69,7 +77,10 @@ static int take_frame(void *context, int from, sf_frame kind, sf_span contents)
         f->last = (*f->last = t, &t->next);
     else
         wrong = -1;
-    pthread_cond_broadcast(&f->changed);
+    if (t)
+        pthread_cond_signal(&f->more);
+    else
+        wake(f);
     pthread_mutex_unlock(&f->lock);
     return wrong;
 }
@@ -84,7 +95,7 @@ static void keep_failure(follow *f, safer_status status, const safer_error *erro
         f->status = status;
         f->error = *error;
     }
-    pthread_cond_broadcast(&f->changed);
+    wake(f);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -93,7 +104,7 @@ static task *next_task(follow *f)
 {
     pthread_mutex_lock(&f->lock);
     while (!f->first && !f->finished && f->status == SAFER_OK && !sf_meter_cancelled(&f->meter))
-        (void)sf_duty_wait(&f->changed, &f->lock);
+        (void)sf_duty_wait(&f->more, &f->lock);
     task *t = f->status == SAFER_OK && !sf_meter_cancelled(&f->meter) ? f->first : NULL;
     if (t && !(f->first = t->next)) f->last = &f->first;
     pthread_mutex_unlock(&f->lock);
@@ -137,7 +148,7 @@ static void turn(void *context)
     safer_error error;
     if (look_around(f, &error) == SAFER_OK) return;
     pthread_mutex_lock(&f->lock);
-    pthread_cond_broadcast(&f->changed);
+    wake(f);
     pthread_mutex_unlock(&f->lock);
 }
 
@@ -243,6 +254,7 @@ safer_status sf_follow(const sf_rows *rows, safer_error *error)
     f.last = &f.first;
     pthread_mutex_init(&f.lock, NULL);
     pthread_cond_init(&f.changed, NULL);
+    pthread_cond_init(&f.more, NULL);
     sf_meter_start(&f.meter, rows->progress, "following rank 0", 0);
     const sf_duty before = sf_duty_change((sf_duty){&f.meter, 0});
     sf_crew_set_part(rows->crew, &f.part);
@@ -258,6 +270,7 @@ safer_status sf_follow(const sf_rows *rows, safer_error *error)
     }
     sf_buffer_free(&f.welcome);
     pthread_cond_destroy(&f.changed);
+    pthread_cond_destroy(&f.more);
     pthread_mutex_destroy(&f.lock);
     return status;
 }
