@@ -7,8 +7,10 @@
 #include "base/memory.h"
 #include "base/progress.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 void check(int ok, const char *what)
 {
@@ -82,6 +84,37 @@ const char *bench_path(const char *name)
     char *path = paths[next++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
+}
+
+void bench_spell(char *out, uint32_t word)
+{
+    static const char syllables[] =
+        "ba be bi bo da de di do fa fe fi fo ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro ";
+    for (word++; word; word /= 32, out += 2) memcpy(out, syllables + 3 * (word % 32), 2);
+    *out = '\0';
+}
+
+safer_data *bench_texts(int texts, int words, uint32_t vocabulary, int capitals)
+{
+    uint64_t state = 1;
+    char word[16];
+    safer_data *data = NULL;
+    safer_error error = {0};
+    const char *path = bench_path("data.tsv");
+    FILE *file = fopen(path, "w");
+    check(file != NULL, "temporary file");
+    for (int i = 0; i < texts; i++) {
+        fprintf(file, "%d\t%d\t", i, i % 2);
+        for (int w = 0; w < words; w++) {
+            bench_spell(word, bench_zipf(&state, vocabulary));
+            if (capitals && w % 15 == 0) word[0] = (char)toupper((unsigned char)word[0]);
+            fprintf(file, w % 15 == 14 ? "%s. " : w % 7 == 6 ? "%s, " : "%s ", word);
+        }
+        fputc('\n', file);
+    }
+    fclose(file);
+    check(safer_data_load(&data, path, NULL, &error) == SAFER_OK, error.message);
+    return data;
 }
 
 safer_lexicon *bench_lexicon(const char *table, size_t length)

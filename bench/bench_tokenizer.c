@@ -71,33 +71,6 @@ static int print_texts(const char *path, const char *file, size_t limit)
 
 /* ---------------------------------------------------------- made-up input */
 
-static void spell(char *out, uint32_t word)
-{
-    static const char syllables[] =
-        "ba be bi bo da de di do fa fe fi fo ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro ";
-    for (word++; word; word /= 32, out += 2) memcpy(out, syllables + 3 * (word % 32), 2);
-    *out = '\0';
-}
-
-static safer_data *make_data(void)
-{
-    uint64_t state = 1;
-    char word[16];
-    const char *path = bench_path("data.tsv");
-    FILE *file = fopen(path, "w");
-    check(file != NULL, "temporary file");
-    for (int i = 0; i < TEXTS; i++) {
-        fprintf(file, "%d\t%d\t", i, i % 2);
-        for (int w = 0; w < WORDS; w++) {
-            spell(word, bench_zipf(&state, VOCABULARY));
-            fprintf(file, w % 15 == 14 ? "%s. " : w % 7 == 6 ? "%s, " : "%s ", word);
-        }
-        fputc('\n', file);
-    }
-    fclose(file);
-    return load_data(path);
-}
-
 /* Letters, syllables, and syllables behind a space. */
 static sf_tokenizer *make_tokenizer(void)
 {
@@ -110,7 +83,7 @@ static sf_tokenizer *make_tokenizer(void)
     int failed = sf_buffer_add_string(&json, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\xc4\xa0\":0");
     for (const char *p = letters; *p; p++) failed |= sf_buffer_format(&json, ",\"%c\":%d", *p, id++);
     for (uint32_t i = 0; i < 31; i++) {
-        spell(word, i);
+        bench_spell(word, i);
         failed |= sf_buffer_format(&json, ",\"%s\":%d,\"\xc4\xa0%s\":%d", word, id, word, id + 1);
         failed |= sf_buffer_format(&merges, "%s\"%c %c\",\"\xc4\xa0 %s\"", i ? "," : "", word[0], word[1], word);
         id += 2;
@@ -151,7 +124,7 @@ int main(int argc, char **argv)
     const int json = argc > 1 && strcmp(argv[1], "--json") == 0;
     char **rest = argv + 1 + json;
     sf_tokenizer *t = rest[0] && rest[1] ? open_tokenizer(rest[0]) : make_tokenizer();
-    safer_data *data = rest[0] && rest[1] ? load_data(rest[1]) : make_data();
+    safer_data *data = rest[0] && rest[1] ? load_data(rest[1]) : bench_texts(TEXTS, WORDS, VOCABULARY, 0);
     sf_tokenizer_scratch *scratch = sf_tokenizer_scratch_new(t);
     sf_ids ids = {0};
     double best = 1e30, bytes = 0, pieces = 0;

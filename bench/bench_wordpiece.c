@@ -17,8 +17,6 @@
 #include "draw/sampler.h"
 #include "model/pieces.h"
 
-#include <ctype.h>
-
 enum {
     TEXTS = 2000,
     WORDS = 230,
@@ -69,38 +67,6 @@ static int print_texts(const char *mode, const char *directory, const char *file
 
 /* ---------------------------------------------------------- made-up input */
 
-/* Two letters and more: common words are short. */
-static void spell(char *out, uint32_t word)
-{
-    static const char syllables[] =
-        "ba be bi bo da de di do fa fe fi fo ka ke ki ko la le li lo ma me mi mo na ne ni no ra re ri ro ";
-    for (word++; word; word /= 32, out += 2) memcpy(out, syllables + 3 * (word % 32), 2);
-    *out = '\0';
-}
-
-static safer_data *make_data(void)
-{
-    uint64_t state = 1;
-    char word[16];
-    safer_data *data = NULL;
-    safer_error error = {0};
-    const char *path = bench_path("data.tsv");
-    FILE *file = fopen(path, "w");
-    check(file != NULL, "temporary file");
-    for (int i = 0; i < TEXTS; i++) {
-        fprintf(file, "%d\t%d\t", i, i % 2);
-        for (int w = 0; w < WORDS; w++) {
-            spell(word, bench_zipf(&state, VOCABULARY));
-            if (w % 15 == 0) word[0] = (char)toupper((unsigned char)word[0]);
-            fprintf(file, w % 15 == 14 ? "%s. " : w % 7 == 6 ? "%s, " : "%s ", word);
-        }
-        fputc('\n', file);
-    }
-    fclose(file);
-    check(safer_data_load(&data, path, NULL, &error) == SAFER_OK, error.message);
-    return data;
-}
-
 static sf_wordpiece *make_wordpiece(void)
 {
     sf_wordpiece *wordpiece = NULL;
@@ -111,7 +77,7 @@ static sf_wordpiece *make_wordpiece(void)
     char piece[32];
     int failed = sf_buffer_add_string(&text, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n,\n");
     for (uint32_t word = 0; word < PIECES; word++) {
-        spell(piece, word);
+        bench_spell(piece, word);
         uint32_t before = pieces.count;
         check(sf_words_add(&pieces, piece, strlen(piece), &id, &error) == SAFER_OK, error.message);
         if (id == before) failed |= sf_buffer_format(&text, "%s\n", piece);
@@ -317,8 +283,8 @@ int main(int argc, char **argv)
         if (rest[2]) check(safer_lexicon_open(&lexicon, rest[2], &error) == SAFER_OK, error.message);
     } else {
         wordpiece = make_wordpiece();
-        data = make_data();
-        lexicon = bench_group_lexicon(spell, VOCABULARY, GROUP);
+        data = bench_texts(TEXTS, WORDS, VOCABULARY, 1);
+        lexicon = bench_group_lexicon(bench_spell, VOCABULARY, GROUP);
     }
     speed s = time_encoding(wordpiece, data);
     draws_speed d = {0};

@@ -124,6 +124,20 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     return record;
 }
 
+safer_status sf_record_row(json_t **record, double *seconds, safer_workspace **workspace, const safer_model *model,
+                           const safer_lexicon *lexicon, const sf_row *row, const safer_certify_options *options,
+                           safer_error *error)
+{
+    safer_certificate c;
+    const safer_status status = safer_certify_text(&c, workspace, model, lexicon, row->row.text, row->row.text_length,
+                                                   row->row.label, options, error);
+    if (status != SAFER_OK) return status;
+    c.id = row->row.id;
+    *record = sf_record_json(&c, row->index + 1, *workspace);
+    *seconds = c.seconds;
+    return SAFER_OK;
+}
+
 /* ------------------------------------------------------------------- reading */
 
 /* A class by its name; null is -1, where the record need not have one. */

@@ -7,10 +7,16 @@
 #define SF_CERTIFY_RECORD_H
 
 #include "certify/config.h"
+#include "run/rows.h"
 
 /* The certificate in the workspace as a JSON object, without "seconds" and "check". `row` is
  * the text's place in the data, from 1; 0: it is not of a data set, and the record has no "row". */
 json_t *sf_record_json(const safer_certificate *certificate, size_t row, const safer_workspace *workspace);
+
+/* Certifies a row of data, and makes its record. *record, which the caller owns, is NULL without memory. */
+safer_status sf_record_row(json_t **record, double *seconds, safer_workspace **workspace, const safer_model *model,
+                           const safer_lexicon *lexicon, const sf_row *row, const safer_certify_options *options,
+                           safer_error *error);
 
 /* What a record says. Classes are numbers of the configuration's labels, -1 for none. The pointers
  * live as long as the JSON that was read. */

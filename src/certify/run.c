@@ -31,14 +31,7 @@ static safer_status certify_row(void *context, const sf_row *row, int worker, js
                                 safer_error *error)
 {
     certifying *r = context;
-    safer_certificate c;
-    safer_status status = safer_certify_text(&c, &r->workspaces[worker], r->model, r->lexicon, row->row.text,
-                                             row->row.text_length, row->row.label, &r->options, error);
-    if (status != SAFER_OK) return status;
-    c.id = row->row.id;
-    *record = sf_record_json(&c, row->index + 1, r->workspaces[worker]);
-    *seconds = c.seconds;
-    return SAFER_OK;
+    return sf_record_row(record, seconds, &r->workspaces[worker], r->model, r->lexicon, row, &r->options, error);
 }
 
 static safer_status count_record(void *context, const json_t *record, const char *name, size_t line, safer_error *error)

@@ -27,14 +27,7 @@ static safer_status ask_row(void *context, const sf_row *row, int worker, json_t
                             safer_error *error)
 {
     again *a = context;
-    safer_certificate c;
-    safer_status status = safer_certify_text(&c, &a->workspaces[worker], a->model, a->lexicon, row->row.text,
-                                             row->row.text_length, row->row.label, &a->options, error);
-    if (status != SAFER_OK) return status;
-    c.id = row->row.id;
-    *record = sf_record_json(&c, row->index + 1, a->workspaces[worker]);
-    *seconds = c.seconds;
-    return SAFER_OK;
+    return sf_record_row(record, seconds, &a->workspaces[worker], a->model, a->lexicon, row, &a->options, error);
 }
 
 /* The first member that is not the same, or NULL. */
