@@ -40,7 +40,7 @@ uint32_t bench_zipf(uint64_t *state, uint32_t count);
 /* Writes a made-up word: two letters and more, and common words are short. */
 void bench_spell(char *out, uint32_t word);
 
-/* So many texts of so many such words, with commas and full stops, of two classes; sentences may begin with capitals. */
+/* So many texts of so many such words, with commas and full stops, of two classes; with capitals or not. */
 safer_data *bench_texts(int texts, int words, uint32_t vocabulary, int capitals);
 
 /* A path in a temporary folder that is removed at the end. The string is static per call slot (4). */

@@ -17,6 +17,8 @@
 #include "draw/sampler.h"
 #include "model/pieces.h"
 
+#include <ctype.h>
+
 enum {
     TEXTS = 2000,
     WORDS = 230,
