@@ -63,6 +63,17 @@ safer_status sf_bert_config_activation(sf_activation *out, sf_model_config confi
 /* What the numbers must be to each other. */
 safer_status sf_bert_config_check(const sf_bert_shape *shape, sf_model_config config, safer_error *error);
 
+/* config.json: the shape, except for the head and `tokens`. */
+safer_status sf_bert_config_read(sf_bert_shape *shape, sf_model_config config, safer_error *error);
+int sf_bert_config_distil(const json_t *config); /* whether names are DistilBERT's */
+/* With a classifier: its head and how many classes, or why it does not classify texts. */
+safer_status sf_bert_config_head(sf_bert_shape *shape, const sf_bert_source *source, sf_model_config config,
+                                 safer_error *error);
+
+/* The metadata "config" of the one-file form. */
+int sf_bert_shape_write(sf_buffer *out, const sf_bert_shape *shape); /* -1 without memory */
+safer_status sf_bert_shape_read(sf_bert_shape *shape, const sf_safetensors *file, safer_error *error);
+
 /* What the one-file form says in its metadata. Zero-initialise. */
 typedef struct sf_bert_description {
     sf_buffer config, vocabulary, tokenizer;
