@@ -21,22 +21,20 @@ static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpo
     const sf_bert_shape *s = &a->layout.shape, *t = &b->layout.shape;
     const char *what = NULL;
     sf_bert_description ours = {0}, theirs = {0};
-    if (s->vocabulary != t->vocabulary || s->positions != t->positions || s->types != t->types ||
-        s->layers != t->layers || s->hidden != t->hidden || s->heads != t->heads || s->inner != t->inner ||
-        s->classes != t->classes || s->activation != t->activation || s->pool != t->pool ||
-        s->pooler_relu != t->pooler_relu || s->epsilon != t->epsilon)
+    sf_bert_shape same = *t;
+    same.tokens = s->tokens;
+    *status = sf_bert_describe(&ours, s, a->piecer, "the first", error);
+    if (*status == SAFER_OK) *status = sf_bert_describe(&theirs, &same, b->piecer, "another", error);
+    if (*status != SAFER_OK) goto done;
+    if (s->classes != t->classes || !is_same(&ours.config, &theirs.config))
         what = "shape";
     else if (s->tokens != t->tokens)
         what = "number of tokens";
     for (size_t k = 0; !what && k < s->classes; k++)
         if (strcmp(a->labels[k], b->labels[k]) != 0) what = "labels";
-    if (!what) {
-        *status = sf_bert_describe(&ours, s, a->piecer, "the first", error);
-        if (*status == SAFER_OK) *status = sf_bert_describe(&theirs, t, b->piecer, "another", error);
-        if (*status == SAFER_OK &&
-            (!is_same(&ours.vocabulary, &theirs.vocabulary) || !is_same(&ours.tokenizer, &theirs.tokenizer)))
-            what = "vocabulary";
-    }
+    if (!what && (!is_same(&ours.vocabulary, &theirs.vocabulary) || !is_same(&ours.tokenizer, &theirs.tokenizer)))
+        what = "vocabulary";
+done:
     sf_bert_description_free(&ours);
     sf_bert_description_free(&theirs);
     return what;

@@ -112,8 +112,7 @@ static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
     safer_status status;
     SF_TRY(join(&r->config_path, r->folder, "config.json", error));
     SF_TRY(read_json(&r->config, r, r->config_path.bytes, error));
-    SF_TRY(sf_bert_config_read(s, (sf_model_config){r->config, r->config_path.bytes, ""}, error));
-    r->source.distil = sf_bert_config_distil(r->config);
+    SF_TRY(sf_bert_config_read(s, &r->source.family, (sf_model_config){r->config, r->config_path.bytes, ""}, error));
 done:
     return status;
 }
@@ -125,7 +124,7 @@ static safer_status read_tokens(sf_bert_shape *s, reader *r, safer_error *error)
     sf_buffer path = {0};
     json_t *json = NULL;
     int found;
-    s->tokens = s->positions < 512 ? s->positions : 512;
+    s->tokens = sf_bert_most_tokens(s) < 512 ? sf_bert_most_tokens(s) : 512;
     SF_TRY(locate(&path, &found, r->folder, "tokenizer_config.json", error));
     if (found) SF_TRY(read_json(&json, r, path.bytes, error));
     double most = json_real_value(json_object_get(json, "model_max_length"));
@@ -376,6 +375,8 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     sf_bert_shape shape = {0};
     SF_TRY(read_config(&shape, &r, error));
     SF_TRY(read_tokens(&shape, &r, error));
+    SF_TRY(sf_bert_tokenizer_open(&c.piecer, &shape, folder, json_string_value(json_object_get(r.config, "model_type")),
+                                  &r.read, error));
     SF_TRY(onnx ? add_onnx(&r, onnx, error) : add_weights(&r, error));
     SF_TRY(sf_bert_source_sort(&r.source, error));
     SF_TRY(read_head(&shape, &r, error));
@@ -385,8 +386,6 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     }
     SF_TRY(sf_bert_source_check(&r.source, &c.layout, error));
     if (shape.classes) SF_TRY(read_labels(&c, &r, error));
-    SF_TRY(sf_bert_tokenizer_open(&c.piecer, &c.layout.shape, folder,
-                                  json_string_value(json_object_get(r.config, "model_type")), &r.read, error));
     SF_TRY(sf_bert_source_load(&c.parameters, &r.source, &c.layout, error));
     SF_TRY(hash(&c, folder, error));
     SF_TRY(sf_digest_list_end(&c.sha256, &r.read, error));

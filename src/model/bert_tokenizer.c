@@ -113,8 +113,8 @@ safer_status sf_bert_tokenizer_open(sf_piecer **out, sf_bert_shape *shape, const
     safer_status status = sf_piecer_open(out, folder, type, read, error);
     if (status != SAFER_OK) return status;
     if (sf_piecer_tokenizer(*out)) { /* BERT's own has been asked already */
-        const size_t longest = sf_piecer_longest(*out);
-        shape->tokens = longest < shape->positions ? longest : shape->positions;
+        const size_t longest = sf_piecer_longest(*out), most = sf_bert_most_tokens(shape);
+        shape->tokens = longest < most ? longest : most;
     }
     return check(*out, shape, folder, error);
 }
