@@ -30,7 +30,7 @@ READERS = {
     "cli/model_options.c:cli_note_training": "model",
     "cli/pages/pages.c:print_manual": "-docs/safer.1.in, when the program is built",
     "cli/predict.c:give_answer": "-an answer that this process has just made",
-    "cli/predict.c:next_text": "words",
+    "cli/texts.c:cli_next_text": "words fold",
     "cli/serve.c:read_token": "-one line, which is compared and never taken apart",
     "src/base/digest.c:add_pieces": "-bytes are hashed and never taken apart",
     "src/base/file.c:read_regular": "-bytes are copied and never taken apart",

@@ -48,7 +48,7 @@ SAFER_OPTIONS(safer_certify_options);
 typedef struct safer_certificate {
     const char *id;
     int label;             /* the data's */
-    int base;              /* the base model's own answer for the text as it is */
+    int base;              /* the base model's own answer for the text as it is, folded where the lexicon folds */
     int prediction;        /* the smoothed classifier's; ibp: the base model's */
     int abstained;         /* the vote for the prediction was not clear at level alpha */
     int target;            /* the class that the certificate is about: the label, or the prediction */
@@ -68,6 +68,8 @@ typedef struct safer_certificate {
     double seconds;
     uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
     const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
+    int folded;                 /* the lexicon has a fold: all of the above is about the folded text, base too, */
+    int unfolded;               /* and this is the base model's answer for the text as it was given */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -127,6 +129,8 @@ typedef struct safer_summary {
     int remote;            /* the model is remote: what is exact assumes that it is a function of the text */
     size_t classes;
     safer_class_summary *by_class; /* (classes): the labelled texts */
+    int folded;              /* the lexicon has a fold: every spelling that folds to the same text is certified, */
+    size_t unfolded_correct; /* and base_correct is about folded texts, this about them as they were given */
 } safer_summary;
 
 /* Ends what a summary owns. Zeros are accepted, and NULL. */

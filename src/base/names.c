@@ -59,6 +59,6 @@ NAMED(safer_defense, "defense", "none", "ibp-jia", "ibp-huang", "exact");
 NAMED(safer_charcnn_size, "size", "small", "large");
 NAMED(safer_method, "method", "adaptive", "binomial", "hoeffding", "ibp");
 NAMED(safer_stage, "stage", "selection", "certification");
-NAMED(safer_attack_method, "method", "textfooler", "genetic", "pwws", "random");
+NAMED(safer_attack_method, "method", "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo");
 NAMED(safer_gate_kind, "gate", "accuracy", "recall", "not-worse");
 NAMED(safer_outcome, "outcome", "failed", "succeeded", "skipped");

@@ -126,8 +126,9 @@ done:
 
 safer_status sf_workspace_read(safer_workspace *w, const char *text, size_t length, safer_error *error)
 {
-    w->text = (sf_span){text, length};
-    return sf_slots_read(&w->slots, w->lexicon, text, length, error);
+    const safer_status status = sf_slots_read(&w->slots, w->lexicon, text, length, error);
+    w->text = (sf_span){w->slots.text, w->slots.length};
+    return status;
 }
 
 static safer_status make_room(safer_workspace *w, safer_error *error)

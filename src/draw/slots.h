@@ -1,5 +1,6 @@
-/* A text as the certificate sees it: all its words, and the slots, the words whose
- * substitutes are drawn.
+/* A text as the certificate sees it: folded, where the lexicon has a fold; all its words, and the slots, the words whose
+ * substitutes are drawn. This is the one place where a text is read with a lexicon: what the slots call the text is
+ * Phi(text), and nobody who has slots looks at the text that was given.
  *
  * A word is a slot when the lexicon gives it synonyms or draws anything but itself. All
  * other words, and everything between words, keep their bytes. */
@@ -10,6 +11,8 @@
 #include "lexicon/lexicon.h"
 #include "text/word.h"
 
+#include <string.h>
+
 typedef struct sf_text_word {
     uint32_t begin, end;      /* bytes of the text */
     uint32_t key, key_length; /* in the keys below */
@@ -19,8 +22,9 @@ typedef struct sf_text_word {
 } sf_text_word;
 
 typedef struct sf_slots {
-    const char *text; /* borrowed */
+    const char *text; /* Phi(given): borrowed, or in the folder below */
     size_t length;
+    sf_span given; /* borrowed: what was read, before it was folded */
     uint64_t hash; /* of the text: what its random stream depends on */
     sf_text_word *words;
     size_t word_count, word_capacity;
@@ -28,12 +32,26 @@ typedef struct sf_slots {
     size_t slot_count, slot_capacity;
     sf_buffer keys; /* lower-cased words, one after the other, terminated */
     sf_word_reader reader;
+    sf_folder folder;
 } sf_slots; /* zero-initialise; reused from text to text */
 
-/* Reads a text, which must be shorter than 2^31 bytes and outlive the slots. */
+/* Reads a text, which must be shorter than 2^31 bytes, folded too, and outlive the slots. */
 safer_status sf_slots_read(sf_slots *slots, const safer_lexicon *lexicon, const char *text, size_t length,
                            safer_error *error);
 void sf_slots_free(sf_slots *slots);
+
+/* Whether the fold changed the text. */
+static inline int sf_slots_folded(const sf_slots *slots)
+{
+    return slots->text != slots->given.bytes &&
+           (slots->length != slots->given.length || memcmp(slots->text, slots->given.bytes, slots->length) != 0);
+}
+
+/* Where in the given text a byte of the text came from. */
+static inline size_t sf_slots_origin(const sf_slots *slots, size_t byte)
+{
+    return slots->text == slots->given.bytes ? byte : sf_folder_origin(&slots->folder, byte);
+}
 
 /* Appends the text with a draw in every slot: draws[s] is an index into the support of
  * slot s's word. 0, or -1 when memory is out. */
