@@ -24,7 +24,6 @@ typedef struct reader {
     sf_onnx *onnx;
     sf_bert_source source;
     sf_digest_list read; /* files of the folder */
-    int distil;
 } reader;
 
 static void reader_free(reader *r)
@@ -107,46 +106,13 @@ done:
 
 /* ------------------------------------------------------------ configuration */
 
-static safer_status check_type(reader *r, const char *path, safer_error *error)
-{
-    const char *type = json_string_value(json_object_get(r->config, "model_type"));
-    const char *positions = json_string_value(json_object_get(r->config, "position_embedding_type"));
-    if (!type || (strcmp(type, "bert") != 0 && strcmp(type, "distilbert") != 0))
-        return type ? sf_fail(error, SAFER_INPUT,
-                              "%s: the model is of type \"%.60s\"; bert and distilbert are supported", path, type)
-                    : sf_fail(error, SAFER_INPUT, "%s: there is no \"model_type\"; bert and distilbert are supported",
-                              path);
-    if (positions && strcmp(positions, "absolute") != 0)
-        return sf_fail(error, SAFER_INPUT, "%s: \"position_embedding_type\" is \"%.60s\"; absolute is supported", path,
-                       positions);
-    if (json_is_true(json_object_get(r->config, "is_decoder")))
-        return sf_fail(error, SAFER_INPUT, "%s: the model is a decoder; encoders are supported", path);
-    r->distil = r->source.distil = strcmp(type, "distilbert") == 0;
-    return SAFER_OK;
-}
-
 /* The shape, except for the head and `tokens`. */
 static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
     SF_TRY(join(&r->config_path, r->folder, "config.json", error));
     SF_TRY(read_json(&r->config, r, r->config_path.bytes, error));
-    SF_TRY(check_type(r, r->config_path.bytes, error));
-    const int d = r->distil;
-    const sf_model_config c = {r->config, r->config_path.bytes, ""};
-    SF_TRY(sf_model_config_number(&s->vocabulary, c, "vocab_size", 1, SF_BERT_PIECES, error));
-    SF_TRY(sf_model_config_number(&s->positions, c, "max_position_embeddings", 3, SF_BERT_POSITIONS, error));
-    SF_TRY(sf_model_config_number(&s->hidden, c, d ? "dim" : "hidden_size", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_model_config_number(&s->layers, c, d ? "n_layers" : "num_hidden_layers", 1, SF_BERT_LAYERS, error));
-    SF_TRY(sf_model_config_number(&s->heads, c, d ? "n_heads" : "num_attention_heads", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_model_config_number(&s->inner, c, d ? "hidden_dim" : "intermediate_size", 1, SF_BERT_INNER, error));
-    SF_TRY(sf_bert_config_activation(&s->activation, c, d ? "activation" : "hidden_act", error));
-    s->types = 0;
-    s->epsilon = 1e-12f;
-    if (!d) SF_TRY(sf_model_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
-    if (!d && json_object_get(r->config, "layer_norm_eps"))
-        SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "layer_norm_eps", error));
-    SF_TRY(sf_bert_config_check(s, c, error));
+    SF_TRY(sf_bert_config_read(s, &r->source.family, (sf_model_config){r->config, r->config_path.bytes, ""}, error));
 done:
     return status;
 }
@@ -158,7 +124,7 @@ static safer_status read_tokens(sf_bert_shape *s, reader *r, safer_error *error)
     sf_buffer path = {0};
     json_t *json = NULL;
     int found;
-    s->tokens = s->positions < 512 ? s->positions : 512;
+    s->tokens = sf_bert_most_tokens(s) < 512 ? sf_bert_most_tokens(s) : 512;
     SF_TRY(locate(&path, &found, r->folder, "tokenizer_config.json", error));
     if (found) SF_TRY(read_json(&json, r, path.bytes, error));
     double most = json_real_value(json_object_get(json, "model_max_length"));
@@ -339,29 +305,10 @@ done:
     return status;
 }
 
-/* With a classifier: how many classes, or why it does not classify texts. */
 static safer_status read_head(sf_bert_shape *s, reader *r, safer_error *error)
 {
-    const sf_bert_found *classifier = sf_bert_source_find(&r->source, "classifier.weight");
-    const char *file = r->config_path.bytes;
-    const char *architecture = json_string_value(json_array_get(json_object_get(r->config, "architectures"), 0));
-    const char *problem = json_string_value(json_object_get(r->config, "problem_type"));
-    if (!classifier) return read_pooling(s, r, error);
-    size_t classes = classifier->tensor.rank == 2 ? classifier->tensor.shape[classifier->transposed] : 0;
-    if (architecture && !strstr(architecture, "ForSequenceClassification"))
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: the architecture \"%.80s\" does not classify texts (ForSequenceClassification does)", file,
-                       architecture);
-    if (problem && strcmp(problem, "single_label_classification") != 0)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: \"problem_type\" is \"%.60s\"; single_label_classification is supported", file, problem);
-    if (classes < 2 || classes > SF_BERT_CLASSES)
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one per class",
-                       classifier->file, classifier->tensor.name, SF_BERT_CLASSES);
-    s->classes = classes;
-    s->pool = SF_POOL_POOLER;
-    s->pooler_relu = r->distil;
-    return SAFER_OK;
+    if (!sf_bert_source_find(&r->source, "classifier.weight")) return read_pooling(s, r, error);
+    return sf_bert_config_head(s, &r->source, (sf_model_config){r->config, r->config_path.bytes, ""}, error);
 }
 
 /* id2label is {"0": name, ...}. Without it, the names are those HuggingFace gives. */
