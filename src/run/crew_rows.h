@@ -1,7 +1,7 @@
 /* Rows of a run that are shared with a crew: rank 0 leads, the others follow.
  *
- *     WELCOME   the number of the run; the seal of the configuration; how many texts follow to try a remote model with; these; the
- *               configuration as JSON
+ *     WELCOME   the number of the run; the seal of the configuration; how many texts follow to try a remote model
+ *               with; these; the configuration as JSON
  *     READY     the number of the run, how many threads the helper has
  *     TASK      number, label (0: none, else its class + 1), id and text of a row, and what else is to be known of it
  *     DONE      the number of the run, that of a row, its record as a sealed line
