@@ -248,13 +248,11 @@ static safer_status ask_model(sf_answer *answers, sf_spelling *s, size_t count, 
 
 /* --------------------------------------------------------------------- search */
 
-/* A text on which the answer is wrong: is it borne out? Then it is won. */
-static safer_status harvest(sf_spelling *s, const sf_answer *answer, const sf_spelled *places, size_t count, int target,
-                            safer_error *error)
+/* Whether the target really does not win on a text. Then it is won. */
+static safer_status test(sf_spelling *s, const sf_answer *answer, const sf_spelled *places, size_t count, int target,
+                         safer_error *error)
 {
     safer_status status = SAFER_OK;
-    if (answer->label < 0 || answer->label == target) return SAFER_OK;
-    s->flips++;
     sf_buffer_clear(&s->text);
     if (write_text(&s->text, s, places, count)) return sf_fail_memory(error);
     if (!s->victim->options.smoothed || (answer->exact && !s->within)) {
@@ -276,6 +274,15 @@ static safer_status harvest(sf_spelling *s, const sf_answer *answer, const sf_sp
     s->has_best = 1;
 done:
     return status;
+}
+
+/* Tests a text on which the answer is wrong. */
+static safer_status harvest(sf_spelling *s, const sf_answer *answer, const sf_spelled *places, size_t count, int target,
+                            safer_error *error)
+{
+    if (answer->label < 0 || answer->label == target) return SAFER_OK;
+    s->flips++;
+    return test(s, answer, places, count, target, error);
 }
 
 /* A text to ask about: with the first `count` of these places spelled otherwise. */
@@ -400,6 +407,28 @@ static safer_status add_places(sf_spelling *s, int target, safer_error *error)
     return SAFER_OK;
 }
 
+/* What a certificate covers is one text to the classifier, if all is well: ranking would show nothing. Every word is
+ * spelled otherwise, in each way, and tested whatever the votes are. */
+static safer_status try_all_places(sf_spelling *s, int target, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    for (unsigned kind = 1; kind <= spellings_of(s->method) && s->place_count && !s->won && !s->stopped; kind++) {
+        const question all = {s->places, s->place_count};
+        sf_answer answer;
+        size_t answered = 0;
+        for (size_t i = 0; i < s->place_count; i++) s->places[i].choice = kind;
+        SF_TRY(ask(&answer, &answered, s, &all, 1, target, error));
+        if (!answered || answer.rival < 0) continue; /* not covered */
+        keep_best(s, &answer);
+        if (s->victim->options.smoothed)
+            SF_TRY(test(s, &answer, s->places, s->place_count, target, error));
+        else
+            SF_TRY(harvest(s, &answer, s->places, s->place_count, target, error));
+    }
+done:
+    return status;
+}
+
 void sf_spelling_free(sf_spelling *s)
 {
     sf_buffer_free(&s->text);
@@ -442,6 +471,10 @@ safer_status sf_spelling_attack(sf_spelling *s, const char *text, size_t length,
     const uint64_t limit = s->victim->options.max_queries;
     SF_TRY(begin(s, text, length, target, error));
     if (target < 0) target = s->start.label;
+    if (s->within && !s->stopped) {
+        SF_TRY(try_all_places(s, target, error));
+        goto done;
+    }
     if (s->stopped || target < 0 || s->start.label != target) goto done; /* nothing to attack */
     SF_TRY(rank_places(s, target, error));
     if (!s->won && !s->stopped) SF_TRY(add_places(s, target, error));
