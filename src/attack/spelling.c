@@ -27,12 +27,26 @@ static uint32_t choose(const sf_spelling *s, const sf_spelled *place, uint32_t n
     return sf_draw_below(s->stream, sample, number, bound);
 }
 
-/* The character that is to look like a plain letter; 0: there is none. */
-static uint32_t lookalike(const sf_spelling *s, const sf_spelled *place, uint32_t number, unsigned char letter)
+/* The characters that look like plain letters, the first of each. */
+static void find_lookalikes(sf_spelling *s)
 {
-    uint32_t count = 0;
-    while (sf_fold_lookalike(letter, count)) count++;
-    return count ? sf_fold_lookalike(letter, choose(s, place, number, count)) : 0;
+    for (unsigned char c = 0; c < 128 && !s->alike_count['a']; c++)
+        while (s->alike_count[c] < SF_ALIKE &&
+               (s->alike[c][s->alike_count[c]] = sf_fold_lookalike(c, s->alike_count[c])))
+            s->alike_count[c]++;
+}
+
+static int has_lookalike(const sf_spelling *s, char letter)
+{
+    return (unsigned char)letter < 128 && s->alike_count[(unsigned char)letter];
+}
+
+/* The character that is to look like a plain letter; 0: there is none. */
+static uint32_t lookalike(const sf_spelling *s, const sf_spelled *place, uint32_t number, char letter)
+{
+    if (!has_lookalike(s, letter)) return 0;
+    const unsigned char plain = (unsigned char)letter;
+    return s->alike[plain][choose(s, place, number, s->alike_count[plain])];
 }
 
 static int add_code(sf_buffer *out, uint32_t code)
@@ -47,10 +61,10 @@ static int write_homoglyphs(sf_buffer *out, const sf_spelling *s, const sf_spell
     const char *word = s->given.bytes + place->begin;
     const size_t length = place->end - place->begin;
     uint32_t able = 0, seen = 0;
-    for (size_t i = 0; i < length; i++) able += sf_fold_lookalike((unsigned char)word[i], 0) != 0;
+    for (size_t i = 0; i < length; i++) able += (uint32_t)has_lookalike(s, word[i]);
     const uint32_t only = able && place->choice == 1 ? choose(s, place, UINT32_MAX, able) : UINT32_MAX;
     for (size_t i = 0; i < length; i++) {
-        const uint32_t other = lookalike(s, place, (uint32_t)i, (unsigned char)word[i]);
+        const uint32_t other = lookalike(s, place, (uint32_t)i, word[i]);
         const int exchanged = other && (only == UINT32_MAX || seen == only);
         seen += other != 0;
         if (exchanged ? add_code(out, other) : sf_buffer_add_byte(out, word[i])) return -1;
@@ -135,7 +149,7 @@ static int has_spellings(const sf_spelling *s, const char *word, size_t length)
     size_t plain = 0, alike = 0;
     for (size_t i = 0; i < length; i++) {
         plain += (unsigned)(unsigned char)(word[i] | 0x20) - 'a' < 26u;
-        alike += sf_fold_lookalike((unsigned char)word[i], 0) != 0;
+        alike += (size_t)has_lookalike(s, word[i]);
     }
     return s->method == SAFER_ATTACK_TYPO ? plain == length && length >= 4 : alike > 0;
 }
@@ -145,6 +159,7 @@ static int find_places(sf_spelling *s)
     sf_word word;
     int more;
     s->place_count = 0;
+    find_lookalikes(s);
     sf_word_reader_start(&s->reader, s->given.bytes, s->given.length);
     for (size_t i = 0; (more = sf_word_reader_next(&s->reader, &word)) > 0; i++) {
         if (!has_spellings(s, s->given.bytes + word.begin, word.end - word.begin)) continue;

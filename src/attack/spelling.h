@@ -8,6 +8,8 @@
 
 #include "attack/victim.h"
 
+enum { SF_ALIKE = 16 };
+
 /* A word that can be spelled otherwise. */
 typedef struct sf_spelled {
     size_t word, begin, end; /* which of the text's words, and its bytes */
@@ -45,6 +47,8 @@ typedef struct sf_spelling {
     uint32_t *own;    /* zeros */
     size_t place_capacity, own_capacity;
     unsigned tests;
+    uint32_t alike[128][SF_ALIKE]; /* characters that look like plain letters */
+    unsigned char alike_count[128];
 } sf_spelling; /* zero-initialise; reused from text to text */
 
 void sf_spelling_free(sf_spelling *spelling);
