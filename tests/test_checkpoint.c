@@ -114,11 +114,11 @@ static void test_configurations(void **state)
     static const struct {
         const char *changes, *words;
     } bad[] = {
-        {"{\"model_type\": \"roberta\"}", "\"roberta\"; bert and distilbert are supported"},
+        {"{\"model_type\": \"deberta\"}", "\"deberta\"; bert, distilbert, roberta,"},
         {"{\"model_type\": null}", "no \"model_type\""},
         {"{\"position_embedding_type\": \"relative_key\"}", "\"relative_key\"; absolute is supported"},
         {"{\"is_decoder\": true}", "decoder"},
-        {"{\"hidden_act\": \"silu\"}", "\"silu\"; gelu"},
+        {"{\"hidden_act\": \"mish\"}", "\"mish\"; gelu"},
         {"{\"hidden_act\": null}", "\"hidden_act\" is missing"},
         {"{\"hidden_size\": null}", "\"hidden_size\" must be a whole number"},
         {"{\"hidden_size\": \"8\"}", "\"hidden_size\" must be a whole number"},

@@ -36,7 +36,7 @@ static inline sf_bert_shape classifier(size_t types)
     s.classes = 3;
     s.pool = SF_POOL_POOLER;
     s.types = types;
-    s.pooler_relu = types == 0;
+    s.pooler = types == 0 ? SF_ENCODER_RELU : SF_ENCODER_TANH;
     return s;
 }
 
@@ -282,7 +282,7 @@ static inline void check_shape(const sf_bert_shape *a, const sf_bert_shape *b)
     assert_int_equal(a->classes, b->classes);
     assert_int_equal(a->activation, b->activation);
     assert_int_equal(a->pool, b->pool);
-    assert_int_equal(a->pooler_relu, b->pooler_relu);
+    assert_int_equal(a->pooler, b->pooler);
     assert_int_equal(a->tokens, b->tokens);
     assert_memory_equal(&a->epsilon, &b->epsilon, sizeof a->epsilon);
 }

@@ -16,19 +16,25 @@ static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpo
     const sf_bert_shape *s = &a->layout.shape, *t = &b->layout.shape;
     const char *what = NULL;
     sf_buffer ours = {0}, theirs = {0};
-    if (s->vocabulary != t->vocabulary || s->positions != t->positions || s->types != t->types ||
-        s->layers != t->layers || s->hidden != t->hidden || s->heads != t->heads || s->inner != t->inner ||
-        s->classes != t->classes || s->activation != t->activation || s->pool != t->pool ||
-        s->pooler_relu != t->pooler_relu || s->epsilon != t->epsilon)
+    sf_bert_shape same = *t;
+    same.tokens = s->tokens;
+    if (sf_bert_shape_write(&ours, s) || sf_bert_shape_write(&theirs, &same)) {
+        *status = sf_fail_memory(error);
+        goto done;
+    }
+    if (s->classes != t->classes || ours.length != theirs.length || memcmp(ours.bytes, theirs.bytes, ours.length) != 0)
         what = "shape";
     else if (s->tokens != t->tokens)
         what = "number of tokens";
     for (size_t k = 0; !what && k < s->classes; k++)
         if (strcmp(a->labels[k], b->labels[k]) != 0) what = "labels";
+    sf_buffer_clear(&ours);
+    sf_buffer_clear(&theirs);
     if (!what && (sf_wordpiece_vocabulary(&ours, a->wordpiece) || sf_wordpiece_vocabulary(&theirs, b->wordpiece)))
         *status = sf_fail_memory(error);
     else if (!what && (ours.length != theirs.length || memcmp(ours.bytes, theirs.bytes, ours.length) != 0))
         what = "vocabulary";
+done:
     sf_buffer_free(&ours);
     sf_buffer_free(&theirs);
     return what;

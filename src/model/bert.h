@@ -1,10 +1,11 @@
 /* The `bert` classifier, from the inside: for this room and for train. Everything else uses model.h.
  *
- * A BERT encoder (Devlin et al. 2019; DistilBERT too), one vector out of its last layer,
+ * An encoder (BERT, Devlin et al. 2019, and its kin: nn/encoder.h), one vector out of its last layer,
  * and a linear classifier:
  *
  *   pool cls     the vector of [CLS]
- *   pool pooler  tanh(W [CLS] + b), as BERT's classifiers have it; or relu, DistilBERT's
+ *   pool pooler  activation(W [CLS] + b): tanh in BERT, relu in DistilBERT, gelu in ELECTRA and DeBERTa; or that of the
+ *                mean, and perhaps a norm behind it (ModernBERT)
  *   pool mean    the mean over all pieces, [CLS] and [SEP] included
  *
  * All parameters lie in one array of floats, which training works with; answers come from
@@ -24,37 +25,53 @@ typedef struct sf_bert_shape {
     size_t types; /* of token types; 0: no such embedding (DistilBERT) */
     size_t layers, hidden, heads, inner;
     size_t classes;           /* 0: an encoder without a classifier */
-    sf_activation activation; /* SF_GELU, SF_GELU_TANH or SF_RELU */
+    sf_activation activation; /* SF_GELU, SF_GELU_TANH, SF_RELU or SF_SILU */
     sf_bert_pool pool;
-    int pooler_relu; /* pool pooler: relu, not tanh */
-    float epsilon;   /* of the layer norms */
-    size_t tokens;   /* most pieces of a text, [CLS] and [SEP] included; at most positions */
+    sf_encoder_activation pooler; /* pool pooler: its activation */
+    float epsilon;                /* of the layer norms */
+    size_t tokens;                /* most pieces of a text, [CLS] and [SEP] included; at most sf_bert_most_tokens */
+    sf_encoder_form form;         /* zeros: BERT's */
 } sf_bert_shape;
 
-/* Parameters of a layer, offsets into the array of parameters. Matrices are (outputs, inputs). */
+size_t sf_bert_width(const sf_bert_shape *shape);         /* of the embeddings */
+size_t sf_bert_relative_rows(const sf_bert_shape *shape); /* of the table of distances; 0: none */
+float sf_bert_scale(const sf_bert_shape *shape);          /* of scores */
+size_t sf_bert_most_tokens(const sf_bert_shape *shape);   /* that it has positions for */
+
+/* Parameters of a layer, offsets into the array of parameters, SIZE_MAX for those that the form does not have.
+ * Matrices are (outputs, inputs). */
 typedef struct sf_bert_layer {
     size_t qkv_weight, qkv_bias;             /* (3*hidden, hidden): query, key, value */
     size_t attention_weight, attention_bias; /* (hidden, hidden) */
-    size_t norm1_weight, norm1_bias;         /* after attention */
-    size_t inner_weight, inner_bias;         /* (inner, hidden) */
+    size_t norm1_weight, norm1_bias;         /* after attention; prenorm: before */
+    size_t inner_weight, inner_bias;         /* (inner, hidden), gated (2*inner, hidden) */
     size_t outer_weight, outer_bias;         /* (hidden, inner) */
     size_t norm2_weight, norm2_bias;
+    size_t place_key_weight, place_key_bias, place_query_weight, place_query_bias; /* (hidden, hidden) */
+    const float *turns; /* rotary: as in nn/encoder.h; or NULL */
+    size_t window;      /* SIZE_MAX: global */
 } sf_bert_layer;
 
 typedef struct sf_bert_tensor {
-    char name[96]; /* canonical: HuggingFace BERT's, without the prefix "bert." */
+    char name[96]; /* canonical: bert_names.h */
     size_t rank, shape[2], count, offset;
 } sf_bert_tensor;
 
 typedef struct sf_bert_layout {
     sf_bert_shape shape;
-    size_t words, positions, types; /* embeddings; types: SIZE_MAX without */
+    size_t words, positions, types; /* embeddings; these and the following: SIZE_MAX without */
     size_t norm_weight, norm_bias;
-    sf_bert_layer *layers;                     /* owned */
-    size_t pooler_weight, pooler_bias;         /* SIZE_MAX except with pool pooler */
-    size_t classifier_weight, classifier_bias; /* SIZE_MAX without classes */
-    size_t size;                               /* of all parameters, floats */
-    sf_bert_tensor *tensors;                   /* owned, in the order of their offsets */
+    size_t projection_weight, projection_bias; /* (hidden, width) */
+    size_t relative;                           /* (buckets, heads) or (rows, hidden) */
+    size_t relative_norm_weight, relative_norm_bias;
+    sf_bert_layer *layers;       /* owned */
+    size_t end_weight, end_bias; /* prenorm: the last norm */
+    size_t pooler_weight, pooler_bias, pooler_norm_weight, pooler_norm_bias;
+    size_t classifier_weight, classifier_bias;
+    size_t size;             /* of all parameters, floats */
+    int32_t *buckets;        /* owned; as in nn/encoder.h; or NULL */
+    float *turns[2];         /* owned; of global and of local layers; or NULL */
+    sf_bert_tensor *tensors; /* owned, in the order of their offsets */
     size_t tensor_count;
 } sf_bert_layout;
 
@@ -82,6 +99,9 @@ safer_status sf_bert_device_answer(float *logits, sf_bert_device *device, const 
 
 /* The encoder as devices are given it; it points into the parameters. Free out->layer. -1 when memory is out. */
 int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *layout, const float *parameters);
+
+/* Whether devices can compute it, or a line that says no. */
+safer_status sf_bert_device_can(const sf_encoder *encoder, safer_error *error);
 
 /* ---------------------------------------------------------------- checkpoints */
 

@@ -112,8 +112,7 @@ static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
     safer_status status;
     SF_TRY(join(&r->config_path, r->folder, "config.json", error));
     SF_TRY(read_json(&r->config, r, r->config_path.bytes, error));
-    SF_TRY(sf_bert_config_read(s, (sf_model_config){r->config, r->config_path.bytes, ""}, error));
-    r->source.distil = sf_bert_config_distil(r->config);
+    SF_TRY(sf_bert_config_read(s, &r->source.family, (sf_model_config){r->config, r->config_path.bytes, ""}, error));
 done:
     return status;
 }
@@ -125,7 +124,7 @@ static safer_status read_tokens(sf_bert_shape *s, reader *r, safer_error *error)
     sf_buffer path = {0};
     json_t *json = NULL;
     int found;
-    s->tokens = s->positions < 512 ? s->positions : 512;
+    s->tokens = sf_bert_most_tokens(s) < 512 ? sf_bert_most_tokens(s) : 512;
     SF_TRY(locate(&path, &found, r->folder, "tokenizer_config.json", error));
     if (found) SF_TRY(read_json(&json, r, path.bytes, error));
     double most = json_real_value(json_object_get(json, "model_max_length"));

@@ -57,6 +57,11 @@ safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, co
                              sf_arithmetic arithmetic, int threads, safer_error *error)
 {
     size_t H = layout->shape.hidden, F = layout->shape.inner;
+    sf_encoder encoder;
+    if (sf_bert_encoder(&encoder, layout, parameters)) return sf_fail_memory(error);
+    const int known = sf_encoder_is_bert(&encoder);
+    free((void *)encoder.layer);
+    if (!known) return sf_fail(error, SAFER_INPUT, "the encoder is not of the form of BERT and DistilBERT");
     sf_bert_net *net = sf_calloc(1, sizeof *net);
     int failed = !net;
     if (net) {
@@ -298,7 +303,7 @@ void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_
         for (size_t o = 0; o < H; o++, weight += H) {
             float sum = net->parameters[l->pooler_bias + o];
             for (size_t j = 0; j < H; j++) sum += weight[j] * cls[j];
-            features[o] = l->shape.pooler_relu ? (sum > 0 ? sum : 0) : (float)sf_tanh((double)sum);
+            features[o] = l->shape.pooler == SF_ENCODER_RELU ? (sum > 0 ? sum : 0) : (float)sf_tanh((double)sum);
         }
     }
 }

@@ -78,7 +78,7 @@ void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, si
 
 /* ---------------------------------------------------------------- the product */
 
-typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU } sf_activation;
+typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU, SF_SILU } sf_activation;
 
 /* out (M, N) = activation(a (M, K) * packed + bias), or out += a * packed + bias when `add` (with SF_LINEAR and an
  * F32 out only). The activation is that of vector.h, the rough one when out is BF16 (GELU on AMX with other bits, as

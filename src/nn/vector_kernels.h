@@ -48,6 +48,8 @@ TARGET static void NAME(activate)(float *out, const float *x, sf_activation acti
         NAME(activate_as)(out, x, SF_GELU_TANH, 0, N);
     else if (activation == SF_RELU)
         NAME(activate_as)(out, x, SF_RELU, 0, N);
+    else if (activation == SF_SILU)
+        NAME(activate_as)(out, x, SF_SILU, 0, N);
     else if (out != x)
         memcpy(out, x, N * sizeof *out);
 }
@@ -86,6 +88,8 @@ TARGET static void NAME(activate_backward)(float *dinp, const float *dout, const
         NAME(slope_as)(dinp, dout, x, SF_GELU_TANH, 0, N);
     else if (activation == SF_RELU)
         NAME(slope_as)(dinp, dout, x, SF_RELU, 0, N);
+    else if (activation == SF_SILU)
+        NAME(slope_as)(dinp, dout, x, SF_SILU, 0, N);
     else if (dinp != dout)
         memcpy(dinp, dout, N * sizeof *dinp);
 }

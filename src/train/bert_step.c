@@ -415,7 +415,7 @@ static double head(sf_bert_step *s, const int *labels)
             memcpy(sf_view_row(s->d, row), df, H * sizeof *df);
         } else {
             for (size_t j = 0; j < H; j++)
-                df[j] *= l->shape.pooler_relu ? (float)(features[j] > 0) : 1 - features[j] * features[j];
+                df[j] *= l->shape.pooler == SF_ENCODER_RELU ? (float)(features[j] > 0) : 1 - features[j] * features[j];
             sf_linear_backward(sf_view_row(s->d, row), g + l->pooler_weight, g + l->pooler_bias, df,
                                sf_view_row(s->x, row), p + l->pooler_weight, 1, H, H);
         }
