@@ -2,15 +2,15 @@
  *
  * From the end of the file (PKWARE's APPNOTE; all numbers little-endian):
  *
- *   1. End of central directory, 22 bytes without a comment: signature PK\5\6, this disk and the directory's (2 each, 0),
- *      entries here and in all (2 each), size and offset of the directory (4 each), length of the comment (2, 0).
+ *   1. End of central directory, 22 bytes without a comment: signature PK\5\6, this disk and the directory's (2 each,
+ *      0), entries here and in all (2 each), size and offset of the directory (4 each), length of the comment (2, 0).
  *   2. Before it, in large files and in those of PyTorch: the locator of its 64-bit form, 20 bytes, PK\6\7, disk (4),
- *      offset of that form (8), disks (4); and before that the form itself, 56 bytes, PK\6\6, its size without these 12
- *      bytes (8), versions (2 each), disks (4 each), entries (8 each), size and offset of the directory (8 each). A number
- *      of the short form is either the same or all ones.
- *   3. The central directory, up to there: of each entry 46 bytes, its name, extra fields and comment. Sizes and offsets
- *      that are all ones stand in the extra field 1.
- *   4. Before it the entries: a local header of 30 bytes, the name again, extra fields (PyTorch pads with one), the data. */
+ *      offset of that form (8), disks (4); and before that the form itself, 56 bytes, PK\6\6, its size without these
+ *      12 bytes (8), versions (2 each), disks (4 each), entries (8 each), size and offset of the directory (8 each). A
+ *      number of the short form is either the same or all ones.
+ *   3. The central directory, up to there: of each entry 46 bytes, its name, extra fields and comment. Sizes and
+ *      offsets that are all ones stand in the extra field 1.
+ *   4. Before it the entries: a local header of 30 bytes, the name, extra fields (PyTorch pads with one), data. */
 #include "base/zip.h"
 
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* Zip files whose entries are stored as they are, not compressed: as PyTorch writes them, and NumPy.
  *
- * The entries are used in place, so a small file cannot become a large one. Everything is checked before it is used: the
- * records at the end and where they lie, that no two entries have one name or share bytes, and every entry's CRC-32. */
+ * The entries are used in place, so a small file cannot become a large one. Everything is checked before it is used:
+ * the records at the end and where they lie, that no two entries have one name or share bytes, every entry's CRC-32. */
 #ifndef SF_BASE_ZIP_H
 #define SF_BASE_ZIP_H
 

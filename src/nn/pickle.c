@@ -1,8 +1,8 @@
 /* Python's pickles, read as data.
  *
- * The instructions are those of protocols 2 to 5 (Python's Lib/pickletools.py describes them all) that the pickler writes for
- * dictionaries, tuples, strings, whole numbers, names of objects, calls and persistent ids. Numbers are little-endian.
- * Memo entries come in order, as every pickler writes them, so an index can ask for no memory. */
+ * The instructions are those of protocols 2 to 5 (Python's Lib/pickletools.py describes them all) that the pickler
+ * writes for dictionaries, tuples, strings, whole numbers, names of objects, calls and persistent ids. Numbers are
+ * little-endian. Memo entries come in order, as every pickler writes them, so an index can ask for no memory. */
 #include "nn/pickle.h"
 
 #include "base/memory.h"

@@ -1,9 +1,10 @@
 /* Python's pickles, read as data: nothing is imported, called or built.
  *
- * A pickle is a program for a small machine with a stack and a memo. This reader runs the instructions that a dictionary of
- * tensors consists of, and makes a tree of what they say; every other instruction is refused by its name, and so is every
- * name of a Python object that the caller does not list. "Call f with x" becomes a value that says so, which the caller
- * reads or refuses. Memory is bounded by the length of the pickle: one instruction makes one value at most. */
+ * A pickle is a program for a small machine with a stack and a memo. This reader runs the instructions that a
+ * dictionary of tensors consists of, and makes a tree of what they say; every other instruction is refused by its name,
+ * and so is every name of a Python object that the caller does not list. "Call f with x" becomes a value that says so,
+ * which the caller reads or refuses. Memory is bounded by the length of the pickle: one instruction makes one value at
+ * most. */
 #ifndef SF_NN_PICKLE_H
 #define SF_NN_PICKLE_H
 

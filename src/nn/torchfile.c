@@ -1,4 +1,5 @@
-/* Weights as PyTorch writes them: the dictionary of a pickle becomes tensors in a zip file's bytes. */
+/* Weights as PyTorch writes them: the dictionary of a pickle becomes tensors in a zip file's bytes. The form is in
+ * torchfile.h. No part of the tree that the pickle became is visited by recursion, so it may refer to itself. */
 #include "nn/torchfile.h"
 
 #include "base/memory.h"
@@ -136,7 +137,7 @@ static int is_contiguous(const sf_tensor *t)
     return 1;
 }
 
-/* The count of values, and that all of them lie within a storage of `room`, none of them twice too often. -1: not so. */
+/* The count of values; -1 unless all of them lie within a storage of `room` values, and are not more than these. */
 static int measure(sf_tensor *t, uint64_t offset, uint64_t room)
 {
     uint64_t last = offset, way;
