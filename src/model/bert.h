@@ -29,7 +29,7 @@ typedef struct sf_bert_shape {
     sf_bert_pool pool;
     sf_encoder_activation pooler; /* pool pooler: its activation */
     float epsilon;                /* of the layer norms */
-    size_t tokens;                /* most pieces of a text, [CLS] and [SEP] included; at most sf_bert_most_tokens */
+    size_t tokens;                /* most pieces of a text with its frame ([CLS], [SEP]); at most sf_bert_most_tokens */
     sf_encoder_form form;         /* zeros: BERT's */
 } sf_bert_shape;
 
@@ -109,7 +109,7 @@ safer_status sf_bert_device_can(const sf_encoder *encoder, safer_error *error);
 typedef struct sf_bert_checkpoint {
     sf_bert_layout layout;
     float *parameters; /* (layout.size), 64-byte aligned; owned */
-    sf_wordpiece *wordpiece;
+    sf_piecer *piecer;
     char **labels;      /* layout.shape.classes of them; owned */
     uint64_t hash;      /* of everything that decides an answer */
     sf_digest sha256;   /* of the file or folder, when it is a classifier's */
@@ -120,10 +120,15 @@ typedef struct sf_bert_checkpoint {
 safer_status sf_bert_checkpoint_open(sf_bert_checkpoint *out, const char *path, safer_error *error);
 void sf_bert_checkpoint_free(sf_bert_checkpoint *checkpoint);
 
+/* How many pieces a text may have without those around it; at least 1. */
+static inline size_t sf_bert_room(const sf_bert_shape *shape, const sf_piecer *piecer)
+{
+    return shape->tokens - sf_piecer_framed(piecer);
+}
+
 /* The one-file form. labels: JSON, NULL without classes; trained_with may be NULL. */
 safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
-                          const sf_wordpiece *wordpiece, const char *labels, const char *trained_with,
-                          safer_error *error);
+                          const sf_piecer *piecer, const char *labels, const char *trained_with, safer_error *error);
 
 /* ------------------------------------------------------------------- the net */
 
@@ -147,7 +152,8 @@ safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, co
 void sf_bert_net_update(sf_bert_net *net, size_t first, int threads);
 void sf_bert_net_free(sf_bert_net *net);
 
-/* Some texts in a row, as pieces with [CLS] and [SEP]. Text i is ids[offsets[i]] .. ids[offsets[i+1]-1]. */
+/* Some texts in a row, as pieces with what stands around them ([CLS] and [SEP]). Text i is
+ * ids[offsets[i]] .. ids[offsets[i+1]-1]. */
 struct sf_bert_batch {
     const uint32_t *ids;
     const size_t *offsets; /* (count+1), from 0 */
