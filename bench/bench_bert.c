@@ -24,7 +24,7 @@ static void print_features(const char *path, safer_precision precision)
     sf_bert_net *net = NULL;
     sf_bert_scratch *scratch = NULL;
     sf_ids ids = {0};
-    sf_wordpiece_scratch pieces = {0};
+    sf_piecer_scratch pieces = {0};
     char *line = NULL;
     size_t capacity = 0;
     ssize_t length;
@@ -37,12 +37,14 @@ static void print_features(const char *path, safer_precision precision)
     check(features && whole, "out of memory");
     while ((length = getline(&line, &capacity, stdin)) > 0) {
         ids.count = 0;
-        check(!sf_wordpiece_encode(&ids, c.wordpiece, line, (size_t)length, c.layout.shape.tokens - 2, &pieces),
-              "out of memory");
-        whole[0] = sf_wordpiece_special(c.wordpiece).cls;
-        if (ids.count) memcpy(whole + 1, ids.ids, ids.count * sizeof *whole);
-        whole[ids.count + 1] = sf_wordpiece_special(c.wordpiece).sep;
-        size_t offsets[2] = {0, ids.count + 2};
+        const sf_tokenizer_frame frame = sf_piecer_frame(c.piecer);
+        const size_t room = sf_bert_room(&c.layout.shape, c.piecer);
+        check(!sf_piecer_encode(&ids, c.piecer, line, (size_t)length, room, &pieces), "out of memory");
+        uint32_t *p = whole;
+        for (size_t i = 0; i < frame.before_count; i++) *p++ = frame.before[i];
+        for (size_t i = 0; i < ids.count; i++) *p++ = ids.ids[i];
+        for (size_t i = 0; i < frame.after_count; i++) *p++ = frame.after[i];
+        size_t offsets[2] = {0, (size_t)(p - whole)};
         sf_bert_batch batch = {whole, offsets, 1};
         sf_bert_features(features, net, &batch, scratch);
         printf("{\"ids\":[");
@@ -55,7 +57,7 @@ static void print_features(const char *path, safer_precision precision)
     free(features);
     free(whole);
     sf_ids_free(&ids);
-    sf_wordpiece_scratch_free(&pieces);
+    sf_piecer_scratch_free(&pieces);
     sf_bert_scratch_free(scratch);
     sf_bert_net_free(net);
     sf_bert_checkpoint_free(&c);
