@@ -16,7 +16,11 @@
 
 #include <string.h>
 
-enum { GROUP_ROWS = 2048, JOINED = SF_BERT_JOINED }; /* texts are grouped up to about so many pieces */
+enum {
+    GROUP_ROWS = 2048, /* texts are grouped up to about so many pieces, */
+    ATTENDED = 256,    /* and for attention up to so many */
+    JOINED = SF_BERT_JOINED
+};
 
 /* ------------------------------------------------------------------ the net */
 
@@ -411,7 +415,7 @@ safer_status sf_bert_scratch_new(sf_bert_scratch **out, const sf_bert_net *net, 
     s->capacity = GROUP_ROWS + T;
     sf_bert_rows *r = &s->rows;
     int failed = sf_bert_attention_new(&s->attention, net) || sf_view_new(&r->x, s->capacity, H, SF_F32) ||
-                 sf_view_new(&r->qkv, s->capacity, 3 * H, net->type) ||
+                 sf_view_new(&r->qkv, ATTENDED + T, 3 * H, net->type) ||
                  sf_view_new(&r->context, s->capacity, H, net->type) ||
                  sf_view_new(&r->inner, s->capacity, shape->inner, net->type) || sf_bert_rows_work(r, net) ||
                  !(s->work = sf_alloc_aligned(3 * H, sizeof *s->work));
@@ -433,7 +437,6 @@ static sf_bert_rows rows_at(const sf_bert_scratch *s, size_t first)
     sf_bert_rows r = {0};
     r.x = sf_view_at(s->rows.x, first, 0);
     r.input = sf_view_at(s->rows.input, first, 0);
-    r.qkv = sf_view_at(s->rows.qkv, first, 0);
     r.context = sf_view_at(s->rows.context, first, 0);
     r.narrow = s->rows.narrow;
     r.factor = s->rows.factor;
@@ -490,6 +493,24 @@ void sf_bert_pool_text(float *features, float *work, const sf_bert_net *net, sf_
     if (s->pool == SF_POOL_POOLER) dense(features, work, net);
 }
 
+/* Attention in a layer of texts first..last-1. Their queries, keys and values are made for a few texts at a time, always
+ * in the same place, so that attention finds them in the cache. */
+static void attend_group(const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last, size_t layer,
+                         sf_bert_scratch *s)
+{
+    const size_t *at = batch->offsets;
+    const float *bias = sf_bert_bias(net, net->layout->layers[layer].qkv_bias);
+    const sf_packed *matrix = &net->layers[sf_bert_set(net->layout, layer)].qkv;
+    for (size_t t = first, next; t < last; t = next) {
+        for (next = t + 1; next < last && at[next + 1] - at[t] <= ATTENDED;) next++;
+        const sf_bert_rows rows = rows_at(s, at[t] - at[first]);
+        sf_product(s->rows.qkv, rows.input, matrix, bias, SF_LINEAR, 0, at[next] - at[t]);
+        for (size_t u = t; u < next; u++)
+            sf_bert_attend(sf_view_at(rows.context, at[u] - at[t], 0), sf_view_at(s->rows.qkv, at[u] - at[t], 0), net,
+                           layer, at[u + 1] - at[u], &s->attention);
+    }
+}
+
 /* Texts first..last-1, which fit into the scratch. */
 static void encode_group(float *features, const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last,
                          sf_bert_scratch *s)
@@ -502,12 +523,7 @@ static void encode_group(float *features, const sf_bert_net *net, const sf_bert_
         sf_bert_embed(&r, net, batch->ids + batch->offsets[t], batch->offsets[t + 1] - batch->offsets[t]);
     }
     for (size_t layer = 0; layer < shape->layers; layer++) {
-        sf_product(all->qkv, all->input, &net->layers[sf_bert_set(net->layout, layer)].qkv,
-                   sf_bert_bias(net, net->layout->layers[layer].qkv_bias), SF_LINEAR, 0, N);
-        for (size_t t = first; t < last; t++) {
-            sf_bert_rows r = rows_at(s, batch->offsets[t] - start);
-            sf_bert_attend(r.context, r.qkv, net, layer, batch->offsets[t + 1] - batch->offsets[t], &s->attention);
-        }
+        attend_group(net, batch, first, last, layer, s);
         sf_bert_transform(all, all->input, net, layer, N);
     }
     for (size_t t = first; t < last; t++)
