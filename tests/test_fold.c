@@ -1,5 +1,5 @@
-/* Folds: that what they do is what docs/fold.md says, on every code point, on all pairs around it and on random texts; that
- * a second time changes nothing; and that no table, however it was made, can break that once it is opened. */
+/* Folds: that what they do is what docs/fold.md says, on every code point, on all pairs around it and on random texts;
+ * that a second time changes nothing; and that no table, however it was made, can break that once it is opened. */
 #define _GNU_SOURCE
 #include "support.h"
 

@@ -98,6 +98,7 @@ READERS = {
     "src/serve/job.c:sf_job_read": "server",
     "src/serve/metrics.c:resident": "-numbers of the system's, in /proc",
     "src/serve/server.c:start_daemon": "server",
+    "src/text/fold_build.c:version_of": "-the version that utf8proc says it has",
     "src/text/tokenizer_json.c:sf_tokenizer_parse": "tokenizer",
     "src/text/tokenizer_open.c:load": "tokenizer sentencepiece",
     "src/text/tokenizer_open.c:load_json": "tokenizer",

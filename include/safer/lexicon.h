@@ -139,7 +139,8 @@ SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon
 SAFER_API const char *safer_lexicon_name(const safer_lexicon *lexicon);
 SAFER_API const char *safer_lexicon_sha256(const safer_lexicon *lexicon);
 
-/* The number of a word (any case and, with a fold, any spelling), or SAFER_NO_WORD: also when memory is out, and errno is ENOMEM then. */
+/* The number of a word (any case and, with a fold, any spelling), or SAFER_NO_WORD: also when memory is out, and errno
+ * is ENOMEM then. */
 SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *word, size_t length);
 
 /* One word of the lexicon. Numbers run from 0; arrays belong to the lexicon. */
@@ -210,7 +211,7 @@ SAFER_API void safer_fold_free(safer_fold *fold);
 SAFER_API const char *safer_fold_steps(const safer_fold *fold);
 SAFER_API const char *safer_fold_unicode(const safer_fold *fold);
 
-/* Hands Phi(text) to `write`, whole. Bytes that are not UTF-8 become U+FFFD. SAFER_CALLBACK when that returns nonzero. */
+/* Hands Phi(text) to `write`, whole. Bytes that are not UTF-8 become U+FFFD. SAFER_CALLBACK when it returns nonzero. */
 SAFER_API safer_status safer_fold_apply(const safer_fold *fold, const char *text, size_t length, safer_write write,
                                         void *context, safer_error *error);
 

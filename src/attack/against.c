@@ -76,7 +76,7 @@ static safer_status try_method(safer_attacker *a, safer_attack_method method, sa
     return status;
 }
 
-/* Spellings that the lexicon's fold covers, of any number of words: what is certified of a text is certified of them. */
+/* Spellings that the lexicon's fold covers, of any number of words: what is certified of a text is so of them. */
 static safer_status try_spellings(safer_attacker *a, const safer_row *row, int target, size_t *limited,
                                   json_t **margins, json_t **record, safer_error *error)
 {

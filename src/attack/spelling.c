@@ -1,10 +1,10 @@
-/* Spelling words otherwise, after DeepWordBug (Gao et al. 2018): every word is spelled otherwise alone, in a few ways, and
- * ranked by what the target loses; then the first, the first two, the first three are, until the answer is wrong. All
- * texts of either part are asked about in batches.
+/* Spelling words otherwise, after DeepWordBug (Gao et al. 2018): every word is spelled otherwise alone, in a few ways,
+ * and ranked by what the target loses; then the first, the first two, the first three are, until the answer is wrong.
+ * All texts of either part are asked about in batches.
  *
  *   homoglyph  1 one letter becomes a character that looks like it (UTS #39), 2 all that can do
  *   zerowidth  1 a character that is not seen stands behind one letter, 2 behind all but the last
- *   typo       two inner letters swapped, one left out, one doubled, one from a key beside it; words of four and more */
+ *   typo       two inner letters swapped, one left out, one doubled, one from a key beside it; words of four or more */
 #include "attack/spelling.h"
 
 #include "base/hash.h"
@@ -197,17 +197,6 @@ static int write_text(sf_buffer *out, const sf_spelling *s, const sf_spelled *pl
     return failed || sf_buffer_add(out, s->given.bytes + at, s->given.length - at);
 }
 
-/* Whether a certificate of the text covers the new one: it folds alike. -1 without memory. */
-static int is_within(sf_spelling *s, const sf_buffer *text)
-{
-    const sf_fold *fold = sf_lexicon_fold(s->victim->lexicon);
-    if (!s->within) return 1;
-    if (!fold) return 0;
-    if (sf_folder_apply(&s->folder, fold, text->bytes, text->length)) return -1;
-    return s->folder.text.length == s->folded.length &&
-           memcmp(s->folder.text.bytes, s->folded.bytes, s->folded.length) == 0;
-}
-
 /* The victim reads another text; what it counts goes on. */
 static safer_status read_text(sf_spelling *s, const sf_buffer *text, int target, safer_error *error)
 {
@@ -306,11 +295,22 @@ typedef struct question {
     size_t count;
 } question;
 
-/* Writes the text of a question. 1: it may be asked about. 0: no certificate covers it. -1: no memory. */
-static int write_question(sf_buffer *out, sf_spelling *s, const question *q)
+/* What to do about the text of a question. */
+typedef enum errand { NO_MEMORY, KNOWN, NOT_COVERED, TO_ASK } errand;
+
+/* Writes it. It is known where it folds as the text does, to a model that answers equal texts equally: nothing is asked
+ * twice. A cross-check asks nevertheless. */
+static errand write_question(sf_buffer *out, sf_spelling *s, const question *q)
 {
+    const sf_fold *fold = sf_lexicon_fold(s->victim->lexicon);
     sf_buffer_clear(out);
-    return write_text(out, s, q->places, q->count) ? -1 : is_within(s, out);
+    if (write_text(out, s, q->places, q->count)) return NO_MEMORY;
+    if (!fold) return s->within ? NOT_COVERED : TO_ASK;
+    if (sf_folder_apply(&s->folder, fold, out->bytes, out->length)) return NO_MEMORY;
+    const int same = s->folder.text.length == s->folded.length &&
+                     memcmp(s->folder.text.bytes, s->folded.bytes, s->folded.length) == 0;
+    if (s->within) return same ? TO_ASK : NOT_COVERED;
+    return same && !sf_model_is_random(s->victim->model) ? KNOWN : TO_ASK;
 }
 
 /* The smoothed classifier's answers, one text after the other. */
@@ -318,39 +318,37 @@ static safer_status ask_votes(sf_answer *answers, size_t *answered, sf_spelling 
                               size_t count, int target, safer_error *error)
 {
     for (size_t i = 0; i < count; i++) {
-        const int within = write_question(&s->text, s, &questions[i]);
-        answers[i] = (sf_answer){.label = -1, .rival = -1, .score = 1, .margin = 1};
-        if (within < 0) return sf_fail_memory(error);
-        safer_status status = within ? ask_one(&answers[i], s, &s->text, target, error) : SAFER_OK;
+        const errand what = write_question(&s->text, s, &questions[i]);
+        answers[i] = what == KNOWN ? s->start : (sf_answer){.label = -1, .rival = -1, .score = 1, .margin = 1};
+        if (what == NO_MEMORY) return sf_fail_memory(error);
+        safer_status status = what == TO_ASK ? ask_one(&answers[i], s, &s->text, target, error) : SAFER_OK;
         if (status != SAFER_OK || s->stopped) return status;
         *answered = i + 1;
     }
     return SAFER_OK;
 }
 
-/* *answered: how many of the answers came back. What is asked does not depend on the size of batches. */
+/* *answered: how many of the answers, at most GROUP, came back. Batches change nothing. */
 static safer_status ask(sf_answer *answers, size_t *answered, sf_spelling *s, const question *questions, size_t count,
                         int target, safer_error *error)
 {
     sf_victim *v = s->victim;
-    const uint64_t left = s->max_queries > s->queries ? s->max_queries - s->queries : 0;
+    size_t waiting = 0, places[GROUP];
+    sf_answer got[GROUP];
     *answered = 0;
     if (v->options.smoothed) return ask_votes(answers, answered, s, questions, count, target, error);
-    if (s->max_queries && count > left) {
-        s->stopped = 1;
-        count = (size_t)left;
-    }
-    while (*answered < count) {
-        const size_t rest = count - *answered, group = rest < v->options.batch ? rest : v->options.batch;
-        for (size_t i = 0; i < group; i++) {
-            const int within = write_question(&v->texts[i], s, &questions[*answered + i]);
-            if (!within) sf_buffer_clear(&v->texts[i]); /* then the text as it is: it shows nothing new */
-            if (within < 0 || (!within && sf_buffer_add(&v->texts[i], s->given.bytes, s->given.length)))
-                return sf_fail_memory(error);
-        }
-        safer_status status = ask_model(answers + *answered, s, group, target, error);
+    for (size_t i = 0; i < count && !s->stopped; i++) {
+        const errand what = write_question(&v->texts[waiting], s, &questions[i]);
+        if (what == NO_MEMORY) return sf_fail_memory(error);
+        answers[i] = what == KNOWN ? s->start : (sf_answer){.label = -1, .rival = -1, .score = 1, .margin = 1};
+        s->stopped = what == TO_ASK && s->max_queries && s->queries + waiting >= s->max_queries;
+        if (what == TO_ASK && !s->stopped) places[waiting++] = i;
+        if (!s->stopped) *answered = i + 1;
+        if (!waiting || (waiting < v->options.batch && i + 1 < count && !s->stopped)) continue;
+        safer_status status = ask_model(got, s, waiting, target, error);
         if (status != SAFER_OK) return status;
-        *answered += group;
+        for (size_t k = 0; k < waiting; k++) answers[places[k]] = got[k];
+        waiting = 0;
     }
     return SAFER_OK;
 }

@@ -1,6 +1,6 @@
-/* A text as the certificate sees it: folded, where the lexicon has a fold; all its words, and the slots, the words whose
- * substitutes are drawn. This is the one place where a text is read with a lexicon: what the slots call the text is
- * Phi(text), and nobody who has slots looks at the text that was given.
+/* A text as the certificate sees it: folded, where the lexicon has a fold; all its words, and the slots, the words
+ * whose substitutes are drawn. This is the one place where a text is read with a lexicon: what the slots call the text
+ * is Phi(text), and nobody who has slots looks at the text that was given.
  *
  * A word is a slot when the lexicon gives it synonyms or draws anything but itself. All
  * other words, and everything between words, keep their bytes. */

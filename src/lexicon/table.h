@@ -33,7 +33,8 @@ safer_status sf_word_list_read(sf_words *out, const char *path, safer_error *err
 safer_status sf_word_list_parse(sf_words *out, const char *bytes, size_t length, const char *name, safer_error *error);
 
 /* A file with one or two words per line: `single` gets the lone words and `pairs` (ids in
- * `words`) the pairs, both folded (`fold` may be NULL) and looked up in `words`; *unknown counts words that are not there. */
+ * `words`) the pairs, both folded (`fold` may be NULL) and looked up in `words`; *unknown counts words that are
+ * not there. */
 typedef struct sf_edits {
     unsigned char *single; /* a flag per word */
     sf_pair *pairs;

@@ -56,7 +56,8 @@ enum {
 };
 
 /* The numbers a table begins with. Behind them, all u32: codes, ascending (maps); where their images begin (maps+1);
- * the images; ranges (first, last, what is said of them), ascending; composites (first, second, composite), ascending. */
+ * the images; ranges (first, last, what is said of them), ascending; composites (first, second, composite),
+ * ascending. */
 typedef struct sf_fold_head {
     uint32_t steps;
     uint32_t unicode, lookalikes; /* versions of Unicode, major << 16 | minor << 8 | update; 0: not used */
@@ -111,7 +112,7 @@ size_t sf_folder_origin(const sf_folder *folder, size_t byte);
 /* Whether Phi leaves the text as it is. -1 when memory is out. */
 int sf_folder_keeps(sf_folder *folder, const sf_fold *fold, const char *text, size_t length);
 
-/* The names of the steps, separated by commas: "nfkc,case". "standard" stands for the first five, "none" for nothing. */
+/* The names of the steps, separated by commas: "nfkc,case". "standard": the first five. "none": nothing. */
 safer_status sf_fold_spec_parse(uint32_t *steps, const char *spec, safer_error *error);
 
 /* The other way; out has room for SF_FOLD_SPEC bytes. */

@@ -1,5 +1,5 @@
-/* The table of a fold, made from its specification: forms, case, categories and classes as utf8proc has them, look-alikes
- * as scripts/unicode-lookalikes found them. docs/fold.md says what every step is for.
+/* The table of a fold, made from its specification: forms, case, categories and classes as utf8proc has them,
+ * look-alikes as scripts/unicode-lookalikes found them. docs/fold.md says what every step is for.
  *
  * The image of a code point is found by rewriting until nothing changes, so that H leaves alone what it has made; which
  * rule comes first matters: decomposition, then what is not seen, then look-alikes, then case (Greek capital eta looks
@@ -164,7 +164,7 @@ static size_t rewrite(uint32_t *out, uint32_t c, uint32_t steps)
     return count;
 }
 
-/* The image of a code point: rewritten until nothing changes. out has room for MOST. 0 when it does not come to rest. */
+/* The image of a code point: rewritten until nothing changes. out has room for MOST. 0 when it comes to no rest. */
 static int find_image(uint32_t *out, size_t *count, uint32_t c, uint32_t steps)
 {
     out[0] = c;
