@@ -154,7 +154,8 @@ static int add_drawn(making *m, size_t slot, size_t begin, size_t end, size_t *l
     sf_pieces *p = m->pieces;
     const sf_text_word *w = &p->slots->words[p->slots->slots[slot]];
     const char *text = p->slots->text;
-    frame f = {.around = {{text + begin, w->begin - begin}, {text + w->end, end - w->end}, begin > 0},
+    const int inside = begin > 0 && sf_piecer_minds_letters(p->piecer);
+    frame f = {.around = {{text + begin, w->begin - begin}, {text + w->end, end - w->end}, inside},
                .pattern = w->pattern};
     if (sf_lexpieces_find(&f.number, p->words, &f.around)) return -1;
     const size_t count = least_of_slot(m, w->word, &f);

@@ -52,7 +52,7 @@ int sf_piecer_encode_part(sf_ids *out, const sf_piecer *piecer, const char *text
 /* How many pieces a text with a word in it has at least: 1 where letters certainly never vanish, else 0. */
 uint32_t sf_piecer_least(const sf_piecer *piecer);
 
-/* Whether cuts depend on the letters of the words around them. */
+/* Whether cuts depend on the letters of the words around them, and parts on whether they begin a text. */
 int sf_piecer_minds_letters(const sf_piecer *piecer);
 
 /* What lies between two drawn words of a text, or before the first, or behind the last: bytes begin to end. */
