@@ -2,8 +2,8 @@
  *
  * Random weights in the shape of BERT-base (768 hidden, 12 heads, 3072 inner), three layers of each, texts of 128 and
  * of 512 pieces, one thread. A kind's turns alternate with BERT's, and the time of the thread is counted, not that of
- * the clock: others use the machine too. "Work" is the multiplications and additions of the matrices and of attention as
- * BERT has it; DeBERTa's two further products of attention are not counted. Then each model in its full size, in a
+ * the clock: others use the machine too. "Work" is the multiplications and additions of the matrices and of attention
+ * as BERT has it; DeBERTa's two further products of attention are not counted. Then each model in its full size, in a
  * process of its own: the most memory that opening it and answering one text of 512 pieces took.
  *
  *   bench_encoders [--json] [--precision NAME] [--no-memory] */
