@@ -305,6 +305,11 @@ safer_status safer_attack_against(safer_against_summary *out, const char *agains
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
     SF_TRY(sf_run_load(&run, against, error));
+    if (run.config.deletion) {
+        status = sf_fail(error, SAFER_INVALID,
+                         "%s: its draws delete words, and attacks do not; a run without --delete is needed", against);
+        goto done;
+    }
     SF_TRY(sf_run_index(&run, error));
     c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
     SF_TRY(sf_attack_check(&c.options, error));

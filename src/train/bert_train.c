@@ -229,8 +229,8 @@ static size_t draw_text(uint32_t *ids, const trainer *t, reader *r, const safer_
     safer_row row = safer_data_row(data, row_number);
     sf_wordpiece_specials special = sf_wordpiece_special(t->start.wordpiece);
     r->encoded.count = 0;
-    if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, t->options->seed, sample, NULL) !=
-            SAFER_OK ||
+    if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, sf_deletion_of(t->options->deletion),
+                      t->options->seed, sample, NULL) != SAFER_OK ||
         sf_wordpiece_encode(&r->encoded, t->start.wordpiece, r->drawn.text.bytes, r->drawn.text.length,
                             t->layout.shape.tokens - 2, &r->wordpiece))
         return SIZE_MAX;
