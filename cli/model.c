@@ -50,8 +50,8 @@ const cli_verb cli_model_convert = {
     .brief = "a BERT checkpoint into one file",
     .usage = "IN -o OUT.safetensors",
     .summary = "Makes one file of a BERT or DistilBERT checkpoint: weights, vocabulary and labels. IN is a\n"
-               "folder as HuggingFace has them (config.json, vocab.txt or tokenizer.json, and safetensors or\n"
-               "ONNX), or an .onnx file beside the rest.",
+               "folder as HuggingFace has them (config.json, vocab.txt or tokenizer.json, and safetensors,\n"
+               "pytorch_model.bin or ONNX), or an .onnx file beside the rest.",
     .examples = "  safer model convert bert-base-uncased -o bert.safetensors\n"
                 "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
     .min_arguments = 1,

@@ -111,6 +111,7 @@ static double activate(double x, sf_encoder_activation activation)
     case SF_ENCODER_RELU: return x > 0 ? x : 0;
     case SF_ENCODER_TANH: return tanh(x);
     case SF_ENCODER_GELU_TANH: return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    case SF_ENCODER_SILU: return x / (1 + exp(-x));
     case SF_ENCODER_GELU: break;
     }
     return 0.5 * x * (1 + erf(x * 0.7071067811865476));
@@ -323,9 +324,12 @@ static sf_encoder moved_encoder(const sf_encoder *e, const float *from, const fl
     sf_encoder_layer *layers = room(e->layers, sizeof *layers);
     for (size_t i = 0; i < e->layers; i++) {
         const sf_encoder_layer *l = &e->layer[i];
-        layers[i] = (sf_encoder_layer){moved_pair(l->qkv, from, to),   moved_pair(l->attention, from, to),
-                                       moved_pair(l->norm1, from, to), moved_pair(l->inner, from, to),
-                                       moved_pair(l->outer, from, to), moved_pair(l->norm2, from, to)};
+        layers[i] = (sf_encoder_layer){.qkv = moved_pair(l->qkv, from, to),
+                                       .attention = moved_pair(l->attention, from, to),
+                                       .norm1 = moved_pair(l->norm1, from, to),
+                                       .inner = moved_pair(l->inner, from, to),
+                                       .outer = moved_pair(l->outer, from, to),
+                                       .norm2 = moved_pair(l->norm2, from, to)};
     }
     out.words = moved(e->words, from, to);
     out.places = moved(e->places, from, to);

@@ -120,7 +120,7 @@ static void naive_logits(double *logits, const sf_bert_layout *l, const float *p
         }
     if (s->pool == SF_POOL_POOLER) {
         naive_linear(context, y, p + l->pooler_weight, p + l->pooler_bias, H, H);
-        for (size_t j = 0; j < H; j++) y[j] = s->pooler_relu ? fmax(0, context[j]) : tanh(context[j]);
+        for (size_t j = 0; j < H; j++) y[j] = s->pooler == SF_ENCODER_RELU ? fmax(0, context[j]) : tanh(context[j]);
     }
     naive_linear(logits, y, p + l->classifier_weight, p + l->classifier_bias, H, s->classes);
     free(x), free(qkv), free(context), free(scores), free(inner), free(y);
@@ -187,7 +187,7 @@ static void forward_equals_the_reference(void **state)
         sf_bert_shape shape = tiny;
         if (variant == 1) shape.pool = SF_POOL_CLS, shape.activation = SF_RELU;
         if (variant == 2) shape.pool = SF_POOL_POOLER, shape.activation = SF_GELU_TANH;
-        if (variant == 3) shape.pool = SF_POOL_POOLER, shape.pooler_relu = 1, shape.types = 0;
+        if (variant == 3) shape.pool = SF_POOL_POOLER, shape.pooler = SF_ENCODER_RELU, shape.types = 0;
         if (variant == 4) shape.hidden = 32, shape.heads = 1, shape.inner = 33;
         if (variant == 5) shape.layers = 1, shape.hidden = 33, shape.heads = 11, shape.inner = 64;
         compare_forward(&shape, SF_F32, 2e-5);
@@ -311,7 +311,7 @@ static void gradients_equal_differences(void **state)
         texts t;
         if (variant == 1) shape.pool = SF_POOL_CLS, shape.activation = SF_RELU;
         if (variant == 2) shape.pool = SF_POOL_POOLER, shape.activation = SF_GELU_TANH;
-        if (variant == 3) shape.pool = SF_POOL_POOLER, shape.pooler_relu = 1, shape.types = 0;
+        if (variant == 3) shape.pool = SF_POOL_POOLER, shape.pooler = SF_ENCODER_RELU, shape.types = 0;
         sf_bert_options options = {.layers = SIZE_MAX, .type = SF_F32, .threads = 2, .seed = 1};
         assert_int_equal(sf_bert_layout_make(&l, &shape), 0);
         float *p = random_parameters(&l, 0.4f);

@@ -36,7 +36,7 @@ static inline sf_bert_shape classifier(size_t types)
     s.classes = 3;
     s.pool = SF_POOL_POOLER;
     s.types = types;
-    s.pooler_relu = types == 0;
+    s.pooler = types == 0 ? SF_ENCODER_RELU : SF_ENCODER_TANH;
     return s;
 }
 
@@ -182,9 +182,16 @@ static inline void write_tensors(const char *path, const model *m, const form *f
     }
     size_t made = count;
     if (f->extras) {
-        tensors[count++] = (sf_tensor){"bert.embeddings.position_ids", SF_I64, 2, {1, 16}, 16, ids};
-        tensors[count++] = (sf_tensor){"cls.predictions.bias", SF_F32, 1, {14}, 14, bias};
-        tensors[count++] = (sf_tensor){"vocab_transform.weight", SF_F32, 1, {14}, 14, bias};
+        tensors[count++] = (sf_tensor){.name = "bert.embeddings.position_ids",
+                                       .type = SF_I64,
+                                       .rank = 2,
+                                       .shape = {1, 16},
+                                       .count = 16,
+                                       .bytes = ids};
+        tensors[count++] = (sf_tensor){
+            .name = "cls.predictions.bias", .type = SF_F32, .rank = 1, .shape = {14}, .count = 14, .bytes = bias};
+        tensors[count++] = (sf_tensor){
+            .name = "vocab_transform.weight", .type = SF_F32, .rank = 1, .shape = {14}, .count = 14, .bytes = bias};
     }
     const sf_metadata metadata[] = {{"format", "pt"}};
     assert_ok(sf_safetensors_write(path, tensors, count, metadata, 1, &error));
@@ -282,7 +289,7 @@ static inline void check_shape(const sf_bert_shape *a, const sf_bert_shape *b)
     assert_int_equal(a->classes, b->classes);
     assert_int_equal(a->activation, b->activation);
     assert_int_equal(a->pool, b->pool);
-    assert_int_equal(a->pooler_relu, b->pooler_relu);
+    assert_int_equal(a->pooler, b->pooler);
     assert_int_equal(a->tokens, b->tokens);
     assert_memory_equal(&a->epsilon, &b->epsilon, sizeof a->epsilon);
 }
@@ -300,8 +307,8 @@ static inline void check_checkpoint(const sf_bert_checkpoint *c, const model *m)
                 fail_msg("%s[%zu] is %g, not %g", t->name, k - t->offset, (double)c->parameters[k],
                          (double)m->parameters[k]);
     }
-    assert_int_equal(sf_wordpiece_size(c->wordpiece), PIECES);
-    assert_int_equal(sf_wordpiece_special(c->wordpiece).sep, 3);
+    assert_int_equal(sf_piecer_size(c->piecer), PIECES);
+    assert_int_equal(sf_wordpiece_special(sf_piecer_wordpiece(c->piecer)).sep, 3);
     for (size_t i = 0; i < c->layout.shape.classes; i++) assert_string_equal(c->labels[i], labels[i]);
 }
 

@@ -169,3 +169,25 @@ double sf_asin(double x)
     for (size_t n = LENGTH(ratio) - 1; n-- > 0;) sum = z * ratio[n] * (1 + sum);
     return x > 0.5 ? quarter_turn - (2 * (y + y * sum) - rest) : y + y * sum;
 }
+
+/* -------------------------------------------------------------- sine, cosine */
+
+/* x less a whole number n of quarter turns, by parts of pi/2 of which the first two, times n, are exact; then the two
+ * series of Taylor. */
+void sf_sin_cos(double *sine, double *cosine, double x)
+{
+    static const double first = 0x1.921fb544p0, second = 0x1.0b4611a6p-34, third = 0x1.3198a2e037073p-69;
+    static const double parts = 0x1.45f306dc9c883p-1; /* 2/pi */
+    assert(x >= 0 && x <= 0x1p20);
+    const double n = floor(x * parts + 0.5), r = ((x - n * first) - n * second) - n * third, z = r * r;
+    double s = 0, c = 0;
+    for (int k = 10; k >= 1; k--) { /* r - r^3/3! + ..., 1 - r^2/2! + ... */
+        s = -z / (double)(2 * k * (2 * k + 1)) * (1 + s);
+        c = -z / (double)((2 * k - 1) * 2 * k) * (1 + c);
+    }
+    s = r + r * s;
+    c = 1 + c;
+    const int turn = (int)(n - 4 * floor(n / 4));
+    *sine = turn == 0 ? s : turn == 1 ? c : turn == 2 ? -s : -c;
+    *cosine = turn == 0 ? c : turn == 1 ? -s : turn == 2 ? -c : s;
+}

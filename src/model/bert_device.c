@@ -1,5 +1,5 @@
 /* The `bert` classifier on devices: as they are given it, and how its texts get there. */
-#include "model/bert.h"
+#include "model/bert_names.h"
 
 #include "base/memory.h"
 #include "model/nets.h"
@@ -7,16 +7,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* SIZE_MAX: not there. */
 static sf_encoder_pair affine(const float *parameters, size_t weight, size_t bias)
 {
-    return (sf_encoder_pair){parameters + weight, parameters + bias};
+    return (sf_encoder_pair){weight == SIZE_MAX ? NULL : parameters + weight,
+                             bias == SIZE_MAX ? NULL : parameters + bias};
 }
 
-static sf_encoder_activation activation_of(sf_activation activation)
+static sf_encoder_layer layer_of(const sf_bert_layer *o, const float *p)
 {
-    return activation == SF_RELU        ? SF_ENCODER_RELU
-           : activation == SF_GELU_TANH ? SF_ENCODER_GELU_TANH
-                                        : SF_ENCODER_GELU;
+    return (sf_encoder_layer){.qkv = affine(p, o->qkv_weight, o->qkv_bias),
+                              .attention = affine(p, o->attention_weight, o->attention_bias),
+                              .norm1 = affine(p, o->norm1_weight, o->norm1_bias),
+                              .inner = affine(p, o->inner_weight, o->inner_bias),
+                              .outer = affine(p, o->outer_weight, o->outer_bias),
+                              .norm2 = affine(p, o->norm2_weight, o->norm2_bias),
+                              .place_key = affine(p, o->place_key_weight, o->place_key_bias),
+                              .place_query = affine(p, o->place_query_weight, o->place_query_bias),
+                              .turns = o->turns,
+                              .local = o->window != SIZE_MAX};
 }
 
 int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *l, const float *p)
@@ -24,15 +33,7 @@ int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *l, const float *p)
     const sf_bert_shape *shape = &l->shape;
     sf_encoder_layer *layers = sf_alloc(shape->layers, sizeof *layers);
     if (!layers) return -1;
-    for (size_t i = 0; i < shape->layers; i++) {
-        const sf_bert_layer *o = &l->layers[i];
-        layers[i] = (sf_encoder_layer){.qkv = affine(p, o->qkv_weight, o->qkv_bias),
-                                       .attention = affine(p, o->attention_weight, o->attention_bias),
-                                       .norm1 = affine(p, o->norm1_weight, o->norm1_bias),
-                                       .inner = affine(p, o->inner_weight, o->inner_bias),
-                                       .outer = affine(p, o->outer_weight, o->outer_bias),
-                                       .norm2 = affine(p, o->norm2_weight, o->norm2_bias)};
-    }
+    for (size_t i = 0; i < shape->layers; i++) layers[i] = layer_of(&l->layers[i], p);
     *out = (sf_encoder){.vocabulary = shape->vocabulary,
                         .positions = shape->positions,
                         .layers = shape->layers,
@@ -42,17 +43,34 @@ int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *l, const float *p)
                         .classes = shape->classes,
                         .tokens = shape->tokens,
                         .epsilon = shape->epsilon,
-                        .activation = activation_of(shape->activation),
+                        .activation = sf_bert_activation(shape->activation),
+                        .form = shape->form,
                         .words = p + l->words,
-                        .places = p + l->positions,
+                        .places = l->positions == SIZE_MAX ? NULL : p + l->positions,
                         .type = l->types == SIZE_MAX ? NULL : p + l->types,
                         .norm = affine(p, l->norm_weight, l->norm_bias),
+                        .projection = affine(p, l->projection_weight, l->projection_bias),
+                        .scale = sf_bert_scale(shape),
+                        .relative = l->relative == SIZE_MAX ? NULL : p + l->relative,
+                        .relative_rows = sf_bert_relative_rows(shape),
+                        .relative_norm = affine(p, l->relative_norm_weight, l->relative_norm_bias),
+                        .buckets = l->buckets,
                         .layer = layers,
-                        .mean = shape->pool == SF_POOL_MEAN,
-                        .pooler_activation = shape->pooler_relu ? SF_ENCODER_RELU : SF_ENCODER_TANH,
+                        .end = affine(p, l->end_weight, l->end_bias),
+                        .mean = shape->pool == SF_POOL_MEAN ||
+                                (shape->pool == SF_POOL_POOLER && shape->form.dense_mean),
+                        .pooler = affine(p, l->pooler_weight, l->pooler_bias),
+                        .pooler_activation = shape->pooler,
+                        .pooler_norm = affine(p, l->pooler_norm_weight, l->pooler_norm_bias),
                         .classifier = affine(p, l->classifier_weight, l->classifier_bias)};
-    if (shape->pool == SF_POOL_POOLER) out->pooler = affine(p, l->pooler_weight, l->pooler_bias);
     return 0;
+}
+
+safer_status sf_bert_device_can(const sf_encoder *encoder, safer_error *error)
+{
+    if (sf_encoder_is_bert(encoder)) return SAFER_OK;
+    return sf_fail(error, SAFER_INPUT,
+                   "devices compute encoders of the form of BERT and DistilBERT; this one needs --device cpu");
 }
 
 /* -------------------------------------------------------------------- devices */
@@ -158,11 +176,17 @@ safer_status sf_bert_device_new(sf_bert_device **out, const sf_device_choice *ch
         return sf_fail_memory(error);
     }
     d->classes = layout->shape.classes;
-    const safer_status status = sf_nets_start(&d->nets, &kind, choice, &encoder, error);
+    safer_status status = sf_bert_device_can(&encoder, error);
+    if (status != SAFER_OK) {
+        free(d);
+        goto done;
+    }
+    status = sf_nets_start(&d->nets, &kind, choice, &encoder, error);
     if (status == SAFER_OK)
         *out = d;
     else
         sf_bert_device_free(d);
+done:
     free((void *)encoder.layer);
     return status;
 }

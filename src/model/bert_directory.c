@@ -1,17 +1,20 @@
 /* BERT checkpoints as they are published: a folder with config.json, a vocabulary and
- * weights, which are safetensors (one file, or shards with an index) or ONNX. How a checkpoint becomes
- * a classifier: docs/design.md, "From a text to BERT's answer". */
+ * weights, which are safetensors or pytorch_model.bin (one file, or shards with an index) or ONNX. How a
+ * checkpoint becomes a classifier: docs/design.md, "From a text to BERT's answer". */
 #define _GNU_SOURCE
 #include "base/hash.h"
 #include "base/memory.h"
 #include "model/bert_names.h"
 #include "model/onnx.h"
+#include "nn/torchfile.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What is open while a checkpoint is read. */
@@ -20,11 +23,11 @@ typedef struct reader {
     json_t *config;
     sf_buffer config_path;
     sf_safetensors **files;
-    size_t file_count, file_capacity;
+    sf_torchfile **torch;
+    size_t file_count, file_capacity, torch_count, torch_capacity;
     sf_onnx *onnx;
     sf_bert_source source;
     sf_digest_list read; /* files of the folder */
-    int distil;
 } reader;
 
 static void reader_free(reader *r)
@@ -33,6 +36,8 @@ static void reader_free(reader *r)
     sf_digest_list_free(&r->read);
     for (size_t i = 0; i < r->file_count; i++) sf_safetensors_free(r->files[i]);
     free(r->files);
+    for (size_t i = 0; i < r->torch_count; i++) sf_torchfile_free(r->torch[i]);
+    free(r->torch);
     sf_onnx_free(r->onnx);
     json_decref(r->config);
     sf_buffer_free(&r->config_path);
@@ -50,11 +55,11 @@ static safer_status join(sf_buffer *out, const char *folder, const char *name, s
     return SAFER_OK;
 }
 
-/* The path of a file in a folder, and whether it is there. */
+/* The path of a file in a folder, and whether it is there. So is a link that leads nowhere: opening it says so. */
 static safer_status locate(sf_buffer *path, int *found, const char *folder, const char *name, safer_error *error)
 {
     safer_status status = join(path, folder, name, error);
-    *found = status == SAFER_OK && access(path->bytes, F_OK) == 0;
+    *found = status == SAFER_OK && faccessat(AT_FDCWD, path->bytes, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     return status;
 }
 
@@ -92,12 +97,29 @@ static safer_status note(reader *r, const char *path, const sf_file *file, safer
     return sf_digest_list_add(&r->read, name + strspn(name, "/"), file->bytes, file->length, error);
 }
 
+/* A file, noted. A folder from elsewhere may hold a pipe, which would be waited for, and a clone without Git LFS a note
+ * in place of each large file. */
+static safer_status load(sf_file *out, reader *r, const char *path, safer_error *error)
+{
+    static const char pointer[] = "version https://git-lfs.github.com/spec/";
+    safer_status status;
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return sf_fail(error, SAFER_INPUT, "%s is not a plain file", path);
+    SF_TRY(sf_file_load(out, path, error));
+    if (out->length >= sizeof pointer - 1 && memcmp(out->bytes, pointer, sizeof pointer - 1) == 0)
+        status = sf_fail(error, SAFER_INPUT, "%s is a pointer of Git LFS, not the file itself: run git lfs pull", path);
+    else
+        status = note(r, path, out, error);
+done:
+    return status;
+}
+
 static safer_status read_json(json_t **out, reader *r, const char *path, safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
-    SF_TRY(sf_file_load(&file, path, error));
-    SF_TRY(note(r, path, &file, error));
+    SF_TRY(load(&file, r, path, error));
     SF_TRY(sf_model_json(out, file.bytes, file.length, 0, path, error));
     if (!json_is_object(*out)) status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
 done:
@@ -107,46 +129,13 @@ done:
 
 /* ------------------------------------------------------------ configuration */
 
-static safer_status check_type(reader *r, const char *path, safer_error *error)
-{
-    const char *type = json_string_value(json_object_get(r->config, "model_type"));
-    const char *positions = json_string_value(json_object_get(r->config, "position_embedding_type"));
-    if (!type || (strcmp(type, "bert") != 0 && strcmp(type, "distilbert") != 0))
-        return type ? sf_fail(error, SAFER_INPUT,
-                              "%s: the model is of type \"%.60s\"; bert and distilbert are supported", path, type)
-                    : sf_fail(error, SAFER_INPUT, "%s: there is no \"model_type\"; bert and distilbert are supported",
-                              path);
-    if (positions && strcmp(positions, "absolute") != 0)
-        return sf_fail(error, SAFER_INPUT, "%s: \"position_embedding_type\" is \"%.60s\"; absolute is supported", path,
-                       positions);
-    if (json_is_true(json_object_get(r->config, "is_decoder")))
-        return sf_fail(error, SAFER_INPUT, "%s: the model is a decoder; encoders are supported", path);
-    r->distil = r->source.distil = strcmp(type, "distilbert") == 0;
-    return SAFER_OK;
-}
-
 /* The shape, except for the head and `tokens`. */
 static safer_status read_config(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
     SF_TRY(join(&r->config_path, r->folder, "config.json", error));
     SF_TRY(read_json(&r->config, r, r->config_path.bytes, error));
-    SF_TRY(check_type(r, r->config_path.bytes, error));
-    const int d = r->distil;
-    const sf_model_config c = {r->config, r->config_path.bytes, ""};
-    SF_TRY(sf_model_config_number(&s->vocabulary, c, "vocab_size", 1, SF_BERT_PIECES, error));
-    SF_TRY(sf_model_config_number(&s->positions, c, "max_position_embeddings", 3, SF_BERT_POSITIONS, error));
-    SF_TRY(sf_model_config_number(&s->hidden, c, d ? "dim" : "hidden_size", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_model_config_number(&s->layers, c, d ? "n_layers" : "num_hidden_layers", 1, SF_BERT_LAYERS, error));
-    SF_TRY(sf_model_config_number(&s->heads, c, d ? "n_heads" : "num_attention_heads", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_model_config_number(&s->inner, c, d ? "hidden_dim" : "intermediate_size", 1, SF_BERT_INNER, error));
-    SF_TRY(sf_bert_config_activation(&s->activation, c, d ? "activation" : "hidden_act", error));
-    s->types = 0;
-    s->epsilon = 1e-12f;
-    if (!d) SF_TRY(sf_model_config_number(&s->types, c, "type_vocab_size", 1, SF_BERT_TYPES, error));
-    if (!d && json_object_get(r->config, "layer_norm_eps"))
-        SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "layer_norm_eps", error));
-    SF_TRY(sf_bert_config_check(s, c, error));
+    SF_TRY(sf_bert_config_read(s, &r->source.family, (sf_model_config){r->config, r->config_path.bytes, ""}, error));
 done:
     return status;
 }
@@ -158,7 +147,7 @@ static safer_status read_tokens(sf_bert_shape *s, reader *r, safer_error *error)
     sf_buffer path = {0};
     json_t *json = NULL;
     int found;
-    s->tokens = s->positions < 512 ? s->positions : 512;
+    s->tokens = sf_bert_most_tokens(s) < 512 ? sf_bert_most_tokens(s) : 512;
     SF_TRY(locate(&path, &found, r->folder, "tokenizer_config.json", error));
     if (found) SF_TRY(read_json(&json, r, path.bytes, error));
     double most = json_real_value(json_object_get(json, "model_max_length"));
@@ -176,8 +165,7 @@ static safer_status add_file(reader *r, const char *path, safer_error *error)
     safer_status status;
     sf_file image = {0};
     if (sf_grow(&r->files, &r->file_capacity, r->file_count + 1, sizeof *r->files)) return sf_fail_memory(error);
-    SF_TRY(sf_file_load(&image, path, error));
-    SF_TRY(note(r, path, &image, error));
+    SF_TRY(load(&image, r, path, error));
     SF_TRY(sf_safetensors_parse(&r->files[r->file_count], &image, path, error));
     r->file_count++;
     SF_TRY(sf_bert_source_add_file(&r->source, r->files[r->file_count - 1], error));
@@ -186,8 +174,36 @@ done:
     return status;
 }
 
+static safer_status add_torch(reader *r, const char *path, safer_error *error)
+{
+    safer_status status;
+    sf_file image = {0};
+    if (sf_grow(&r->torch, &r->torch_capacity, r->torch_count + 1, sizeof *r->torch)) return sf_fail_memory(error);
+    SF_TRY(load(&image, r, path, error));
+    SF_TRY(sf_torchfile_parse(&r->torch[r->torch_count], &image, path, error));
+    const sf_torchfile *file = r->torch[r->torch_count++];
+    for (size_t i = 0; i < sf_torchfile_count(file); i++) {
+        const sf_tensor *tensor = sf_torchfile_at(file, i);
+        SF_TRY(sf_bert_source_add(&r->source, tensor, tensor->name, sf_torchfile_name(file), 0, error));
+    }
+done:
+    sf_file_free(&image);
+    return status;
+}
+
+/* A form of weights: the whole, or shards that an index names. */
+typedef struct weights_form {
+    const char *file, *index, *ending, *what;
+    safer_status (*add)(reader *r, const char *path, safer_error *error);
+} weights_form;
+
+static const weights_form safetensors_form = {"model.safetensors", "model.safetensors.index.json", ".safetensors",
+                                              "safetensors", add_file};
+static const weights_form torch_form = {"pytorch_model.bin", "pytorch_model.bin.index.json", ".bin", "PyTorch",
+                                        add_torch};
+
 /* Each file that the index names, once. */
-static safer_status add_shards(reader *r, const char *index, safer_error *error)
+static safer_status add_shards(reader *r, const weights_form *form, const char *index, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_buffer path = {0};
@@ -203,9 +219,9 @@ static safer_status add_shards(reader *r, const char *index, safer_error *error)
     json_object_foreach(map, tensor, value)
     {
         const char *name = json_string_value(value);
-        if (!name || strchr(name, '/') || !ends_with(name, ".safetensors")) {
-            status = sf_fail(error, SAFER_INPUT,
-                             "%s: tensor \"%.200s\" is not in a safetensors file of the same folder", index, tensor);
+        if (!name || strchr(name, '/') || !ends_with(name, form->ending)) {
+            status = sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" is not in a %s file of the same folder", index,
+                             tensor, form->what);
             goto done;
         }
         if (json_object_get(seen, name)) continue;
@@ -214,7 +230,7 @@ static safer_status add_shards(reader *r, const char *index, safer_error *error)
             goto done;
         }
         SF_TRY(join(&path, r->folder, name, error));
-        SF_TRY(add_file(r, path.bytes, error));
+        SF_TRY(form->add(r, path.bytes, error));
     }
 done:
     json_decref(json);
@@ -227,8 +243,7 @@ static safer_status add_onnx(reader *r, const char *path, safer_error *error)
 {
     safer_status status;
     sf_file image = {0};
-    SF_TRY(sf_file_load(&image, path, error));
-    SF_TRY(note(r, path, &image, error));
+    SF_TRY(load(&image, r, path, error));
     SF_TRY(sf_onnx_parse(&r->onnx, &image, path, error));
     for (size_t i = 0; i < sf_onnx_count(r->onnx); i++) {
         const sf_onnx_weight *w = sf_onnx_at(r->onnx, i);
@@ -241,46 +256,48 @@ done:
 
 static safer_status fail_weights(const reader *r, int safetensors, int onnx, safer_error *error)
 {
-    sf_buffer path = {0};
-    int torch;
-    safer_status status = locate(&path, &torch, r->folder, "pytorch_model.bin", error);
-    sf_buffer_free(&path);
-    if (status != SAFER_OK) return status;
     if (safetensors > 1)
         return sf_fail(error, SAFER_INPUT, "%s: %d safetensors files, none of them model.safetensors", r->folder,
                        safetensors);
     if (onnx > 1)
         return sf_fail(error, SAFER_INPUT, "%s: %d ONNX files, none of them model.onnx; name one of them", r->folder,
                        onnx);
-    if (torch)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: pytorch_model.bin is not read; write the model again with save_pretrained(..., "
-                       "safe_serialization=True)",
-                       r->folder);
-    return sf_fail(error, SAFER_INPUT, "%s: there is no model.safetensors and no ONNX file", r->folder);
+    return sf_fail(error, SAFER_INPUT, "%s: there is no model.safetensors, no pytorch_model.bin and no ONNX file",
+                   r->folder);
 }
 
-/* The weights of a folder: the first of these that is there. */
+/* Weights of this form, if they are there: *found. */
+static safer_status add_form(reader *r, const weights_form *form, int *found, safer_error *error)
+{
+    safer_status status;
+    sf_buffer path = {0};
+    SF_TRY(locate(&path, found, r->folder, form->file, error));
+    if (*found) {
+        SF_TRY(form->add(r, path.bytes, error));
+        goto done;
+    }
+    SF_TRY(locate(&path, found, r->folder, form->index, error));
+    if (*found) SF_TRY(add_shards(r, form, path.bytes, error));
+done:
+    sf_buffer_free(&path);
+    return status;
+}
+
+/* The weights of a folder: the first of these that is there. What was exported comes last. */
 static safer_status add_weights(reader *r, safer_error *error)
 {
     safer_status status;
     sf_buffer path = {0}, below = {0};
     int found, safetensors, onnx;
-    SF_TRY(locate(&path, &found, r->folder, "model.safetensors", error));
-    if (found) {
-        SF_TRY(add_file(r, path.bytes, error));
-        goto done;
-    }
-    SF_TRY(locate(&path, &found, r->folder, "model.safetensors.index.json", error));
-    if (found) {
-        SF_TRY(add_shards(r, path.bytes, error));
-        goto done;
-    }
+    SF_TRY(add_form(r, &safetensors_form, &found, error));
+    if (found) goto done;
     SF_TRY(only_one(&path, &safetensors, r->folder, ".safetensors", error));
     if (safetensors == 1) {
         SF_TRY(add_file(r, path.bytes, error));
         goto done;
     }
+    SF_TRY(add_form(r, &torch_form, &found, error));
+    if (found) goto done;
     SF_TRY(locate(&path, &found, r->folder, "onnx/model.onnx", error));
     if (!found) SF_TRY(locate(&path, &found, r->folder, "model.onnx", error));
     onnx = found;
@@ -339,29 +356,10 @@ done:
     return status;
 }
 
-/* With a classifier: how many classes, or why it does not classify texts. */
 static safer_status read_head(sf_bert_shape *s, reader *r, safer_error *error)
 {
-    const sf_bert_found *classifier = sf_bert_source_find(&r->source, "classifier.weight");
-    const char *file = r->config_path.bytes;
-    const char *architecture = json_string_value(json_array_get(json_object_get(r->config, "architectures"), 0));
-    const char *problem = json_string_value(json_object_get(r->config, "problem_type"));
-    if (!classifier) return read_pooling(s, r, error);
-    size_t classes = classifier->tensor.rank == 2 ? classifier->tensor.shape[classifier->transposed] : 0;
-    if (architecture && !strstr(architecture, "ForSequenceClassification"))
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: the architecture \"%.80s\" does not classify texts (ForSequenceClassification does)", file,
-                       architecture);
-    if (problem && strcmp(problem, "single_label_classification") != 0)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: \"problem_type\" is \"%.60s\"; single_label_classification is supported", file, problem);
-    if (classes < 2 || classes > SF_BERT_CLASSES)
-        return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one per class",
-                       classifier->file, classifier->tensor.name, SF_BERT_CLASSES);
-    s->classes = classes;
-    s->pool = SF_POOL_POOLER;
-    s->pooler_relu = r->distil;
-    return SAFER_OK;
+    if (!sf_bert_source_find(&r->source, "classifier.weight")) return read_pooling(s, r, error);
+    return sf_bert_config_head(s, &r->source, (sf_model_config){r->config, r->config_path.bytes, ""}, error);
 }
 
 /* id2label is {"0": name, ...}. Without it, the names are those HuggingFace gives. */
@@ -404,7 +402,7 @@ static safer_status hash(sf_bert_checkpoint *c, const char *path, safer_error *e
     safer_status status;
     sf_bert_description text = {0};
     sf_buffer labels = {0};
-    SF_TRY(sf_bert_describe(&text, &c->layout.shape, c->wordpiece, path, error));
+    SF_TRY(sf_bert_describe(&text, &c->layout.shape, c->piecer, path, error));
     if (sf_bert_labels_json(&labels, c->labels, c->layout.shape.classes)) {
         status = sf_fail_memory(error);
         goto done;
@@ -412,7 +410,7 @@ static safer_status hash(sf_bert_checkpoint *c, const char *path, safer_error *e
     c->hash = sf_hash(c->parameters, c->layout.size * sizeof *c->parameters, 0);
     const sf_buffer *texts[] = {&text.config, &text.vocabulary, &text.tokenizer, &labels};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        c->hash = sf_hash(texts[i]->bytes, texts[i]->length, c->hash);
+        if (texts[i]->length) c->hash = sf_hash(texts[i]->bytes, texts[i]->length, c->hash);
 done:
     sf_bert_description_free(&text);
     sf_buffer_free(&labels);
@@ -428,6 +426,8 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     sf_bert_shape shape = {0};
     SF_TRY(read_config(&shape, &r, error));
     SF_TRY(read_tokens(&shape, &r, error));
+    SF_TRY(sf_bert_tokenizer_open(&c.piecer, &shape, folder, json_string_value(json_object_get(r.config, "model_type")),
+                                  &r.read, error));
     SF_TRY(onnx ? add_onnx(&r, onnx, error) : add_weights(&r, error));
     SF_TRY(sf_bert_source_sort(&r.source, error));
     SF_TRY(read_head(&shape, &r, error));
@@ -437,13 +437,6 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     }
     SF_TRY(sf_bert_source_check(&r.source, &c.layout, error));
     if (shape.classes) SF_TRY(read_labels(&c, &r, error));
-    SF_TRY(sf_wordpiece_open(&c.wordpiece, folder, &r.read, error));
-    if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
-        status = sf_fail(error, SAFER_INPUT,
-                         "%s: the vocabulary has %zu word pieces, but the model's embedding only %zu rows", folder,
-                         sf_wordpiece_size(c.wordpiece), shape.vocabulary);
-        goto done;
-    }
     SF_TRY(sf_bert_source_load(&c.parameters, &r.source, &c.layout, error));
     SF_TRY(hash(&c, folder, error));
     SF_TRY(sf_digest_list_end(&c.sha256, &r.read, error));

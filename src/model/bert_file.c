@@ -6,8 +6,9 @@
  *   config        {"vocabulary", "positions", "types", "layers", "hidden", "heads", "inner",
  *                 "activation": "gelu"|"gelu_new"|"relu", "pool": "cls"|"pooler"|"mean",
  *                 "pooler": "tanh"|"relu", "epsilon", "tokens"}
- *   vocabulary    the word pieces, each followed by a newline, in the order of their numbers
- *   tokenizer     {"lower", "accents", "ideographs", "clean", "longest"} (text/wordpiece.h)
+ *   vocabulary    the word pieces, each followed by a newline, in the order of their numbers, and
+ *   tokenizer     {"lower", "accents", "ideographs", "clean", "longest"} (text/wordpiece.h): BERT's tokenizer; or
+ *   tokenizer.json   that of any other (text/tokenizer.h)
  *   labels        a JSON list of names; missing: an encoder without a classifier
  *   trained_with  as in all model files; may be missing
  *
@@ -17,58 +18,10 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/bert_names.h"
-#include "text/unicode.h"
 
-#include <math.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-
-static const char *const pools[] = {[SF_POOL_CLS] = "cls", [SF_POOL_POOLER] = "pooler", [SF_POOL_MEAN] = "mean"};
-
-/* gelu_new and its siblings are the same approximation by tanh. */
-static const struct {
-    const char *name;
-    sf_activation activation;
-} activations[] = {
-    {"gelu", SF_GELU},        {"gelu_new", SF_GELU_TANH},  {"relu", SF_RELU}, /* these are written */
-    {"gelu_python", SF_GELU}, {"gelu_fast", SF_GELU_TANH}, {"gelu_pytorch_tanh", SF_GELU_TANH},
-};
-enum { ACTIVATIONS = sizeof activations / sizeof *activations };
-
-/* ------------------------------------------------------------ configurations */
-
-safer_status sf_bert_config_epsilon(float *out, sf_model_config config, const char *key, safer_error *error)
-{
-    const json_t *value = json_object_get(config.json, key);
-    double x = json_real_value(value);
-    if (!json_is_real(value) || !(x >= 1e-30 && x <= 1))
-        return sf_fail(error, SAFER_INPUT, "%s: \"%s\"%s must be a number from 1e-30 to 1", config.file, key,
-                       config.place);
-    *out = (float)x;
-    return SAFER_OK;
-}
-
-safer_status sf_bert_config_activation(sf_activation *out, sf_model_config config, const char *key, safer_error *error)
-{
-    const char *name = json_string_value(json_object_get(config.json, key));
-    for (int i = 0; name && i < ACTIVATIONS; i++)
-        if (strcmp(name, activations[i].name) == 0) {
-            *out = activations[i].activation;
-            return SAFER_OK;
-        }
-    return sf_fail(error, SAFER_INPUT,
-                   "%s: \"%s\"%s is %s%.60s%s; gelu, gelu_new, gelu_pytorch_tanh and relu are supported", config.file,
-                   key, config.place, name ? "\"" : "", name ? name : "missing", name ? "\"" : "");
-}
-
-safer_status sf_bert_config_check(const sf_bert_shape *s, sf_model_config config, safer_error *error)
-{
-    if (s->hidden % s->heads)
-        return sf_fail(error, SAFER_INPUT, "%s: a hidden size of %zu%s cannot be divided among %zu heads", config.file,
-                       s->hidden, config.place, s->heads);
-    return SAFER_OK;
-}
 
 /* ------------------------------------------------------------------- writing */
 
@@ -83,42 +36,11 @@ int sf_bert_labels_json(sf_buffer *out, char *const *labels, size_t count)
     return sf_buffer_add_byte(out, ']');
 }
 
-static int write_config(sf_buffer *out, const sf_bert_shape *s)
-{
-    const char *activation = "";
-    for (int i = ACTIVATIONS; i-- > 0;)
-        if (activations[i].activation == s->activation) activation = activations[i].name;
-    json_t *epsilon = json_real((double)s->epsilon);
-    int failed =
-        sf_buffer_format(
-            out,
-            "{\"vocabulary\":%zu,\"positions\":%zu,\"types\":%zu,\"layers\":%zu,\"hidden\":%zu,\"heads\":%zu,"
-            "\"inner\":%zu,\"activation\":\"%s\",\"pool\":\"%s\",\"pooler\":\"%s\",\"tokens\":%zu,\"epsilon\":",
-            s->vocabulary, s->positions, s->types, s->layers, s->hidden, s->heads, s->inner, activation, pools[s->pool],
-            s->pooler_relu ? "relu" : "tanh", s->tokens) ||
-        sf_json_add(out, epsilon) || sf_buffer_add_byte(out, '}');
-    json_decref(epsilon);
-    return failed;
-}
-
-static int write_tokenizer(sf_buffer *out, const sf_wordpiece_options *o)
-{
-    return sf_buffer_format(out, "{\"lower\":%s,\"accents\":%s,\"ideographs\":%s,\"clean\":%s,\"longest\":%zu}",
-                            o->lower ? "true" : "false", o->accents ? "true" : "false",
-                            o->ideographs ? "true" : "false", o->clean ? "true" : "false", o->longest);
-}
-
-safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece,
+safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_piecer *piecer,
                               const char *path, safer_error *error)
 {
-    if (write_config(&out->config, shape) || sf_wordpiece_vocabulary(&out->vocabulary, wordpiece) ||
-        write_tokenizer(&out->tokenizer, sf_wordpiece_get_options(wordpiece)))
-        return sf_fail_memory(error);
-    const sf_buffer *v = &out->vocabulary; /* will be a string in JSON */
-    if (v->length == 0 || memchr(v->bytes, '\0', v->length) || sf_utf8_valid(v->bytes, v->length) != v->length)
-        return sf_fail(error, SAFER_INPUT, "%s: a word piece of the vocabulary is not UTF-8 or holds a zero byte",
-                       path);
-    return SAFER_OK;
+    if (sf_bert_shape_write(&out->config, shape)) return sf_fail_memory(error);
+    return sf_bert_tokenizer_write(&out->vocabulary, &out->tokenizer, piecer, path, error);
 }
 
 void sf_bert_description_free(sf_bert_description *description)
@@ -129,8 +51,7 @@ void sf_bert_description_free(sf_bert_description *description)
 }
 
 safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
-                          const sf_wordpiece *wordpiece, const char *labels, const char *trained_with,
-                          safer_error *error)
+                          const sf_piecer *piecer, const char *labels, const char *trained_with, safer_error *error)
 {
     safer_status status;
     sf_bert_description text = {0};
@@ -139,18 +60,18 @@ safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const 
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_bert_describe(&text, &layout->shape, wordpiece, path, error));
+    SF_TRY(sf_bert_describe(&text, &layout->shape, piecer, path, error));
     for (size_t i = 0; i < layout->tensor_count; i++) {
         const sf_bert_tensor *t = &layout->tensors[i];
         tensors[i] = (sf_tensor){
             .name = t->name, .type = SF_F32, .rank = t->rank, .count = t->count, .bytes = parameters + t->offset};
         memcpy(tensors[i].shape, t->shape, sizeof t->shape);
     }
-    sf_metadata metadata[6] = {{"arch", "bert"},
-                               {"config", text.config.bytes},
-                               {"vocabulary", text.vocabulary.bytes},
-                               {"tokenizer", text.tokenizer.bytes}};
-    size_t count = 4;
+    sf_metadata metadata[6] = {{"arch", "bert"}, {"config", text.config.bytes}};
+    size_t count = 2;
+    const int plain = text.vocabulary.length > 0;
+    if (plain) metadata[count++] = (sf_metadata){"vocabulary", text.vocabulary.bytes};
+    metadata[count++] = (sf_metadata){plain ? "tokenizer" : "tokenizer.json", text.tokenizer.bytes};
     if (labels) metadata[count++] = (sf_metadata){"labels", labels};
     if (trained_with) metadata[count++] = (sf_metadata){"trained_with", trained_with};
     SF_TRY(sf_safetensors_write(path, tensors, layout->tensor_count, metadata, count, error));
@@ -161,72 +82,6 @@ done:
 }
 
 /* ------------------------------------------------------------------- reading */
-
-static safer_status config_pool(sf_bert_shape *s, sf_model_config c, safer_error *error)
-{
-    const char *value = json_string_value(json_object_get(c.json, "pool"));
-    for (s->pool = SF_POOL_CLS; value && s->pool <= SF_POOL_MEAN; s->pool++)
-        if (strcmp(value, pools[s->pool]) == 0) return SAFER_OK;
-    return sf_fail(error, SAFER_INPUT, "%s: \"pool\"%s must be \"cls\", \"pooler\" or \"mean\"", c.file, c.place);
-}
-
-static safer_status read_config(sf_bert_shape *s, const sf_safetensors *file, safer_error *error)
-{
-    safer_status status;
-    json_t *json = NULL;
-    SF_TRY(sf_model_config_read(&json, file, "config", error));
-    sf_model_config c = sf_model_config_of(json, file);
-    SF_TRY(sf_model_config_number(&s->vocabulary, c, "vocabulary", 1, SF_BERT_PIECES, error));
-    SF_TRY(sf_model_config_number(&s->positions, c, "positions", 3, SF_BERT_POSITIONS, error));
-    SF_TRY(sf_model_config_number(&s->types, c, "types", 0, SF_BERT_TYPES, error));
-    SF_TRY(sf_model_config_number(&s->layers, c, "layers", 1, SF_BERT_LAYERS, error));
-    SF_TRY(sf_model_config_number(&s->hidden, c, "hidden", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_model_config_number(&s->heads, c, "heads", 1, SF_BERT_HIDDEN, error));
-    SF_TRY(sf_model_config_number(&s->inner, c, "inner", 1, SF_BERT_INNER, error));
-    SF_TRY(sf_model_config_number(&s->tokens, c, "tokens", 3, s->positions, error));
-    SF_TRY(sf_bert_config_activation(&s->activation, c, "activation", error));
-    SF_TRY(sf_bert_config_epsilon(&s->epsilon, c, "epsilon", error));
-    SF_TRY(config_pool(s, c, error));
-    SF_TRY(sf_model_config_choice(&s->pooler_relu, c, "pooler", "tanh", "relu", error));
-    SF_TRY(sf_bert_config_check(s, c, error));
-done:
-    json_decref(json);
-    return status;
-}
-
-static safer_status read_wordpiece(sf_wordpiece **out, const sf_safetensors *file, safer_error *error)
-{
-    safer_status status;
-    const char *name = sf_safetensors_name(file), *vocabulary = sf_safetensors_metadata(file, "vocabulary");
-    json_t *json = NULL;
-    sf_wordpiece_options options;
-    const struct {
-        const char *key;
-        int *out;
-    } flags[] = {{"lower", &options.lower},
-                 {"accents", &options.accents},
-                 {"ideographs", &options.ideographs},
-                 {"clean", &options.clean}};
-    SF_TRY(sf_model_config_read(&json, file, "tokenizer", error));
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        const json_t *flag = json_object_get(json, flags[i].key);
-        if (!json_is_boolean(flag)) {
-            status = sf_fail(error, SAFER_INPUT, "%s: \"%s\" in the metadata \"tokenizer\" must be true or false", name,
-                             flags[i].key);
-            goto done;
-        }
-        *flags[i].out = json_is_true(flag);
-    }
-    sf_model_config config = {json, name, " in the metadata \"tokenizer\""};
-    SF_TRY(sf_model_config_number(&options.longest, config, "longest", 1, (size_t)1 << 53, error));
-    if (vocabulary)
-        SF_TRY(sf_wordpiece_new(out, vocabulary, strlen(vocabulary), &options, name, error));
-    else
-        status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"vocabulary\"", name);
-done:
-    json_decref(json);
-    return status;
-}
 
 safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *file, safer_error *error)
 {
@@ -243,7 +98,7 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
                               "%s: the metadata have no \"arch\": it was not written by safer. To read the "
                               "weights of a HuggingFace model, give its folder",
                               name);
-    SF_TRY(read_config(&shape, file, error));
+    SF_TRY(sf_bert_shape_read(&shape, file, error));
     if (sf_safetensors_metadata(file, "labels")) {
         SF_TRY(sf_model_read_common(&common, file, error));
         shape.classes = c.layout.shape.classes = common.classes; /* of the labels to free, even on failure */
@@ -255,13 +110,7 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(read_wordpiece(&c.wordpiece, file, error));
-    if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
-        status = sf_fail(error, SAFER_INPUT,
-                         "%s: %zu word pieces, but \"vocabulary\" in the metadata \"config\" is %zu", name,
-                         sf_wordpiece_size(c.wordpiece), shape.vocabulary);
-        goto done;
-    }
+    SF_TRY(sf_bert_tokenizer_read(&c.piecer, &shape, file, error));
     if (sf_bert_layout_make(&c.layout, &shape)) {
         status = sf_fail_memory(error);
         goto done;
@@ -300,7 +149,7 @@ void sf_bert_checkpoint_free(sf_bert_checkpoint *checkpoint)
     free(checkpoint->labels);
     free(checkpoint->trained_with);
     free(checkpoint->parameters);
-    sf_wordpiece_free(checkpoint->wordpiece);
+    sf_piecer_free(checkpoint->piecer);
     sf_bert_layout_free(&checkpoint->layout);
     *checkpoint = (sf_bert_checkpoint){0};
 }

@@ -1,4 +1,5 @@
-/* The tensors of a BERT checkpoint: names, shapes, values. */
+/* The tensors of an encoder's checkpoint: names, shapes, values. What every family calls its tensors is written down
+ * here and nowhere else; the canonical names are those of bert_layout.c. */
 #include "model/bert_names.h"
 
 #include "base/memory.h"
@@ -8,24 +9,77 @@
 
 /* --------------------------------------------------------------------- names */
 
-static const char *const prefixes[] = {"module.", "model.", "0.auto_model.", "bert.", "distilbert."};
+static const char *const prefixes[] = {"module.",  "model.",   "0.auto_model.", "bert.",  "distilbert.",
+                                       "roberta.", "electra.", "albert.",       "mpnet.", "deberta."};
 
+/* What other families call the tensors of a layer, and the rest. Those of BERT are the canonical ones. */
 static const struct {
-    const char *distil, *bert;
-} parts[] = {
-    {"attention.q_lin.", "attention.self.query."},
-    {"attention.k_lin.", "attention.self.key."},
-    {"attention.v_lin.", "attention.self.value."},
-    {"attention.out_lin.", "attention.output.dense."},
-    {"sa_layer_norm.", "attention.output.LayerNorm."},
-    {"ffn.lin1.", "intermediate.dense."},
-    {"ffn.lin2.", "output.dense."},
-    {"output_layer_norm.", "output.LayerNorm."},
+    const char *theirs, *ours;
+    sf_bert_family family;
+} parts[] =
+    {
+        {"attention.q_lin.", "attention.self.query.", SF_FAMILY_DISTIL},
+        {"attention.k_lin.", "attention.self.key.", SF_FAMILY_DISTIL},
+        {"attention.v_lin.", "attention.self.value.", SF_FAMILY_DISTIL},
+        {"attention.out_lin.", "attention.output.dense.", SF_FAMILY_DISTIL},
+        {"sa_layer_norm.", "attention.output.LayerNorm.", SF_FAMILY_DISTIL},
+        {"ffn.lin1.", "intermediate.dense.", SF_FAMILY_DISTIL},
+        {"ffn.lin2.", "output.dense.", SF_FAMILY_DISTIL},
+        {"output_layer_norm.", "output.LayerNorm.", SF_FAMILY_DISTIL},
+        {"attention.query.", "attention.self.query.", SF_FAMILY_ALBERT},
+        {"attention.key.", "attention.self.key.", SF_FAMILY_ALBERT},
+        {"attention.value.", "attention.self.value.", SF_FAMILY_ALBERT},
+        {"attention.dense.", "attention.output.dense.", SF_FAMILY_ALBERT},
+        {"attention.LayerNorm.", "attention.output.LayerNorm.", SF_FAMILY_ALBERT},
+        {"ffn.", "intermediate.dense.", SF_FAMILY_ALBERT},
+        {"ffn_output.", "output.dense.", SF_FAMILY_ALBERT},
+        {"full_layer_layer_norm.", "output.LayerNorm.", SF_FAMILY_ALBERT},
+        {"attention.attn.q.", "attention.self.query.", SF_FAMILY_MPNET},
+        {"attention.attn.k.", "attention.self.key.", SF_FAMILY_MPNET},
+        {"attention.attn.v.", "attention.self.value.", SF_FAMILY_MPNET},
+        {"attention.attn.o.", "attention.output.dense.", SF_FAMILY_MPNET},
+        {"attention.LayerNorm.", "attention.output.LayerNorm.", SF_FAMILY_MPNET},
+        {"attention.self.query_proj.", "attention.self.query.", SF_FAMILY_DEBERTA},
+        {"attention.self.key_proj.", "attention.self.key.", SF_FAMILY_DEBERTA},
+        {"attention.self.value_proj.", "attention.self.value.", SF_FAMILY_DEBERTA},
+        {"attention.self.pos_key_proj.", "attention.self.place_key.", SF_FAMILY_DEBERTA},
+        {"attention.self.pos_query_proj.", "attention.self.place_query.", SF_FAMILY_DEBERTA},
+        {"attn_norm.", "attention.output.LayerNorm.", SF_FAMILY_MODERN},
+        {"attn.Wqkv.", "attention.self.qkv.", SF_FAMILY_MODERN},
+        {"attn.Wo.", "attention.output.dense.", SF_FAMILY_MODERN},
+        {"mlp_norm.", "output.LayerNorm.", SF_FAMILY_MODERN},
+        {"mlp.Wi.", "intermediate.dense.", SF_FAMILY_MODERN},
+        {"mlp.Wo.", "output.dense.", SF_FAMILY_MODERN},
+},
+  rests[] = {
+      {"pre_classifier.", "pooler.dense.", SF_FAMILY_DISTIL},
+      {"classifier.out_proj.", "classifier.", SF_FAMILY_ROBERTA}, /* and "classifier.dense.": take_head */
+      {"embeddings_project.", "embeddings.projection.", SF_FAMILY_ROBERTA},
+      {"encoder.embedding_hidden_mapping_in.", "embeddings.projection.", SF_FAMILY_ALBERT},
+      {"pooler.weight", "pooler.dense.weight", SF_FAMILY_ALBERT},
+      {"pooler.bias", "pooler.dense.bias", SF_FAMILY_ALBERT},
+      {"classifier.out_proj.", "classifier.", SF_FAMILY_MPNET},
+      {"embeddings.embed_proj.", "embeddings.projection.", SF_FAMILY_DEBERTA},
+      {"embeddings.tok_embeddings.", "embeddings.word_embeddings.", SF_FAMILY_MODERN},
+      {"embeddings.norm.", "embeddings.LayerNorm.", SF_FAMILY_MODERN},
+      {"final_norm.", "encoder.final_norm.", SF_FAMILY_MODERN},
+      {"head.dense.", "pooler.dense.", SF_FAMILY_MODERN},
+      {"head.norm.", "pooler.norm.", SF_FAMILY_MODERN},
 };
-enum { PARTS = sizeof parts / sizeof *parts };
+enum { PARTS = sizeof parts / sizeof *parts, RESTS = sizeof rests / sizeof *rests };
 
-static const char bert_layer[] = "encoder.layer.", distil_layer[] = "transformer.layer.";
-static const char bert_pooler[] = "pooler.dense.", distil_pooler[] = "pre_classifier.";
+static const char bert_layer[] = "encoder.layer.", own_head[] = "classifier.dense.";
+
+/* How their layers begin, before a number or, in ALBERT, instead of one. */
+static const struct {
+    const char *theirs;
+    sf_bert_family family;
+    int numbered;
+} layers[] = {{"transformer.layer.", SF_FAMILY_DISTIL, 1},
+              {"encoder.albert_layer_groups.0.albert_layers.0.", SF_FAMILY_ALBERT, 0},
+              {"layers.", SF_FAMILY_MODERN, 1},
+              {bert_layer, SF_FAMILY_BERT, 1}};
+enum { LAYERS = sizeof layers / sizeof *layers };
 
 /* What follows a prefix, or NULL. */
 static const char *after(const char *name, const char *prefix)
@@ -46,32 +100,47 @@ static const char *strip(const char *name)
     return name;
 }
 
-/* "transformer.layer.N.PART" with BERT's words, or as it is. Returns what snprintf does. */
-static int from_distil(char out[96], const char *name)
+/* The name of a tensor with BERT's words, or as it is. Returns what snprintf does. */
+static int to_bert(char out[96], const char *name)
 {
-    const char *rest = after(name, distil_pooler);
-    if (rest) return snprintf(out, 96, "%s%s", bert_pooler, rest);
-    const char *number = after(name, distil_layer);
-    if (number) {
-        size_t digits = strspn(number, "0123456789");
-        for (int i = 0; i < PARTS && number[digits] == '.'; i++)
-            if ((rest = after(number + digits + 1, parts[i].distil)))
-                return snprintf(out, 96, "%s%.*s.%s%s", bert_layer, (int)digits, number, parts[i].bert, rest);
+    const char *rest;
+    for (int i = 0; i < RESTS; i++)
+        if ((rest = after(name, rests[i].theirs))) return snprintf(out, 96, "%s%s", rests[i].ours, rest);
+    for (int i = 0; i < LAYERS; i++) {
+        const char *number = after(name, layers[i].theirs);
+        if (!number) continue;
+        const size_t digits = layers[i].numbered ? strspn(number, "0123456789") : 0;
+        if (layers[i].numbered && number[digits] != '.') continue;
+        for (int k = 0; k < PARTS; k++)
+            if ((rest = after(number + digits + (size_t)layers[i].numbered, parts[k].theirs)))
+                return snprintf(out, 96, "%s%.*s.%s%s", bert_layer, layers[i].numbered ? (int)digits : 1,
+                                layers[i].numbered ? number : "0", parts[k].ours, rest);
     }
     return snprintf(out, 96, "%s", name);
 }
 
 /* The other way, for messages. */
-static void to_distil(char out[160], const char *name)
+static void from_bert(char out[160], const char *name, sf_bert_family family)
 {
-    const char *rest = after(name, bert_pooler);
-    const char *number = after(name, bert_layer);
-    snprintf(out, 160, "%s%s", rest ? distil_pooler : "", rest ? rest : name);
+    const char *rest, *number = after(name, bert_layer), *layer = bert_layer;
+    const int headed = family == SF_FAMILY_ROBERTA || family == SF_FAMILY_MPNET;
+    snprintf(out, 160, "%s", name);
+    if (headed && (rest = after(name, "pooler.dense."))) snprintf(out, 160, "%s%s", own_head, rest);
+    for (int i = 0; i < RESTS; i++)
+        if (rests[i].family == family && (rest = after(name, rests[i].ours)))
+            snprintf(out, 160, "%s%s", rests[i].theirs, rest);
     if (!number) return;
-    size_t digits = strspn(number, "0123456789");
+    const size_t digits = strspn(number, "0123456789");
+    int shown = (int)digits + 1, part = -1;
+    for (int i = 0; i < LAYERS; i++)
+        if (layers[i].family == family) {
+            layer = layers[i].theirs;
+            if (!layers[i].numbered) shown = 0;
+        }
     for (int i = 0; i < PARTS; i++)
-        if ((rest = after(number + digits + 1, parts[i].bert)))
-            snprintf(out, 160, "%s%.*s.%s%s", distil_layer, (int)digits, number, parts[i].distil, rest);
+        if (parts[i].family == family && after(number + digits + 1, parts[i].ours)) part = i;
+    rest = part < 0 ? number + digits + 1 : after(number + digits + 1, parts[part].ours);
+    snprintf(out, 160, "%s%.*s%s%s", layer, shown, number, part < 0 ? "" : parts[part].theirs, rest);
 }
 
 static void replace_end(char *name, const char *old, const char *new)
@@ -84,7 +153,7 @@ static void replace_end(char *name, const char *old, const char *new)
 int sf_bert_canonical(char out[96], const char *name)
 {
     if (strlen(name) > 4096) return -1;
-    int length = from_distil(out, strip(name));
+    int length = to_bert(out, strip(name));
     if (length < 0 || length > 94) return -1; /* "beta" grows by nothing, "gamma" by one */
     replace_end(out, "LayerNorm.gamma", "LayerNorm.weight");
     replace_end(out, "LayerNorm.beta", "LayerNorm.bias");
@@ -98,7 +167,7 @@ safer_status sf_bert_source_add(sf_bert_source *source, const sf_tensor *tensor,
 {
     sf_bert_found found = {.tensor = *tensor, .file = file, .transposed = transposed};
     if (sf_bert_canonical(found.name, name)) return SAFER_OK;
-    if (!after(found.name, "embeddings.") && !after(found.name, bert_layer) && !after(found.name, bert_pooler) &&
+    if (!after(found.name, "embeddings.") && !after(found.name, "encoder.") && !after(found.name, "pooler.") &&
         !after(found.name, "classifier."))
         return SAFER_OK;
     if (sf_grow(&source->found, &source->capacity, source->count + 1, sizeof *source->found))
@@ -123,8 +192,25 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/* RoBERTa and its kin have a dense layer in their head. It is the pooler; one of the encoder's own is not used then. */
+static void take_head(sf_bert_source *source)
+{
+    int own = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < source->count; i++) own = own || after(source->found[i].name, own_head);
+    for (size_t i = 0; own && i < source->count; i++) {
+        sf_bert_found found = source->found[i];
+        if (after(found.name, "pooler.")) continue;
+        const char *rest = after(source->found[i].name, own_head);
+        if (rest) snprintf(found.name, sizeof found.name, "pooler.dense.%s", rest);
+        source->found[count++] = found;
+    }
+    if (own) source->count = count;
+}
+
 safer_status sf_bert_source_sort(sf_bert_source *source, safer_error *error)
 {
+    take_head(source);
     if (source->count) qsort(source->found, source->count, sizeof *source->found, by_name);
     for (size_t i = 1; i < source->count; i++) {
         const sf_bert_found *a = &source->found[i - 1], *b = &source->found[i];
@@ -170,9 +256,8 @@ static safer_status check(const sf_bert_source *source, const sf_bert_tensor *wa
     const sf_bert_found *found = sf_bert_source_find(source, wanted->name);
     if (!found) {
         char name[160];
-        to_distil(name, wanted->name);
-        return sf_fail(error, SAFER_INPUT, "%s: there is no tensor \"%s\"", source->name,
-                       source->distil ? name : wanted->name);
+        from_bert(name, wanted->name, source->family);
+        return sf_fail(error, SAFER_INPUT, "%s: there is no tensor \"%s\"", source->name, name);
     }
     const sf_tensor *t = &found->tensor;
     size_t shape[2] = {wanted->shape[found->transposed], wanted->shape[!found->transposed]};

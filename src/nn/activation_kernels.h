@@ -79,6 +79,10 @@ INLINE void NAME(activate16)(v16 *x, sf_activation activation, int rough)
         v16i below;
         NAME(above)(&below, &zero, &y);
         NAME(choose)(x, &below, &zero, &y);
+    } else if (activation == SF_SILU) {
+        y = zero - y;
+        NAME(exp16)(&y);
+        *x = *x / (y + 1.0f);
     }
 }
 
@@ -102,6 +106,11 @@ INLINE void NAME(slope16)(v16 *d, const v16 *x, sf_activation activation, int ro
     } else if (activation == SF_RELU) {
         v16i below = y <= zero;
         NAME(choose)(d, &below, &zero, d);
+    } else if (activation == SF_SILU) {
+        p = zero - y;
+        NAME(exp16)(&p);
+        p = 1.0f / (p + 1.0f);
+        *d *= p * (1.0f + y * (1.0f - p));
     }
 }
 

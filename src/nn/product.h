@@ -76,9 +76,13 @@ void sf_packed_free(sf_packed *packed);
 size_t sf_packed_panels(const sf_packed *packed);
 void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, size_t count);
 
+/* Panels first..first+count-1, which are SF_PANEL columns each, as a matrix of their own that is not to be freed. */
+enum { SF_PANEL = 32 };
+sf_packed sf_packed_part(const sf_packed *packed, size_t first, size_t count);
+
 /* ---------------------------------------------------------------- the product */
 
-typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU } sf_activation;
+typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU, SF_SILU } sf_activation;
 
 /* out (M, N) = activation(a (M, K) * packed + bias), or out += a * packed + bias when `add` (with SF_LINEAR and an
  * F32 out only). The activation is that of vector.h, the rough one when out is BF16 (GELU on AMX with other bits, as

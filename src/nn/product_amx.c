@@ -102,6 +102,8 @@ INLINE __m512 activated(__m512 x, sf_activation activation, int rough)
         activate16_amx(&y, SF_GELU, 0);
     else if (activation == SF_GELU_TANH)
         activate16_amx(&y, SF_GELU_TANH, rough);
+    else if (activation == SF_SILU)
+        activate16_amx(&y, SF_SILU, rough);
     else
         activate16_amx(&y, SF_RELU, rough);
     return (__m512)y;
