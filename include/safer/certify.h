@@ -90,8 +90,8 @@ typedef struct safer_certificate {
     size_t tokens;   /* of the text */
     size_t edits;    /* certified beside synonyms in `radius` words of the options; at most those asked for */
     double q_edits[SAFER_EDITS + 1]; /* q of 0, 1 .. edits of the options, beside these synonyms, rounded up */
-    int folded;                 /* the lexicon has a fold: all of the above is about the folded text, base too, */
-    int unfolded;               /* and this is the base model's answer for the text as it was given */
+    int folded;                      /* the lexicon has a fold: all of the above is about the folded text, base too, */
+    int unfolded;                    /* and this is the base model's answer for the text as it was given */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays

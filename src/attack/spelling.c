@@ -30,7 +30,8 @@ static uint32_t choose(const sf_spelling *s, const sf_spelled *place, uint32_t n
 /* The characters that look like plain letters, the first of each. */
 static void find_lookalikes(sf_spelling *s)
 {
-    for (unsigned char c = 0; c < 128 && !s->alike_count['a']; c++)
+    if (s->alike_count['a']) return;
+    for (unsigned char c = 0; c < 128; c++)
         while (s->alike_count[c] < SF_ALIKE &&
                (s->alike[c][s->alike_count[c]] = sf_fold_lookalike(c, s->alike_count[c])))
             s->alike_count[c]++;

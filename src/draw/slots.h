@@ -47,8 +47,8 @@ typedef struct sf_slots {
     size_t token_count, token_capacity;
 } sf_slots; /* zero-initialise; reused from text to text */
 
-/* Reads a text, which must be shorter than 2^31 bytes, folded too, and outlive the slots. Without a lexicon (NULL) it has no
- * slots. */
+/* Reads a text, which must be shorter than 2^31 bytes, folded too, and outlive the slots. Without a lexicon (NULL) it
+ * has no slots, and is not folded. */
 safer_status sf_slots_read(sf_slots *slots, const safer_lexicon *lexicon, const char *text, size_t length,
                            safer_error *error);
 void sf_slots_free(sf_slots *slots);
