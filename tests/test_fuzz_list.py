@@ -23,6 +23,7 @@ READERS = {
     "cli/compare/config.c:cmp_config_read": "compare",
     "cli/compare/config.c:model_digest": "sum",
     "cli/compare/folder.c:cmp_folder_open": "compare",
+    "cli/compare/helper.c:cmp_help": "-what rank 0 says, the same program in the same run",
     "cli/json.c:cli_json_load": "compare sum",
     "cli/json.c:cli_json_read": "model lexfile",
     "cli/lexicon_inspect.c:stats_json": "lexfile",
