@@ -25,7 +25,7 @@ enum {
     PURPOSE_HEAD = 3,
     DEV_SAMPLE = 1 << 30,
     DEV_TEXTS = 256, /* measured together */
-    DRAWS = 4,       /* of a text whose features are kept */
+    DRAWS = 3,       /* of a text whose features are kept */
     STANDARD = 512   /* texts that tell how large features are */
 };
 #define KEPT ((size_t)4 << 30) /* bytes of features: fewer draws when all would take more */
