@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "text/regex.h"
 #include "text/sentencepiece.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer_places.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -80,11 +80,36 @@ static void check_text(const sf_tokenizer *t, const char *name, const json_t *pa
     }
 }
 
+/* At every place where a text may be cut, the pieces of both parts are those of the whole. Returns how many. */
+static size_t check_places(const sf_tokenizer *t, const sf_places *places, const char *name, const json_t *pair,
+                           sf_tokenizer_scratch *scratch)
+{
+    const char *text = json_string_value(json_array_get(pair, 0));
+    const size_t length = json_string_length(json_array_get(pair, 0));
+    const json_t *expected = json_array_get(pair, 1);
+    size_t found = 0;
+    for (size_t at = 1; at < length; at++) {
+        sf_ids got = {0};
+        if (!sf_places_cut(places, text, length, at, 0, 0)) continue;
+        assert_int_equal(sf_tokenizer_encode(&got, t, text, at, SIZE_MAX, scratch), 0);
+        assert_int_equal(
+            sf_tokenizer_encode_part(&got, t, text + at, length - at, SIZE_MAX, sf_places_skips(places), scratch), 0);
+        int same = got.count == json_array_size(expected);
+        for (size_t i = 0; same && i < got.count; i++)
+            same = got.ids[i] == (uint32_t)json_integer_value(json_array_get(expected, i));
+        if (!same) fail_msg("%s: \"%s\" has other ids when it is cut before byte %zu", name, text, at);
+        sf_ids_free(&got);
+        found++;
+    }
+    return found;
+}
+
 static void check_golden(const char *name)
 {
     json_t *root = load_golden(name), *pair;
     sf_buffer text = {0}, again = {0};
     sf_tokenizer *t = NULL, *copy = NULL;
+    size_t cuts = 0;
     const json_t *framed = json_object_get(root, "framed");
     size_t i;
     assert_int_equal(sf_json_add(&text, json_object_get(root, "tokenizer")), 0);
@@ -93,11 +118,19 @@ static void check_golden(const char *name)
     assert_int_equal(sf_tokenizer_text(&again, t), 0);
     assert_ok(sf_tokenizer_parse(&copy, again.bytes, again.length, name, &error));
     sf_tokenizer_scratch *scratch = sf_tokenizer_scratch_new(t), *other = sf_tokenizer_scratch_new(copy);
+    sf_places *places = sf_places_new(t);
+    assert_non_null(places);
     json_array_foreach(json_object_get(root, "texts"), i, pair)
     {
         check_text(t, name, pair, scratch);
         check_text(copy, name, pair, other);
+        cuts += check_places(t, places, name, pair, scratch);
     }
+    sf_places_free(places);
+    if (strcmp(name, "unigram-never.json") == 0)
+        assert_int_equal(cuts, 0); /* a way through the whole text */
+    else
+        assert_true(cuts > 60);
     const sf_tokenizer_frame frame = sf_tokenizer_get_frame(t);
     const size_t count = json_array_size(framed);
     assert_true(frame.before_count + frame.after_count < count);

@@ -111,6 +111,7 @@ typedef struct sf_stretches {
 typedef struct sf_cuttings {
     sf_passage passage;
     sf_stretches stretches;
+    size_t skips; /* the first stretch gets no prefix so many times more */
 } sf_cuttings;
 
 /* Working memory of cutting. */
@@ -122,6 +123,9 @@ typedef struct sf_cut_scratch {
 
 /* Applies one step to all stretches. -1 without memory. */
 int sf_cut_apply(const sf_cut *cut, sf_cuttings *cuttings, sf_cut_scratch *scratch);
+
+/* Whether a step that looks at single characters matches this one. */
+int sf_cut_matches(const sf_cut *cut, uint32_t code);
 
 /* ------------------------------------------------------------------ models */
 
