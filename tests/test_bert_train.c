@@ -209,8 +209,8 @@ static void features_are_computed_once(void **unused)
     assert_ok(safer_train(output, &o, &report, &error));
     assert_int_equal(report.epochs, 20);
     assert_int_equal(report.tokens, once.tokens);
-    assert_true(report.dev_accuracy > 0.9 && report.dev_accuracy > once.dev_accuracy - 0.02);
-    assert_true(fabs(accuracy_of(output, dev) - report.dev_accuracy) < 0.02); /* rounding apart */
+    assert_true(report.dev_accuracy > 0.85 && report.dev_accuracy > once.dev_accuracy); /* of a random encoder */
+    assert_true(fabs(accuracy_of(output, dev) - report.dev_accuracy) < 0.02);           /* rounding apart */
 
     o.bert.encoder = output;
     o.course.epochs = 1;

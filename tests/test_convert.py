@@ -123,9 +123,8 @@ class Convert(unittest.TestCase):
         self.assertIn("wrote weak.safetensors", result.out)
         self.assertNotIn("train-layers", run(*arguments, "--train-layers", "all").err)
         self.assertEqual(run(*arguments, "--quiet").err, "")
-        write("good.tsv", "".join(f"{i}\t{i % 2}\t{'good' if i % 2 else 'bad'}\n" for i in range(80)))
-        result = run("train", "--arch", "bert", "--encoder", "weak", "--data", "good.tsv", "--dev", "good.tsv", "-o", "weak.safetensors",
-                     "--rate", "0.1")
+        write("even.tsv", "".join(f"{i}\t{i % 2}\tthe same\n" for i in range(20)))  # half of which anything gets right
+        result = run(*arguments[:8], "even.tsv", *arguments[9:])
         self.assertEqual((result.code, "n-grams" in result.err), (DONE, False), result.err)
 
     def test_average(self):

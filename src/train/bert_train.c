@@ -143,7 +143,7 @@ static const sf_bert_tensor *find_tensor(const sf_bert_layout *layout, const cha
     return NULL;
 }
 
-/* Parameters of a layout: those that another has too, but for the classifier when it does not keep that; the rest new. */
+/* Parameters of a layout: those that another has too, but for a classifier that is not kept; the rest new. */
 static void fill(float *parameters, const sf_bert_layout *layout, const sf_bert_layout *from, const float *values,
                  int keep_head, uint64_t seed)
 {
