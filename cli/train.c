@@ -64,6 +64,7 @@ static void compare_ngrams(const request *r, const safer_train_report *report)
     o.train = own->train;
     o.dev = own->dev;
     o.lexicon = own->lexicon;
+    o.deletion = own->deletion;
     o.seed = own->seed;
     o.threads = own->threads;
     o.progress = own->progress;

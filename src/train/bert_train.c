@@ -274,7 +274,8 @@ static size_t count_draws(const trainer *t)
     const safer_train_options *o = t->options;
     const size_t one = t->split.fit_count * t->layout.shape.hidden * sizeof(float);
     size_t draws = (size_t)o->course.epochs < DRAWS ? (size_t)o->course.epochs : DRAWS;
-    if (!o->lexicon || strcmp(o->lexicon->kernel_name, "representative") == 0) return 1;
+    const int drawn = o->lexicon && strcmp(o->lexicon->kernel_name, "representative") != 0;
+    if (!drawn && !(o->deletion > 0)) return 1;
     while (draws > 1 && one > KEPT / draws) draws--;
     return draws;
 }
