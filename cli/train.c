@@ -21,6 +21,8 @@ static void list(cli_options *options, void *into)
     cli_data_options(options, &r->data);
     cli_add_path(options, "dev", &r->dev, "DATA", "texts to choose the epoch by (default: every 10th of each class)");
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "draw the texts from its kernel");
+    cli_add_real(options, "delete", &r->training.options.deletion, "P",
+                 "delete every word, number and mark of a draw with this chance (default {default})");
     cli_add_uint(options, "seed", &r->training.options.seed, "N", "of everything random (default {default})");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the model (also -o FILE)");
     cli_train_options(options, &r->training);

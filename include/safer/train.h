@@ -111,6 +111,10 @@ typedef struct safer_train_options {
     /* charcnn, bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used.
      * A checkpoint of one device can be resumed on another; the model is then neither's alone. */
     const char *device;
+
+    /* Every token (word, number, mark) of a draw is deleted with this chance, above 0, below 1: for certificates
+     * with the same `deletion`. 0: none is. Not with a defense. */
+    double deletion;
 } safer_train_options;
 
 typedef struct safer_train_report {
