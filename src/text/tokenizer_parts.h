@@ -1,4 +1,5 @@
-/* Tokenizers from the inside: what the steps are made of. See tokenizer.h for how they follow each other. */
+/* Tokenizers from the inside: what the steps are made of. See tokenizer.h for how they follow each other; each kind of
+ * step has its file, named there. */
 #ifndef SF_TEXT_TOKENIZER_PARTS_H
 #define SF_TEXT_TOKENIZER_PARTS_H
 

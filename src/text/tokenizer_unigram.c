@@ -4,11 +4,11 @@
  * as unknown, at 10 below the least score. Of equal sums the way that was found first counts: that whose last piece
  * begins first. Sums are in double, from the left, as in `tokenizers`.
  *
- * Without a pre-tokenizer that cuts, a word is a whole text, and sums go on from word to word: each is rounded to what a
- * double has left beside all that came before. A word's pieces are the same after any sum if at no place of the best way
- * another is nearer to it than that rounding can be: with sums up to 10^6, at most 64 additions and 2^-53 of the sum
- * for each, that is less than 10^-8 for one way, 4 10^-8 for two of them after two sums. (At other places it does not
- * matter which of two ways that are near is kept: the sum is the same but for the rounding.) */
+ * Without a pre-tokenizer that cuts, a word is a whole text, and sums go on from word to word: each is rounded to what
+ * a double has left beside all that came before. A word's pieces are the same after any sum if at no place of the best
+ * way another is nearer to it than that rounding can be: with sums up to 10^6, at most 64 additions and 2^-53 of the
+ * sum for each, that is less than 10^-8 for one way, 4 10^-8 for two of them after two sums. (At other places it does
+ * not matter which of two ways that are near is kept: the sum is the same but for the rounding.) */
 #include "base/memory.h"
 #include "base/number.h"
 #include "text/tokenizer_parts.h"
