@@ -128,8 +128,9 @@ static int write_typo(sf_buffer *out, const sf_spelling *s, const sf_spelled *pl
     const char swapped[2] = {word[at + 1], word[at]}, doubled[2] = {word[at], word[at]},
                other = beside(s, place, word[at]);
     const sf_span parts[] = {{swapped, 2}, {NULL, 0}, {doubled, 2}, {&other, 1}};
-    const sf_span part = parts[place->choice - 1];
-    const size_t rest = at + (place->choice == 1 ? 2 : 1);
+    const int swaps = place->choice == 1 && word[at] != word[at + 1]; /* equal letters: one is left out */
+    const sf_span part = parts[place->choice == 1 && !swaps ? 1 : place->choice - 1];
+    const size_t rest = at + (swaps ? 2 : 1);
     return sf_buffer_add(out, word, at) || sf_buffer_add(out, part.bytes, part.length) ||
            sf_buffer_add(out, word + rest, length - rest);
 }
