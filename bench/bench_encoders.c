@@ -2,11 +2,11 @@
  *
  * Random weights in the shape of BERT-base (768 hidden, 12 heads, 3072 inner), three layers of each, texts of 128 and
  * of 512 pieces, one thread. A kind's turns alternate with BERT's, and the time of the thread is counted, not that of
- * the clock: others use the machine too. "Work" is the multiplications and additions of the matrices and of attention as
- * BERT has it; DeBERTa's two further products of attention are not counted. Then each model in its full size, in a
+ * the clock: others use the machine too. "Work" is the multiplications and additions of the matrices and of attention
+ * as BERT has it; DeBERTa's two further products of attention are not counted. Then each model in its full size, in a
  * process of its own: the most memory that opening it and answering one text of 512 pieces took.
  *
- *   bench_encoders [--json] [--precision NAME] [--no-memory] */
+ *   bench_encoders [--json] [--precision NAME] [--no-memory] [--no-speed] */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -178,7 +178,8 @@ static double memory_of(const sf_bert_shape *shape, safer_precision precision)
 
 int main(int argc, char **argv)
 {
-    const int json = bench_option(argc, argv, "--json"), memory = !bench_option(argc, argv, "--no-memory");
+    const int json = bench_option(argc, argv, "--json"), memory = !bench_option(argc, argv, "--no-memory"),
+              speed = !bench_option(argc, argv, "--no-speed");
     safer_precision precision = SAFER_PRECISION_BF16;
     for (int i = 1; i + 1 < argc; i++)
         if (strcmp(argv[i], "--precision") == 0)
@@ -199,11 +200,11 @@ int main(int argc, char **argv)
            "memory");
     for (int i = 0; i < KINDS; i++) {
         model m = {0};
-        double ratio[2], rate[2];
+        double ratio[2] = {0}, rate[2] = {0};
         sf_bert_shape shape = kinds[i].shape;
         shape.layers = LAYERS, shape.vocabulary = 1000;
         model_make(&m, &shape, precision);
-        for (int k = 0; k < 2; k++) ratio[k] = compare(&rate[k], &m, &bert, lengths[k]);
+        for (int k = 0; speed && k < 2; k++) ratio[k] = compare(&rate[k], &m, &bert, lengths[k]);
         printf("%-14s%8.0f GFLOP/s %5.2f%8.0f GFLOP/s %5.2f%11.0f MB\n", kinds[i].name, rate[0] / 1e9, ratio[0],
                rate[1] / 1e9, ratio[1], full[i] / 1e6);
         json_object_set_new(out, kinds[i].name,

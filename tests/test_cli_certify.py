@@ -192,6 +192,19 @@ class Train(Verbs):
             self.ok(certify(*with_it, "-o", name))
             self.ok(run("verify", name, *with_it))
 
+    def test_encoders(self):
+        """encoders of three kinds: a head, layers or all of them are trained; certified from a file and a folder, verified, attacked"""
+        for kind, layers in (("roberta", 0), ("deberta-v3", 1), ("modernbert", "all")):
+            folder = pathlib.Path(__file__).resolve().parent / "golden/encoders" / kind
+            self.ok(run("train", "--arch", "bert", "--encoder", folder, "--train-layers", layers, "--data", "demo/train.tsv", "--dev",
+                        "demo/dev.tsv", "--lexicon", "c.lex", "--epochs", 1, "-o", kind))
+            with_it = ("--model", kind, "--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 10)
+            name = self.fresh()
+            self.ok(certify(*with_it, "--n", 200, "-o", name))
+            self.ok(run("verify", name, *with_it))
+            self.ok(run("attack", *with_it, "--against", name))
+        self.ok(run("predict", "--model", folder, "--lexicon", "c.lex", "--n", 50, "--seed", 1, "--quiet", "a fine film"))
+
 
 # ------------------------------------------------------------- certification
 
