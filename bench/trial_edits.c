@@ -1,5 +1,5 @@
-/* `trial edits`: certificates against words put in, taken out or replaced. Small lexicons, chances and classifiers are made
- * up; every text that an attacker can make by edits and synonyms is tried, with every draw of it, in whole numbers.
+/* `trial edits`: certificates against words put in, taken out or replaced. Small lexicons, chances and classifiers are
+ * made up; every text that an attacker can make by edits and synonyms is tried, with every draw, in whole numbers.
  *
  * Tokens are LETTERS words and numbers, so that all texts of up to LONGEST tokens, and all draws of them, have numbers:
  * by length, then as numbers of base LETTERS. What a text is drawn to is computed once for all instances of a GROUP. */
@@ -154,7 +154,8 @@ static int wins(const uint64_t weight[CLASSES], size_t classes, int class)
     return 1;
 }
 
-/* The fewest edits, of the instance's kind and beside its synonyms, that make the class fall; 99: no number that was tried. */
+/* The fewest edits, of the instance's kind and beside its synonyms, that make the class fall; 99: none that was
+ * tried. */
 static int edits_to_fall(counts *n, const instance *i, int class, size_t synonyms)
 {
     const string from = string_of(i->text);
