@@ -315,7 +315,8 @@ done:
 
 /* --------------------------------------------------------------------- head */
 
-/* sentence-transformers says how the vectors of a text become one. */
+/* sentence-transformers says how the vectors of a text become one. Where nothing does, it is the mean: [CLS] and the
+ * pooler of a pretrained encoder were trained to tell whether two sentences follow each other, if at all. */
 static safer_status read_pooling(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
@@ -324,7 +325,7 @@ static safer_status read_pooling(sf_bert_shape *s, reader *r, safer_error *error
     const char *mode = NULL, *key;
     json_t *value;
     int found, modes = 0;
-    s->pool = sf_bert_source_find(&r->source, "pooler.dense.weight") ? SF_POOL_CLS : SF_POOL_MEAN;
+    s->pool = SF_POOL_MEAN;
     SF_TRY(locate(&path, &found, r->folder, "1_Pooling/config.json", error));
     if (!found) goto done;
     SF_TRY(read_json(&json, r, path.bytes, error));

@@ -1,4 +1,5 @@
-/* The pieces of a lexicon's words, cut once for all texts. */
+/* The pieces of a lexicon's words, cut once for all texts: by case pattern and by what is glued to them (an envelope),
+ * each when it is first asked for. lexpieces.h says why. */
 #include "model/lexpieces.h"
 
 #include "base/memory.h"

@@ -1,9 +1,9 @@
 /* The pieces of a lexicon's words, cut once for all texts.
  *
- * Every word is cut when a text first needs it, in the case pattern and with the neighbours it is needed with, and stays:
- * a text then costs what its own words cost, also where thousands can be drawn for each of them. A table holds at most
- * every word in every pattern and in each of a few surroundings, so its size is bounded. Any number of threads may use
- * one at the same time. */
+ * Every word is cut when a text first needs it, in the case pattern and with the neighbours it is needed with, and
+ * stays: a text then costs what its own words cost, also where thousands can be drawn for each of them. A table holds
+ * at most every word in every pattern and in each of a few surroundings, so its size is bounded. Any number of threads
+ * may use one at the same time. */
 #ifndef SF_MODEL_LEXPIECES_H
 #define SF_MODEL_LEXPIECES_H
 

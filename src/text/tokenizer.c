@@ -9,13 +9,16 @@
 #include "text/tokenizer_parts.h"
 #include "text/unicode.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { KNOWN_FIRST = 1 << 9, KNOWN_MOST = 1 << 15, KNOWN_BYTES = 30, KNOWN_IDS = 8 };
 
 /* A word whose pieces are known; 64 bytes. */
 typedef struct known {
-    unsigned char length, count; /* length 0: none */
+    unsigned char length;    /* 0: none */
+    unsigned char count : 7; /* of its pieces */
+    unsigned char sure : 1;  /* Unigram: after any sum */
     char bytes[KNOWN_BYTES];
     uint32_t ids[KNOWN_IDS];
 } known;
@@ -82,13 +85,14 @@ static int is_full(const job *j) { return j->out->count >= j->end; }
 
 /* ------------------------------------------------------------------ words */
 
-static int encode_word(job *j, const char *word, size_t length)
+/* *sum and *sure are Unigram's. */
+static int encode_word(job *j, const char *word, size_t length, double *sum, int *sure)
 {
     const sf_tokenizer *t = j->tokenizer;
     uint32_t id;
     switch (t->kind) {
     case SF_MODEL_BPE: return sf_bpe_encode(j->out, &t->bpe, &t->vocabulary, word, length, &j->scratch->model);
-    case SF_MODEL_UNIGRAM: return sf_unigram_encode(j->out, &t->unigram, word, length, &j->scratch->model);
+    case SF_MODEL_UNIGRAM: return sf_unigram_encode(j->out, &t->unigram, word, length, sum, sure, &j->scratch->model);
     case SF_MODEL_WORDPIECE: return sf_wordpieces_encode(j->out, &t->wordpieces, word, length);
     case SF_MODEL_WORDLEVEL:
         id = sf_vocabulary_find(&t->vocabulary, word, length);
@@ -108,25 +112,31 @@ static void grow_known(sf_tokenizer_scratch *s)
     s->known_size = KNOWN_MOST;
 }
 
-static int encode_known(job *j, const char *word, size_t length)
+/* A word behind others whose sum this is; `only`: there are none, nor will there be. */
+static int encode_known(job *j, const char *word, size_t length, int only, double *sum)
 {
-    if (length > KNOWN_BYTES) return encode_word(j, word, length);
     sf_tokenizer_scratch *s = j->scratch;
+    int sure = only || j->tokenizer->kind != SF_MODEL_UNIGRAM;
+    if (length > KNOWN_BYTES) return encode_word(j, word, length, sum, &sure);
     if (s->known_news > 2 * KNOWN_FIRST && s->known_size < KNOWN_MOST) grow_known(s);
     known *k = &s->known[sf_hash(word, length, 0) & (s->known_size - 1)];
     sf_ids *out = j->out;
-    if (k->length == length && memcmp(k->bytes, word, length) == 0) {
+    if (k->length == length && (sure || (k->sure && fabs(*sum) < SF_UNIGRAM_SUM / 2)) &&
+        memcmp(k->bytes, word, length) == 0) {
         if (sf_grow(&out->ids, &out->capacity, out->count + KNOWN_IDS, sizeof *out->ids)) return -1;
         for (size_t i = 0; i < k->count; i++) out->ids[out->count + i] = k->ids[i];
+        for (size_t i = 0; !sure && i < k->count; i++) *sum = j->tokenizer->unigram.scores[k->ids[i]] + *sum;
         out->count += k->count;
         return 0;
     }
     const size_t before = out->count;
-    if (encode_word(j, word, length)) return -1;
-    if (out->count - before > KNOWN_IDS) return 0;
+    const int fresh = *sum == 0;
+    if (encode_word(j, word, length, sum, &sure)) return -1;
+    if (out->count - before > KNOWN_IDS || !(sure || fresh)) return 0;
     s->known_news++;
     k->length = (unsigned char)length;
-    k->count = (unsigned char)(out->count - before);
+    k->count = (out->count - before) & 0x7f;
+    k->sure = sure != 0;
     memcpy(k->bytes, word, length);
     if (k->count) memcpy(k->ids, out->ids + before, k->count * sizeof *k->ids);
     return 0;
@@ -149,11 +159,14 @@ static int encode_cut(job *j, sf_passage passage, int inside)
         if (sf_cut_apply(&t->cuts[i], c, &j->scratch->cut)) return -1;
     for (size_t i = 0; i < c->stretches.count && !is_full(j); i++) {
         const sf_stretch s = c->stretches.list[i];
-        const char *word = c->passage.bytes + s.begin, *end = c->passage.bytes + s.end;
-        for (size_t length; word < end && !is_full(j); word += length) {
-            length = (size_t)(end - word);
-            if (t->kind == SF_MODEL_BPE) length = sf_bpe_apart(&t->bpe, word, length);
-            if (encode_known(j, word, length)) return -1;
+        const char *begin = c->passage.bytes + s.begin, *end = c->passage.bytes + s.end;
+        double sum = 0;
+        for (size_t length; begin < end && !is_full(j); begin += length) {
+            const size_t rest = (size_t)(end - begin), whole = s.end - s.begin;
+            length = t->kind == SF_MODEL_BPE       ? sf_bpe_apart(&t->bpe, begin, rest)
+                     : t->kind == SF_MODEL_UNIGRAM ? sf_unigram_apart(&t->unigram, begin, rest)
+                                                   : rest;
+            if (encode_known(j, begin, length, length == whole, &sum)) return -1;
         }
     }
     if (j->out->count > j->end) j->out->count = j->end;

@@ -14,10 +14,11 @@
  *
  * A tokenizer does not change once it is there: any number of threads may use one, each with a scratch of its own.
  *
- * For who draws words into a text: the pieces of parts, put together, are not always the pieces of the whole. They depend
- * on the space before a word (byte-level BPE, Metaspace), on what is glued to it ("don't", "end."), on the beginning of
- * the text (prepend_scheme, add_prefix_space); normal forms join neighbours, added tokens may lie across, and sums of
- * Unigram's scores round differently. tokenizer_places.h finds places where none of that can happen whatever is drawn.
+ * For who draws words into a text: the pieces of parts, put together, are not always the pieces of the whole. They
+ * depend on the space before a word (byte-level BPE, Metaspace), on what is glued to it ("don't", "end."), on the
+ * beginning of the text (prepend_scheme, add_prefix_space); normal forms join neighbours, added tokens may lie across,
+ * and sums of Unigram's scores round differently. tokenizer_places.h finds places where none of that can happen,
+ * whatever is drawn.
  * Encoding with a limit costs the steps before the model for all of the text, and the model up to the limit. */
 #ifndef SF_TEXT_TOKENIZER_H
 #define SF_TEXT_TOKENIZER_H

@@ -14,10 +14,10 @@
  * (sf_regex_crosses): then its matches, which go from left to right, are those of both sides.
  *
  * Pre-tokenizers. The same, until one of them certainly cuts at the place; what follows then works on both sides
- * apart. That cut must be there whatever stands around: a match that certainly begins at b, a character that is taken by
- * itself. A prefix that would have been put in front of the whole ("_" or a space) belongs to the left side alone if it
- * comes before that cut: the right side is encoded without it (`skips`), as it is without what Prepend and Strip do at the
- * beginning of a text.
+ * apart. That cut must be there whatever stands around: a match that certainly begins at b, a character that is taken
+ * by itself. A prefix that would have been put in front of the whole ("_" or a space) belongs to the left side alone if
+ * it comes before that cut: the right side is encoded without it (`skips`), as it is without what Prepend and Strip do
+ * at the beginning of a text.
  *
  * Models then get words that lie on one side each. BPE without a pre-tokenizer has cuts of its own (sf_bpe_apart);
  * Unigram over a whole text has none: its sums round differently. */

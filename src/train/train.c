@@ -47,7 +47,7 @@ static preference preferred(const safer_train_options *o)
     static const preference plain = {0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
                             charcnn = {0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
                             bert = {0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
-                            bert_head = {0.1, 0.001, 0.01, 1, 0.1, 32, 3, 0},
+                            bert_head = {0.1, 0.001, 0.3, 1, 0.1, 32, 20, 0},
                             ibp = {0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0}, exact = {0, 2, 0.00001, 0, 0, 32, 12, 0};
     if (o->defense.kind) return o->defense.kind == SAFER_DEFENSE_EXACT ? exact : ibp;
     if (o->arch == SAFER_ARCH_CHARCNN) return charcnn;
