@@ -142,7 +142,7 @@ static int run(void *from, char **arguments, size_t count)
     cli_interrupt_grace(0); /* nothing to bring to an end */
     safer_model *model = cli_model_open(&r->model, &cli_predict, NULL);
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
-    cli_note_training(model, lexicon);
+    cli_note_training(model, lexicon, r->certify.options.deletion);
     json_t *answers = json_array();
     int code = predict_all(answers, &t, model, lexicon, o);
     if (code == CLI_DONE && cli_settings()->json)

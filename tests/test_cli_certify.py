@@ -179,6 +179,26 @@ class Train(Verbs):
         self.assertEqual(json.loads(meta["trained_with"])["kernel"], "component")
         self.assertTrue(all(tensor["dtype"] == "F32" for tensor in header.values()), header)
 
+    def test_delete(self):
+        """--delete: draws without most words, the same for any number of threads; the model says so; no defense has it"""
+        small = ("--data", "demo/train.tsv", "--lexicon", "k.lex", "--dim", 8, "--filters", 8, "--hidden", 8, "--epochs", 1, "--limit", 200)
+        made = {}
+        for name, more in (("one", ("--delete", 0.5, "--threads", 1)), ("three", ("--delete", 0.5, "--threads", 3)), ("none", ())):
+            self.ok(run("train", "--arch", "cnn", *small, *more, "-o", f"{name}.cnn", "--quiet"))
+            made[name] = (test_cli.temporary / f"{name}.cnn").read_bytes()
+        self.assertEqual(made["one"], made["three"])
+        self.assertNotEqual(made["one"], made["none"])
+        self.assertIn(b'\\"delete\\":0.5', made["one"])
+        done = certify("--model", "one.cnn", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--limit", 3)
+        self.assertIn("note: the model was trained with --delete 0.5, not 0", done.err)
+        self.assertNotIn("note", certify("--model", "one.cnn", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--limit", 3, "--delete", 0.5).err)
+        plain = ("--arch", "ngram", "--data", "demo/train.tsv", "--limit", 200, "--bits", 12)
+        self.ok(run("train", *plain, "--delete", 0.9, "-o", "plain.ngram", "--quiet"))  # and without a lexicon
+        for given, words in ((("--delete", 1), "deletion is 1"), (("--arch", "cnn", "--defense", "ibp-jia", "--lexicon", "k.lex", "--delete", 0.5), "a defense draws nothing")):
+            done = run("train", *plain, *given, "-o", "refused.model")
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(words, done.err)
+
     def test_networks(self):
         """bow and cnn: the same model for 1 and 2 threads; it certifies and verifies"""
         for arch in ("bow", "cnn"):
@@ -282,6 +302,56 @@ class Certify(Verbs):
             if radius == 2:
                 self.assertEqual(summary["certified_accuracy"], whole["certified_at"]["2"])
                 self.assertGreater(summary["certified_accuracy"], whole["certified_accuracy"])
+
+    def test_edits(self):
+        """--delete and --edits: curves, records, verify in its three forms, resuming, parts; what is refused"""
+        base = (*WITH_C, "--data", "demo/test.tsv", "--limit", 30, "--n", 300, "--delete", 0.5)
+        must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "c.lex", "--delete", 0.5, "--bits", 14,
+             "-o", "deleting.model")
+        base = ("--model", "deleting.model", *base[2:])
+        for method in METHODS:
+            summary, config, records = self.certified(*base, "--edits", 3, "--edit-kind", "delete", "--method", method)
+            name = f"run{Verbs.made}.jsonl"
+            self.assertEqual((config["delete"], config["edits"], config["edit_kind"]), (0.5, 3, "delete"))
+            self.assertEqual((summary["edits"], summary["edit_kind"]), (3, "delete"))
+            right = [r for r in records if r["target"] == r["label"]]
+            for edits in (1, 2, 3):
+                self.assertEqual(summary["certified_edits"][str(edits)], sum(r["edits"] >= edits for r in right) / 30)
+            self.assertEqual(summary["certified_accuracy"], summary["certified_edits"]["3"])
+            self.assertGreater(summary["certified_edits"]["1"], 0)
+            for r in records:  # the kernel has q = 0: 1 - p^R/2 is what must be exceeded
+                self.assertEqual(r["visible"], r["slots"])
+                for edits, q in enumerate(r["q_edits"]):
+                    self.assertAlmostEqual(q, 0.5 - 0.5 * 0.5**edits, delta=1e-12)
+            checks = ("--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 30)
+            for more in ((), checks, ("--model", "deleting.model", *checks)):
+                said = json.loads(self.ok(run("verify", name, *more, "--json")))
+                self.assertEqual((said["delete"], said["edits"], said["edit_kind"]), (0.5, 3, "delete"))
+        asked = (*base, "--edits", 2, "--seed", 9)
+        whole, parts = self.fresh(), [self.fresh(), self.fresh()]
+        self.ok(certify(*asked, "-o", whole, "--quiet"))
+        lines = (test_cli.temporary / whole).read_text().splitlines(keepends=True)
+        write("half.jsonl", "".join(lines[:11]))
+        self.ok(certify(*asked, "-o", "half.jsonl", "--resume", "--quiet"))
+        self.assertEqual(without_times("half.jsonl"), without_times(whole))
+        for number, part in enumerate(parts, 1):
+            self.ok(certify(*asked, "--shard", f"{number}/2", "-o", part, "--quiet"))
+        self.ok(run("merge", *parts, "-o", "merged.jsonl", "--quiet"))
+        self.assertEqual(without_times("merged.jsonl"), without_times(whole))
+        other = certify(*base, "--edits", 3, "--seed", 9, "-o", "half.jsonl", "--resume")
+        self.assertEqual(other.code, INPUT)
+        self.assertIn("edits is 2 there, 3 here", other.err)
+        for given, words in ((("--edits", 2), "--edits needs --delete"), (("--edit-kind", "insert"), "--edit-kind needs --delete"),
+                             (("--delete", 1), "--delete 1"), (("--delete", -0.5), "--delete -0.5"), (("--delete", 0.5, "--edits", 0), "--edits 0"),
+                             (("--delete", 0.5, "--edits", 65), "--edits 65"), (("--delete", 0.5, "--method", "ibp"), "ibp draws nothing")):
+            done = certify(*WITH_C, "--data", "demo/test.tsv", *given)
+            self.assertEqual((done.code, done.err.count("\n")), (USAGE, 1), done)
+            self.assertIn(words, done.err)
+        done = run("attack", "--against", whole, *WITH_C, "--data", "demo/test.tsv", "--limit", 30)
+        self.assertIn("its draws delete words", done.err)
+        answer = json.loads(self.ok(run("predict", *base[:4], "--delete", 0.5, "--edit-kind", "delete", "--edits", 2, "--seed", 1, "--json",
+                                        "A wonderful film.")))["answers"][0]
+        self.assertEqual((answer["tokens"], answer["exact"]), (4, True))
 
     def test_require(self):
         """--require: exit 0 when reached, 1 with one line when not; results are printed either way"""

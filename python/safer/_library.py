@@ -86,7 +86,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_summary_recall": (c.Figure, [POINTER(c.Summary), c_size_t]),
     "safer_summary_precision": (c.Figure, [POINTER(c.Summary), c_size_t]),
     "safer_summary_caution": (c_int, [POINTER(c.Summary), c_char_p, c_size_t]),
-    "safer_draw": (c_int, [c_void_p, c_char_p, c_size_t, c_int, c_uint64, c_uint64, c_uint64, c.DRAW, c_void_p, _ERROR]),
+    "safer_draw_deleting": (c_int, [c_void_p, c_char_p, c_size_t, c_double, c_int, c_uint64, c_uint64, c_uint64, c.DRAW, c_void_p, _ERROR]),
     "safer_interval": (None, [c_size_t, c_size_t, POINTER(c_double), POINTER(c_double)]),
     "safer_gate_kind_name": (c_char_p, [c_int]),
     "safer_evidence_options_init": (None, [POINTER(c.EvidenceOptions), c_size_t]),
