@@ -82,14 +82,16 @@ static void do_task(const sf_transport *t, sf_buffer *out, sf_span contents)
     length += snprintf(line + length - 1, sizeof line - (size_t)length,
                        ",\"seconds\":0.0001,\"check\":\"%016" PRIx64 "\"}\n", seal) -
               1;
-    check(!sf_put_number(&done, index) && !sf_put_string(&done, (sf_span){line, (size_t)length}), "no memory");
+    check(!sf_put_number(&done, 1) && !sf_put_number(&done, index) &&
+              !sf_put_string(&done, (sf_span){line, (size_t)length}),
+          "no memory");
     put_frame(out, SF_DONE, (sf_span){done.bytes, done.length});
     sf_buffer_free(&done);
 }
 
 static void answer(sf_transport *t, int rank, sf_span frames)
 {
-    const uint64_t threads = 1;
+    const uint64_t ready[] = {1, 1}; /* the first run, one thread */
     sf_buffer out = {0};
     while (frames.length) {
         uint32_t kind;
@@ -97,8 +99,8 @@ static void answer(sf_transport *t, int rank, sf_span frames)
         memcpy(&kind, frames.bytes, sizeof kind);
         frames = (sf_span){frames.bytes + sizeof kind, frames.length - sizeof kind};
         check(!sf_take_string(&contents, &frames), "a frame that makes no sense");
-        if (kind == SF_WELCOME) memcpy(&t->seal, contents.bytes, sizeof t->seal);
-        if (kind == SF_WELCOME) put_frame(&out, SF_READY, (sf_span){(const char *)&threads, sizeof threads});
+        if (kind == SF_WELCOME) memcpy(&t->seal, contents.bytes + sizeof(uint64_t), sizeof t->seal);
+        if (kind == SF_WELCOME) put_frame(&out, SF_READY, (sf_span){(const char *)ready, sizeof ready});
         if (kind == SF_TASK) do_task(t, &out, contents);
         if (kind == SF_TASK) atomic_fetch_add(&t->helped, 1);
         if (kind == SF_PING) put_frame(&out, SF_PONG, (sf_span){0});

@@ -10,27 +10,13 @@
  * text. Then, with one thread: megabytes per second and the ratio to the plain tokenizer;
  * draws per second and the ratio to rendering and encoding each. */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "drawing.h"
 
 #include "base/memory.h"
-#include "base/progress.h"
-#include "draw/sampler.h"
-#include "model/pieces.h"
 
 #include <ctype.h>
 
-enum {
-    TEXTS = 2000,
-    WORDS = 230,
-    VOCABULARY = 40000,
-    PIECES = 15000,
-    GROUP = 8,
-    ROUNDS = 5,
-    DRAWN = 64,
-    DRAWS = 512,
-    LIMIT = 510,
-    MOST = 3000
-};
+enum { TEXTS = 2000, WORDS = 230, VOCABULARY = 40000, PIECES = 15000, GROUP = 8, ROUNDS = 5, MOST = 3000 };
 
 /* ------------------------------------------------------------ printed ids */
 
@@ -210,65 +196,6 @@ static speed time_encoding(const sf_wordpiece *wordpiece, const safer_data *data
     return (speed){rate / 1e6, (double)tokens / best, rate / ((double)compared_bytes / plain_seconds)};
 }
 
-typedef struct draws_speed {
-    double prepare, draws, ratio, slots, visible; /* texts per second, draws per second, to rendering; slots per text */
-} draws_speed;
-
-static draws_speed time_drawing(const sf_wordpiece *wordpiece, const safer_data *data, const safer_lexicon *lexicon)
-{
-    size_t texts = safer_data_size(data) < DRAWN ? safer_data_size(data) : DRAWN, slot_count = 0, visible = 0;
-    double preparing = 0, drawing = 0, rendering = 0;
-    sf_slots slots = {0};
-    sf_sampler sampler = {0};
-    sf_pieces_scratch scratch = {0};
-    sf_buffer text = {0};
-    sf_ids expected = {0};
-    uint32_t ids[LIMIT], *draws = NULL;
-    size_t capacity = 0;
-    sf_lexpieces *words = sf_lexpieces_new(wordpiece, lexicon, LIMIT);
-    check(words != NULL, "out of memory");
-    for (size_t i = 0; i < texts; i++) {
-        safer_row row = safer_data_row(data, i * (safer_data_size(data) / texts));
-        sf_pieces *pieces = NULL;
-        check(sf_slots_read(&slots, lexicon, row.text, row.text_length, NULL) == SAFER_OK, "slots");
-        check(sf_sampler_prepare(&sampler, &slots, lexicon, NULL) == SAFER_OK, "sampler");
-        check(sf_grow(&draws, &capacity, DRAWS * slots.slot_count + 1, sizeof *draws) == 0, "out of memory");
-        sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, DRAWS);
-        double start = sf_seconds();
-        check(sf_pieces_new(&pieces, wordpiece, lexicon, words, &slots, LIMIT, NULL) == SAFER_OK, "pieces");
-        preparing += sf_seconds() - start;
-        slot_count += slots.slot_count;
-        visible += sf_pieces_visible(pieces);
-        for (size_t d = 0; d < DRAWS / 16; d++) {
-            start = sf_seconds();
-            sf_buffer_clear(&text);
-            expected.count = 0;
-            check(sf_slots_render(&text, &slots, lexicon, draws + d * slots.slot_count) == 0, "render");
-            check(sf_wordpiece_encode(&expected, wordpiece, text.bytes, text.length, LIMIT, &scratch.wordpiece) == 0,
-                  "encode");
-            rendering += sf_seconds() - start;
-            size_t n = sf_pieces_draw(ids, pieces, draws + d * slots.slot_count, &scratch);
-            check(n == expected.count && memcmp(ids, expected.ids, n * sizeof *ids) == 0,
-                  "a draw is not what is rendered");
-        }
-        start = sf_seconds();
-        for (size_t d = 0; d < DRAWS; d++)
-            check(sf_pieces_draw(ids, pieces, draws + d * slots.slot_count, &scratch) <= LIMIT, "draw");
-        drawing += sf_seconds() - start;
-        sf_pieces_free(pieces);
-    }
-    free(draws);
-    sf_lexpieces_free(words);
-    sf_slots_free(&slots);
-    sf_sampler_free(&sampler);
-    sf_pieces_scratch_free(&scratch);
-    sf_buffer_free(&text);
-    sf_ids_free(&expected);
-    double n = (double)texts;
-    return (draws_speed){n / preparing, n * DRAWS / drawing, rendering * 16 / drawing, (double)slot_count / n,
-                         (double)visible / n};
-}
-
 int main(int argc, char **argv)
 {
     if (argc >= 4 && (strcmp(argv[1], "--ids") == 0 || strcmp(argv[1], "--normal") == 0))
@@ -276,6 +203,7 @@ int main(int argc, char **argv)
     int json = argc > 1 && strcmp(argv[1], "--json") == 0; /* what follows is input */
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
+    sf_piecer *piecer = NULL;
     safer_data *data = NULL;
     safer_lexicon *lexicon = NULL;
     char **rest = argv + 1 + json;
@@ -290,7 +218,8 @@ int main(int argc, char **argv)
     }
     speed s = time_encoding(wordpiece, data);
     draws_speed d = {0};
-    if (lexicon) d = time_drawing(wordpiece, data, lexicon);
+    check(sf_piecer_of_wordpiece(&piecer, wordpiece, &error) == SAFER_OK, error.message);
+    if (lexicon) d = time_drawing(piecer, data, lexicon);
     if (json) {
         printf("{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"ratio_to_plain\": %.2f, "
                "\"prepared_texts_per_second\": %.0f, "
@@ -299,13 +228,10 @@ int main(int argc, char **argv)
     } else {
         printf("encoding   %.1f MB/s, %.1f million pieces/s, %.2f times the plain tokenizer\n", s.megabytes,
                s.tokens / 1e6, s.ratio);
-        if (lexicon)
-            printf("drawing    %.0f draws/s of %d pieces, %.1f times rendering and encoding; "
-                   "%.0f texts/s prepared (%.0f slots, %.0f visible)\n",
-                   d.draws, LIMIT, d.ratio, d.prepare, d.slots, d.visible);
+        if (lexicon) print_drawing(&d);
     }
     safer_lexicon_free(lexicon);
     safer_data_free(data);
-    sf_wordpiece_free(wordpiece);
+    sf_piecer_free(piecer);
     return 0;
 }

@@ -253,7 +253,6 @@ static void check_request(request *r)
     if (r->resume && !r->output) cli_misuse(verb, "--resume needs -o FILE");
     if (r->output) cli_model_need_name(&r->model, verb);
     if (r->crew.mpi) cli_model_need_labels(&r->model, verb);
-    if (r->against && r->crew.mpi) cli_misuse(verb, "--mpi and --against: the cross-check is one process's");
     if (r->against && r->method) cli_misuse(verb, "--method and --against: the cross-check uses all methods");
     if (r->against && r->radius) cli_misuse(verb, "--radius and --against: the radius is that of each certificate");
     if (r->method) safer_attack_method_parse(&o->method, r->method, NULL); /* one of its names: it is a choice */
@@ -309,6 +308,7 @@ static int cross_check(request *r, const safer_model *model, const safer_lexicon
         if (code == CLI_INTERRUPTED && r->output) cli_say("continue with --resume");
         return code;
     }
+    if (cli_crew_helps()) return CLI_DONE;
     cli_progress_clear();
     if (cli_settings()->json) {
         json_t *result = against_json(&summary, s->records, r->options.seed);

@@ -16,6 +16,7 @@ static inline const char *make_bert(size_t classes)
 {
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
+    sf_piecer *piecer = NULL;
     sf_bert_layout layout;
     sf_bert_shape shape = {.positions = 40,
                            .types = 2,
@@ -39,17 +40,18 @@ static inline const char *make_bert(size_t classes)
                              "good\nfine\ngreat\nbad\npoor\nawful\nfilm\nmovie\nthe\nwas\nplot\n!\n.\n##ing\n"),
         0);
     assert_ok(sf_wordpiece_new(&wordpiece, vocabulary.bytes, vocabulary.length, &options, "vocabulary", &error));
-    shape.vocabulary = sf_wordpiece_size(wordpiece);
+    assert_ok(sf_piecer_of_wordpiece(&piecer, wordpiece, &error));
+    shape.vocabulary = sf_piecer_size(piecer);
     assert_int_equal(sf_bert_layout_make(&layout, &shape), 0);
     float *p = sf_alloc_aligned(layout.size, sizeof *p);
     for (size_t i = 0; i < layout.size; i++) p[i] = ((float)next_below(2000) / 1000 - 1) * 0.3f;
     for (size_t t = 0; t < layout.tensor_count; t++)
         if (strstr(layout.tensors[t].name, "LayerNorm.weight"))
             for (size_t i = 0; i < layout.tensors[t].count; i++) p[layout.tensors[t].offset + i] += 1;
-    assert_ok(sf_bert_save(path, &layout, p, wordpiece, classes ? "[\"0\",\"1\"]" : NULL, NULL, &error));
+    assert_ok(sf_bert_save(path, &layout, p, piecer, classes ? "[\"0\",\"1\"]" : NULL, NULL, &error));
     free(p);
     sf_bert_layout_free(&layout);
-    sf_wordpiece_free(wordpiece);
+    sf_piecer_free(piecer);
     sf_buffer_free(&vocabulary);
     return path;
 }

@@ -204,7 +204,7 @@ static void test_vocabularies(void **state)
     const char *path = write_folder("vocabulary", &m, &(form){0}, NULL);
     snprintf(larger, sizeof larger, "%sone\n", vocabulary);
     write_text("vocabulary", "vocab.txt", larger);
-    check_refused(path, "the vocabulary has 15 word pieces, but the model's embedding only 14 rows");
+    check_refused(path, "the tokenizer has 15 pieces, but the embedding of the model has 14 rows only");
     free_model(&m);
 
     sf_bert_shape padded = encoder; /* rows that no piece has */

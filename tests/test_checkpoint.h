@@ -300,8 +300,8 @@ static inline void check_checkpoint(const sf_bert_checkpoint *c, const model *m)
                 fail_msg("%s[%zu] is %g, not %g", t->name, k - t->offset, (double)c->parameters[k],
                          (double)m->parameters[k]);
     }
-    assert_int_equal(sf_wordpiece_size(c->wordpiece), PIECES);
-    assert_int_equal(sf_wordpiece_special(c->wordpiece).sep, 3);
+    assert_int_equal(sf_piecer_size(c->piecer), PIECES);
+    assert_int_equal(sf_wordpiece_special(sf_piecer_wordpiece(c->piecer)).sep, 3);
     for (size_t i = 0; i < c->layout.shape.classes; i++) assert_string_equal(c->labels[i], labels[i]);
 }
 

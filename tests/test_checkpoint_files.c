@@ -13,12 +13,14 @@ static const char *save(const char *name, const model *m, const char *trained_wi
 {
     safer_error error = {0};
     sf_wordpiece *wordpiece = NULL;
+    sf_piecer *piecer = NULL;
     const char *path = temporary(name);
     assert_ok(sf_wordpiece_new(&wordpiece, vocabulary, strlen(vocabulary), &(sf_wordpiece_options){1, 0, 1, 1, 77},
                                "test", &error));
-    assert_ok(sf_bert_save(path, &m->layout, m->parameters, wordpiece, m->layout.shape.classes ? labels_json : NULL,
+    assert_ok(sf_piecer_of_wordpiece(&piecer, wordpiece, &error));
+    assert_ok(sf_bert_save(path, &m->layout, m->parameters, piecer, m->layout.shape.classes ? labels_json : NULL,
                            trained_with, &error));
-    sf_wordpiece_free(wordpiece);
+    sf_piecer_free(piecer);
     return path;
 }
 
@@ -43,7 +45,7 @@ static void test_saved(void **state)
             assert_string_equal(c.trained_with, "{\"lexicon\":1}");
         else
             assert_null(c.trained_with);
-        const sf_wordpiece_options *o = sf_wordpiece_get_options(c.wordpiece);
+        const sf_wordpiece_options *o = sf_wordpiece_get_options(sf_piecer_wordpiece(c.piecer));
         assert_true(o->lower && !o->accents && o->ideographs && o->clean && o->longest == 77);
         sf_safetensors *file = NULL;
         assert_ok(sf_safetensors_open(&file, path, &error));
@@ -95,7 +97,8 @@ static void test_saved_damaged(void **state)
         {"vocabulary", NULL, "no \"vocabulary\""},
         {"vocabulary", "", "is empty"},
         {"vocabulary", "[UNK]\n[CLS]\n", "[SEP]"},
-        {"vocabulary", "[UNK]\n[CLS]\n[SEP]\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n", "15 word pieces"},
+        {"vocabulary", "[UNK]\n[CLS]\n[SEP]\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n",
+         "the tokenizer has 15 pieces"},
         {"tokenizer", NULL, "no \"tokenizer\""},
         {"tokenizer", "{\"lower\":true,\"accents\":true,\"ideographs\":true,\"longest\":100}",
          "\"clean\" in the metadata \"tokenizer\""},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--mpi under a real mpirun: test_cli_mpi.py BUILD_DIR. Run by ctest; skips, with a line, where there is none.
+"""--mpi under a real mpirun: test_cli_mpi.py [NAME] BUILD_DIR, the tests whose names contain NAME. Run by ctest; skips, with a line, where there is none.
 
 What goes wrong between ranks is tested without MPI, in test_crew.c; scripts/trial-mpi does all kinds of runs, at length.
 """
@@ -8,9 +8,11 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
@@ -25,9 +27,16 @@ environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 
 
 SERVER = """
-import json, os, sys
+import json, os, sys, time
+breaks = os.environ.get("BREAKS") == os.environ["OMPI_COMM_WORLD_RANK"]
+if breaks and os.path.exists("broken"):
+    sys.exit(5)
 for line in sys.stdin:
     request = json.loads(line)
+    time.sleep(float(os.environ.get("SLEEPS", 0)) * len(request["texts"]))
+    if breaks and request["id"] > 12:
+        open("broken", "w").close()
+        sys.exit(5)
     changed = os.environ.get("CHANGED") and request["id"] > 0
     labels = ["1" if ("good" in text) != bool(changed and "zebra" in text) else "0" for text in request["texts"]]
     print(json.dumps({"id": request["id"], "labels": labels}), flush=True)
@@ -46,6 +55,12 @@ def records(path):
 
 def mpirun(ranks, verb, *arguments, code=0, **more):
     return call("mpirun", "-n", ranks, "--oversubscribe", safer, verb, *arguments, "--mpi", "--threads", 1, code=code, **more)
+
+
+def wrapped(ranks, shell, verb, *arguments, code=0, first=(), **more):
+    """Where ranks differ: `shell` is what each does before safer, and may look at the number of its rank."""
+    script = f'{shell}\nexec "$@"'
+    return call("mpirun", "-n", ranks, "--oversubscribe", *first, "sh", "-c", script, "sh", safer, verb, *arguments, "--mpi", "--threads", 1, code=code, **more)
 
 
 def one_line(done):
@@ -125,11 +140,97 @@ def test_devices():
     assert pathlib.Path("trace.txt").read_text().split() == ["2", "2"]
 
 
+def test_against():
+    """The cross-check: helpers need neither the run nor the data; what rank 0 writes is what one process writes."""
+    alone = call(safer, "attack", "--against", "run.jsonl", *FILES, "--n", 200, "-o", "one.jsonl", "--json")
+    elsewhere = ("attack", "--against", "nowhere.jsonl", *FILES[:-1], "nowhere.tsv", "--n", 200, "--mpi", "--threads", 1)
+    here = ("attack", "--against", "run.jsonl", *FILES, "--n", 200, "-o", "many.jsonl", "--json", "--mpi", "--threads", 1)
+    done = call("mpirun", "--oversubscribe", "-n", 1, safer, *here, ":", "-n", 2, safer, *elsewhere)
+    assert records("many.jsonl") == records("one.jsonl")
+    results = [json.loads(each.stdout) for each in (alone, done)]
+    for result in results:
+        assert result.pop("seconds") > 0 and result.pop("queries_per_second", 1)
+    assert results[0] == results[1] and results[0]["certified"] > 0, results
+    text = pathlib.Path("many.jsonl").read_text().splitlines(keepends=True)
+    pathlib.Path("many.jsonl").write_text("".join(text[:20]))
+    mpirun(2, "attack", "--against", "run.jsonl", *FILES, "--n", 200, "-o", "many.jsonl", "--resume")
+    assert records("many.jsonl") == records("one.jsonl")
+    for part in (1, 2):
+        mpirun(2, "attack", "--against", "run.jsonl", *FILES, "--n", 200, "--shard", f"{part}/2", "-o", f"a{part}.jsonl")
+    call(safer, "merge", "a1.jsonl", "a2.jsonl", "-o", "merged.jsonl")
+    assert records("merged.jsonl") == records("one.jsonl")
+    os.remove("many.jsonl")
+    differs = list(elsewhere)
+    differs[differs.index("--n") + 1] = 77
+    line = one_line(call("mpirun", "--oversubscribe", "-n", 1, safer, *here, ":", "-n", 1, safer, *differs, code=3))
+    assert "rank 1 on " in line and "n is 77 there, 200 here" in line, line
+    assert not os.path.exists("many.jsonl")
+
+
+def test_full_disk():
+    """No room for the file: what is there is whole lines, and can be continued where there is room. Shared memory of MPI is a
+    file too, which must not be what has no room."""
+    arguments = (*FILES, "--n", 300)
+    call(safer, "certify", *arguments, "-o", "alone.jsonl", "--quiet")
+    limited = 'trap "" XFSZ; if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then ulimit -f 16; fi'
+    done = wrapped(3, limited, "certify", *arguments, "-o", "many.jsonl", code=4, first=("--mca", "btl", "self,tcp"))
+    assert one_line(done) == "safer: cannot write many.jsonl: File too large", done.stderr
+    left = records("many.jsonl")
+    assert 1 < len(left) < 61 and left == records("alone.jsonl")[: len(left)], len(left)
+    mpirun(2, "certify", *arguments, "-o", "many.jsonl", "--resume")
+    assert records("many.jsonl") == records("alone.jsonl")
+    os.remove("many.jsonl")
+
+
+def test_failing_model():
+    """A model that fails on one rank only, in the middle: its rank and host are named, the rest stays."""
+    model = ("--model", f"exec:{sys.executable} server.py", "--labels", "0,1", "--model-name", "s", "--workers", 1)
+    files = (*model, "--lexicon", "words.lex", "--data", "texts.tsv", "--n", 100)
+    for verb, more in (("certify", ()), ("attack", ("--against", "whole.jsonl"))):
+        whole = "whole.jsonl" if verb == "certify" else "checked.jsonl"
+        mpirun(1, verb, *files, *more, "-o", whole)
+        line = one_line(mpirun(3, verb, *files, *more, "-o", "broken.jsonl", code=4, BREAKS="2", SLEEPS="0.0002"))
+        assert re.match(r"safer: rank 2 on \S+: exec: the command ended with status 5", line), line
+        left = records("broken.jsonl")
+        assert left == records(whole)[: len(left)], verb
+        os.remove("broken")
+        mpirun(2, verb, *files, *more, "-o", "broken.jsonl", "--resume")
+        assert records("broken.jsonl") == records(whole), verb
+        os.remove("broken.jsonl")
+
+
+def test_progress():
+    """On a terminal rank 0 shows the whole, and what this host does in a second."""
+    ours, theirs = os.openpty()
+    shown = []
+
+    def read():
+        try:
+            while True:
+                shown.append(os.read(ours, 4096))
+        except OSError:
+            pass
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    model = ("--model", f"exec:{sys.executable} server.py", "--labels", "0,1", "--model-name", "s", "--workers", 1)
+    to_terminal = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec 2>{os.ttyname(theirs)}; fi'
+    wrapped(3, to_terminal, "certify", *model, "--lexicon", "words.lex", "--data", "texts.tsv", "--n", 100, "-o", "slow.jsonl", SLEEPS="0.01")
+    os.close(theirs)
+    reader.join(10)
+    lines = b"".join(shown).decode().split("\r")
+    host = re.escape(socket.gethostname())
+    whole = re.compile(rf"certifying(, \d+% certified so far)?, {host} (\d+\.\d)/s  \d+ of 60(  [\d.]+/s)?")
+    rates = [float(found[2]) for found in map(whole.search, lines) if found]
+    assert rates and max(rates) > 1, lines[-5:]
+
+
 FILES = ("--model", "m.safetensors", "--lexicon", "words.lex", "--data", "texts.tsv")
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     make_files()
-    for test in (test_same, test_mistakes, test_verify, test_devices):
-        test()
+    for test in (test_same, test_mistakes, test_verify, test_devices, test_against, test_full_disk, test_failing_model, test_progress):
+        if len(sys.argv) < 3 or sys.argv[1] in test.__name__ or test is test_same:
+            test()
     os.chdir("/")
 print("ok")

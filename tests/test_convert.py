@@ -180,7 +180,7 @@ class Convert(unittest.TestCase):
         write("text.onnx", "hello")
         write("other/config.json", '{"model_type": "gpt2"}')
         for name, code, words in (("lacking", INPUT, "encoder.layer.1.output.dense.bias"), ("nowhere", SYSTEM, "nowhere"),
-                                  ("text.onnx", SYSTEM, "config.json"), ("other", INPUT, '"gpt2"; bert and distilbert'),
+                                  ("text.onnx", SYSTEM, "config.json"), ("other", INPUT, '"gpt2"; bert, distilbert, roberta'),
                                   ("encoder/model.safetensors", INPUT, "give its folder"), ("encoder/vocab.txt", INPUT, "vocab.txt")):
             result = run("model", "convert", name, "-o", "bad.safetensors")
             self.assertEqual((result.code, result.out), (code, ""), result.err)

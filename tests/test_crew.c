@@ -416,6 +416,35 @@ static void test_same(void **state)
     assert_non_null(strstr(last_stage, "working"));
 }
 
+/* The stage shows the rate of each host. */
+static void test_rates(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"ant", "bee", "cat"};
+    for (int count = 6; count <= RANKS; count++) { /* three hosts, and four */
+        rank ranks[RANKS];
+        hub h;
+        double rates[3] = {0};
+        int stop = 1;
+        atomic_int stopped = 0;
+        pthread_t threads[RANKS];
+        make_ranks(ranks, &h, count, NULL);
+        for (int i = 0; i < count; i++) ranks[i].rows = ENDLESS;
+        ranks[0].stop = &stop;
+        ranks[0].stopped = &stopped;
+        start_ranks(threads, ranks, &h);
+        usleep(2500000);
+        atomic_store(&stopped, 1);
+        for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+        hub_end(&h);
+        if (strncmp(last_stage, "working, ant ", 13) != 0) fail_msg("%s", last_stage);
+        for (int k = 0; k < 3; k++) {
+            const char *at = strstr(last_stage, names[k]);
+            if (!at || sscanf(at + 3, "%lf/s", &rates[k]) != 1 || !(rates[k] > 10)) fail_msg("%s", last_stage);
+        }
+    }
+}
+
 /* A row that takes long holds up neither the others nor those behind it at the same rank. */
 static void test_slow(void **state)
 {
@@ -640,7 +669,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_joining), cmocka_unit_test(test_same),     cmocka_unit_test(test_slow),
         cmocka_unit_test(test_errors),  cmocka_unit_test(test_silence),  cmocka_unit_test(test_stopping),
-        cmocka_unit_test(test_random),  cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_random),  cmocka_unit_test(test_nonsense), cmocka_unit_test(test_rates),
     };
     return cmocka_run_group_tests(tests, make_data, free_data);
 }

@@ -30,14 +30,22 @@ static const char crossing[] =
 static const char looking[] = "fine\tadded only word\nbad good\tadded only normal\n";
 
 enum { VOCABULARIES = 7 };
-static sf_wordpiece *wordpieces[VOCABULARIES];
+static sf_piecer *piecers[VOCABULARIES];
+
+static sf_piecer *make_piecer(const char *lines, size_t length, const sf_wordpiece_options *options)
+{
+    sf_wordpiece *w = NULL;
+    sf_piecer *p = NULL;
+    assert_ok(sf_wordpiece_new(&w, lines, length, options, "plain", &error));
+    assert_ok(sf_piecer_of_wordpiece(&p, w, &error));
+    return p;
+}
 
 /* The plain vocabulary, its specials marked, with more behind it. */
-static sf_wordpiece *marked(const char *more, const sf_wordpiece_options *options)
+static sf_piecer *marked(const char *more, const sf_wordpiece_options *options)
 {
     static const char *const marks[] = {"pad added", "unk added", "cls added", "sep added", "added"};
     sf_buffer text = {0};
-    sf_wordpiece *w = NULL;
     const char *p = plain;
     for (size_t i = 0; i < COUNT(marks); i++) {
         size_t n = strcspn(p, "\n");
@@ -53,30 +61,30 @@ static sf_wordpiece *marked(const char *more, const sf_wordpiece_options *option
         assert_int_equal(sf_buffer_format(&text, "%.*s\n", twice ? 0 : (int)n, p), 0);
     }
     assert_int_equal(sf_buffer_add_string(&text, more), 0);
-    assert_ok(sf_wordpiece_new(&w, text.bytes, text.length, options, "marked", &error));
+    sf_piecer *w = make_piecer(text.bytes, text.length, options);
     sf_buffer_free(&text);
     return w;
 }
 
-static int make_wordpieces(void **unused)
+static int make_piecers(void **unused)
 {
     const sf_wordpiece_options uncased = {1, 1, 1, 1, 100}, cased = {0, 0, 1, 1, 100}, untidy = {0, 0, 0, 0, 100},
                                strict = {1, 1, 1, 1, 5};
     (void)unused;
-    assert_ok(sf_wordpiece_new(&wordpieces[0], plain, strlen(plain), &uncased, "plain", &error));
-    assert_ok(sf_wordpiece_new(&wordpieces[1], plain, strlen(plain), &cased, "plain", &error));
-    assert_ok(sf_wordpiece_new(&wordpieces[2], plain, strlen(plain), &untidy, "plain", &error));
-    assert_ok(sf_wordpiece_new(&wordpieces[3], plain, strlen(plain), &strict, "plain", &error));
-    wordpieces[4] = marked(crossing, &uncased);
-    wordpieces[5] = marked(crossing, &cased);
-    wordpieces[6] = marked(looking, &uncased);
+    piecers[0] = make_piecer(plain, strlen(plain), &uncased);
+    piecers[1] = make_piecer(plain, strlen(plain), &cased);
+    piecers[2] = make_piecer(plain, strlen(plain), &untidy);
+    piecers[3] = make_piecer(plain, strlen(plain), &strict);
+    piecers[4] = marked(crossing, &uncased);
+    piecers[5] = marked(crossing, &cased);
+    piecers[6] = marked(looking, &uncased);
     return 0;
 }
 
-static int free_wordpieces(void **unused)
+static int free_piecers(void **unused)
 {
     (void)unused;
-    for (int i = 0; i < VOCABULARIES; i++) sf_wordpiece_free(wordpieces[i]);
+    for (int i = 0; i < VOCABULARIES; i++) sf_piecer_free(piecers[i]);
     return 0;
 }
 
@@ -164,7 +172,7 @@ static void make_text(sf_buffer *out, uint32_t longest, int tidy)
 
 static sf_lexpieces *table; /* that of the pieces that were prepared last */
 
-static void prepare(sf_pieces **out, const sf_wordpiece *w, const safer_lexicon *l, const sf_slots *slots, size_t limit)
+static void prepare(sf_pieces **out, const sf_piecer *w, const safer_lexicon *l, const sf_slots *slots, size_t limit)
 {
     table = sf_lexpieces_new(w, l, limit);
     assert_non_null(table);
@@ -178,7 +186,7 @@ static void release(sf_pieces *pieces)
 }
 
 /* Draws a few times; counts draws that differ from each other. */
-static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_slots *slots, size_t limit,
+static void check_draws(const sf_piecer *w, const safer_lexicon *l, const sf_slots *slots, size_t limit,
                         size_t *different)
 {
     sf_pieces *pieces = NULL;
@@ -198,7 +206,7 @@ static void check_draws(const sf_wordpiece *w, const safer_lexicon *l, const sf_
         sf_buffer_clear(&text);
         expected.count = 0;
         assert_int_equal(sf_slots_render(&text, slots, l, draws), 0);
-        assert_int_equal(sf_wordpiece_encode(&expected, w, text.bytes, text.length, limit, &scratch.wordpiece), 0);
+        assert_int_equal(sf_piecer_encode(&expected, w, text.bytes, text.length, limit, &scratch.piecer), 0);
         ids[limit] = 0xdeadbeef;
         size_t n = sf_pieces_draw(ids, pieces, draws, &scratch);
         if (n != expected.count || (n && memcmp(ids, expected.ids, n * sizeof *ids) != 0))
@@ -229,8 +237,7 @@ static void test_draws(void **unused)
             make_text(&text, 10, k % 8 == 0);
             assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
             slot_count += slots.slot_count;
-            check_draws(wordpieces[next_below(VOCABULARIES)], l, &slots, next_below(3) ? 60 : next_below(20),
-                        &different);
+            check_draws(piecers[next_below(VOCABULARIES)], l, &slots, next_below(3) ? 60 : next_below(20), &different);
         }
         safer_lexicon_free(l);
     }
@@ -282,7 +289,7 @@ static void test_special_tokens(void **unused)
         sf_pieces_scratch scratch = {0};
         uint32_t ids[3], draws[4] = {cases[i].draw, cases[i].draw, cases[i].draw, cases[i].draw};
         assert_ok(sf_slots_read(&slots, l, cases[i].text, strlen(cases[i].text), &error));
-        prepare(&pieces, wordpieces[0], l, &slots, 3);
+        prepare(&pieces, piecers[0], l, &slots, 3);
         if (sf_pieces_draw(ids, pieces, draws, &scratch) != cases[i].count ||
             memcmp(ids, cases[i].ids, cases[i].count * sizeof *ids) != 0)
             fail_msg("\"%s\" drawn with %u: %u %u %u", cases[i].text, (unsigned)cases[i].draw, (unsigned)ids[0],
@@ -301,7 +308,7 @@ static void test_special_tokens(void **unused)
 enum { SLOTS = 3, LIMITS = 16, DRAWN = WORDS * WORDS * WORDS };
 
 typedef struct survey {
-    const sf_wordpiece *wordpiece;
+    const sf_piecer *piecer;
     const safer_lexicon *lexicon;
     const sf_slots *slots; /* of X */
     size_t visible[LIMITS];
@@ -315,7 +322,7 @@ static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
 {
     static sf_buffer text;
     static sf_ids ids;
-    sf_wordpiece_scratch scratch = {0};
+    sf_piecer_scratch scratch = {0};
     uint32_t drawn[SLOTS] = {0};
     size_t prefix[SLOTS] = {0}, shift = 0;
     for (size_t s = 0; s < v->slots->slot_count; s++) {
@@ -336,7 +343,7 @@ static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
     for (size_t limit = 0; limit < LIMITS; limit++) {
         size_t place = 0;
         ids.count = 0;
-        assert_int_equal(sf_wordpiece_encode(&ids, v->wordpiece, text.bytes, text.length, limit, &scratch), 0);
+        assert_int_equal(sf_piecer_encode(&ids, v->piecer, text.bytes, text.length, limit, &scratch), 0);
         uint64_t hash = sf_hash(ids.ids ? (const void *)ids.ids : "", ids.count * sizeof *ids.ids, ids.count + 1) | 1;
         for (size_t s = 0; s < v->visible[limit]; s++) place = place * WORDS + drawn[s];
         if (v->seen[limit][place] && v->seen[limit][place] != hash)
@@ -346,11 +353,11 @@ static void note_draw(survey *v, const sf_slots *other, const uint32_t *draws)
     }
     for (size_t s = 0; s < v->slots->slot_count; s++) {
         ids.count = 0;
-        assert_int_equal(sf_wordpiece_encode(&ids, v->wordpiece, text.bytes, prefix[s], SIZE_MAX, &scratch), 0);
+        assert_int_equal(sf_piecer_encode(&ids, v->piecer, text.bytes, prefix[s], SIZE_MAX, &scratch), 0);
         if (ids.count < v->least[s]) v->least[s] = ids.count;
     }
     v->texts++;
-    sf_wordpiece_scratch_free(&scratch);
+    sf_piecer_scratch_free(&scratch);
     sf_buffer_free(&text);
     sf_ids_free(&ids);
 }
@@ -422,14 +429,14 @@ static void test_visible(void **unused)
                 assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
             } while (slots.slot_count == 0 || slots.slot_count > SLOTS);
             memset(&v, 0, sizeof v);
-            v = (survey){.wordpiece = wordpieces[next_below(VOCABULARIES)],
+            v = (survey){.piecer = piecers[next_below(VOCABULARIES)],
                          .lexicon = l,
                          .slots = &slots,
                          .least = {SIZE_MAX, SIZE_MAX, SIZE_MAX}};
-            if (tidy) v.wordpiece = wordpieces[next_below(4)];
+            if (tidy) v.piecer = piecers[next_below(4)];
             for (size_t limit = 0; limit < LIMITS; limit++) {
                 sf_pieces *pieces = NULL;
-                prepare(&pieces, v.wordpiece, l, &slots, limit);
+                prepare(&pieces, v.piecer, l, &slots, limit);
                 v.visible[limit] = sf_pieces_visible(pieces);
                 hidden += slots.slot_count - v.visible[limit];
                 glued_hidden += !tidy && limit ? slots.slot_count - v.visible[limit] : 0;
@@ -467,16 +474,16 @@ static void test_early_end(void **unused)
     assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
     uint32_t *draws = sf_calloc(slots.slot_count, sizeof *draws);
     assert_non_null(draws);
-    prepare(&pieces, wordpieces[0], l, &slots, 8);
+    prepare(&pieces, piecers[0], l, &slots, 8);
     assert_true(sf_pieces_visible(pieces) <= 8);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 8);
     release(pieces);
-    prepare(&pieces, wordpieces[0], l, &slots, 0);
+    prepare(&pieces, piecers[0], l, &slots, 0);
     assert_int_equal(sf_pieces_visible(pieces), 0);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
     release(pieces);
     assert_ok(sf_slots_read(&slots, l, "", 0, &error));
-    prepare(&pieces, wordpieces[0], l, &slots, 8);
+    prepare(&pieces, piecers[0], l, &slots, 8);
     assert_int_equal(sf_pieces_draw(ids, pieces, draws, &scratch), 0);
     release(pieces);
     free(draws);
@@ -499,8 +506,8 @@ static safer_status draw_once(void *context, safer_error *e)
     sf_pieces_scratch scratch = {0};
     uint32_t ids[64];
     sf_lexpieces_last *last = sf_lexpieces_last_new();
-    sf_lexpieces *own = last ? sf_lexpieces_of(last, wordpieces[0], d->lexicon, 64) : NULL;
-    safer_status status = own ? sf_pieces_new(&pieces, wordpieces[0], d->lexicon, own, d->slots, 64, e)
+    sf_lexpieces *own = last ? sf_lexpieces_of(last, piecers[0], d->lexicon, 64) : NULL;
+    safer_status status = own ? sf_pieces_new(&pieces, piecers[0], d->lexicon, own, d->slots, 64, e)
                               : sf_fail_memory(e);
     if (status == SAFER_OK && sf_pieces_draw(ids, pieces, d->draws, &scratch) == SIZE_MAX) status = SAFER_MEMORY;
     sf_pieces_free(pieces);
@@ -550,8 +557,8 @@ static void draw_shared(void *context, size_t begin, size_t end, int worker)
         const size_t k = (i * 7 + begin) % SHARED; /* in another order on every thread */
         uint32_t ids[SHARED_LIMIT];
         sf_pieces *pieces = NULL;
-        sf_lexpieces *own = sf_lexpieces_of(s->last, wordpieces[0], s->lexicon, SHARED_LIMIT);
-        if (sf_pieces_new(&pieces, wordpieces[0], s->lexicon, own, &s->slots[k], SHARED_LIMIT, NULL) != SAFER_OK ||
+        sf_lexpieces *own = sf_lexpieces_of(s->last, piecers[0], s->lexicon, SHARED_LIMIT);
+        if (sf_pieces_new(&pieces, piecers[0], s->lexicon, own, &s->slots[k], SHARED_LIMIT, NULL) != SAFER_OK ||
             sf_pieces_draw(ids, pieces, s->draws[k], &scratch) != s->expected[k].count ||
             memcmp(ids, s->expected[k].ids, s->expected[k].count * sizeof *ids) != 0)
             atomic_store(&s->wrong, 1);
@@ -564,7 +571,7 @@ static void draw_shared(void *context, size_t begin, size_t end, int worker)
 /* Texts of many threads share one table, and each has its own pieces; another lexicon has another table. */
 static void test_shared(void **unused)
 {
-    sf_wordpiece_scratch scratch = {0};
+    sf_piecer_scratch scratch = {0};
     sf_buffer text = {0};
     (void)unused;
     for (int round = 0; round < 4; round++) {
@@ -587,7 +594,7 @@ static void test_shared(void **unused)
             sf_buffer_clear(&text);
             assert_int_equal(sf_slots_render(&text, &s.slots[k], l, s.draws[k]), 0);
             assert_int_equal(
-                sf_wordpiece_encode(&s.expected[k], wordpieces[0], text.bytes, text.length, SHARED_LIMIT, &scratch), 0);
+                sf_piecer_encode(&s.expected[k], piecers[0], text.bytes, text.length, SHARED_LIMIT, &scratch), 0);
         }
         sf_parallel(4, 4, 1, draw_shared, &s);
         assert_false(s.wrong);
@@ -600,7 +607,7 @@ static void test_shared(void **unused)
         safer_lexicon_free(l);
         if (round == 3) sf_lexpieces_last_free(last);
     }
-    sf_wordpiece_scratch_free(&scratch);
+    sf_piecer_scratch_free(&scratch);
     sf_buffer_free(&text);
 }
 
@@ -610,5 +617,5 @@ int main(void)
         cmocka_unit_test(test_draws),     cmocka_unit_test(test_special_tokens), cmocka_unit_test(test_visible),
         cmocka_unit_test(test_early_end), cmocka_unit_test(test_memory),         cmocka_unit_test(test_shared),
     };
-    return cmocka_run_group_tests_name("pieces", tests, make_wordpieces, free_wordpieces);
+    return cmocka_run_group_tests_name("pieces", tests, make_piecers, free_piecers);
 }

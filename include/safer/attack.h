@@ -44,7 +44,7 @@ typedef struct safer_attack_options {
     void *each_context;
     safer_progress progress; /* also how to stop */
     size_t shard, shards;    /* only part `shard` of so many, as in safer_certify_options; zeros: all texts */
-    safer_crew *crew;        /* of safer_attack: processes that share the work; NULL: this one is alone */
+    safer_crew *crew;        /* of safer_attack and safer_attack_against: processes that share the work; NULL: alone */
 } safer_attack_options;
 
 SAFER_OPTIONS(safer_attack_options);
@@ -145,7 +145,8 @@ typedef struct safer_against_summary {
  * is one for which a test at level 1e-6 rejects that the certified class wins, or enumeration (for
  * the model itself: its answer) shows that it does not. The options method, smoothed, alpha and
  * radius are ignored. Against a part of a run the texts of this part are attacked, and `shard` must be 0. `output`
- * may be NULL: no records. */
+ * may be NULL: no records. A helper of a crew gives NULL for `data`; it needs no run, and nothing comes back
+ * through `out`. */
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output,
                                             int resume, const safer_model *model, const safer_lexicon *lexicon,
                                             const safer_data *data, const safer_attack_options *options,

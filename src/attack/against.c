@@ -24,6 +24,7 @@
 #include "base/parallel.h"
 #include "base/progress.h"
 #include "certify/read.h"
+#include "run/crew_frames.h"
 #include "run/guard.h"
 #include "run/members.h"
 #include "run/rows.h"
@@ -39,8 +40,8 @@ typedef struct check {
     const safer_model *model;
     const safer_lexicon *lexicon;
     const safer_data *data;
-    const sf_run *run;
-    sf_shard shard; /* of the data: that of the run, where it is a part */
+    const sf_run *run; /* NULL on a helper of a crew */
+    sf_shard shard;    /* of the data: that of the run, where it is a part */
     safer_attack_options options;
     safer_attacker **attackers; /* one per worker */
     safer_against_summary summary;
@@ -74,8 +75,56 @@ static safer_status try_method(safer_attacker *a, safer_attack_method method, sa
     return status;
 }
 
+/* ------------------------------------------------------------------- a claim */
+
+/* What is attacked of a record of the run. */
+typedef struct claim {
+    int target, exact;
+    size_t radius, words;
+} claim;
+
+/* The run's labels are the model's. */
+static safer_status read_claim(claim *out, const sf_run *run, size_t index, safer_error *error)
+{
+    sf_record record;
+    json_t *line = NULL;
+    sf_window window = {.source = &run->source};
+    safer_status status = sf_run_record(&record, &line, run, sf_shard_place(run->config.shard, index), &window, error);
+    sf_window_free(&window);
+    if (status == SAFER_OK)
+        *out = (claim){.target = record.target, .exact = record.exact, .radius = record.radius, .words = record.words};
+    json_decref(line);
+    return status;
+}
+
+/* For a helper, which does not have the run. */
+static safer_status attach_claim(void *context, size_t index, sf_buffer *out, safer_error *error)
+{
+    const check *c = context;
+    claim own = {0};
+    const safer_status status = read_claim(&own, c->run, index, error);
+    if (status != SAFER_OK) return status;
+    const int failed = sf_put_number(out, (uint64_t)own.target) || sf_put_number(out, (uint64_t)own.exact) ||
+                       sf_put_number(out, own.radius) || sf_put_number(out, own.words);
+    return failed ? sf_fail_memory(error) : SAFER_OK;
+}
+
+static safer_status take_claim(claim *out, const check *c, const sf_row *row, safer_error *error)
+{
+    uint64_t target, exact, radius, words;
+    sf_span said = row->more;
+    if (c->run) return read_claim(out, c->run, row->index, error);
+    if (sf_take_number(&target, &said) || sf_take_number(&exact, &said) || sf_take_number(&radius, &said) ||
+        sf_take_number(&words, &said) || said.length || target >= c->model->classes || exact > 1)
+        return sf_fail(error, SAFER_SYSTEM, "what rank 0 says of row %zu makes no sense", row->index + 1);
+    *out = (claim){.target = (int)target, .exact = (int)exact, .radius = (size_t)radius, .words = (size_t)words};
+    return SAFER_OK;
+}
+
+/* ---------------------------------------------------------------- its attack */
+
 /* Attacks what a record of the run claims. */
-static safer_status attack_claim(const safer_row *row, const sf_record *claimed, safer_attacker *a, json_t **record,
+static safer_status attack_claim(const safer_row *row, const claim *claimed, safer_attacker *a, json_t **record,
                                  safer_error *error)
 {
     sf_search *s = &a->search;
@@ -116,25 +165,20 @@ static safer_status check_row(void *context, const sf_row *row, int worker, json
 {
     check *c = context;
     const double start = sf_seconds();
-    json_t *r = NULL, *line = NULL;
-    sf_record claim;
-    const sf_record *claimed = &claim; /* the run's labels are the model's */
-    sf_window window = {.source = &c->run->source};
-    safer_status status = sf_run_record(&claim, &line, c->run, sf_shard_place(c->run->config.shard, row->index),
-                                        &window, error);
-    sf_window_free(&window);
+    claim claimed = {0};
+    safer_status status = take_claim(&claimed, c, row, error);
     if (status != SAFER_OK) return status;
-    r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row", (json_int_t)row->index + 1,
-                  "id", row->row.id, "target", sf_label_json(c->model, claimed->target), "exact", claimed->exact,
-                  "radius", sf_radius_text(claimed->radius), "words", (json_int_t)claimed->words, "violation",
-                  "choices", 0, "flips", 0, "limited", 0, "queries", 0, "checks", 0);
+    json_t *r = json_pack("{s:I, s:s, s:o, s:b, s:o, s:I, s:n, s:i, s:i, s:i, s:i, s:i}", "row",
+                          (json_int_t)row->index + 1, "id", row->row.id, "target",
+                          sf_label_json(c->model, claimed.target), "exact", claimed.exact, "radius",
+                          sf_radius_text(claimed.radius), "words", (json_int_t)claimed.words, "violation", "choices", 0,
+                          "flips", 0, "limited", 0, "queries", 0, "checks", 0);
     if (!r) status = sf_fail_memory(error);
-    if (status == SAFER_OK && claimed->radius > 0) {
+    if (status == SAFER_OK && claimed.radius > 0) {
         safer_attacker **a = &c->attackers[worker];
         if (!*a) status = sf_attacker_new(a, c->model, c->lexicon, &c->options, 1, error);
-        if (status == SAFER_OK) status = attack_claim(&row->row, claimed, *a, &r, error);
+        if (status == SAFER_OK) status = attack_claim(&row->row, &claimed, *a, &r, error);
     }
-    json_decref(line);
     if (status != SAFER_OK) {
         json_decref(r);
         return status;
@@ -287,51 +331,92 @@ static safer_status choose_shard(check *c, safer_error *error)
     return sf_fail(error, SAFER_INVALID, "shard: %s is part %zu of %zu already", c->run->path, own.number, own.count);
 }
 
+/* A helper of a crew: see certify/run.c. What rank 0 took from the run is taken over, not compared. */
+static safer_status join_run(void *context, const json_t *theirs, const sf_span *texts, size_t count,
+                             safer_error *error)
+{
+    static const char *const of_run[] = {"against", "shard"};
+    check *c = context;
+    c->options.smoothed = json_is_true(json_object_get(theirs, "smoothed"));
+    safer_status status = sf_attack_check(&c->options, error);
+    if (status == SAFER_OK) status = sf_certify_follow(c->model, theirs, texts, count, error);
+    if (status != SAFER_OK) return status;
+    json_t *own = sf_attack_config("against", c->model, c->lexicon, NULL, &c->options);
+    for (size_t i = 0; i < sizeof of_run / sizeof of_run[0]; i++) {
+        json_t *member = json_object_get(theirs, of_run[i]);
+        if (member) sf_member_add(&own, of_run[i], json_incref(member));
+    }
+    status = sf_origin_follow(&own, theirs, error);
+    json_decref(own);
+    return status;
+}
+
+/* Before a cross-check, but not on a helper: the run, and whether model, lexicon and data are its own. */
+static safer_status begin(check *c, sf_run *run, const char *against, sf_guard *guard, const char *path, int resume,
+                          safer_error *error)
+{
+    safer_status status;
+    SF_TRY(sf_run_load(run, against, error));
+    SF_TRY(sf_run_index(run, error));
+    c->run = run;
+    c->options.smoothed = run->config.method != SAFER_METHOD_IBP;
+    SF_TRY(sf_attack_check(&c->options, error));
+    SF_TRY(choose_shard(c, error));
+    SF_TRY(sf_model_check_name(c->model, "to be compared with that of the run", error));
+    if (run->config.random) sf_model_set_random(c->model);
+    SF_TRY(sf_guard_begin(guard, path, resume, c->model, error));
+    SF_TRY(sf_certify_probe(c->model, c->data, &c->options.progress, error));
+    SF_TRY(sf_origin_check(run->config_json, c->model, c->lexicon, c->data, run->path, error));
+done:
+    return status;
+}
+
+/* Attacks the texts, or on a helper those that rank 0 sends. */
+static safer_status check_rows(check *c, const json_t *config, int threads, const char *path, int resume,
+                               safer_error *error)
+{
+    const sf_rows rows = {.count = c->run ? sf_shard_size(c->shard, c->run->config.texts) : 0,
+                          .shard = c->shard,
+                          .model = c->model,
+                          .threads = threads,
+                          .config = config,
+                          .progress = &c->options.progress,
+                          .context = c,
+                          .data = c->data,
+                          .work = check_row,
+                          .add = count_record,
+                          .describe = describe,
+                          .attach = attach_claim,
+                          .crew = c->options.crew,
+                          .join = join_run};
+    return sf_rows_run(&rows, path, resume, &c->summary.resumed, error);
+}
+
 safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *path, int resume,
                                   const safer_model *model, const safer_lexicon *lexicon, const safer_data *data,
                                   const safer_attack_options *given, safer_error *error)
 {
     safer_attack_options own = safer_attack_options_default();
-    const safer_attack_options *options = &own;
     safer_status status = SF_TAKE_OPTIONS(&own, given, safer_attack_options, error);
     if (status != SAFER_OK) return status;
-    if (own.crew) return sf_fail(error, SAFER_INVALID, "crew: a cross-check is not shared by several processes");
+    const int helps = own.crew && safer_crew_rank(own.crew) > 0;
     sf_run run = {0};
     json_t *config = NULL;
     sf_guard guard = {0};
-    const int threads = model->concurrency ? model->concurrency : sf_threads(options->threads);
+    const int threads = model->concurrency ? model->concurrency : sf_threads(own.threads);
     const double start = sf_seconds();
-    check c = {.model = model, .lexicon = lexicon, .data = data, .run = &run, .options = *options};
+    check c = {.model = model, .lexicon = lexicon, .data = helps ? NULL : data, .options = own};
     c.options.radius = SAFER_ALL;
     c.options.method = SAFER_ATTACK_TEXTFOOLER;
-    SF_TRY(sf_run_load(&run, against, error));
-    SF_TRY(sf_run_index(&run, error));
-    c.options.smoothed = run.config.method != SAFER_METHOD_IBP;
-    SF_TRY(sf_attack_check(&c.options, error));
-    SF_TRY(choose_shard(&c, error));
-    SF_TRY(sf_model_check_name(model, "to be compared with that of the run", error));
-    if (run.config.random) sf_model_set_random(model);
-    SF_TRY(sf_guard_begin(&guard, path, resume, model, error));
-    SF_TRY(sf_certify_probe(model, data, &options->progress, error));
-    SF_TRY(sf_origin_check(run.config_json, model, lexicon, data, run.path, error));
-    config = config_json(&c);
+    if (!helps) SF_TRY(begin(&c, &run, against, &guard, path, resume, error));
+    config = helps ? json_object() : config_json(&c);
     c.attackers = sf_calloc((size_t)threads + 1, sizeof *c.attackers);
     if (!config || !c.attackers) {
         status = sf_fail_memory(error);
         goto done;
     }
-    const sf_rows rows = {.count = sf_shard_size(c.shard, run.config.texts),
-                          .shard = c.shard,
-                          .model = model,
-                          .threads = threads,
-                          .config = config,
-                          .progress = &options->progress,
-                          .context = &c,
-                          .data = c.data,
-                          .work = check_row,
-                          .add = count_record,
-                          .describe = describe};
-    SF_TRY(sf_rows_run(&rows, path, resume, &c.summary.resumed, error));
+    SF_TRY(check_rows(&c, config, threads, path, resume, error));
+    if (helps) goto done;
     judge(&c, run.config.delta);
     c.summary.seconds = sf_seconds() - start;
     c.summary.shard = c.shard.number;

@@ -9,34 +9,34 @@
 
 #include <string.h>
 
+static int is_same(const sf_buffer *a, const sf_buffer *b)
+{
+    return a->length == b->length && (a->length == 0 || memcmp(a->bytes, b->bytes, a->length) == 0);
+}
+
 /* Whether the parameters of both mean the same things; if not, what differs. */
 static const char *difference(const sf_bert_checkpoint *a, const sf_bert_checkpoint *b, safer_status *status,
                               safer_error *error)
 {
     const sf_bert_shape *s = &a->layout.shape, *t = &b->layout.shape;
     const char *what = NULL;
-    sf_buffer ours = {0}, theirs = {0};
+    sf_bert_description ours = {0}, theirs = {0};
     sf_bert_shape same = *t;
     same.tokens = s->tokens;
-    if (sf_bert_shape_write(&ours, s) || sf_bert_shape_write(&theirs, &same)) {
-        *status = sf_fail_memory(error);
-        goto done;
-    }
-    if (s->classes != t->classes || ours.length != theirs.length || memcmp(ours.bytes, theirs.bytes, ours.length) != 0)
+    *status = sf_bert_describe(&ours, s, a->piecer, "the first", error);
+    if (*status == SAFER_OK) *status = sf_bert_describe(&theirs, &same, b->piecer, "another", error);
+    if (*status != SAFER_OK) goto done;
+    if (s->classes != t->classes || !is_same(&ours.config, &theirs.config))
         what = "shape";
     else if (s->tokens != t->tokens)
         what = "number of tokens";
     for (size_t k = 0; !what && k < s->classes; k++)
         if (strcmp(a->labels[k], b->labels[k]) != 0) what = "labels";
-    sf_buffer_clear(&ours);
-    sf_buffer_clear(&theirs);
-    if (!what && (sf_wordpiece_vocabulary(&ours, a->wordpiece) || sf_wordpiece_vocabulary(&theirs, b->wordpiece)))
-        *status = sf_fail_memory(error);
-    else if (!what && (ours.length != theirs.length || memcmp(ours.bytes, theirs.bytes, ours.length) != 0))
+    if (!what && (!is_same(&ours.vocabulary, &theirs.vocabulary) || !is_same(&ours.tokenizer, &theirs.tokenizer)))
         what = "vocabulary";
 done:
-    sf_buffer_free(&ours);
-    sf_buffer_free(&theirs);
+    sf_bert_description_free(&ours);
+    sf_bert_description_free(&theirs);
     return what;
 }
 
@@ -91,7 +91,7 @@ safer_status safer_model_average(const char *output, const char *const *inputs, 
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_bert_save(output, &mean.layout, mean.parameters, mean.wordpiece, labels.bytes, mean.trained_with, error));
+    SF_TRY(sf_bert_save(output, &mean.layout, mean.parameters, mean.piecer, labels.bytes, mean.trained_with, error));
 done:
     free(sums);
     sf_buffer_free(&labels);

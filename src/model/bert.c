@@ -29,7 +29,6 @@ typedef struct scratch {
     size_t offsets[DEVICE_GROUP + 1];
     float *features, *logits; /* of a group */
     sf_ids encoded;
-    sf_wordpiece_scratch wordpiece;
     sf_pieces_scratch pieces;
 } scratch;
 
@@ -39,7 +38,6 @@ static void scratch_free(void *pointer)
     if (!s) return;
     sf_bert_scratch_free(s->net);
     sf_ids_free(&s->encoded);
-    sf_wordpiece_scratch_free(&s->wordpiece);
     sf_pieces_scratch_free(&s->pieces);
     free(s->ids);
     free(s->features);
@@ -92,18 +90,21 @@ static safer_status answer(const bert *m, size_t count, int *labels, float *scor
     return SAFER_OK;
 }
 
-/* Text `i` of a group gets [CLS] and [SEP] around the `count` pieces that lie in their place. */
+/* Text `i` of a group gets its frame, [CLS] and [SEP], around the `count` pieces that lie in their place. */
 static uint32_t *begin_text(const bert *m, scratch *s, size_t i)
 {
+    const sf_tokenizer_frame frame = sf_piecer_frame(m->checkpoint.piecer);
     uint32_t *ids = s->ids + s->offsets[i];
-    ids[0] = sf_wordpiece_special(m->checkpoint.wordpiece).cls;
-    return ids + 1;
+    for (size_t k = 0; k < frame.before_count; k++) *ids++ = frame.before[k];
+    return ids;
 }
 
 static void end_text(const bert *m, scratch *s, size_t i, size_t count)
 {
-    s->ids[s->offsets[i] + 1 + count] = sf_wordpiece_special(m->checkpoint.wordpiece).sep;
-    s->offsets[i + 1] = s->offsets[i] + count + 2;
+    const sf_tokenizer_frame frame = sf_piecer_frame(m->checkpoint.piecer);
+    uint32_t *end = s->ids + s->offsets[i] + frame.before_count + count;
+    for (size_t k = 0; k < frame.after_count; k++) *end++ = frame.after[k];
+    s->offsets[i + 1] = (size_t)(end - s->ids);
 }
 
 static safer_status classify(const safer_model *model, const sf_span *texts, size_t count, int *labels, float *scores,
@@ -111,14 +112,14 @@ static safer_status classify(const safer_model *model, const sf_span *texts, siz
 {
     const bert *m = (const bert *)model;
     scratch *s = pointer;
-    size_t limit = m->checkpoint.layout.shape.tokens - 2;
+    const size_t limit = sf_bert_room(&m->checkpoint.layout.shape, m->checkpoint.piecer);
     safer_status status = SAFER_OK;
     for (size_t first = 0; first < count && status == SAFER_OK; first += s->group) {
         size_t group = count - first < s->group ? count - first : s->group;
         for (size_t i = 0; i < group; i++) {
             s->encoded.count = 0;
-            if (sf_wordpiece_encode(&s->encoded, m->checkpoint.wordpiece, texts[first + i].bytes,
-                                    texts[first + i].length, limit, &s->wordpiece))
+            if (sf_piecer_encode(&s->encoded, m->checkpoint.piecer, texts[first + i].bytes, texts[first + i].length,
+                                 limit, &s->pieces.piecer))
                 return sf_fail_memory(error);
             uint32_t *ids = begin_text(m, s, i);
             if (s->encoded.count) memcpy(ids, s->encoded.ids, s->encoded.count * sizeof *ids);
@@ -150,13 +151,13 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *lexic
                             safer_error *error)
 {
     const bert *m = (const bert *)model;
-    const sf_wordpiece *wordpiece = m->checkpoint.wordpiece;
-    const size_t limit = m->checkpoint.layout.shape.tokens - 2;
+    const sf_piecer *piecer = m->checkpoint.piecer;
+    const size_t limit = sf_bert_room(&m->checkpoint.layout.shape, piecer);
     prepared *p = sf_calloc(1, sizeof *p);
     if (!p) return sf_fail_memory(error);
     p->slots = slots->slot_count;
-    p->words = sf_lexpieces_of(m->words, wordpiece, lexicon, limit);
-    safer_status status = p->words ? sf_pieces_new(&p->pieces, wordpiece, lexicon, p->words, slots, limit, error)
+    p->words = sf_lexpieces_of(m->words, piecer, lexicon, limit);
+    safer_status status = p->words ? sf_pieces_new(&p->pieces, piecer, lexicon, p->words, slots, limit, error)
                                    : sf_fail_memory(error);
     if (status == SAFER_OK)
         *out = p;

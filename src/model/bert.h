@@ -29,7 +29,7 @@ typedef struct sf_bert_shape {
     sf_bert_pool pool;
     sf_encoder_activation pooler; /* pool pooler: its activation */
     float epsilon;                /* of the layer norms */
-    size_t tokens;                /* most pieces of a text, [CLS] and [SEP] included; at most sf_bert_most_tokens */
+    size_t tokens;                /* most pieces of a text with its frame ([CLS], [SEP]); at most sf_bert_most_tokens */
     sf_encoder_form form;         /* zeros: BERT's */
 } sf_bert_shape;
 
@@ -109,7 +109,7 @@ safer_status sf_bert_device_can(const sf_encoder *encoder, safer_error *error);
 typedef struct sf_bert_checkpoint {
     sf_bert_layout layout;
     float *parameters; /* (layout.size), 64-byte aligned; owned */
-    sf_wordpiece *wordpiece;
+    sf_piecer *piecer;
     char **labels;      /* layout.shape.classes of them; owned */
     uint64_t hash;      /* of everything that decides an answer */
     sf_digest sha256;   /* of the file or folder, when it is a classifier's */
@@ -120,17 +120,30 @@ typedef struct sf_bert_checkpoint {
 safer_status sf_bert_checkpoint_open(sf_bert_checkpoint *out, const char *path, safer_error *error);
 void sf_bert_checkpoint_free(sf_bert_checkpoint *checkpoint);
 
+/* How many pieces a text may have without those around it; at least 1. */
+static inline size_t sf_bert_room(const sf_bert_shape *shape, const sf_piecer *piecer)
+{
+    return shape->tokens - sf_piecer_framed(piecer);
+}
+
 /* The one-file form. labels: JSON, NULL without classes; trained_with may be NULL. */
 safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
-                          const sf_wordpiece *wordpiece, const char *labels, const char *trained_with,
-                          safer_error *error);
+                          const sf_piecer *piecer, const char *labels, const char *trained_with, safer_error *error);
 
 /* ------------------------------------------------------------------- the net */
 
 /* The matrices of a layer, packed. */
 typedef struct sf_bert_matrices {
     sf_packed qkv, attention, inner, outer;
+    sf_packed gate; /* gated: the second half of inner's outputs */
 } sf_bert_matrices;
+
+/* Disentangled attention: the vectors of distances as keys and as queries of a layer. */
+typedef struct sf_bert_places {
+    sf_view vectors[2];   /* (rows, hidden) in the type of the net; values NULL: not used */
+    sf_packed *packed[2]; /* (heads), each (hidden / heads, rows) */
+} sf_bert_places;
+enum { SF_PLACE_KEYS, SF_PLACE_QUERIES };
 
 /* Everything a forward pass reads. */
 typedef struct sf_bert_net {
@@ -138,8 +151,21 @@ typedef struct sf_bert_net {
     const float *parameters;      /* as these */
     sf_dtype type;                /* of products: SF_BF16 or SF_F32 */
     sf_isa isa;
-    sf_bert_matrices *layers;
+    sf_bert_matrices *layers; /* sf_bert_sets of them: shared layers are one */
+    sf_packed projection;     /* of the embeddings */
+    float *zeros;             /* for norms without a bias */
+    float *biases;            /* (heads, 2 * tokens - 1): relative biases, divided by the scale of scores */
+    sf_view relative;         /* (rows, hidden): the table of distances, normed where it is, in the type of the net */
+    sf_bert_places *places;   /* (layers) */
 } sf_bert_net;
+
+void sf_bert_matrices_free(sf_bert_matrices *matrices);
+
+size_t sf_bert_sets(const sf_bert_layout *layout);
+size_t sf_bert_set(const sf_bert_layout *layout, size_t layer); /* whose parameters a layer has */
+/* A bias for products, NULL without; and for norms, where it is zeros then. */
+const float *sf_bert_bias(const sf_bert_net *net, size_t offset);
+const float *sf_bert_shift(const sf_bert_net *net, size_t offset);
 
 safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, const float *parameters,
                              sf_arithmetic arithmetic, int threads, safer_error *error);
@@ -147,7 +173,8 @@ safer_status sf_bert_net_new(sf_bert_net **out, const sf_bert_layout *layout, co
 void sf_bert_net_update(sf_bert_net *net, size_t first, int threads);
 void sf_bert_net_free(sf_bert_net *net);
 
-/* Some texts in a row, as pieces with [CLS] and [SEP]. Text i is ids[offsets[i]] .. ids[offsets[i+1]-1]. */
+/* Some texts in a row, as pieces with what stands around them ([CLS] and [SEP]). Text i is
+ * ids[offsets[i]] .. ids[offsets[i+1]-1]. */
 struct sf_bert_batch {
     const uint32_t *ids;
     const size_t *offsets; /* (count+1), from 0 */
@@ -168,20 +195,49 @@ void sf_bert_logits(float *logits, const sf_bert_net *net, const float *features
 
 /* --------------------------------------- the parts that training shares with it */
 
-/* Memory of one thread's attention: one head of one text. */
+/* One head of one text. */
+typedef struct sf_bert_head {
+    const sf_bert_net *net;
+    size_t layer, head, T;
+    sf_view queries, keys, values; /* (T, hidden / heads) */
+} sf_bert_head;
+
+sf_bert_head sf_bert_head_of(const sf_bert_net *net, sf_view qkv, size_t layer, size_t head, size_t T);
+
+/* Memory of one thread's attention. */
 typedef struct sf_bert_attention {
     sf_packed keys, values;
-    sf_view scores, shares; /* (SF_BERT_QUERIES, tokens): F32, and in the type of the net */
-    sf_view mixed;          /* (SF_BERT_QUERIES, hidden / heads) F32 */
+    sf_view scores, shares;     /* (SF_BERT_QUERIES, tokens): F32, and in the type of the net */
+    sf_view mixed;              /* (SF_BERT_QUERIES, hidden / heads) F32 */
+    sf_view by_queries;         /* disentangled: (SF_BERT_QUERIES, rows) F32: queries times keys of distances */
+    sf_view by_keys;            /* (tokens, rows) F32: keys times queries of distances */
+    size_t first_panel, panels; /* of their rows: those that distances of this text have */
 } sf_bert_attention;
 
-enum { SF_BERT_QUERIES = 64, SF_BERT_ROWS = 256 }; /* rows of a block: of queries, of the rest */
+/* Keys low..high-1 that a block of queries sees, of which query i sees those from i - window to i + window. */
+typedef struct sf_bert_seen {
+    size_t low, high, window;
+} sf_bert_seen;
+
+sf_bert_seen sf_bert_sees(const sf_bert_head *head, size_t first, size_t count);
+/* Of those the ones that query i sees, counted from `low`. */
+sf_bert_seen sf_bert_sees_row(sf_bert_seen seen, size_t i);
+
+/* Before the first block: packs all keys. Then of each block, whose keys were packed if it is local: the scores, before
+ * their scale, of queries first..first+count-1 and the keys seen. */
+void sf_bert_head_begin(sf_bert_attention *attention, const sf_bert_head *head);
+void sf_bert_head_scores(sf_bert_attention *attention, const sf_bert_head *head, sf_bert_seen seen, size_t first,
+                         size_t count);
+
+/* Rows of a block: of queries, of the rest; and those that are still in the cache when they are normed. */
+enum { SF_BERT_QUERIES = 64, SF_BERT_ROWS = 256, SF_BERT_JOINED = 128 };
 
 int sf_bert_attention_new(sf_bert_attention *out, const sf_bert_net *net); /* -1 without memory */
 void sf_bert_attention_free(sf_bert_attention *attention);
 
-/* context (T, hidden) of one text from qkv (T, 3*hidden). */
-void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t T, sf_bert_attention *scratch);
+/* context (T, hidden) of one text from qkv (T, 3*hidden), whose queries and keys are turned if the layer is rotary. */
+void sf_bert_attend(sf_view context, sf_view qkv, const sf_bert_net *net, size_t layer, size_t T,
+                    sf_bert_attention *scratch);
 
 /* What a layer leaves behind. In training, rows of everything; else `sum1`, `sum2` and `raw`
  * are missing (values NULL) and the rest is the rows of a block or of a group of texts. */
@@ -195,8 +251,18 @@ typedef struct sf_bert_rows {
     sf_view raw;     /* (N, inner) before the activation */
     sf_view inner;   /* (N, inner) after it */
     sf_view sum2;    /* (N, hidden) F32 before the second norm */
+    /* To work in, for any rows: */
+    sf_view narrow, factor; /* (tokens, width): embeddings that are projected, F32 and as a factor */
+    sf_view gate;           /* (SF_BERT_JOINED, inner): of gated layers, not in training */
+    sf_view normed;         /* (SF_BERT_JOINED, hidden) F32: of norms before products */
 } sf_bert_rows;
 
+/* The views to work in. -1 without memory; frees what it made. */
+int sf_bert_rows_work(sf_bert_rows *rows, const sf_bert_net *net);
+void sf_bert_rows_work_free(sf_bert_rows *rows);
+
+/* The position of a piece after `seen` pieces that count, which are then one more if it does. */
+size_t sf_bert_place(const sf_bert_shape *shape, uint32_t id, size_t *seen);
 /* x and input of the N pieces of a text; sum1, when there, gets the sum before the norm. */
 void sf_bert_embed(const sf_bert_rows *rows, const sf_bert_net *net, const uint32_t *ids, size_t N);
 /* The layer without its attention: from context to x and the next layer's input. */
@@ -208,7 +274,9 @@ float *sf_view_row(sf_view view, size_t row);
 /* A row of N floats into a view of either type, unless it lies there already. */
 void sf_view_keep(sf_view out, size_t row, const float *x, size_t N, sf_isa isa);
 
-/* features (hidden) of a text from x (T, hidden) of the last layer. */
-void sf_bert_pool_text(float *features, const sf_bert_net *net, sf_view x, size_t T);
+sf_activation sf_bert_dense(sf_encoder_activation activation); /* of a head, other than tanh */
+/* features (hidden) of a text from x (T, hidden) of the last layer. work (3, hidden), of a dense layer: what goes in,
+ * what comes out, that activated. */
+void sf_bert_pool_text(float *features, float *work, const sf_bert_net *net, sf_view x, size_t T);
 
 #endif

@@ -351,7 +351,7 @@ static safer_status hash(sf_bert_checkpoint *c, const char *path, safer_error *e
     safer_status status;
     sf_bert_description text = {0};
     sf_buffer labels = {0};
-    SF_TRY(sf_bert_describe(&text, &c->layout.shape, c->wordpiece, path, error));
+    SF_TRY(sf_bert_describe(&text, &c->layout.shape, c->piecer, path, error));
     if (sf_bert_labels_json(&labels, c->labels, c->layout.shape.classes)) {
         status = sf_fail_memory(error);
         goto done;
@@ -359,7 +359,7 @@ static safer_status hash(sf_bert_checkpoint *c, const char *path, safer_error *e
     c->hash = sf_hash(c->parameters, c->layout.size * sizeof *c->parameters, 0);
     const sf_buffer *texts[] = {&text.config, &text.vocabulary, &text.tokenizer, &labels};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        c->hash = sf_hash(texts[i]->bytes, texts[i]->length, c->hash);
+        if (texts[i]->length) c->hash = sf_hash(texts[i]->bytes, texts[i]->length, c->hash);
 done:
     sf_bert_description_free(&text);
     sf_buffer_free(&labels);
@@ -375,6 +375,8 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     sf_bert_shape shape = {0};
     SF_TRY(read_config(&shape, &r, error));
     SF_TRY(read_tokens(&shape, &r, error));
+    SF_TRY(sf_bert_tokenizer_open(&c.piecer, &shape, folder, json_string_value(json_object_get(r.config, "model_type")),
+                                  &r.read, error));
     SF_TRY(onnx ? add_onnx(&r, onnx, error) : add_weights(&r, error));
     SF_TRY(sf_bert_source_sort(&r.source, error));
     SF_TRY(read_head(&shape, &r, error));
@@ -384,13 +386,6 @@ static safer_status open_parts(sf_bert_checkpoint *out, const char *folder, cons
     }
     SF_TRY(sf_bert_source_check(&r.source, &c.layout, error));
     if (shape.classes) SF_TRY(read_labels(&c, &r, error));
-    SF_TRY(sf_wordpiece_open(&c.wordpiece, folder, &r.read, error));
-    if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
-        status = sf_fail(error, SAFER_INPUT,
-                         "%s: the vocabulary has %zu word pieces, but the model's embedding only %zu rows", folder,
-                         sf_wordpiece_size(c.wordpiece), shape.vocabulary);
-        goto done;
-    }
     SF_TRY(sf_bert_source_load(&c.parameters, &r.source, &c.layout, error));
     SF_TRY(hash(&c, folder, error));
     SF_TRY(sf_digest_list_end(&c.sha256, &r.read, error));

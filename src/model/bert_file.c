@@ -6,8 +6,9 @@
  *   config        {"vocabulary", "positions", "types", "layers", "hidden", "heads", "inner",
  *                 "activation": "gelu"|"gelu_new"|"relu", "pool": "cls"|"pooler"|"mean",
  *                 "pooler": "tanh"|"relu", "epsilon", "tokens"}
- *   vocabulary    the word pieces, each followed by a newline, in the order of their numbers
- *   tokenizer     {"lower", "accents", "ideographs", "clean", "longest"} (text/wordpiece.h)
+ *   vocabulary    the word pieces, each followed by a newline, in the order of their numbers, and
+ *   tokenizer     {"lower", "accents", "ideographs", "clean", "longest"} (text/wordpiece.h): BERT's tokenizer; or
+ *   tokenizer.json   that of any other (text/tokenizer.h)
  *   labels        a JSON list of names; missing: an encoder without a classifier
  *   trained_with  as in all model files; may be missing
  *
@@ -17,7 +18,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/bert_names.h"
-#include "text/unicode.h"
 
 #include <string.h>
 #include <strings.h>
@@ -36,24 +36,11 @@ int sf_bert_labels_json(sf_buffer *out, char *const *labels, size_t count)
     return sf_buffer_add_byte(out, ']');
 }
 
-static int write_tokenizer(sf_buffer *out, const sf_wordpiece_options *o)
-{
-    return sf_buffer_format(out, "{\"lower\":%s,\"accents\":%s,\"ideographs\":%s,\"clean\":%s,\"longest\":%zu}",
-                            o->lower ? "true" : "false", o->accents ? "true" : "false",
-                            o->ideographs ? "true" : "false", o->clean ? "true" : "false", o->longest);
-}
-
-safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece,
+safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_piecer *piecer,
                               const char *path, safer_error *error)
 {
-    if (sf_bert_shape_write(&out->config, shape) || sf_wordpiece_vocabulary(&out->vocabulary, wordpiece) ||
-        write_tokenizer(&out->tokenizer, sf_wordpiece_get_options(wordpiece)))
-        return sf_fail_memory(error);
-    const sf_buffer *v = &out->vocabulary; /* will be a string in JSON */
-    if (v->length == 0 || memchr(v->bytes, '\0', v->length) || sf_utf8_valid(v->bytes, v->length) != v->length)
-        return sf_fail(error, SAFER_INPUT, "%s: a word piece of the vocabulary is not UTF-8 or holds a zero byte",
-                       path);
-    return SAFER_OK;
+    if (sf_bert_shape_write(&out->config, shape)) return sf_fail_memory(error);
+    return sf_bert_tokenizer_write(&out->vocabulary, &out->tokenizer, piecer, path, error);
 }
 
 void sf_bert_description_free(sf_bert_description *description)
@@ -64,8 +51,7 @@ void sf_bert_description_free(sf_bert_description *description)
 }
 
 safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const float *parameters,
-                          const sf_wordpiece *wordpiece, const char *labels, const char *trained_with,
-                          safer_error *error)
+                          const sf_piecer *piecer, const char *labels, const char *trained_with, safer_error *error)
 {
     safer_status status;
     sf_bert_description text = {0};
@@ -74,18 +60,18 @@ safer_status sf_bert_save(const char *path, const sf_bert_layout *layout, const 
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_bert_describe(&text, &layout->shape, wordpiece, path, error));
+    SF_TRY(sf_bert_describe(&text, &layout->shape, piecer, path, error));
     for (size_t i = 0; i < layout->tensor_count; i++) {
         const sf_bert_tensor *t = &layout->tensors[i];
         tensors[i] = (sf_tensor){
             .name = t->name, .type = SF_F32, .rank = t->rank, .count = t->count, .bytes = parameters + t->offset};
         memcpy(tensors[i].shape, t->shape, sizeof t->shape);
     }
-    sf_metadata metadata[6] = {{"arch", "bert"},
-                               {"config", text.config.bytes},
-                               {"vocabulary", text.vocabulary.bytes},
-                               {"tokenizer", text.tokenizer.bytes}};
-    size_t count = 4;
+    sf_metadata metadata[6] = {{"arch", "bert"}, {"config", text.config.bytes}};
+    size_t count = 2;
+    const int plain = text.vocabulary.length > 0;
+    if (plain) metadata[count++] = (sf_metadata){"vocabulary", text.vocabulary.bytes};
+    metadata[count++] = (sf_metadata){plain ? "tokenizer" : "tokenizer.json", text.tokenizer.bytes};
     if (labels) metadata[count++] = (sf_metadata){"labels", labels};
     if (trained_with) metadata[count++] = (sf_metadata){"trained_with", trained_with};
     SF_TRY(sf_safetensors_write(path, tensors, layout->tensor_count, metadata, count, error));
@@ -96,40 +82,6 @@ done:
 }
 
 /* ------------------------------------------------------------------- reading */
-
-static safer_status read_wordpiece(sf_wordpiece **out, const sf_safetensors *file, safer_error *error)
-{
-    safer_status status;
-    const char *name = sf_safetensors_name(file), *vocabulary = sf_safetensors_metadata(file, "vocabulary");
-    json_t *json = NULL;
-    sf_wordpiece_options options;
-    const struct {
-        const char *key;
-        int *out;
-    } flags[] = {{"lower", &options.lower},
-                 {"accents", &options.accents},
-                 {"ideographs", &options.ideographs},
-                 {"clean", &options.clean}};
-    SF_TRY(sf_model_config_read(&json, file, "tokenizer", error));
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        const json_t *flag = json_object_get(json, flags[i].key);
-        if (!json_is_boolean(flag)) {
-            status = sf_fail(error, SAFER_INPUT, "%s: \"%s\" in the metadata \"tokenizer\" must be true or false", name,
-                             flags[i].key);
-            goto done;
-        }
-        *flags[i].out = json_is_true(flag);
-    }
-    sf_model_config config = {json, name, " in the metadata \"tokenizer\""};
-    SF_TRY(sf_model_config_number(&options.longest, config, "longest", 1, (size_t)1 << 53, error));
-    if (vocabulary)
-        SF_TRY(sf_wordpiece_new(out, vocabulary, strlen(vocabulary), &options, name, error));
-    else
-        status = sf_fail(error, SAFER_INPUT, "%s: the metadata have no \"vocabulary\"", name);
-done:
-    json_decref(json);
-    return status;
-}
 
 safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *file, safer_error *error)
 {
@@ -158,13 +110,7 @@ safer_status sf_bert_file_read(sf_bert_checkpoint *out, const sf_safetensors *fi
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(read_wordpiece(&c.wordpiece, file, error));
-    if (sf_wordpiece_size(c.wordpiece) > shape.vocabulary) {
-        status = sf_fail(error, SAFER_INPUT,
-                         "%s: %zu word pieces, but \"vocabulary\" in the metadata \"config\" is %zu", name,
-                         sf_wordpiece_size(c.wordpiece), shape.vocabulary);
-        goto done;
-    }
+    SF_TRY(sf_bert_tokenizer_read(&c.piecer, &shape, file, error));
     if (sf_bert_layout_make(&c.layout, &shape)) {
         status = sf_fail_memory(error);
         goto done;
@@ -203,7 +149,7 @@ void sf_bert_checkpoint_free(sf_bert_checkpoint *checkpoint)
     free(checkpoint->labels);
     free(checkpoint->trained_with);
     free(checkpoint->parameters);
-    sf_wordpiece_free(checkpoint->wordpiece);
+    sf_piecer_free(checkpoint->piecer);
     sf_bert_layout_free(&checkpoint->layout);
     *checkpoint = (sf_bert_checkpoint){0};
 }

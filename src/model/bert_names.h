@@ -92,12 +92,27 @@ safer_status sf_bert_shape_read(sf_bert_shape *shape, const sf_safetensors *file
 
 /* What the one-file form says in its metadata. Zero-initialise. */
 typedef struct sf_bert_description {
-    sf_buffer config, vocabulary, tokenizer;
+    sf_buffer config;
+    sf_buffer vocabulary; /* of BERT's tokenizer; empty for any other */
+    sf_buffer tokenizer;  /* its options; or a tokenizer.json */
 } sf_bert_description;
-safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_wordpiece *wordpiece,
+safer_status sf_bert_describe(sf_bert_description *out, const sf_bert_shape *shape, const sf_piecer *piecer,
                               const char *path, safer_error *error);
 void sf_bert_description_free(sf_bert_description *description);
 int sf_bert_labels_json(sf_buffer *out, char *const *labels, size_t count); /* -1 without memory */
+
+/* ----------------------------------------------------------------- tokenizers */
+
+/* What the metadata say of it; `path` is for messages. */
+safer_status sf_bert_tokenizer_write(sf_buffer *vocabulary, sf_buffer *tokenizer, const sf_piecer *piecer,
+                                     const char *path, safer_error *error);
+/* That of a file of this library's, and that of a folder whose model is of this type. Both check that it suits the
+ * shape; a folder's other than BERT's own also sets how many tokens a text may have. On failure *out may be set, and
+ * is the caller's to free. */
+safer_status sf_bert_tokenizer_read(sf_piecer **out, const sf_bert_shape *shape, const sf_safetensors *file,
+                                    safer_error *error);
+safer_status sf_bert_tokenizer_open(sf_piecer **out, sf_bert_shape *shape, const char *folder, const char *type,
+                                    sf_digest_list *read, safer_error *error);
 
 /* ---------------------------------------------------------------- checkpoints */
 

@@ -11,7 +11,7 @@ safer_status safer_model_convert(const char *output, const char *input, safer_er
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_bert_save(output, &c.layout, c.parameters, c.wordpiece, labels.bytes, c.trained_with, error));
+    SF_TRY(sf_bert_save(output, &c.layout, c.parameters, c.piecer, labels.bytes, c.trained_with, error));
 done:
     sf_buffer_free(&labels);
     sf_bert_checkpoint_free(&c);

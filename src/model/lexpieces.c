@@ -17,26 +17,26 @@ typedef struct block {
 } block;
 
 struct sf_lexpieces {
-    const sf_wordpiece *wordpiece;
+    const sf_piecer *piecer;
     size_t limit;
     sf_digest lexicon;
     uint32_t words, rows;
     _Atomic(const uint32_t *) *cut; /* (PATTERNS, words); NULL: not yet */
-    atomic_uint *least;             /* (PATTERNS, rows); 0: not known yet */
+    atomic_uint *least;             /* (PATTERNS, rows): it and 1; 0: not known yet */
     atomic_uint holds;
     pthread_mutex_t lock; /* of what is below: one thread cuts at a time */
     block *blocks;
     size_t used, size; /* ids of the first block */
     sf_buffer text;
     sf_ids ids;
-    sf_wordpiece_scratch scratch;
+    sf_piecer_scratch scratch;
 };
 
-sf_lexpieces *sf_lexpieces_new(const sf_wordpiece *wordpiece, const safer_lexicon *lexicon, size_t limit)
+sf_lexpieces *sf_lexpieces_new(const sf_piecer *piecer, const safer_lexicon *lexicon, size_t limit)
 {
     sf_lexpieces *t = sf_calloc(1, sizeof *t);
     if (!t) return NULL;
-    t->wordpiece = wordpiece;
+    t->piecer = piecer;
     t->limit = limit;
     t->lexicon = lexicon->sha256;
     t->words = lexicon->kernel.words;
@@ -61,7 +61,7 @@ void sf_lexpieces_free(sf_lexpieces *t)
     free(t->least);
     sf_buffer_free(&t->text);
     sf_ids_free(&t->ids);
-    sf_wordpiece_scratch_free(&t->scratch);
+    sf_piecer_scratch_free(&t->scratch);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -93,7 +93,7 @@ static const uint32_t *cut_word(sf_lexpieces *t, const safer_lexicon *lexicon, u
     sf_buffer_clear(&t->text);
     t->ids.count = 0;
     if (sf_word_render(&t->text, words->pool + begin, words->offsets[word + 1] - begin - 1, pattern) ||
-        sf_wordpiece_encode(&t->ids, t->wordpiece, t->text.bytes, t->text.length, t->limit, &t->scratch))
+        sf_piecer_encode(&t->ids, t->piecer, t->text.bytes, t->text.length, t->limit, &t->scratch))
         return NULL;
     return keep(t);
 }
@@ -111,20 +111,20 @@ const uint32_t *sf_lexpieces_word(sf_lexpieces *t, const safer_lexicon *lexicon,
     return known;
 }
 
-/* A bound never falls below 1: a word has letters, and letters never vanish. */
-uint32_t sf_lexpieces_least(sf_lexpieces *t, const safer_lexicon *lexicon, uint32_t row, sf_case pattern)
+size_t sf_lexpieces_least(sf_lexpieces *t, const safer_lexicon *lexicon, uint32_t row, sf_case pattern)
 {
     const sf_kernel_view *kernel = &lexicon->kernel;
+    const uint32_t floor = sf_piecer_least(t->piecer);
     atomic_uint *place = &t->least[(size_t)pattern * t->rows + row];
     uint32_t least = atomic_load_explicit(place, memory_order_relaxed);
-    if (least) return least;
-    least = UINT32_MAX;
-    for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && least > 1; i++) {
+    if (least) return least - 1;
+    least = UINT32_MAX - 1;
+    for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && least > floor; i++) {
         const uint32_t *pieces = sf_lexpieces_word(t, lexicon, kernel->ids[i], pattern);
-        if (!pieces) return 0;
-        if (pieces[0] < least) least = pieces[0] ? pieces[0] : 1;
+        if (!pieces) return SIZE_MAX;
+        if (pieces[0] < least) least = pieces[0] > floor ? pieces[0] : floor;
     }
-    atomic_store_explicit(place, least, memory_order_relaxed);
+    atomic_store_explicit(place, least + 1, memory_order_relaxed);
     return least;
 }
 
@@ -150,14 +150,14 @@ void sf_lexpieces_last_free(sf_lexpieces_last *last)
     free(last);
 }
 
-sf_lexpieces *sf_lexpieces_of(sf_lexpieces_last *last, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon,
+sf_lexpieces *sf_lexpieces_of(sf_lexpieces_last *last, const sf_piecer *piecer, const safer_lexicon *lexicon,
                               size_t limit)
 {
     sf_lexpieces *before = NULL;
     pthread_mutex_lock(&last->lock);
     sf_lexpieces *t = last->table;
     if (!t || memcmp(&t->lexicon, &lexicon->sha256, sizeof t->lexicon) != 0) {
-        t = sf_lexpieces_new(wordpiece, lexicon, limit);
+        t = sf_lexpieces_new(piecer, lexicon, limit);
         if (t) {
             before = last->table;
             last->table = t;

@@ -1,20 +1,18 @@
 /* The word pieces of a text whose words are drawn.
  *
- * Cuts. In the gaps between slots every character that certainly ends a pre-token is a
- * place to cut, unless a special token could lie across it in some draw ("[" before a slot
- * that may become "SEP"). A slot together with what has no cut on either side of it is a
+ * Cuts. In the gaps between slots there are places where the text may be cut whatever is
+ * drawn (sf_piecer_find_cuts). A slot together with what has no cut on either side of it is a
  * part; slots without a cut between them share one.
  *
  * Hidden slots. The least number of pieces before a part is summed from the left: exact
  * for fixed text; for a slot the least over all words that any synonym of its word can
- * draw; for slots glued together 1, since letters never vanish. The sum holds for every
+ * draw; for slots glued together sf_piecer_least, 1 where letters never vanish. The sum holds for every
  * draw of every text with words exchanged, because their gaps are the same. Where it
  * reaches the limit nothing needs to be prepared any more. docs/design.md, "From a text to BERT's
  * answer", has the rest of the way. */
 #include "model/pieces.h"
 
 #include "base/memory.h"
-#include "text/unicode.h"
 
 #include <string.h>
 
@@ -30,7 +28,7 @@ typedef struct part {
 } part;
 
 struct sf_pieces {
-    const sf_wordpiece *wordpiece;
+    const sf_piecer *piecer;
     const safer_lexicon *lexicon;
     const sf_slots *slots;
     sf_lexpieces *words;
@@ -52,7 +50,7 @@ void sf_pieces_scratch_free(sf_pieces_scratch *scratch)
 {
     sf_buffer_free(&scratch->text);
     sf_ids_free(&scratch->ids);
-    sf_wordpiece_scratch_free(&scratch->wordpiece);
+    sf_piecer_scratch_free(&scratch->piecer);
 }
 
 size_t sf_pieces_visible(const sf_pieces *pieces) { return pieces->visible; }
@@ -81,34 +79,38 @@ static size_t count_framed(making *m, uint32_t word, const frame *f)
     if (sf_buffer_add(text, f->before.bytes, f->before.length) ||
         sf_word_render(text, words->pool + begin, words->offsets[word + 1] - begin - 1, f->pattern) ||
         sf_buffer_add(text, f->after.bytes, f->after.length) ||
-        sf_wordpiece_encode(&m->scratch.ids, m->pieces->wordpiece, text->bytes, text->length, m->pieces->limit,
-                            &m->scratch.wordpiece))
+        sf_piecer_encode(&m->scratch.ids, m->pieces->piecer, text->bytes, text->length, m->pieces->limit,
+                         &m->scratch.piecer))
         return SIZE_MAX;
     return m->scratch.ids.count;
 }
 
-/* The least number of pieces that a word of a row has, at least 1: letters never vanish. 0 when memory is out. */
-static uint32_t least_of_row(making *m, uint32_t row, const frame *f)
+/* The least number of pieces that a word of a row has; SIZE_MAX when memory is out. */
+static size_t least_of_row(making *m, uint32_t row, const frame *f)
 {
     const sf_kernel_view *kernel = &m->pieces->lexicon->kernel;
-    size_t least = UINT32_MAX;
+    const size_t floor = sf_piecer_least(m->pieces->piecer);
+    size_t least = SIZE_MAX - 1;
     if (!f->before.length && !f->after.length)
         return sf_lexpieces_least(m->pieces->words, m->pieces->lexicon, row, f->pattern);
-    for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && least > 1; i++) {
+    for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && least > floor; i++) {
         const size_t count = count_framed(m, kernel->ids[i], f);
-        if (count == SIZE_MAX) return 0;
-        if (count < least) least = count ? count : 1;
+        if (count == SIZE_MAX) return SIZE_MAX;
+        if (count < least) least = count > floor ? count : floor;
     }
-    return (uint32_t)least;
+    return least;
 }
 
 /* The same for all that the word or a synonym of it can draw. */
-static uint32_t least_of_slot(making *m, uint32_t word, const frame *f)
+static size_t least_of_slot(making *m, uint32_t word, const frame *f)
 {
     const safer_lexicon *l = m->pieces->lexicon;
-    uint32_t least = least_of_row(m, l->kernel.row_of[word], f);
-    for (uint64_t i = l->synonym_offsets[word]; i < l->synonym_offsets[word + 1] && least > 1; i++) {
-        const uint32_t count = least_of_row(m, l->kernel.row_of[l->synonyms[i]], f);
+    const size_t floor = sf_piecer_least(m->pieces->piecer);
+    size_t least = least_of_row(m, l->kernel.row_of[word], f);
+    if (least == SIZE_MAX) return SIZE_MAX;
+    for (uint64_t i = l->synonym_offsets[word]; i < l->synonym_offsets[word + 1] && least > floor; i++) {
+        const size_t count = least_of_row(m, l->kernel.row_of[l->synonyms[i]], f);
+        if (count == SIZE_MAX) return SIZE_MAX;
         if (count < least) least = count;
     }
     return least;
@@ -127,8 +129,8 @@ static int add_fixed(making *m, size_t begin, size_t end, size_t *least)
     sf_pieces *p = m->pieces;
     const size_t before = p->pool.count;
     if (begin == end) return 0;
-    if (sf_wordpiece_encode(&p->pool, p->wordpiece, p->slots->text + begin, end - begin, p->limit - *least,
-                            &m->scratch.wordpiece))
+    if (sf_piecer_encode(&p->pool, p->piecer, p->slots->text + begin, end - begin, p->limit - *least,
+                         &m->scratch.piecer))
         return -1;
     const size_t count = p->pool.count - before;
     *least += count;
@@ -143,8 +145,8 @@ static int add_drawn(making *m, size_t slot, size_t begin, size_t end, size_t *l
     const char *text = p->slots->text;
     const frame f = {{text + begin, w->begin - begin}, {text + w->end, end - w->end}, w->pattern};
     const part_kind kind = f.before.length || f.after.length ? GLUED : DRAWN;
-    const uint32_t count = least_of_slot(m, w->word, &f);
-    if (count == 0) return -1;
+    const size_t count = least_of_slot(m, w->word, &f);
+    if (count == SIZE_MAX) return -1;
     *least += count;
     return add_part(p, (part){.kind = kind,
                               .slot = (uint32_t)slot,
@@ -157,42 +159,14 @@ static int add_drawn(making *m, size_t slot, size_t begin, size_t end, size_t *l
 
 /* ------------------------------------------------------------------- cuts */
 
-/* The gap before slot s (the last one is behind all slots), and where it may be cut. */
-typedef struct gap {
-    size_t begin, end;
-    size_t first, last; /* cuts; SIZE_MAX: none */
-} gap;
-
-static void note_cut(gap *g, const sf_pieces *p, size_t at)
-{
-    const char *text = p->slots->text;
-    size_t length = p->slots->length;
-    if (at > 0 && at < length) { /* a slot's own bytes are not known */
-        int before = at > g->begin ? (unsigned char)text[at - 1] : -1,
-            after = at < g->end ? (unsigned char)text[at] : -1;
-        if (sf_wordpiece_joins(p->wordpiece, before, after)) return;
-    }
-    if (g->first == SIZE_MAX) g->first = at;
-    g->last = at;
-}
-
-static gap find_gap(const sf_pieces *p, size_t slot)
+/* The gap before slot s; the last one is behind all slots. */
+static sf_gap find_gap(const sf_pieces *p, size_t slot)
 {
     const sf_slots *s = p->slots;
-    gap g = {0, s->length, SIZE_MAX, SIZE_MAX};
+    sf_gap g = {0, s->length, SIZE_MAX, SIZE_MAX};
     if (slot > 0) g.begin = s->words[s->slots[slot - 1]].end;
     if (slot < s->slot_count) g.end = s->words[s->slots[slot]].begin;
-    if (g.begin == 0) note_cut(&g, p, 0);
-    for (size_t at = g.begin; at < g.end;) {
-        uint32_t code;
-        size_t step = sf_utf8_decode(s->text + at, s->text + g.end, &code);
-        if (step && sf_wordpiece_cuts(p->wordpiece, code)) {
-            note_cut(&g, p, at);
-            note_cut(&g, p, at + step);
-        }
-        at += step ? step : 1;
-    }
-    if (g.end == s->length) note_cut(&g, p, s->length);
+    sf_piecer_find_cuts(&g, p->piecer, s->text, s->length);
     return g;
 }
 
@@ -203,10 +177,10 @@ static int make(making *m)
     size_t at = 0, least = 0, slot = 0;
     if (sf_grow(&p->pool.ids, &p->pool.capacity, 1, sizeof *p->pool.ids))
         return -1; /* so that empty runs lie somewhere */
-    gap left = find_gap(p, 0);
+    sf_gap left = find_gap(p, 0);
     while (slot < slots && least < p->limit) {
         size_t first = slot;
-        gap right;
+        sf_gap right;
         if (add_fixed(m, at, left.last, &least)) return -1;
         if (least >= p->limit) break;
         while ((right = find_gap(p, ++slot)).first == SIZE_MAX) {} /* the last gap has a cut: the end */
@@ -219,7 +193,7 @@ static int make(making *m)
                             .begin = (uint32_t)left.last,
                             .end = (uint32_t)right.first};
             if (add_part(p, x)) return -1;
-            least++;
+            least += sf_piecer_least(p->piecer);
         }
         at = right.first;
         left = right;
@@ -228,12 +202,12 @@ static int make(making *m)
     return least < p->limit ? add_fixed(m, at, p->slots->length, &least) : 0;
 }
 
-safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon,
-                           sf_lexpieces *words, const sf_slots *slots, size_t limit, safer_error *error)
+safer_status sf_pieces_new(sf_pieces **out, const sf_piecer *piecer, const safer_lexicon *lexicon, sf_lexpieces *words,
+                           const sf_slots *slots, size_t limit, safer_error *error)
 {
     making m = {.pieces = sf_calloc(1, sizeof *m.pieces)};
     if (!m.pieces) return sf_fail_memory(error);
-    *m.pieces = (sf_pieces){.wordpiece = wordpiece, .lexicon = lexicon, .words = words, .slots = slots, .limit = limit};
+    *m.pieces = (sf_pieces){.piecer = piecer, .lexicon = lexicon, .words = words, .slots = slots, .limit = limit};
     int failed = make(&m);
     sf_pieces_scratch_free(&m.scratch);
     if (failed) {
@@ -266,8 +240,8 @@ static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const pa
         at = w->end;
     }
     if (sf_buffer_add(&scratch->text, s->text + at, x->end - at)) return -1;
-    return sf_wordpiece_encode(&scratch->ids, p->wordpiece, scratch->text.bytes, scratch->text.length, limit,
-                               &scratch->wordpiece);
+    return sf_piecer_encode(&scratch->ids, p->piecer, scratch->text.bytes, scratch->text.length, limit,
+                            &scratch->piecer);
 }
 
 size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *p, const uint32_t *draws, sf_pieces_scratch *scratch)

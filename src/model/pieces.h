@@ -1,7 +1,7 @@
 /* The word pieces of a text whose words are drawn.
  *
- * A text is cut where a pre-token certainly ends and no special token can lie across
- * (sf_wordpiece_cuts and sf_wordpiece_joins, in what lies between the slots). Parts without
+ * A text is cut where the pieces of its parts certainly are those of the whole
+ * (sf_piecer_find_cuts, in what lies between the slots). Parts without
  * a slot are encoded once for all draws; the words of a slot by itself once for all texts
  * (lexpieces.h); parts with several slots, or with something glued to one (digits, symbols or
  * zero-width characters), when they are drawn. The pieces put together equal those of the
@@ -16,15 +16,15 @@ typedef struct sf_pieces sf_pieces;
 
 /* Prepares a text for texts of at most `limit` pieces. `words` are the lexicon's, for the same limit. They, slots and
  * lexicon must outlive it. */
-safer_status sf_pieces_new(sf_pieces **out, const sf_wordpiece *wordpiece, const safer_lexicon *lexicon,
-                           sf_lexpieces *words, const sf_slots *slots, size_t limit, safer_error *error);
+safer_status sf_pieces_new(sf_pieces **out, const sf_piecer *piecer, const safer_lexicon *lexicon, sf_lexpieces *words,
+                           const sf_slots *slots, size_t limit, safer_error *error);
 void sf_pieces_free(sf_pieces *pieces);
 
 /* Working memory of one thread. Zero-initialise. */
 typedef struct sf_pieces_scratch {
     sf_buffer text;
     sf_ids ids;
-    sf_wordpiece_scratch wordpiece;
+    sf_piecer_scratch piecer;
 } sf_pieces_scratch;
 void sf_pieces_scratch_free(sf_pieces_scratch *scratch);
 

@@ -44,6 +44,15 @@ size_t sf_packed_panels(const sf_packed *packed) { return sf_blocks(packed->N); 
 
 static size_t panel_size(const sf_packed *packed) { return sf_blocks(packed->K) * SF_STEP_SIZE; }
 
+sf_packed sf_packed_part(const sf_packed *packed, size_t first, size_t count)
+{
+    sf_packed part = *packed;
+    _Static_assert((int)SF_PANEL == (int)SF_BLOCK, "a panel is as wide as a block");
+    part.values = (char *)packed->values + first * panel_size(packed) * sf_element(packed->type);
+    part.N = sf_least(count * SF_BLOCK, packed->N - first * SF_BLOCK);
+    return part;
+}
+
 /* The rows and columns of a matrix that belong to panel p and step s. */
 static void pack_bf16(const sf_packed *packed, sf_view source, int transposed, size_t p)
 {

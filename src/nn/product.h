@@ -76,6 +76,10 @@ void sf_packed_free(sf_packed *packed);
 size_t sf_packed_panels(const sf_packed *packed);
 void sf_pack(sf_packed *packed, sf_view source, int transposed, size_t first, size_t count);
 
+/* Panels first..first+count-1, which are SF_PANEL columns each, as a matrix of their own that is not to be freed. */
+enum { SF_PANEL = 32 };
+sf_packed sf_packed_part(const sf_packed *packed, size_t first, size_t count);
+
 /* ---------------------------------------------------------------- the product */
 
 typedef enum sf_activation { SF_LINEAR, SF_GELU, SF_GELU_TANH, SF_RELU, SF_SILU } sf_activation;

@@ -116,6 +116,68 @@ void sf_activate_rows_backward(sf_view dinp, sf_view dout, sf_view x, sf_activat
         }
 }
 
+void sf_multiply_rows(sf_view x, sf_view y, size_t M, size_t N, sf_isa isa)
+{
+    float a[PIECE], b[PIECE];
+    for (size_t i = 0; i < M; i++)
+        for (size_t j = 0; j < N; j += PIECE) {
+            const size_t count = N - j < PIECE ? N - j : PIECE;
+            float *out = read_piece(a, x, i, j, count, isa);
+            SF_DISPATCH(isa, multiply, out, read_piece(b, y, i, j, count, isa), count);
+            if (x.type == SF_BF16) round_row((sf_bf16 *)x.values + i * x.stride + j, a, count, isa);
+        }
+}
+
+void sf_gate_rows_backward(sf_view d, sf_view x, sf_activation activation, size_t M, size_t N, sf_isa isa)
+{
+    float a[PIECE], b[PIECE], c[PIECE], first[PIECE], second[PIECE];
+    const int rough = d.type == SF_BF16;
+    for (size_t i = 0; i < M; i++)
+        for (size_t j = 0; j < N; j += PIECE) {
+            const size_t count = N - j < PIECE ? N - j : PIECE;
+            const float *x1 = read_piece(a, x, i, j, count, isa), *x2 = read_piece(b, x, i, N + j, count, isa),
+                        *slope = read_piece(c, d, i, N + j, count, isa);
+            const sf_view out = sf_view_at(d, i, j), gate = sf_view_at(d, i, N + j);
+            memcpy(first, slope, count * sizeof *first);
+            SF_DISPATCH(isa, multiply, first, x2, count);
+            SF_DISPATCH(isa, activate_backward, first, first, x1, activation, rough, count);
+            SF_DISPATCH(isa, activate, second, x1, activation, rough, count);
+            SF_DISPATCH(isa, multiply, second, slope, count);
+            if (d.type == SF_BF16) {
+                sf_to_bf16(out.values, first, count, isa);
+                sf_to_bf16(gate.values, second, count, isa);
+            } else {
+                memcpy(out.values, first, count * sizeof *first);
+                memcpy(gate.values, second, count * sizeof *second);
+            }
+        }
+}
+
+void sf_turn_rows(sf_view x, const float *turns, int back, size_t M, size_t heads, size_t d, sf_isa isa)
+{
+    float a[PIECE], b[PIECE];
+    const size_t half = d / 2;
+    for (size_t i = 0; i < M; i++)
+        for (size_t h = 0; h < heads; h++)
+            for (size_t k = 0; k < half; k += PIECE) {
+                const size_t count = sf_least(PIECE, half - k), column = h * d + k;
+                const float *cosines = turns + i * d + k;
+                float *first = read_piece(a, x, i, column, count, isa),
+                      *second = read_piece(b, x, i, column + half, count, isa);
+                SF_DISPATCH(isa, turn, first, second, cosines, cosines + half, back ? -1.0f : 1.0f, count);
+                if (x.type == SF_F32) continue;
+                round_row(sf_view_at(x, i, column).values, a, count, isa);
+                round_row(sf_view_at(x, i, column + half).values, b, count, isa);
+            }
+}
+
+void sf_add_at(float *x, const float *a, const float *b, size_t stride, const int32_t *at, int32_t first, size_t N,
+               sf_isa isa)
+{
+    if (a) SF_DISPATCH(isa, add_at, x, a, 0, at, first, N);
+    if (b) SF_DISPATCH(isa, add_at, x, b, stride, at, first, N);
+}
+
 void sf_softmax_row(float *x, float scale, size_t N, sf_isa isa) { SF_DISPATCH(isa, softmax_row, x, scale, N); }
 
 float sf_exp_row(sf_bf16 *out, float *x, float scale, size_t N, sf_isa isa)

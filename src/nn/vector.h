@@ -19,6 +19,20 @@ void sf_activate_rows(sf_view out, sf_view x, sf_activation activation, size_t M
 void sf_activate_rows_backward(sf_view dinp, sf_view dout, sf_view x, sf_activation activation, size_t M, size_t N,
                                sf_isa isa);
 
+/* x (M, N) *= y (M, N), both of one type. */
+void sf_multiply_rows(sf_view x, sf_view y, size_t M, size_t N, sf_isa isa);
+/* The gradient of activation(x1) * x2 for x (M, 2 N) = [x1, x2], all of one type: d (M, 2 N) = [d1, d2], and comes with
+ * that of the product in the place of d2. */
+void sf_gate_rows_backward(sf_view d, sf_view x, sf_activation activation, size_t M, size_t N, sf_isa isa);
+
+/* Turns the heads of rows, each of d numbers, by the angles of their positions: (x, y) = (x_k, x_{k+d/2}) becomes
+ * (x cos - y sin, y cos + x sin); `back`, the other way. turns (M, d): d/2 cosines and then d/2 sines of each row. */
+void sf_turn_rows(sf_view x, const float *turns, int back, size_t M, size_t heads, size_t d, sf_isa isa);
+
+/* x[j] += a[at[j] - first] + b[j * stride + at[j] - first] for j < N; a or b may be NULL, which adds nothing. */
+void sf_add_at(float *x, const float *a, const float *b, size_t stride, const int32_t *at, int32_t first, size_t N,
+               sf_isa isa);
+
 /* x = softmax(scale * x) of a row of N. */
 void sf_softmax_row(float *x, float scale, size_t N, sf_isa isa);
 /* out = e^(scale * (x - the largest x)) of a row, rounded to bf16; returns the sum. The row

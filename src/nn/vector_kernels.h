@@ -265,3 +265,35 @@ TARGET static void NAME(add)(float *out, const float *x, size_t N)
 {
     for (size_t i = 0; i < N; i++) out[i] += x[i];
 }
+
+TARGET static void NAME(multiply)(float *x, const float *y, size_t N)
+{
+    for (size_t i = 0; i < N; i++) x[i] *= y[i];
+}
+
+TARGET static void NAME(turn)(float *restrict x, float *restrict y, const float *restrict cosines,
+                              const float *restrict sines, float sign, size_t N)
+{
+    for (size_t i = 0; i < N; i++) {
+        const float a = x[i], b = y[i], c = cosines[i], s = sign * sines[i];
+        x[i] = a * c - b * s;
+        y[i] = b * c + a * s;
+    }
+}
+
+/* x[i] += a[i * stride + at[i] - first] */
+TARGET static void NAME(add_at)(float *x, const float *a, size_t stride, const int32_t *at, int32_t first, size_t N)
+{
+    size_t i = 0;
+#if AVX512
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                  steps = _mm512_sub_epi32(_mm512_mullo_epi32(lanes, _mm512_set1_epi32((int)stride)),
+                                           _mm512_set1_epi32(first));
+    for (; i + 16 <= N; i += 16) {
+        const __m512i from = _mm512_add_epi32(_mm512_loadu_si512(at + i), steps);
+        const __m512 found = _mm512_i32gather_ps(from, a + i * stride, sizeof(float));
+        _mm512_storeu_ps(x + i, _mm512_add_ps(_mm512_loadu_ps(x + i), found));
+    }
+#endif
+    for (; i < N; i++) x[i] += a[i * stride + (size_t)(at[i] - first)];
+}

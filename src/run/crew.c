@@ -53,6 +53,7 @@ struct safer_crew {
     sf_transport *transport; /* the post's alone, once it is open */
     void *where;
     int rank, size;
+    uint64_t runs; /* that rank 0 began */
     double timeout;
     safer_crew_lost lost;
     void *context;
@@ -519,6 +520,8 @@ void sf_crew_set_part(safer_crew *c, const sf_crew_part *part)
     while (!part && c->inside) pthread_cond_wait(&c->changed, &c->lock);
     pthread_mutex_unlock(&c->lock);
 }
+
+uint64_t sf_crew_next_run(safer_crew *c) { return ++c->runs; }
 
 int sf_crew_is_over(safer_crew *c)
 {

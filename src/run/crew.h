@@ -75,6 +75,9 @@ void sf_crew_set_part(safer_crew *crew, const sf_crew_part *part);
 #define SF_ALL_RANKS (-1)
 void sf_crew_put(safer_crew *crew, int to, sf_frame kind, sf_span contents);
 
+/* On rank 0: numbers the runs of the crew, from 1. One thread. */
+uint64_t sf_crew_next_run(safer_crew *crew);
+
 /* The first failure: a rank that is lost, or reported an error. Cheap where there is none. *random, which may be NULL,
  * gets whether a helper found that the model changes its answers. */
 safer_status sf_crew_failure(safer_crew *crew, int *random, safer_error *error);

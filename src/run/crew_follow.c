@@ -27,8 +27,8 @@ typedef struct follow {
     sf_buffer welcome; /* without bytes: none yet */
     task *first, **last;
     int finished;
-    uint64_t whole; /* all records are there */
-    uint64_t seal;
+    uint64_t whole;     /* all records are there */
+    uint64_t run, seal; /* of the run */
     atomic_int working; /* workers that began */
     sf_meter meter;
     safer_status status; /* the first failure, */
@@ -47,18 +47,19 @@ static void wake(follow *f)
 static task *take_task(sf_span contents)
 {
     uint64_t index, label;
-    sf_span id, text;
+    sf_span id, text, more;
     if (sf_take_number(&index, &contents) || sf_take_number(&label, &contents) || sf_take_string(&id, &contents) ||
-        sf_take_string(&text, &contents) || contents.length || label > INT32_MAX)
+        sf_take_string(&text, &contents) || sf_take_string(&more, &contents) || contents.length || label > INT32_MAX)
         return NULL;
-    task *t = malloc(sizeof *t + id.length + text.length + 2);
+    task *t = malloc(sizeof *t + id.length + text.length + more.length + 2);
     if (!t) return NULL;
-    char *bytes = t->bytes + id.length + 1;
+    char *bytes = t->bytes + id.length + 1, *behind = bytes + text.length + 1;
     if (id.length) memcpy(t->bytes, id.bytes, id.length);
     if (text.length) memcpy(bytes, text.bytes, text.length);
+    if (more.length) memcpy(behind, more.bytes, more.length);
     t->bytes[id.length] = bytes[text.length] = '\0';
     t->next = NULL;
-    t->row = (sf_row){(size_t)index, {t->bytes, bytes, text.length, (int)label - 1}};
+    t->row = (sf_row){(size_t)index, {t->bytes, bytes, text.length, (int)label - 1}, {behind, more.length}};
     return t;
 }
 
@@ -121,7 +122,8 @@ static safer_status do_task(follow *f, const task *t, int worker, safer_error *e
     safer_status status;
     SF_TRY(f->rows->work(f->rows->context, &t->row, worker, &record, &seconds, error));
     line = sf_seal(record, seconds, f->seal, &length, NULL);
-    if (!line || sf_put_number(&frame, t->row.index) || sf_put_string(&frame, (sf_span){line, length})) {
+    if (!line || sf_put_number(&frame, f->run) || sf_put_number(&frame, t->row.index) ||
+        sf_put_string(&frame, (sf_span){line, length})) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -219,7 +221,8 @@ static safer_status join(follow *f, safer_error *error)
     if (status == SAFER_OK && sf_meter_cancelled(&f->meter)) status = sf_crew_muster(f->rows->crew, error);
     if (status == SAFER_OK && sf_meter_cancelled(&f->meter)) status = sf_fail(error, SAFER_CANCELLED, "cancelled");
     if (status != SAFER_OK) return status;
-    int wrong = sf_take_number(&f->seal, &contents) || sf_take_number(&count, &contents) || count > MOST_PROBES;
+    int wrong = sf_take_number(&f->run, &contents) || sf_take_number(&f->seal, &contents) ||
+                sf_take_number(&count, &contents) || count > MOST_PROBES;
     for (uint64_t i = 0; i < count && !wrong; i++) wrong = sf_take_string(&texts[i], &contents);
     wrong = wrong || sf_take_string(&config, &contents) || contents.length;
     if (!wrong) (void)sf_json_parse(&json, config.bytes, config.length, JSON_REJECT_DUPLICATES, NULL);
@@ -234,7 +237,8 @@ static safer_status follow_run(follow *f, safer_error *error)
     const sf_rows *rows = f->rows;
     sf_buffer ready = {0};
     safer_status status = join(f, error);
-    if (status == SAFER_OK && sf_put_number(&ready, (uint64_t)rows->threads)) status = sf_fail_memory(error);
+    if (status == SAFER_OK && (sf_put_number(&ready, f->run) || sf_put_number(&ready, (uint64_t)rows->threads)))
+        status = sf_fail_memory(error);
     if (status != SAFER_OK) {
         if (status != SAFER_CANCELLED) (void)sf_crew_report(rows->crew, error, 0);
         return status;

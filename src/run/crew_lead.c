@@ -28,6 +28,7 @@ typedef struct helper {
 
 struct sf_lead {
     safer_crew *crew;
+    uint64_t run; /* its number */
     const sf_rows *rows;
     const sf_lead_pass *pass;
     sf_crew_part part;
@@ -35,9 +36,10 @@ struct sf_lead {
     atomic_int ready;
     int threads; /* of all helpers that are ready */
     double measured;
-    sf_buffer frame;
+    sf_buffer frame, more;
     helper *helpers; /* (size); 0 is rank 0 itself */
-    double shown;    /* when rates were last computed for a report, */
+    double shown;    /* when rates were last computed for a report; 0: not yet, */
+    double began;    /* when all were ready and the first report was made; 0: not yet */
     double *rates;   /* (size) */
     size_t *counts;  /* (size): how much was done then */
 };
@@ -54,12 +56,14 @@ static size_t share_of(const sf_lead *l, const helper *h, size_t left)
     return share < MOST_ROWS ? share : MOST_ROWS;
 }
 
-static int encode(sf_buffer *frame, size_t index, const safer_row *row)
+static int encode(sf_lead *l, const sf_row *row)
 {
+    sf_buffer *frame = &l->frame;
+    const safer_row *r = &row->row;
     sf_buffer_clear(frame);
-    return sf_put_number(frame, index) || sf_put_number(frame, (uint64_t)(row->label + 1)) ||
-           sf_put_string(frame, (sf_span){row->id, strlen(row->id)}) ||
-           sf_put_string(frame, (sf_span){row->text, row->text_length});
+    return sf_put_number(frame, row->index) || sf_put_number(frame, (uint64_t)(r->label + 1)) ||
+           sf_put_string(frame, (sf_span){r->id, strlen(r->id)}) ||
+           sf_put_string(frame, (sf_span){r->text, r->text_length}) || sf_put_string(frame, row->more);
 }
 
 static void feed(sf_lead *l, int rank, size_t left)
@@ -68,8 +72,8 @@ static void feed(sf_lead *l, int rank, size_t left)
     const size_t share = share_of(l, h, left);
     size_t bytes = 0;
     sf_row row;
-    while (h->has < share && bytes < MOST_BYTES && l->pass->claim(l->pass->context, rank, &row)) {
-        if (encode(&l->frame, row.index, &row.row)) sf_buffer_clear(&l->frame); /* which the helper will refuse */
+    while (h->has < share && bytes < MOST_BYTES && l->pass->claim(l->pass->context, rank, &row, &l->more)) {
+        if (encode(l, &row)) sf_buffer_clear(&l->frame); /* which the helper will refuse */
         sf_crew_put(l->crew, rank, SF_TASK, (sf_span){l->frame.bytes, l->frame.length});
         bytes += l->frame.length;
         h->has++;
@@ -99,9 +103,10 @@ static int take_frame(void *context, int from, sf_frame kind, sf_span contents)
 {
     sf_lead *l = context;
     helper *h = &l->helpers[from];
-    uint64_t number;
+    uint64_t run, number;
     sf_span line;
-    if (sf_take_number(&number, &contents)) return -1;
+    if (sf_take_number(&run, &contents) || sf_take_number(&number, &contents)) return -1;
+    if (run != l->run) return 0;
     if (kind == SF_READY) {
         if (h->threads || !number || number > 1 << 16 || contents.length) return -1;
         h->threads = (int)number;
@@ -127,7 +132,8 @@ static safer_status put_welcome(sf_lead *l, uint64_t seal, safer_error *error)
     const sf_rows *rows = l->rows;
     const size_t probes = !sf_model_is_remote(rows->model) ? 0 : rows->count < PROBES ? rows->count : PROBES;
     char *config = sf_json_text(rows->config);
-    int failed = !config || sf_put_number(&l->frame, seal) || sf_put_number(&l->frame, probes);
+    int failed = !config || sf_put_number(&l->frame, l->run) || sf_put_number(&l->frame, seal) ||
+                 sf_put_number(&l->frame, probes);
     for (size_t i = 0; i < probes && !failed; i++) {
         sf_row row;
         SF_TRY(sf_rows_read(rows, &reader, i, &row, error));
@@ -148,6 +154,7 @@ safer_status sf_lead_new(sf_lead **out, const sf_rows *rows, uint64_t seal, cons
     if (!l) return sf_fail_memory(error);
     const int size = safer_crew_size(rows->crew);
     *l = (sf_lead){.crew = rows->crew, .rows = rows, .pass = pass, .size = size, .measured = sf_seconds()};
+    l->run = sf_crew_next_run(l->crew);
     l->part = (sf_crew_part){l, take_frame, turn};
     l->helpers = sf_calloc((size_t)size, sizeof *l->helpers);
     l->rates = sf_calloc((size_t)size, sizeof *l->rates);
@@ -156,6 +163,7 @@ safer_status sf_lead_new(sf_lead **out, const sf_rows *rows, uint64_t seal, cons
                                                                        : put_welcome(l, seal, error);
     if (status != SAFER_OK) {
         sf_buffer_free(&l->frame);
+        sf_buffer_free(&l->more);
         free(l->helpers);
         free(l->rates);
         free(l->counts);
@@ -177,6 +185,7 @@ void sf_lead_free(sf_lead *l, int whole)
     sf_crew_set_part(l->crew, NULL);
     sf_crew_put(l->crew, SF_ALL_RANKS, SF_FINISH, (sf_span){(const char *)&number, sizeof number});
     sf_buffer_free(&l->frame);
+    sf_buffer_free(&l->more);
     free(l->helpers);
     free(l->rates);
     free(l->counts);
@@ -196,7 +205,7 @@ static int first_of_host(const sf_lead *l, int rank)
 /* Every second: l->rates of the first rank of each host becomes that of the host, of all others 0. */
 static void measure(sf_lead *l, size_t own)
 {
-    const double now = sf_seconds(), since = now - l->shown;
+    const double now = sf_seconds(), since = now - (l->shown > 0 ? l->shown : l->began);
     if (since < 1) return;
     for (int i = 0; i < l->size; i++) l->rates[i] = 0;
     for (int i = 0; i < l->size; i++) {
@@ -211,7 +220,10 @@ void sf_lead_describe(sf_lead *l, size_t own, char *stage, size_t size)
 {
     int hosts = 0, least = 0, most = 0;
     size_t length = strlen(stage);
+    if (!sf_lead_is_ready(l)) return;
+    if (!(l->began > 0)) l->began = sf_seconds();
     measure(l, own);
+    if (!(l->shown > 0)) return;
     for (int i = 0; i < l->size; i++) {
         if (first_of_host(l, i) != i) continue;
         hosts++;

@@ -1,11 +1,14 @@
 /* Rows of a run that are shared with a crew: rank 0 leads, the others follow.
  *
- *     WELCOME   the seal of the configuration; how many texts follow to try a remote model with; these; the
- *               configuration as JSON
- *     READY     how many threads the helper has
- *     TASK      number, label (0: none, else its class + 1), id and text of a row
- *     DONE      number of a row, its record as a sealed line
+ *     WELCOME   the number of the run; the seal of the configuration; how many texts follow to try a remote model
+ *               with; these; the configuration as JSON
+ *     READY     the number of the run, how many threads the helper has
+ *     TASK      number, label (0: none, else its class + 1), id and text of a row, and what else is to be known of it
+ *     DONE      the number of the run, that of a row, its record as a sealed line
  *     FINISH    1 when all records are there, else 0
+ *
+ * A crew may do one run after the other. Where rank 0 ended one before a helper knew of it, what that helper says of it
+ * comes later, and is passed over by its number.
  *
  * A helper has some rows beside those that it works on, so that it need not wait for the next: as many as it does in
  * a twentieth of a second, and fewer towards the end, so that none waits behind a long text while another rank is
@@ -21,8 +24,9 @@
 /* Whose rows they are; the post calls these. */
 typedef struct sf_lead_pass {
     void *context;
-    size_t (*left)(void *context);                      /* rows that nobody has begun */
-    int (*claim)(void *context, int rank, sf_row *row); /* 0: there is none at the moment */
+    size_t (*left)(void *context); /* rows that nobody has begun */
+    /* 0: there is none at the moment. `more` is room for what is said beside the text. */
+    int (*claim)(void *context, int rank, sf_row *row, sf_buffer *more);
     /* Takes the record of a row; nonzero when that rank has no such row. */
     int (*take)(void *context, int rank, size_t index, sf_span line);
 } sf_lead_pass;

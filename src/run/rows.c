@@ -178,7 +178,7 @@ static size_t count_left(void *context)
     return left;
 }
 
-static int claim_for(void *context, int rank, sf_row *row)
+static int claim_for(void *context, int rank, sf_row *row, sf_buffer *more)
 {
     pass *p = context;
     safer_error error = {0};
@@ -187,7 +187,10 @@ static int claim_for(void *context, int rank, sf_row *row)
     const int taken = claim(p, rank, &index);
     pthread_mutex_unlock(&p->lock);
     if (!taken) return 0;
-    const safer_status status = sf_rows_read(p->rows, &p->sender, index, row, &error);
+    sf_buffer_clear(more);
+    safer_status status = sf_rows_read(p->rows, &p->sender, index, row, &error);
+    if (status == SAFER_OK && p->rows->attach) status = p->rows->attach(p->rows->context, index, more, &error);
+    row->more = (sf_span){more->bytes, more->length};
     if (status == SAFER_OK) return 1;
     pthread_mutex_lock(&p->lock);
     keep_failure(p, status, &error);
@@ -384,6 +387,7 @@ safer_status sf_rows_run(const sf_rows *rows, const char *path, int resume, size
 safer_status sf_rows_read(const sf_rows *rows, safer_reader **reader, size_t index, sf_row *out, safer_error *error)
 {
     out->index = index;
+    out->more = (sf_span){0};
     const safer_status status = safer_data_read(&out->row, reader, rows->data, index, error);
     if (status != SAFER_OK) return status;
     const int label = out->row.label;

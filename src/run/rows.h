@@ -13,6 +13,7 @@
 typedef struct sf_row {
     size_t index;  /* in the data, from 0 */
     safer_row row; /* its label is the model's class, or -1 */
+    sf_span more;  /* on a helper: what `attach` of rank 0 said of it */
 } sf_row;
 
 typedef struct sf_rows {
@@ -40,6 +41,9 @@ typedef struct sf_rows {
 
     /* What to call the stage now; under the same lock as `add`. */
     void (*describe)(void *context, char *stage, size_t size);
+
+    /* On rank 0 of a crew: adds what a helper must know of a row beside its text; may be NULL. */
+    safer_status (*attach)(void *context, size_t index, sf_buffer *out, safer_error *error);
 
     safer_crew *crew; /* NULL: this process is alone. On a helper `work`, and this one, are called alone: */
 

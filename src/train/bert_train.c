@@ -21,7 +21,7 @@ enum { PURPOSE_HEAD = 3, DEV_SAMPLE = 1 << 30, DEV_TEXTS = 256 }; /* measured to
 typedef struct reader {
     sf_drawn drawn;
     sf_ids encoded;
-    sf_wordpiece_scratch wordpiece;
+    sf_piecer_scratch piecer;
 } reader;
 
 typedef struct trainer {
@@ -52,7 +52,7 @@ static void trainer_free(sf_course *course)
     for (int i = 0; t->readers && i < sf_threads(t->options->threads); i++) {
         sf_drawn_free(&t->readers[i].drawn);
         sf_ids_free(&t->readers[i].encoded);
-        sf_wordpiece_scratch_free(&t->readers[i].wordpiece);
+        sf_piecer_scratch_free(&t->readers[i].piecer);
     }
     sf_bert_learner_free(t->learner);
     sf_train_split_free(&t->split);
@@ -222,22 +222,24 @@ done:
 
 /* -------------------------------------------------------------------- texts */
 
-/* A drawn text as pieces with [CLS] and [SEP]; returns how many, SIZE_MAX without memory. */
+/* A drawn text as pieces in its frame, [CLS] and [SEP]; returns how many, SIZE_MAX without memory. */
 static size_t draw_text(uint32_t *ids, const trainer *t, reader *r, const safer_data *data, size_t row_number,
                         uint64_t sample)
 {
     safer_row row = safer_data_row(data, row_number);
-    sf_wordpiece_specials special = sf_wordpiece_special(t->start.wordpiece);
+    const sf_piecer *piecer = t->start.piecer;
+    const sf_tokenizer_frame frame = sf_piecer_frame(piecer);
     r->encoded.count = 0;
     if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, t->options->seed, sample, NULL) !=
             SAFER_OK ||
-        sf_wordpiece_encode(&r->encoded, t->start.wordpiece, r->drawn.text.bytes, r->drawn.text.length,
-                            t->layout.shape.tokens - 2, &r->wordpiece))
+        sf_piecer_encode(&r->encoded, piecer, r->drawn.text.bytes, r->drawn.text.length,
+                         sf_bert_room(&t->layout.shape, piecer), &r->piecer))
         return SIZE_MAX;
-    ids[0] = special.cls;
-    if (r->encoded.count) memcpy(ids + 1, r->encoded.ids, r->encoded.count * sizeof *ids);
-    ids[r->encoded.count + 1] = special.sep;
-    return r->encoded.count + 2;
+    const size_t count = r->encoded.count, before = frame.before_count, after = frame.after_count;
+    if (before) memcpy(ids, frame.before, before * sizeof *ids);
+    if (count) memcpy(ids + before, r->encoded.ids, count * sizeof *ids);
+    if (after) memcpy(ids + before + count, frame.after, after * sizeof *ids);
+    return before + count + after;
 }
 
 static void draw_texts(void *context, size_t begin, size_t end, int worker)
@@ -311,7 +313,7 @@ static safer_status save(sf_course *course, const char *output, const char *labe
                          safer_error *error)
 {
     trainer *t = (trainer *)course;
-    return sf_bert_save(output, &t->layout, t->parameters, t->start.wordpiece, labels, trained_with, error);
+    return sf_bert_save(output, &t->layout, t->parameters, t->start.piecer, labels, trained_with, error);
 }
 
 safer_status sf_bert_train(const char *output, const safer_train_options *options, safer_train_report *report,

@@ -1,0 +1,147 @@
+/* Texts to pieces by either kind of tokenizer. */
+#include "text/piecer.h"
+
+#include "base/memory.h"
+#include "text/unicode.h"
+
+#include <string.h>
+
+struct sf_piecer {
+    sf_wordpiece *wordpiece; /* owned, as the other: one of them is there */
+    sf_tokenizer *tokenizer;
+    uint32_t around[2]; /* wordpiece: what stands before and after a text */
+};
+
+void sf_piecer_free(sf_piecer *piecer)
+{
+    if (!piecer) return;
+    sf_wordpiece_free(piecer->wordpiece);
+    sf_tokenizer_free(piecer->tokenizer);
+    free(piecer);
+}
+
+safer_status sf_piecer_of_wordpiece(sf_piecer **out, sf_wordpiece *wordpiece, safer_error *error)
+{
+    sf_piecer *p = sf_calloc(1, sizeof *p);
+    if (!p) {
+        sf_wordpiece_free(wordpiece);
+        return sf_fail_memory(error);
+    }
+    const sf_wordpiece_specials specials = sf_wordpiece_special(wordpiece);
+    *p = (sf_piecer){.wordpiece = wordpiece, .around = {specials.cls, specials.sep}};
+    *out = p;
+    return SAFER_OK;
+}
+
+safer_status sf_piecer_of_tokenizer(sf_piecer **out, sf_tokenizer *tokenizer, safer_error *error)
+{
+    sf_piecer *p = sf_calloc(1, sizeof *p);
+    if (!p) {
+        sf_tokenizer_free(tokenizer);
+        return sf_fail_memory(error);
+    }
+    *p = (sf_piecer){.tokenizer = tokenizer};
+    *out = p;
+    return SAFER_OK;
+}
+
+safer_status sf_piecer_open(sf_piecer **out, const char *directory, const char *type, sf_digest_list *read,
+                            safer_error *error)
+{
+    sf_wordpiece *wordpiece = NULL;
+    sf_tokenizer *tokenizer = NULL;
+    safer_error why = {0};
+    const int plain = type && (strcmp(type, "bert") == 0 || strcmp(type, "distilbert") == 0);
+    safer_status status = sf_wordpiece_open(&wordpiece, directory, read, &why);
+    if (status == SAFER_OK) return sf_piecer_of_wordpiece(out, wordpiece, error);
+    if (status == SAFER_INPUT) {
+        status = sf_tokenizer_open(&tokenizer, directory, type, read, error);
+        if (status == SAFER_OK) return sf_piecer_of_tokenizer(out, tokenizer, error);
+        if (status != SAFER_INPUT || !plain) return status;
+    }
+    if (error) *error = why; /* of two refusals, what plain BERT's lacks, where a model should have that */
+    return status;
+}
+
+const sf_wordpiece *sf_piecer_wordpiece(const sf_piecer *piecer) { return piecer->wordpiece; }
+const sf_tokenizer *sf_piecer_tokenizer(const sf_piecer *piecer) { return piecer->tokenizer; }
+
+size_t sf_piecer_size(const sf_piecer *piecer)
+{
+    return piecer->wordpiece ? sf_wordpiece_size(piecer->wordpiece) : sf_tokenizer_size(piecer->tokenizer);
+}
+
+sf_tokenizer_frame sf_piecer_frame(const sf_piecer *piecer)
+{
+    if (piecer->tokenizer) return sf_tokenizer_get_frame(piecer->tokenizer);
+    return (sf_tokenizer_frame){&piecer->around[0], &piecer->around[1], 1, 1};
+}
+
+size_t sf_piecer_framed(const sf_piecer *piecer)
+{
+    const sf_tokenizer_frame frame = sf_piecer_frame(piecer);
+    return frame.before_count + frame.after_count;
+}
+
+size_t sf_piecer_longest(const sf_piecer *piecer)
+{
+    return piecer->tokenizer ? sf_tokenizer_longest(piecer->tokenizer) : SIZE_MAX;
+}
+
+void sf_piecer_scratch_free(sf_piecer_scratch *scratch)
+{
+    sf_wordpiece_scratch_free(&scratch->wordpiece);
+    sf_tokenizer_scratch_free(scratch->tokenizer);
+    *scratch = (sf_piecer_scratch){0};
+}
+
+int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
+                     sf_piecer_scratch *scratch)
+{
+    if (piecer->wordpiece) return sf_wordpiece_encode(out, piecer->wordpiece, text, length, limit, &scratch->wordpiece);
+    if (!scratch->tokenizer && !(scratch->tokenizer = sf_tokenizer_scratch_new(piecer->tokenizer))) return -1;
+    return sf_tokenizer_encode(out, piecer->tokenizer, text, length, limit, scratch->tokenizer);
+}
+
+/* ------------------------------------------------------------- drawn words */
+
+uint32_t sf_piecer_least(const sf_piecer *piecer) { return piecer->wordpiece != NULL; }
+
+static void note_cut(sf_gap *gap, size_t at)
+{
+    if (gap->first == SIZE_MAX) gap->first = at;
+    gap->last = at;
+}
+
+/* A place beside a character that cuts, unless a special token could lie across it in some draw ("[" before a word that
+ * may become "SEP"): a word's own bytes are not known. */
+static void note_beside(sf_gap *gap, const sf_wordpiece *w, const char *text, size_t length, size_t at)
+{
+    if (at > 0 && at < length) {
+        const int before = at > gap->begin ? (unsigned char)text[at - 1] : -1,
+                  after = at < gap->end ? (unsigned char)text[at] : -1;
+        if (sf_wordpiece_joins(w, before, after)) return;
+    }
+    note_cut(gap, at);
+}
+
+static void find_in_wordpiece(sf_gap *gap, const sf_wordpiece *w, const char *text, size_t length)
+{
+    for (size_t at = gap->begin; at < gap->end;) {
+        uint32_t code;
+        const size_t step = sf_utf8_decode(text + at, text + gap->end, &code);
+        if (step && sf_wordpiece_cuts(w, code)) {
+            note_beside(gap, w, text, length, at);
+            note_beside(gap, w, text, length, at + step);
+        }
+        at += step ? step : 1;
+    }
+}
+
+void sf_piecer_find_cuts(sf_gap *gap, const sf_piecer *piecer, const char *text, size_t length)
+{
+    gap->first = gap->last = SIZE_MAX;
+    if (gap->begin == 0) note_cut(gap, 0);
+    if (piecer->wordpiece) find_in_wordpiece(gap, piecer->wordpiece, text, length);
+    if (gap->end == length) note_cut(gap, length);
+}

@@ -1,0 +1,125 @@
+/* Checkpoints whose tokenizer is not BERT's: its ids, its frame, its longest text, in a folder and in one file; those
+ * that do not suit the model. */
+#define _GNU_SOURCE
+#include "test_checkpoint.h"
+
+/* Byte-level BPE with two numbers before a text and one behind it. */
+static const char bytes_json[] =
+    "{\"added_tokens\":[{\"id\":0,\"content\":\"<s>\",\"normalized\":false},{\"id\":1,\"content\":\"</s>\","
+    "\"normalized\":false}],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"post_processor\":"
+    "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\",\"type_id\":0}},{\"SpecialToken\":"
+    "{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":{\"id\":\"</s>\","
+    "\"type_id\":0}}],\"pair\":[],\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[0],\"tokens\":[\"<s>\"]},"
+    "\"</s>\":{\"id\":\"</s>\",\"ids\":[1],\"tokens\":[\"</s>\"]}}},\"model\":{\"type\":\"BPE\",\"vocab\":{\"<s>\":0,"
+    "\"</s>\":1,\"a\":2,\"b\":3,\"\xc4\xa0\":4,\"ab\":5,\"\xc4\xa0"
+    "ab\":6,\"\xc4\xa0"
+    "a\":7},\"merges\":[\"a b\",\"\xc4\xa0 ab\",\"\xc4\xa0 a\"]}}";
+
+static void check_ids(const sf_bert_checkpoint *c, const char *text, const char *expected)
+{
+    sf_piecer_scratch scratch = {0};
+    sf_ids ids = {0};
+    char got[400] = "";
+    size_t n = 0;
+    assert_int_equal(
+        sf_piecer_encode(&ids, c->piecer, text, strlen(text), sf_bert_room(&c->layout.shape, c->piecer), &scratch), 0);
+    for (size_t i = 0; i < ids.count; i++)
+        n += (size_t)snprintf(got + n, sizeof got - n, i ? " %u" : "%u", (unsigned)ids.ids[i]);
+    assert_string_equal(got, expected);
+    sf_ids_free(&ids);
+    sf_piecer_scratch_free(&scratch);
+}
+
+static void check_bytes(const sf_bert_checkpoint *c, size_t tokens)
+{
+    const sf_tokenizer_frame frame = sf_piecer_frame(c->piecer);
+    assert_non_null(sf_piecer_tokenizer(c->piecer));
+    assert_null(sf_piecer_wordpiece(c->piecer));
+    assert_int_equal(sf_piecer_size(c->piecer), 8);
+    assert_int_equal(c->layout.shape.tokens, tokens);
+    assert_int_equal(sf_bert_room(&c->layout.shape, c->piecer), tokens - 3);
+    assert_true(frame.before_count == 2 && frame.before[0] == 0 && frame.before[1] == 0);
+    assert_true(frame.after_count == 1 && frame.after[0] == 1);
+    check_ids(c, "ab ab a<s> b", "5 6 7 0 4 3");
+    check_ids(c, "", "");
+}
+
+/* From a folder, and from the file that it is converted to: the same ids, the same weights. */
+static void test_folder(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    sf_bert_checkpoint c, again;
+    sf_bert_shape shape = classifier(2);
+    shape.tokens = 11; /* as tokenizer_config.json says */
+    model m = make_model(&shape);
+    char *path = keep(write_folder("bytes", &m, &(form){0}, NULL));
+    assert_int_equal(unlink(in_folder("bytes", "vocab.txt")), 0);
+    write_text("bytes", "tokenizer.json", bytes_json);
+    write_text("bytes", "tokenizer_config.json", "{\"model_max_length\": 11}");
+    assert_ok(sf_bert_checkpoint_open(&c, path, &error));
+    check_bytes(&c, 11);
+    check_ids(&c, "abababababababababab", "5 5 5 5 5 5 5 5");
+    char *file = keep(temporary("bytes.safetensors"));
+    assert_ok(safer_model_convert(file, path, &error));
+    assert_ok(sf_bert_checkpoint_open(&again, file, &error));
+    check_bytes(&again, 11);
+    assert_int_equal(again.layout.size, c.layout.size);
+    assert_memory_equal(again.parameters, c.parameters, c.layout.size * sizeof *c.parameters);
+    sf_bert_checkpoint_free(&again);
+
+    safer_model *from_folder = NULL, *from_file = NULL; /* the same answers */
+    assert_ok(safer_model_open(&from_folder, path, &error));
+    assert_ok(safer_model_open(&from_file, file, &error));
+    static const char *const texts[] = {"ab", "", "a b ab <s> aaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "xyz"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const size_t length = strlen(texts[i]);
+        float scores[2][3];
+        int labels[2];
+        assert_ok(safer_model_classify(from_folder, &texts[i], &length, 1, &labels[0], scores[0], &error));
+        assert_ok(safer_model_classify(from_file, &texts[i], &length, 1, &labels[1], scores[1], &error));
+        assert_int_equal(labels[0], labels[1]);
+        assert_memory_equal(scores[0], scores[1], sizeof scores[0]);
+    }
+    safer_model_free(from_folder);
+    safer_model_free(from_file);
+    sf_bert_checkpoint_free(&c);
+    free(path);
+    free(file);
+    free_model(&m);
+}
+
+/* The description with one string in it replaced. */
+static void write_changed(const char *name, const char *from, const char *to)
+{
+    const char *at = strstr(bytes_json, from);
+    char *text = NULL;
+    assert_non_null(at);
+    assert_true(asprintf(&text, "%.*s%s%s", (int)(at - bytes_json), bytes_json, to, at + strlen(from)) > 0);
+    write_text(name, "tokenizer.json", text);
+    free(text);
+}
+
+static void test_unsuited(void **state)
+{
+    (void)state;
+    sf_bert_shape shape = classifier(2);
+    model m = make_model(&shape);
+    char *path = keep(write_folder("unsuited", &m, &(form){0}, NULL));
+    assert_int_equal(unlink(in_folder("unsuited", "vocab.txt")), 0);
+    check_refused(path, "has neither tokenizer.json nor vocab.txt");
+    write_changed("unsuited", "\"<s>\":0,", "\"<s>\":0,\"more\":14,");
+    check_refused(path, "the tokenizer has 15 pieces, but the embedding of the model has 14 rows only");
+    write_changed("unsuited", "{\"added_tokens\"", "{\"truncation\":{\"max_length\":3},\"added_tokens\"");
+    check_refused(path, "3 tokens are room for no piece of a text between the 3 that the tokenizer puts around it");
+    write_changed("unsuited", "\"BPE\"", "\"Bytes\"");
+    check_refused(path, "tokenizer.json");
+    free(path);
+    free_model(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folder), cmocka_unit_test(test_unsuited)};
+    return cmocka_run_group_tests_name("checkpoint_tokenizer", tests, NULL, NULL);
+}

@@ -1,0 +1,473 @@
+/* Every kind of encoder against transformers: logits, gradients, and what must not depend on the batch, on threads, or
+ * on the form of the file. tests/golden/encoders was made by scripts/golden-encoders.
+ *
+ *   test_encoders                the folders of tests/golden/encoders
+ *   test_encoders FOLDER         all of another folder, perhaps larger ones, and a table of how far they are apart */
+#define _GNU_SOURCE
+#include "base/memory.h"
+#include "model/bert_names.h"
+#include "support.h"
+#include "train/bert_step.h"
+
+#include <dirent.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *folder = SOURCE_DIR "/tests/golden/encoders";
+static int table; /* is printed */
+
+enum { LONGEST = 1024, CLASSES = 3, SLOPES = 8, SLOPES_FROM = 4 };
+
+/* An encoder of the folder, and what is known of it. */
+typedef struct golden {
+    char path[512], name[64];
+    sf_bert_checkpoint checkpoint;
+    json_t *json;
+    size_t count;  /* of inputs */
+    uint32_t *ids; /* of all, one after the other */
+    size_t *offsets;
+} golden;
+
+static json_t *member(const golden *g, const char *name) { return json_object_get(g->json, name); }
+
+static size_t number(const golden *g, const char *name) { return (size_t)json_integer_value(member(g, name)); }
+
+/* As scripts/golden-encoders makes them. */
+static void make_sequence(uint32_t *ids, size_t length, size_t number_of, const golden *g)
+{
+    const size_t first = number(g, "first"), vocabulary = number(g, "vocabulary");
+    uint32_t state = (uint32_t)(number_of * 2654435761u);
+    for (size_t i = 0; i < length; i++) {
+        state = state * 1664525u + 1013904223u;
+        ids[i] = (uint32_t)(first + (state >> 8) % (vocabulary - first));
+    }
+    ids[0] = (uint32_t)number(g, "begin");
+    if (length > 1) ids[length - 1] = (uint32_t)number(g, "end");
+}
+
+static void open_golden(golden *g, const char *name)
+{
+    safer_error error = {0};
+    json_error_t problem;
+    char path[600];
+    snprintf(g->name, sizeof g->name, "%s", name);
+    snprintf(g->path, sizeof g->path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/golden.json", g->path);
+    g->json = json_load_file(path, 0, &problem);
+    if (!g->json) fail_msg("%s: %s", path, problem.text);
+    if (sf_bert_checkpoint_open(&g->checkpoint, g->path, &error) != SAFER_OK) fail_msg("%s", error.message);
+    const json_t *inputs = member(g, "inputs");
+    g->count = json_array_size(inputs);
+    g->ids = sf_alloc(g->count * LONGEST, sizeof *g->ids);
+    g->offsets = sf_calloc(g->count + 1, sizeof *g->offsets);
+    for (size_t i = 0; i < g->count; i++) {
+        const size_t length = (size_t)json_integer_value(json_array_get(json_array_get(inputs, i), 0));
+        assert_true(length <= LONGEST && length <= g->checkpoint.layout.shape.tokens);
+        make_sequence(g->ids + g->offsets[i], length, i, g);
+        g->offsets[i + 1] = g->offsets[i] + length;
+    }
+}
+
+static void close_golden(golden *g)
+{
+    sf_bert_checkpoint_free(&g->checkpoint);
+    json_decref(g->json);
+    free(g->ids);
+    free(g->offsets);
+}
+
+static double expected(const golden *g, size_t input, size_t class)
+{
+    return json_real_value(json_array_get(json_array_get(json_array_get(member(g, "inputs"), input), 1), class));
+}
+
+static void answer(float *logits, const sf_bert_net *net, const sf_bert_batch *batch)
+{
+    safer_error error = {0};
+    sf_bert_scratch *scratch = NULL;
+    float *features = sf_alloc_aligned(batch->count * net->layout->shape.hidden, sizeof *features);
+    assert_int_equal(sf_bert_scratch_new(&scratch, net, &error), SAFER_OK);
+    sf_bert_features(features, net, batch, scratch);
+    sf_bert_logits(logits, net, features, batch->count);
+    sf_bert_scratch_free(scratch);
+    free(features);
+}
+
+/* Logits of all inputs. The caller frees them. */
+static float *logits_of(const golden *g, const sf_bert_checkpoint *c, sf_arithmetic arithmetic)
+{
+    safer_error error = {0};
+    sf_bert_net *net = NULL;
+    float *logits = sf_alloc(g->count * CLASSES, sizeof *logits);
+    assert_int_equal(c->layout.shape.classes, CLASSES);
+    assert_int_equal(sf_bert_net_new(&net, &c->layout, c->parameters, arithmetic, 1, &error), SAFER_OK);
+    answer(logits, net, &(sf_bert_batch){g->ids, g->offsets, g->count});
+    sf_bert_net_free(net);
+    return logits;
+}
+
+static double farthest(const golden *g, const float *logits)
+{
+    double far = 0;
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t c = 0; c < CLASSES; c++) {
+            const double off = fabs((double)logits[i * CLASSES + c] - expected(g, i, c));
+            if (!(off <= far)) far = off;
+        }
+    return far;
+}
+
+/* ------------------------------------------------------------------- the names */
+
+static char names[64][64];
+static size_t name_count;
+
+static int by_name(const void *a, const void *b) { return strcmp(a, b); }
+
+static int list(void)
+{
+    DIR *open_folder = opendir(folder);
+    if (!open_folder) return -1;
+    for (struct dirent *entry; name_count < 64 && (entry = readdir(open_folder));)
+        if (entry->d_name[0] != '.' && !strchr(entry->d_name, '.'))
+            snprintf(names[name_count++], 64, "%.63s", entry->d_name);
+    closedir(open_folder);
+    qsort(names, name_count, sizeof names[0], by_name);
+    return 0;
+}
+
+/* ---------------------------------------------------------------------- logits */
+
+/* f32 to 2e-5; bf16 to 2e-2, or to half more than PyTorch's own bf16 is off where that is more. */
+static void logits_agree(void **state)
+{
+    (void)state;
+    if (table) printf("%-20s%12s%12s%12s\n", "logits", "f32", "bf16", "bf16 torch");
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        open_golden(&g, names[n]);
+        float *fine = logits_of(&g, &g.checkpoint, sf_arithmetic_fast(SF_F32)),
+              *rough = logits_of(&g, &g.checkpoint, sf_arithmetic_fast(SF_BF16));
+        const double torch = json_real_value(member(&g, "bf16")), f32 = farthest(&g, fine), bf16 = farthest(&g, rough);
+        if (table) printf("%-20s%12.2e%12.2e%12.2e\n", g.name, f32, bf16, torch);
+        if (!(f32 <= 2e-5)) fail_msg("%s: logits are off by %g in f32", g.name, f32);
+        if (!(bf16 <= fmax(2e-2, 1.5 * torch)))
+            fail_msg("%s: logits are off by %g in bf16, those of PyTorch by %g", g.name, bf16, torch);
+        free(fine);
+        free(rough);
+        close_golden(&g);
+    }
+}
+
+/* From text to logits: the tokenizer, the frame, and what is cut off. */
+static void texts_agree(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        sf_bert_net *net = NULL;
+        size_t index;
+        const json_t *one;
+        sf_ids ids = {0};
+        sf_piecer_scratch scratch = {0};
+        open_golden(&g, names[n]);
+        const sf_bert_checkpoint *c = &g.checkpoint;
+        const sf_tokenizer_frame frame = sf_piecer_frame(c->piecer);
+        const size_t room = sf_bert_room(&c->layout.shape, c->piecer);
+        assert_int_equal(sf_bert_net_new(&net, &c->layout, c->parameters, sf_arithmetic_fast(SF_F32), 1, &error),
+                         SAFER_OK);
+        json_array_foreach(member(&g, "texts"), index, one)
+        {
+            const char *text = json_string_value(json_object_get(one, "text"));
+            uint32_t all[LONGEST];
+            float logits[CLASSES];
+            ids.count = 0;
+            assert_int_equal(sf_piecer_encode(&ids, c->piecer, text, strlen(text), room, &scratch), 0);
+            const size_t count = frame.before_count + ids.count + frame.after_count;
+            if (frame.before_count) memcpy(all, frame.before, frame.before_count * sizeof *all);
+            if (ids.count) memcpy(all + frame.before_count, ids.ids, ids.count * sizeof *all);
+            if (frame.after_count)
+                memcpy(all + frame.before_count + ids.count, frame.after, frame.after_count * sizeof *all);
+            answer(logits, net, &(sf_bert_batch){all, (size_t[]){0, count}, 1});
+            for (size_t k = 0; k < CLASSES; k++) {
+                const double wanted = json_real_value(json_array_get(json_object_get(one, "logits"), k));
+                if (!(fabs((double)logits[k] - wanted) <= 2e-5))
+                    fail_msg("%s: text %zu: logit %zu is %g, not %g", g.name, index, k, (double)logits[k], wanted);
+            }
+        }
+        sf_ids_free(&ids);
+        sf_piecer_scratch_free(&scratch);
+        sf_bert_net_free(net);
+        close_golden(&g);
+    }
+}
+
+/* On every instruction set that there is, and in arithmetic that is the same everywhere. */
+static void instruction_sets_agree(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        open_golden(&g, names[n]);
+        if (g.count > 16) g.count = 16;
+        for (sf_isa isa = SF_PORTABLE; isa <= sf_isa_choose(); isa++)
+            for (int half = 0; half < 2; half++) {
+                float *logits = logits_of(&g, &g.checkpoint,
+                                          (sf_arithmetic){.type = half ? SF_BF16 : SF_F32, .isa = isa});
+                const double off = farthest(&g, logits), torch = json_real_value(member(&g, "bf16"));
+                if (!(off <= (half ? fmax(2e-2, 1.5 * torch) : 2e-5)))
+                    fail_msg("%s: logits are off by %g in %s on %s", g.name, off, half ? "bf16" : "f32",
+                             sf_isa_name(isa));
+                free(logits);
+            }
+        close_golden(&g);
+    }
+}
+
+/* A text alone, and with others: the same bits. */
+static void batches_do_not_matter(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        open_golden(&g, names[n]);
+        for (int half = 0; half < 2; half++) {
+            sf_bert_net *net = NULL;
+            const sf_arithmetic arithmetic = sf_arithmetic_fast(half ? SF_BF16 : SF_F32);
+            float *logits = logits_of(&g, &g.checkpoint, arithmetic), alone[CLASSES];
+            assert_int_equal(
+                sf_bert_net_new(&net, &g.checkpoint.layout, g.checkpoint.parameters, arithmetic, 1, &error), SAFER_OK);
+            for (size_t i = 0; i < g.count; i += 5) {
+                const size_t offsets[2] = {0, g.offsets[i + 1] - g.offsets[i]};
+                answer(alone, net, &(sf_bert_batch){g.ids + g.offsets[i], offsets, 1});
+                assert_memory_equal(alone, logits + i * CLASSES, sizeof alone);
+            }
+            sf_bert_net_free(net);
+            free(logits);
+        }
+        close_golden(&g);
+    }
+}
+
+/* The one-file form keeps every setting. */
+static void files_keep_everything(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/safer-encoders-%d.safetensors", (int)getpid());
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        sf_bert_checkpoint again;
+        open_golden(&g, names[n]);
+        const sf_bert_checkpoint *c = &g.checkpoint;
+        sf_buffer labels = {0}, ours = {0}, theirs = {0};
+        assert_int_equal(sf_bert_labels_json(&labels, c->labels, CLASSES), 0);
+        if (sf_bert_save(path, &c->layout, c->parameters, c->piecer, labels.bytes, NULL, &error) != SAFER_OK ||
+            sf_bert_checkpoint_open(&again, path, &error) != SAFER_OK)
+            fail_msg("%s: %s", g.name, error.message);
+        assert_int_equal(sf_bert_shape_write(&ours, &c->layout.shape), 0);
+        assert_int_equal(sf_bert_shape_write(&theirs, &again.layout.shape), 0);
+        assert_string_equal(ours.bytes, theirs.bytes);
+        float *first = logits_of(&g, c, sf_arithmetic_fast(SF_F32)),
+              *second = logits_of(&g, &again, sf_arithmetic_fast(SF_F32));
+        assert_memory_equal(first, second, g.count * CLASSES * sizeof *first);
+        free(first);
+        free(second);
+        sf_buffer_free(&labels);
+        sf_buffer_free(&ours);
+        sf_buffer_free(&theirs);
+        sf_bert_checkpoint_free(&again);
+        close_golden(&g);
+        unlink(path);
+    }
+}
+
+/* -------------------------------------------------------------------- gradients */
+
+/* The golden numbers of a parameter: its name here, the length of its gradient, its product with sin(1), sin(2), ... */
+static void canonical(char out[96], const char *name)
+{
+    static const char own[] = "classifier.dense.";
+    assert_int_equal(sf_bert_canonical(out, name), 0);
+    if (strncmp(out, own, sizeof own - 1) == 0) {
+        char rest[96];
+        snprintf(rest, sizeof rest, "%s", out + sizeof own - 1);
+        snprintf(out, 96, "pooler.dense.%.80s", rest);
+    }
+}
+
+static const sf_bert_tensor *tensor_of(const sf_bert_layout *l, const char *name)
+{
+    for (size_t i = 0; i < l->tensor_count; i++)
+        if (strcmp(l->tensors[i].name, name) == 0) return &l->tensors[i];
+    fail_msg("there is no tensor %s", name);
+    return NULL;
+}
+
+/* How far one is off, as a part of its length; where that is next to nothing (keys have biases that change no
+ * answer), of a thousandth of the whole gradient's. */
+static double slopes_off(const golden *g, const float *gradient)
+{
+    const sf_bert_layout *l = &g->checkpoint.layout;
+    const json_t *values;
+    const char *name;
+    double far = 0, total = 0;
+    size_t known = 0;
+    json_object_foreach(member(g, "gradients"), name, values)
+        total += pow(json_real_value(json_array_get(values, 0)), 2);
+    json_object_foreach(member(g, "gradients"), name, values)
+    {
+        char ours[96];
+        canonical(ours, name);
+        const sf_bert_tensor *t = tensor_of(l, ours);
+        const double norm = json_real_value(json_array_get(values, 0)),
+                     product = json_real_value(json_array_get(values, 1));
+        double squares = 0, own = 0;
+        for (size_t i = 0; i < t->count; i++) {
+            const double x = (double)gradient[t->offset + i];
+            squares += x * x;
+            own += x * sin((double)(i + 1));
+        }
+        const double off = fmax(fabs(sqrt(squares) - norm), fabs(own - product)) / (norm + 1e-3 * sqrt(total));
+        if (!(off <= 1e-4)) fail_msg("%s: the gradient of %s is off by %g of %g", g->name, name, off, norm);
+        far = fmax(far, off);
+        known++;
+    }
+    assert_int_equal(known, l->tensor_count);
+    return far;
+}
+
+static void gradients_agree(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    if (table) printf("%-20s%12s\n", "gradients", "f32");
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        open_golden(&g, names[n]);
+        const sf_bert_layout *l = &g.checkpoint.layout;
+        size_t offsets[SLOPES + 1];
+        int labels[SLOPES];
+        float *first = NULL;
+        for (size_t i = 0; i <= SLOPES; i++) offsets[i] = g.offsets[SLOPES_FROM + i] - g.offsets[SLOPES_FROM];
+        for (int i = 0; i < SLOPES; i++) labels[i] = i % CLASSES;
+        const sf_bert_batch batch = {g.ids + g.offsets[SLOPES_FROM], offsets, SLOPES};
+        for (int threads = 1; threads <= 3; threads += 2) {
+            sf_bert_step *step = NULL;
+            const sf_bert_options options = {.layers = SIZE_MAX, .type = SF_F32, .threads = threads, .seed = 1};
+            assert_int_equal(sf_bert_step_new(&step, l, g.checkpoint.parameters, &options, SLOPES, offsets[SLOPES],
+                                              &error),
+                             SAFER_OK);
+            const double loss = sf_bert_step_gradient(step, &batch, labels, 1) / SLOPES;
+            assert_true(fabs(loss - json_real_value(member(&g, "loss"))) < 1e-5);
+            (void)sf_bert_step_gradient(step, &batch, labels, 1); /* a second time: nothing is left of the first */
+            const float *gradient = sf_bert_step_read(step);
+            if (threads == 1) {
+                const double off = slopes_off(&g, gradient);
+                if (table) printf("%-20s%12.2e\n", g.name, off);
+                first = sf_alloc(l->size, sizeof *first);
+                memcpy(first, gradient, l->size * sizeof *first);
+            } else {
+                assert_memory_equal(first, gradient, l->size * sizeof *first);
+            }
+            sf_bert_step_free(step);
+        }
+        free(first);
+        close_golden(&g);
+    }
+}
+
+/* Trained in part: what is trained has the gradient that it has when all is, and the rest none. */
+static void parts_are_trained(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        open_golden(&g, names[n]);
+        const sf_bert_layout *l = &g.checkpoint.layout;
+        size_t offsets[SLOPES + 1];
+        const int labels[SLOPES] = {0, 1, 2, 0, 1, 2, 0, 1};
+        float *all = NULL;
+        for (size_t i = 0; i <= SLOPES; i++) offsets[i] = g.offsets[SLOPES_FROM + i] - g.offsets[SLOPES_FROM];
+        const sf_bert_batch batch = {g.ids + g.offsets[SLOPES_FROM], offsets, SLOPES};
+        const size_t layers[] = {SIZE_MAX, l->shape.layers, 1, 0};
+        for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+            sf_bert_step *step = NULL;
+            const sf_bert_options options = {.layers = layers[i], .type = SF_F32, .threads = 1, .seed = 1};
+            assert_int_equal(sf_bert_step_new(&step, l, g.checkpoint.parameters, &options, SLOPES, offsets[SLOPES],
+                                              &error),
+                             SAFER_OK);
+            (void)sf_bert_step_gradient(step, &batch, labels, 1);
+            const float *gradient = sf_bert_step_read(step);
+            if (!all) {
+                all = sf_alloc(l->size, sizeof *all);
+                memcpy(all, gradient, l->size * sizeof *all);
+            }
+            const size_t start = sf_bert_trained_of(l, &options).start;
+            assert_memory_equal(all + start, gradient + start, (l->size - start) * sizeof *all);
+            sf_bert_step_free(step);
+        }
+        free(all);
+        close_golden(&g);
+    }
+}
+
+/* Training in bf16 goes the same way, roughly. */
+static void rough_gradients_agree(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        open_golden(&g, names[n]);
+        const sf_bert_layout *l = &g.checkpoint.layout;
+        size_t offsets[SLOPES + 1];
+        const int labels[SLOPES] = {0, 1, 2, 0, 1, 2, 0, 1};
+        float *fine = sf_alloc(l->size, sizeof *fine);
+        for (size_t i = 0; i <= SLOPES; i++) offsets[i] = g.offsets[SLOPES_FROM + i] - g.offsets[SLOPES_FROM];
+        const sf_bert_batch batch = {g.ids + g.offsets[SLOPES_FROM], offsets, SLOPES};
+        for (int half = 0; half < 2; half++) {
+            sf_bert_step *step = NULL;
+            const sf_bert_options options = {
+                .layers = SIZE_MAX, .type = half ? SF_BF16 : SF_F32, .threads = 1, .seed = 1};
+            assert_int_equal(sf_bert_step_new(&step, l, g.checkpoint.parameters, &options, SLOPES, offsets[SLOPES],
+                                              &error),
+                             SAFER_OK);
+            (void)sf_bert_step_gradient(step, &batch, labels, 1);
+            if (!half) memcpy(fine, sf_bert_step_read(step), l->size * sizeof *fine);
+            double along = 0, ours = 0, theirs = 0;
+            for (size_t i = 0; half && i < l->size; i++) {
+                const double x = (double)sf_bert_step_read(step)[i], y = (double)fine[i];
+                along += x * y, ours += x * x, theirs += y * y;
+            }
+            if (half && !(along >= 0.98 * sqrt(ours * theirs)))
+                fail_msg("%s: the gradient in bf16 has a cosine of %g", g.name, along / sqrt(ours * theirs));
+            sf_bert_step_free(step);
+        }
+        free(fine);
+        close_golden(&g);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) folder = argv[1], table = 1;
+    if (list() || !name_count) {
+        fprintf(stderr, "%s: no encoders\n", folder);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logits_agree),          cmocka_unit_test(gradients_agree),
+        cmocka_unit_test(texts_agree),           cmocka_unit_test(instruction_sets_agree),
+        cmocka_unit_test(batches_do_not_matter), cmocka_unit_test(files_keep_everything),
+        cmocka_unit_test(parts_are_trained),     cmocka_unit_test(rough_gradients_agree),
+    };
+    return cmocka_run_group_tests_name("encoders", tests, NULL, NULL);
+}
