@@ -1,4 +1,4 @@
-/* Activations: of numbers, and of an inner layer where no product has them, which is that of SiLU and of gated layers. */
+/* Activations: of numbers, and of an inner layer where no product has them: that of SiLU and of gated layers. */
 #ifndef SF_CUDA_ACTIVATION_CUH
 #define SF_CUDA_ACTIVATION_CUH
 

@@ -28,7 +28,7 @@ namespace sf
  * queries meet keys of places, and keys queries of places. */
 enum attend_kind { ATTEND_ALL, ATTEND_LOCAL, ATTEND_BIASED, ATTEND_PARTS };
 
-/* How far it is from queries to keys. Tables of distances have 2 * reach entries, that of key - query at + reach; `reach`
+/* How far it is from queries to keys. Tables of distances have 2 * reach entries, that of key - query at + reach, which
  * is at least ATTEND_SLACK more than texts are long, so that rows behind their end need no care. */
 enum { ATTEND_SLACK = 256 };
 struct relation {

@@ -12,8 +12,9 @@ namespace sf
 
 enum { SUM_BLOCKS = 256 }; /* of all sums over rows */
 
-/* dsum from the gradient d of a norm's output and the sum that was normed, plus `rest` where it is not NULL; partial (SUM_BLOCKS, 3, hidden): the block's
- * sums of the gradients of weight and bias, and of dsum without the rest. All warps of a block take turns with its rows. */
+/* dsum from the gradient d of a norm's output and the sum that was normed, plus `rest` where it is not NULL; partial
+ * (SUM_BLOCKS, 3, hidden): the block's sums of the gradients of weight and bias, and of dsum without the rest. All
+ * warps of a block take turns with its rows. */
 template <int N>
 __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
     norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const bf16 *rest, const float *weight,

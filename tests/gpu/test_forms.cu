@@ -1,4 +1,4 @@
-/* What encoders have that BERT has not (nn/encoder.h), kernel by kernel against plain loops in double precision: kinds of
+/* What encoders have that BERT has not (nn/encoder.h), kernel by kernel against loops in double precision: kinds of
  * attention, rotary positions, gates, products with places, heads with a norm. Small enough for compute-sanitizer.
  * With --own: without the products of cuBLASLt, in whose own kernels its racecheck sees hazards. */
 #include "cuda/attention_back.cuh"
@@ -131,8 +131,7 @@ template <int D, int KIND> void run_attention(int heads)
     static const char *const names[] = {"all", "local", "biased", "parts"};
     const std::string name = std::string(names[KIND]) + ", heads of " + std::to_string(D);
     std::vector<uint32_t> starts = {0};
-    for (int length : {1, 2, 63, 64, 65, 128, 130, (int)TOKENS, 17})
-        starts.push_back(starts.back() + (uint32_t)length);
+    for (int length : {1, 2, 63, 64, 65, 128, 130, (int)TOKENS, 17}) starts.push_back(starts.back() + (uint32_t)length);
     const size_t rows = starts.back(), reach = reach_of(TOKENS), tiles = (TOKENS + 63) / 64,
                  slots = tiles * 256 * heads;
     case_of c(KIND, D, heads, rows);
