@@ -1,23 +1,22 @@
 /* Speed of tokenizers as HuggingFace keeps them.
  *
  *   bench_tokenizer [--json]                        a made-up byte-level BPE and text
- *   bench_tokenizer [--json] TOKENIZER DATA         a tokenizer.json, or a folder, and data
+ *   bench_tokenizer [--json] TOKENIZER DATA [LEXICON]   a tokenizer.json, or a folder, and data
  *   bench_tokenizer --ids TOKENIZER DATA [LIMIT]    prints the pieces of every text, one line each
  *
  * Checked first: a text has the same pieces with a new scratch as with one that has seen all texts before it. Then,
- * with one thread, megabytes per second of processor time. */
+ * with one thread, megabytes per second of processor time; and draws of a lexicon put together from pieces, against
+ * rendering and encoding. */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "drawing.h"
 
 #include "base/file.h"
-#include "base/memory.h"
-#include "text/tokenizer.h"
 
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-enum { TEXTS = 2000, WORDS = 230, VOCABULARY = 40000, ROUNDS = 5, CHECKED = 200 };
+enum { TEXTS = 2000, WORDS = 230, VOCABULARY = 40000, ROUNDS = 5, CHECKED = 200, GROUP = 8 };
 
 static sf_tokenizer *open_tokenizer(const char *path)
 {
@@ -117,6 +116,16 @@ static void compare_scratches(const sf_tokenizer *t, const safer_data *data)
     sf_tokenizer_scratch_free(used);
 }
 
+/* The one that is named, or a made-up one where everything is; NULL: none. */
+static safer_lexicon *open_lexicon(char **rest)
+{
+    safer_error error = {0};
+    safer_lexicon *lexicon = NULL;
+    if (!rest[0] || !rest[1]) return bench_group_lexicon(bench_spell, VOCABULARY, GROUP);
+    if (rest[2]) check(safer_lexicon_open(&lexicon, rest[2], &error) == SAFER_OK, error.message);
+    return lexicon;
+}
+
 int main(int argc, char **argv)
 {
     if (argc >= 4 && strcmp(argv[1], "--ids") == 0)
@@ -142,13 +151,22 @@ int main(int argc, char **argv)
         const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
         if (seconds < best) best = seconds;
     }
-    if (json)
-        printf("{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f}\n", bytes / 1e6 / best, pieces / best);
-    else
-        printf("encoding   %.1f MB/s, %.1f million pieces/s\n", bytes / 1e6 / best, pieces / best / 1e6);
+    draws_speed d = {0};
+    safer_lexicon *lexicon = open_lexicon(rest);
+    sf_piecer *piecer = NULL;
     sf_ids_free(&ids);
     sf_tokenizer_scratch_free(scratch);
-    sf_tokenizer_free(t);
+    check(sf_piecer_of_tokenizer(&piecer, t, NULL) == SAFER_OK, "out of memory");
+    if (lexicon) d = time_drawing(piecer, data, lexicon);
+    if (json)
+        printf("{\"megabytes_per_second\": %.1f, \"pieces_per_second\": %.0f, \"draws_per_second\": %.0f, "
+               "\"ratio_to_rendering\": %.1f}\n",
+               bytes / 1e6 / best, pieces / best, d.draws, d.ratio);
+    else
+        printf("encoding   %.1f MB/s, %.1f million pieces/s\n", bytes / 1e6 / best, pieces / best / 1e6);
+    if (lexicon && !json) print_drawing(&d);
+    sf_piecer_free(piecer);
+    safer_lexicon_free(lexicon);
     safer_data_free(data);
     return 0;
 }

@@ -15,12 +15,14 @@
 enum { DRAWN = 64, DRAWS = 512, LIMIT = 510 };
 
 typedef struct draws_speed {
+    double rendered;                              /* bytes per text that are not looked up */
     double prepare, draws, ratio, slots, visible; /* texts per second, draws per second, to rendering; slots per text */
 } draws_speed;
 
 static inline draws_speed time_drawing(const sf_piecer *piecer, const safer_data *data, const safer_lexicon *lexicon)
 {
-    size_t texts = safer_data_size(data) < DRAWN ? safer_data_size(data) : DRAWN, slot_count = 0, visible = 0;
+    size_t texts = safer_data_size(data) < DRAWN ? safer_data_size(data) : DRAWN, slot_count = 0, visible = 0,
+           rendered = 0;
     double preparing = 0, drawing = 0, rendering = 0;
     sf_slots slots = {0};
     sf_sampler sampler = {0};
@@ -43,6 +45,7 @@ static inline draws_speed time_drawing(const sf_piecer *piecer, const safer_data
         preparing += sf_seconds() - start;
         slot_count += slots.slot_count;
         visible += sf_pieces_visible(pieces);
+        rendered += sf_pieces_rendered(pieces);
         for (size_t d = 0; d < DRAWS / 16; d++) {
             start = sf_seconds();
             sf_buffer_clear(&text);
@@ -68,15 +71,15 @@ static inline draws_speed time_drawing(const sf_piecer *piecer, const safer_data
     sf_buffer_free(&text);
     sf_ids_free(&expected);
     double n = (double)texts;
-    return (draws_speed){n / preparing, n * DRAWS / drawing, rendering * 16 / drawing, (double)slot_count / n,
-                         (double)visible / n};
+    return (draws_speed){(double)rendered / n,     n / preparing,          n * DRAWS / drawing,
+                         rendering * 16 / drawing, (double)slot_count / n, (double)visible / n};
 }
 
 static inline void print_drawing(const draws_speed *d)
 {
     printf("drawing    %.0f draws/s of %d pieces, %.1f times rendering and encoding; "
-           "%.0f texts/s prepared (%.0f slots, %.0f visible)\n",
-           d->draws, LIMIT, d->ratio, d->prepare, d->slots, d->visible);
+           "%.0f texts/s prepared (%.0f slots, %.0f visible; %.0f bytes rendered)\n",
+           d->draws, LIMIT, d->ratio, d->prepare, d->slots, d->visible, d->rendered);
 }
 
 #endif

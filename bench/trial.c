@@ -14,20 +14,22 @@
 static const char usage[] =
     "Usage: trial instances [--instances N] [--seed S] [--first I]\n"
     "       trial models [--instances N] [--seed S]\n"
+    "       trial edits [--instances N] [--seed S] [--first I]\n"
     "       trial rates [--texts N] [--seed S]\n"
     "\n"
     "Compares what certificates claim with the truth; bench/trial.h says how.\n"
     "\n"
     "  instances  made-up lexicons, texts and classifiers, every attack and every draw tried\n"
     "  models     the same for trained models, and bounds of the models themselves\n"
+    "  edits      words put in, taken out and replaced, where draws delete words\n"
     "  rates      how often texts on the border receive a certificate, or a wrong answer\n"
     "\n"
-    "  --instances N  how many (default: 1000000; models: 40000)\n"
+    "  --instances N  how many (default: 1000000; models: 40000; edits: 200000)\n"
     "  --first I      number of the first one, to repeat it (default: 0)\n"
     "  --texts N      of every line of the table (default: 20000)\n"
     "  --seed S       default: 1\n"
     "  --break NAME   puts a fault into what the library gives, to see that it is found:\n"
-    "                 radius overlap tie class q bound answer draw plain vote record margin delta\n"
+    "                 radius overlap tie class q bound answer draw plain vote record margin delta edits\n"
     "\n"
     "Exit: 0 nothing is wrong, 1 something is, 2 usage, 4 the trial could not go on.\n";
 
@@ -139,7 +141,10 @@ int main(int argc, char **argv)
         const char *name;
         size_t (*part)(const trial_options *);
         uint64_t instances;
-    } parts[] = {{"instances", trial_instances, 1000000}, {"models", trial_models, 40000}, {"rates", trial_rates, 0}};
+    } parts[] = {{"instances", trial_instances, 1000000},
+                 {"models", trial_models, 40000},
+                 {"edits", trial_edits, 200000},
+                 {"rates", trial_rates, 0}};
     trial_options o = {.seed = 1, .texts = 20000};
     if (argc > 1 && strcmp(argv[1], "--help") == 0) return fputs(usage, stdout) < 0 ? 4 : 0;
     for (size_t i = 0; argc > 1 && i < sizeof parts / sizeof *parts; i++) {

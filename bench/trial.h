@@ -2,7 +2,8 @@
  *
  * `trial instances` makes up small lexicons, texts and classifiers, certifies them through include/safer.h, and
  * computes what is true by trying every text that an attacker can make and every draw of it, in whole numbers. `trial
- * models` does the same with models that safer trains, and for bounds of the model itself. `trial rates` measures
+ * models` does the same with models that safer trains, and for bounds of the model itself. `trial edits` does it for
+ * words that are put in, taken out or replaced, where draws delete (trial_edits.c). `trial rates` measures
  * how often texts on the border between the certifiable and the attackable receive a certificate. docs/RESULTS.md has
  * the figures.
  *
@@ -259,7 +260,8 @@ size_t trial_tally_print(trial_tally *tally); /* in order; returns how many are 
     X(VOTE, "vote")       /* sampled: nothing is abstained from */ \
     X(RECORD, "record")   /* a digit of a run's file */ \
     X(MARGIN, "margin")   /* bounds: margins are a little higher */ \
-    X(DELTA, "delta")     /* rates: four times the level is asked for */
+    X(DELTA, "delta")     /* rates: four times the level is asked for */ \
+    X(EDITS, "edits")     /* edits: one more than certified */
 typedef enum trial_break {
 #define X(name, text) BREAK_##name,
     TRIAL_BREAKS(X)
@@ -280,6 +282,7 @@ typedef struct trial_options {
 /* Each returns the number of wrong ones. */
 size_t trial_instances(const trial_options *options);
 size_t trial_models(const trial_options *options);
+size_t trial_edits(const trial_options *options);
 size_t trial_rates(const trial_options *options);
 
 /* A data set certified into a file, its records read, compared with the truth, and verified. Part of `instances`.

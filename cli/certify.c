@@ -188,6 +188,8 @@ static void print_claim(const safer_verification *v)
         printf("claimed: any number of words changed");
     else
         printf("claimed: at most %s word%s changed", cli_count(v->radius), v->radius == 1 ? "" : "s");
+    char edits[80];
+    if (v->edits) printf(", and at most %s", cli_edits(edits, v->edit_kind, v->edits));
     if (bounds)
         printf(", by interval bounds\n");
     else
@@ -206,6 +208,9 @@ static void print_verification(const safer_verification *v, int files, int model
                                      safer_method_name(v->method), "radius", radius_json(v->radius), "delta", v->delta,
                                      "family_wise", v->family_wise, "alpha", v->alpha, "checked",
                                      phrases_json(v->checked), "not_checked", phrases_json(v->not_checked)));
+        if (v->edits)
+            cli_extend(result, json_pack("{s:f, s:I, s:s}", "delete", v->deletion, "edits", (json_int_t)v->edits,
+                                         "edit_kind", safer_edit_kind_name(v->edit_kind)));
         cli_shard_add_json(result, v->shard, v->shards);
         cli_print_json(result);
         return;

@@ -6,11 +6,17 @@
 
 static const char *methods(size_t number) { return safer_method_name((safer_method)number); }
 
+static const char *edit_kinds(size_t number) { return safer_edit_kind_name((safer_edit_kind)number); }
+
 cli_certify_flags cli_certify_default(void)
 {
     const safer_certify_options options = safer_certify_options_default();
-    return (cli_certify_flags){
-        .method = safer_method_name(options.method), .radius = "all", .batch = options.batch, .options = options};
+    return (cli_certify_flags){.method = safer_method_name(options.method),
+                               .radius = "all",
+                               .edit_kind = safer_edit_kind_name(options.edit_kind),
+                               .edits = options.edits,
+                               .batch = options.batch,
+                               .options = options};
 }
 
 void cli_test_options(cli_options *options, cli_certify_flags *c)
@@ -36,6 +42,12 @@ void cli_certify_options(cli_options *options, cli_certify_flags *c, const char 
 {
     cli_test_options(options, c);
     cli_radius_option(options, &c->radius);
+    cli_add_real(options, "delete", &c->options.deletion, "P",
+                 "draws delete every word, number and mark with this chance (default {default})");
+    cli_add_uint(options, "edits", &c->edits, "R",
+                 "with --delete: words, numbers and marks the attacker may edit besides (default {default})");
+    cli_add_choice(options, "edit-kind", &c->edit_kind, edit_kinds, "KIND",
+                   "what an edit may be: {choices} (default {default})");
     cli_add_uint(options, "seed", &c->options.seed, "N", seed_help);
     cli_add_uint(options, "batch", &c->batch, "N",
                  "draws of a text asked at once (default {default}); results do not depend on it");
@@ -70,8 +82,25 @@ static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
                         : o->delta != usual.delta ? "--delta"
                         : o->alpha != usual.alpha ? "--alpha"
                         : o->family_wise          ? "--family-wise"
+                        : o->deletion > 0         ? "--delete"
                                                   : NULL;
     if (given) cli_misuse(verb, "%s: --method ibp draws nothing and its certificates cannot err by chance", given);
+}
+
+/* What is deleted, and the edits that this is for. */
+static void finish_edits(cli_certify_flags *c, const cli_verb *verb)
+{
+    safer_certify_options *o = &c->options;
+    const cli_certify_flags usual = cli_certify_default();
+    safer_edit_kind_parse(&o->edit_kind, c->edit_kind, NULL); /* one of its names: it is a choice */
+    if (!(o->deletion >= 0 && o->deletion < 1))
+        cli_misuse(verb, "--delete %g: above 0 and below 1, or 0: nothing", o->deletion);
+    if (c->edits < 1 || c->edits > SAFER_EDITS)
+        cli_misuse(verb, "--edits %llu: from 1 to %d", (unsigned long long)c->edits, SAFER_EDITS);
+    if (o->deletion == 0 && (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
+        cli_misuse(verb, "%s needs --delete P: without deletion no edit can be certified",
+                   c->edits != usual.edits ? "--edits" : "--edit-kind");
+    o->edits = (size_t)c->edits;
 }
 
 void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
@@ -83,6 +112,7 @@ void cli_certify_finish(cli_certify_flags *c, const cli_verb *verb)
     cli_check_seed(o->seed, verb);
     if (!(o->delta > 0 && o->delta < 1)) cli_misuse(verb, "--delta %g: above 0 and below 1", o->delta);
     if (!(o->alpha > 0 && o->alpha < 1)) cli_misuse(verb, "--alpha %g: above 0 and below 1", o->alpha);
+    finish_edits(c, verb);
     if (o->method == SAFER_METHOD_IBP) refuse_draws(o, verb);
     o->batch = (size_t)c->batch;
     o->threads = cli_settings()->threads;

@@ -5,7 +5,8 @@
 #include "cli.h"
 
 typedef struct cli_certify_flags {
-    const char *method, *radius;
+    const char *method, *radius, *edit_kind;
+    uint64_t edits;
     uint64_t batch;
     safer_certify_options options;
 } cli_certify_flags;

@@ -9,7 +9,8 @@
 static struct {
     safer_crew *crew; /* NULL: this process is alone */
     volatile int lost_said;
-    int expected; /* not rank 0, and no crew yet */
+    int expected;      /* not rank 0, and no crew yet */
+    const char *again; /* what to do when a rank is lost */
 } state;
 
 void cli_crew_options(cli_options *options, cli_crew_flags *c)
@@ -29,8 +30,7 @@ static void say_lost(void *context, const char *message)
     state.lost_said = 1;
     cli_interrupt_code(CLI_SYSTEM);
     char line[1200];
-    snprintf(line, sizeof line, "%ssafer: %s; what was written can be continued with --resume\n",
-             isatty(STDERR_FILENO) ? "\r\033[K" : "", message);
+    snprintf(line, sizeof line, "%ssafer: %s; %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", message, state.again);
     fputs(line, stderr);
 }
 
@@ -51,6 +51,7 @@ safer_crew *cli_crew_join(const cli_crew_flags *c, const cli_verb *verb)
     if (!c->mpi) return NULL;
     if (!(c->timeout >= 1 && c->timeout <= 1e6)) cli_misuse(verb, "--mpi-timeout %g: from 1 to a million", c->timeout);
     safer_crew *crew = NULL;
+    state.again = c->again ? c->again : "what was written can be continued with --resume";
     if (safer_crew_join(&crew, c->timeout, say_lost, NULL, &error) != SAFER_OK) exit(cli_fail(&error));
     state.crew = crew;
     on_exit(leave, NULL);

@@ -7,6 +7,7 @@
 typedef struct cli_crew_flags {
     int mpi;
     double timeout;
+    const char *again; /* what a user does when a rank was lost; NULL: --resume */
 } cli_crew_flags;
 
 void cli_crew_options(cli_options *options, cli_crew_flags *c); /* with a heading */

@@ -47,11 +47,12 @@ static int average(void *from, char **arguments, size_t count)
 
 const cli_verb cli_model_convert = {
     .name = "model convert",
-    .brief = "a BERT checkpoint into one file",
+    .brief = "the checkpoint of an encoder into one file",
     .usage = "IN -o OUT.safetensors",
-    .summary = "Makes one file of a BERT or DistilBERT checkpoint: weights, vocabulary and labels. IN is a\n"
-               "folder as HuggingFace has them (config.json, vocab.txt or tokenizer.json, and safetensors or\n"
-               "ONNX), or an .onnx file beside the rest.",
+    .summary = "Makes one file of the checkpoint of an encoder (BERT, RoBERTa, DeBERTa, ModernBERT and\n"
+               "more): weights, tokenizer and labels. IN is a folder as HuggingFace has them (config.json,\n"
+               "vocab.txt or tokenizer.json, and safetensors, pytorch_model.bin or ONNX), or an .onnx file\n"
+               "beside the rest.",
     .examples = "  safer model convert bert-base-uncased -o bert.safetensors\n"
                 "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
     .min_arguments = 1,

@@ -3,6 +3,7 @@
 #include "certify_options.h"
 #include "data_options.h"
 #include "model_options.h"
+#include "results.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -40,7 +41,26 @@ static int next_text(texts *t, const char **text, size_t *length)
 
 /* ----------------------------------------------------------------- answers */
 
-static void print_answer(const safer_model *model, const safer_certificate *c)
+/* How far an answer holds. */
+static void print_reach(const safer_certificate *c, const safer_certify_options *options)
+{
+    char edits[80];
+    const int deletes = c->deletion > 0;
+    if (c->abstained || (c->radius == 0 && c->slots > 0) || (deletes && c->radius == 0))
+        printf("  not certified");
+    else if (c->slots == 0)
+        printf("  no word of this text has synonyms");
+    else if (c->radius == SAFER_ALL)
+        printf("  certified against any substitution in its %zu word%s with synonyms", c->slots,
+               c->slots == 1 ? "" : "s");
+    else
+        printf("  certified against %zu changed word%s of %zu", c->radius, c->radius == 1 ? "" : "s", c->slots);
+    if (deletes && !c->abstained && c->edits > 0)
+        printf(", %s %s besides", c->slots ? "and" : "certified against",
+               cli_edits(edits, options->edit_kind, c->edits));
+}
+
+static void print_answer(const safer_model *model, const safer_certificate *c, const safer_certify_options *options)
 {
     const char *label = safer_model_label(model, (size_t)c->prediction);
     printf("%s", c->abstained ? "abstained  (" : cli_bold());
@@ -52,17 +72,7 @@ static void print_answer(const safer_model *model, const safer_certificate *c)
                cli_count(c->vote_n), c->vote_n == 1 ? "" : "s");
     else
         printf("%s", cli_plain());
-    if (c->abstained)
-        printf("  not certified");
-    else if (c->slots == 0)
-        printf("  no word of this text has synonyms");
-    else if (c->radius == SAFER_ALL)
-        printf("  certified against any substitution in its %zu word%s with synonyms", c->slots,
-               c->slots == 1 ? "" : "s");
-    else if (c->radius)
-        printf("  certified against %zu changed word%s of %zu", c->radius, c->radius == 1 ? "" : "s", c->slots);
-    else
-        printf("  not certified");
+    print_reach(c, options);
     const char *const exact = !c->exact                    ? ""
                               : cli_model_is_remote(model) ? "exact if the model is a function of the text, "
                                                            : "exact, ";
@@ -71,10 +81,11 @@ static void print_answer(const safer_model *model, const safer_certificate *c)
 }
 
 /* Prints the answer, or (--json) adds it to the list. */
-static safer_status give_answer(json_t *list, const safer_certificate *c, const safer_model *model, safer_error *error)
+static safer_status give_answer(json_t *list, const safer_certificate *c, const safer_model *model,
+                                const safer_certify_options *options, safer_error *error)
 {
     if (!cli_settings()->json) {
-        print_answer(model, c);
+        print_answer(model, c, options);
         fflush(stdout); /* the program that writes the lines may wait for it */
         return SAFER_OK;
     }
@@ -105,7 +116,7 @@ static int predict_all(json_t *list, texts *t, const safer_model *model, const s
                 error = named;
             }
             code = cli_fail(&error);
-        } else if (give_answer(list, &certificate, model, &error) != SAFER_OK) {
+        } else if (give_answer(list, &certificate, model, options, &error) != SAFER_OK) {
             code = cli_fail(&error);
         }
     }

@@ -1,4 +1,5 @@
-/* The results of a run, for people and for programs. What is counted is explained in docs/certify.md. */
+/* The results of a run, for people and for programs: what --json prints, and the tables on a terminal. What is
+ * counted is explained in docs/certify.md, edits in docs/edits.md. */
 #include "results.h"
 
 #include <string.h>
@@ -38,6 +39,17 @@ static json_t *by_radius_json(const size_t parts[SAFER_RADII], size_t whole)
 }
 
 #define N(x) (json_int_t)(x)
+
+static json_t *by_edits_json(const size_t parts[SAFER_EDITS], size_t edits, size_t whole)
+{
+    json_t *list = json_object();
+    for (size_t i = 0; i < edits; i++) {
+        char name[24];
+        radius_name(name, i + 1);
+        cli_set(list, name, cli_figure_json(parts[i], whole));
+    }
+    return list;
+}
 
 static json_t *class_json(const safer_summary *s, size_t number)
 {
@@ -92,6 +104,12 @@ json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
                          "queries", N(s->queries), "base_queries", N(s->base_queries), "queries_per_second",
                          s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(),
                          "seconds", s->seconds, "seed", N(seed), "resumed", N(s->resumed), "classes", classes));
+    if (s->edits)
+        cli_extend(result, json_pack("{s:I, s:s, s:o, s:o, s:o}", "edits", N(s->edits), "edit_kind",
+                                     safer_edit_kind_name(s->edit_kind), "certified_answered_edits",
+                                     by_edits_json(s->certified_answered_edits, s->edits, s->labelled),
+                                     "certified_edits", by_edits_json(s->certified_edits, s->edits, s->labelled),
+                                     "stable_edits", by_edits_json(s->stable_edits, s->edits, s->texts)));
     return result;
 }
 
@@ -158,9 +176,38 @@ static void print_radii(const safer_summary *s)
     }
 }
 
+const char *cli_edits(char out[80], safer_edit_kind kind, size_t edits)
+{
+    static const char *const done[] = {[SAFER_EDITS_ANY] = "put in, taken out or replaced",
+                                       [SAFER_EDITS_REPLACE] = "replaced",
+                                       [SAFER_EDITS_INSERT] = "put in",
+                                       [SAFER_EDITS_DELETE] = "taken out"};
+    snprintf(out, 80, "%s word%s %s", cli_count(edits), edits == 1 ? "" : "s", done[kind]);
+    return out;
+}
+
+/* Beside synonyms in as many words as were asked for. Marks and numbers count as words do. */
+static void print_edits(const safer_summary *s)
+{
+    const int stability = is_about_stability(s);
+    if (!s->edits) return;
+    printf("\n%s  words edited    %s%s\n", cli_bold(), stability ? "stable" : "certified and answered   certified",
+           cli_plain());
+    for (size_t i = 0; i < s->edits; i++) {
+        if (stability)
+            printf("  %13zu   %5s%%\n", i + 1, cli_percent(s->stable_edits[i], s->texts));
+        else
+            printf("  %13zu   %21s%%   %8s%%\n", i + 1, cli_percent(s->certified_answered_edits[i], s->labelled),
+                   cli_percent(s->certified_edits[i], s->labelled));
+    }
+    char edits[80];
+    printf("  at most so many: %s; and synonyms besides\n", cli_edits(edits, s->edit_kind, 2) + 2);
+}
+
 static void print_trivial(const safer_summary *s)
 {
-    if (s->without_slots) printf(NAME "%s in which no word can change\n", "trivial", cli_texts(s->without_slots));
+    if (s->without_slots && !s->edits)
+        printf(NAME "%s in which no word can change\n", "trivial", cli_texts(s->without_slots));
 }
 
 /* ----------------------------------------------------------------- by class */
@@ -253,10 +300,11 @@ static void print_votes(const safer_summary *s, uint64_t seed)
     print_texts(s);
     print_share("clean", s->base_correct, s->labelled, "the base model itself");
     print_share("smoothed", s->smoothed_correct, s->labelled, "the smoothed classifier");
-    print_headline(s, "at the asked radius");
+    print_headline(s, s->edits ? "at the asked radius and edits" : "at the asked radius");
     if (!is_about_stability(s))
         print_share("certified", s->certified, s->labelled, "answered or not: the paper's figure");
     print_radii(s);
+    print_edits(s);
     print_classes(s);
     printf("\n" NAME "%s prediction%s without a clear vote\n", "abstained", cli_count(s->abstained),
            s->abstained == 1 ? "" : "s");

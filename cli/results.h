@@ -22,4 +22,7 @@ json_t *cli_headline_json(const safer_summary *s);
 json_t *cli_figure_json(size_t part, size_t whole);
 json_t *cli_interval_json(size_t part, size_t whole);
 
+/* "2 words put in, taken out or replaced"; returns `out`. */
+const char *cli_edits(char out[80], safer_edit_kind kind, size_t edits);
+
 #endif

@@ -35,12 +35,13 @@ static void course_options(cli_options *options, cli_train_flags *t)
     cli_add_real(options, "dropout", &o->course.dropout, "P", "share of units dropped (0.2, 0.2, 0.5, 0.1)");
     cli_add_real(options, "rate", &o->course.rate, "R",
                  "learning rate of Adam (0.001; charcnn 0.002; bert 0.00006, its head alone 0.001)");
-    cli_add_real(options, "decay", &o->course.decay, "W", "weight decay (0.0001, 0.0001, 0.1, 0.01)");
+    cli_add_real(options, "decay", &o->course.decay, "W",
+                 "weight decay (0.0001, 0.0001, 0.1, 0.01; bert's head alone 0.3)");
     cli_add_real(options, "clip", &o->course.clip, "C", "charcnn, bert: the gradient's length at most, 0 for any (1)");
     cli_add_real(options, "warmup", &o->course.warmup, "S",
                  "charcnn, bert: share of steps in which the rate rises, then it falls (0.1)");
     cli_add_int(options, "batch", &o->course.batch, "N", "texts per step (32, 32, 128, 32)");
-    cli_add_int(options, "epochs", &o->course.epochs, "N", "at most (10, 10, 30, 3)");
+    cli_add_int(options, "epochs", &o->course.epochs, "N", "at most (10, 10, 30, 3; bert's head alone 20)");
     cli_add_int(options, "patience", &o->course.patience, "N",
                 "epochs without a better dev accuracy before stopping (3, 3, never, never; 0: never)");
     cli_add_choice(options, "pool", &t->pool, pools, "HOW",

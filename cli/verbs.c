@@ -21,7 +21,7 @@ const cli_group cli_groups[] = {
     {.name = "serve", .verbs = {&cli_serve}},
     {.name = "sample", .verbs = {&cli_sample}},
     {.name = "model",
-     .brief = "convert a BERT checkpoint, average several models, say what one is",
+     .brief = "convert the checkpoint of an encoder, average several models, say what one is",
      .examples = "  safer model convert bert-base-uncased -o bert.safetensors\n"
                  "  safer model convert gte-small/onnx/model.onnx -o gte-small.safetensors\n",
      .verbs = {&cli_model_convert, &cli_model_average, &cli_model_show}},

@@ -53,6 +53,7 @@ int main(void)
     VALUES(safer_defense);
     VALUES(safer_charcnn_size);
     VALUES(safer_method);
+    VALUES(safer_edit_kind);
     VALUES(safer_stage);
     VALUES(safer_attack_method);
     VALUES(safer_outcome);

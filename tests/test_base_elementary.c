@@ -135,12 +135,24 @@ static void test_denormals(void **state)
     for (double x = 0x1p-1074; x < DBL_MIN; x *= 1.7) assert_true(error_of(sf_log(x), logl((long double)x)) <= 1);
 }
 
+static void test_sines(void **state)
+{
+    (void)state;
+    for (double x = 0; x <= 0x1p20; x = x < 100 ? x + 0.0137 : x * 1.00037) {
+        double sine, cosine;
+        sf_sin_cos(&sine, &cosine, x);
+        assert_true(fabs(sine - (double)sinl((long double)x)) <= 1e-15);
+        assert_true(fabs(cosine - (double)cosl((long double)x)) <= 1e-15);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_denormals),
+        cmocka_unit_test(test_sines),
     };
     return cmocka_run_group_tests_name("base: elementary functions", tests, NULL, NULL);
 }

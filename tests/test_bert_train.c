@@ -31,10 +31,11 @@ static void threads_do_not_matter(void **unused)
     safer_data *data = make_reviews(80);
     safer_lexicon *lexicon = make_review_lexicon("component");
     const char *encoder = make_encoder();
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         safer_train_options o = small_options(encoder, data, lexicon);
         o.course.epochs = 2;
         if (i == 1) o.bert.layers = 1;
+        if (i == 3) o.bert.layers = 0;
         if (i == 2) o.course.precision = SAFER_PRECISION_F32, o.course.pool = SAFER_POOL_CLS;
         check_threads_do_not_matter(safer_train, &o);
     }
@@ -171,6 +172,65 @@ static void it_learns_and_answers(void **unused)
     safer_lexicon_free(lexicon);
 }
 
+/* The share of the rows that a model file answers as they are labelled. */
+static double accuracy_of(const char *path, const safer_data *data)
+{
+    safer_error error = {0};
+    safer_model *model = NULL;
+    size_t right = 0;
+    assert_ok(safer_model_open(&model, path, &error));
+    for (size_t i = 0; i < safer_data_size(data); i++) {
+        const safer_row row = safer_data_row(data, i);
+        int label = -1;
+        assert_ok(safer_model_classify(model, &row.text, &row.text_length, 1, &label, NULL, &error));
+        right += label == row.label;
+    }
+    safer_model_free(model);
+    return (double)right / (double)safer_data_size(data);
+}
+
+/* The head alone: what the encoder makes of a text is computed once, in however many epochs; the file answers as was
+ * measured; and a head that is trained on stays where it was. */
+static void features_are_computed_once(void **unused)
+{
+    (void)unused;
+    safer_error error = {0};
+    safer_data *data = make_reviews(200), *dev = make_reviews(60);
+    safer_lexicon *lexicon = make_review_lexicon("component"), *one = make_review_lexicon("representative");
+    const char *output = temporary("head");
+    safer_train_options o = small_options(make_encoder(), data, NULL);
+    safer_train_report once, report;
+    o.bert.layers = 0;
+    o.dev = dev;
+    o.course.epochs = 1;
+    assert_ok(safer_train(output, &o, &once, &error));
+    o.course.epochs = SAFER_DEFAULT;
+    o.course.rate = 0.01;
+    assert_ok(safer_train(output, &o, &report, &error));
+    assert_int_equal(report.epochs, 20);
+    assert_int_equal(report.tokens, once.tokens);
+    assert_true(report.dev_accuracy > 0.85 && report.dev_accuracy > once.dev_accuracy); /* of a random encoder */
+    assert_true(fabs(accuracy_of(output, dev) - report.dev_accuracy) < 0.02);           /* rounding apart */
+
+    o.bert.encoder = output;
+    o.course.epochs = 1;
+    o.course.rate = 1e-9;
+    assert_ok(safer_train(temporary("head2"), &o, &once, &error));
+    assert_true(fabs(once.dev_accuracy - report.dev_accuracy) < 0.02);
+    assert_true(fabs(accuracy_of(temporary("head2"), dev) - report.dev_accuracy) < 0.02);
+
+    o.course.epochs = 7; /* three draws of a text are kept, and one where there is only one */
+    o.lexicon = lexicon;
+    assert_ok(safer_train(output, &o, &report, &error));
+    o.lexicon = one;
+    assert_ok(safer_train(output, &o, &once, &error));
+    assert_true(report.tokens > 2 * once.tokens && report.tokens < 4 * once.tokens);
+    safer_data_free(data);
+    safer_data_free(dev);
+    safer_lexicon_free(lexicon);
+    safer_lexicon_free(one);
+}
+
 static void mistakes_are_named(void **unused)
 {
     (void)unused;
@@ -225,15 +285,18 @@ static void memory_may_run_out(void **unused)
     safer_train_options o = small_options(make_encoder(), data, NULL);
     o.course.epochs = 1;
     check_training_memory(train_and_open, &o, 0);
+    o.bert.layers = 0;
+    check_training_memory(train_and_open, &o, 0);
     safer_data_free(data);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_do_not_matter),    cmocka_unit_test(frozen_layers_stay),
-        cmocka_unit_test(stopped_runs_are_resumed), cmocka_unit_test(it_learns_and_answers),
-        cmocka_unit_test(mistakes_are_named),       cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(threads_do_not_matter),      cmocka_unit_test(frozen_layers_stay),
+        cmocka_unit_test(stopped_runs_are_resumed),   cmocka_unit_test(it_learns_and_answers),
+        cmocka_unit_test(mistakes_are_named),         cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(features_are_computed_once),
     };
     return cmocka_run_group_tests_name("bert training", tests, NULL, NULL);
 }

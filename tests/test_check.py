@@ -22,7 +22,7 @@ from test_cli import Result, run, write  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHECKER = ROOT / "tools/check-certificates"
-LINES = 505  # of the checker, at most
+LINES = 509  # of the checker, at most
 HOLDS, FOUND, USAGE, UNREADABLE = range(4)
 EXEC = f"exec:{sys.executable} server.py"
 
@@ -62,6 +62,10 @@ RUNS = {
     "bow": ("topk.lex", "test.tsv", ("--model", "bow.model", "--method", "ibp")),
     "cnn": ("topk.lex", "test.tsv", ("--model", "cnn.model", "--method", "ibp")),
     "short": ("topk.lex", "test.tsv", ("--model", "short.model", "--n", 300)),
+    "edits": ("topk.lex", "test.tsv", (*NGRAM, "--delete", 0.6, "--edits", 3, "--edit-kind", "delete")),
+    "edits binomial": ("component.lex", "test.tsv", (*NGRAM, "--delete", 0.9, "--edits", 2, "--edit-kind", "insert", "--method", "binomial", "--n", 300)),
+    "edits hoeffding": ("topk.lex", "test.tsv", ("--model", "short.model", "--delete", 0.75, "--radius", 3, "--method", "hoeffding", "--n", 300)),
+    "edits three": ("topk.lex", "three.tsv", (*THREE, "--n", 300, "--delete", 0.5, "--edits", 4)),
 }
 
 
@@ -177,6 +181,16 @@ RECORDS = {
     "q_at more": ("adaptive", costly, lambda r: r["q_at"].__setitem__(0, r["q_at"][0] + 1e-8), "q_at is"),
     "q_radius": ("adaptive", limited, lambda r: r.update(q_radius=r["q_radius"] / 2), "q_radius is"),
     "q_next": ("adaptive", limited, lambda r: r.update(q_next=r["q_radius"]), "q_next is"),
+    "edits": ("edits", which(lambda r: 0 < r["edits"] < 3), lambda r: r.update(edits=r["edits"] + 1), "do not certify '1' against"),
+    "fewer edits": ("edits", which(lambda r: r["edits"] and r["label"] == "1"), lambda r: r.update(edits=r["edits"] - 1, certified=False), "more edits are"),
+    "too many edits": ("edits", which(lambda r: True), put(edits=4), "against 4 edits"),
+    "certified edits": ("edits", which(lambda r: r["radius"] == "all" and r["edits"] < 3), put(certified=True), '"certified" does not follow'),
+    "q_edits": ("edits", costly, lambda r: r["q_edits"].__setitem__(2, r["q_edits"][2] - 1e-12), "q_edits is"),
+    "q_edits more": ("edits binomial", which(lambda r: True), lambda r: r["q_edits"].__setitem__(1, r["q_edits"][1] + 1e-8), "q_edits is"),
+    "q_edits fewer": ("edits", costly, lambda r: r["q_edits"].pop(), "q_edits is"),
+    "tokens": ("edits", costly, lambda r: r.update(tokens=r["tokens"] + 1), "tokens"),
+    "visible under deletion": ("edits hoeffding", costly, put(visible=0), "sees all of them"),
+    "edits without deletion": ("adaptive", sampled_win, put(edits=1), '"edits" is unknown'),
     "words": ("adaptive", sampled_win, lambda r: r.update(words=r["words"] + 1), "words and"),
     "slots": ("adaptive", sampled_win, lambda r: r.update(slots=r["slots"] - 1, visible=r["visible"] - 1), "slots, but the text has"),
     "visible": ("adaptive", costly, put(visible=0), "sees all of them"),
@@ -247,6 +261,8 @@ class Honest(unittest.TestCase):
             done = check("three.jsonl", "topk.lex", "three.tsv", "--model", model, "--texts", 12)
             self.assertEqual((done.code, done.err), (HOLDS, ""), done)
             self.assertIn("the model's answers for 28 texts", done.out)
+        done = check("edits three.jsonl", "topk.lex", "three.tsv", "--model", "server:classify", "--texts", 12)
+        self.assertEqual((done.code, done.err), (HOLDS, ""), done)
         write("other.py", SERVER.replace("score > 4", "score > 5"))
         done = check("three.jsonl", "topk.lex", "three.tsv", "--model", "other:classify", "--texts", 12)
         self.assertEqual(done.code, FOUND)
@@ -285,13 +301,14 @@ class Honest(unittest.TestCase):
             lexicon = own.Lexicon(str(test_cli.temporary / name))
             for stage, number in (("selection", 1), ("certification", 2)):
                 for seed, first in ((1, 0), (0, 7), (2**63 - 1, 2**32 - 2)):
-                    done = run("sample", "--lexicon", name, "--seed", seed, "--stage", stage, "--first", first, "--count", 4, "--json", *texts)
+                    share = {0: 0, 7: 0.5}.get(first, 0.9)
+                    done = run("sample", "--lexicon", name, "--seed", seed, "--stage", stage, "--first", first, "--count", 4, "--delete", share, "--json", *texts)
                     self.assertEqual(done.code, 0, done)
                     drawn = [entry["text"] for entry in json.loads(done.out)]
                     mine = []
                     for text in texts:
                         key = own.stream(seed, own.xxh64(text.encode()), number)
-                        mine += [own.Text(text, lexicon).draw(key, i) for i in range(first, first + 4)]
+                        mine += [own.Text(text, lexicon, round(share * 2**32) / 2**32).draw(key, i) for i in range(first, first + 4)]
                     self.assertEqual(mine, drawn)
 
     def test_vectors(self):

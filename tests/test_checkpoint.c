@@ -94,13 +94,13 @@ static void test_encoders(void **state)
     check_refused(path, "pooling by none");
     free_model(&m);
 
-    sf_bert_shape pooled = encoder; /* a pooler that nothing uses: cls */
+    sf_bert_shape pooled = encoder; /* a pooler that nothing uses: the mean all the same */
     pooled.pool = SF_POOL_POOLER;
     model with = make_model(&pooled);
     path = write_folder("encoder", &with, &plain, NULL);
-    sf_bert_shape cls = encoder;
-    cls.pool = SF_POOL_CLS;
-    model without = make_model(&cls);
+    sf_bert_shape mean = encoder;
+    mean.pool = SF_POOL_MEAN;
+    model without = make_model(&mean);
     check_open(path, &without);
     free_model(&with);
     free_model(&without);
@@ -141,7 +141,11 @@ static void test_configurations(void **state)
         {"{\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"a\"}}", "the label \"a\" occurs twice"},
         {"{\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": 3}}", "no label \"2\""},
         {"{\"architectures\": [\"BertForTokenClassification\"]}", "BertForTokenClassification"},
-        {"{\"problem_type\": \"multi_label_classification\"}", "multi_label_classification"},
+        {"{\"problem_type\": \"multi_label_classification\"}", "exec_transformers.py FOLDER --label NAME"},
+        {"{\"problem_type\": \"regression\"}", "exec_transformers.py FOLDER --threshold T"},
+        {"{\"problem_type\": \"other\"}", "\"problem_type\" is \"other\"; single_label_classification is supported"},
+        {"{\"problem_type\": 7}", "\"problem_type\" is no text"},
+        {"{\"model_type\": \"gpt2\"}", "use --model 'exec:python3 examples/exec_transformers.py FOLDER' --workers 1"},
     };
     for (size_t i = 0; i < COUNT(bad); i++)
         check_refused(write_folder("config", &m, &(form){0}, bad[i].changes), bad[i].words);
@@ -263,7 +267,7 @@ static void test_tensors(void **state)
     sf_bert_shape one = classifier(2);
     one.classes = 1;
     model m = make_model(&one);
-    check_refused(write_folder("tensors", &m, &(form){0}, NULL), "must have from 2 to");
+    check_refused(write_folder("tensors", &m, &(form){0}, NULL), "gives a number, not a class (regression)");
     free_model(&m);
 }
 
@@ -280,9 +284,21 @@ static void test_files(void **state)
 
     write_config("files", PLAIN, 0, NULL);
     assert_int_equal(unlink(in_folder("files", "model.safetensors")), 0);
-    check_refused(path, "there is no model.safetensors and no ONNX file");
+    check_refused(path, "there is no model.safetensors, no pytorch_model.bin and no ONNX file");
     write_text("files", "pytorch_model.bin", "x");
-    check_refused(path, "pytorch_model.bin is not read");
+    check_refused(path, "pytorch_model.bin is no file of torch.save");
+    write_text("files", "pytorch_model.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+    check_refused(path, "pytorch_model.bin is a pointer of Git LFS");
+    assert_int_equal(unlink(in_folder("files", "pytorch_model.bin")), 0);
+    assert_int_equal(mkfifo(in_folder("files", "pytorch_model.bin"), 0666), 0);
+    check_refused(path, "pytorch_model.bin is not a plain file");
+    assert_int_equal(unlink(in_folder("files", "pytorch_model.bin")), 0);
+    assert_int_equal(symlink("model.safetensors", in_folder("files", "model.safetensors")), 0);
+    assert_fails(sf_bert_checkpoint_open(&c, path, &error), SAFER_SYSTEM, "symbolic links");
+    assert_int_equal(unlink(in_folder("files", "model.safetensors")), 0);
+    assert_int_equal(symlink("nowhere", in_folder("files", "model.safetensors")), 0);
+    assert_fails(sf_bert_checkpoint_open(&c, path, &error), SAFER_SYSTEM, "model.safetensors");
+    assert_int_equal(unlink(in_folder("files", "model.safetensors")), 0);
     write_tensors(in_folder("files", "a.safetensors"), &m, &(form){0}, 0, 1, NULL);
     check_open(path, &m);
     write_tensors(in_folder("files", "b.safetensors"), &m, &(form){0}, 0, 1, NULL);

@@ -182,9 +182,16 @@ static inline void write_tensors(const char *path, const model *m, const form *f
     }
     size_t made = count;
     if (f->extras) {
-        tensors[count++] = (sf_tensor){"bert.embeddings.position_ids", SF_I64, 2, {1, 16}, 16, ids};
-        tensors[count++] = (sf_tensor){"cls.predictions.bias", SF_F32, 1, {14}, 14, bias};
-        tensors[count++] = (sf_tensor){"vocab_transform.weight", SF_F32, 1, {14}, 14, bias};
+        tensors[count++] = (sf_tensor){.name = "bert.embeddings.position_ids",
+                                       .type = SF_I64,
+                                       .rank = 2,
+                                       .shape = {1, 16},
+                                       .count = 16,
+                                       .bytes = ids};
+        tensors[count++] = (sf_tensor){
+            .name = "cls.predictions.bias", .type = SF_F32, .rank = 1, .shape = {14}, .count = 14, .bytes = bias};
+        tensors[count++] = (sf_tensor){
+            .name = "vocab_transform.weight", .type = SF_F32, .rank = 1, .shape = {14}, .count = 14, .bytes = bias};
     }
     const sf_metadata metadata[] = {{"format", "pt"}};
     assert_ok(sf_safetensors_write(path, tensors, count, metadata, 1, &error));

@@ -192,6 +192,19 @@ class Train(Verbs):
             self.ok(certify(*with_it, "-o", name))
             self.ok(run("verify", name, *with_it))
 
+    def test_encoders(self):
+        """encoders of three kinds: a head, layers or all of them are trained; certified from a file and a folder, verified, attacked"""
+        for kind, layers in (("roberta", 0), ("deberta-v3", 1), ("modernbert", "all")):
+            folder = pathlib.Path(__file__).resolve().parent / "golden/encoders" / kind
+            self.ok(run("train", "--arch", "bert", "--encoder", folder, "--train-layers", layers, "--data", "demo/train.tsv", "--dev",
+                        "demo/dev.tsv", "--lexicon", "c.lex", "--epochs", 1, "-o", kind))
+            with_it = ("--model", kind, "--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 10)
+            name = self.fresh()
+            self.ok(certify(*with_it, "--n", 200, "-o", name))
+            self.ok(run("verify", name, *with_it))
+            self.ok(run("attack", *with_it, "--against", name))
+        self.ok(run("predict", "--model", folder, "--lexicon", "c.lex", "--n", 50, "--seed", 1, "--quiet", "a fine film"))
+
 
 # ------------------------------------------------------------- certification
 
@@ -269,6 +282,56 @@ class Certify(Verbs):
             if radius == 2:
                 self.assertEqual(summary["certified_accuracy"], whole["certified_at"]["2"])
                 self.assertGreater(summary["certified_accuracy"], whole["certified_accuracy"])
+
+    def test_edits(self):
+        """--delete and --edits: curves, records, verify in its three forms, resuming, parts; what is refused"""
+        base = (*WITH_C, "--data", "demo/test.tsv", "--limit", 30, "--n", 300, "--delete", 0.5)
+        must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "c.lex", "--delete", 0.5, "--bits", 14,
+             "-o", "deleting.model")
+        base = ("--model", "deleting.model", *base[2:])
+        for method in METHODS:
+            summary, config, records = self.certified(*base, "--edits", 3, "--edit-kind", "delete", "--method", method)
+            name = f"run{Verbs.made}.jsonl"
+            self.assertEqual((config["delete"], config["edits"], config["edit_kind"]), (0.5, 3, "delete"))
+            self.assertEqual((summary["edits"], summary["edit_kind"]), (3, "delete"))
+            right = [r for r in records if r["target"] == r["label"]]
+            for edits in (1, 2, 3):
+                self.assertEqual(summary["certified_edits"][str(edits)], sum(r["edits"] >= edits for r in right) / 30)
+            self.assertEqual(summary["certified_accuracy"], summary["certified_edits"]["3"])
+            self.assertGreater(summary["certified_edits"]["1"], 0)
+            for r in records:  # the kernel has q = 0: 1 - p^R/2 is what must be exceeded
+                self.assertEqual(r["visible"], r["slots"])
+                for edits, q in enumerate(r["q_edits"]):
+                    self.assertAlmostEqual(q, 0.5 - 0.5 * 0.5**edits, delta=1e-12)
+            checks = ("--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 30)
+            for more in ((), checks, ("--model", "deleting.model", *checks)):
+                said = json.loads(self.ok(run("verify", name, *more, "--json")))
+                self.assertEqual((said["delete"], said["edits"], said["edit_kind"]), (0.5, 3, "delete"))
+        asked = (*base, "--edits", 2, "--seed", 9)
+        whole, parts = self.fresh(), [self.fresh(), self.fresh()]
+        self.ok(certify(*asked, "-o", whole, "--quiet"))
+        lines = (test_cli.temporary / whole).read_text().splitlines(keepends=True)
+        write("half.jsonl", "".join(lines[:11]))
+        self.ok(certify(*asked, "-o", "half.jsonl", "--resume", "--quiet"))
+        self.assertEqual(without_times("half.jsonl"), without_times(whole))
+        for number, part in enumerate(parts, 1):
+            self.ok(certify(*asked, "--shard", f"{number}/2", "-o", part, "--quiet"))
+        self.ok(run("merge", *parts, "-o", "merged.jsonl", "--quiet"))
+        self.assertEqual(without_times("merged.jsonl"), without_times(whole))
+        other = certify(*base, "--edits", 3, "--seed", 9, "-o", "half.jsonl", "--resume")
+        self.assertEqual(other.code, INPUT)
+        self.assertIn("edits is 2 there, 3 here", other.err)
+        for given, words in ((("--edits", 2), "--edits needs --delete"), (("--edit-kind", "insert"), "--edit-kind needs --delete"),
+                             (("--delete", 1), "--delete 1"), (("--delete", -0.5), "--delete -0.5"), (("--delete", 0.5, "--edits", 0), "--edits 0"),
+                             (("--delete", 0.5, "--edits", 65), "--edits 65"), (("--delete", 0.5, "--method", "ibp"), "ibp draws nothing")):
+            done = certify(*WITH_C, "--data", "demo/test.tsv", *given)
+            self.assertEqual((done.code, done.err.count("\n")), (USAGE, 1), done)
+            self.assertIn(words, done.err)
+        done = run("attack", "--against", whole, *WITH_C, "--data", "demo/test.tsv", "--limit", 30)
+        self.assertIn("its draws delete words", done.err)
+        answer = json.loads(self.ok(run("predict", *base[:4], "--delete", 0.5, "--edit-kind", "delete", "--edits", 2, "--seed", 1, "--json",
+                                        "A wonderful film.")))["answers"][0]
+        self.assertEqual((answer["tokens"], answer["exact"]), (4, True))
 
     def test_require(self):
         """--require: exit 0 when reached, 1 with one line when not; results are printed either way"""

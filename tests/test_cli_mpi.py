@@ -45,7 +45,7 @@ for line in sys.stdin:
 
 def call(*command, code=0, **more):
     done = subprocess.run([str(word) for word in command], env={**environment, **more}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert code is None or done.returncode == code, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
 
@@ -167,6 +167,82 @@ def test_against():
     assert not os.path.exists("many.jsonl")
 
 
+def comparison(more=(), **changed):
+    """A configuration of compare, with models that are trained, and one that is ready."""
+    config = {"data": {"t": {"train": "texts.tsv", "test": "texts.tsv", "lexicon": {"table": "words.tsv", "vocab-from": "texts.tsv"}}},
+              "models": {"ngram": {"arch": "ngram", "bits": 12}, **dict(more)},
+              "defenses": {"none": {}, "smoothing": {"kernel": "component", "n": 200}, "sampled": {"kernel": "topk:2", "n": 150, "method": "binomial"}},
+              "attacks": {"textfooler": {"limit": 40}}}
+    pathlib.Path("compare.json").write_text(json.dumps({**config, **changed}))
+
+
+def made(folder):
+    """What a comparison made, but for seconds and dates."""
+    found = {}
+    for path in sorted(pathlib.Path(folder).iterdir()):
+        found[path.name] = records(path) if path.suffix == ".jsonl" else path.read_bytes() if path.name != "made.json" else None
+    return found
+
+
+def without_seconds(value):
+    if isinstance(value, dict):
+        return {key: without_seconds(each) for key, each in value.items() if "seconds" not in key and key != "folder"}
+    return [without_seconds(each) for each in value] if isinstance(value, list) else value
+
+
+def test_compare():
+    """Certificates and attacks of a comparison, shared: the files and figures of one process."""
+    comparison()
+    alone = call(safer, "compare", "compare.json", "-o", "alone", "--json")
+    done = mpirun(3, "compare", "compare.json", "-o", "crew", "--json")
+    assert made("crew") == made("alone")
+    figures = [without_seconds(json.loads(text)) for text in (alone.stdout, done.stdout.replace("crew/", "alone/"))]
+    assert figures[0] == figures[1] and figures[0]["cells"], figures
+    for name in ("t.ngram.sampled.jsonl", "t.ngram.none.textfooler.jsonl"):  # as after a kill
+        path = pathlib.Path("crew") / name
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:9]))
+    state = json.loads(pathlib.Path("crew/made.json").read_text())
+    for name in ("t.ngram.sampled.jsonl", "t.ngram.none.textfooler.jsonl"):
+        state[name]["done"] = False
+    pathlib.Path("crew/made.json").write_text(json.dumps(state))
+    mpirun(2, "compare", "compare.json", "-o", "crew", "--quiet")
+    assert made("crew") == made("alone")
+    line = one_line(mpirun(2, "compare", "nowhere.json", "-o", "crew", code=3))
+    assert "nowhere.json" in line, line
+
+
+def test_compare_faults():
+    """A cell that fails by itself does not end the others; a rank that cannot do its share, or is killed, does, and is named."""
+    server = {"model": f"exec:{sys.executable} server.py", "model-name": "s", "workers": 1}
+    smoothing = {"smoothing": {"kernel": "component", "n": 200}}
+    comparison(more={"served": server}, attacks={}, defenses=smoothing)
+    done = mpirun(2, "compare", "compare.json", "-o", "part", code=2)
+    assert done.stderr.count('models.served: "labels" are needed with --mpi') == 1 and "ngram" in done.stdout, done.stderr
+    pathlib.Path("other.tsv").write_text("id\tlabel\ttext\n1\tneither\tgood film\n2\tneither\tbad film\n")
+    data = {"other": {"test": "other.tsv", "lexicon": "words.lex"}, "t": {"test": "texts.tsv", "lexicon": "words.lex"}}
+    ready = {"ready": {"model": "m.safetensors"}}
+    comparison(data=data, models=ready, defenses=smoothing, attacks={})
+    done = mpirun(3, "compare", "compare.json", "-o", "labels", "--json", "--quiet", code=3)
+    assert 'the label "neither", which the model does not know' in one_line(done), done.stderr
+    assert len(records("labels/t.ready.smoothing.jsonl")) == 61
+    away = "if [ $OMPI_COMM_WORLD_RANK = 2 ]; then mkdir -p away && cd away && cp ../compare.json .; fi"
+    comparison()
+    line = one_line(wrapped(3, away, "compare", "compare.json", "-o", "common", "--quiet", code=4))
+    assert re.search(r"rank 2 on \S+: cannot open common/t.lex: No such file or directory; with --mpi all ranks must see the folder", line), line
+    server["labels"] = "0,1"
+    comparison(models={"served": server}, attacks={}, defenses=smoothing)
+    line = one_line(mpirun(3, "compare", "compare.json", "-o", "broken-model", "--quiet", code=4, BREAKS="2", SLEEPS="0.0002"))
+    assert re.match(r"safer: \[1/1\] t served smoothing: rank 2 on \S+: exec: the command ended with status 5", line), line
+    os.remove("broken")
+    killed = wrapped(3, 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then (sleep 3; kill -9 $$) & fi', "compare", "compare.json", "-o", "broken-model",
+                     "--quiet", code=None, SLEEPS="0.05")
+    assert killed.returncode, killed
+    assert re.match(r"safer: rank 1 on \S+ is lost: .*; the same command resumes from here", one_line(killed)), killed.stderr
+    mpirun(2, "compare", "compare.json", "-o", "broken-model", "--quiet")
+    mpirun(1, "compare", "compare.json", "-o", "whole-model", "--quiet")
+    assert made("broken-model") == made("whole-model")
+
+
 def test_full_disk():
     """No room for the file: what is there is whole lines, and can be continued where there is room. Shared memory of MPI is a
     file too, which must not be what has no room."""
@@ -229,7 +305,7 @@ FILES = ("--model", "m.safetensors", "--lexicon", "words.lex", "--data", "texts.
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     make_files()
-    for test in (test_same, test_mistakes, test_verify, test_devices, test_against, test_full_disk, test_failing_model, test_progress):
+    for test in (test_same, test_mistakes, test_verify, test_devices, test_against, test_compare, test_compare_faults, test_full_disk, test_failing_model, test_progress):
         if len(sys.argv) < 3 or sys.argv[1] in test.__name__ or test is test_same:
             test()
     os.chdir("/")

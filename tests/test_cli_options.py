@@ -50,7 +50,7 @@ class Choices(Case):
         """an option that is one of several names: the help names all, all are taken, another is refused with the list"""
         found = choices()
         names = {option for _, option, _ in found}
-        self.assertEqual(names, {"--arch", "--arithmetic", "--cache", "--defense", "--format", "--method", "--metric", "--pool", "--precision", "--profile",
+        self.assertEqual(names, {"--arch", "--arithmetic", "--cache", "--defense", "--edit-kind", "--format", "--method", "--metric", "--pool", "--precision", "--profile",
                                  "--size", "--stage", "--what"})
         for verb, option, allowed in found:
             text = options_of(verb)[option][1]

@@ -62,6 +62,8 @@ class Answers(Serve):
         self.compare(WITH_K, "demo/test.tsv", "--method", "binomial", "--n", "300", "--delta", "0.05")
         self.compare(WITH_K, "demo/test.tsv", "--method", "hoeffding", "--n", "500", "--radius", "1")
         self.compare(WITH_3, "3.tsv", "--batch", "7", "--n", "400")
+        edited = self.compare(WITH_3, "3.tsv", "--delete", "0.5", "--edits", "2", "--edit-kind", "delete", "--n", "300")
+        self.assertTrue(any(record["edits"] for record in edited))
 
     def test_equals_bounds(self):
         """the same for interval bounds"""
@@ -568,12 +570,18 @@ class Published(Serve):
             answer = server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]
         tables = [{name for row in table.splitlines() for name in re.findall("`([a-z_0-9]+)`", row.split("|")[1])}
                   for table in re.findall(r"^\| member[^|]*\| \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.M)]
-        self.assertEqual(tables[0] - {"assumes"}, set(answer))
+        self.assertEqual(tables[0] - {"assumes", "tokens", "edits"}, set(answer))
+        with self.serving(*WITH_K, "--delete", 0.6, "--edits", 2) as server:
+            for path in ("/v1/predict", "/v1/certify"):
+                check(server.post(path, {"text": TEXT})[1], schemas[path[4:].capitalize() + "Answer"])
+            self.assertEqual(tables[0] - {"assumes"}, set(server.post("/v1/predict", {"text": TEXT})[1]["answers"][0]))
+            check(model := json.loads(server.get("/v1/model")[1]), schemas["Model"])
+            self.assertEqual((model["edits"], model["edit_kind"]), (2, "any"))
         with self.serving("--model", f"exec:{sys.executable} slow.py 0", "--labels", "neg,pos", "--lexicon", "k.lex") as server:
             answer = server.post("/v1/predict", {"text": "good"})[1]["answers"][0]
             check(answer, schemas["Answer"])
             check(server.post("/v1/certify", {"text": "good"})[1], schemas["CertifyAnswer"])
-        self.assertEqual((answer["exact"], answer["assumes"], tables[0]), (True, ["the model is a function of the text"], set(answer)))
+        self.assertEqual((answer["exact"], answer["assumes"], tables[0]), (True, ["the model is a function of the text"], set(answer) | {"tokens", "edits"}))
         self.assertEqual(tables[1:4], [set(schemas["WordsAnswer"]["properties"]), set(schemas["Word"]["properties"]),
                                        set(schemas["Entry"]["properties"])])
         self.assertEqual(tables[4], set(schemas["Model"]["properties"]))

@@ -391,7 +391,7 @@ static void random_text(sf_buffer *out, size_t words)
 
 static const float *logits_of(const void *scratch) { return sf_cnn_scratch_logits(scratch); }
 
-static void check_fast_path(const char *path, const safer_lexicon *lexicon, size_t words)
+static void check_fast_path(const char *path, const safer_lexicon *lexicon, size_t words, uint32_t deletion)
 {
     enum { DRAWS = 12, MOST = 8 };
     const char *isas[] = {"portable", "avx2", "avx512"};
@@ -401,12 +401,17 @@ static void check_fast_path(const char *path, const safer_lexicon *lexicon, size
     float first[DRAWS * MOST], scores[DRAWS * MOST];
     random_text(&text, words);
     assert_ok(sf_slots_read(&slots, lexicon, text.bytes, text.length, &error));
-    uint32_t *draws = calloc(DRAWS * slots.slot_count + 1, sizeof *draws);
+    assert_ok(sf_slots_split(&slots, deletion, &error));
+    const size_t width = sf_slots_width(&slots);
+    uint32_t *draws = calloc(DRAWS * width + 1, sizeof *draws);
     assert_non_null(draws);
-    for (size_t d = 0; d < DRAWS; d++)
+    for (size_t d = 0; d < DRAWS; d++) {
         for (size_t s = 0; s < slots.slot_count; s++)
-            draws[d * slots.slot_count + s] = next_below(
+            draws[d * width + s] = next_below(
                 (uint32_t)safer_lexicon_word(lexicon, slots.words[slots.slots[s]].word).support_count);
+        for (size_t t = 0; deletion && t < slots.token_count; t++)
+            draws[d * width + slots.slot_count + t / 32] |= (uint32_t)(next_below(3) == 0) << t % 32;
+    }
     for (int isa = 0; isa < 3; isa++) {
         safer_model *model = NULL;
         setenv("SAFER_ISA", isas[isa], 1);
@@ -434,7 +439,8 @@ static void draws_equal_rendered_texts(void **unused)
                                             1 + next_below(70), round % 3 ? 21 : 0, 5);
             if (round % 7 == 3) shape.max_words = 1 + next_below(20);
             const char *path = save_random_model(&shape, "random.safetensors");
-            for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) check_fast_path(path, lexicon, lengths[i]);
+            for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+                check_fast_path(path, lexicon, lengths[i], (uint32_t)(round % 4) << 30);
         }
         safer_lexicon_free(lexicon);
     }

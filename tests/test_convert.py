@@ -109,6 +109,24 @@ class Convert(unittest.TestCase):
             self.assertIn(words, result.err)
         self.assertFalse(exists("x"))
 
+    def test_ngrams_win(self):
+        """where n-grams are better on the dev texts than an encoder, training says so; not when it shall be quiet"""
+        make_folder("weak")
+        write("train.tsv", "".join(f"{i}\t{i % 2}\t{'wonderful' if i % 2 else 'tedious'} thing number {i}\n" for i in range(80)))
+        write("dev.tsv", "".join(f"{i}\t{i % 2}\t{'wonderful' if i % 2 else 'tedious'} again\n" for i in range(20)))
+        arguments = ("train", "--arch", "bert", "--encoder", "weak", "--data", "train.tsv", "--dev", "dev.tsv", "--epochs", "1",
+                     "--threads", "1", "-o", "weak.safetensors")
+        result = run(*arguments)
+        self.assertEqual(result.code, DONE, result.err)
+        self.assertIn("n-grams reach 100.00% on dev, which is more: try --arch ngram", result.err)
+        self.assertIn("--train-layers all", result.err)
+        self.assertIn("wrote weak.safetensors", result.out)
+        self.assertNotIn("train-layers", run(*arguments, "--train-layers", "all").err)
+        self.assertEqual(run(*arguments, "--quiet").err, "")
+        write("even.tsv", "".join(f"{i}\t{i % 2}\tthe same\n" for i in range(20)))  # half of which anything gets right
+        result = run(*arguments[:8], "even.tsv", *arguments[9:])
+        self.assertEqual((result.code, "n-grams" in result.err), (DONE, False), result.err)
+
     def test_average(self):
         """the mean of two files, weight by weight; what does not fit is refused"""
         make_folder("one")

@@ -635,6 +635,90 @@ static void test_random(void **state)
     assert_int_equal(is_random(&model), 1);
 }
 
+/* ------------------------------------------------------------- several runs */
+
+/* Rank 0 tells of three runs, does the first and the last, and ends; the others do what they hear of. */
+static void lead_several(rank *r, const sf_rows *rows)
+{
+    const char *paths[] = {temporary("several1.jsonl"), NULL, temporary("several3.jsonl")};
+    size_t resumed;
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        char words[16];
+        snprintf(words, sizeof words, "run %zu", i + 1);
+        assert_int_equal(safer_crew_tell(r->crew, words, &r->error), SAFER_OK);
+        if (!paths[i]) continue; /* given up */
+        unlink(paths[i]);
+        if (i) usleep(20000); /* the others wait for a run that does not come, and hear of this one */
+        r->added = 0;
+        r->status = sf_rows_run(rows, paths[i], 0, &resumed, &r->error);
+        if (r->status != SAFER_OK) return;
+    }
+    assert_int_equal(safer_crew_tell(r->crew, "", &r->error), SAFER_OK);
+}
+
+static void follow_several(rank *r, const sf_rows *rows)
+{
+    char words[16];
+    size_t resumed;
+    while ((r->status = safer_crew_hear(r->crew, words, sizeof words, NULL, &r->error)) == SAFER_OK && *words) {
+        r->status = sf_rows_run(rows, NULL, 0, &resumed, &r->error);
+        if (r->status != (words[4] == '2' ? SAFER_CANCELLED : SAFER_OK)) return;
+        r->resumed++; /* runs */
+    }
+}
+
+static void *be_one_of_several(void *context)
+{
+    rank *r = context;
+    const seat s = {r->hub, r->number};
+    static const int classes[] = {0, 1, 2};
+    json_t *config = json_pack("{s:s}", "safer", r->config);
+    safer_error error = {0};
+    char words[4];
+    assert_ok(sf_crew_new(&r->crew, &mock, (void *)(uintptr_t)&s, r->timeout, on_lost, r, &r->error));
+    const sf_rows rows = {.count = r->rows,
+                          .model = &plain_model,
+                          .threads = r->threads,
+                          .config = config,
+                          .context = r,
+                          .data = r->number ? NULL : data,
+                          .classes = classes,
+                          .work = do_row,
+                          .add = add_record,
+                          .describe = name_stage,
+                          .crew = r->crew,
+                          .join = join_run};
+    if (r->number)
+        assert_int_equal(safer_crew_tell(r->crew, "x", &error), SAFER_INVALID);
+    else
+        assert_int_equal(safer_crew_hear(r->crew, words, sizeof words, NULL, &error), SAFER_INVALID);
+    (r->number ? follow_several : lead_several)(r, &rows);
+    if (r->status == SAFER_OK) r->status = safer_crew_check(r->crew, 0, &r->error);
+    safer_crew_leave(r->crew, r->status == SAFER_OK ? 0 : 4);
+    json_decref(config);
+    return NULL;
+}
+
+/* A crew does one run after the other, and passes over one that rank 0 gave up before it began. */
+static void test_several(void **state)
+{
+    (void)state;
+    rank ranks[RANKS];
+    hub h;
+    pthread_t threads[RANKS];
+    make_ranks(ranks, &h, 4, NULL);
+    for (int i = 0; i < h.count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, be_one_of_several, &ranks[i]), 0);
+    for (int i = 0; i < h.count; i++) pthread_join(threads[i], NULL);
+    hub_end(&h);
+    for (int i = 0; i < h.count; i++)
+        if (ranks[i].status != SAFER_OK) fail_msg("rank %d: %s", i, ranks[i].error.message);
+    for (int i = 1; i < h.count; i++) assert_int_equal(ranks[i].resumed, 3);
+    assert_int_equal(h.together, 4);
+    assert_same_file(temporary("several1.jsonl"), alone(ROWS));
+    assert_same_file(temporary("several3.jsonl"), alone(ROWS));
+}
+
 /* Joining: without a transport, with a number that is none; ranks of one machine are counted. */
 static void test_joining(void **state)
 {
@@ -670,6 +754,7 @@ int main(void)
         cmocka_unit_test(test_joining), cmocka_unit_test(test_same),     cmocka_unit_test(test_slow),
         cmocka_unit_test(test_errors),  cmocka_unit_test(test_silence),  cmocka_unit_test(test_stopping),
         cmocka_unit_test(test_random),  cmocka_unit_test(test_nonsense), cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_several),
     };
     return cmocka_run_group_tests(tests, make_data, free_data);
 }

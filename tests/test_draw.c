@@ -1,4 +1,5 @@
-/* Slots, samples and enumerations of texts: all draws of small cases, one by one. */
+/* Slots, tokens, samples and enumerations of texts: all draws of small cases, one by one, with and without tokens that
+ * are deleted. */
 #include "tiny.h"
 
 #include "draw/enumerate.h"
@@ -282,6 +283,127 @@ static void test_enumeration_is_of_the_samples(void **state)
     safer_lexicon_free(l);
 }
 
+/* ---------------------------------------------------------------- deletion */
+
+static void expect_tokens(const char *text, const char *joined)
+{
+    sf_slots slots = {0};
+    sf_sampler sampler = {0};
+    sf_buffer out = {0};
+    uint32_t all[4] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX}, none[4] = {0};
+    size_t spaces = 0;
+    assert_ok(sf_slots_read(&slots, NULL, text, strlen(text), &error));
+    assert_int_equal(slots.slot_count, 0);
+    assert_int_equal(sf_slots_width(&slots), 0);
+    assert_ok(sf_slots_split(&slots, 1, &error));
+    for (const char *p = joined; *p; p++) spaces += *p == ' ';
+    assert_int_equal(slots.token_count, *joined ? spaces + 1 : 0);
+    assert_int_equal(sf_slots_width(&slots), (slots.token_count + 31) / 32);
+    if (slots.token_count % 32) all[slots.token_count / 32] &= (1u << slots.token_count % 32) - 1;
+    assert_int_equal(sf_slots_render(&out, &slots, NULL, all), 0);
+    assert_int_equal(out.length, strlen(joined));
+    assert_memory_equal(out.length ? out.bytes : "", joined, out.length);
+    sf_buffer_clear(&out);
+    assert_int_equal(sf_slots_render(&out, &slots, NULL, none), 0);
+    assert_int_equal(out.length, 0);
+    assert_ok(sf_slots_read(&slots, NULL, text, strlen(text), &error)); /* and not split any more */
+    assert_int_equal(sf_slots_width(&slots), 0);
+    sf_buffer_free(&out);
+    sf_sampler_free(&sampler);
+    sf_slots_free(&slots);
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    expect_tokens("", "");
+    expect_tokens(" \t\n\xc2\xa0\xe3\x80\x80 ", "");
+    expect_tokens("A fine  film, 10/10 I'd say.", "A fine film , 10 / 10 I'd say .");
+    expect_tokens("abc123def", "abc 123 def");
+    expect_tokens("3.14 -- '80s", "3 . 14 - - ' 80 s");
+    expect_tokens("na\xc3\xafve\xe2\x80\x99s \xe2\x80\x9cx\xe2\x80\x9d",
+                  "na\xc3\xafve\xe2\x80\x99s \xe2\x80\x9c x \xe2\x80\x9d");
+    expect_tokens("\xd9\xa1\xd9\xa2 e\xcc\x81t", "\xd9\xa1\xd9\xa2 e \xcc\x81 t"); /* digits; a combining mark */
+    expect_tokens("a\x1c"
+                  "b\xe2\x80\x8b"
+                  "c",
+                  "a \x1c b \xe2\x80\x8b c"); /* neither is white space */
+    expect_tokens("a\xff"
+                  "b",
+                  "a \xff b");
+}
+
+/* Number d of the enumeration, as its digits say. */
+static uint64_t number_of(const sf_slots *slots, const sf_sampler *sampler, const uint32_t *draw)
+{
+    uint64_t number = 0;
+    for (size_t t = slots->token_count; t-- > 0;) {
+        const uint32_t slot = slots->tokens[t].slot, count = slot == SF_NONE ? 1 : sampler->rules[slot].count;
+        number *= count + 1;
+        if (sf_slots_keeps(slots, draw, t)) number += 1 + (slot == SF_NONE ? 0 : draw[slot]);
+    }
+    return number;
+}
+
+/* Every draw is enumerated once, weights sum to the total, samples have these shares; what is kept is drawn as it is
+ * without deletion. */
+static void test_deleted_draws(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    safer_lexicon *l = make_tiny_lexicon(5, "weighted", 0, 0);
+    static const char text[] = "aa, bb 7 cc";
+    sf_slots slots = {0}, plain = {0};
+    sf_sampler sampler = {0}, whole = {0};
+    uint32_t draw[16], other[16];
+    sf_weight total, sum = 0;
+    assert_ok(sf_slots_read(&plain, l, text, strlen(text), &error));
+    assert_ok(sf_sampler_prepare(&whole, &plain, l, &error));
+    assert_ok(sf_slots_read(&slots, l, text, strlen(text), &error));
+    assert_ok(sf_slots_split(&slots, 3u << 30, &error)); /* 3/4 */
+    assert_ok(sf_sampler_prepare(&sampler, &slots, l, &error));
+    assert_int_equal(slots.token_count, 5);
+    assert_true(slots.slot_count >= 2 && sampler.width == slots.slot_count + 1 && sampler.width <= 16);
+    const size_t count = (size_t)sf_enumerate_total(&total, &sampler, slots.slot_count, 100000);
+    assert_true(count > 32);
+    assert_int_equal(sf_enumerate_count(&sampler, slots.slot_count, count - 1), 0);
+    size_t *seen = calloc(count, sizeof *seen);
+    for (size_t d = 0; d < count; d++) {
+        sf_enumerate_draws(draw, &sampler, slots.slot_count, d, 1);
+        assert_int_equal(number_of(&slots, &sampler, draw), d);
+        sum += sf_enumerate_weight(&sampler, slots.slot_count, draw);
+    }
+    assert_true(sum == total);
+    const sf_stream stream = sf_stream_of(2, slots.hash, SF_STAGE_CERTIFICATION);
+    for (uint64_t i = 0; i < N; i++) {
+        sf_sampler_draw(draw, &sampler, stream, i, 1);
+        sf_sampler_draw(other, &whole, stream, i, 1);
+        for (size_t t = 0; t < slots.token_count; t++) {
+            const uint32_t s = slots.tokens[t].slot;
+            if (s != SF_NONE) assert_int_equal(draw[s], sf_slots_keeps(&slots, draw, t) ? other[s] : 0);
+        }
+        seen[number_of(&slots, &sampler, draw)]++;
+    }
+    double chi = 0;
+    for (size_t d = 0; d < count; d++) {
+        sf_enumerate_draws(draw, &sampler, slots.slot_count, d, 1);
+        const double expected = N * (double)sf_enumerate_weight(&sampler, slots.slot_count, draw) / (double)total;
+        chi += ((double)seen[d] - expected) * ((double)seen[d] - expected) / expected;
+    }
+    if ((chi - (double)count) * (chi - (double)count) > 72 * (double)count)
+        fail_msg("chi-square %.1f of %zu", chi, count);
+    /* With a chance that is not a short fraction the weights of four tokens do not fit. */
+    assert_ok(sf_slots_split(&slots, 3865470567u, &error));
+    assert_ok(sf_sampler_prepare(&sampler, &slots, l, &error));
+    assert_int_equal(sf_enumerate_count(&sampler, slots.slot_count, UINT64_MAX), 0);
+    free(seen);
+    sf_sampler_free(&sampler);
+    sf_sampler_free(&whole);
+    sf_slots_free(&slots);
+    sf_slots_free(&plain);
+    safer_lexicon_free(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +413,8 @@ int main(void)
         cmocka_unit_test(test_enumeration),
         cmocka_unit_test(test_enumeration_overflow),
         cmocka_unit_test(test_enumeration_is_of_the_samples),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_deleted_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

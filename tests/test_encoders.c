@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *folder = SOURCE_DIR "/tests/golden/encoders";
@@ -288,6 +289,194 @@ static void files_keep_everything(void **state)
     }
 }
 
+/* ------------------------------------------------------------------ settings */
+
+/* A folder like a golden one but for some keys of config.json; NULL takes one away. */
+static const char *changed(const char *name, const char *changes)
+{
+    static char path[64];
+    static const char *const files[] = {"model.safetensors", "tokenizer.json", "tokenizer_config.json"};
+    char from[600], to[200];
+    json_error_t problem;
+    const char *key;
+    json_t *value;
+    snprintf(path, sizeof path, "/tmp/safer-encoders-%d", (int)getpid());
+    (void)mkdir(path, 0700);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(from, sizeof from, "%s/%s/%s", folder, name, files[i]);
+        snprintf(to, sizeof to, "%s/%s", path, files[i]);
+        unlink(to);
+        assert_int_equal(symlink(from, to), 0);
+    }
+    snprintf(from, sizeof from, "%s/%s/config.json", folder, name);
+    snprintf(to, sizeof to, "%s/config.json", path);
+    json_t *config = json_load_file(from, 0, &problem), *list = json_loads(changes, 0, &problem);
+    assert_true(config && list);
+    json_object_foreach(list, key, value)
+    {
+        if (json_is_null(value))
+            json_object_del(config, key);
+        else
+            json_object_set(config, key, value);
+    }
+    assert_int_equal(json_dump_file(config, to, 0), 0);
+    json_decref(config);
+    json_decref(list);
+    return path;
+}
+
+static void remove_changed(void)
+{
+    static const char *const files[] = {"model.safetensors", "tokenizer.json", "tokenizer_config.json", "config.json"};
+    char path[200];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        snprintf(path, sizeof path, "/tmp/safer-encoders-%d/%s", (int)getpid(), files[i]);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "/tmp/safer-encoders-%d", (int)getpid());
+    rmdir(path);
+}
+
+/* What is not understood: one line, with the key and the file. */
+static void settings_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *changes, *words;
+    } bad[] = {
+        {"roberta", "{\"model_type\": \"roberta-prelayernorm\"}", "\"roberta-prelayernorm\"; bert, distilbert"},
+        {"roberta", "{\"position_embedding_type\": \"relative_key\"}", "\"relative_key\"; absolute is supported"},
+        {"roberta", "{\"is_decoder\": true}", "decoder"},
+        {"roberta", "{\"add_cross_attention\": true}", "\"add_cross_attention\""},
+        {"roberta", "{\"quantization_config\": {\"bits\": 4}}", "\"quantization_config\""},
+        {"roberta", "{\"pad_token_id\": 65}", "\"pad_token_id\" must be a whole number from 0 to 64"},
+        {"roberta", "{\"pad_token_id\": 64}", "less than 3 positions"},
+        {"roberta", "{\"hidden_act\": \"quick_gelu\"}", "\"quick_gelu\"; gelu"},
+        {"roberta", "{\"num_hidden_layers\": 4}", "no tensor \"encoder.layer.3.attention.self.query.weight\""},
+        {"electra", "{\"embedding_size\": 32}", "the shape of tensor \"electra.embeddings.word_embeddings.weight\""},
+        {"electra", "{\"embedding_size\": 0}", "\"embedding_size\""},
+        {"albert", "{\"num_hidden_groups\": 2}", "\"num_hidden_groups\" is 2; 1 is supported"},
+        {"albert", "{\"inner_group_num\": 3}", "\"inner_group_num\" is 3; 1 is supported"},
+        {"mpnet", "{\"relative_attention_num_buckets\": 16}", "\"relative_attention_num_buckets\""},
+        {"mpnet", "{\"num_hidden_layers\": 4}", "no tensor \"encoder.layer.3.attention.attn.q.weight\""},
+        {"deberta-v3", "{\"relative_attention\": false}", "\"relative_attention\""},
+        {"deberta-v3", "{\"conv_kernel_size\": 3}", "\"conv_kernel_size\" is 3"},
+        {"deberta-v3", "{\"pos_att_type\": [\"p2p\"]}", "\"pos_att_type\" is \"p2p\""},
+        {"deberta-v3", "{\"pos_att_type\": null}", "\"pos_att_type\" is \"\""},
+        {"deberta-v3", "{\"position_buckets\": 1000}", "\"position_buckets\" is 1000"},
+        {"deberta-v3", "{\"norm_rel_ebd\": \"batch_norm\"}", "\"norm_rel_ebd\" is \"batch_norm\"; none"},
+        {"deberta-v3", "{\"attention_head_size\": 4}", "\"attention_head_size\" is 4"},
+        {"deberta-v3", "{\"pooler_hidden_size\": 16}", "\"pooler_hidden_size\" is 16"},
+        {"deberta-v3", "{\"pooler_hidden_act\": \"mish\"}", "\"pooler_hidden_act\" is \"mish\""},
+        {"deberta-v3", "{\"share_att_key\": 1}", "\"share_att_key\" must be true or false"},
+        {"deberta-v3", "{\"share_att_key\": false}",
+         "no tensor \"encoder.layer.0.attention.self.pos_key_proj.weight\""},
+        {"modernbert", "{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2}}", "\"rope_scaling\" is set"},
+        {"modernbert", "{\"rope_parameters\": {}}", "no \"full_attention\""},
+        {"modernbert",
+         "{\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"yarn\"}, \"sliding_attention\": {}}}",
+         "\"rope_type\" in \"full_attention\" of \"rope_parameters\" is \"yarn\"; default"},
+        {"modernbert", "{\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 0}, \"sliding_attention\": {}}}",
+         "\"rope_theta\" in \"full_attention\" of \"rope_parameters\" must be"},
+        {"modernbert", "{\"layer_types\": [\"full_attention\"]}", "\"layer_types\" must be a list of 4 names"},
+        {"modernbert", "{\"layer_types\": [1, 2, 3, 4]}", "entry 0 of \"layer_types\""},
+        {"modernbert", "{\"local_attention\": 1}", "need a window"},
+        {"modernbert", "{\"classifier_pooling\": \"max\"}", "\"classifier_pooling\" is \"max\"; cls is supported"},
+        {"modernbert", "{\"classifier_activation\": \"mish\"}", "\"classifier_activation\" is \"mish\""},
+        {"modernbert", "{\"norm_bias\": true}", "no tensor \"embeddings.norm.bias\""},
+        {"modernbert", "{\"mlp_bias\": true}", "no tensor \"layers.0.mlp.Wi.bias\""},
+        {"modernbert", "{\"num_attention_heads\": 32}", "heads of an even size"},
+        {"modernbert", "{\"num_hidden_layers\": 257}", "\"num_hidden_layers\""},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        safer_error error = {0};
+        sf_bert_checkpoint c;
+        const safer_status status = sf_bert_checkpoint_open(&c, changed(bad[i].name, bad[i].changes), &error);
+        if (status != SAFER_INPUT || !strstr(error.message, bad[i].words) || strchr(error.message, '\n'))
+            fail_msg("%s %s: \"%s\"", bad[i].name, bad[i].changes, status == SAFER_OK ? "accepted" : error.message);
+    }
+    remove_changed();
+}
+
+/* Older ways to say the same, and defaults. */
+static void settings_are_understood(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *changes;
+    } same[] = {
+        {"deberta-v3", "{\"pos_att_type\": \"c2p|p2c\", \"pooler_hidden_act\": null, \"pooler_hidden_size\": null, "
+                       "\"max_relative_positions\": null, \"type_vocab_size\": null}"},
+        {"deberta-v2", "{\"position_buckets\": null, \"norm_rel_ebd\": null, \"share_att_key\": null, "
+                       "\"position_biased_input\": null, \"layer_norm_eps\": null, \"conv_kernel_size\": 0}"},
+        {"modernbert", "{\"rope_parameters\": null, \"layer_types\": null, \"global_rope_theta\": 160000.0, "
+                       "\"local_rope_theta\": 10000, \"position_embedding_type\": \"absolute\"}"},
+        {"modernbert", "{\"rope_parameters\": null, \"layer_types\": null, \"global_attn_every_n_layers\": null, "
+                       "\"attention_bias\": null, \"mlp_bias\": null, \"norm_bias\": null, \"norm_eps\": null}"},
+        {"albert", "{\"num_hidden_groups\": null, \"inner_group_num\": null, \"hidden_act\": \"gelu_pytorch_tanh\"}"},
+        {"roberta", "{\"pad_token_id\": null, \"architectures\": null}"},
+        {"mpnet", "{\"relative_attention_num_buckets\": null, \"pad_token_id\": 5}"},
+    };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        safer_error error = {0};
+        sf_bert_checkpoint c;
+        golden g = {0};
+        open_golden(&g, same[i].name);
+        if (sf_bert_checkpoint_open(&c, changed(same[i].name, same[i].changes), &error) != SAFER_OK)
+            fail_msg("%s %s: %s", same[i].name, same[i].changes, error.message);
+        float *logits = logits_of(&g, &c, sf_arithmetic_fast(SF_F32));
+        if (!(farthest(&g, logits) <= 2e-5)) fail_msg("%s %s: other logits", same[i].name, same[i].changes);
+        free(logits);
+        sf_bert_checkpoint_free(&c);
+        close_golden(&g);
+    }
+    remove_changed();
+}
+
+/* The piece that positions are counted from does not count, wherever it stands. */
+static void padding_does_not_count(void **state)
+{
+    (void)state;
+    safer_error error = {0};
+    golden g = {0};
+    sf_bert_net *net = NULL;
+    float one[CLASSES], other[CLASSES];
+    open_golden(&g, "roberta");
+    const sf_bert_layout *l = &g.checkpoint.layout;
+    float *p = g.checkpoint.parameters;
+    assert_int_equal(sf_bert_net_new(&net, l, p, sf_arithmetic_fast(SF_F32), 1, &error), SAFER_OK);
+    const uint32_t ids[5] = {0, 7, 1, 9, 2}; /* 1: <pad> */
+    answer(one, net, &(sf_bert_batch){ids, (size_t[]){0, 5}, 1});
+    for (size_t place = 0; place < l->shape.positions; place++) {
+        const int used = place >= 1 && place <= 5; /* <pad> at 1, the others at 2, 3, 4, 5 */
+        p[l->positions + place * l->shape.hidden] += 1;
+        answer(other, net, &(sf_bert_batch){ids, (size_t[]){0, 5}, 1});
+        assert_int_equal(memcmp(one, other, sizeof one) != 0, used);
+        p[l->positions + place * l->shape.hidden] -= 1;
+        answer(one, net, &(sf_bert_batch){ids, (size_t[]){0, 5}, 1});
+    }
+    sf_bert_net_free(net);
+    close_golden(&g);
+}
+
+/* Devices that do not compute them say so. */
+static void devices_refuse(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < name_count; n++) {
+        golden g = {0};
+        sf_encoder encoder;
+        safer_error error = {0};
+        open_golden(&g, names[n]);
+        assert_int_equal(sf_bert_encoder(&encoder, &g.checkpoint.layout, g.checkpoint.parameters), 0);
+        const int plain = strncmp(g.name, "bert", 4) == 0 || strcmp(g.name, "distilbert") == 0;
+        assert_int_equal(sf_bert_device_can(&encoder, &error), plain ? SAFER_OK : SAFER_INPUT);
+        if (!plain) assert_non_null(strstr(error.message, "--device cpu"));
+        free((void *)encoder.layer);
+        close_golden(&g);
+    }
+}
+
 /* -------------------------------------------------------------------- gradients */
 
 /* The golden numbers of a parameter: its name here, the length of its gradient, its product with sin(1), sin(2), ... */
@@ -463,11 +652,26 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: no encoders\n", folder);
         return 1;
     }
+    const struct CMUnitTest compared[] = {
+        cmocka_unit_test(logits_agree),
+        cmocka_unit_test(gradients_agree),
+        cmocka_unit_test(texts_agree),
+        cmocka_unit_test(batches_do_not_matter),
+    };
+    if (table) return cmocka_run_group_tests_name("encoders", compared, NULL, NULL);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logits_agree),          cmocka_unit_test(gradients_agree),
-        cmocka_unit_test(texts_agree),           cmocka_unit_test(instruction_sets_agree),
-        cmocka_unit_test(batches_do_not_matter), cmocka_unit_test(files_keep_everything),
-        cmocka_unit_test(parts_are_trained),     cmocka_unit_test(rough_gradients_agree),
+        cmocka_unit_test(logits_agree),
+        cmocka_unit_test(gradients_agree),
+        cmocka_unit_test(texts_agree),
+        cmocka_unit_test(batches_do_not_matter),
+        cmocka_unit_test(instruction_sets_agree),
+        cmocka_unit_test(files_keep_everything),
+        cmocka_unit_test(settings_are_refused),
+        cmocka_unit_test(settings_are_understood),
+        cmocka_unit_test(padding_does_not_count),
+        cmocka_unit_test(devices_refuse),
+        cmocka_unit_test(parts_are_trained),
+        cmocka_unit_test(rough_gradients_agree),
     };
     return cmocka_run_group_tests_name("encoders", tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ READERS = {
     "cli/compare/config.c:cmp_config_read": "compare",
     "cli/compare/config.c:model_digest": "sum",
     "cli/compare/folder.c:cmp_folder_open": "compare",
+    "cli/compare/helper.c:cmp_help": "-what rank 0 says, the same program in the same run",
     "cli/json.c:cli_json_load": "compare sum",
     "cli/json.c:cli_json_read": "model lexfile",
     "cli/lexicon_inspect.c:stats_json": "lexfile",
@@ -61,9 +62,7 @@ READERS = {
     "src/lexicon/table.c:sf_wordnet_read": "wordnet",
     "src/model/devices.c:name_processor": "-what the system says of the processor, copied and never taken apart",
     "src/model/average.c:keep_common": "model",
-    "src/model/bert_directory.c:add_file": "encoder safetensors",
-    "src/model/bert_directory.c:add_onnx": "encoder onnx",
-    "src/model/bert_directory.c:read_json": "encoder",
+    "src/model/bert_directory.c:load": "encoder safetensors onnx torchfile",
     "src/model/bert_file.c:sf_bert_checkpoint_open": "model",
     "src/model/model.c:open_model": "model charcnn",
     "src/model/model.c:safer_model_trained_on": "model",
@@ -111,7 +110,7 @@ READERS = {
     "src/train/course.c:read_checkpoint": "checkpoint",
     "src/train/texts.c:sf_textset_vectors": "vectors",
 }
-OTHERS = {"json", "numbers"}  # targets of what takes apart bytes that others have read
+OTHERS = {"json", "numbers", "pickle"}  # targets of what takes apart bytes that others have read
 
 
 def functions(path):

@@ -536,7 +536,8 @@ static size_t random_text(char *out)
 {
     static const char *const words[] = {"goal", "team", "stock", "film",  "cinema", "the",
                                         "of",   "big",  "huge",  "actor", "I",      "don't"};
-    static const char *const gaps[] = {" ", " ", ", ", "! ", " 10/10 ", "7", "\xe2\x80\x94", "-", "\n"};
+    static const char *const gaps[] = {" ", " ",  ", ",        "! ",  " 10/10 ", "7", "\xe2\x80\x94",
+                                       "-", "\n", "1\xd9\xa1", "\x1c"};
     size_t length = 0;
     for (uint32_t n = next_below(40); n-- > 0;) {
         size_t begin = length;
@@ -546,7 +547,7 @@ static size_t random_text(char *out)
         for (size_t i = begin; i < length; i++)
             if (pattern == 2 || (pattern == 1 && i == begin))
                 if (out[i] >= 'a' && out[i] <= 'z') out[i] = (char)(out[i] - 32);
-        length += (size_t)sprintf(out + length, "%s", gaps[next_below(9)]);
+        length += (size_t)sprintf(out + length, "%s", gaps[next_below(11)]);
     }
     return length;
 }
@@ -579,7 +580,10 @@ static void draws_equal_rendered_texts(void **unused)
                 void *prepared = NULL;
                 size_t length = random_text(original), classes = model->classes;
                 assert_ok(sf_slots_read(&slots, lexicon, original, length, &error));
+                assert_ok(
+                    sf_slots_split(&slots, (uint32_t)(round % 3) << 30, &error)); /* a quarter, half, or none deleted */
                 assert_ok(sf_sampler_prepare(&sampler, &slots, lexicon, &error));
+                assert_true(sampler.width <= 64);
                 sf_sampler_draw(draws, &sampler, sf_stream_of(1, slots.hash, SF_STAGE_CERTIFICATION), 0, DRAWS);
                 assert_ok(model->class->prepare(model, lexicon, &slots, &prepared, &error));
                 assert_ok(
@@ -588,7 +592,7 @@ static void draws_equal_rendered_texts(void **unused)
                 assert_ok(safer_model_classify(model, &(const char *){original}, &length, 1, &plain, NULL, &error));
                 for (size_t i = 0; i < DRAWS; i++) {
                     sf_buffer_clear(&text);
-                    assert_int_equal(sf_slots_render(&text, &slots, lexicon, draws + i * slots.slot_count), 0);
+                    assert_int_equal(sf_slots_render(&text, &slots, lexicon, draws + i * sampler.width), 0);
                     const char *bytes = text.bytes ? text.bytes : "";
                     assert_ok(safer_model_classify(model, &bytes, &text.length, 1, &label, slow, &error));
                     assert_int_equal(label, fast_labels[i]);

@@ -3,7 +3,9 @@
  * draws. Hidden slots are hidden: over all texts with words exchanged and all their draws. */
 #include "assemble.h"
 
+#include "base/file.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "model/pieces.h"
@@ -29,8 +31,33 @@ static const char crossing[] =
     "d-f\tadded only\noo\tadded only\n'\tadded only\nB.B\tadded only\n] [\tadded only left right\n";
 static const char looking[] = "fine\tadded only word\nbad good\tadded only normal\n";
 
-enum { VOCABULARIES = 7 };
-static sf_piecer *piecers[VOCABULARIES];
+enum { WORDPIECES = 7, TOKENIZERS = 19, VOCABULARIES = WORDPIECES + TOKENIZERS };
+static sf_piecer *piecers[VOCABULARIES]; /* BERT's own, and then one of every type */
+static const char *const types[TOKENIZERS] = {
+    "albert",          "bert-cased",     "bert-uncased",    "bpe-metaspace", "byte-bpe-nfc",
+    "byte-bpe-prefix", "byte-bpe",       "byte-normalizer", "cl100k",        "clip",
+    "deberta-v3",      "llama",          "o200k",           "unigram-first", "unigram-never",
+    "wordlevel",       "wordpiece-cuts", "wordpiece-parts", "xlm-roberta"};
+
+static sf_piecer *open_golden(const char *type)
+{
+    char path[600];
+    sf_file file = {0};
+    json_t *root = NULL;
+    sf_buffer text = {0};
+    sf_tokenizer *t = NULL;
+    sf_piecer *p = NULL;
+    snprintf(path, sizeof path, SOURCE_DIR "/tests/golden/tokenizers/%s.json", type);
+    assert_ok(sf_file_load(&file, path, &error));
+    assert_int_equal(sf_json_parse(&root, file.bytes, file.length, JSON_ALLOW_NUL, NULL), SAFER_OK);
+    assert_int_equal(sf_json_add(&text, json_object_get(root, "tokenizer")), 0);
+    assert_ok(sf_tokenizer_parse(&t, text.bytes, text.length, type, &error));
+    assert_ok(sf_piecer_of_tokenizer(&p, t, &error));
+    sf_buffer_free(&text);
+    json_decref(root);
+    sf_file_free(&file);
+    return p;
+}
 
 static sf_piecer *make_piecer(const char *lines, size_t length, const sf_wordpiece_options *options)
 {
@@ -78,6 +105,7 @@ static int make_piecers(void **unused)
     piecers[4] = marked(crossing, &uncased);
     piecers[5] = marked(crossing, &cased);
     piecers[6] = marked(looking, &uncased);
+    for (int i = 0; i < TOKENIZERS; i++) piecers[WORDPIECES + i] = open_golden(types[i]);
     return 0;
 }
 
@@ -90,9 +118,9 @@ static int free_piecers(void **unused)
 
 /* --------------------------------------------------------------- lexicons */
 
-enum { CASED = 10, WORDS = 14 };
-static const char *const names[WORDS] = {"good",  "fine", "bad", "sep",  "mask", "cls", "unaffable",
-                                         "don't", "été",  "ab",  "日本", "中",   "한",  "שלום"};
+enum { CASED = 13, WORDS = 17 };
+static const char *const names[WORDS] = {"good",      "fine",  "bad", "sep", "mask", "cls", "cat", "york", "isn't",
+                                         "unaffable", "don't", "été", "ab",  "日本", "中",  "한",  "שלום"};
 
 /* Random synonyms and weights, among the first `words` of the cased and the caseless ones. */
 static safer_lexicon *make_lexicon(uint32_t words, int directed)
@@ -144,6 +172,9 @@ static const char *const gaps[] = {
     "1",     "2 ",       "_",      "\u200b", "\u200d", "\u00ad", "\u0301", "\u0308 ", "\x01",   "\v",
     "\xff",  "\xe2\x80", "\ufffd", "\u00a9", "\u2260", "\u00a0", "\u2028", "\n",      "#",      "##",
     "[SEP]", "[MASK",    "SK]",    "\u302e", "\ue000", "\u0378", "👍",      "\u0345",  "½",      "\u2e43",
+    "  ",    "   ",      "<mask>", " <s>",   "</s> ",  "|||",    "``",     "''",      "\u2581", " \u0301",
+    "<x> ",  " <",       "!",      "!!! ",   "? ",     "'s ",    "'S",     "\r\n",    "\t",     "3,5 ",
+    "EMAIL", "|||EMAIL", " \"",    "\" ",    " (",     ") ",     "...",    "\u0600",  "\uff9e", "7th ",
 };
 static const char *const strangers[] = {"zebra", "I", "x", "E", "語", "中x", "Ete", "ß", "ﬁ", "SEPx", "ς"};
 
@@ -237,11 +268,43 @@ static void test_draws(void **unused)
             make_text(&text, 10, k % 8 == 0);
             assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
             slot_count += slots.slot_count;
-            check_draws(piecers[next_below(VOCABULARIES)], l, &slots, next_below(3) ? 60 : next_below(20), &different);
+            check_draws(piecers[next_below(WORDPIECES)], l, &slots, next_below(3) ? 60 : next_below(20), &different);
         }
         safer_lexicon_free(l);
     }
     assert_true(slot_count > 20000 && different > 20000);
+    sf_buffer_free(&text);
+    sf_slots_free(&slots);
+}
+
+/* The same for tokenizers of every type; where words stand apart, nothing is rendered that need not be. */
+static void test_every_type(void **unused)
+{
+    sf_buffer text = {0};
+    sf_slots slots = {0};
+    (void)unused;
+    for (int type = 0; type < TOKENIZERS; type++) {
+        const sf_piecer *piecer = piecers[WORDPIECES + type];
+        size_t slot_count = 0, different = 0, bytes = 0, rendered = 0;
+        for (int round = 0; round < 40; round++) {
+            safer_lexicon *l = make_lexicon(CASED, round % 3 == 0);
+            for (int k = 0; k < 60; k++) {
+                sf_pieces *pieces = NULL;
+                make_text(&text, 10, k % 4 == 0);
+                assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
+                slot_count += slots.slot_count;
+                check_draws(piecer, l, &slots, next_below(3) ? 80 : 1 + next_below(20), &different);
+                if (k % 4) continue;
+                prepare(&pieces, piecer, l, &slots, SIZE_MAX / 4);
+                bytes += text.length;
+                rendered += sf_pieces_rendered(pieces);
+                release(pieces);
+            }
+            safer_lexicon_free(l);
+        }
+        print_message("%-16s %zu slots, %zu of %zu bytes rendered\n", types[type], slot_count, rendered, bytes);
+        assert_true(slot_count > 4000 && different > 3000);
+    }
     sf_buffer_free(&text);
     sf_slots_free(&slots);
 }
@@ -421,19 +484,20 @@ static void test_visible(void **unused)
     size_t hidden = 0, glued_hidden = 0, texts = 0, surveys = 0;
     (void)unused;
     for (int round = 0; round < 120; round++) {
-        safer_lexicon *l = make_lexicon(6, round % 3 == 0);
+        safer_lexicon *l = make_lexicon(8, round % 3 == 0);
         for (int k = 0; k < 8; k++) {
-            int tidy = k % 2;
+            const int tidy = k % 2;
             do {
                 make_text(&text, 6, tidy);
                 assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
             } while (slots.slot_count == 0 || slots.slot_count > SLOTS);
             memset(&v, 0, sizeof v);
-            v = (survey){.piecer = piecers[next_below(VOCABULARIES)],
+            v = (survey){.piecer = piecers[k % 4 < 2 ? next_below(WORDPIECES) : next_below(VOCABULARIES)],
                          .lexicon = l,
                          .slots = &slots,
                          .least = {SIZE_MAX, SIZE_MAX, SIZE_MAX}};
-            if (tidy) v.piecer = piecers[next_below(4)];
+            const int exact = tidy && k % 4 == 1; /* words apart, and BERT's own: nothing is given away */
+            if (exact) v.piecer = piecers[next_below(4)];
             for (size_t limit = 0; limit < LIMITS; limit++) {
                 sf_pieces *pieces = NULL;
                 prepare(&pieces, v.piecer, l, &slots, limit);
@@ -445,7 +509,7 @@ static void test_visible(void **unused)
             note_texts(&v);
             texts += v.texts;
             surveys++;
-            for (size_t limit = 0; tidy && limit < LIMITS; limit++) { /* words apart: nothing is given away */
+            for (size_t limit = 0; exact && limit < LIMITS; limit++) {
                 size_t expected = 0;
                 while (expected < slots.slot_count && v.least[expected] < limit) expected++;
                 if (v.visible[limit] != expected)
@@ -614,8 +678,9 @@ static void test_shared(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_draws),     cmocka_unit_test(test_special_tokens), cmocka_unit_test(test_visible),
-        cmocka_unit_test(test_early_end), cmocka_unit_test(test_memory),         cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_draws),   cmocka_unit_test(test_every_type), cmocka_unit_test(test_special_tokens),
+        cmocka_unit_test(test_visible), cmocka_unit_test(test_early_end),  cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_piecers, free_piecers);
 }

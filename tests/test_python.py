@@ -171,7 +171,7 @@ class Layout(unittest.TestCase):
             body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", header, re.S)[1]
             body = re.sub(r"struct {.*?}", "struct", body, flags=re.S)
             body = re.sub(r"int \(\*report\)\([^)]*\)", "int report", body)
-            members = re.findall(r"(\w+)(?:\[\w+\])?(?=\s*[,;])", body)
+            members = re.findall(r"(\w+)(?:\[[\w +]+\])?(?=\s*[,;])", body)
             self.assertEqual([field for field, *_ in structure._fields_], members, name)
 
     def test_constants(self):

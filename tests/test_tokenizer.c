@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "text/regex.h"
 #include "text/sentencepiece.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer_places.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -80,11 +80,36 @@ static void check_text(const sf_tokenizer *t, const char *name, const json_t *pa
     }
 }
 
+/* At every place where a text may be cut, the pieces of both parts are those of the whole. Returns how many. */
+static size_t check_places(const sf_tokenizer *t, const sf_places *places, const char *name, const json_t *pair,
+                           sf_tokenizer_scratch *scratch)
+{
+    const char *text = json_string_value(json_array_get(pair, 0));
+    const size_t length = json_string_length(json_array_get(pair, 0));
+    const json_t *expected = json_array_get(pair, 1);
+    size_t found = 0;
+    for (size_t at = 1; at < length; at++) {
+        sf_ids got = {0};
+        if (!sf_places_cut(places, text, length, at, 0, 0)) continue;
+        assert_int_equal(sf_tokenizer_encode(&got, t, text, at, SIZE_MAX, scratch), 0);
+        assert_int_equal(
+            sf_tokenizer_encode_part(&got, t, text + at, length - at, SIZE_MAX, sf_places_skips(places), scratch), 0);
+        int same = got.count == json_array_size(expected);
+        for (size_t i = 0; same && i < got.count; i++)
+            same = got.ids[i] == (uint32_t)json_integer_value(json_array_get(expected, i));
+        if (!same) fail_msg("%s: \"%s\" has other ids when it is cut before byte %zu", name, text, at);
+        sf_ids_free(&got);
+        found++;
+    }
+    return found;
+}
+
 static void check_golden(const char *name)
 {
     json_t *root = load_golden(name), *pair;
     sf_buffer text = {0}, again = {0};
     sf_tokenizer *t = NULL, *copy = NULL;
+    size_t cuts = 0;
     const json_t *framed = json_object_get(root, "framed");
     size_t i;
     assert_int_equal(sf_json_add(&text, json_object_get(root, "tokenizer")), 0);
@@ -93,11 +118,19 @@ static void check_golden(const char *name)
     assert_int_equal(sf_tokenizer_text(&again, t), 0);
     assert_ok(sf_tokenizer_parse(&copy, again.bytes, again.length, name, &error));
     sf_tokenizer_scratch *scratch = sf_tokenizer_scratch_new(t), *other = sf_tokenizer_scratch_new(copy);
+    sf_places *places = sf_places_new(t);
+    assert_non_null(places);
     json_array_foreach(json_object_get(root, "texts"), i, pair)
     {
         check_text(t, name, pair, scratch);
         check_text(copy, name, pair, other);
+        cuts += check_places(t, places, name, pair, scratch);
     }
+    sf_places_free(places);
+    if (strcmp(name, "unigram-never.json") == 0)
+        assert_int_equal(cuts, 0); /* a way through the whole text */
+    else
+        assert_true(cuts > 60);
     const sf_tokenizer_frame frame = sf_tokenizer_get_frame(t);
     const size_t count = json_array_size(framed);
     assert_true(frame.before_count + frame.after_count < count);
@@ -265,6 +298,86 @@ static void test_gaps(void **unused)
     sf_tokenizer_scratch_free(scratch);
     free(text);
     sf_tokenizer_free(t);
+}
+
+/* ---------------------------------------------------------------- sums */
+
+enum { MOST_PIECES = 40, TEXT = 120 };
+
+/* Unigram over a whole text, plainly: sums from the left, of equal ones the first found. The ids, as text. Static. */
+static const char *plain_ids(char (*pieces)[24], const double *scores, size_t count, const char *text, size_t length)
+{
+    static char out[4096];
+    double best[TEXT * 3 + 1];
+    size_t from[TEXT * 3 + 1], id[TEXT * 3 + 1], way[TEXT * 3 + 1], n = 0, steps = 0;
+    for (size_t i = 0; i <= length; i++) from[i] = SIZE_MAX;
+    best[0] = 0;
+    for (size_t at = 0; at < length; at += text[at] & 0x80 ? 3 : 1)
+        for (size_t size = 1; size <= length - at; size++) /* the shorter pieces first */
+            for (size_t p = 1; p < count; p++) {
+                const size_t end = at + size;
+                if (strlen(pieces[p]) != size || memcmp(pieces[p], text + at, size) != 0) continue;
+                const double sum = scores[p] + best[at];
+                if (from[end] != SIZE_MAX && !(sum > best[end])) continue;
+                best[end] = sum;
+                from[end] = at;
+                id[end] = p;
+            }
+    for (size_t at = length; at > 0; at = from[at]) way[steps++] = at;
+    out[0] = '\0';
+    while (steps-- > 0) n += (size_t)snprintf(out + n, sizeof out - n, n ? " %zu" : "%zu", id[way[steps]]);
+    return out;
+}
+
+/* Words of a whole text are taken apart and remembered, but sums go on from word to word and round as they do; many
+ * ways here are as good as others, but for the rounding. */
+static void test_sums(void **unused)
+{
+    static const char *const letters[] = {"a", "b", "c", "\xe2\x96\x81"};
+    (void)unused;
+    for (int round = 0; round < 60; round++) {
+        char pieces[MOST_PIECES][24] = {"<unk>"};
+        double scores[MOST_PIECES] = {0};
+        size_t count = 1;
+        sf_buffer json = {0};
+        int failed = sf_buffer_add_string(&json, "{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":"
+                                                 "\"\xe2\x96\x81\",\"prepend_scheme\":\"never\",\"split\":"
+                                                 "false},\"model\":{\"type\":\"Unigram\",\"unk_id\":0,"
+                                                 "\"vocab\":[[\"<unk>\",0]");
+        while (count < MOST_PIECES) {
+            char *piece = pieces[count];
+            int again = 0;
+            piece[0] = '\0';
+            if (count <= 4)
+                strcat(piece, letters[count - 1]);
+            else
+                for (uint32_t n = 2 + next_below(3), i = 0; i < n; i++) /* a piece may lead across in some rounds */
+                    strcat(piece, letters[next_below(i == 0 || round % 4 == 0 ? 4 : 3)]);
+            for (size_t i = 0; i < count; i++) again |= strcmp(pieces[i], piece) == 0;
+            if (again) continue;
+            scores[count] = -(double)(strlen(piece) + next_below(2)) / 10;
+            failed |= sf_buffer_format(&json, ",[\"%s\",%.1f]", piece, scores[count]);
+            count++;
+        }
+        failed |= sf_buffer_add_string(&json, "]}}");
+        assert_int_equal(failed, 0);
+        sf_tokenizer *t = parse(json.bytes);
+        sf_tokenizer_scratch *scratch = sf_tokenizer_scratch_new(t);
+        for (int k = 0; k < 60; k++) {
+            char text[TEXT * 3 + 1] = "", got[4096] = "";
+            sf_ids ids_got = {0};
+            size_t n = 0;
+            for (uint32_t length = 1 + next_below(TEXT), i = 0; i < length; i++) strcat(text, letters[next_below(4)]);
+            assert_int_equal(sf_tokenizer_encode(&ids_got, t, text, strlen(text), SIZE_MAX, scratch), 0);
+            for (size_t i = 0; i < ids_got.count; i++)
+                n += (size_t)snprintf(got + n, sizeof got - n, i ? " %u" : "%u", (unsigned)ids_got.ids[i]);
+            assert_string_equal(got, plain_ids(pieces, scores, count, text, strlen(text)));
+            sf_ids_free(&ids_got);
+        }
+        sf_tokenizer_scratch_free(scratch);
+        sf_tokenizer_free(t);
+        sf_buffer_free(&json);
+    }
 }
 
 /* ------------------------------------------------------ regular expressions */
@@ -526,7 +639,7 @@ int main(void)
         cmocka_unit_test(test_golden),    cmocka_unit_test(test_broken_bytes), cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_deep),      cmocka_unit_test(test_gaps),         cmocka_unit_test(test_regex),
         cmocka_unit_test(test_older_bpe), cmocka_unit_test(test_older_words),  cmocka_unit_test(test_sentencepiece),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory),    cmocka_unit_test(test_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

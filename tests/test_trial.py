@@ -27,6 +27,7 @@ FAULTS = {
     "vote": ("instances --instances 4000", "it is not the winner .* WRONG: too many"),
     "record": ("instances --instances 1000", "does not verify"),
     "margin": ("models --instances 400", "a lead is below its margin"),
+    "edits": ("edits --instances 2000", "CERTIFIED, BUT AN EDIT SUCCEEDS"),
     "delta": ("rates --texts 40", "[1-9][0-9]* too high"),
 }
 
@@ -47,6 +48,14 @@ class Trial(unittest.TestCase):
         done = trial("models", "--instances", "400", "--seed", "2")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertIn("400 texts of 10 models: 0 wrong", done.stdout)
+
+    def test_edits(self):
+        """no edit succeeds against a certificate, and some certificates are as large as they can be"""
+        done = trial("edits", "--instances", "4000", "--seed", "2")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertIn("4000 instances: 0 wrong", done.stdout)
+        for what in (r"exact (\d+)", r"sampled (\d+)", r"(\d+) certified against", r"(\d+) can be attacked", r"(\d+) exact ones fall"):
+            self.assertGreater(int(re.search(what, done.stdout)[1]), 40, done.stdout)
 
     def test_rates(self):
         """the rates of errors are not too high"""

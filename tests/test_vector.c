@@ -38,6 +38,7 @@ static double exact(double x, sf_activation activation)
     if (activation == SF_GELU) return 0.5 * x * erfc(-x / sqrt(2));
     if (activation == SF_GELU_TANH) return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     if (activation == SF_RELU) return x > 0 ? x : 0;
+    if (activation == SF_SILU) return x / (1 + exp(-x));
     return x;
 }
 
@@ -59,7 +60,7 @@ static void test_activations(void **state)
     (void)state;
     float x[LONGEST], y[LONGEST + 1], d[LONGEST], back[LONGEST];
     for (int k = 0; k < isa_count; k++)
-        for (int a = SF_LINEAR; a <= SF_RELU; a++)
+        for (int a = SF_LINEAR; a <= SF_SILU; a++)
             for (size_t N = 0; N <= LONGEST; N++) {
                 fill(x, N, N % 3 ? 4 : 30, (uint32_t)N);
                 fill(d, N, 2, (uint32_t)N + 7);
@@ -77,7 +78,7 @@ static void test_activations(void **state)
                 sf_activate_rows_backward(to, from, at, (sf_activation)a, 1, N, isas[k]);
                 for (size_t i = 0; i < N; i++)
                     check((double)back[i], (double)d[i] * slope((double)x[i], (sf_activation)a),
-                          a == SF_GELU_TANH ? 2e-4 : 3e-6, "slope", isas[k], N);
+                          a == SF_GELU_TANH || a == SF_SILU ? 2e-4 : 3e-6, "slope", isas[k], N);
                 memcpy(y, x, N * sizeof *x); /* in place */
                 sf_activate(y, y, (sf_activation)a, N, isas[k]);
                 memcpy(back, x, N * sizeof *x);
@@ -131,6 +132,91 @@ static void test_views(void **state)
                         double got = (double)(types & 2 ? widen(half[at]) : wide[at]);
                         check(got, expected, types & 2 ? 0.004 * fabs(expected) + 5e-4 : 3e-6, "rows", isas[k], N);
                     }
+            }
+        }
+}
+
+/* x as a view of either type; what it holds then. */
+static sf_view as_view(float *x, sf_bf16 *room, size_t count, size_t stride, int half)
+{
+    if (!half) return (sf_view){x, stride, SF_F32};
+    for (size_t i = 0; i < count; i++) x[i] = widen(room[i] = halve(x[i]));
+    return (sf_view){room, stride, SF_BF16};
+}
+
+static double element(sf_view v, size_t at)
+{
+    return v.type == SF_F32 ? (double)((float *)v.values)[at] : (double)widen(((sf_bf16 *)v.values)[at]);
+}
+
+/* Gates and turns, of rows longer than a piece, against their definitions. */
+static void test_gates_and_turns(void **state)
+{
+    (void)state;
+    enum { M = 2, N = 600, STRIDE = 2 * N + 3, HEADS = 3, D = 10 };
+    static float x[M * STRIDE], y[M * STRIDE], d[M * STRIDE], turns[M * D];
+    static sf_bf16 half_x[M * STRIDE], half_y[M * STRIDE], half_d[M * STRIDE];
+    for (int k = 0; k < isa_count; k++)
+        for (int half = 0; half < 2; half++) {
+            const double near = half ? 0.01 : 1e-5;
+            fill(x, M * STRIDE, 3, 1), fill(y, M * STRIDE, 2, 2), fill(d, M * STRIDE, 2, 3);
+            sf_view a = as_view(x, half_x, M * STRIDE, STRIDE, half), b = as_view(y, half_y, M * STRIDE, STRIDE, half),
+                    c = as_view(d, half_d, M * STRIDE, STRIDE, half);
+            sf_gate_rows_backward(c, a, SF_GELU, M, N, isas[k]);
+            sf_multiply_rows(b, a, M, N, isas[k]);
+            for (size_t i = 0; i < M; i++)
+                for (size_t j = 0; j < N; j++) {
+                    const size_t at = i * STRIDE + j;
+                    const double x1 = (double)x[at], x2 = (double)x[at + N], out = half ? (double)d[at + N] : 0;
+                    if (half) { /* in F32 the gradient was written over */
+                        check(element(c, at), out * x2 * slope(x1, SF_GELU), near * fabs(out * x2) + 1e-3, "gate",
+                              isas[k], N);
+                        check(element(c, at + N), out * exact(x1, SF_GELU), near * fabs(out * x1) + 1e-3, "gate",
+                              isas[k], N);
+                    } else {
+                        check(element(c, at) * exact(x1, SF_GELU), element(c, at + N) * x2 * slope(x1, SF_GELU), 1e-4,
+                              "gate", isas[k], N);
+                    }
+                }
+            for (size_t i = 0; half && i < M * STRIDE; i++)
+                if (i % STRIDE < N) check(element(b, i), (double)x[i] * (double)y[i], near * 6, "product", isas[k], N);
+            fill(turns, M * D, 1, 4), fill(x, M * STRIDE, 3, 5);
+            a = as_view(x, half_x, M * STRIDE, STRIDE, half);
+            memcpy(y, x, sizeof y);
+            sf_turn_rows(a, turns, k % 2, M, HEADS, D, isas[k]);
+            for (size_t i = 0; i < M * HEADS * D; i++) {
+                const size_t row = i / (HEADS * D), at = row * STRIDE + i % (HEADS * D), n = i % D % (D / 2);
+                const double cosine = (double)turns[row * D + n],
+                             sine = (k % 2 ? -1 : 1) * (double)turns[row * D + D / 2 + n];
+                const double own = (double)y[at], other = (double)y[i % D < D / 2 ? at + D / 2 : at - D / 2];
+                check(element(a, at), own * cosine + (i % D < D / 2 ? -1 : 1) * other * sine, near * 6, "turn", isas[k],
+                      N);
+            }
+        }
+}
+
+static void test_picked_sums(void **state)
+{
+    (void)state;
+    enum { STRIDE = 40 };
+    static float a[STRIDE], b[LONGEST * STRIDE], x[LONGEST + 1], y[LONGEST];
+    int32_t at[LONGEST];
+    fill(a, STRIDE, 1, 1), fill(b, LONGEST * STRIDE, 1, 2);
+    for (int k = 0; k < isa_count; k++)
+        for (size_t N = 0; N <= LONGEST; N++) {
+            for (size_t i = 0; i < N; i++) at[i] = (int32_t)(32 + i * 7 % STRIDE);
+            for (int which = 0; which < 4; which++) {
+                fill(x, N, 1, 3);
+                memcpy(y, x, N * sizeof *y);
+                x[N] = 12345;
+                sf_add_at(x, which & 1 ? a : NULL, which & 2 ? b : NULL, STRIDE, at, 32, N, isas[k]);
+                assert_true(x[N] == 12345);
+                for (size_t i = 0; i < N; i++) {
+                    float sum = y[i];
+                    if (which & 1) sum += a[at[i] - 32];
+                    if (which & 2) sum += b[i * STRIDE + (size_t)(at[i] - 32)];
+                    assert_true(x[i] == sum);
+                }
             }
         }
 }
@@ -289,9 +375,9 @@ static void test_odd_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_views),         cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_norms),       cmocka_unit_test(test_norms_of_rows), cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_odd_numbers),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_views),           cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_norms),       cmocka_unit_test(test_norms_of_rows),   cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_odd_numbers), cmocka_unit_test(test_gates_and_turns), cmocka_unit_test(test_picked_sums),
     };
     return cmocka_run_group_tests_name("vector", tests, find_isas, NULL);
 }

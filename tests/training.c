@@ -211,7 +211,7 @@ void check_draws(const safer_model *model, const safer_lexicon *lexicon, const s
     assert_ok(class->scratch_new(model, &other, &error));
     assert_ok(class->prepare(model, lexicon, slots, &prepared, &error));
     for (size_t d = 0; d < count; d++) {
-        assert_int_equal(sf_slots_render(&rendered[d], slots, lexicon, draws + d * slots->slot_count), 0);
+        assert_int_equal(sf_slots_render(&rendered[d], slots, lexicon, draws + d * sf_slots_width(slots)), 0);
         spans[d] = (sf_span){rendered[d].bytes ? rendered[d].bytes : "", rendered[d].length};
     }
     assert_ok(class->classify(model, spans, count, labels, scores, other, &error));
@@ -219,7 +219,7 @@ void check_draws(const safer_model *model, const safer_lexicon *lexicon, const s
     assert_memory_equal(labels, sampled, count * sizeof *labels);
     for (size_t d = 0; d < count; d++) {
         assert_ok(class->classify(model, &spans[d], 1, &label, alone, other, &error));
-        assert_ok(class->sample(model, prepared, draws + d * slots->slot_count, 1, &one, scratch, &error));
+        assert_ok(class->sample(model, prepared, draws + d * sf_slots_width(slots), 1, &one, scratch, &error));
         assert_int_equal(label, labels[d]);
         assert_int_equal(one, labels[d]);
         if (scores) assert_memory_equal(alone, scores + d * model->classes, model->classes * sizeof *alone);

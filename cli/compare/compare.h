@@ -5,6 +5,7 @@
 
 #include "attack_options.h"
 #include "certify_options.h"
+#include "crew.h"
 #include "data_options.h"
 #include "lexicon_options.h"
 #include "model_options.h"
@@ -114,7 +115,14 @@ void cmp_folder_drop_checkpoint(const cmp_folder *folder, const char *file);
 /* Does all that a configuration asks for in a folder, but for what is done there already. A cell that fails
  * is complained about, its error is kept in it, and the others go on, unless `all` says that they are of no use
  * then. Returns an exit code: that of the first failure. */
-int cmp_study_run(cmp_config *config, cmp_folder *folder, int all);
+int cmp_study_run(cmp_config *config, cmp_folder *folder, int all, safer_crew *crew);
+
+/* With a crew (NULL: none) rank 0 does this; it makes lexicons and models alone, and shares certificates and attacks.
+ * Before each it tells the helpers, who do this until all is done: */
+int cmp_help(cmp_config *config, safer_crew *crew);
+
+/* What rank 0 tells: JSON. */
+#define CMP_STEP_SIZE 65536
 
 /* -------------------------------------------------------------- the tables */
 

@@ -12,6 +12,7 @@
 typedef struct study {
     cmp_config *config;
     cmp_folder *folder;
+    safer_crew *crew; /* NULL: this process is alone */
 
     /* The data set at hand. */
     const char *data;    /* its name; NULL: none yet */
@@ -19,6 +20,7 @@ typedef struct study {
     safer_error error;   /* which all its cells share */
     safer_data *train, *dev, *test;
     safer_lexicon *lexicon;
+    char lexicon_path[4096];
 
     const char *place; /* "[2/8] imdb cnn ours" */
 } study;
@@ -75,10 +77,12 @@ static safer_status open_lexicon(study *s, cmp_corpus *corpus, json_t *given, sa
 {
     char name[80], file[96], path[4096];
     int done;
+    snprintf(s->lexicon_path, sizeof s->lexicon_path, "%s", corpus->lexicon ? corpus->lexicon : "");
     if (corpus->lexicon) return safer_lexicon_open(&s->lexicon, corpus->lexicon, error);
     cmp_file_name(name, sizeof name, s->data);
     snprintf(file, sizeof file, "%s.lex", name);
     cmp_folder_file(path, sizeof path, s->folder, file);
+    snprintf(s->lexicon_path, sizeof s->lexicon_path, "%s", path);
     safer_status status = cmp_folder_begin(s->folder, file, given, &done, error);
     if (status != SAFER_OK) return status;
     if (done) return safer_lexicon_open(&s->lexicon, path, error);
@@ -123,7 +127,7 @@ typedef struct work {
     safer_lexicon *smoothing; /* with the cell's kernel; NULL: it has none */
     json_t *model_with;       /* all that the model depends on */
     safer_model *model;       /* NULL until it is needed */
-    char model_path[4096];
+    char model_path[4096], kernel_path[4096];
 } work;
 
 static const safer_lexicon *lexicon_of(const work *w) { return w->smoothing ? w->smoothing : w->study->lexicon; }
@@ -134,13 +138,13 @@ static json_t *lexicon_digest(const safer_lexicon *lexicon) { return json_string
 static safer_status take_kernel(work *w, safer_error *error)
 {
     study *s = w->study;
-    char data[80], kernel[80], file[200], path[4096];
+    char data[80], kernel[80], file[200], *path = w->kernel_path;
     int done;
     if (!w->setup.kernel) return SAFER_OK;
     cmp_file_name(data, sizeof data, w->cell->data);
     cmp_file_name(kernel, sizeof kernel, w->setup.kernel);
     snprintf(file, sizeof file, "%s.%s.lex", data, kernel);
-    cmp_folder_file(path, sizeof path, s->folder, file);
+    cmp_folder_file(path, sizeof w->kernel_path, s->folder, file);
     json_t *with = json_pack("{s:o, s:s}", "lexicon", lexicon_digest(s->lexicon), "kernel", w->setup.kernel);
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
@@ -206,6 +210,21 @@ static safer_status open_model(work *w, safer_error *error)
     return cli_model_try(&w->model, m, w->study->test, error);
 }
 
+/* Tells the helpers of a crew what comes next: helper.c reads it. */
+static safer_status announce(const work *w, const char *attack, safer_error *error)
+{
+    if (!w->study->crew) return SAFER_OK;
+    json_t *step = json_pack("{s:s, s:s, s:s, s:s, s:s}", "data", w->cell->data, "model", w->cell->model, "defense",
+                             w->cell->defense, "file", w->setup.is_ready ? "" : w->model_path, "lexicon",
+                             w->smoothing ? w->kernel_path : w->study->lexicon_path);
+    if (attack) cli_set(step, "attack", json_string(attack));
+    char *text = cli_json_text(step, JSON_COMPACT);
+    json_decref(step);
+    const safer_status status = safer_crew_tell(w->study->crew, text, error);
+    free(text);
+    return status;
+}
+
 static json_t *radius_json(size_t radius)
 {
     return radius == SAFER_ALL ? json_string("all") : json_integer((json_int_t)radius);
@@ -228,6 +247,7 @@ static safer_status certify(work *w, safer_error *error)
                                    (json_int_t)o->seed));
     safer_status status = cmp_folder_begin(s->folder, file, with, &done, error);
     json_decref(with);
+    if (status == SAFER_OK && !done) status = announce(w, NULL, error);
     if (status == SAFER_OK && !done) status = open_model(w, error);
     if (status == SAFER_OK && !done) {
         cli_say("%s: certifying", s->place);
@@ -268,10 +288,12 @@ static safer_status attack(work *w, size_t which, safer_error *error)
     const safer_data *texts = own ? own : s->test;
     if (status == SAFER_OK) {
         a.options.smoothed = w->smoothing != NULL;
+        a.options.crew = s->crew;
         json_t *with = attack_with(w, &a.options, texts);
         status = cmp_folder_begin(s->folder, file, with, &done, error);
         json_decref(with);
     }
+    if (status == SAFER_OK && !done) status = announce(w, w->cell->attacks[which], error);
     if (status == SAFER_OK && !done) status = open_model(w, error);
     if (status == SAFER_OK && !done) {
         cli_say("%s: attacking by %s", s->place, w->cell->attacks[which]);
@@ -290,6 +312,10 @@ static safer_status run_cell(study *s, cmp_cell *cell, safer_error *error)
     work w = {.study = s, .cell = cell};
     safer_status status = take_data(s, cell->data, error);
     if (status == SAFER_OK) status = cmp_setup_read(&w.setup, s->config, cell, &w.model_with, error);
+    w.setup.certify.crew = s->crew;
+    if (status == SAFER_OK && s->crew && w.setup.is_ready && cli_is_remote(w.setup.model.path) && !w.setup.model.labels)
+        status = cli_error(error, SAFER_INVALID,
+                           "models.%.60s: \"labels\" are needed with --mpi: only rank 0 reads data", cell->model);
     if (status == SAFER_OK && w.setup.is_ready && w.setup.training.defense)
         status = cli_error(error, SAFER_INVALID,
                            "a ready model cannot be trained by %.60s; use \"method\": \"ibp\" alone",
@@ -306,9 +332,18 @@ static safer_status run_cell(study *s, cmp_cell *cell, safer_error *error)
 
 /* -------------------------------------------------------------------- cells */
 
-int cmp_study_run(cmp_config *config, cmp_folder *folder, int all)
+/* After a cell has failed. A crew of which a rank is lost, or cannot go on, does nothing more; where this process was
+ * told to stop, that may be why. */
+static safer_status look_at_crew(const study *s, safer_status status, safer_error *error)
 {
-    study s = {.config = config, .folder = folder};
+    if (!s->crew) return SAFER_OK;
+    return safer_crew_check(s->crew, status == SAFER_CANCELLED, error);
+}
+
+int cmp_study_run(cmp_config *config, cmp_folder *folder, int all, safer_crew *crew)
+{
+    study s = {.config = config, .folder = folder, .crew = crew};
+    safer_error ended = {0};
     int code = CLI_DONE;
     for (size_t i = 0; i < config->cell_count; i++) {
         cmp_cell *cell = &config->cells[i];
@@ -316,14 +351,21 @@ int cmp_study_run(cmp_config *config, cmp_folder *folder, int all)
         snprintf(place, sizeof place, "[%zu/%zu] %s %s %s", i + 1, config->cell_count, cell->data, cell->model,
                  cell->defense);
         s.place = place;
-        const safer_status status = run_cell(&s, cell, &cell->error);
+        safer_status status = run_cell(&s, cell, &cell->error);
         cell->error.status = status;
         if (status == SAFER_OK) continue;
-        cli_complain("%s: %s", place, cell->error.message);
+        const safer_status left = look_at_crew(&s, status, &ended);
+        if (left != SAFER_OK) {
+            cell->error = ended;
+            status = cell->error.status = left;
+        }
+        if (!cli_crew_told(&cell->error)) cli_complain("%s: %s", place, cell->error.message);
         if (status == SAFER_CANCELLED) cli_say("the same command resumes from here");
         if (code == CLI_DONE || status == SAFER_CANCELLED) code = cli_code(status);
-        if (all || status == SAFER_CANCELLED) break;
+        if (all || left != SAFER_OK || status == SAFER_CANCELLED) break;
     }
+    if (crew && safer_crew_check(crew, 0, NULL) == SAFER_OK && code != CLI_INTERRUPTED)
+        (void)safer_crew_tell(crew, "{}", NULL);
     drop_data(&s);
     return code;
 }

@@ -297,7 +297,7 @@ static int run(void *from, char **arguments, size_t count)
     check_request(r);
     safer_status status = cmp_config_take(&config, "safer sweep", configuration(r), &error);
     if (status == SAFER_OK) status = cmp_folder_open(&folder, r->folder, &error);
-    if (status == SAFER_OK) code = cmp_study_run(&config, &folder, 1);
+    if (status == SAFER_OK) code = cmp_study_run(&config, &folder, 1, NULL);
     if (status == SAFER_OK && code == CLI_DONE) status = give_results(r, &config, &folder, &error);
     if (status != SAFER_OK) code = cli_fail(&error);
     cmp_folder_close(&folder);

@@ -19,6 +19,16 @@ typedef enum safer_method {
 } safer_method;
 SAFER_NAMED(safer_method); /* "adaptive", "binomial", "hoeffding", "ibp" */
 
+/* What an attacker may do to tokens (words, numbers, marks) where draws delete them: docs/edits.md. */
+typedef enum safer_edit_kind {
+    SAFER_EDITS_ANY,     /* put in, take out or replace by anything */
+    SAFER_EDITS_REPLACE, /* replace alone */
+    SAFER_EDITS_INSERT,  /* put in alone */
+    SAFER_EDITS_DELETE   /* take out alone */
+} safer_edit_kind;
+SAFER_NAMED(safer_edit_kind); /* "any", "replace", "insert", "delete" */
+#define SAFER_EDITS 64        /* edits that can be asked for, at most */
+
 /* The radii every run reports: 1, 2, 5, 10, 20, SAFER_ALL. */
 #define SAFER_RADII 6
 SAFER_API size_t safer_reported_radius(size_t index);
@@ -40,6 +50,12 @@ typedef struct safer_certify_options {
     safer_progress progress; /* also how to stop: see safer_progress */
     size_t shard, shards; /* safer_certify: only part `shard` of so many, from 1; zeros: all texts. See safer_merge */
     safer_crew *crew;     /* of safer_certify: processes that share the work; NULL: this one is alone */
+    /* Draws delete every token (word, number, mark) with this chance, above 0, below 1, rounded to a fraction of 2^32;
+     * 0: nothing is deleted. Then `certified` refers to so many edits of a kind as well, 1 to SAFER_EDITS (1), beside
+     * synonyms in up to `radius` words. docs/edits.md */
+    double deletion;
+    size_t edits;
+    safer_edit_kind edit_kind;
 } safer_certify_options;
 
 SAFER_OPTIONS(safer_certify_options);
@@ -68,6 +84,12 @@ typedef struct safer_certificate {
     double seconds;
     uint64_t vote_n;            /* separate samples that chose the prediction; 0 when exact */
     const uint64_t *vote_votes; /* of every class, in these samples; NULL when exact */
+
+    /* Where draws delete tokens; else zeros. */
+    double deletion; /* with which chance */
+    size_t tokens;   /* of the text */
+    size_t edits;    /* certified beside synonyms in `radius` words of the options; at most those asked for */
+    double q_edits[SAFER_EDITS + 1]; /* q of 0, 1 .. edits of the options, beside these synonyms, rounded up */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -127,6 +149,12 @@ typedef struct safer_summary {
     int remote;            /* the model is remote: what is exact assumes that it is a function of the text */
     size_t classes;
     safer_class_summary *by_class; /* (classes): the labelled texts */
+
+    /* Where draws delete tokens: how many edits were asked for, and what is certified against 1, 2 .. of them beside
+     * synonyms in as many words as were asked for. Else 0. */
+    size_t edits;
+    safer_edit_kind edit_kind;
+    size_t certified_edits[SAFER_EDITS], certified_answered_edits[SAFER_EDITS], stable_edits[SAFER_EDITS];
 } safer_summary;
 
 /* Ends what a summary owns. Zeros are accepted, and NULL. */
@@ -182,6 +210,12 @@ SAFER_API safer_status safer_draw(const safer_lexicon *lexicon, const char *text
                                   uint64_t seed, uint64_t first, uint64_t count, safer_draw_function each,
                                   void *context, safer_error *error);
 
+/* The same where every token (word, number or mark) is deleted with this chance besides: from 0, above which it is
+ * rounded to a fraction of 2^32, to below 1. Tokens that are kept have one space between them. */
+SAFER_API safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text, size_t length,
+                                           double deletion, safer_stage stage, uint64_t seed, uint64_t first,
+                                           uint64_t count, safer_draw_function each, void *context, safer_error *error);
+
 /* Wilson's 95% interval for a share of `part` in `whole` texts: how far a figure of this
  * data set may lie from the one of its source. whole >= 1. */
 SAFER_API void safer_interval(size_t part, size_t whole, double *low, double *high);
@@ -199,6 +233,9 @@ typedef struct safer_verification {
     int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
     size_t shard, shards; /* which part of a run it is, from 1; zeros: a whole run */
+    double deletion;      /* the chance to be deleted; 0: none is, and there are no edits */
+    size_t edits;         /* what `certified` refers to besides */
+    safer_edit_kind edit_kind;
 } safer_verification;
 
 /* Recomputes every decision of a run, or of a part of one, from its records. With the lexicon and the data (both or

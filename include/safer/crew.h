@@ -39,6 +39,18 @@ SAFER_API int safer_crew_local_rank(const safer_crew *crew);
  * unless it was itself held for lost and is now told to stop; 0 on rank 1 when rank 0 is lost. */
 SAFER_API int safer_crew_report(safer_crew *crew, const safer_error *error);
 
+/* Between runs, where a crew does several: rank 0 tells all others what comes next, in words of the program's own, and
+ * these hear it, in order. A helper that opens the model for a run that rank 0 has given up before it began (its data
+ * cannot be read) finds that run ended, SAFER_CANCELLED, and hears the next. */
+SAFER_API safer_status safer_crew_tell(safer_crew *crew, const char *words, safer_error *error);
+/* Waits for them; `size` bytes at `out` must be enough, with a NUL. SAFER_CANCELLED: rank 0 left, or `progress`, which
+ * may be NULL, asks to stop. */
+SAFER_API safer_status safer_crew_hear(safer_crew *crew, char *out, size_t size, const safer_progress *progress,
+                                       safer_error *error);
+/* Whether all ranks are there and well; else the first failure, which stays. `stopped`: this process was asked to stop,
+ * which mpirun does to all when one has died; then the others are asked for a sign of life, for a moment. */
+SAFER_API safer_status safer_crew_check(safer_crew *crew, int stopped, safer_error *error);
+
 /* Leaves: all ranks do it, whatever happened, rank 0 with the exit status of the program. It waits for the others, and
  * ends them where they do not come. NULL is accepted. */
 SAFER_API void safer_crew_leave(safer_crew *crew, int code);

@@ -13,9 +13,9 @@ extern "C" {
 /* A classifier. The answer of those made here is a function of the text alone. */
 typedef struct safer_model safer_model;
 
-/* Loads a model file written by safer_train, or a directory as HuggingFace has them: a BERT
- * or DistilBERT classifier (config.json, vocab.txt or tokenizer.json, model.safetensors), or a sum
- * of models (a file of JSON; docs/models.md). */
+/* Loads a model file written by safer_train, or a directory as HuggingFace has them: a classifier of
+ * the kind of BERT (config.json, the tokenizer's files, model.safetensors; docs/models.md lists which), or a sum
+ * of models (a file of JSON). */
 SAFER_API safer_status safer_model_open(safer_model **out, const char *path, safer_error *error);
 SAFER_API void safer_model_free(safer_model *model);
 
@@ -148,7 +148,7 @@ SAFER_API safer_traffic safer_model_traffic(const safer_model *model);
 /* Whether it is known, by its options or by a test, to give different answers to the same text. */
 SAFER_API int safer_model_is_random(const safer_model *model);
 
-/* Makes one model file of a BERT or DistilBERT checkpoint. INPUT is a folder as HuggingFace
+/* Makes one model file of the checkpoint of an encoder. INPUT is a folder as HuggingFace
  * has them (config.json, vocab.txt or tokenizer.json, and the weights as safetensors or
  * ONNX), or an .onnx file with the rest beside it or in the folder above. Without a
  * classifier in it, the file can be trained from, not asked. OUTPUT is written whole or

@@ -58,11 +58,11 @@ typedef struct safer_train_options {
     struct {
         double dropout;  /* bow, cnn 0.2; charcnn 0.5; bert 0.1 (of the pooled vector) */
         double rate;     /* Adam's: 0.001; charcnn 0.002; bert 0.00006, and 0.001 for the head alone */
-        double decay;    /* weight decay: 0.0001; charcnn 0.1; bert 0.01 */
+        double decay;    /* weight decay: 0.0001; charcnn 0.1; bert 0.01, and 0.3 for the head alone */
         double clip;     /* the gradient's length at most, 0: any; bow, cnn 0; charcnn, bert 1 */
         double warmup;   /* share of the steps in which the rate rises; then it falls to 0. charcnn, bert: 0.1 */
         int batch;       /* texts per step; 32, charcnn 128 */
-        int epochs;      /* at most; bow, cnn 10; charcnn 30; bert 3 */
+        int epochs;      /* at most; bow, cnn 10; charcnn 30; bert 3, and 20 for the head alone */
         int patience;    /* epochs without a better dev accuracy before it stops; 0: any number. bow, cnn 3; else 0 */
         safer_pool pool; /* bow, cnn, bert */
         safer_precision precision; /* charcnn, bert: of products; bf16 */
@@ -111,6 +111,10 @@ typedef struct safer_train_options {
     /* charcnn, bert: where it is trained, as safer_model_set_device has it; NULL: the CPU. Of several GPUs one is used.
      * A checkpoint of one device can be resumed on another; the model is then neither's alone. */
     const char *device;
+
+    /* Every token (word, number, mark) of a draw is deleted with this chance, above 0, below 1: for certificates
+     * with the same `deletion`. 0: none is. Not with a defense. */
+    double deletion;
 } safer_train_options;
 
 typedef struct safer_train_report {

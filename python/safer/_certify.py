@@ -28,7 +28,8 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
             random: bool = False, function: bool = False, cache: bool = False, progress: ProgressOption = None,
             output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
             family_wise: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
-            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None) -> Results:
+            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, delete: float = 0.0, edits: int = 1,
+            edit_kind: str = "any") -> Results:
     """Certifies a classifier: for every text, whether any exchange of words for their synonyms
     could change what the smoothed classifier says.
 
@@ -69,12 +70,16 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param shard: only a part of the texts: (K, N) or "K/N", of every N texts the K-th, from 1; "auto" and "auto/N": as
         `safer certify --shard` takes them from Slurm or Kubernetes. All machines get all texts; :func:`merge` puts
         their outputs together
+    :param delete: draws delete every word, number and mark with this chance; then `certified` refers to edits as well
+    :param edits: with `delete`: words, numbers and marks that may be edited besides, at most
+    :param edit_kind: what an edit may be: "any", "replace", "insert" or "delete"
 
     Exceptions of `predict` are passed on unchanged. Ctrl-C stops between two texts, or inside
     `predict` at once; an `output` can be resumed.
     """
     lexicon = _need_lexicon(lexicon)
-    o = _options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed, threads=threads)
+    o = _options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed, threads=threads, delete=delete,
+                 edits=edits, edit_kind=edit_kind)
     o.unlabelled, o.family_wise = unlabelled, family_wise
     o.shard, o.shards = _shard(shard)
     if resume and output is None:
@@ -199,9 +204,10 @@ class Smoothed:
     def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,
                  n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
                  seed: Optional[int] = None, batch: int = 256, random: bool = False, function: bool = False, cache: bool = False,
-                 threads: int = 0) -> None:
+                 threads: int = 0, delete: float = 0.0, edits: int = 1, edit_kind: str = "any") -> None:
         self.lexicon = _need_lexicon(lexicon)
-        self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads)
+        self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads, delete=delete,
+                                             edits=edits, edit_kind=edit_kind)
         self._seed = seed
         self._model = as_model(predict, classes, [], batch=batch, cache=cache, random=random, declared=function)
         self._batch = _draws_at_once(self._model, batch)
@@ -244,7 +250,8 @@ class Smoothed:
         label = None if k.abstained else vote
         return Prediction(label, vote, k.bound, bool(k.certified) and label is not None,
                           0 if label is None else radius_from_c(k.radius), dict(zip(names, k.shares[:len(names)])), bool(k.exact),
-                          ASSUMES if k.exact and is_remote(self._model) else (), k.words, k.slots, k.queries, k.seconds, seed)
+                          ASSUMES if k.exact and is_remote(self._model) else (), k.words, k.slots, k.queries, k.seconds, seed,
+                          (0 if label is None else k.edits) if k.deletion else None)
 
     def __repr__(self) -> str:
         return f"<safer.Smoothed, classes {self._model.classes.describe()}, {self.lexicon!r}>"
@@ -278,15 +285,19 @@ def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
     return lexicon
 
 
-def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int) -> c.CertifyOptions:
+def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int,
+             delete: float, edits: int, edit_kind: str) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
     n0 = n0 or 0  # as many as n
-    for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads)):
+    for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads), ("edits", edits)):
         if value < 0 or value >= 2**63:
             raise InvalidError(f"{name}: {value}")
     o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
+    o.deletion, o.edits, o.edit_kind = delete, edits, choice("edit_kind", edit_kind)
+    if not delete and (edits != 1 or edit_kind != "any"):
+        raise InvalidError("edits: without delete no edit can be certified")
     return o
 
 

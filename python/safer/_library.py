@@ -30,7 +30,7 @@ S = TypeVar("S", bound=ctypes.Structure)
 _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_version": (c_char_p, []),
     **{f"safer_{kind}_parse": (c_int, [POINTER(c_int), c_char_p, _ERROR])
-       for kind in ("format", "metric", "precision", "profile", "method", "stage")},
+       for kind in ("format", "metric", "precision", "profile", "method", "stage", "edit_kind")},
     "safer_data_options_init": (None, [POINTER(c.DataOptions), c_size_t]),
     "safer_data_load": (c_int, [_OUT, c_char_p, POINTER(c.DataOptions), _ERROR]),
     "safer_data_from_texts": (c_int, [_OUT, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_char_p), POINTER(c_char_p), c_size_t, _ERROR]),

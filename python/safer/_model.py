@@ -116,8 +116,8 @@ class Model(_Answering):
     @classmethod
     def load(cls, path: "Union[str, os.PathLike[str]]", *, precision: Optional[str] = None,
              device: Optional[str] = None) -> "Model":
-        """Opens a model file, a folder with a BERT or DistilBERT classifier as HuggingFace has
-        them, or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
+        """Opens a model file, a folder with a classifier of the kind of BERT as HuggingFace has
+        them (docs/models.md lists which), or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
         the same bits on every machine: for bert, charcnn and sums with such members. The others are
         always portable. `device` is where a bert or charcnn is computed, one of `safer.devices()`: "cpu",
         "cuda" (all GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""

@@ -7,7 +7,7 @@ import importlib
 import json
 import os
 from ctypes import byref, c_double, create_string_buffer
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, overload
 
@@ -34,6 +34,7 @@ def radius_from_c(radius: int) -> Radius:
 #: What an exact certificate of a model depends on of which only the answers are known.
 ASSUMES = ("the model is a function of the text",)
 
+EDIT_KINDS = ("any", "replace", "insert", "delete")
 REPORTED: Tuple[Radius, ...] = tuple(radius_from_c(library.safer_reported_radius(k)) for k in range(c.RADII))
 
 
@@ -61,6 +62,7 @@ class Certificate:
     queries: int
     seconds: float
     margins: Mapping[str, float]  #: ibp: by how much at least the target leads each other class, in logits or, of a sum, in what it adds up
+    edits: Optional[int] = None  #: with `delete`: certified words, numbers and marks that may be edited besides, at most those asked for
 
     def certified_at(self, radius: Radius) -> bool:
         """Whether it is certified against this many changed words."""
@@ -118,6 +120,10 @@ class Summary:
     classes: Tuple[ClassSummary, ...]
     predict_seconds: Optional[float] = None  #: of `seconds`, spent in the function that was certified
     traffic: Optional[Traffic] = None  #: what it was asked, for a function, program or service
+    edit_kind: Optional[str] = None  #: with `delete`: what an edit may be
+    certified_edits: Mapping[int, float] = field(default_factory=dict)  #: by edits: certified, beside synonyms
+    certified_answered_edits: Mapping[int, float] = field(default_factory=dict)  #: and answered
+    stable_edits: Mapping[int, float] = field(default_factory=dict)  #: of all texts, right or not
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,8 @@ class Verification(Summary):
     checked: Tuple[str, ...] = ()
     not_checked: Tuple[str, ...] = ()
     shard: Optional[Tuple[int, int]] = None  #: (K, N): it is part K of N; None: it is a whole run
+    delete: float = 0.0  #: the chance that a draw deletes a word, number or mark
+    edits: int = 0  #: what `certified` refers to besides
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,7 @@ class Prediction:
     queries: int
     seconds: float
     seed: int  #: with it the answer can be repeated
+    edits: Optional[int] = None  #: with `delete`: how many words, numbers and marks may be edited besides
 
     @property
     def abstained(self) -> bool:
@@ -171,6 +180,10 @@ def _share(part: int, whole: int) -> Optional[float]:
 
 def _by_radius(parts: Iterable[int], whole: int) -> Dict[Radius, float]:
     return {radius: part / whole for radius, part in zip(REPORTED, parts)} if whole else {}
+
+
+def _by_edits(parts: Sequence[int], edits: int, whole: int) -> Dict[int, float]:
+    return {i + 1: parts[i] / whole for i in range(edits)} if whole else {}
 
 
 def _class(s: c.Summary, k: int, names: Sequence[str]) -> ClassSummary:
@@ -214,15 +227,17 @@ def summarise(s: c.Summary, predict_seconds: Optional[float] = None, traffic: Op
         interval(s.certified_answered, s.labelled), _by_radius(s.certified_answered_at, s.labelled), s.texts - s.labelled,
         s.unlabelled_certified, _share(s.stable, s.texts), interval(s.stable, s.texts), _by_radius(s.stable_at, s.texts), s.empty,
         caution.value.decode() or None, (headline.name.decode(), headline.part, headline.whole), bool(s.remote),
-        tuple(_class(s, k, names) for k in range(s.classes)), predict_seconds, traffic)
+        tuple(_class(s, k, names) for k in range(s.classes)), predict_seconds, traffic, EDIT_KINDS[s.edit_kind] if s.edits else None,
+        _by_edits(s.certified_edits, s.edits, s.labelled), _by_edits(s.certified_answered_edits, s.edits, s.labelled),
+        _by_edits(s.stable_edits, s.edits, s.texts))
 
 
 def verification(v: c.Verification, predict_seconds: Optional[float] = None, traffic: Optional[Traffic] = None) -> Verification:
     s = summarise(v.summary, predict_seconds, traffic)
     phrases = ([phrase.decode() for phrase in found if phrase] for found in (v.checked, v.not_checked))
-    return Verification(**{field.name: getattr(s, field.name) for field in dataclasses.fields(s)}, format=v.format,
+    return Verification(**{member.name: getattr(s, member.name) for member in dataclasses.fields(s)}, format=v.format,
                         radius=radius_from_c(v.radius), delta=v.delta, family_wise=bool(v.family_wise), alpha=v.alpha, checked=tuple(next(phrases)), not_checked=tuple(next(phrases)),
-                        shard=(v.shard, v.shards) if v.shards else None)
+                        shard=(v.shard, v.shards) if v.shards else None, delete=v.deletion, edits=v.edits)
 
 
 def percent(share: Optional[float], up: bool = False) -> str:
@@ -233,7 +248,7 @@ def percent(share: Optional[float], up: bool = False) -> str:
     return f"{(100 * Decimal(repr(share))).quantize(Decimal('0.01'), ROUND_UP if up else ROUND_DOWN)}%"
 
 
-_FIELDS = [field.name for field in dataclasses.fields(Certificate)]
+_FIELDS = [member.name for member in dataclasses.fields(Certificate)]
 
 
 def _read_record(line: str) -> Certificate:
@@ -246,7 +261,7 @@ def _read_record(line: str) -> Certificate:
         record.update(margins={}, n=record.get("n", 0), counts={name: int(count) for name, count in votes.items()})
     if record["radius"] != "all":
         record["radius"] = int(record["radius"])
-    return Certificate(**{name: record[name] for name in _FIELDS})
+    return Certificate(**{name: record.get(name) if name == "edits" else record[name] for name in _FIELDS})
 
 
 class Results(Sequence[Certificate]):

@@ -8,6 +8,7 @@ NO_WORD = 2**32 - 1
 DEFAULT = -1
 RADII = 6
 PHRASES = 12
+EDITS = 64
 ALL = c_size_t(-1).value
 
 PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
@@ -94,7 +95,8 @@ class Traffic(Structure):
 class CertifyOptions(Structure):
     _fields_ = [("size", c_size_t), ("method", c_int), ("n", c_uint64), ("n0", c_uint64), ("delta", c_double), ("alpha", c_double),
                 ("family_wise", c_int), ("radius", c_size_t), ("unlabelled", c_int), ("seed", c_uint64), ("threads", c_int),
-                ("batch", c_size_t), ("progress", Progress), ("shard", c_size_t), ("shards", c_size_t), ("crew", c_void_p)]
+                ("batch", c_size_t), ("progress", Progress), ("shard", c_size_t), ("shards", c_size_t), ("crew", c_void_p),
+                ("deletion", c_double), ("edits", c_size_t), ("edit_kind", c_int)]
 
 
 class Certificate(Structure):
@@ -102,7 +104,8 @@ class Certificate(Structure):
                 ("target", c_int), ("words", c_size_t), ("slots", c_size_t), ("visible", c_size_t), ("exact", c_int),
                 ("n", c_uint64), ("votes", POINTER(c_uint64)), ("shares", POINTER(c_double)), ("bound", c_double), ("margins", POINTER(c_double)),
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
-                ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64))]
+                ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64)),
+                ("deletion", c_double), ("tokens", c_size_t), ("edits", c_size_t), ("q_edits", c_double * (EDITS + 1))]
 
 
 class Figure(Structure):
@@ -121,13 +124,14 @@ class Summary(Structure):
                 ("resumed", c_size_t), ("certified_answered", c_size_t), ("certified_answered_at", c_size_t * RADII),
                 ("unlabelled_certified", c_size_t), ("stable", c_size_t), ("stable_at", c_size_t * RADII), ("certificates", c_size_t),
                 ("empty", c_size_t), ("about_predictions", c_int), ("remote", c_int), ("classes", c_size_t),
-                ("by_class", POINTER(ClassSummary))]
+                ("by_class", POINTER(ClassSummary)), ("edits", c_size_t), ("edit_kind", c_int),
+                *((name, c_size_t * EDITS) for name in ("certified_edits", "certified_answered_edits", "stable_edits"))]
 
 
 class Verification(Structure):
     _fields_ = [("summary", Summary), ("format", c_int), ("method", c_int), ("radius", c_size_t), ("delta", c_double), ("alpha", c_double),
                 ("family_wise", c_int), ("checked", c_char_p * PHRASES), ("not_checked", c_char_p * PHRASES),
-                ("shard", c_size_t), ("shards", c_size_t)]
+                ("shard", c_size_t), ("shards", c_size_t), ("deletion", c_double), ("edits", c_size_t), ("edit_kind", c_int)]
 
 
 class Gate(Structure):

@@ -357,6 +357,11 @@ static safer_status begin(check *c, sf_run *run, const char *against, sf_guard *
 {
     safer_status status;
     SF_TRY(sf_run_load(run, against, error));
+    if (run->config.deletion) {
+        status = sf_fail(error, SAFER_INVALID,
+                         "%s: its draws delete words, and attacks do not; a run without --delete is needed", against);
+        goto done;
+    }
     SF_TRY(sf_run_index(run, error));
     c->run = run;
     c->options.smoothed = run->config.method != SAFER_METHOD_IBP;

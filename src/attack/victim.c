@@ -150,7 +150,7 @@ static safer_status prepare_votes(sf_victim *v, safer_error *error)
         sf_grow(&v->mapped, &v->mapped_capacity, v->options.batch * slots + 1, sizeof *v->mapped) ||
         sf_grow(&v->sampler.rules, &v->sampler.capacity, slots + 1, sizeof *v->sampler.rules))
         return sf_fail_memory(error);
-    v->sampler.slots = slots;
+    v->sampler.slots = v->sampler.width = slots;
     if (!v->model->class->prepare) return SAFER_OK;
     SF_TRY(sf_shadow_make(&v->shadow, v->lexicon, &v->slots, error));
     SF_TRY(v->model->class->prepare(v->model, &v->shadow.lexicon, &v->slots, &v->prepared, error));

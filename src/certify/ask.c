@@ -21,14 +21,14 @@ static size_t piece_of(const safer_workspace *w) { return w->model->group ? w->m
 
 static safer_status ask_piece(safer_workspace *w, size_t begin, size_t count, int worker, safer_error *error)
 {
-    const size_t slots = w->slots.slot_count;
-    const uint32_t *draws = w->draws + begin * slots;
+    const size_t width = w->sampler.width;
+    const uint32_t *draws = w->draws + begin * width;
     int *answers = w->answers + begin;
     if (w->prepared) return sf_model_sample(w->model, w->prepared, draws, count, answers, w->scratch[worker], error);
     for (size_t i = 0; i < count; i++) {
         sf_buffer *text = &w->texts[begin + i];
         sf_buffer_clear(text);
-        if (sf_slots_render(text, &w->slots, w->lexicon, draws + i * slots)) return sf_fail_memory(error);
+        if (sf_slots_render(text, &w->slots, w->lexicon, draws + i * width)) return sf_fail_memory(error);
         w->spans[begin + i] = (sf_span){text->bytes, text->length};
     }
     return sf_model_classify(w->model, w->spans + begin, count, answers, NULL, w->scratch[worker], error);
@@ -106,7 +106,7 @@ safer_status sf_ask_text(int *answer, safer_workspace *w, safer_error *error)
 safer_status sf_ask_text_and_draw(int *answer, safer_workspace *w, safer_error *error)
 {
     int answers[2] = {0};
-    memset(w->draws, 0, w->slots.slot_count * sizeof *w->draws); /* draw number 0 */
+    memset(w->draws, 0, w->sampler.width * sizeof *w->draws); /* draw number 0; where tokens are deleted, of none */
     sf_buffer_clear(&w->texts[0]);
     if (sf_slots_render(&w->texts[0], &w->slots, w->lexicon, w->draws)) return sf_fail_memory(error);
     const sf_span both[2] = {w->text, {w->texts[0].bytes, w->texts[0].length}};

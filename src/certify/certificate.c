@@ -11,6 +11,9 @@
  * Samples that choose the prediction are never used for its certificate: they come from
  * another random stream.
  *
+ * Where draws delete tokens, overlaps are those of tokens (sf_deletion_overlap), and edits have their own q
+ * (stats/edits.c): thresholds on the same number, so that the same delta covers them.
+ *
  * The method ibp is of another kind: it looks into the model and bounds, without any draw, by
  * how much the target leads whatever synonyms stand in the text (ibp/bounds.c). It speaks
  * of the model itself, and of all words at once: the radius is all or 0. */
@@ -20,6 +23,7 @@
 #include "base/progress.h"
 #include "certify/ask.h"
 #include "certify/votes.h"
+#include "stats/edits.h"
 #include "stats/select.h"
 #include "text/unicode.h"
 
@@ -40,6 +44,8 @@ static safer_status read_text(safer_certificate *c, safer_workspace *w, const ch
     const safer_status status = sf_workspace_read(w, text, length, error);
     c->words = w->slots.word_count;
     c->slots = w->slots.slot_count;
+    c->tokens = w->slots.token_count;
+    c->deletion = w->options.deletion;
     return status;
 }
 
@@ -57,6 +63,9 @@ static safer_status prepare_text(safer_certificate *c, safer_workspace *w, safer
     c->visible = w->visible;
     SF_TRY(sf_model_probe(w->model, &w->text, 1, error));
     for (size_t r = 0; r < SAFER_RADII; r++) c->q[r] = sf_q_at(w->overlaps, w->visible, sf_reported_radii[r]);
+    for (size_t i = 0; w->deletion && i <= w->options.edits; i++)
+        c->q_edits[i] = sf_edits_q(w->deletion, w->options.edit_kind, i,
+                                   sf_q_at(w->overlaps, w->visible, w->options.radius));
     SF_TRY(sf_workspace_show(w, SF_TEXT_READ, c, error));
     c->target = target_of(c, w, SF_NO_LABEL); /* or the prediction, once there is one */
 done:
@@ -180,6 +189,9 @@ static void decide(safer_certificate *c, safer_workspace *w)
     set_shares(c, w);
     c->bound = sf_evidence_bound(&evidence);
     set_radius(c, w, sf_evidence_radius(&w->q_radius, &w->q_next, &evidence, w->overlaps, w->visible));
+    if (!w->deletion) return;
+    c->edits = sf_evidence_edits(&evidence, c->q_edits, w->options.edits);
+    c->certified &= c->edits >= w->options.edits;
 }
 
 /* A vote is given up where more draws are not worth it. Where there is a certificate they are: without an

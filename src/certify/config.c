@@ -48,6 +48,11 @@ json_t *sf_config_json(const safer_model *model, const safer_lexicon *lexicon, c
     }
     sf_member_add(&config, "radius", sf_radius_text(o->radius));
     sf_member_add(&config, "radii", radii_json(SF_FORMAT));
+    if (o->deletion > 0) {
+        sf_member_add(&config, "delete", json_real(o->deletion));
+        sf_member_add(&config, "edits", json_integer((json_int_t)o->edits));
+        sf_member_add(&config, "edit_kind", json_string(safer_edit_kind_name(o->edit_kind)));
+    }
     sf_member_add(&config, "unlabelled", json_boolean(o->unlabelled));
     if (draws) sf_member_add(&config, "seed", json_integer((json_int_t)o->seed));
     sf_shard_add(&config, (sf_shard){o->shard, o->shards});
@@ -76,6 +81,21 @@ static void read_sampling(sf_config *out, sf_members *m)
     o->family_wise = sf_member_flag(m, "family_wise");
     o->alpha = sf_member_real(m, "alpha");
     o->seed = (uint64_t)sf_member_integer(m, "seed", INT64_MIN);
+}
+
+/* Where draws delete tokens: how often, and what is certified. */
+static void read_edits(sf_config *out, sf_members *m)
+{
+    safer_certify_options *o = &out->options;
+    if (!json_object_get(m->object, "delete")) return;
+    o->deletion = sf_member_real(m, "delete");
+    if (!(o->deletion > 0 && o->deletion < 1) || sf_deletion_share(sf_deletion_of(o->deletion)) != o->deletion)
+        sf_member_refuse(m, "delete", "a fraction of 2^32, above 0 and below 1");
+    o->edits = (size_t)sf_member_integer(m, "edits", 1);
+    const char *kind = sf_member_string(m, "edit_kind");
+    if (kind && safer_edit_kind_parse(&o->edit_kind, kind, NULL) != SAFER_OK)
+        sf_member_refuse(m, "edit_kind", "any, replace, insert or delete");
+    if (!m->wrong) out->deletion = sf_deletion_of(o->deletion);
 }
 
 /* The radii of q_at, which are always the same. */
@@ -127,6 +147,7 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     o->unlabelled = sf_member_flag(&m, "unlabelled");
     out->delta = o->delta;
     if (o->method != SAFER_METHOD_IBP) read_sampling(out, &m);
+    if (o->method != SAFER_METHOD_IBP && out->format >= 2) read_edits(out, &m);
     SF_TRY(read_radii(&m, out->format, error));
     out->date = out->format < 2 ? NULL
                                 : json_string_value(sf_member_optional(&m, "date")); /* sealed.h saw to its form */

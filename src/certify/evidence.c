@@ -104,3 +104,11 @@ size_t sf_evidence_radius(double *q_radius, double *q_next, const sf_evidence *e
     }
     return SAFER_ALL;
 }
+
+/* Nested as well: q rises. */
+size_t sf_evidence_edits(const sf_evidence *evidence, const double *q, size_t most)
+{
+    size_t edits = 0;
+    while (edits < most && sf_evidence_certifies(evidence, q[edits + 1])) edits++;
+    return edits;
+}

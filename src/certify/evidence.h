@@ -42,6 +42,10 @@ int sf_evidence_grants_bound(const sf_evidence *evidence, double bound);
 size_t sf_evidence_radius(double *q_radius, double *q_next, const sf_evidence *evidence, const double *overlaps,
                           size_t slots);
 
+/* The largest number of edits, at most `most`, at whose q the evidence certifies the target: q (most + 1), of 0, 1, ...
+ * edits. */
+size_t sf_evidence_edits(const sf_evidence *evidence, const double *q, size_t most);
+
 /* How the method `adaptive` counts the votes of at most n samples. */
 sf_eprocess_options sf_evidence_process(double delta, size_t classes, uint64_t n);
 

@@ -5,6 +5,7 @@
 #include "base/elementary.h"
 #include "base/memory.h"
 #include "run/members.h"
+#include "stats/edits.h"
 
 #include <math.h>
 #include <string.h>
@@ -81,6 +82,11 @@ static void add_bound(json_t **record, const safer_certificate *c, const safer_w
     sf_member_add(record, "q_at", q_at);
     sf_member_add(record, "q_radius", json_real(w->q_radius));
     sf_member_add(record, "q_next", json_real(w->q_next));
+    if (w->deletion) {
+        json_t *q_edits = json_array();
+        for (size_t i = 0; i <= w->options.edits; i++) sf_item_add(&q_edits, json_real(c->q_edits[i]));
+        sf_member_add(record, "q_edits", q_edits);
+    }
     if (!c->exact || !sf_model_is_remote(w->model)) return;
     json_t *assumes = json_array();
     sf_item_add(&assumes, json_string(SF_ASSUMES_FUNCTION));
@@ -110,6 +116,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     sf_member_add(&record, "words", json_integer((json_int_t)c->words));
     sf_member_add(&record, "slots", json_integer((json_int_t)c->slots));
     sf_member_add(&record, "visible", json_integer((json_int_t)c->visible));
+    if (w->deletion) sf_member_add(&record, "tokens", json_integer((json_int_t)c->tokens));
     sf_member_add(&record, "exact", json_boolean(c->exact));
     if (c->margins)
         add_margins(&record, c, model);
@@ -120,6 +127,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     if (!c->margins) add_bound(&record, c, w);
     sf_member_add(&record, "certified", json_boolean(c->certified));
     sf_member_add(&record, "radius", sf_radius_text(c->radius));
+    if (w->deletion) sf_member_add(&record, "edits", json_integer((json_int_t)c->edits));
     sf_member_add(&record, "queries", json_integer((json_int_t)c->queries));
     return record;
 }
@@ -199,6 +207,23 @@ static void read_q(sf_record *r, sf_members *m)
         sf_member_refuse(m, "q_next", "a number from 0 to 1, not below q_radius");
 }
 
+/* Where draws delete tokens. */
+static void read_edits(sf_record *r, sf_members *m, const sf_config *config)
+{
+    const size_t most = config->options.edits;
+    r->tokens = (size_t)sf_member_count(m, "tokens");
+    r->edits = (size_t)sf_member_count(m, "edits");
+    if (r->edits > most) sf_member_refuse(m, "edits", "at most that of the configuration");
+    const json_t *q_edits = sf_member_array(m, "q_edits");
+    if (q_edits && json_array_size(q_edits) != most + 1) sf_member_refuse(m, "q_edits", "a number for 0, 1, ... edits");
+    for (size_t i = 0; q_edits && i <= most && i <= SAFER_EDITS; i++) {
+        const json_t *q = json_array_get(q_edits, i);
+        r->q_edits[i] = json_number_value(q);
+        if (!json_is_real(q) || !(r->q_edits[i] >= 0 && r->q_edits[i] <= 1))
+            sf_member_refuse(m, "q_edits", "numbers from 0 to 1");
+    }
+}
+
 /* The vote that chose the prediction. */
 static void read_vote(sf_record *r, sf_members *m, const sf_config *config)
 {
@@ -218,6 +243,7 @@ static void read_votes(sf_record *r, sf_members *m, const sf_config *config)
         r->counts = read_counts(m, "counts", config, 0);
     r->bound = sf_member_real(m, "bound");
     read_q(r, m);
+    if (config->deletion) read_edits(r, m, config);
 }
 
 static void read_margins(sf_record *r, sf_members *m, const sf_config *config)
@@ -316,6 +342,8 @@ static const char *fault_of_sizes(const sf_record *r, const sf_config *config)
 {
     if (r->slots > r->words) return "there are more slots than words";
     if (r->visible > r->slots) return "more slots are visible than there are";
+    if (config->deletion && r->visible < r->slots) return "where tokens are deleted every slot is visible";
+    if (config->deletion && r->tokens < r->words) return "there are more words than tokens";
     return config->whole && r->visible < r->slots ? "a model of this kind sees every slot" : NULL;
 }
 
@@ -371,6 +399,24 @@ static const char *fault_of_q(const sf_record *r)
     return NULL;
 }
 
+/* What of the edits of a record does not follow from the rest of it, or NULL. Their q follows from that of
+ * synonyms at the asked radius, q_edits[0]. */
+static const char *fault_of_edits(const sf_record *r, const sf_config *config, const sf_evidence *e)
+{
+    const size_t most = config->options.edits;
+    if (!q_fits(r, r->q_edits[0], config->radius)) return "q_edits does not begin with q at the asked radius";
+    for (size_t i = 1; i <= most; i++) {
+        const double own = sf_edits_q(config->deletion, config->options.edit_kind, i, r->q_edits[0]);
+        if (!(r->q_edits[i] >= own && r->q_edits[i] <= own + SF_TOLERANCE))
+            return "q_edits does not follow from q and the chance to be deleted";
+    }
+    if (r->edits > 0 && !sf_evidence_grants(e, r->q_edits[r->edits]))
+        return "the edits are not certified by the counts";
+    if (r->edits < most && sf_evidence_certifies(e, r->q_edits[r->edits + 1] + (r->exact ? 0 : SF_TOLERANCE)))
+        return "the counts certify more edits";
+    return NULL;
+}
+
 /* What of a record does not follow from its counts, or NULL. A claim must be granted on some machine; one that
  * says less than this machine would is fine within SF_TOLERANCE. */
 static const char *fault_of_radius(const sf_record *r, const sf_config *config, const sf_evidence *e)
@@ -384,7 +430,9 @@ static const char *fault_of_radius(const sf_record *r, const sf_config *config, 
     if ((all || r->radius > 0) && !sf_evidence_grants(e, r->q_radius))
         return "the radius is not certified by the counts";
     if (!all && sf_evidence_certifies(e, r->q_next + more)) return "the counts certify a larger radius";
-    if (r->certified != (r->radius >= config->radius)) return "certified does not follow from the radius";
+    if (config->deletion && (fault = fault_of_edits(r, config, e))) return fault;
+    if (r->certified != (r->radius >= config->radius && (!config->deletion || r->edits >= config->options.edits)))
+        return "certified does not follow from the radius";
     for (size_t i = 0; i < SAFER_RADII; i++)
         if (r->radius >= sf_reported_radii[i] ? !sf_evidence_grants(e, r->q_at[i])
                                               : sf_evidence_certifies(e, r->q_at[i] + more))

@@ -25,6 +25,7 @@ typedef struct sf_record {
     int label, prediction, base, target;
     int abstained, exact, certified;
     size_t words, slots, visible, radius;
+    size_t tokens, edits; /* where draws delete tokens; else 0 */
     uint64_t queries;
 
     /* The vote that chose the prediction: NULL where exact, in format 1 and in a run by interval bounds. */
@@ -34,8 +35,9 @@ typedef struct sf_record {
     /* The votes of the certificate; zeros in a run by interval bounds. */
     uint64_t n; /* 0 where exact */
     double bound, q, q_at[SAFER_RADII], q_radius, q_next;
-    const json_t *counts; /* of every class: a whole number or, where exact, a weight */
-    const json_t *total;  /* where exact: the weight of all draws */
+    double q_edits[SAFER_EDITS + 1]; /* as many as the configuration asks for, and one */
+    const json_t *counts;            /* of every class: a whole number or, where exact, a weight */
+    const json_t *total;             /* where exact: the weight of all draws */
 
     /* Interval bounds; zeros in a run by votes. */
     double margin;         /* the target's least lead over another class, in logits */

@@ -3,7 +3,8 @@
 
 #include "base/memory.h"
 #include "base/number.h"
-#include "draw/sampler.h"
+#include "draw/enumerate.h"
+#include "stats/edits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 void sf_retrace_free(sf_retrace *t)
 {
     sf_slots_free(&t->slots);
+    sf_sampler_free(&t->sampler);
     free(t->overlaps);
     t->overlaps = NULL;
     t->overlap_capacity = 0;
@@ -26,12 +28,14 @@ static int is_q(const sf_retrace *t, const sf_record *r, double q, size_t radius
 }
 
 /* What of the q of a record does not follow from the overlaps of its slots, or NULL. */
-static const char *fault_of_overlaps(const sf_retrace *t, const sf_record *r)
+static const char *fault_of_overlaps(const sf_retrace *t, const sf_record *r, const sf_config *config)
 {
     const int all = r->radius == SAFER_ALL;
     for (size_t i = 0; i < SAFER_RADII; i++)
         if (!is_q(t, r, r->q_at[i], sf_reported_radii[i])) return "q_at does not follow from the overlaps of the words";
     if (!is_q(t, r, r->q, SAFER_ALL)) return "q does not follow from the overlaps of the words";
+    if (config->deletion && !is_q(t, r, r->q_edits[0], config->radius))
+        return "q_edits does not follow from the overlaps of the words";
     if (!is_q(t, r, r->q_radius, r->radius)) return "q_radius does not follow from the overlaps of the words";
     /* Radii end where all further words have overlap 1: the next one is then "all". */
     if (!all && r->radius > 0 && (r->radius >= r->visible || t->overlaps[r->radius] >= 1))
@@ -45,14 +49,9 @@ static const char *fault_of_overlaps(const sf_retrace *t, const sf_record *r)
 /* The same for what an exact record says about all draws of the visible slots. */
 static const char *fault_of_draws(const sf_retrace *t, const sf_record *r, const sf_config *config)
 {
-    sf_weight total = 1, stored;
-    uint64_t draws = 1;
-    for (size_t s = 0; s < r->visible; s++) {
-        const sf_draw_rule rule = sf_sampler_rule(t->lexicon, t->slots.words[t->slots.slots[s]].word);
-        if (sf_weight_multiply(&total, rule.total) || __builtin_mul_overflow(draws, (uint64_t)rule.count, &draws))
-            return "the text has too many draws to be exact";
-    }
-    if (draws > config->n) return "the text has too many draws to be exact";
+    sf_weight total, stored;
+    const uint64_t draws = sf_enumerate_total(&total, &t->sampler, r->visible, config->n);
+    if (!draws) return "the text has too many draws to be exact";
     if (sf_record_total(r, &stored) || stored != total) return "the total is not that of all draws of the text";
     const uint64_t asks = config->format >= 2 && config->remote ? 2 : 1;
     return r->queries != draws * asks ? "queries are not the number of draws" : NULL;
@@ -65,8 +64,9 @@ static const char *fault_of_text(const sf_retrace *t, const sf_record *r, const 
     if (r->label != label) return "the label is not that of the data";
     if (r->words != t->slots.word_count) return "the number of words is not that of the text";
     if (r->slots != t->slots.slot_count) return "the number of slots is not that of the text";
+    if (config->deletion && r->tokens != t->slots.token_count) return "the number of tokens is not that of the text";
     if (config->method == SAFER_METHOD_IBP) return NULL;
-    const char *fault = fault_of_overlaps(t, r);
+    const char *fault = fault_of_overlaps(t, r, config);
     return !fault && r->exact ? fault_of_draws(t, r, config) : fault;
 }
 
@@ -75,9 +75,13 @@ safer_status sf_retrace_text(sf_retrace *t, const sf_record *r, const sf_config 
 {
     safer_status status;
     SF_TRY(sf_slots_read(&t->slots, t->lexicon, row.text, row.text_length, error));
+    SF_TRY(sf_slots_split(&t->slots, config->deletion, error));
+    SF_TRY(sf_sampler_prepare(&t->sampler, &t->slots, t->lexicon, error));
     if (sf_grow(&t->overlaps, &t->overlap_capacity, t->slots.slot_count + 1, sizeof *t->overlaps))
         return sf_fail_memory(error);
     (void)sf_slots_overlaps(t->overlaps, &t->slots, t->lexicon);
+    for (size_t s = 0; config->deletion && s < t->slots.slot_count; s++)
+        t->overlaps[s] = sf_deletion_overlap(config->deletion, t->overlaps[s]);
     if (r->visible <= t->slots.slot_count) qsort(t->overlaps, r->visible, sizeof *t->overlaps, sf_compare_doubles);
     const char *fault = fault_of_text(t, r, config, row, label);
     if (fault) status = sf_fail(error, SAFER_INPUT, "%s, line %zu: %s", path, line, fault);
@@ -125,10 +129,12 @@ const char *sf_retrace_answers(const sf_record *r, const sf_config *config, cons
     if (r->words != c->words) return "words";
     if (r->slots != c->slots) return "slots";
     if (r->visible != c->visible) return "visible";
+    if (r->tokens != c->tokens) return "tokens";
     if (r->exact != c->exact) return "exact";
     const char *different = different_counts(r, config, c, w);
     if (different) return different;
     if (r->certified != c->certified) return "certified";
     if (r->radius != c->radius) return "radius";
+    if (r->edits != c->edits) return "edits";
     return NULL;
 }

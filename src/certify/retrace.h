@@ -6,11 +6,13 @@
 #define SF_CERTIFY_RETRACE_H
 
 #include "certify/record.h"
+#include "draw/sampler.h"
 
 /* One thread's memory for texts. */
 typedef struct sf_retrace {
     const safer_lexicon *lexicon;
     sf_slots slots;
+    sf_sampler sampler;
     double *overlaps; /* of the visible slots, rising */
     size_t overlap_capacity;
 } sf_retrace; /* begin with the lexicon and zeros */

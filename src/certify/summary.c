@@ -24,6 +24,10 @@ safer_status sf_summary_start(safer_summary *out, const sf_config *config, safer
 {
     const size_t classes = config->classes, columns = classes <= MOST_CLASSES ? classes + 1 : 0;
     safer_summary s = {.about_predictions = config->unlabelled, .remote = config->remote};
+    if (config->deletion) {
+        s.edits = config->options.edits;
+        s.edit_kind = config->options.edit_kind;
+    }
     s.by_class = sf_calloc(classes, sizeof *s.by_class);
     if (!s.by_class) return sf_fail_memory(error);
     for (; s.classes < classes; s.classes++) {
@@ -84,8 +88,14 @@ void sf_summary_add(safer_summary *s, const sf_record *r)
         s->certified_answered_at[i] += (size_t)(certified && is_right && answered);
         s->stable_at[i] += (size_t)(certified && answered);
     }
+    for (size_t i = 0; i < s->edits; i++) {
+        const int certified = r->edits > i;
+        s->certified_edits[i] += (size_t)(certified && is_right);
+        s->certified_answered_edits[i] += (size_t)(certified && is_right && answered);
+        s->stable_edits[i] += (size_t)(certified && answered);
+    }
     s->certificates += (size_t)r->certified;
-    s->empty += (size_t)(r->certified && r->visible == 0);
+    s->empty += (size_t)(r->certified && r->visible == 0 && !s->edits); /* edits can change any text */
     s->abstained += (size_t)r->abstained;
     s->exact += (size_t)r->exact;
     s->without_slots += r->slots == 0;
@@ -106,6 +116,11 @@ safer_figure safer_summary_headline(const safer_summary *s) { return headline(s,
 safer_figure sf_summary_headline_at(const safer_summary *s, size_t r)
 {
     return headline(s, s->certified_answered_at[r], s->stable_at[r]);
+}
+
+safer_figure sf_summary_headline_edits(const safer_summary *s, size_t edits)
+{
+    return headline(s, s->certified_answered_edits[edits], s->stable_edits[edits]);
 }
 
 safer_figure safer_summary_recall(const safer_summary *s, size_t class)

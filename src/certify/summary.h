@@ -19,4 +19,7 @@ int sf_record_holds(const sf_record *record);
 /* The figure behind a reported radius, in the terms of safer_summary_headline. */
 safer_figure sf_summary_headline_at(const safer_summary *summary, size_t radius_number);
 
+/* The same of edits + 1 edits, `edits` below those asked for. */
+safer_figure sf_summary_headline_edits(const safer_summary *summary, size_t edits);
+
 #endif

@@ -6,6 +6,7 @@
 #include "draw/enumerate.h"
 #include "stats/binomial.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_BATCH = 64 };
@@ -36,16 +37,20 @@ done:
     return status;
 }
 
-/* p0 at the radii to decide, rising: the reported ones, and the asked one among them. */
+/* p0 at the radii to decide, rising: the reported ones, the asked one, and edits. */
 static size_t radii_to_decide(double *p0, const safer_workspace *w, const safer_certificate *c)
 {
     const size_t asked = w->options.radius;
     size_t radii = 0;
+    for (size_t i = 1; w->deletion && i <= w->options.edits && c->q_edits[i] < 0.5; i++)
+        p0[radii++] = sf_null_probability(c->q_edits[i]);
+    const size_t edits = radii;
     for (size_t r = 0; r < SAFER_RADII; r++) {
         if (r > 0 && asked > sf_reported_radii[r - 1] && asked < sf_reported_radii[r])
             p0[radii++] = sf_null_probability(sf_q_at(w->overlaps, w->visible, asked));
         p0[radii++] = sf_null_probability(c->q[r]);
     }
+    if (edits) qsort(p0, radii, sizeof *p0, sf_compare_doubles);
     return radii;
 }
 
@@ -64,7 +69,7 @@ static size_t next_batch(const safer_workspace *w, size_t *most, uint64_t soones
 safer_status sf_votes_until_decided(safer_certificate *c, safer_workspace *w, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    double p0[SAFER_RADII + 1];
+    double p0[SAFER_RADII + 1 + SAFER_EDITS];
     const size_t radii = radii_to_decide(p0, w, c);
     const sf_stream stream = sf_stream_of(w->options.seed, w->slots.hash, SF_STAGE_CERTIFICATION);
     size_t count = 0, most = 0;
@@ -126,7 +131,7 @@ safer_status sf_votes_enumerate(safer_workspace *w, uint64_t draws, int known, c
         if (!known) SF_TRY(sf_ask_draws(w, count, error));
         for (size_t i = 0; i < count; i++) /* the sum of all weights fits: sf_enumerate_count saw to it */
             (void)sf_tally_add(&w->tally, w->answers[i],
-                               sf_enumerate_weight(&w->sampler, w->visible, w->draws + i * w->slots.slot_count));
+                               sf_enumerate_weight(&w->sampler, w->visible, w->draws + i * w->sampler.width));
         SF_TRY(sf_ask_again(w, count, error));
         done += count;
         so_far.n = done;

@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "certify/evidence.h"
 #include "run/shard.h"
+#include "stats/edits.h"
 #include "stats/special.h"
 
 #include <stdlib.h>
@@ -21,8 +22,21 @@ void safer_certify_options_init(safer_certify_options *options, size_t size)
                                                    .alpha = 0.001,
                                                    .radius = SAFER_ALL,
                                                    .seed = 1,
-                                                   .batch = 256};
+                                                   .batch = 256,
+                                                   .edits = 1};
     sf_options_init(options, size, &defaults, sizeof defaults);
+}
+
+static safer_status check_deletion(const safer_certify_options *o, safer_error *error)
+{
+    if (!(o->deletion >= 0 && o->deletion < 1))
+        return sf_fail(error, SAFER_INVALID, "deletion: %g (0, or above 0 and below 1)", o->deletion);
+    if (o->edits < 1 || o->edits > SAFER_EDITS)
+        return sf_fail(error, SAFER_INVALID, "edits: %zu (1 to %d)", o->edits, SAFER_EDITS);
+    if (!safer_edit_kind_name(o->edit_kind)) return sf_fail(error, SAFER_INVALID, "edit_kind: unknown");
+    if (o->deletion > 0 && o->method == SAFER_METHOD_IBP)
+        return sf_fail(error, SAFER_INVALID, "deletion: the method ibp draws nothing, and so deletes nothing");
+    return SAFER_OK;
 }
 
 safer_status sf_certify_check(const safer_certify_options *o, const safer_model *model, const safer_lexicon *lexicon,
@@ -40,7 +54,8 @@ safer_status sf_certify_check(const safer_certify_options *o, const safer_model 
     if (o->radius < 1) return sf_fail(error, SAFER_INVALID, "radius: at least 1, or all");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (o->batch < 1 || o->batch > 1 << 20) return sf_fail(error, SAFER_INVALID, "batch: %zu (1 to 1048576)", o->batch);
-    return o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : SAFER_OK;
+    const safer_status status = check_deletion(o, error);
+    return status == SAFER_OK && o->method == SAFER_METHOD_IBP && model ? sf_ibp_check(model, lexicon, error) : status;
 }
 
 safer_status sf_certify_take(safer_certify_options *own, const safer_certify_options *given, const safer_model *model,
@@ -51,6 +66,7 @@ safer_status sf_certify_take(safer_certify_options *own, const safer_certify_opt
     SF_TRY(sf_certify_check(own, model, lexicon, error));
     SF_TRY(sf_shard_check((sf_shard){own->shard, own->shards}, error));
     if (!own->n0) own->n0 = own->n;
+    own->deletion = sf_deletion_share(sf_deletion_of(own->deletion));
 done:
     return status;
 }
@@ -94,6 +110,7 @@ safer_status sf_workspace_new(safer_workspace **out, const safer_model *model, c
     w->model = model;
     w->lexicon = lexicon;
     w->options = *options;
+    w->deletion = sf_deletion_of(options->deletion);
     w->votes = sf_calloc(model->classes, sizeof *w->votes);
     w->selection = sf_calloc(model->classes, sizeof *w->selection);
     w->shares = sf_calloc(model->classes, sizeof *w->shares);
@@ -127,15 +144,16 @@ done:
 safer_status sf_workspace_read(safer_workspace *w, const char *text, size_t length, safer_error *error)
 {
     w->text = (sf_span){text, length};
-    return sf_slots_read(&w->slots, w->lexicon, text, length, error);
+    const safer_status status = sf_slots_read(&w->slots, w->lexicon, text, length, error);
+    return status == SAFER_OK ? sf_slots_split(&w->slots, w->deletion, error) : status;
 }
 
 static safer_status make_room(safer_workspace *w, safer_error *error)
 {
-    size_t slots = w->slots.slot_count;
-    if (slots && w->options.batch > SIZE_MAX / sizeof *w->draws / slots) return sf_fail_memory(error);
+    const size_t slots = w->slots.slot_count, width = sf_slots_width(&w->slots);
+    if (width && w->options.batch > SIZE_MAX / sizeof *w->draws / width) return sf_fail_memory(error);
     if (sf_grow(&w->overlaps, &w->overlap_capacity, slots + 1, sizeof *w->overlaps) ||
-        sf_grow(&w->draws, &w->draw_capacity, w->options.batch * slots + 1, sizeof *w->draws))
+        sf_grow(&w->draws, &w->draw_capacity, w->options.batch * width + 1, sizeof *w->draws))
         return sf_fail_memory(error);
     return SAFER_OK;
 }
@@ -146,9 +164,13 @@ safer_status sf_workspace_prepare(safer_workspace *w, safer_error *error)
     const sf_model_class *class = w->model->class;
     SF_TRY(make_room(w, error));
     SF_TRY(sf_sampler_prepare(&w->sampler, &w->slots, w->lexicon, error));
-    if (class->prepare) SF_TRY(class->prepare(w->model, w->lexicon, &w->slots, &w->prepared, error));
-    w->visible = w->prepared && class->visible ? class->visible(w->prepared) : w->slots.slot_count;
+    if (class->prepare && (class->deletes || !w->deletion))
+        SF_TRY(class->prepare(w->model, w->lexicon, &w->slots, &w->prepared, error));
+    /* Where tokens are deleted, what stands behind them moves up: then every slot can be seen. */
+    w->visible = w->prepared && class->visible && !w->deletion ? class->visible(w->prepared) : w->slots.slot_count;
     sf_slots_overlaps(w->overlaps, &w->slots, w->lexicon); /* those of the visible slots come first */
+    for (size_t s = 0; w->deletion && s < w->visible; s++)
+        w->overlaps[s] = sf_deletion_overlap(w->deletion, w->overlaps[s]);
     qsort(w->overlaps, w->visible, sizeof *w->overlaps, sf_compare_doubles);
 done:
     return status;

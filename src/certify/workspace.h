@@ -33,6 +33,7 @@ struct safer_workspace {
     const safer_model *model;
     const safer_lexicon *lexicon;
     safer_certify_options options; /* delta is the text's own; n0 is never 0 */
+    uint32_t deletion;             /* of 2^32; 0: draws delete nothing */
     int fixed_vote;                /* choose the prediction by exactly n0 draws and a sign test (stats/select.h) */
     int threads;                   /* that share a batch */
     void **scratch;                /* the model's, one per thread */

@@ -16,9 +16,9 @@ typedef struct sf_drawn {
 
 void sf_drawn_free(sf_drawn *drawn);
 
-/* drawn->text = the text with sample `sample` of the training stage in every slot; as it is
- * when lexicon is NULL. */
+/* drawn->text = the text with sample `sample` of the training stage in every slot, none when lexicon is NULL;
+ * tokens are deleted with the chance deletion/2^32. */
 safer_status sf_drawn_text(sf_drawn *drawn, const safer_lexicon *lexicon, const char *text, size_t length,
-                           uint64_t seed, uint64_t sample, safer_error *error);
+                           uint32_t deletion, uint64_t seed, uint64_t sample, safer_error *error);
 
 #endif

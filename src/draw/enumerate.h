@@ -8,6 +8,10 @@
  * So the numbers 0 .. draws-1 and the distinct draws correspond one to one. Slots from `visible`
  * on, which the model cannot see, hold the first item of their support in every draw.
  *
+ * Of a text that is split (sf_slots_split) the digits are those of the tokens: 0 where the token is deleted, then what
+ * it may be, one or the items of its slot. The weight of a deletion is that of the chance, in lowest terms, times the
+ * total of the slot; all slots are visible.
+ *
  * The weight of a draw is the product of its items' weights; its probability is that weight over
  * the product of the slots' totals, which is what the weights of all draws add up to.
  *
@@ -22,7 +26,10 @@
  * `most` (at least 1), or when the sum of their weights does not fit sf_weight: then the text must be sampled. */
 uint64_t sf_enumerate_count(const sf_sampler *sampler, size_t visible, uint64_t most);
 
-/* draws (count, slots): the draws with numbers first .. first+count-1, as sf_sampler_draw lays them
+/* The same, and what the weights add up to, of no meaning where it returns 0. */
+uint64_t sf_enumerate_total(sf_weight *total, const sf_sampler *sampler, size_t visible, uint64_t most);
+
+/* draws (count, width): the draws with numbers first .. first+count-1, as sf_sampler_draw lays them
  * out. They must be below sf_enumerate_count. */
 void sf_enumerate_draws(uint32_t *draws, const sf_sampler *sampler, size_t visible, uint64_t first, size_t count);
 

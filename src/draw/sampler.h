@@ -23,14 +23,18 @@ sf_draw_rule sf_sampler_rule(const safer_lexicon *lexicon, uint32_t word);
 typedef struct sf_sampler {
     sf_draw_rule *rules; /* one per slot */
     size_t slots, capacity;
+    size_t width;           /* numbers of a draw: sf_slots_width */
+    uint32_t deletion;      /* of a text that is split: sf_slots_split */
+    const sf_token *tokens; /* borrowed from the slots */
+    size_t token_count;
 } sf_sampler; /* zero-initialise; reused from text to text */
 
 safer_status sf_sampler_prepare(sf_sampler *sampler, const sf_slots *slots, const safer_lexicon *lexicon,
                                 safer_error *error);
 void sf_sampler_free(sf_sampler *sampler);
 
-/* draws (count, slots): for samples first .. first+count-1 the index into each slot's support, below
- * its rule's count. All draws, without sampling: draw/enumerate.h. */
+/* draws (count, width): samples first .. first+count-1, as sf_slots_width lays them out; the index of a slot is below
+ * its rule's count, and 0 where its token is deleted. All draws, without sampling: draw/enumerate.h. */
 void sf_sampler_draw(uint32_t *draws, const sf_sampler *sampler, sf_stream stream, uint64_t first, size_t count);
 
 #endif

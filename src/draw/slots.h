@@ -18,6 +18,13 @@ typedef struct sf_text_word {
     sf_case pattern;
 } sf_text_word;
 
+/* What draws with deletion keep or delete: a word; a number, a run of digits; or a mark, any other character that is
+ * not white space. */
+typedef struct sf_token {
+    uint32_t begin, end; /* bytes of the text */
+    uint32_t slot;       /* number of the slot, or SF_NONE */
+} sf_token;
+
 typedef struct sf_slots {
     const char *text; /* borrowed */
     size_t length;
@@ -28,15 +35,33 @@ typedef struct sf_slots {
     size_t slot_count, slot_capacity;
     sf_buffer keys; /* lower-cased words, one after the other, terminated */
     sf_word_reader reader;
+
+    /* Only after sf_slots_split; */
+    uint32_t deletion; /* the chance that a draw deletes a token, of 2^32; 0: the text is not split */
+    sf_token *tokens;
+    size_t token_count, token_capacity;
 } sf_slots; /* zero-initialise; reused from text to text */
 
-/* Reads a text, which must be shorter than 2^31 bytes and outlive the slots. */
+/* Reads a text, which must be shorter than 2^31 bytes and outlive the slots. Without a lexicon (NULL) it has no
+ * slots. */
 safer_status sf_slots_read(sf_slots *slots, const safer_lexicon *lexicon, const char *text, size_t length,
                            safer_error *error);
 void sf_slots_free(sf_slots *slots);
 
-/* Appends the text with a draw in every slot: draws[s] is an index into the support of
- * slot s's word. 0, or -1 when memory is out. */
+/* From here on, until the next text is read, draws delete each token with the chance deletion/2^32. 0: nothing
+ * is deleted, and nothing changes. */
+safer_status sf_slots_split(sf_slots *slots, uint32_t deletion, safer_error *error);
+
+/* The numbers of a draw. First, of every slot an index into the support of its word. Of a text that is split
+ * there follow bits, 32 to a number, the lowest first: bit t is 1 where token t is kept. */
+size_t sf_slots_width(const sf_slots *slots);
+static inline int sf_slots_keeps(const sf_slots *slots, const uint32_t *draw, size_t token)
+{
+    return (int)(draw[slots->slot_count + token / 32] >> token % 32 & 1);
+}
+
+/* Appends the text with a draw in every slot; of a text that is split, the tokens that are kept, one space between two
+ * of them. 0, or -1 when memory is out. */
 int sf_slots_render(sf_buffer *out, const sf_slots *slots, const safer_lexicon *lexicon, const uint32_t *draws);
 
 /* overlaps[s] = s_x of every slot; returns how many. */

@@ -23,6 +23,10 @@ enum { TYPES = sizeof types / sizeof *types };
 #define SUPPORTED \
     "bert, distilbert, roberta, camembert, xlm-roberta, electra, albert, mpnet, deberta-v2 and modernbert are supported"
 
+/* The shortest way for everything else that transformers opens. */
+#define ANYTHING_ELSE \
+    "use --model 'exec:python3 examples/exec_transformers.py FOLDER' --workers 1 for this one (docs/models.md)"
+
 /* ----------------------------------------------------------------------- keys */
 
 /* The value of a key, or NULL: null is as good as missing. */
@@ -87,7 +91,8 @@ static safer_status find_type(const struct type **out, sf_model_config c, safer_
             *out = &types[i];
             return SAFER_OK;
         }
-    return type ? sf_fail(error, SAFER_INPUT, "%s: the model is of type \"%.60s\"; " SUPPORTED, c.file, type)
+    return type ? sf_fail(error, SAFER_INPUT, "%s: the model is of type \"%.60s\"; " SUPPORTED "; " ANYTHING_ELSE,
+                          c.file, type)
                 : sf_fail(error, SAFER_INPUT, "%s: there is no \"model_type\"; " SUPPORTED, c.file);
 }
 
@@ -371,19 +376,37 @@ done:
     return status;
 }
 
+/* A certificate is about one class of several. What else a head may be for is asked through a program that makes two
+ * classes of it. */
+static safer_status check_problem(sf_model_config c, size_t outputs, safer_error *error)
+{
+    const json_t *value = value_of(c, "problem_type");
+    const char *problem = json_string_value(value);
+    if (problem && strcmp(problem, "multi_label_classification") == 0)
+        return sf_fail(
+            error, SAFER_INPUT,
+            "%s: \"problem_type\" is multi_label_classification: a text may have several labels; certify one "
+            "of them: --model 'exec:python3 examples/exec_transformers.py FOLDER --label NAME' --workers 1",
+            c.file);
+    if ((problem && strcmp(problem, "regression") == 0) || (!value && outputs == 1))
+        return sf_fail(error, SAFER_INPUT,
+                       "%s: the model gives a number, not a class (regression); say which numbers are a class: "
+                       "--model 'exec:python3 examples/exec_transformers.py FOLDER --threshold T' --workers 1",
+                       c.file);
+    return only(c, "problem_type", "single_label_classification", error);
+}
+
 safer_status sf_bert_config_head(sf_bert_shape *s, const sf_bert_source *source, sf_model_config c, safer_error *error)
 {
     const sf_bert_found *classifier = sf_bert_source_find(source, "classifier.weight");
     const char *architecture = json_string_value(json_array_get(json_object_get(c.json, "architectures"), 0));
-    const char *problem = json_string_value(json_object_get(c.json, "problem_type"));
     size_t classes = classifier->tensor.rank == 2 ? classifier->tensor.shape[classifier->transposed] : 0;
     if (architecture && !strstr(architecture, "ForSequenceClassification"))
         return sf_fail(error, SAFER_INPUT,
                        "%s: the architecture \"%.80s\" does not classify texts (ForSequenceClassification does)",
                        c.file, architecture);
-    if (problem && strcmp(problem, "single_label_classification") != 0)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: \"problem_type\" is \"%.60s\"; single_label_classification is supported", c.file, problem);
+    const safer_status status = check_problem(c, classes, error);
+    if (status != SAFER_OK) return status;
     if (classes < 2 || classes > SF_BERT_CLASSES)
         return sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" must have from 2 to %d rows, one per class",
                        classifier->file, classifier->tensor.name, SF_BERT_CLASSES);

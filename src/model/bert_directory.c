@@ -1,17 +1,20 @@
 /* BERT checkpoints as they are published: a folder with config.json, a vocabulary and
- * weights, which are safetensors (one file, or shards with an index) or ONNX. How a checkpoint becomes
- * a classifier: docs/design.md, "From a text to BERT's answer". */
+ * weights, which are safetensors or pytorch_model.bin (one file, or shards with an index) or ONNX. How a
+ * checkpoint becomes a classifier: docs/design.md, "From a text to BERT's answer". */
 #define _GNU_SOURCE
 #include "base/hash.h"
 #include "base/memory.h"
 #include "model/bert_names.h"
 #include "model/onnx.h"
+#include "nn/torchfile.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What is open while a checkpoint is read. */
@@ -20,7 +23,8 @@ typedef struct reader {
     json_t *config;
     sf_buffer config_path;
     sf_safetensors **files;
-    size_t file_count, file_capacity;
+    sf_torchfile **torch;
+    size_t file_count, file_capacity, torch_count, torch_capacity;
     sf_onnx *onnx;
     sf_bert_source source;
     sf_digest_list read; /* files of the folder */
@@ -32,6 +36,8 @@ static void reader_free(reader *r)
     sf_digest_list_free(&r->read);
     for (size_t i = 0; i < r->file_count; i++) sf_safetensors_free(r->files[i]);
     free(r->files);
+    for (size_t i = 0; i < r->torch_count; i++) sf_torchfile_free(r->torch[i]);
+    free(r->torch);
     sf_onnx_free(r->onnx);
     json_decref(r->config);
     sf_buffer_free(&r->config_path);
@@ -49,11 +55,11 @@ static safer_status join(sf_buffer *out, const char *folder, const char *name, s
     return SAFER_OK;
 }
 
-/* The path of a file in a folder, and whether it is there. */
+/* The path of a file in a folder, and whether it is there. So is a link that leads nowhere: opening it says so. */
 static safer_status locate(sf_buffer *path, int *found, const char *folder, const char *name, safer_error *error)
 {
     safer_status status = join(path, folder, name, error);
-    *found = status == SAFER_OK && access(path->bytes, F_OK) == 0;
+    *found = status == SAFER_OK && faccessat(AT_FDCWD, path->bytes, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     return status;
 }
 
@@ -91,12 +97,29 @@ static safer_status note(reader *r, const char *path, const sf_file *file, safer
     return sf_digest_list_add(&r->read, name + strspn(name, "/"), file->bytes, file->length, error);
 }
 
+/* A file, noted. A folder from elsewhere may hold a pipe, which would be waited for, and a clone without Git LFS a note
+ * in place of each large file. */
+static safer_status load(sf_file *out, reader *r, const char *path, safer_error *error)
+{
+    static const char pointer[] = "version https://git-lfs.github.com/spec/";
+    safer_status status;
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return sf_fail(error, SAFER_INPUT, "%s is not a plain file", path);
+    SF_TRY(sf_file_load(out, path, error));
+    if (out->length >= sizeof pointer - 1 && memcmp(out->bytes, pointer, sizeof pointer - 1) == 0)
+        status = sf_fail(error, SAFER_INPUT, "%s is a pointer of Git LFS, not the file itself: run git lfs pull", path);
+    else
+        status = note(r, path, out, error);
+done:
+    return status;
+}
+
 static safer_status read_json(json_t **out, reader *r, const char *path, safer_error *error)
 {
     safer_status status;
     sf_file file = {0};
-    SF_TRY(sf_file_load(&file, path, error));
-    SF_TRY(note(r, path, &file, error));
+    SF_TRY(load(&file, r, path, error));
     SF_TRY(sf_model_json(out, file.bytes, file.length, 0, path, error));
     if (!json_is_object(*out)) status = sf_fail(error, SAFER_INPUT, "%s: not a JSON object", path);
 done:
@@ -142,8 +165,7 @@ static safer_status add_file(reader *r, const char *path, safer_error *error)
     safer_status status;
     sf_file image = {0};
     if (sf_grow(&r->files, &r->file_capacity, r->file_count + 1, sizeof *r->files)) return sf_fail_memory(error);
-    SF_TRY(sf_file_load(&image, path, error));
-    SF_TRY(note(r, path, &image, error));
+    SF_TRY(load(&image, r, path, error));
     SF_TRY(sf_safetensors_parse(&r->files[r->file_count], &image, path, error));
     r->file_count++;
     SF_TRY(sf_bert_source_add_file(&r->source, r->files[r->file_count - 1], error));
@@ -152,8 +174,36 @@ done:
     return status;
 }
 
+static safer_status add_torch(reader *r, const char *path, safer_error *error)
+{
+    safer_status status;
+    sf_file image = {0};
+    if (sf_grow(&r->torch, &r->torch_capacity, r->torch_count + 1, sizeof *r->torch)) return sf_fail_memory(error);
+    SF_TRY(load(&image, r, path, error));
+    SF_TRY(sf_torchfile_parse(&r->torch[r->torch_count], &image, path, error));
+    const sf_torchfile *file = r->torch[r->torch_count++];
+    for (size_t i = 0; i < sf_torchfile_count(file); i++) {
+        const sf_tensor *tensor = sf_torchfile_at(file, i);
+        SF_TRY(sf_bert_source_add(&r->source, tensor, tensor->name, sf_torchfile_name(file), 0, error));
+    }
+done:
+    sf_file_free(&image);
+    return status;
+}
+
+/* A form of weights: the whole, or shards that an index names. */
+typedef struct weights_form {
+    const char *file, *index, *ending, *what;
+    safer_status (*add)(reader *r, const char *path, safer_error *error);
+} weights_form;
+
+static const weights_form safetensors_form = {"model.safetensors", "model.safetensors.index.json", ".safetensors",
+                                              "safetensors", add_file};
+static const weights_form torch_form = {"pytorch_model.bin", "pytorch_model.bin.index.json", ".bin", "PyTorch",
+                                        add_torch};
+
 /* Each file that the index names, once. */
-static safer_status add_shards(reader *r, const char *index, safer_error *error)
+static safer_status add_shards(reader *r, const weights_form *form, const char *index, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_buffer path = {0};
@@ -169,9 +219,9 @@ static safer_status add_shards(reader *r, const char *index, safer_error *error)
     json_object_foreach(map, tensor, value)
     {
         const char *name = json_string_value(value);
-        if (!name || strchr(name, '/') || !ends_with(name, ".safetensors")) {
-            status = sf_fail(error, SAFER_INPUT,
-                             "%s: tensor \"%.200s\" is not in a safetensors file of the same folder", index, tensor);
+        if (!name || strchr(name, '/') || !ends_with(name, form->ending)) {
+            status = sf_fail(error, SAFER_INPUT, "%s: tensor \"%.200s\" is not in a %s file of the same folder", index,
+                             tensor, form->what);
             goto done;
         }
         if (json_object_get(seen, name)) continue;
@@ -180,7 +230,7 @@ static safer_status add_shards(reader *r, const char *index, safer_error *error)
             goto done;
         }
         SF_TRY(join(&path, r->folder, name, error));
-        SF_TRY(add_file(r, path.bytes, error));
+        SF_TRY(form->add(r, path.bytes, error));
     }
 done:
     json_decref(json);
@@ -193,8 +243,7 @@ static safer_status add_onnx(reader *r, const char *path, safer_error *error)
 {
     safer_status status;
     sf_file image = {0};
-    SF_TRY(sf_file_load(&image, path, error));
-    SF_TRY(note(r, path, &image, error));
+    SF_TRY(load(&image, r, path, error));
     SF_TRY(sf_onnx_parse(&r->onnx, &image, path, error));
     for (size_t i = 0; i < sf_onnx_count(r->onnx); i++) {
         const sf_onnx_weight *w = sf_onnx_at(r->onnx, i);
@@ -207,46 +256,48 @@ done:
 
 static safer_status fail_weights(const reader *r, int safetensors, int onnx, safer_error *error)
 {
-    sf_buffer path = {0};
-    int torch;
-    safer_status status = locate(&path, &torch, r->folder, "pytorch_model.bin", error);
-    sf_buffer_free(&path);
-    if (status != SAFER_OK) return status;
     if (safetensors > 1)
         return sf_fail(error, SAFER_INPUT, "%s: %d safetensors files, none of them model.safetensors", r->folder,
                        safetensors);
     if (onnx > 1)
         return sf_fail(error, SAFER_INPUT, "%s: %d ONNX files, none of them model.onnx; name one of them", r->folder,
                        onnx);
-    if (torch)
-        return sf_fail(error, SAFER_INPUT,
-                       "%s: pytorch_model.bin is not read; write the model again with save_pretrained(..., "
-                       "safe_serialization=True)",
-                       r->folder);
-    return sf_fail(error, SAFER_INPUT, "%s: there is no model.safetensors and no ONNX file", r->folder);
+    return sf_fail(error, SAFER_INPUT, "%s: there is no model.safetensors, no pytorch_model.bin and no ONNX file",
+                   r->folder);
 }
 
-/* The weights of a folder: the first of these that is there. */
+/* Weights of this form, if they are there: *found. */
+static safer_status add_form(reader *r, const weights_form *form, int *found, safer_error *error)
+{
+    safer_status status;
+    sf_buffer path = {0};
+    SF_TRY(locate(&path, found, r->folder, form->file, error));
+    if (*found) {
+        SF_TRY(form->add(r, path.bytes, error));
+        goto done;
+    }
+    SF_TRY(locate(&path, found, r->folder, form->index, error));
+    if (*found) SF_TRY(add_shards(r, form, path.bytes, error));
+done:
+    sf_buffer_free(&path);
+    return status;
+}
+
+/* The weights of a folder: the first of these that is there. What was exported comes last. */
 static safer_status add_weights(reader *r, safer_error *error)
 {
     safer_status status;
     sf_buffer path = {0}, below = {0};
     int found, safetensors, onnx;
-    SF_TRY(locate(&path, &found, r->folder, "model.safetensors", error));
-    if (found) {
-        SF_TRY(add_file(r, path.bytes, error));
-        goto done;
-    }
-    SF_TRY(locate(&path, &found, r->folder, "model.safetensors.index.json", error));
-    if (found) {
-        SF_TRY(add_shards(r, path.bytes, error));
-        goto done;
-    }
+    SF_TRY(add_form(r, &safetensors_form, &found, error));
+    if (found) goto done;
     SF_TRY(only_one(&path, &safetensors, r->folder, ".safetensors", error));
     if (safetensors == 1) {
         SF_TRY(add_file(r, path.bytes, error));
         goto done;
     }
+    SF_TRY(add_form(r, &torch_form, &found, error));
+    if (found) goto done;
     SF_TRY(locate(&path, &found, r->folder, "onnx/model.onnx", error));
     if (!found) SF_TRY(locate(&path, &found, r->folder, "model.onnx", error));
     onnx = found;
@@ -264,7 +315,8 @@ done:
 
 /* --------------------------------------------------------------------- head */
 
-/* sentence-transformers says how the vectors of a text become one. */
+/* sentence-transformers says how the vectors of a text become one. Where nothing does, it is the mean: [CLS] and the
+ * pooler of a pretrained encoder were trained to tell whether two sentences follow each other, if at all. */
 static safer_status read_pooling(sf_bert_shape *s, reader *r, safer_error *error)
 {
     safer_status status;
@@ -273,7 +325,7 @@ static safer_status read_pooling(sf_bert_shape *s, reader *r, safer_error *error
     const char *mode = NULL, *key;
     json_t *value;
     int found, modes = 0;
-    s->pool = sf_bert_source_find(&r->source, "pooler.dense.weight") ? SF_POOL_CLS : SF_POOL_MEAN;
+    s->pool = SF_POOL_MEAN;
     SF_TRY(locate(&path, &found, r->folder, "1_Pooling/config.json", error));
     if (!found) goto done;
     SF_TRY(read_json(&json, r, path.bytes, error));

@@ -493,8 +493,8 @@ void sf_bert_pool_text(float *features, float *work, const sf_bert_net *net, sf_
     if (s->pool == SF_POOL_POOLER) dense(features, work, net);
 }
 
-/* Attention in a layer of texts first..last-1. Their queries, keys and values are made for a few texts at a time, always
- * in the same place, so that attention finds them in the cache. */
+/* Attention in a layer of texts first..last-1. Their queries, keys and values are made for a few texts at a time,
+ * always in the same place, so that attention finds them in the cache. */
 static void attend_group(const sf_bert_net *net, const sf_bert_batch *batch, size_t first, size_t last, size_t layer,
                          sf_bert_scratch *s)
 {

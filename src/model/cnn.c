@@ -498,6 +498,11 @@ typedef struct prepared {
     sf_term *terms;
     uint32_t *sums; /* (groups, F) of the windows without slots */
     int16_t *tops;
+
+    /* Where draws delete tokens: windows are those of what is kept, so that only words are looked up beforehand. */
+    const sf_token *tokens; /* borrowed from the slots; NULL: nothing is deleted */
+    size_t token_count, width;
+    uint32_t *numbers; /* (tokens): of a word that is no slot; SF_NONE: no word, which is not read */
 } prepared;
 
 static void release(void *pointer)
@@ -512,6 +517,7 @@ static void release(void *pointer)
     free(p->terms);
     free(p->sums);
     free(p->tops);
+    free(p->numbers);
     free(p);
 }
 
@@ -637,6 +643,58 @@ static safer_status sort_windows(prepared *p, const sf_cnn_net *net, const sf_sl
     return SAFER_OK;
 }
 
+/* Where draws delete tokens: the numbers of all words, and of all that can be drawn. */
+static safer_status prepare_deleting(prepared *p, const sf_cnn_model *model, const safer_lexicon *lexicon,
+                                     const sf_slots *slots, safer_error *error)
+{
+    const sf_kernel_view *kernel = &lexicon->kernel;
+    size_t choices = 0, capacity = 0, w = 0;
+    p->tokens = slots->tokens;
+    p->token_count = slots->token_count;
+    p->width = sf_slots_width(slots);
+    p->numbers = sf_alloc(p->token_count, sizeof *p->numbers);
+    p->first = sf_alloc(slots->slot_count, sizeof *p->first);
+    if (!p->numbers || !p->first) return sf_fail_memory(error);
+    for (size_t t = 0; t < p->token_count; t++) {
+        const int is_word = w < slots->word_count && slots->words[w].begin == slots->tokens[t].begin;
+        const sf_text_word *word = is_word ? &slots->words[w++] : NULL;
+        const int plain = word && word->slot == SF_NONE;
+        p->numbers[t] = plain ? sf_cnn_number(model, slots->keys.bytes + word->key, word->key_length) : SF_NONE;
+    }
+    for (size_t s = 0; s < slots->slot_count; s++) {
+        const uint32_t row = kernel->row_of[slots->words[slots->slots[s]].word];
+        const size_t count = (size_t)(kernel->offsets[row + 1] - kernel->offsets[row]);
+        p->first[s] = (uint32_t)choices;
+        if (sf_grow(&p->choices, &capacity, choices + count, sizeof *p->choices)) return sf_fail_memory(error);
+        for (size_t i = 0; i < count; i++) {
+            const uint32_t drawn = kernel->ids[kernel->offsets[row] + i], at = lexicon->words.offsets[drawn];
+            p->choices[choices++] = sf_cnn_number(model, lexicon->words.pool + at,
+                                                  lexicon->words.offsets[drawn + 1] - at - 1);
+        }
+    }
+    return SAFER_OK;
+}
+
+static safer_status sample_deleting(const sf_cnn_net *net, const prepared *p, const uint32_t *draws, size_t count,
+                                    int *labels, sf_cnn_scratch *scratch, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    if (sf_grow(&scratch->ids, &scratch->id_capacity, p->token_count + 1, sizeof *scratch->ids))
+        return sf_fail_memory(error);
+    for (size_t i = 0; i < count && status == SAFER_OK; i++, draws += p->width) {
+        size_t kept = 0;
+        for (size_t k = 0; k < p->width - p->slots; k++)
+            for (uint32_t bits = draws[p->slots + k]; bits; bits &= bits - 1) {
+                const size_t t = 32 * k + (size_t)__builtin_ctz(bits);
+                const uint32_t slot = p->tokens[t].slot;
+                const uint32_t number = slot == SF_NONE ? p->numbers[t] : p->choices[p->first[slot] + draws[slot]];
+                if (number != SF_NONE && kept < net->layout.shape.max_words) scratch->ids[kept++] = number;
+            }
+        status = sf_cnn_classify_ids(&labels[i], NULL, net, scratch->ids, kept, scratch, error);
+    }
+    return status;
+}
+
 static safer_status prepare(const safer_model *base, const safer_lexicon *lexicon, const sf_slots *slots, void **out,
                             safer_error *error)
 {
@@ -649,6 +707,11 @@ static safer_status prepare(const safer_model *base, const safer_lexicon *lexico
     p->words = slots->word_count > net->layout.shape.max_words ? net->layout.shape.max_words : slots->word_count;
     p->slots = slots->slot_count;
     while (p->used < p->slots && slots->slots[p->used] < p->words) p->used++;
+    if (slots->deletion) {
+        SF_TRY(prepare_deleting(p, model, lexicon, slots, error));
+        *out = p;
+        return SAFER_OK;
+    }
     SF_TRY(sf_cnn_scratch_new(net, &scratch, error));
     if (sf_grow(&scratch->rows, &scratch->row_capacity, p->words, sizeof *scratch->rows)) {
         status = sf_fail_memory(error);
@@ -692,6 +755,7 @@ static safer_status sample(const safer_model *base, const void *pointer, const u
     const prepared *p = pointer;
     sf_cnn_scratch *scratch = scratch_pointer;
     size_t GF = net->layout.shape.width_count * net->F, R = net->R;
+    if (p->numbers) return sample_deleting(net, p, draws, count, labels, scratch, error);
     if (sf_grow(&scratch->rows, &scratch->row_capacity, BATCH * p->used, sizeof *scratch->rows))
         return sf_fail_memory(error);
     for (size_t i = 0; i < count; i += BATCH) {
@@ -729,6 +793,6 @@ static void model_free(safer_model *model) { sf_cnn_model_free((sf_cnn_model *)m
 static size_t visible(const void *pointer) { return ((const prepared *)pointer)->used; }
 
 #define FUNCTIONS \
-    .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = visible, \
+    .classify = classify, .prepare = prepare, .sample = sample, .release = release, .visible = visible, .deletes = 1, \
     .scratch_new = scratch_new, .scratch_free = scratch_free, .free = model_free
 const sf_model_class sf_bow_class = {.arch = "bow", FUNCTIONS}, sf_cnn_class = {.arch = "cnn", FUNCTIONS};

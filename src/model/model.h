@@ -33,6 +33,7 @@ typedef struct sf_model_class {
     /* How many slots, from the first on, an answer can depend on, over all draws of the text
      * and of every text with words exchanged for synonyms; NULL: all. */
     size_t (*visible)(const void *prepared);
+    int deletes; /* the fast path takes draws that delete tokens too, of texts that are split (sf_slots_split) */
 
     /* Working memory of one thread, reused from call to call. May be NULL functions. */
     safer_status (*scratch_new)(const safer_model *model, void **scratch, safer_error *error);

@@ -224,6 +224,11 @@ typedef struct prepared {
     uint32_t *places;   /* slots: which token */
     size_t *first;      /* slots: where its substitutes begin below */
     uint64_t *supports; /* the hash of everything a slot may draw */
+
+    /* Where draws delete: what is kept has spaces around it, so that each token of the draw is read by itself. */
+    size_t width, parts; /* numbers of a draw; tokens that it keeps or deletes */
+    uint32_t *begin;     /* (parts + 1): where the hashes of each begin */
+    uint32_t *slot;      /* (parts): its slot, or SF_NONE */
 } prepared;
 
 static void release(void *pointer)
@@ -234,7 +239,34 @@ static void release(void *pointer)
     free(p->places);
     free(p->first);
     free(p->supports);
+    free(p->begin);
+    free(p->slot);
     free(p);
+}
+
+/* The hashes of every token that a draw may keep, one after the other. -1 without memory. */
+static int read_parts(prepared *p, const sf_slots *slots)
+{
+    sf_ngram_scratch scratch = {0};
+    size_t count = 0, w = 0;
+    int failed = 0;
+    p->parts = slots->token_count;
+    p->begin = sf_alloc(p->parts + 1, sizeof *p->begin);
+    p->slot = sf_alloc(p->parts, sizeof *p->slot);
+    if (!p->begin || !p->slot) return -1;
+    for (size_t t = 0; t < p->parts && !failed; t++) {
+        const sf_token *token = &slots->tokens[t];
+        const sf_text_word *word = w < slots->word_count && slots->words[w].begin == token->begin ? &slots->words[w++]
+                                                                                                  : NULL;
+        p->begin[t] = (uint32_t)count;
+        p->slot[t] = token->slot;
+        failed = word ? add_token(&scratch, sf_ngram_word_hash(slots->keys.bytes + word->key, word->key_length), &count)
+                      : add_gap(&scratch, slots->text + token->begin, slots->text + token->end, &count);
+    }
+    p->begin[p->parts] = (uint32_t)count;
+    p->tokens = count;
+    p->hashes = scratch.hashes; /* taken over */
+    return failed;
 }
 
 static uint32_t row_of_slot(const safer_lexicon *l, const sf_slots *slots, size_t slot)
@@ -255,15 +287,19 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *l, co
     prepared *p = sf_calloc(1, sizeof *p);
     if (!p) return sf_fail_memory(error);
     p->slots = slots->slot_count;
+    p->width = sf_slots_width(slots);
     p->first = sf_alloc(p->slots, sizeof *p->first);
     p->supports = sf_alloc(supports, sizeof *p->supports);
-    if (!p->first || !p->supports || sf_ngram_read_slots(&scratch, slots, &p->tokens)) {
+    if (!p->first || !p->supports ||
+        (slots->deletion ? read_parts(p, slots) : sf_ngram_read_slots(&scratch, slots, &p->tokens))) {
         sf_ngram_scratch_clear(&scratch);
         release(p);
         return sf_fail_memory(error);
     }
-    p->hashes = scratch.hashes; /* taken over */
-    p->places = scratch.places;
+    if (!slots->deletion) { /* taken over */
+        p->hashes = scratch.hashes;
+        p->places = scratch.places;
+    }
     for (size_t s = 0; s < p->slots; s++) {
         uint32_t row = row_of_slot(l, slots, s);
         p->first[s] = at;
@@ -276,6 +312,23 @@ static safer_status prepare(const safer_model *model, const safer_lexicon *l, co
     return SAFER_OK;
 }
 
+/* The hashes of what a draw keeps; returns how many. */
+static size_t keep_parts(uint64_t *hashes, const prepared *p, const uint32_t *draw)
+{
+    size_t count = 0;
+    for (size_t group = 0; group < p->width - p->slots; group++)
+        for (uint32_t bits = draw[p->slots + group]; bits; bits &= bits - 1) {
+            const size_t t = 32 * group + (size_t)__builtin_ctz(bits);
+            const uint32_t slot = p->slot[t];
+            if (slot != SF_NONE) {
+                hashes[count++] = p->supports[p->first[slot] + draw[slot]];
+                continue;
+            }
+            for (uint32_t i = p->begin[t]; i < p->begin[t + 1]; i++) hashes[count++] = p->hashes[i];
+        }
+    return count;
+}
+
 safer_status sf_ngram_sample_scores(const safer_model *model, const void *pointer, const uint32_t *draws, size_t count,
                                     int *labels, float *scores, void *scratch, safer_error *error)
 {
@@ -284,7 +337,12 @@ safer_status sf_ngram_sample_scores(const safer_model *model, const void *pointe
     sf_ngram_scratch *s = scratch;
     if (sf_ngram_reserve(s, p->tokens, m->ngrams)) return sf_fail_memory(error);
     if (p->tokens) memcpy(s->hashes, p->hashes, p->tokens * sizeof *p->hashes);
-    for (size_t i = 0; i < count; i++, draws += p->slots) {
+    for (size_t i = 0; i < count; i++, draws += p->width) {
+        if (p->begin) {
+            const size_t kept = keep_parts(s->hashes, p, draws);
+            labels[i] = answer(m, s, kept, scores ? scores + i * model->classes : NULL);
+            continue;
+        }
         for (size_t k = 0; k < p->slots; k++) s->hashes[p->places[k]] = p->supports[p->first[k] + draws[k]];
         labels[i] = answer(m, s, p->tokens, scores ? scores + i * model->classes : NULL);
     }
@@ -332,6 +390,7 @@ static const sf_model_class ngram_class = {
     .prepare = prepare,
     .sample = sample,
     .release = release,
+    .deletes = 1,
     .scratch_new = scratch_new,
     .scratch_free = scratch_free,
     .free = free_model,

@@ -20,11 +20,12 @@ typedef enum part_kind { FIXED, DRAWN, GLUED } part_kind;
 
 typedef struct part {
     part_kind kind;
-    uint32_t slot, slots; /* DRAWN, GLUED: those in it */
-    uint32_t begin, end;  /* GLUED: bytes of the text */
-    size_t offset;        /* FIXED: of its pieces in the pool. DRAWN: of the slot's words in the kernel */
-    size_t count;         /* FIXED: of its pieces */
-    sf_case pattern;      /* DRAWN */
+    uint32_t slot, slots;  /* DRAWN, GLUED: those in it */
+    uint32_t begin, end;   /* GLUED: bytes of the text */
+    size_t offset;         /* FIXED: of its pieces in the pool. DRAWN: of the slot's words in the kernel */
+    size_t count;          /* FIXED: of its pieces */
+    uint32_t surroundings; /* DRAWN: the number of what stands around the slot */
+    sf_case pattern;       /* DRAWN */
 } part;
 
 struct sf_pieces {
@@ -55,16 +56,25 @@ void sf_pieces_scratch_free(sf_pieces_scratch *scratch)
 
 size_t sf_pieces_visible(const sf_pieces *pieces) { return pieces->visible; }
 
+size_t sf_pieces_rendered(const sf_pieces *pieces)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < pieces->count; i++)
+        if (pieces->parts[i].kind == GLUED) bytes += pieces->parts[i].end - pieces->parts[i].begin;
+    return bytes;
+}
+
 /* -------------------------------------------------------------- preparing */
 
 typedef struct making {
     sf_pieces *pieces;
-    sf_pieces_scratch scratch;
+    sf_lexpieces_tools *tools;
 } making;
 
 /* A slot with what is glued to it. */
 typedef struct frame {
-    sf_span before, after;
+    sf_surroundings around;
+    uint32_t number; /* of them, or SF_NONE */
     sf_case pattern;
 } frame;
 
@@ -73,16 +83,17 @@ static size_t count_framed(making *m, uint32_t word, const frame *f)
 {
     const sf_words_view *words = &m->pieces->lexicon->words;
     const uint32_t begin = words->offsets[word];
-    sf_buffer *text = &m->scratch.text;
+    sf_buffer *text = &m->tools->text;
+    sf_ids *ids = &m->tools->ids;
     sf_buffer_clear(text);
-    m->scratch.ids.count = 0;
-    if (sf_buffer_add(text, f->before.bytes, f->before.length) ||
+    ids->count = 0;
+    if (sf_buffer_add(text, f->around.before.bytes, f->around.before.length) ||
         sf_word_render(text, words->pool + begin, words->offsets[word + 1] - begin - 1, f->pattern) ||
-        sf_buffer_add(text, f->after.bytes, f->after.length) ||
-        sf_piecer_encode(&m->scratch.ids, m->pieces->piecer, text->bytes, text->length, m->pieces->limit,
-                         &m->scratch.piecer))
+        sf_buffer_add(text, f->around.after.bytes, f->around.after.length) ||
+        sf_piecer_encode_part(ids, m->pieces->piecer, text->bytes, text->length, m->pieces->limit, f->around.inside,
+                              &m->tools->piecer))
         return SIZE_MAX;
-    return m->scratch.ids.count;
+    return ids->count;
 }
 
 /* The least number of pieces that a word of a row has; SIZE_MAX when memory is out. */
@@ -91,8 +102,8 @@ static size_t least_of_row(making *m, uint32_t row, const frame *f)
     const sf_kernel_view *kernel = &m->pieces->lexicon->kernel;
     const size_t floor = sf_piecer_least(m->pieces->piecer);
     size_t least = SIZE_MAX - 1;
-    if (!f->before.length && !f->after.length)
-        return sf_lexpieces_least(m->pieces->words, m->pieces->lexicon, row, f->pattern);
+    if (f->number != SF_NONE)
+        return sf_lexpieces_least(m->pieces->words, m->pieces->lexicon, f->number, row, f->pattern);
     for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && least > floor; i++) {
         const size_t count = count_framed(m, kernel->ids[i], f);
         if (count == SIZE_MAX) return SIZE_MAX;
@@ -129,43 +140,64 @@ static int add_fixed(making *m, size_t begin, size_t end, size_t *least)
     sf_pieces *p = m->pieces;
     const size_t before = p->pool.count;
     if (begin == end) return 0;
-    if (sf_piecer_encode(&p->pool, p->piecer, p->slots->text + begin, end - begin, p->limit - *least,
-                         &m->scratch.piecer))
+    if (sf_piecer_encode_part(&p->pool, p->piecer, p->slots->text + begin, end - begin, p->limit - *least, begin > 0,
+                              &m->tools->piecer))
         return -1;
     const size_t count = p->pool.count - before;
     *least += count;
     return add_part(p, (part){.kind = FIXED, .offset = before, .count = count});
 }
 
-/* Where something is glued to the slot, its words are not words by themselves. */
+/* Its words are looked up with what is glued to them, where the table has room for it. */
 static int add_drawn(making *m, size_t slot, size_t begin, size_t end, size_t *least)
 {
     sf_pieces *p = m->pieces;
     const sf_text_word *w = &p->slots->words[p->slots->slots[slot]];
     const char *text = p->slots->text;
-    const frame f = {{text + begin, w->begin - begin}, {text + w->end, end - w->end}, w->pattern};
-    const part_kind kind = f.before.length || f.after.length ? GLUED : DRAWN;
+    const int inside = begin > 0 && sf_piecer_minds_letters(p->piecer);
+    frame f = {.around = {{text + begin, w->begin - begin}, {text + w->end, end - w->end}, inside},
+               .pattern = w->pattern};
+    if (sf_lexpieces_find(&f.number, p->words, &f.around)) return -1;
     const size_t count = least_of_slot(m, w->word, &f);
     if (count == SIZE_MAX) return -1;
     *least += count;
-    return add_part(p, (part){.kind = kind,
+    return add_part(p, (part){.kind = f.number == SF_NONE ? GLUED : DRAWN,
                               .slot = (uint32_t)slot,
                               .slots = 1,
                               .begin = (uint32_t)begin,
                               .end = (uint32_t)end,
                               .offset = p->lexicon->kernel.offsets[p->lexicon->kernel.row_of[w->word]],
+                              .surroundings = f.number,
                               .pattern = w->pattern});
 }
 
 /* ------------------------------------------------------------------- cuts */
 
+/* With what the words begin and end that a slot can draw, or that a slot in its place can draw whose word is a
+ * synonym. */
+static sf_lexletters letters_of(const sf_pieces *p, size_t slot)
+{
+    const safer_lexicon *l = p->lexicon;
+    const sf_text_word *w = &p->slots->words[p->slots->slots[slot]];
+    sf_lexletters all = sf_lexpieces_letters(p->words, l, l->kernel.row_of[w->word], w->pattern);
+    for (uint64_t i = l->synonym_offsets[w->word]; i < l->synonym_offsets[w->word + 1]; i++) {
+        const sf_lexletters more = sf_lexpieces_letters(p->words, l, l->kernel.row_of[l->synonyms[i]], w->pattern);
+        all.begins |= more.begins;
+        all.ends |= more.ends;
+    }
+    return all;
+}
+
 /* The gap before slot s; the last one is behind all slots. */
 static sf_gap find_gap(const sf_pieces *p, size_t slot)
 {
     const sf_slots *s = p->slots;
-    sf_gap g = {0, s->length, SIZE_MAX, SIZE_MAX};
+    const int letters = sf_piecer_minds_letters(p->piecer);
+    sf_gap g = {.end = s->length};
     if (slot > 0) g.begin = s->words[s->slots[slot - 1]].end;
     if (slot < s->slot_count) g.end = s->words[s->slots[slot]].begin;
+    if (letters && slot > 0) g.before = letters_of(p, slot - 1).ends;
+    if (letters && slot < s->slot_count) g.after = letters_of(p, slot).begins;
     sf_piecer_find_cuts(&g, p->piecer, s->text, s->length);
     return g;
 }
@@ -205,11 +237,12 @@ static int make(making *m)
 safer_status sf_pieces_new(sf_pieces **out, const sf_piecer *piecer, const safer_lexicon *lexicon, sf_lexpieces *words,
                            const sf_slots *slots, size_t limit, safer_error *error)
 {
-    making m = {.pieces = sf_calloc(1, sizeof *m.pieces)};
-    if (!m.pieces) return sf_fail_memory(error);
-    *m.pieces = (sf_pieces){.piecer = piecer, .lexicon = lexicon, .words = words, .slots = slots, .limit = limit};
-    int failed = make(&m);
-    sf_pieces_scratch_free(&m.scratch);
+    making m = {.pieces = sf_calloc(1, sizeof *m.pieces), .tools = sf_lexpieces_take(words)};
+    int failed = !m.pieces || !m.tools;
+    if (m.pieces)
+        *m.pieces = (sf_pieces){.piecer = piecer, .lexicon = lexicon, .words = words, .slots = slots, .limit = limit};
+    failed = failed || make(&m);
+    sf_lexpieces_give(words, m.tools);
     if (failed) {
         sf_pieces_free(m.pieces);
         return sf_fail_memory(error);
@@ -240,8 +273,8 @@ static int encode_glued(sf_pieces_scratch *scratch, const sf_pieces *p, const pa
         at = w->end;
     }
     if (sf_buffer_add(&scratch->text, s->text + at, x->end - at)) return -1;
-    return sf_piecer_encode(&scratch->ids, p->piecer, scratch->text.bytes, scratch->text.length, limit,
-                            &scratch->piecer);
+    return sf_piecer_encode_part(&scratch->ids, p->piecer, scratch->text.bytes, scratch->text.length, limit,
+                                 x->begin > 0, &scratch->piecer);
 }
 
 size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *p, const uint32_t *draws, sf_pieces_scratch *scratch)
@@ -257,7 +290,7 @@ size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *p, const uint32_t *draws, 
             n = x->count;
         } else if (x->kind == DRAWN) {
             const uint32_t word = p->lexicon->kernel.ids[x->offset + draws[x->slot]];
-            const uint32_t *known = sf_lexpieces_word(p->words, p->lexicon, word, x->pattern);
+            const uint32_t *known = sf_lexpieces_word(p->words, p->lexicon, x->surroundings, word, x->pattern);
             if (!known) return SIZE_MAX;
             source = known + 1;
             n = known[0];

@@ -2,9 +2,9 @@
  *
  * A text is cut where the pieces of its parts certainly are those of the whole
  * (sf_piecer_find_cuts, in what lies between the slots). Parts without
- * a slot are encoded once for all draws; the words of a slot by itself once for all texts
- * (lexpieces.h); parts with several slots, or with something glued to one (digits, symbols or
- * zero-width characters), when they are drawn. The pieces put together equal those of the
+ * a slot are encoded once for all draws; the words of a slot, with what is glued to it (a space
+ * before it, punctuation behind it), once for all texts (lexpieces.h); parts with several slots,
+ * or with much glued to one, when they are drawn. The pieces put together equal those of the
  * rendered text, always. */
 #ifndef SF_MODEL_PIECES_H
 #define SF_MODEL_PIECES_H
@@ -36,5 +36,8 @@ size_t sf_pieces_draw(uint32_t *ids, const sf_pieces *pieces, const uint32_t *dr
  * draw of this text and of every text with words exchanged for synonyms, the pieces before
  * the part it stands in reach the limit. */
 size_t sf_pieces_visible(const sf_pieces *pieces);
+
+/* How many bytes of the text are rendered and encoded for every draw, because their pieces cannot be looked up. */
+size_t sf_pieces_rendered(const sf_pieces *pieces);
 
 #endif

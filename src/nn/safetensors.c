@@ -354,13 +354,22 @@ static float value_at(const sf_tensor *tensor, size_t index)
     return single;
 }
 
+/* Where the value lies that is the index-th row after row. */
+static size_t place_of(const sf_tensor *tensor, size_t index)
+{
+    size_t place = 0;
+    for (size_t i = tensor->rank; i-- > 0; index /= tensor->shape[i])
+        place += index % tensor->shape[i] * tensor->strides[i];
+    return place;
+}
+
 safer_status sf_tensor_floats(float *out, const sf_tensor *tensor, const char *file, safer_error *error)
 {
     if (tensor->type != SF_F32 && tensor->type != SF_F16 && tensor->type != SF_BF16 && tensor->type != SF_F64)
         return sf_fail(error, SAFER_INPUT, "%s: tensor \"%s\" is of type %s, not floating point", file, tensor->name,
                        dtypes[tensor->type].name);
     for (size_t i = 0; i < tensor->count; i++) {
-        out[i] = value_at(tensor, i);
+        out[i] = value_at(tensor, tensor->strided ? place_of(tensor, i) : i);
         if (!isfinite(out[i]))
             return sf_fail(error, SAFER_INPUT, "%s: value %zu of tensor \"%s\" is not a finite number", file, i,
                            tensor->name);

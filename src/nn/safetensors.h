@@ -23,6 +23,8 @@ typedef struct sf_tensor {
     size_t rank, shape[8];
     size_t count; /* the product of the shape */
     const void *bytes;
+    int strided;       /* views in files of PyTorch: values do not lie row after row, but */
+    size_t strides[8]; /* so many values apart */
 } sf_tensor;
 
 typedef struct sf_safetensors sf_safetensors;

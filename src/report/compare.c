@@ -143,6 +143,8 @@ static safer_status check_pair(const safer_run *a, const safer_run *b, size_t i,
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different texts", i + 1, k + 1);
     if (!json_equal(json_object_get(a->json, "radius"), json_object_get(b->json, "radius")))
         return sf_fail(error, SAFER_INVALID, "runs %zu and %zu have different radii", i + 1, k + 1);
+    if (a->certified.edits != b->certified.edits || a->certified.edit_kind != b->certified.edit_kind)
+        return sf_fail(error, SAFER_INVALID, "runs %zu and %zu are about different edits", i + 1, k + 1);
     return SAFER_OK;
 }
 

@@ -120,6 +120,13 @@ static void take_terms(sf_facts *facts)
                        facts->lexicon.name)
                  : say(facts, "every text made by exchanging at most %s of its words for their synonyms in %s", radius,
                        facts->lexicon.name));
+    if (run->certified.edits) {
+        const double deletion = json_number_value(json_object_get(run->json, "delete"));
+        add_term(facts, "edits",
+                 say(facts, "besides, at most %zu tokens (words, numbers, marks) edited; kind of edit: %s",
+                     run->certified.edits, safer_edit_kind_name(run->certified.edit_kind)));
+        add_term(facts, "deletion", say_real(facts, deletion));
+    }
     add_term(facts, "property", "stability: the answer stays the same");
     add_term(facts, "classifier", bounds ? "the model itself" : "the smoothed classifier");
     add_term(facts, "method", safer_method_name(run->config.method));
@@ -203,6 +210,16 @@ static void take_radii(sf_facts *facts)
     }
 }
 
+static void take_edits(sf_facts *facts)
+{
+    const safer_summary *s = &facts->run->certified;
+    for (size_t i = 0; i < s->edits; i++) {
+        const safer_figure at = sf_summary_headline_edits(s, i);
+        add_metric(facts, at.name, say(facts, "at most %zu token%s edited", i + 1, i ? "s" : ""), NULL, at.part,
+                   at.whole);
+    }
+}
+
 static void take_classes(sf_facts *facts)
 {
     const safer_summary *s = &facts->run->certified;
@@ -224,6 +241,7 @@ static void take_metrics(sf_facts *facts)
     if (!bounds) add_metric(facts, "smoothed accuracy", NULL, NULL, s->smoothed_correct, s->labelled);
     add_metric(facts, "clean accuracy", NULL, NULL, s->base_correct, s->labelled);
     if (!bounds) take_radii(facts);
+    take_edits(facts);
     take_classes(facts);
 }
 

@@ -118,6 +118,13 @@ static int same_texts(const safer_run *a, const safer_run *b)
     return same;
 }
 
+/* A member that only runs with deletion have. */
+static int same_or_none(const safer_run *run, const safer_run *baseline, const char *name)
+{
+    const json_t *own = json_object_get(run->json, name), *other = json_object_get(baseline->json, name);
+    return own && other ? json_equal(own, other) : own == other;
+}
+
 safer_status sf_run_matches(const safer_run *run, const safer_run *baseline, safer_error *error)
 {
     if (run->is_attack || baseline->is_attack)
@@ -131,6 +138,8 @@ safer_status sf_run_matches(const safer_run *run, const safer_run *baseline, saf
     if (!same_member(run, baseline, "lexicon", "sha256"))
         return fail_match(run, baseline, "their lexicons differ, and with them what an attacker may do", error);
     if (!same_member(run, baseline, "radius", NULL)) return fail_match(run, baseline, "their radii differ", error);
+    if (!same_or_none(run, baseline, "edits") || !same_or_none(run, baseline, "edit_kind"))
+        return fail_match(run, baseline, "their edits differ", error);
     if (delta_of(run) > delta_of(baseline))
         return fail_match(run, baseline, "its delta is larger, and its certificates claim less", error);
     if (alpha_of(run) > alpha_of(baseline))

@@ -89,6 +89,19 @@ static void put_tile(sf_writer *out, const char *class, const char *name, const 
     sf_put(out, "</dd></div>\n");
 }
 
+/* What is certified against edits, in a sentence. */
+static void put_edits(sf_writer *out, const safer_summary *s)
+{
+    if (!s->edits) return;
+    sf_putf(out, "<p>Edits of words, numbers and marks (%s), beside synonyms: ", safer_edit_kind_name(s->edit_kind));
+    for (size_t i = 0; i < s->edits; i++) {
+        const safer_figure f = sf_summary_headline_edits(s, i);
+        sf_putf(out, "%sat most %zu: ", i ? ", " : "", i + 1);
+        sf_put_percent(out, f.part, f.whole);
+    }
+    sf_putf(out, " %s.</p>\n", safer_summary_headline(s).name);
+}
+
 static void put_facts(sf_writer *out, const sf_report_run *run)
 {
     const safer_summary *s = &run->summary;
@@ -134,11 +147,14 @@ static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
     if (sf_report_run_has_votes(run))
         put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled);
     put_tile(out, "first", headline.name,
-             run->config.radius == SAFER_ALL ? "any words changed to synonyms" : "at the asked radius", headline.part,
-             headline.whole);
+             s->edits                          ? "at the asked radius and edits"
+             : run->config.radius == SAFER_ALL ? "any words changed to synonyms"
+                                               : "at the asked radius",
+             headline.part, headline.whole);
     if (sf_report_run_has_votes(run) && s->labelled && !s->about_predictions)
         put_tile(out, "", "certified", "answered or not: the paper’s figure", s->certified, s->labelled);
     sf_put(out, "</dl>\n");
+    put_edits(out, s);
     put_facts(out, run);
     sf_put(out, "</article>\n");
 }

@@ -196,11 +196,12 @@ static int take_error(safer_crew *c, int from, sf_span contents)
     return 0;
 }
 
-/* Hands a frame to the part that takes part in a run, or keeps it until there is one. */
+/* Hands a frame to the part that takes part in a run, or keeps it until there is one. What is told, and what follows
+ * it, waits for the next run. */
 static int hand_on(safer_crew *c, int from, sf_frame kind, sf_span contents)
 {
     pthread_mutex_lock(&c->lock);
-    const sf_crew_part *part = c->first ? NULL : c->part;
+    const sf_crew_part *part = c->first || kind == SF_TELL ? NULL : c->part;
     c->inside = part != NULL;
     pthread_mutex_unlock(&c->lock);
     if (!part) {
@@ -242,8 +243,8 @@ static void note(safer_crew *c, int from, sf_frame kind)
 /* Nonzero: it makes no sense. */
 static int take_frame(safer_crew *c, int from, sf_frame kind, sf_span contents)
 {
-    const int to_helper = kind == SF_WELCOME || kind == SF_TASK || kind == SF_FINISH || kind == SF_OVER ||
-                          kind == SF_GO,
+    const int to_helper = kind == SF_WELCOME || kind == SF_TASK || kind == SF_FINISH || kind == SF_TELL ||
+                          kind == SF_OVER || kind == SF_GO,
               of_both = kind == SF_BEAT || kind == SF_PING || kind == SF_PONG;
     if (!of_both && to_helper != (from == 0)) return -1;
     if (from > 0 && !c->peers[from].greeted && kind != SF_HELLO) return -1;
@@ -254,6 +255,7 @@ static int take_frame(safer_crew *c, int from, sf_frame kind, sf_span contents)
     case SF_READY:
     case SF_TASK:
     case SF_DONE:
+    case SF_TELL:
     case SF_FINISH: return hand_on(c, from, kind, contents);
     default: note(c, from, kind); return contents.length != 0;
     }
@@ -329,16 +331,23 @@ static void watch(safer_crew *c)
     if (stopped) fail_silent(c, stopped - 1, "it was told to stop");
 }
 
+/* What was kept up to what was told, which is not for a run. The lock is held. */
+static kept *take_kept(safer_crew *c)
+{
+    kept *all = c->first, **end = &all;
+    while (*end && (*end)->kind != SF_TELL) end = &(*end)->next;
+    c->first = *end;
+    if (!c->first) c->last = &c->first;
+    *end = NULL;
+    return all;
+}
+
 /* The part's turn, and before it the frames that came before the part. */
 static void take_turn(safer_crew *c)
 {
     pthread_mutex_lock(&c->lock);
     const sf_crew_part *part = c->part;
-    kept *k = part ? c->first : NULL;
-    if (k) {
-        c->first = NULL;
-        c->last = &c->first;
-    }
+    kept *k = part ? take_kept(c) : NULL;
     c->inside = part != NULL;
     pthread_mutex_unlock(&c->lock);
     while (k) {
@@ -531,6 +540,14 @@ int sf_crew_is_over(safer_crew *c)
     return over;
 }
 
+int sf_crew_is_told(safer_crew *c)
+{
+    pthread_mutex_lock(&c->lock);
+    const int told = c->first && c->first->kind == SF_TELL;
+    pthread_mutex_unlock(&c->lock);
+    return told;
+}
+
 safer_status sf_crew_muster(safer_crew *c, safer_error *error)
 {
     const double asked = sf_seconds();
@@ -570,6 +587,63 @@ int sf_crew_report(safer_crew *c, const safer_error *error, int random)
     sf_crew_put(c, 0, SF_ERROR, (sf_span){frame.bytes, frame.length});
     sf_buffer_free(&frame);
     return 1;
+}
+
+/* --------------------------------------------------------------- between runs */
+
+safer_status safer_crew_tell(safer_crew *c, const char *words, safer_error *error)
+{
+    if (c->rank) return sf_fail(error, SAFER_INVALID, "crew: only rank 0 tells the others");
+    const safer_status status = sf_crew_failure(c, NULL, error);
+    if (status == SAFER_OK) sf_crew_put(c, SF_ALL_RANKS, SF_TELL, (sf_span){words, strlen(words)});
+    return status;
+}
+
+/* The next thing that was told, or NULL. What was kept of a run that rank 0 gave up is passed over. */
+static kept *take_told(safer_crew *c)
+{
+    kept *k, *told = NULL;
+    pthread_mutex_lock(&c->lock);
+    while (!told && (k = c->first)) {
+        if (!(c->first = k->next)) c->last = &c->first;
+        if (k->kind == SF_TELL)
+            told = k;
+        else
+            free(k);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return told;
+}
+
+safer_status safer_crew_hear(safer_crew *c, char *out, size_t size, const safer_progress *progress, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    sf_meter meter;
+    kept *told;
+    if (!c->rank) return sf_fail(error, SAFER_INVALID, "crew: rank 0 has nobody to hear");
+    sf_meter_start(&meter, progress, "waiting for rank 0", 0);
+    const sf_duty before = sf_duty_change((sf_duty){&meter, 0});
+    while (!(told = take_told(c)) && status == SAFER_OK) {
+        status = safer_crew_check(c, sf_meter_cancelled(&meter), error);
+        if (status == SAFER_OK && sf_crew_is_over(c)) status = sf_fail(error, SAFER_CANCELLED, "rank 0 ended the run");
+        if (status == SAFER_OK && sf_meter_cancelled(&meter)) status = sf_fail(error, SAFER_CANCELLED, "cancelled");
+        pthread_mutex_lock(&c->lock);
+        if (status == SAFER_OK && !c->first) (void)sf_duty_wait(&c->changed, &c->lock);
+        pthread_mutex_unlock(&c->lock);
+    }
+    (void)sf_duty_change(before);
+    if (told && told->length >= size) status = sf_fail(error, SAFER_SYSTEM, "what rank 0 tells is too long");
+    if (told && status == SAFER_OK) {
+        memcpy(out, told->bytes, told->length);
+        out[told->length] = '\0';
+    }
+    free(told);
+    return status;
+}
+
+safer_status safer_crew_check(safer_crew *c, int stopped, safer_error *error)
+{
+    return stopped ? sf_crew_muster(c, error) : sf_crew_failure(c, NULL, error);
 }
 
 int safer_crew_report(safer_crew *c, const safer_error *error) { return sf_crew_report(c, error, 0); }

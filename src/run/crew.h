@@ -23,6 +23,7 @@
  *     ERROR    helper → 0   the helper cannot go on: status, whether the model is random, message
  *     STOPPED  helper → 0   the helper was told to stop (a signal) and goes
  *     FINISH   0 → helper   this run is over
+ *     TELL     0 → helper   between runs: the caller's own words, for safer_crew_hear
  *     OVER     0 → helper   so is the crew
  *     BYE      helper → 0   the helper leaves
  *     GO       0 → helper   ... as all do: close the transport now
@@ -47,6 +48,7 @@ typedef enum sf_frame {
     SF_ERROR,
     SF_STOPPED,
     SF_FINISH,
+    SF_TELL,
     SF_OVER,
     SF_BYE,
     SF_GO,
@@ -86,6 +88,8 @@ safer_status sf_crew_failure(safer_crew *crew, int *random, safer_error *error);
 int sf_crew_report(safer_crew *crew, const safer_error *error, int random);
 
 int sf_crew_is_over(safer_crew *crew); /* on a helper: rank 0 ended it */
+int sf_crew_is_told(
+    safer_crew *crew); /* on a helper: rank 0 told something that comes next: it went on from this run */
 
 /* After a wish to stop. Finds out whether the others are there, and who is not is lost: mpirun sends this wish
  * (SIGTERM) to all ranks when one has died. A helper tells rank 0 that it goes. */

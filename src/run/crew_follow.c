@@ -139,7 +139,7 @@ done:
 static safer_status look_around(follow *f, safer_error *error)
 {
     const safer_status status = sf_crew_failure(f->rows->crew, NULL, error);
-    if (status != SAFER_OK || !sf_crew_is_over(f->rows->crew)) return status;
+    if (status != SAFER_OK || !(sf_crew_is_over(f->rows->crew) || sf_crew_is_told(f->rows->crew))) return status;
     return sf_fail(error, SAFER_CANCELLED, "rank 0 ended the run");
 }
 

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "report/writer.h"
+#include "stats/edits.h"
 
 #include <stdlib.h>
 
@@ -100,7 +101,7 @@ static json_t *word_json(const sf_slots *slots, const sf_text_word *w, size_t be
 }
 
 /* q at the reported radii, rounded up, as a certificate has it for a model that reads everything. */
-static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
+static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon, uint32_t deletion)
 {
     json_t *list = json_array();
     double *overlaps = sf_alloc(slots->slot_count, sizeof *overlaps);
@@ -109,6 +110,7 @@ static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
         return NULL;
     }
     size_t count = sf_slots_overlaps(overlaps, slots, lexicon);
+    for (size_t s = 0; deletion && s < count; s++) overlaps[s] = sf_deletion_overlap(deletion, overlaps[s]);
     qsort(overlaps, count, sizeof *overlaps, sf_compare_doubles);
     for (size_t r = 0; r < SAFER_RADII; r++)
         sf_json_push(&list, json_real(sf_q_at(overlaps, count, sf_reported_radii[r])));
@@ -116,7 +118,8 @@ static json_t *q_json(const sf_slots *slots, const safer_lexicon *lexicon)
     return list;
 }
 
-json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon, safer_error *error)
+json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexicon, uint32_t deletion,
+                      safer_error *error)
 {
     sf_slots slots = {0};
     json_t *words = json_array(), *entries = json_object(), *result = NULL;
@@ -136,7 +139,7 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
     }
     if (words && entries)
         result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots",
-                           (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon));
+                           (json_int_t)slots.slot_count, "q_at", q_json(&slots, lexicon, deletion));
     if (!result) sf_fail_memory(error);
 done:
     json_decref(words);

@@ -265,3 +265,44 @@ int sf_charsmap_apply(sf_buffer *out, const sf_charsmap *map, const char *text, 
     *head = o.head;
     return 0;
 }
+
+/* ------------------------------------------------------------- what can be */
+
+void sf_charsmap_ascii(const char **out, const sf_charsmap *map, unsigned char character)
+{
+    *out = map->ascii[character & 0x7f];
+}
+
+int sf_charsmap_continues(const sf_charsmap *map, unsigned char character)
+{
+    const uint32_t unit = map->units[way_of(map->units[0]) ^ character];
+    return label_of(unit) == character && !(unit & 0x100);
+}
+
+/* Whether a string of the table begins with these bytes, or they with one. */
+static int begins(const sf_charsmap *map, const char *bytes, size_t length)
+{
+    size_t at = way_of(map->units[0]);
+    for (size_t i = 0; i < length; i++) {
+        at ^= (unsigned char)bytes[i];
+        const uint32_t unit = map->units[at];
+        if (label_of(unit) != (unsigned char)bytes[i]) return 0;
+        if (unit & 0x100) return 1;
+        at ^= way_of(unit);
+    }
+    return 1;
+}
+
+int sf_charsmap_prepends(const sf_charsmap *map)
+{
+    const size_t ranges = sizeof sf_class_starts / sizeof *sf_class_starts;
+    for (size_t i = 0; i < ranges; i++) {
+        const uint32_t end = i + 1 < ranges ? sf_class_starts[i + 1] >> 8 : 0x110000;
+        if (!(sf_class_sets[sf_class_starts[i] & 0xff] & SF_CLASS_PREPEND)) continue;
+        for (uint32_t code = sf_class_starts[i] >> 8; code < end; code++) {
+            char bytes[4];
+            if (begins(map, bytes, sf_utf8_encode(code, bytes))) return 1;
+        }
+    }
+    return 0;
+}

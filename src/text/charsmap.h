@@ -21,4 +21,11 @@ void sf_charsmap_free(sf_charsmap *map);
  * how many do so afterwards. -1 without memory. */
 int sf_charsmap_apply(sf_buffer *out, const sf_charsmap *map, const char *text, size_t length, size_t *head);
 
+/* What an ASCII character becomes where no other joins its cluster: *out is NULL when it stays. */
+void sf_charsmap_ascii(const char **out, const sf_charsmap *map, unsigned char character);
+/* Whether the table has strings of several characters that begin with this one. */
+int sf_charsmap_continues(const sf_charsmap *map, unsigned char character);
+/* Whether the table has strings that begin with a character which joins what follows it (Prepend). */
+int sf_charsmap_prepends(const sf_charsmap *map);
+
 #endif

@@ -9,6 +9,7 @@
 struct sf_piecer {
     sf_wordpiece *wordpiece; /* owned, as the other: one of them is there */
     sf_tokenizer *tokenizer;
+    sf_places *places;  /* tokenizer: where texts may be cut; owned */
     uint32_t around[2]; /* wordpiece: what stands before and after a text */
 };
 
@@ -17,6 +18,7 @@ void sf_piecer_free(sf_piecer *piecer)
     if (!piecer) return;
     sf_wordpiece_free(piecer->wordpiece);
     sf_tokenizer_free(piecer->tokenizer);
+    sf_places_free(piecer->places);
     free(piecer);
 }
 
@@ -36,11 +38,14 @@ safer_status sf_piecer_of_wordpiece(sf_piecer **out, sf_wordpiece *wordpiece, sa
 safer_status sf_piecer_of_tokenizer(sf_piecer **out, sf_tokenizer *tokenizer, safer_error *error)
 {
     sf_piecer *p = sf_calloc(1, sizeof *p);
-    if (!p) {
+    sf_places *places = sf_places_new(tokenizer);
+    if (!p || !places) {
         sf_tokenizer_free(tokenizer);
+        sf_places_free(places);
+        free(p);
         return sf_fail_memory(error);
     }
-    *p = (sf_piecer){.tokenizer = tokenizer};
+    *p = (sf_piecer){.tokenizer = tokenizer, .places = places};
     *out = p;
     return SAFER_OK;
 }
@@ -95,17 +100,27 @@ void sf_piecer_scratch_free(sf_piecer_scratch *scratch)
     *scratch = (sf_piecer_scratch){0};
 }
 
-int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
-                     sf_piecer_scratch *scratch)
+int sf_piecer_encode_part(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
+                          int inside, sf_piecer_scratch *scratch)
 {
     if (piecer->wordpiece) return sf_wordpiece_encode(out, piecer->wordpiece, text, length, limit, &scratch->wordpiece);
     if (!scratch->tokenizer && !(scratch->tokenizer = sf_tokenizer_scratch_new(piecer->tokenizer))) return -1;
-    return sf_tokenizer_encode(out, piecer->tokenizer, text, length, limit, scratch->tokenizer);
+    if (!inside) return sf_tokenizer_encode(out, piecer->tokenizer, text, length, limit, scratch->tokenizer);
+    return sf_tokenizer_encode_part(out, piecer->tokenizer, text, length, limit, sf_places_skips(piecer->places),
+                                    scratch->tokenizer);
+}
+
+int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
+                     sf_piecer_scratch *scratch)
+{
+    return sf_piecer_encode_part(out, piecer, text, length, limit, 0, scratch);
 }
 
 /* ------------------------------------------------------------- drawn words */
 
 uint32_t sf_piecer_least(const sf_piecer *piecer) { return piecer->wordpiece != NULL; }
+
+int sf_piecer_minds_letters(const sf_piecer *piecer) { return piecer->tokenizer != NULL; }
 
 static void note_cut(sf_gap *gap, size_t at)
 {
@@ -138,10 +153,21 @@ static void find_in_wordpiece(sf_gap *gap, const sf_wordpiece *w, const char *te
     }
 }
 
+static void find_in_tokenizer(sf_gap *gap, const sf_places *places, const char *text)
+{
+    const size_t length = gap->end - gap->begin;
+    for (size_t at = gap->begin == 0; at < length; at++)
+        if (sf_places_cut(places, text + gap->begin, length, at, gap->before, gap->after))
+            note_cut(gap, gap->begin + at);
+}
+
 void sf_piecer_find_cuts(sf_gap *gap, const sf_piecer *piecer, const char *text, size_t length)
 {
     gap->first = gap->last = SIZE_MAX;
     if (gap->begin == 0) note_cut(gap, 0);
-    if (piecer->wordpiece) find_in_wordpiece(gap, piecer->wordpiece, text, length);
+    if (piecer->wordpiece)
+        find_in_wordpiece(gap, piecer->wordpiece, text, length);
+    else
+        find_in_tokenizer(gap, piecer->places, text);
     if (gap->end == length) note_cut(gap, length);
 }

@@ -6,6 +6,7 @@
 #define SF_TEXT_PIECER_H
 
 #include "text/tokenizer.h"
+#include "text/tokenizer_places.h"
 #include "text/wordpiece.h"
 
 typedef struct sf_piecer sf_piecer;
@@ -42,15 +43,23 @@ void sf_piecer_scratch_free(sf_piecer_scratch *scratch);
 int sf_piecer_encode(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
                      sf_piecer_scratch *scratch);
 
+/* The same for a part of a text. `inside`: it begins at a cut (below), not where the text begins. */
+int sf_piecer_encode_part(sf_ids *out, const sf_piecer *piecer, const char *text, size_t length, size_t limit,
+                          int inside, sf_piecer_scratch *scratch);
+
 /* ------------------------------------------------------------- drawn words */
 
 /* How many pieces a text with a word in it has at least: 1 where letters certainly never vanish, else 0. */
 uint32_t sf_piecer_least(const sf_piecer *piecer);
 
+/* Whether cuts depend on the letters of the words around them, and parts on whether they begin a text. */
+int sf_piecer_minds_letters(const sf_piecer *piecer);
+
 /* What lies between two drawn words of a text, or before the first, or behind the last: bytes begin to end. */
 typedef struct sf_gap {
     size_t begin, end;
-    size_t first, last; /* places where the text may be cut; SIZE_MAX: none */
+    sf_letters before, after; /* with which the words around it can end and begin; need not be known (below) */
+    size_t first, last;       /* places where the text may be cut; SIZE_MAX: none */
 } sf_gap;
 
 /* Finds the first and the last place of a gap where the text may be cut: the pieces of the parts, put together, are

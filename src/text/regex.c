@@ -658,3 +658,103 @@ int sf_regex_find(const sf_regex *regex, const char *text, size_t length, size_t
     }
     return 0;
 }
+
+/* ------------------------------------------------------------- what can be */
+
+/* Whether the next character, from here on, can be this one; what is looked at ahead counts. */
+static int can_take(const sf_regex *r, size_t pc, uint32_t code, unsigned char *seen)
+{
+    for (;; pc++) {
+        const instruction *i = &r->program[pc];
+        if (seen[pc]) return 0;
+        seen[pc] = 1;
+        switch (i->operation) {
+        case MATCH: return 0;
+        case SET: return holds(&r->sets[i->set], code);
+        case LOOP:
+            if (holds(&r->sets[i->set], code)) return 1;
+            if (i->least) return 0;
+            break;
+        case SPLIT:
+        case LOOK:
+            if (can_take(r, pc + 1, code, seen)) return 1;
+            pc = i->other - 1;
+            break;
+        case JUMP: pc = i->other - 1; break;
+        }
+    }
+}
+
+int sf_regex_crosses(const sf_regex *regex, uint32_t before, uint32_t after)
+{
+    for (size_t pc = 0; pc < regex->count; pc++) {
+        const instruction *i = &regex->program[pc];
+        unsigned char seen[MOST_INSTRUCTIONS + 1] = {0};
+        if ((i->operation != SET && i->operation != LOOP) || !holds(&regex->sets[i->set], before)) continue;
+        if (i->operation == LOOP && i->most > 1 && holds(&regex->sets[i->set], after)) return 1;
+        if (can_take(regex, pc + 1, after, seen)) return 1;
+    }
+    return 0;
+}
+
+int sf_regex_holds(const sf_regex *regex, uint32_t code)
+{
+    for (size_t i = 0; i < regex->set_count; i++)
+        if (holds(&regex->sets[i], code)) return 1;
+    return 0;
+}
+
+/* Whether a match can end here without another character and without looking ahead: then it does, if nothing better is
+ * found. */
+static int can_end(const sf_regex *r, size_t pc, unsigned char *seen)
+{
+    for (;; pc++) {
+        const instruction *i = &r->program[pc];
+        if (seen[pc]) return 0;
+        seen[pc] = 1;
+        switch (i->operation) {
+        case MATCH: return 1;
+        case LOOP:
+            if (i->least) return 0;
+            break;
+        case SPLIT:
+            if (can_end(r, pc + 1, seen)) return 1;
+            pc = i->other - 1;
+            break;
+        case JUMP: pc = i->other - 1; break;
+        default: return 0; /* SET, LOOK */
+        }
+    }
+}
+
+/* Whether this one character alone can be a match, from here on, without looking ahead. */
+static int can_be(const sf_regex *r, size_t pc, uint32_t code, unsigned char *seen)
+{
+    for (;; pc++) {
+        const instruction *i = &r->program[pc];
+        unsigned char ends[MOST_INSTRUCTIONS + 1] = {0};
+        if (seen[pc]) return 0;
+        seen[pc] = 1;
+        switch (i->operation) {
+        case SET: return holds(&r->sets[i->set], code) && can_end(r, pc + 1, ends);
+        case LOOP:
+            if (i->least <= 1 && holds(&r->sets[i->set], code) && can_end(r, pc + 1, ends)) return 1;
+            /* What a possessive one has taken it does not give back. */
+            if (i->least || (i->manner == POSSESSIVE && holds(&r->sets[i->set], code))) return 0;
+            break;
+        case SPLIT:
+            if (can_be(r, pc + 1, code, seen)) return 1;
+            pc = i->other - 1;
+            break;
+        case JUMP: pc = i->other - 1; break;
+        default: return 0; /* MATCH, LOOK */
+        }
+    }
+}
+
+sf_regex_start sf_regex_starts(const sf_regex *regex, uint32_t code)
+{
+    unsigned char seen[MOST_INSTRUCTIONS + 1] = {0}, alone[MOST_INSTRUCTIONS + 1] = {0};
+    if (!can_take(regex, 0, code, seen)) return SF_REGEX_NEVER;
+    return can_be(regex, 0, code, alone) ? SF_REGEX_ALWAYS : SF_REGEX_PERHAPS;
+}

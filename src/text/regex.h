@@ -26,6 +26,16 @@ safer_status sf_regex_new(sf_regex **out, const char *pattern, size_t length, co
 safer_status sf_regex_literal(sf_regex **out, const char *bytes, size_t length, safer_error *error);
 void sf_regex_free(sf_regex *regex);
 
+/* Whether a match, or what it looks at ahead of it, can have these two characters in a row. Where it cannot, matches on
+ * both sides of the place between them are those of the two texts by themselves. */
+int sf_regex_crosses(const sf_regex *regex, uint32_t before, uint32_t after);
+int sf_regex_holds(const sf_regex *regex, uint32_t code); /* whether a match can have this character in it */
+
+/* Whether there is a match that begins at this character, whatever stands before and behind it, if none that began
+ * before it takes it. */
+typedef enum sf_regex_start { SF_REGEX_NEVER, SF_REGEX_PERHAPS, SF_REGEX_ALWAYS } sf_regex_start;
+sf_regex_start sf_regex_starts(const sf_regex *regex, uint32_t code);
+
 /* Memory of one search through one text; zero-initialise before the text, free behind it. */
 typedef struct sf_regex_memo {
     uint64_t *failed; /* where what failed: (instructions * (length + 1)) bits, or NULL */

@@ -14,12 +14,12 @@
  *
  * A tokenizer does not change once it is there: any number of threads may use one, each with a scratch of its own.
  *
- * For who draws words into a text: render it and encode it whole. The pieces of parts, put together, are not the pieces
- * of the whole: they depend on the space before a word (byte-level BPE, Metaspace), on what is glued to it ("don't",
- * "end."), on the beginning of the text (prepend_scheme, add_prefix_space); normal forms join neighbours, added tokens
- * may lie across, and sums of Unigram's scores round differently. A faster way must find places where none of that can
- * happen whatever is drawn, as sf_wordpiece_cuts and sf_wordpiece_joins do for BERT's. Encoding with a limit costs the
- * steps before the model for all of the text, and the model up to the limit. */
+ * For who draws words into a text: the pieces of parts, put together, are not always the pieces of the whole. They
+ * depend on the space before a word (byte-level BPE, Metaspace), on what is glued to it ("don't", "end."), on the
+ * beginning of the text (prepend_scheme, add_prefix_space); normal forms join neighbours, added tokens may lie across,
+ * and sums of Unigram's scores round differently. tokenizer_places.h finds places where none of that can happen,
+ * whatever is drawn.
+ * Encoding with a limit costs the steps before the model for all of the text, and the model up to the limit. */
 #ifndef SF_TEXT_TOKENIZER_H
 #define SF_TEXT_TOKENIZER_H
 
@@ -87,6 +87,11 @@ uint32_t sf_tokenizer_pad(const sf_tokenizer *tokenizer);
 typedef struct sf_tokenizer_scratch sf_tokenizer_scratch;
 sf_tokenizer_scratch *sf_tokenizer_scratch_new(const sf_tokenizer *tokenizer);
 void sf_tokenizer_scratch_free(sf_tokenizer_scratch *scratch); /* NULL is fine */
+
+/* A part of a text that may be cut there (tokenizer_places.h): it does not begin the text, so what stands in front of
+ * texts is not put in front of it, and of prefixes the first `skips` are not. */
+int sf_tokenizer_encode_part(sf_ids *out, const sf_tokenizer *tokenizer, const char *text, size_t length, size_t limit,
+                             size_t skips, sf_tokenizer_scratch *scratch);
 
 /* Appends the pieces of a text, the first `limit` of them, without the frame. Bytes that are not UTF-8 count as
  * U+FFFD each. -1 without memory. The scratch must be of this tokenizer. */

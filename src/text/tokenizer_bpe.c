@@ -181,14 +181,25 @@ int sf_bpe_encode(sf_ids *out, const sf_bpe *bpe, const sf_vocabulary *vocabular
     return 0;
 }
 
-size_t sf_bpe_apart(const sf_bpe *bpe, const char *word, size_t length)
+size_t sf_sign_apart(const unsigned char crosses[256], const char *word, size_t length)
 {
-    for (const char *p = word, *end = word + length; bpe->signs && !bpe->byte_level && ++p < end;) {
+    for (const char *p = word, *end = word + length; ++p < end;) {
         p = memchr(p, sign[0], (size_t)(end - p));
         if (!p || end - p < 3) break;
-        if (memcmp(p, sign, 3) == 0 && !bpe->crosses[(unsigned char)p[-1]]) return (size_t)(p - word);
+        if (memcmp(p, sign, 3) == 0 && !crosses[(unsigned char)p[-1]]) return (size_t)(p - word);
     }
     return length;
+}
+
+void sf_sign_note(unsigned char crosses[256], const char *piece, size_t length)
+{
+    for (size_t i = 1; i + 3 <= length; i++)
+        if (memcmp(piece + i, sign, 3) == 0) crosses[(unsigned char)piece[i - 1]] = 1;
+}
+
+size_t sf_bpe_apart(const sf_bpe *bpe, const char *word, size_t length)
+{
+    return bpe->signs && !bpe->byte_level ? sf_sign_apart(bpe->crosses, word, length) : length;
 }
 
 /* -------------------------------------------------------- from descriptions */
@@ -256,8 +267,7 @@ static safer_status read_merge(sf_bpe *bpe, const sf_vocabulary *v, const json_t
     }
     SF_TRY(need_piece(&id, v, (sf_span){both->length ? both->bytes : "", both->length}, number, name, error));
     *slot_of(bpe, left, right) = (sf_merge){left, right, (uint32_t)number, id};
-    for (size_t i = 1; i + 3 <= both->length; i++)
-        if (memcmp(both->bytes + i, sign, 3) == 0) bpe->crosses[(unsigned char)both->bytes[i - 1]] = 1;
+    if (both->length) sf_sign_note(bpe->crosses, both->bytes, both->length);
 done:
     return status;
 }

@@ -50,6 +50,10 @@ static int is_match(const sf_cut *cut, uint32_t sign, uint32_t code)
     }
 }
 
+static uint32_t sign_of(const sf_cut *cut);
+
+int sf_cut_matches(const sf_cut *cut, uint32_t code) { return is_match(cut, sign_of(cut), code); }
+
 static uint32_t sign_of(const sf_cut *cut)
 {
     uint32_t sign = 0;
@@ -178,11 +182,16 @@ static int write_stretch(sf_buffer *to, const sf_cut *cut, const char *text, siz
 static int write_all(const sf_cut *cut, sf_cuttings *c, sf_cut_scratch *scratch)
 {
     sf_buffer *to = sf_tokenizer_other(scratch->buffers, c->passage.bytes);
+    const int skip = cut->kind == SF_CUT_PREFIX && c->skips > 0;
+    c->skips -= (size_t)skip;
     sf_buffer_clear(to);
     for (size_t i = 0; i < c->stretches.count; i++) {
         sf_stretch *s = &c->stretches.list[i];
         const size_t begin = to->length;
-        if (write_stretch(to, cut, c->passage.bytes + s->begin, s->end - s->begin, &s->head)) return -1;
+        const char *text = c->passage.bytes + s->begin;
+        const size_t length = s->end - s->begin;
+        if (skip && i == 0 ? sf_buffer_add(to, text, length) : write_stretch(to, cut, text, length, &s->head))
+            return -1;
         s->begin = begin;
         s->end = to->length;
     }

@@ -1,4 +1,5 @@
-/* Tokenizers from the inside: what the steps are made of. See tokenizer.h for how they follow each other. */
+/* Tokenizers from the inside: what the steps are made of. See tokenizer.h for how they follow each other; each kind of
+ * step has its file, named there. */
 #ifndef SF_TEXT_TOKENIZER_PARTS_H
 #define SF_TEXT_TOKENIZER_PARTS_H
 
@@ -111,6 +112,7 @@ typedef struct sf_stretches {
 typedef struct sf_cuttings {
     sf_passage passage;
     sf_stretches stretches;
+    size_t skips; /* the first stretch gets no prefix so many times more */
 } sf_cuttings;
 
 /* Working memory of cutting. */
@@ -122,6 +124,9 @@ typedef struct sf_cut_scratch {
 
 /* Applies one step to all stretches. -1 without memory. */
 int sf_cut_apply(const sf_cut *cut, sf_cuttings *cuttings, sf_cut_scratch *scratch);
+
+/* Whether a step that looks at single characters matches this one. */
+int sf_cut_matches(const sf_cut *cut, uint32_t code);
 
 /* ------------------------------------------------------------------ models */
 
@@ -160,6 +165,8 @@ typedef struct sf_unigram {
     uint32_t unk;
     uint32_t fallback[256];
     int byte_fallback;
+    int signs;                  /* as of sf_bpe: every way through a text passes the place before U+2581, */
+    unsigned char crosses[256]; /* but not behind these bytes: a piece leads across */
 } sf_unigram;
 
 typedef struct sf_wordpieces {
@@ -186,11 +193,21 @@ typedef enum sf_model_kind { SF_MODEL_BPE, SF_MODEL_UNIGRAM, SF_MODEL_WORDPIECE,
 
 int sf_bpe_encode(sf_ids *out, const sf_bpe *bpe, const sf_vocabulary *vocabulary, const char *word, size_t length,
                   sf_model_scratch *scratch);
+/* Where U+2581 is in a word, but not behind such bytes: how many bytes are before it; else all. */
+size_t sf_sign_apart(const unsigned char crosses[256], const char *word, size_t length);
+/* Notes which bytes a piece has before U+2581. */
+void sf_sign_note(unsigned char crosses[256], const char *piece, size_t length);
+
 /* How many bytes of a word can be encoded apart from the rest, at least 1: models without a pre-tokenizer get whole
  * texts as one word. */
 size_t sf_bpe_apart(const sf_bpe *bpe, const char *word, size_t length);
-int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, size_t length,
+/* Where every way through a text passes, the text can be taken apart if sums go on: *sum is that of the scores before
+ * the word, and then with it. *sure: the pieces are the same for all sums up to SF_UNIGRAM_SUM, and they alone make up
+ * the way. */
+int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, size_t length, double *sum, int *sure,
                       sf_model_scratch *scratch);
+size_t sf_unigram_apart(const sf_unigram *unigram, const char *word, size_t length); /* as sf_bpe_apart */
+#define SF_UNIGRAM_SUM 1e6
 int sf_wordpieces_encode(sf_ids *out, const sf_wordpieces *model, const char *word, size_t length);
 
 /* Reads a model's description; `name` is for messages. */

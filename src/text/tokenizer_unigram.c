@@ -2,7 +2,13 @@
  *
  * Every beginning is extended by all pieces that follow it in the text; a character without a piece of its own counts
  * as unknown, at 10 below the least score. Of equal sums the way that was found first counts: that whose last piece
- * begins first. Sums are in double, from the left, as in `tokenizers`. */
+ * begins first. Sums are in double, from the left, as in `tokenizers`.
+ *
+ * Without a pre-tokenizer that cuts, a word is a whole text, and sums go on from word to word: each is rounded to what
+ * a double has left beside all that came before. A word's pieces are the same after any sum if at no place of the best
+ * way another is nearer to it than that rounding can be: with sums up to 10^6, at most 64 additions and 2^-53 of the
+ * sum for each, that is less than 10^-8 for one way, 4 10^-8 for two of them after two sums. (At other places it does
+ * not matter which of two ways that are near is kept: the sum is the same but for the rounding.) */
 #include "base/memory.h"
 #include "base/number.h"
 #include "text/tokenizer_parts.h"
@@ -16,21 +22,31 @@ static size_t character_length(const char *p)
     return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
+#define NEAR 1e-7                   /* ways that are nearer to each other may change places when sums are rounded */
+#define IS_NEAR (UINT32_C(1) << 31) /* in an id: there was another way to this place that is near */
+
 static void reach(sf_best *end, double score, size_t begin, uint32_t id)
 {
-    if (end->begin != SF_NONE && !(score > end->score)) return;
-    *end = (sf_best){score, id, (uint32_t)begin};
+    if (end->begin == SF_NONE)
+        *end = (sf_best){score, id, (uint32_t)begin};
+    else if (score > end->score)
+        *end = (sf_best){score, id | (score - end->score < NEAR ? IS_NEAR : 0), (uint32_t)begin};
+    else if (end->score - score < NEAR)
+        end->id |= IS_NEAR;
 }
 
-/* The best way to every place. */
-static void go_forward(sf_best *best, const sf_unigram *u, const char *word, size_t length)
+/* The best way to every place. Whether all sums are as small as they are to be. */
+static int go_forward(sf_best *best, const sf_unigram *u, const char *word, size_t length, double sum)
 {
     const sf_trie *trie = &u->trie;
+    int small = length <= 64;
     for (size_t i = 0; i <= length; i++) best[i] = (sf_best){0, 0, SF_NONE};
+    best[0].score = sum;
     for (size_t at = 0, step; at < length; at += step) {
         const double here = best[at].score;
         uint32_t node = 0;
         int single = 0;
+        small &= fabs(here) < SF_UNIGRAM_SUM / 2;
         step = character_length(word + at);
         if (step > length - at) step = length - at;
         for (size_t i = at; i < length && (node = sf_trie_step(trie, node, (unsigned char)word[i])) != SF_NONE; i++) {
@@ -41,6 +57,7 @@ static void go_forward(sf_best *best, const sf_unigram *u, const char *word, siz
         }
         if (!single) reach(&best[at + step], u->unk_score + here, at, u->unk);
     }
+    return small && fabs(best[length].score) < SF_UNIGRAM_SUM / 2;
 }
 
 /* A stretch that no piece covers: one of the vocabulary by its name all the same, its bytes, or the unknown. */
@@ -55,13 +72,19 @@ static int add_unknown(sf_ids *out, const sf_unigram *u, const char *bytes, size
     return 0;
 }
 
-int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, size_t length,
+size_t sf_unigram_apart(const sf_unigram *unigram, const char *word, size_t length)
+{
+    return unigram->signs ? sf_sign_apart(unigram->crosses, word, length) : length;
+}
+
+int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, size_t length, double *sum, int *sure,
                       sf_model_scratch *scratch)
 {
     if (length >= SF_NONE || sf_grow(&scratch->best, &scratch->best_capacity, length + 1, sizeof *scratch->best))
         return -1;
     sf_best *best = scratch->best;
-    go_forward(best, unigram, word, length);
+    *sure = go_forward(best, unigram, word, length, *sum);
+    *sum = best[length].score;
     /* Turn the way round: a place then has the piece that begins there, and where that ends. */
     uint32_t at = (uint32_t)length, to = SF_NONE, piece = 0;
     for (;;) {
@@ -70,7 +93,8 @@ int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, 
         best[at].id = piece;
         if (here.begin == SF_NONE) break;
         to = at;
-        piece = here.id;
+        piece = here.id & ~IS_NEAR;
+        if (here.id & IS_NEAR) *sure = 0;
         at = here.begin;
     }
     while (at < length) {
@@ -79,6 +103,7 @@ int sf_unigram_encode(sf_ids *out, const sf_unigram *unigram, const char *word, 
         if (id != unigram->unk) {
             if (sf_ids_push(out, id)) return -1;
         } else {
+            *sure = 0;
             while (stop < length && best[stop].id == unigram->unk) stop = best[stop].begin;
             if (add_unknown(out, unigram, word + at, stop - at)) return -1;
         }
@@ -159,6 +184,7 @@ static safer_status read_entries(sf_unigram *out, sf_vocabulary *v, const json_t
         if (out->scores[i] < least) least = out->scores[i];
         SF_TRY(sf_vocabulary_add(v, pieces[kept].bytes, pieces[kept].length, (uint32_t)i, error));
         ids[kept] = (uint32_t)i;
+        sf_sign_note(out->crosses, pieces[kept].bytes, pieces[kept].length);
         kept += pieces[kept].length > 0; /* an empty one is found nowhere */
     }
     out->count = count;
@@ -183,6 +209,9 @@ safer_status sf_unigram_read(sf_unigram *out, sf_vocabulary *vocabulary, const j
     out->unk = (uint32_t)json_integer_value(unk);
     SF_TRY(sf_json_flag(&out->byte_fallback, model, "byte_fallback", 0, name, error));
     SF_TRY(read_entries(out, vocabulary, list, name, error));
+    const json_t *name_of_unk = json_array_get(json_array_get(list, out->unk), 0);
+    out->signs = sf_trie_find(&out->trie, "\xe2\x96\x81", 3) != SF_NONE &&
+                 strncmp(json_string_value(name_of_unk), "\xe2\x96\x81", 3) != 0;
     for (unsigned i = 0; i < 256; i++) {
         char code[8];
         snprintf(code, sizeof code, "<0x%02X>", i);

@@ -61,6 +61,19 @@ int sf_is_letter(uint32_t code)
     return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
 
+int sf_is_digit(uint32_t code)
+{
+    if (code < 0x80) return code - '0' < 10;
+    return utf8proc_category((utf8proc_int32_t)code) == UTF8PROC_CATEGORY_ND;
+}
+
+int sf_is_space(uint32_t code)
+{
+    if (code < 0x80) return code == ' ' || code - 0x09 < 5;
+    return code == 0x85 || code == 0xa0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 ||
+           code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
+}
+
 int sf_case_expands(uint32_t code)
 {
     utf8proc_int32_t folded[8];

@@ -23,6 +23,13 @@ int sf_utf8_repair(sf_buffer *out, const char *bytes, size_t length);
 /* General category L: letters, not marks, digits or symbols. */
 int sf_is_letter(uint32_t code);
 
+/* A decimal digit of any script, general category Nd. */
+int sf_is_digit(uint32_t code);
+
+/* White space as Unicode has it (the property White_Space, which does not change): U+0009 to U+000D, U+0020, U+0085,
+ * U+00A0, U+1680, U+2000 to U+200A, U+2028, U+2029, U+202F, U+205F, U+3000. */
+int sf_is_space(uint32_t code);
+
 /* Whether another case of it takes more than one letter, as ß (SS) and ﬁ (FI) do. */
 int sf_case_expands(uint32_t code);
 

@@ -148,6 +148,7 @@ typedef struct answering {
     sf_bert_learner *learner;
     const sf_bert_batch *batch;
     float *logits;
+    int features; /* instead of logits */
 } answering;
 
 static void answer_texts(void *context, size_t begin, size_t end, int worker)
@@ -162,13 +163,18 @@ static void answer_texts(void *context, size_t begin, size_t end, int worker)
         for (size_t i = 0; i <= count; i++) offsets[i] = a->batch->offsets[first + i] - from;
         const sf_bert_batch part = {a->batch->ids + from, offsets, count};
         sf_bert_features(features, net, &part, l->scratch[worker]);
-        sf_bert_logits(a->logits + first * l->layout->shape.classes, net, features, count);
+        float *out = a->logits + first * l->layout->shape.classes;
+        if (a->features)
+            memcpy(out, features, count * l->layout->shape.hidden * sizeof *out);
+        else
+            sf_bert_logits(out, net, features, count);
     }
 }
 
-safer_status sf_bert_learner_answer(float *logits, sf_bert_learner *l, const sf_bert_batch *batch, safer_error *error)
+static safer_status answer(float *logits, sf_bert_learner *l, const sf_bert_batch *batch, int features,
+                           safer_error *error)
 {
-    answering a = {l, batch, logits};
+    answering a = {l, batch, logits, features};
     if (!l->table) sf_parallel(l->options.threads, batch->count, GROUP, answer_texts, &a);
     for (size_t first = 0; l->table && first < batch->count; first += l->texts) {
         const size_t left = batch->count - first, count = left < l->texts ? left : l->texts;
@@ -177,6 +183,17 @@ safer_status sf_bert_learner_answer(float *logits, sf_bert_learner *l, const sf_
         if (status != SAFER_OK) return status;
     }
     return SAFER_OK;
+}
+
+safer_status sf_bert_learner_answer(float *logits, sf_bert_learner *l, const sf_bert_batch *batch, safer_error *error)
+{
+    return answer(logits, l, batch, 0, error);
+}
+
+safer_status sf_bert_learner_features(float *features, sf_bert_learner *l, const sf_bert_batch *batch,
+                                      safer_error *error)
+{
+    return answer(features, l, batch, 1, error); /* on a device: the identity's logits */
 }
 
 /* ---------------------------------------------------------------------- state */

@@ -26,6 +26,10 @@ safer_status sf_bert_learner_step(double *loss, sf_bert_learner *learner, const 
 safer_status sf_bert_learner_answer(float *logits, sf_bert_learner *learner, const sf_bert_batch *batch,
                                     safer_error *error);
 
+/* Features (count, hidden) of any number of texts, for a layout whose classifier is the identity. */
+safer_status sf_bert_learner_features(float *features, sf_bert_learner *learner, const sf_bert_batch *batch,
+                                      safer_error *error);
+
 /* Parameters and moments here become those of the learner, and the other way round. */
 safer_status sf_bert_learner_fetch(sf_bert_learner *learner, sf_bert_moments moments, safer_error *error);
 safer_status sf_bert_learner_changed(sf_bert_learner *learner, sf_bert_moments moments, safer_error *error);

@@ -32,6 +32,7 @@ typedef struct trainer {
 
     const uint32_t *texts;
     sf_textbatch batch;
+    size_t *lengths; /* (batch): of the draws */
 } trainer;
 
 static void trainer_free(sf_course *course)
@@ -42,6 +43,7 @@ static void trainer_free(sf_course *course)
     free(t->scale);
     sf_cnn_step_free(t->step);
     sf_textbatch_free(&t->batch);
+    free(t->lengths);
 }
 
 /* ------------------------------------------------------------ first weights */
@@ -132,7 +134,8 @@ static safer_status start(sf_course *course, safer_error *error)
     SF_TRY(sf_textbatch_new(&t->batch, &t->corpus.fit, (size_t)o->course.batch, error));
     t->parameters = sf_alloc_aligned(t->layout.size, sizeof *t->parameters);
     t->scale = sf_alloc(t->layout.features, sizeof *t->scale);
-    if (!t->parameters || !t->scale) {
+    t->lengths = sf_alloc(t->batch.size, sizeof *t->lengths);
+    if (!t->parameters || !t->scale || !t->lengths) {
         status = sf_fail_memory(error);
         goto done;
     }
@@ -188,7 +191,7 @@ static safer_status measure(sf_course *course, double *accuracy, safer_error *er
     safer_status status = SAFER_OK;
     int threads = sf_threads(t->options->threads);
     sf_cnn_net *net = NULL;
-    measuring m = {.t = t, .draws = t->options->lexicon ? DEV_DRAWS : 1};
+    measuring m = {.t = t, .draws = t->options->lexicon || t->corpus.deletion ? DEV_DRAWS : 1};
     m.scratch = sf_calloc((size_t)threads, sizeof *m.scratch);
     m.ids = sf_alloc((size_t)threads * t->corpus.dev.longest, sizeof *m.ids);
     if (!m.scratch || !m.ids || sf_cnn_scales(t->scale, &t->layout, t->parameters, threads)) {
@@ -216,8 +219,8 @@ static void draw_texts(void *context, size_t begin, size_t end, int worker)
     trainer *t = context;
     (void)worker;
     for (size_t b = begin; b < end; b++)
-        sf_textset_draw(t->batch.ids + t->batch.offsets[b], &t->corpus, &t->corpus.fit, t->texts[b], t->options->seed,
-                        (uint64_t)t->course.epoch);
+        t->lengths[b] = sf_textset_draw(t->batch.ids + t->batch.offsets[b], &t->corpus, &t->corpus.fit, t->texts[b],
+                                        t->options->seed, (uint64_t)t->course.epoch);
 }
 
 static safer_status step(sf_course *course, const uint32_t *texts, size_t count, double rate, double *loss,
@@ -230,6 +233,7 @@ static safer_status step(sf_course *course, const uint32_t *texts, size_t count,
     t->texts = texts;
     sf_textbatch_choose(&t->batch, &t->corpus.fit, texts, count);
     sf_parallel(t->options->threads, count, 4, draw_texts, t);
+    sf_textbatch_shorten(&t->batch, t->lengths, count);
     sf_cnn_batch batch = {t->batch.ids, t->batch.offsets, t->batch.labels, count};
     sf_cnn_step_gradient(&sum, t->step, t->parameters, &batch, course->steps);
     sf_cnn_step_update(t->step, t->parameters, course->means, course->variances, course->steps);

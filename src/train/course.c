@@ -27,6 +27,7 @@ uint64_t sf_course_fingerprint(const double *numbers, size_t count, const float 
                                            dev ? split->dev[i] : split->fit[i]);
             hash = sf_hash(row.text, row.text_length, hash ^ (uint64_t)row.label);
         }
+    if (options->deletion > 0) hash = sf_hash(&options->deletion, sizeof options->deletion, hash);
     return options->lexicon ? sf_hash(options->lexicon->image.bytes, options->lexicon->image.length, hash) : hash;
 }
 

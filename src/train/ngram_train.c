@@ -2,7 +2,8 @@
  *
  * With a lexicon the model learns from draws of its kernel. When every row is a point mass
  * a text has one draw; otherwise each text is drawn several times (options->course.epochs, at most
- * MAX_COPIES) and each copy counts for its share. The draws are the sampler's, of the
+ * MAX_COPIES; where tokens are deleted, as many more as the copies are shorter) and each copy
+ * counts for its share. The draws are the sampler's, of the
  * training stage, so that they depend on nothing but the seed and the text.
  *
  * The cost C is chosen from a short ladder by accuracy on the dev texts (ties go to the
@@ -11,14 +12,14 @@
  * otherwise to all rows, the held-out tenth included. The model is defined in model/ngram.h. */
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "draw/sampler.h"
+#include "draw/drawn.h"
 #include "train/ngram_fit.h"
 #include "train/train.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { BLOCK = 64, MAX_COPIES = 4, PASSES = 30 };
+enum { BLOCK = 64, MAX_COPIES = 4, MOST_DELETED = 32, PASSES = 30 };
 
 /* Alpha and the tolerance were settled on held-out tenths of imdb_train, and are the same
  * for all data. */
@@ -39,6 +40,7 @@ typedef struct worker {
     sf_sampler sampler;
     uint32_t *draws;
     size_t draw_capacity;
+    sf_drawn drawn; /* where tokens are deleted */
 } worker;
 
 /* Turns rows of a data set into examples. */
@@ -91,6 +93,22 @@ static int read_drawn(reading *r, block *b, worker *w, safer_row row, sf_ngram_e
     return 0;
 }
 
+/* The same where tokens are deleted: every copy is a text of its own. */
+static int read_deleted(reading *r, block *b, worker *w, safer_row row, sf_ngram_example *examples)
+{
+    size_t tokens;
+    const uint32_t deletion = sf_deletion_of(r->options->deletion);
+    for (size_t copy = 0; copy < r->copies; copy++) {
+        if (sf_drawn_text(&w->drawn, r->options->lexicon, row.text, row.text_length, deletion, r->options->seed, copy,
+                          NULL) != SAFER_OK ||
+            sf_ngram_read(&w->scratch, w->drawn.text.bytes ? w->drawn.text.bytes : "", w->drawn.text.length, &tokens) ||
+            add_example(r, b, w, tokens, &examples[copy]))
+            return -1;
+        atomic_fetch_add(&r->tokens, tokens);
+    }
+    return 0;
+}
+
 static int read_plain(reading *r, block *b, worker *w, safer_row row, sf_ngram_example *example)
 {
     size_t tokens;
@@ -109,7 +127,9 @@ static void read_block(void *context, size_t begin, size_t end, int index)
         for (size_t n = first; n < last; n++) {
             safer_row row = safer_data_row(r->data, r->rows[n]);
             sf_ngram_example *examples = r->examples + n * r->copies;
-            if ((r->word_hashes ? read_drawn : read_plain)(r, b, &r->workers[index], row, examples)) {
+            if ((r->options->deletion > 0 ? read_deleted
+                 : r->word_hashes         ? read_drawn
+                                          : read_plain)(r, b, &r->workers[index], row, examples)) {
                 atomic_store(&r->no_memory, 1);
                 return;
             }
@@ -157,6 +177,7 @@ done:
         sf_slots_free(&r->workers[i].slots);
         sf_sampler_free(&r->workers[i].sampler);
         free(r->workers[i].draws);
+        sf_drawn_free(&r->workers[i].drawn);
     }
     free(r->workers);
     r->workers = NULL;
@@ -295,6 +316,16 @@ static safer_status save(const char *output, const safer_train_options *options,
 
 static int all_point_masses(const safer_lexicon *l) { return l->kernel.offsets[l->kernel.rows] == l->kernel.rows; }
 
+/* How often a text is drawn: copies of which most is deleted are short, and may be more. */
+static size_t copies_of(const safer_train_options *o)
+{
+    const int drawn = o->deletion > 0 || (o->lexicon && !all_point_masses(o->lexicon));
+    const int copies = !drawn ? 1 : o->course.epochs < MAX_COPIES ? o->course.epochs : MAX_COPIES;
+    if (o->deletion == 0) return (size_t)copies;
+    const double more = copies / (1 - o->deletion);
+    return more < MOST_DELETED ? (size_t)more : MOST_DELETED;
+}
+
 static uint64_t *hash_words(const safer_lexicon *l)
 {
     uint64_t *hashes = sf_alloc(l->words.count, sizeof *hashes);
@@ -319,8 +350,7 @@ safer_status sf_ngram_train(const char *output, const safer_train_options *optio
     safer_train_report result = {.parameters = parameters};
 
     SF_TRY(sf_train_split_make(&split, options, error));
-    if (options->lexicon && !all_point_masses(options->lexicon))
-        copies = options->course.epochs < MAX_COPIES ? (size_t)options->course.epochs : MAX_COPIES;
+    copies = copies_of(options);
     if (options->lexicon) word_hashes = hash_words(options->lexicon);
     weights = sf_alloc(parameters - outputs, sizeof *weights);
     bias = sf_alloc(outputs, sizeof *bias);

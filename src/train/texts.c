@@ -1,4 +1,5 @@
-/* Texts as word numbers, ready to be drawn again and again. */
+/* Texts as word numbers, ready to be drawn again and again; texts.h says what they are for. docs/train.md says
+ * what training draws. */
 #include "train/texts.h"
 
 #include "base/file.h"
@@ -173,8 +174,10 @@ safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, sf_kn
                              const safer_train_options *options, safer_error *error)
 {
     safer_status status;
-    sf_textset c = {.lexicon = options->lexicon};
-    reading r = {.lexicon = options->lexicon, .limit = sf_texts_limit(options)};
+    sf_textset c = {.lexicon = options->lexicon,
+                    .deletion = sf_deletion_of(options->deletion),
+                    .limit = sf_texts_limit(options)};
+    reading r = {.lexicon = options->lexicon, .limit = c.deletion ? SIZE_MAX : c.limit};
     SF_TRY(read_texts(&r, &c.fit, split->fit_data, split->fit, split->fit_count, 1, error));
     SF_TRY(read_texts(&r, &c.dev, split->dev_data, split->dev, split->dev_count, 0, error));
     SF_TRY(make_vocabulary(&c, &r, known, (size_t)options->cnn.min_count, error));
@@ -192,16 +195,30 @@ done:
     return status;
 }
 
+/* Whether word `i` of the text is deleted: as the sampler does it, but that only words count. */
+static int is_deleted(const sf_textset *c, sf_stream stream, uint64_t sample, size_t i, uint32_t block[4])
+{
+    const uint32_t counter[4] = {(uint32_t)sample, (uint32_t)(sample >> 32), (uint32_t)(i / 4), UINT32_MAX};
+    if (i % 4 == 0) sf_philox(block, counter, stream.key);
+    return block[i % 4] < c->deletion;
+}
+
 size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts, size_t index, uint64_t seed,
                        uint64_t sample)
 {
     size_t count = texts->offsets[index + 1] - texts->offsets[index];
     const uint32_t *tokens = texts->tokens + texts->offsets[index];
     sf_stream stream = sf_stream_of(seed, texts->hashes[index], SF_STAGE_TRAINING);
-    uint32_t slot = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!(tokens[i] & SF_TOKEN_SLOT)) {
-            ids[i] = tokens[i];
+    uint32_t slot = 0, block[4] = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < count && kept < c->limit; i++) {
+        const int slots = (tokens[i] & SF_TOKEN_SLOT) != 0;
+        if (c->deletion && is_deleted(c, stream, sample, i, block)) {
+            slot += (uint32_t)slots;
+            continue;
+        }
+        if (!slots) {
+            ids[kept++] = tokens[i];
             continue;
         }
         const sf_kernel_view *kernel = &c->lexicon->kernel;
@@ -212,9 +229,9 @@ size_t sf_textset_draw(uint32_t *ids, const sf_textset *c, const sf_texts *texts
             k += ticket; /* all weights are 1 */
         else
             while (ticket >= kernel->weights[k]) ticket -= kernel->weights[k++];
-        ids[i] = c->drawn[kernel->ids[k]];
+        ids[kept++] = c->drawn[kernel->ids[k]];
     }
-    return count;
+    return kept;
 }
 
 /* ------------------------------------------------------------------ batches */
@@ -270,6 +287,17 @@ void sf_textbatch_choose(sf_textbatch *b, const sf_texts *texts, const uint32_t 
         b->offsets[i + 1] = b->offsets[i] + (texts->offsets[chosen[i] + 1] - texts->offsets[chosen[i]]);
         b->labels[i] = texts->labels[chosen[i]];
     }
+}
+
+void sf_textbatch_shorten(sf_textbatch *b, const size_t *lengths, size_t count)
+{
+    size_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        memmove(b->ids + end, b->ids + b->offsets[i], lengths[i] * sizeof *b->ids);
+        b->offsets[i] = end;
+        end += lengths[i];
+    }
+    b->offsets[count] = end;
 }
 
 /* ------------------------------------------------------------- word vectors */

@@ -23,8 +23,10 @@ typedef struct sf_texts {
 typedef struct sf_textset {
     const safer_lexicon *lexicon; /* or NULL */
     sf_texts fit, dev;
-    sf_words words;  /* word k has number k + 1; 0 is every unknown word */
-    uint32_t *drawn; /* (lexicon words): their numbers, 0 for unknown ones */
+    sf_words words;    /* word k has number k + 1; 0 is every unknown word */
+    uint32_t *drawn;   /* (lexicon words): their numbers, 0 for unknown ones */
+    uint32_t deletion; /* the chance that a draw deletes a word, of 2^32; then texts are read whole, and draws cut */
+    size_t limit;      /* words of a draw, at most */
 } sf_textset;
 
 /* Which words of the lexicon a vocabulary takes in beside those of the texts, for every word
@@ -41,7 +43,8 @@ safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, sf_kn
                              const safer_train_options *options, safer_error *error);
 void sf_textset_free(sf_textset *corpus);
 
-/* Text `index` with a draw in every slot, as vocabulary numbers; returns how many. */
+/* Text `index` with a draw in every slot, without the words that are deleted, as vocabulary numbers; returns how
+ * many. `ids` has room for the whole text. */
 size_t sf_textset_draw(uint32_t *ids, const sf_textset *corpus, const sf_texts *texts, size_t index, uint64_t seed,
                        uint64_t sample);
 
@@ -60,6 +63,9 @@ void sf_textbatch_free(sf_textbatch *batch);
 
 /* Sets the offsets and labels of the chosen texts; the ids are for the caller to fill in. */
 void sf_textbatch_choose(sf_textbatch *batch, const sf_texts *texts, const uint32_t *chosen, size_t count);
+
+/* Where the texts turned out shorter: moves them together. lengths (count) */
+void sf_textbatch_shorten(sf_textbatch *batch, const size_t *lengths, size_t count);
 
 /* The vectors that a file has for the vocabulary, and their place in an embedding of
  * (vocabulary, dim): words that the file lacks keep what is there. */

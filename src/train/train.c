@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/options.h"
 #include "nn/device.h"
 
@@ -46,7 +47,7 @@ static preference preferred(const safer_train_options *o)
     static const preference plain = {0.2, 0.001, 0.0001, 0, 0, 32, 10, 3},
                             charcnn = {0.5, 0.002, 0.1, 1, 0.1, 128, 30, 0},
                             bert = {0.1, 0.00006, 0.01, 1, 0.1, 32, 3, 0},
-                            bert_head = {0.1, 0.001, 0.01, 1, 0.1, 32, 3, 0},
+                            bert_head = {0.1, 0.001, 0.3, 1, 0.1, 32, 20, 0},
                             ibp = {0.2, 0.001, 0.0001, 0.25, 0, 32, 60, 0}, exact = {0, 2, 0.00001, 0, 0, 32, 12, 0};
     if (o->defense.kind) return o->defense.kind == SAFER_DEFENSE_EXACT ? exact : ibp;
     if (o->arch == SAFER_ARCH_CHARCNN) return charcnn;
@@ -226,6 +227,15 @@ static safer_status check_defense(const safer_train_options *o, safer_error *err
     return SAFER_OK;
 }
 
+static safer_status check_deletion(const safer_train_options *o, safer_error *error)
+{
+    if (!(o->deletion >= 0 && o->deletion < 1))
+        return sf_fail(error, SAFER_INVALID, "deletion is %g; it must be 0, or above 0 and below 1", o->deletion);
+    if (o->deletion > 0 && o->defense.kind)
+        return sf_fail(error, SAFER_INVALID, "deletion: a defense draws nothing, and so deletes nothing");
+    return SAFER_OK;
+}
+
 /* Every row has a label. */
 static safer_status check_rows(const safer_data *data, const char *what, safer_error *error)
 {
@@ -283,6 +293,7 @@ safer_status safer_train(const char *output, const safer_train_options *options,
     SF_TRY(check_device(&o, error));
     SF_TRY(check_numbers(&o, error));
     SF_TRY(check_defense(&o, error));
+    SF_TRY(check_deletion(&o, error));
     SF_TRY(check_data(&o, error));
     status = (o.defense.kind ? sf_ibp_train : trainers[o.arch])(output, &o, report ? report : &unused, error);
 done:
@@ -372,11 +383,13 @@ char *sf_train_labels_json(const safer_data *data)
 char *sf_train_provenance_json(const safer_train_options *options)
 {
     sf_buffer out = {0};
-    char lexicon[160] = "", *kernel = NULL;
+    char lexicon[160] = "", deletion[80] = "", share[SF_REAL_SIZE], *kernel = NULL;
     int failed;
     if (options->lexicon) /* the shorter one is for version 0.1.0 */
         snprintf(lexicon, sizeof lexicon, "\"lexicon\":\"%016" PRIx64 "\",\"lexicon_sha256\":\"%s\"",
                  sf_lexicon_hash(options->lexicon), options->lexicon->sha256.hex);
+    if (options->deletion > 0 && sf_format_real(share, options->deletion) == 0)
+        snprintf(deletion, sizeof deletion, ",\"delete\":%s", share);
     if (options->defense.kind) { /* no kernel: it learned from the synonyms */
         failed = sf_buffer_format(&out, "{%s,\"kernel\":null,\"seed\":%" PRIu64 ",\"defense\":\"%s\"}", lexicon,
                                   options->seed, safer_defense_name(options->defense.kind));
@@ -384,10 +397,11 @@ char *sf_train_provenance_json(const safer_train_options *options)
         json_t *name = json_string(options->lexicon->kernel_name);
         kernel = sf_json_text(name);
         json_decref(name);
-        failed = !kernel ||
-                 sf_buffer_format(&out, "{%s,\"kernel\":%s,\"seed\":%" PRIu64 "}", lexicon, kernel, options->seed);
+        failed = !kernel || sf_buffer_format(&out, "{%s,\"kernel\":%s,\"seed\":%" PRIu64 "%s}", lexicon, kernel,
+                                             options->seed, deletion);
     } else {
-        failed = sf_buffer_format(&out, "{\"lexicon\":null,\"kernel\":null,\"seed\":%" PRIu64 "}", options->seed);
+        failed = sf_buffer_format(&out, "{\"lexicon\":null,\"kernel\":null,\"seed\":%" PRIu64 "%s}", options->seed,
+                                  deletion);
     }
     free(kernel);
     if (failed) sf_buffer_free(&out);

@@ -16,7 +16,11 @@ static const char *const names[] = {"config.json",
                                     "one.safetensors",
                                     "two.safetensors",
                                     "model.safetensors",
-                                    "model.onnx"};
+                                    "model.onnx",
+                                    "pytorch_model.bin",
+                                    "pytorch_model.bin.index.json",
+                                    "one.bin",
+                                    "two.bin"};
 enum { NAMES = sizeof names / sizeof names[0] };
 
 static const char *next_mark(const char *p, const char *end)

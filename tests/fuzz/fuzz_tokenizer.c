@@ -1,9 +1,9 @@
 /* Any bytes as a tokenizer.json with a text behind a NUL, or as a text for tokenizers that are known. What is accepted
  * writes a description that reads back with the same ids; a text has the same ids with a used scratch and cut short,
- * and no number is out of range. */
+ * and no number is out of range. Where the text may be cut, the pieces of both parts are those of the whole. */
 #include "fuzz.h"
 
-#include "text/tokenizer.h"
+#include "text/tokenizer_places.h"
 
 static const char *const known[] = {
     "{\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"fuse_unk\":true,\"vocab\":{\"u\":0,\"a\":1,\"b\":2,\"ab\":3,"
@@ -53,6 +53,29 @@ static void check_text(const sf_tokenizer *t, const sf_tokenizer *again, const c
     sf_tokenizer_scratch_free(other);
 }
 
+/* At every place where it is allowed. */
+static void check_places(const sf_tokenizer *t, const char *text, size_t length)
+{
+    sf_tokenizer_scratch *scratch = sf_tokenizer_scratch_new(t);
+    sf_places *places = sf_places_new(t);
+    sf_ids all = {0}, ids = {0};
+    require(scratch && places);
+    require(sf_tokenizer_encode(&all, t, text, length, SIZE_MAX, scratch) == 0);
+    for (size_t at = 1; at < length && at < 200; at++) {
+        if (!sf_places_cut(places, text, length, at, 0, 0)) continue;
+        ids.count = 0;
+        require(sf_tokenizer_encode(&ids, t, text, at, SIZE_MAX, scratch) == 0);
+        require(sf_tokenizer_encode_part(&ids, t, text + at, length - at, SIZE_MAX, sf_places_skips(places), scratch) ==
+                0);
+        require(ids.count == all.count &&
+                (all.count == 0 || memcmp(ids.ids, all.ids, all.count * sizeof *all.ids) == 0));
+    }
+    sf_ids_free(&all);
+    sf_ids_free(&ids);
+    sf_places_free(places);
+    sf_tokenizer_scratch_free(scratch);
+}
+
 /* Reads what a tokenizer writes of itself, and encodes with both. */
 static void check_tokenizer(const sf_tokenizer *t, const char *text, size_t length)
 {
@@ -66,6 +89,7 @@ static void check_tokenizer(const sf_tokenizer *t, const char *text, size_t leng
     require(sf_tokenizer_parse(&again, copy.bytes, copy.length, "again", &error) == SAFER_OK);
     require(sf_tokenizer_size(again) == sf_tokenizer_size(t));
     check_text(t, again, text, length);
+    if (length < 4000) check_places(t, text, length);
     sf_tokenizer_free(again);
     sf_buffer_free(&copy);
 }
