@@ -6,7 +6,7 @@
  * as BERT has it; DeBERTa's two further products of attention are not counted. Then each model in its full size, in a
  * process of its own: the most memory that opening it and answering one text of 512 pieces took.
  *
- *   bench_encoders [--json] [--precision NAME] [--no-memory] [--no-speed] */
+ *   bench_encoders [--json] [--precision NAME] [--no-memory] [--no-speed] [--only NAME] */
 #define _GNU_SOURCE
 #include "bench.h"
 
@@ -24,21 +24,23 @@ typedef struct kind {
     sf_bert_shape shape; /* as published */
 } kind;
 
-#define BASE \
-    .layers = 12, .hidden = 768, .heads = 12, .inner = 3072, .classes = 2, .activation = SF_GELU, \
-    .pool = SF_POOL_POOLER, .epsilon = 1e-12f, .tokens = 512
+#define BASE(act) \
+    .layers = 12, .hidden = 768, .heads = 12, .inner = 3072, .classes = 2, .activation = act, .pool = SF_POOL_POOLER, \
+    .epsilon = 1e-12f, .tokens = 512
 
 static kind kinds[] = {
-    {"bert", {BASE, .vocabulary = 30522, .positions = 512, .types = 2}},
-    {"roberta", {BASE, .vocabulary = 50265, .positions = 514, .types = 1, .form = {.padded = 1, .pad = 1}}},
-    {"xlm-roberta", {BASE, .vocabulary = 250002, .positions = 514, .types = 1, .form = {.padded = 1, .pad = 1}}},
-    {"electra", {BASE, .vocabulary = 30522, .positions = 512, .types = 2, .form = {.width = 128}}},
-    {"albert", {BASE, .vocabulary = 30000, .positions = 512, .types = 2, .form = {.width = 128, .shared = 1}}},
+    {"bert", {BASE(SF_GELU), .vocabulary = 30522, .positions = 512, .types = 2}},
+    {"roberta", {BASE(SF_GELU), .vocabulary = 50265, .positions = 514, .types = 1, .form = {.padded = 1, .pad = 1}}},
+    {"xlm-roberta",
+     {BASE(SF_GELU), .vocabulary = 250002, .positions = 514, .types = 1, .form = {.padded = 1, .pad = 1}}},
+    {"electra", {BASE(SF_GELU), .vocabulary = 30522, .positions = 512, .types = 2, .form = {.width = 128}}},
+    {"albert",
+     {BASE(SF_GELU_TANH), .vocabulary = 30000, .positions = 512, .types = 2, .form = {.width = 128, .shared = 1}}},
     {"mpnet",
-     {BASE, .vocabulary = 30527, .positions = 514,
+     {BASE(SF_GELU), .vocabulary = 30527, .positions = 514,
       .form = {.padded = 1, .pad = 1, .relative = SF_RELATIVE_BIAS, .buckets = 32}}},
     {"deberta-v3",
-     {BASE, .vocabulary = 128100, .positions = 512,
+     {BASE(SF_GELU), .vocabulary = 128100, .positions = 512,
       .form = {.placeless = 1,
                .relative = SF_RELATIVE_PARTS,
                .buckets = 256,
@@ -181,8 +183,11 @@ int main(int argc, char **argv)
     const int json = bench_option(argc, argv, "--json"), memory = !bench_option(argc, argv, "--no-memory"),
               speed = !bench_option(argc, argv, "--no-speed");
     safer_precision precision = SAFER_PRECISION_BF16;
+    const char *only = NULL;
     for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], "--precision") == 0)
+        if (strcmp(argv[i], "--only") == 0)
+            only = argv[i + 1];
+        else if (strcmp(argv[i], "--precision") == 0)
             check(safer_precision_parse(&precision, argv[i + 1], NULL) == SAFER_OK,
                   "--precision bf16, f32 or portable");
     static const size_t lengths[] = {128, 512};
@@ -190,7 +195,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < KINDS; i++)
         for (size_t k = 0; kinds[i].shape.form.window && k < kinds[i].shape.layers; k++)
             kinds[i].shape.form.local[k] = k % 3 != 0;
-    for (int i = 0; memory && i < KINDS; i++) full[i] = memory_of(&kinds[i].shape, precision);
+    for (int i = 0; memory && i < KINDS; i++)
+        if (!only || strcmp(only, kinds[i].name) == 0) full[i] = memory_of(&kinds[i].shape, precision);
     json_t *out = json_object();
     model bert = {0};
     sf_bert_shape small = kinds[0].shape;
@@ -199,6 +205,7 @@ int main(int argc, char **argv)
     printf("%-14s%22s%22s%14s\n", safer_precision_name(precision), "128 pieces, to BERT", "512 pieces, to BERT",
            "memory");
     for (int i = 0; i < KINDS; i++) {
+        if (only && strcmp(only, kinds[i].name) != 0) continue;
         model m = {0};
         double ratio[2] = {0}, rate[2] = {0};
         sf_bert_shape shape = kinds[i].shape;

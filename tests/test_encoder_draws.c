@@ -22,8 +22,9 @@ static const char *const texts[] = {
     "Film",
     "",
     "good\u00a0bad good\u200bbad caf\u00e9 film's, 7film <mask> good <s> [MASK] plot  film   bad\n\nmovie\u0301 good.",
-    "good good good good good good good good good good good good good good good good good good good good good good "
-    "good good good good good good good good good good good good good good good good good good good good good good",
+#define TEN "good good good good good good good good good good "
+    TEN TEN TEN TEN "good",
+#undef TEN
 };
 
 /* Every word draws every word. */

@@ -1,4 +1,4 @@
-/* The linear classifier on features of a frozen encoder: its gradient, its scale, and what it becomes in a model file. */
+/* The linear classifier on features of a frozen encoder: its gradient, its scale, what it becomes in a model file. */
 #include "support.h"
 
 #include "train/head.h"

@@ -245,6 +245,7 @@ static safer_status add_onnx(reader *r, const char *path, safer_error *error)
     sf_file image = {0};
     SF_TRY(load(&image, r, path, error));
     SF_TRY(sf_onnx_parse(&r->onnx, &image, path, error));
+    r->source.onnx = 1;
     for (size_t i = 0; i < sf_onnx_count(r->onnx); i++) {
         const sf_onnx_weight *w = sf_onnx_at(r->onnx, i);
         SF_TRY(sf_bert_source_add(&r->source, &w->tensor, w->name, sf_onnx_name(r->onnx), w->transposed, error));

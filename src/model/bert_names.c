@@ -257,7 +257,8 @@ static safer_status check(const sf_bert_source *source, const sf_bert_tensor *wa
     if (!found) {
         char name[160];
         from_bert(name, wanted->name, source->family);
-        return sf_fail(error, SAFER_INPUT, "%s: there is no tensor \"%s\"", source->name, name);
+        return sf_fail(error, SAFER_INPUT, "%s: there is no tensor \"%s\"%s", source->name, name,
+                       source->onnx ? " (ONNX names no matrix without a bias: give the folder's safetensors)" : "");
     }
     const sf_tensor *t = &found->tensor;
     size_t shape[2] = {wanted->shape[found->transposed], wanted->shape[!found->transposed]};

@@ -46,6 +46,7 @@ typedef struct sf_bert_found {
 typedef struct sf_bert_source {
     const char *name;      /* for messages */
     sf_bert_family family; /* whose names messages use */
+    int onnx;              /* some come from a graph, where a matrix without a bias has no name */
     sf_bert_found *found;
     size_t count, capacity;
 } sf_bert_source;

@@ -2,9 +2,9 @@
  *
  * The features of an encoder differ in size by orders of magnitude and are far from 0, and a classifier learns slowly
  * from such numbers. So it learns from x' = (x - centre) * scale, of mean 0 and variance 1 over a sample of texts, by
- * softmax regression with AdamW; in the end both are put into its weights: W x' + b = (W scale) x + b - (W scale) centre.
- * A feature that does not vary is left out. Everything is summed in one order, by one thread: it takes a thousandth of
- * the encoder's time. */
+ * softmax regression with AdamW; in the end both are put into its weights:
+ * W x' + b = (W scale) x + b - (W scale) centre. A feature that does not vary is left out. Everything is summed in one
+ * order, by one thread: it takes a thousandth of the encoder's time. */
 #ifndef SF_TRAIN_HEAD_H
 #define SF_TRAIN_HEAD_H
 
