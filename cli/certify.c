@@ -118,7 +118,7 @@ static int run_certify(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, r->certify.options.seed);
     safer_model *model = cli_model_open(&r->model, &cli_certify, data);
-    cli_note_training(model, lexicon);
+    cli_note_training(model, lexicon, r->certify.options.deletion);
     cli_gates_check_labels(&r->gates, model, &cli_certify);
     const int code = certify(r, model, lexicon, data);
     safer_data_free(data);

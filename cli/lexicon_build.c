@@ -38,6 +38,12 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
         "unknown_edits", N(r->unknown_edits), "stages", stages, "ladder", ladder, "suggested_kernel",
         r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
 #undef N
+    const safer_fold *fold = safer_lexicon_fold(lexicon);
+    if (root && fold)
+        cli_set(root, "fold",
+                json_pack("{s:s, s:s, s:I, s:I}", "steps", safer_fold_steps(fold), "unicode", safer_fold_unicode(fold),
+                          "merged_spellings", (json_int_t)r->merged_spellings, "lost_words",
+                          (json_int_t)r->lost_words));
     if (root && r->simlex_pairs)
         cli_set(root, "simlex",
                 json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before", r->simlex_before,
@@ -76,6 +82,11 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         printf("unknown     %s lines of --exclude and --protect name words that are not here\n",
                cli_count(r->unknown_edits));
     if (r->protected_words) printf("protected   %s words\n", cli_count(r->protected_words));
+    const safer_fold *fold = safer_lexicon_fold(lexicon);
+    if (fold)
+        printf("folded      %s (Unicode %s): %s spellings merged with words of the lexicon, %s words lost\n",
+               safer_fold_steps(fold), safer_fold_unicode(fold), cli_count(r->merged_spellings),
+               cli_count(r->lost_words));
     printf("components  %s; the largest:", cli_count(info.components));
     for (size_t i = 0; i < 10 && info.largest_components[i]; i++) printf(" %zu", info.largest_components[i]);
     printf("\n");
@@ -122,6 +133,11 @@ static int check_output(const char *path)
 static void list_rest(cli_options *options, request *r)
 {
     cli_kernel_option(options, &r->flags);
+    cli_add_heading(options, "Characters");
+    cli_add_string(options, "fold", &r->flags.options.fold, "STEPS",
+                   "spellings that make no difference: standard, or nfkc,case,ignorable,marks,lookalikes, "
+                   "and leet,spaced,repeats (default: none)");
+    cli_add_heading(options, "Output");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the lexicon (also -o FILE)");
 }
 

@@ -308,6 +308,9 @@ static int run_check(void *from, char **arguments, size_t count)
         cli_put(info.kernel);
         printf(": %s distributions, whose weights sum to their totals\n", cli_count(info.kernel_rows));
         printf("overlaps     %s, computed again: the same\n", cli_count(info.words));
+        if (safer_lexicon_fold(lexicon))
+            printf("fold         %s: idempotent, and the words that are exchanged are as it leaves them\n",
+                   safer_fold_steps(safer_lexicon_fold(lexicon)));
         printf("not checked: which words are nearest or most frequent, and provenance; whether synonyms are right\n");
     }
     safer_lexicon_free(lexicon);

@@ -200,7 +200,15 @@ void cli_traffic_print(const safer_model *model, int width)
         printf("%-*sthe model answers the same text differently: certified by sampling alone\n", width, "random");
 }
 
-void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
+/* Whether words were deleted as often in training as they are now. */
+static void note_deletion(const json_t *with, double deletion)
+{
+    const double trained = json_number_value(json_object_get(with, "delete"));
+    if (trained - deletion > 1e-9 || deletion - trained > 1e-9)
+        cli_say("note: the model was trained with --delete %g, not %g", trained, deletion);
+}
+
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon, double deletion)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     json_t *with = safer_model_trained_with(model) ? cli_json_read(safer_model_trained_with(model)) : NULL;
@@ -217,5 +225,6 @@ void cli_note_training(const safer_model *model, const safer_lexicon *lexicon)
         cli_say("note: the model was trained with kernel %s, the lexicon has %s", kernel, info.kernel);
     else if (!same)
         cli_say("note: the model was trained with another lexicon");
+    if (with) note_deletion(with, deletion);
     json_decref(with);
 }

@@ -38,7 +38,7 @@ int cli_is_remote(const char *path); /* exec:COMMAND or an http address */
 json_t *cli_traffic_json(const safer_model *model);
 void cli_traffic_print(const safer_model *model, int width); /* of its first column */
 
-/* A note when the model was trained with another lexicon or kernel. */
-void cli_note_training(const safer_model *model, const safer_lexicon *lexicon);
+/* A note when the model was trained with another lexicon, kernel or chance to be deleted. */
+void cli_note_training(const safer_model *model, const safer_lexicon *lexicon, double deletion);
 
 #endif

@@ -4,40 +4,13 @@
 #include "data_options.h"
 #include "model_options.h"
 #include "results.h"
+#include "texts.h"
 #include "verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-/* ------------------------------------------------------------------- texts */
-
-/* The texts: arguments, or lines of standard input where there are no arguments. */
-typedef struct texts {
-    char **arguments;
-    size_t count, next; /* next: the number of texts so far */
-    char *line;
-    size_t capacity;
-} texts;
-
-/* 1 for a text, which holds until the next call; 0 at the end; -1 when it cannot be read. */
-static int next_text(texts *t, const char **text, size_t *length)
-{
-    if (t->count) {
-        if (t->next == t->count) return 0;
-        *text = t->arguments[t->next++];
-        *length = strlen(*text);
-        return 1;
-    }
-    ssize_t got = getline(&t->line, &t->capacity, stdin);
-    if (got < 0) return ferror(stdin) ? -1 : 0;
-    if (got && t->line[got - 1] == '\n') got--;
-    *text = t->line;
-    *length = (size_t)got;
-    t->next++;
-    return 1;
-}
 
 /* ----------------------------------------------------------------- answers */
 
@@ -96,14 +69,14 @@ static safer_status give_answer(json_t *list, const safer_certificate *c, const 
     return status;
 }
 
-static int predict_all(json_t *list, texts *t, const safer_model *model, const safer_lexicon *lexicon,
+static int predict_all(json_t *list, cli_given *t, const safer_model *model, const safer_lexicon *lexicon,
                        const safer_certify_options *options)
 {
     safer_workspace *workspace = NULL;
     const char *text;
     size_t length;
     int more, code = CLI_DONE;
-    while (code == CLI_DONE && (more = next_text(t, &text, &length)) != 0) {
+    while (code == CLI_DONE && (more = cli_next_text(t, &text, &length)) != 0) {
         safer_certificate certificate;
         safer_error error = {0}, named;
         if (more < 0) {
@@ -160,7 +133,7 @@ static int run(void *from, char **arguments, size_t count)
 {
     request *r = from;
     safer_certify_options *o = &r->certify.options;
-    texts t = {.arguments = arguments, .count = count};
+    cli_given t = {.arguments = arguments, .count = count};
     if (!r->model.path) cli_misuse(&cli_predict, "--model MODEL is needed");
     if (!r->lexicon) cli_misuse(&cli_predict, "--lexicon FILE is needed");
     if (o->seed == SEED_NOT_GIVEN && choose_seed(&o->seed) != CLI_DONE) return CLI_SYSTEM;
@@ -169,7 +142,7 @@ static int run(void *from, char **arguments, size_t count)
     cli_interrupt_grace(0); /* nothing to bring to an end */
     safer_model *model = cli_model_open(&r->model, &cli_predict, NULL);
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
-    cli_note_training(model, lexicon);
+    cli_note_training(model, lexicon, r->certify.options.deletion);
     json_t *answers = json_array();
     int code = predict_all(answers, &t, model, lexicon, o);
     if (code == CLI_DONE && cli_settings()->json)

@@ -104,6 +104,9 @@ json_t *cli_summary_json(const safer_summary *s, uint64_t seed)
                          "queries", N(s->queries), "base_queries", N(s->base_queries), "queries_per_second",
                          s->seconds > 0 && !s->resumed ? json_real((double)s->queries / s->seconds) : json_null(),
                          "seconds", s->seconds, "seed", N(seed), "resumed", N(s->resumed), "classes", classes));
+    if (s->folded)
+        cli_extend(result, json_pack("{s:b, s:o}", "folded", 1, "clean_unfolded_accuracy",
+                                     cli_figure_json(s->unfolded_correct, s->labelled)));
     if (s->edits)
         cli_extend(result, json_pack("{s:I, s:s, s:o, s:o, s:o}", "edits", N(s->edits), "edit_kind",
                                      safer_edit_kind_name(s->edit_kind), "certified_answered_edits",
@@ -137,6 +140,18 @@ const char *cli_headline(const safer_summary *s)
 static void print_share(const char *name, size_t part, size_t whole, const char *meaning)
 {
     if (whole) printf(NAME "%6s%%  %s\n", name, cli_percent(part, whole), meaning);
+}
+
+/* The model without smoothing; with a fold, on folded texts and on those that were given. */
+static void print_clean(const safer_summary *s, const char *meaning)
+{
+    if (s->folded) {
+        printf(NAME "every spelling that folds to the same text\n", "characters");
+        print_share("clean, unfolded", s->unfolded_correct, s->labelled, "the model itself, texts as they were given");
+        print_share("clean", s->base_correct, s->labelled, "the model itself, folded texts");
+    } else {
+        print_share("clean", s->base_correct, s->labelled, meaning);
+    }
 }
 
 static void print_headline(const safer_summary *s, const char *meaning)
@@ -285,7 +300,7 @@ static void print_classes(const safer_summary *s)
 static void print_bounds(const safer_summary *s)
 {
     print_texts(s);
-    print_share("clean", s->base_correct, s->labelled, "the model itself");
+    print_clean(s, "the model itself");
     print_headline(s, "whatever words are exchanged");
     print_classes(s);
     printf("\n");
@@ -298,7 +313,7 @@ static void print_bounds(const safer_summary *s)
 static void print_votes(const safer_summary *s, uint64_t seed)
 {
     print_texts(s);
-    print_share("clean", s->base_correct, s->labelled, "the base model itself");
+    print_clean(s, "the base model itself");
     print_share("smoothed", s->smoothed_correct, s->labelled, "the smoothed classifier");
     print_headline(s, s->edits ? "at the asked radius and edits" : "at the asked radius");
     if (!is_about_stability(s))

@@ -266,7 +266,7 @@ static void reload(safer_server *server, flags *f, pair *served, const sigset_t 
     const int watched = pthread_create(&thread, NULL, stop_at_signal, &r) == 0;
     const safer_status status = exchange(&r, f, served, &error);
     if (status == SAFER_OK) {
-        cli_note_training(served->model, served->lexicon);
+        cli_note_training(served->model, served->lexicon, f->certify.options.deletion);
         cli_say("reloaded: model %s, lexicon %s", describe(safer_model_sha256(served->model)),
                 describe(safer_lexicon_sha256(served->lexicon)));
     } else if (status != SAFER_CANCELLED) {
@@ -330,7 +330,7 @@ static int run(void *from, char **arguments, size_t count)
     hold_signals(&ends);
     watched = pthread_create(&watch, NULL, end_at_signal, &ends) == 0;
     pair served = {.model = cli_model_open(&f->model, &cli_serve, NULL), .lexicon = cli_lexicon_open(f->lexicon)};
-    cli_note_training(served.model, served.lexicon);
+    cli_note_training(served.model, served.lexicon, f->certify.options.deletion);
     int started = safer_server_start(&server, served.model, served.lexicon, &f->certify.options, &options, &error) ==
                   SAFER_OK;
     if (watched) {

@@ -19,6 +19,7 @@ const cli_group cli_groups[] = {
     {.name = "report", .verbs = {&cli_report}},
     {.name = "evidence", .verbs = {&cli_evidence}},
     {.name = "serve", .verbs = {&cli_serve}},
+    {.name = "fold", .verbs = {&cli_fold}},
     {.name = "sample", .verbs = {&cli_sample}},
     {.name = "model",
      .brief = "convert the checkpoint of an encoder, average several models, say what one is",

@@ -107,7 +107,7 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
     size_t possible[SAFER_ATTACKS] = {0}, found[SAFER_ATTACKS] = {0}, skipped = 0;
     for (uint32_t seed = 0; seed < seeds; seed++) {
         safer_lexicon *l = make_tiny_lexicon(seed, kinds[seed % KINDS], 0, seed % 7 == 3);
-        for (int method = 0; method < SAFER_ATTACKS; method++) {
+        for (int method = 0; method < EXCHANGES; method++) {
             any_model m;
             safer_attacker *attacker = NULL;
             safer_attack_options o = safer_attack_options_default();
@@ -153,7 +153,7 @@ static void try_all(double found_share[SAFER_ATTACKS], int smoothed, const sf_mo
         safer_lexicon_free(l);
     }
     assert_true(skipped > 0);
-    for (int method = 0; method < SAFER_ATTACKS; method++) {
+    for (int method = 0; method < EXCHANGES; method++) {
         assert_true(possible[method] > 20);
         found_share[method] = (double)found[method] / (double)possible[method];
         printf("%s: %zu of %zu possible successes found\n", safer_attack_method_name((safer_attack_method)method),
@@ -313,7 +313,7 @@ static void test_smoothed_by_samples(void **state)
         m.base.class = seed % 3 ? &fast_class : &any_class;
         o.smoothed = 1;
         o.n = 20; /* fewer than the draws of most texts */
-        o.method = (safer_attack_method)(seed % SAFER_ATTACKS);
+        o.method = (safer_attack_method)(seed % EXCHANGES);
         o.iterations = 5;
         for (uint32_t k = 0; k < 10; k++) {
             uint32_t text[LONGEST], attacked[LONGEST];

@@ -13,6 +13,8 @@
 
 static safer_error error;
 
+enum { EXCHANGES = SAFER_ATTACK_HOMOGLYPH }; /* the methods that exchange words for synonyms; the others spell them */
+
 /* ------------------------------------------- a model that is any function */
 
 /* Scores are a hash of the text, or a sum of what each word says. */

@@ -114,6 +114,8 @@ static void test_unsuited(void **state)
     check_refused(path, "3 tokens are room for no piece of a text between the 3 that the tokenizer puts around it");
     write_changed("unsuited", "\"BPE\"", "\"Bytes\"");
     check_refused(path, "tokenizer.json");
+    assert_int_equal(truncate(in_folder("unsuited", "tokenizer.json"), ((off_t)1 << 28) + 1), 0);
+    check_refused(path, "tokenizer.json: a file of 268435457 bytes; a tokenizer's are read up to 268435456");
     free(path);
     free_model(&m);
 }

@@ -179,6 +179,26 @@ class Train(Verbs):
         self.assertEqual(json.loads(meta["trained_with"])["kernel"], "component")
         self.assertTrue(all(tensor["dtype"] == "F32" for tensor in header.values()), header)
 
+    def test_delete(self):
+        """--delete: draws without most words, the same for any number of threads; the model says so; no defense has it"""
+        small = ("--data", "demo/train.tsv", "--lexicon", "k.lex", "--dim", 8, "--filters", 8, "--hidden", 8, "--epochs", 1, "--limit", 200)
+        made = {}
+        for name, more in (("one", ("--delete", 0.5, "--threads", 1)), ("three", ("--delete", 0.5, "--threads", 3)), ("none", ())):
+            self.ok(run("train", "--arch", "cnn", *small, *more, "-o", f"{name}.cnn", "--quiet"))
+            made[name] = (test_cli.temporary / f"{name}.cnn").read_bytes()
+        self.assertEqual(made["one"], made["three"])
+        self.assertNotEqual(made["one"], made["none"])
+        self.assertIn(b'\\"delete\\":0.5', made["one"])
+        done = certify("--model", "one.cnn", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--limit", 3)
+        self.assertIn("note: the model was trained with --delete 0.5, not 0", done.err)
+        self.assertNotIn("note", certify("--model", "one.cnn", "--lexicon", "k.lex", "--data", "demo/test.tsv", "--limit", 3, "--delete", 0.5).err)
+        plain = ("--arch", "ngram", "--data", "demo/train.tsv", "--limit", 200, "--bits", 12)
+        self.ok(run("train", *plain, "--delete", 0.9, "-o", "plain.ngram", "--quiet"))  # and without a lexicon
+        for given, words in ((("--delete", 1), "deletion is 1"), (("--arch", "cnn", "--defense", "ibp-jia", "--lexicon", "k.lex", "--delete", 0.5), "a defense draws nothing")):
+            done = run("train", *plain, *given, "-o", "refused.model")
+            self.assertEqual(done.code, USAGE, done)
+            self.assertIn(words, done.err)
+
     def test_networks(self):
         """bow and cnn: the same model for 1 and 2 threads; it certifies and verifies"""
         for arch in ("bow", "cnn"):

@@ -222,7 +222,7 @@ static void test_rounding(void **state)
                 double last = 0;
                 for (size_t edits = 0; edits <= SAFER_EDITS; edits++) {
                     const double own = sf_edits_q(deletion, (safer_edit_kind)kind, edits, qs[j]);
-                    const long double truth = formula(deletion, (safer_edit_kind)kind, edits, qs[j]);
+                    const long double truth = formula(deletion, (safer_edit_kind)kind, edits, (long double)qs[j]);
                     assert_true((long double)own >= truth - 1e-18L && (long double)own <= truth + 1e-13L);
                     assert_true(own >= last && own <= 1);
                     last = own;

@@ -645,6 +645,43 @@ static void rough_gradients_agree(void **state)
     }
 }
 
+/* -------------------------------------------------------------------- memory */
+
+static safer_status make_all(void *context, safer_error *error)
+{
+    safer_status status;
+    const golden *g = context;
+    const sf_bert_layout *from = &g->checkpoint.layout;
+    sf_bert_layout l = {0};
+    sf_bert_net *net = NULL;
+    sf_bert_scratch *scratch = NULL;
+    sf_bert_step *step = NULL;
+    const sf_bert_options options = {.layers = SIZE_MAX, .type = SF_BF16, .threads = 1, .seed = 1};
+    if (sf_bert_layout_make(&l, &from->shape)) return sf_fail_memory(error);
+    SF_TRY(sf_bert_net_new(&net, &l, g->checkpoint.parameters, sf_arithmetic_fast(SF_BF16), 1, error));
+    SF_TRY(sf_bert_scratch_new(&scratch, net, error));
+    SF_TRY(sf_bert_step_new(&step, &l, g->checkpoint.parameters, &options, 2, 40, error));
+done:
+    sf_bert_step_free(step);
+    sf_bert_scratch_free(scratch);
+    sf_bert_net_free(net);
+    sf_bert_layout_free(&l);
+    return status;
+}
+
+/* Without memory: a clean error. */
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    static const char *const some[] = {"albert", "mpnet", "deberta-v3", "modernbert"};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        golden g = {0};
+        open_golden(&g, some[i]);
+        check_every_allocation(make_all, &g);
+        close_golden(&g);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1) folder = argv[1], table = 1;
@@ -672,6 +709,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(devices_refuse),
         cmocka_unit_test(parts_are_trained),
         cmocka_unit_test(rough_gradients_agree),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests_name("encoders", tests, NULL, NULL);
 }

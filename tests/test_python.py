@@ -440,6 +440,25 @@ class Certify(unittest.TestCase):
                     self.assertEqual(record.abstained, vote == 60)
         self.assertTrue(sampled["binomial"] == 12 and sampled["adaptive"] >= 2, sampled)
 
+    def test_edits(self):
+        """with delete, counts are those of the draws that delete; edits are certified, verified and predicted"""
+        results = safer.certify(classify, TEXTS, LABELS, component, method="binomial", n=300, n0=60, seed=7, delete=0.5, edits=2, edit_kind="delete",
+                                output=temporary("edits.jsonl"), model_name="counting")
+        for text, record in zip(TEXTS, results):
+            votes = collections.Counter(classify(safer.draws(component, text, 300, seed=7, delete=0.5)))
+            self.assertEqual({"neg": votes["neg"], "pos": votes["pos"]}, record.counts)
+            self.assertIn(record.edits, (0, 1, 2))
+        self.assertEqual((results.config["edits"], results.config["delete"], results.summary.edit_kind), (2, 0.5, "delete"))
+        self.assertEqual(results.summary.certified_edits[2], results.summary.certified_accuracy)
+        found = safer.verify(temporary("edits.jsonl"), classify, TEXTS, LABELS, component, model_name="counting")
+        self.assertEqual((found.delete, found.edits, found.certified_edits), (0.5, 2, results.summary.certified_edits))
+        answer, = safer.Smoothed(classify, component, classes=["neg", "pos"], delete=0.5, edits=2, seed=1).predict([TEXTS[0]])
+        self.assertIsNotNone(answer.edits)
+        self.assertIsNone(safer.certify(classify, TEXTS, LABELS, component)[0].edits)
+        for wrong in (dict(edits=2), dict(edit_kind="insert"), dict(delete=1.0), dict(delete=0.5, edits=0), dict(delete=0.5, edits=65), dict(delete=.5, edit_kind="x")):
+            with self.assertRaises(safer.InvalidError):
+                safer.certify(classify, TEXTS, LABELS, component, **wrong)
+
     def test_command_line(self):
         """a model file certified here and by `safer certify`: the same records, but for the name of the data"""
         data = safer.load_data(temporary("demo/test.tsv"), sample="every:4")

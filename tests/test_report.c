@@ -699,7 +699,7 @@ static json_t *attack_record(int row, const char *outcome, int byte, const char 
         " s:i, s:i}",
         "row", row, "id", "x", "label", "before", "<neg>", "after", "<neg>", "outcome", outcome, "reason", "words", 9,
         "choices", 1, "score_before", 0.5, "score_after", 0.5, "changed", 1, "changes", "word", 1, "byte", byte, "from",
-        "x", "to", to, "text", "queries", 1, "checks", 0);
+        "good", "to", to, "text", "queries", 1, "checks", 0);
     assert_non_null(record);
     return record;
 }
@@ -723,7 +723,7 @@ static void test_attacks(void **state)
     free(page);
     write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(1, "succeeded", 1, "great")}, 1);
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
-                 "line 2: a change where there is no word");
+                 "line 2: a change of a word that is not there");
     write_attack(path, attack_config(&f, NULL, NULL), (json_t *[]){attack_record(2, "failed", 2, "great")}, 1);
     assert_fails(safer_report(NULL, f.page, (const char *const[]){f.run}, 1, &o, &error), SAFER_INPUT,
                  "line 2: the record of row 2");

@@ -22,6 +22,16 @@ def ask(folder, *arguments, texts=TEXTS, requests=1):
     return got, [json.loads(line) for line in got.stdout.splitlines()]
 
 
+def make_tokenizer(transformers):
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    t = Tokenizer(models.WordPiece({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    t.normalizer, t.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    t.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=t, model_max_length=64, pad_token="[PAD]", unk_token="[UNK]",
+                                                cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]")
+
+
 class Transformers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -31,8 +41,7 @@ class Transformers(unittest.TestCase):
         cls.temporary = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.temporary.name)
         torch.manual_seed(3)
-        (cls.folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-        tokenizer = transformers.BertTokenizerFast(str(cls.folder / "vocab.txt"), model_max_length=64)
+        tokenizer = make_tokenizer(transformers)
         common = dict(vocab_size=len(WORDS), pad_token_id=0)
         small = dict(common, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=48, max_position_embeddings=64,
                      initializer_range=0.7)

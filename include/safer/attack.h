@@ -11,16 +11,20 @@ extern "C" {
 #endif
 
 /* How a text is searched for words to exchange. All look for any other class than the right
- * one, and exchange words for their synonyms in the lexicon only. */
+ * one. The first four exchange words for their synonyms in the lexicon only; the others spell words of the text, any of
+ * them, otherwise (docs/attack.md). */
 typedef enum safer_attack_method {
     SAFER_ATTACK_TEXTFOOLER, /* the most important words first; of each the synonym that hurts most */
     SAFER_ATTACK_GENETIC,    /* a population that mutates and crosses */
     SAFER_ATTACK_PWWS,       /* every word's best synonym, in the order of saliency times gain */
-    SAFER_ATTACK_RANDOM      /* random exchanges: what a search must beat */
+    SAFER_ATTACK_RANDOM,     /* random exchanges: what a search must beat */
+    SAFER_ATTACK_HOMOGLYPH,  /* no synonyms: letters of words become characters that look like them */
+    SAFER_ATTACK_ZEROWIDTH,  /* characters that are not seen between the letters of words */
+    SAFER_ATTACK_TYPO        /* letters swapped, left out, doubled, or from a key beside theirs */
 } safer_attack_method;
 
-#define SAFER_ATTACKS 4
-SAFER_NAMED(safer_attack_method); /* "textfooler", "genetic", "pwws", "random" */
+#define SAFER_ATTACKS 7
+SAFER_NAMED(safer_attack_method); /* "textfooler", "genetic", "pwws", "random", "homoglyph", "zerowidth", "typo" */
 
 /* Takes a record of a run, as a line of JSON without newline, "seconds" and "check", when its
  * turn has come: in the order of the data, one at a time, from any thread. */

@@ -64,7 +64,7 @@ SAFER_OPTIONS(safer_certify_options);
 typedef struct safer_certificate {
     const char *id;
     int label;             /* the data's */
-    int base;              /* the base model's own answer for the text as it is */
+    int base;              /* the base model's own answer for the text as it is, folded where the lexicon folds */
     int prediction;        /* the smoothed classifier's; ibp: the base model's */
     int abstained;         /* the vote for the prediction was not clear at level alpha */
     int target;            /* the class that the certificate is about: the label, or the prediction */
@@ -90,6 +90,8 @@ typedef struct safer_certificate {
     size_t tokens;   /* of the text */
     size_t edits;    /* certified beside synonyms in `radius` words of the options; at most those asked for */
     double q_edits[SAFER_EDITS + 1]; /* q of 0, 1 .. edits of the options, beside these synonyms, rounded up */
+    int folded;                      /* the lexicon has a fold: all of the above is about the folded text, base too, */
+    int unfolded;                    /* and this is the base model's answer for the text as it was given */
 } safer_certificate;
 
 /* Certifies one text, for `label` or (label -1) for the prediction. The result's arrays
@@ -155,6 +157,8 @@ typedef struct safer_summary {
     size_t edits;
     safer_edit_kind edit_kind;
     size_t certified_edits[SAFER_EDITS], certified_answered_edits[SAFER_EDITS], stable_edits[SAFER_EDITS];
+    int folded;              /* the lexicon has a fold: every spelling that folds to the same text is certified, */
+    size_t unfolded_correct; /* and base_correct is about folded texts, this about them as they were given */
 } safer_summary;
 
 /* Ends what a summary owns. Zeros are accepted, and NULL. */

@@ -53,6 +53,11 @@ typedef struct safer_lexicon_options {
     const char *kernel; /* "topk:K", "component", "representative"; topk:100 */
     int threads;        /* 0: all cores */
     safer_progress progress;
+
+    /* The characters that make no difference (docs/fold.md), stored in the lexicon: whoever reads a text with it reads
+     * the folded text. Steps separated by commas: "nfkc", "case", "ignorable", "marks", "lookalikes" ("standard": these
+     * five), "leet", "spaced", "repeats". NULL and "none": texts are read as they are. */
+    const char *fold;
 } safer_lexicon_options;
 
 /* What happened while a lexicon was made. Counts of what was set aside are decisions
@@ -84,7 +89,9 @@ typedef struct safer_lexicon_report {
         double share;
     } ladder[24];
     size_t ladder_count;
-    uint32_t suggested_k; /* the smallest of the ladder that reaches 95%; 0: none does */
+    uint32_t suggested_k;    /* the smallest of the ladder that reaches 95%; 0: none does */
+    size_t merged_spellings; /* words of other spellings that the fold made one with a word of the lexicon */
+    size_t lost_words;       /* words that it leaves nothing of, or several words */
 } safer_lexicon_report;
 
 SAFER_OPTIONS(safer_lexicon_options);
@@ -132,7 +139,8 @@ SAFER_API safer_lexicon_info safer_lexicon_describe(const safer_lexicon *lexicon
 SAFER_API const char *safer_lexicon_name(const safer_lexicon *lexicon);
 SAFER_API const char *safer_lexicon_sha256(const safer_lexicon *lexicon);
 
-/* The number of a word (any case), or SAFER_NO_WORD: also when memory is out, and errno is ENOMEM then. */
+/* The number of a word (any case and, with a fold, any spelling), or SAFER_NO_WORD: also when memory is out, and errno
+ * is ENOMEM then. */
 SAFER_API uint32_t safer_lexicon_find(const safer_lexicon *lexicon, const char *word, size_t length);
 
 /* One word of the lexicon. Numbers run from 0; arrays belong to the lexicon. */
@@ -187,6 +195,25 @@ SAFER_NAMED(safer_export); /* "synonyms", "kernel", "overlap" */
 typedef int (*safer_write)(void *context, const char *bytes, size_t length);
 SAFER_API safer_status safer_lexicon_export(const safer_lexicon *lexicon, safer_export what, int json,
                                             safer_write write, void *context, safer_error *error);
+
+/* A fold: the function Phi that brings a text to its canonical spelling (docs/fold.md). All texts with the same Phi are
+ * one text to whoever reads them with a lexicon that has it. Immutable. */
+typedef struct safer_fold safer_fold;
+
+/* The fold of a lexicon, which lives as long as that, or NULL: it reads texts as they are. */
+SAFER_API const safer_fold *safer_lexicon_fold(const safer_lexicon *lexicon);
+
+/* One that is made for its steps, as safer_lexicon_options has them: to see what it does. At least one step. */
+SAFER_API safer_status safer_fold_new(safer_fold **out, const char *steps, safer_error *error);
+SAFER_API void safer_fold_free(safer_fold *fold);
+
+/* Its steps, separated by commas; the version of Unicode that it has its characters from. */
+SAFER_API const char *safer_fold_steps(const safer_fold *fold);
+SAFER_API const char *safer_fold_unicode(const safer_fold *fold);
+
+/* Hands Phi(text) to `write`, whole. Bytes that are not UTF-8 become U+FFFD. SAFER_CALLBACK when it returns nonzero. */
+SAFER_API safer_status safer_fold_apply(const safer_fold *fold, const char *text, size_t length, safer_write write,
+                                        void *context, safer_error *error);
 
 #ifdef __cplusplus
 }

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import json
 import os
-from ctypes import byref, cast, POINTER, c_char_p
+from ctypes import byref, cast, POINTER, c_char_p, string_at
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
+from ._data import encode
 from ._errors import InvalidError
 from ._guard import Guard, ProgressOption
 from ._handle import Handle
@@ -86,7 +87,7 @@ class Lexicon(Handle):
               antonyms: Optional[Paths] = None, counterfit: Optional[int] = None, all_but_the_top: Optional[int] = None,
               threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
               exclude: Optional[Path] = None, protect: Optional[Path] = None, kernel: Optional[str] = None,
-              threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+              fold: Optional[str] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From word vectors: every pair at least `threshold` similar is a pair of synonyms.
 
         The options are those of `safer lexicon build`; None stands for its default.
@@ -95,19 +96,19 @@ class Lexicon(Handle):
         return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
-                         protect=protect, kernel=kernel, threads=threads)
+                         protect=protect, kernel=kernel, fold=fold, threads=threads)
 
     @classmethod
     def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,
                 vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None, min_count: Optional[int] = None,
                 repair: bool = False, directed: bool = False, exclude: Optional[Path] = None, protect: Optional[Path] = None,
-                kernel: Optional[str] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+                kernel: Optional[str] = None, fold: Optional[str] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From a table of synonyms (JSON, or lines word<TAB>synonyms) or a folder with WordNet.
 
         The options are those of `safer lexicon import`; None stands for its default."""
         return cls._make("safer_lexicon_import", progress, table=table, wordnet=wordnet, vectors=vectors, vocab=vocab,
                          vocab_from=vocab_from, min_count=min_count, repair=repair, directed=directed, exclude=exclude,
-                         protect=protect, kernel=kernel, threads=threads)
+                         protect=protect, kernel=kernel, fold=fold, threads=threads)
 
     @classmethod
     def _make(cls, function: str, progress: ProgressOption, **options: Any) -> "Lexicon":
@@ -163,6 +164,25 @@ class Lexicon(Handle):
     @property
     def kernel(self) -> str:
         return self.info.kernel
+
+    @property
+    def folds(self) -> Optional[str]:
+        """The steps of its fold, as "nfkc,case"; None: texts are read as they are."""
+        address = library.safer_lexicon_fold(self._pointer)
+        return library.safer_fold_steps(address).decode() if address else None
+
+    def fold(self, text: str) -> str:
+        """The text as whoever has this lexicon reads it: all texts that fold alike are one text. Without a fold, the text itself."""
+        address = library.safer_lexicon_fold(self._pointer)
+        encoded, found = encode(text, "text"), [text]
+
+        def take(context: Any, at: Optional[int], length: int) -> int:
+            found[0] = string_at(at, length).decode() if at and length else ""
+            return 0
+
+        if address:
+            call("safer_fold_apply", address, encoded, len(encoded), c.WRITE(take), None)
+        return found[0]
 
     @property
     def name(self) -> str:

@@ -46,7 +46,7 @@ class Certificate:
     label: Optional[str]  #: the data's
     prediction: Optional[str]  #: the vote of the smoothed classifier
     abstained: bool  #: that vote was not clear
-    base: Optional[str]  #: the base model's own answer for the text as it is
+    base: Optional[str]  #: the base model's own answer for the text as it is, folded where the lexicon has a fold
     target: Optional[str]  #: the class that the certificate is about: the label or, without one, the prediction
     words: int  #: in the text
     slots: int  #: those of them that may change
@@ -118,6 +118,7 @@ class Summary:
     headline: Tuple[str, int, int]  #: "certified and answered" or "stable", so many texts, of so many
     remote: bool  #: a function, program or service was certified
     classes: Tuple[ClassSummary, ...]
+    clean_unfolded_accuracy: Optional[float] = None  #: where the lexicon has a fold: of the base model, texts as they were given
     predict_seconds: Optional[float] = None  #: of `seconds`, spent in the function that was certified
     traffic: Optional[Traffic] = None  #: what it was asked, for a function, program or service
     edit_kind: Optional[str] = None  #: with `delete`: what an edit may be
@@ -227,7 +228,8 @@ def summarise(s: c.Summary, predict_seconds: Optional[float] = None, traffic: Op
         interval(s.certified_answered, s.labelled), _by_radius(s.certified_answered_at, s.labelled), s.texts - s.labelled,
         s.unlabelled_certified, _share(s.stable, s.texts), interval(s.stable, s.texts), _by_radius(s.stable_at, s.texts), s.empty,
         caution.value.decode() or None, (headline.name.decode(), headline.part, headline.whole), bool(s.remote),
-        tuple(_class(s, k, names) for k in range(s.classes)), predict_seconds, traffic, EDIT_KINDS[s.edit_kind] if s.edits else None,
+        tuple(_class(s, k, names) for k in range(s.classes)), _share(s.unfolded_correct, s.labelled) if s.folded else None, predict_seconds,
+        traffic, EDIT_KINDS[s.edit_kind] if s.edits else None,
         _by_edits(s.certified_edits, s.edits, s.labelled), _by_edits(s.certified_answered_edits, s.edits, s.labelled),
         _by_edits(s.stable_edits, s.edits, s.texts))
 
@@ -311,6 +313,8 @@ class Results(Sequence[Certificate]):
 
         lines = [f"caution: {s.caution}"] if s.caution else []
         lines += [f"{'texts':22}  {s.texts:6,}",
+                  *([line("clean, unfolded", s.clean_unfolded_accuracy, "the base model itself, texts as they were given")]
+                    if s.clean_unfolded_accuracy is not None else []),
                   line("clean", s.clean_accuracy, "the base model itself"),
                   line("smoothed", s.smoothed_accuracy, "the smoothed classifier"),
                   line(name, _share(part, whole), f"at radius {self.config['radius']} (95%: {percent(low)} to {percent(high, up=True)})")]

@@ -15,6 +15,7 @@ PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
 # Texts and labels arrive as addresses: strings are taken by their lengths, labels go back as a block.
 CLASSIFY = CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p), POINTER(c_size_t), c_size_t, c_void_p)
 DRAW = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
+WRITE = CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 
 
 class Error(Structure):
@@ -46,7 +47,7 @@ class LexiconOptions(Structure):
                 ("antonyms", POINTER(c_char_p)), ("antonyms_count", c_size_t),
                 ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
-                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress)]
+                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p)]
 
 
 class LexiconStage(Structure):
@@ -64,7 +65,8 @@ class LexiconReport(Structure):
                     "refused_words", "refused_pairs", "excluded_pairs", "protected_words", "unknown_edits", "simlex_pairs")),
                 ("simlex_before", c_double), ("simlex_fitted", c_double), ("simlex_after", c_double),
                 ("stages", LexiconStage * 12), ("stage_count", c_size_t),
-                ("ladder", LexiconRung * 24), ("ladder_count", c_size_t), ("suggested_k", c_uint32)]
+                ("ladder", LexiconRung * 24), ("ladder_count", c_size_t), ("suggested_k", c_uint32),
+                ("merged_spellings", c_size_t), ("lost_words", c_size_t)]
 
 
 class LexiconInfo(Structure):
@@ -105,7 +107,8 @@ class Certificate(Structure):
                 ("n", c_uint64), ("votes", POINTER(c_uint64)), ("shares", POINTER(c_double)), ("bound", c_double), ("margins", POINTER(c_double)),
                 ("q", c_double * RADII), ("certified_at", c_int * RADII), ("certified", c_int), ("radius", c_size_t),
                 ("queries", c_uint64), ("seconds", c_double), ("vote_n", c_uint64), ("vote_votes", POINTER(c_uint64)),
-                ("deletion", c_double), ("tokens", c_size_t), ("edits", c_size_t), ("q_edits", c_double * (EDITS + 1))]
+                ("deletion", c_double), ("tokens", c_size_t), ("edits", c_size_t), ("q_edits", c_double * (EDITS + 1)),
+                ("folded", c_int), ("unfolded", c_int)]
 
 
 class Figure(Structure):
@@ -125,7 +128,8 @@ class Summary(Structure):
                 ("unlabelled_certified", c_size_t), ("stable", c_size_t), ("stable_at", c_size_t * RADII), ("certificates", c_size_t),
                 ("empty", c_size_t), ("about_predictions", c_int), ("remote", c_int), ("classes", c_size_t),
                 ("by_class", POINTER(ClassSummary)), ("edits", c_size_t), ("edit_kind", c_int),
-                *((name, c_size_t * EDITS) for name in ("certified_edits", "certified_answered_edits", "stable_edits"))]
+                *((name, c_size_t * EDITS) for name in ("certified_edits", "certified_answered_edits", "stable_edits")),
+                ("folded", c_int), ("unfolded_correct", c_size_t)]
 
 
 class Verification(Structure):

@@ -52,9 +52,10 @@ typedef struct check {
 
 static json_t *violation_json(safer_attacker *a, safer_attack_method method, safer_error *error)
 {
-    const sf_finding *f = &a->search.finding;
+    const int spelling = sf_is_spelling(method);
+    const sf_finding *f = spelling ? &a->spelling.finding : &a->search.finding;
     size_t changed = 0;
-    if (sf_attacker_write(a, &changed, error) != SAFER_OK) return NULL;
+    if ((spelling ? sf_attacker_write_spelling : sf_attacker_write)(a, &changed, error) != SAFER_OK) return NULL;
     return json_pack("{s:s, s:b, s:I, s:f, s:I, s:o, s:o}", "method", safer_attack_method_name(method), "proved",
                      f->exact, "draws", (json_int_t)f->draws, "p_value", f->p_value, "changed", (json_int_t)changed,
                      "changes", sf_changes_json(a->changes, changed), "text",
@@ -72,6 +73,39 @@ static safer_status try_method(safer_attacker *a, safer_attack_method method, sa
     if (status != SAFER_OK || s->won || !s->has_best || !s->cross_check) return status;
     status = sf_search_test(s, s->best, s->best_answer.rival, error);
     s->won = status == SAFER_OK && s->finding.beaten;
+    return status;
+}
+
+/* Spellings that the lexicon's fold covers, of any number of words: what is certified of a text is so of them. */
+static safer_status try_spellings(safer_attacker *a, const safer_row *row, int target, size_t *limited,
+                                  json_t **margins, json_t **record, safer_error *error)
+{
+    sf_spelling *s = &a->spelling;
+    uint64_t queries = a->victim->queries, checks = a->victim->checks;
+    safer_status status = SAFER_OK;
+    for (int m = SAFER_ATTACK_HOMOGLYPH; m < SAFER_ATTACKS && sf_lexicon_fold(a->victim->lexicon); m++) {
+        s->victim = a->victim;
+        s->method = (safer_attack_method)m;
+        s->radius = SAFER_ALL;
+        s->max_queries = a->options.max_queries;
+        s->seed = a->options.seed;
+        s->level = SAFER_VIOLATION_LEVEL;
+        s->looks = LOOKS;
+        s->within = 1;
+        SF_TRY(sf_spelling_attack(s, row->text, row->text_length, target, error));
+        queries += s->queries;
+        checks += s->checks;
+        *limited += (size_t)s->stopped;
+        a->search.flips += s->flips;
+        sf_json_put(margins, safer_attack_method_name(s->method),
+                    s->has_best ? json_real(s->best_answer.margin) : json_null());
+        if (!s->won) continue;
+        sf_json_put(record, "violation", violation_json(a, s->method, error));
+        break;
+    }
+    a->victim->queries = queries;
+    a->victim->checks = checks;
+done:
     return status;
 }
 
@@ -138,7 +172,7 @@ static safer_status attack_claim(const safer_row *row, const claim *claimed, saf
     s->looks = LOOKS;
     SF_TRY(sf_victim_read(a->victim, row->text, row->text_length, error));
     SF_TRY(sf_search_begin(s, a->victim, &a->options, claimed->target, error));
-    for (int m = 0; m < SAFER_ATTACKS && s->open_count && !s->won; m++) {
+    for (int m = 0; !sf_is_spelling((safer_attack_method)m) && s->open_count && !s->won; m++) {
         SF_TRY(try_method(a, (safer_attack_method)m, error));
         limited += (size_t)s->stopped;
         sf_json_put(&margins, safer_attack_method_name((safer_attack_method)m),
@@ -147,6 +181,7 @@ static safer_status attack_claim(const safer_row *row, const claim *claimed, saf
         json_t *violation = violation_json(a, (safer_attack_method)m, error);
         sf_json_put(record, "violation", violation);
     }
+    if (!s->won) SF_TRY(try_spellings(a, row, claimed->target, &limited, &margins, record, error));
     sf_json_put(record, "margins", margins);
     margins = NULL;
     sf_json_put(record, "choices", json_integer((json_int_t)s->open_count));

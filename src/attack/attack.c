@@ -53,6 +53,7 @@ void safer_attacker_free(safer_attacker *a)
     if (!a) return;
     sf_victim_free(a->victim);
     sf_search_free(&a->search);
+    sf_spelling_free(&a->spelling);
     sf_buffer_free(&a->text);
     sf_buffer_free(&a->words);
     free(a->changes);
@@ -87,14 +88,24 @@ static int write_change(safer_attacker *a, safer_change *change, size_t slot)
     const safer_lexicon *l = v->lexicon;
     const sf_text_word *w = &v->slots.words[v->slots.slots[slot]];
     const uint32_t word = v->items[v->first[slot] + a->search.best[slot]].word, begin = l->words.offsets[word];
+    const size_t from = sf_slots_origin(&v->slots, w->begin), end = sf_slots_origin(&v->slots, w->end);
     change->word = v->slots.slots[slot];
-    change->begin = w->begin;
+    change->begin = from;
     change->from = (const char *)(uintptr_t)a->words.length;
-    if (sf_buffer_add(&a->words, v->slots.text + w->begin, w->end - w->begin) || sf_buffer_add_byte(&a->words, '\0'))
+    if (sf_buffer_add(&a->words, v->slots.given.bytes + from, end - from) || sf_buffer_add_byte(&a->words, '\0'))
         return -1;
     change->to = (const char *)(uintptr_t)a->words.length;
     return sf_word_render(&a->words, l->words.pool + begin, l->words.offsets[word + 1] - begin - 1, w->pattern) ||
            sf_buffer_add_byte(&a->words, '\0');
+}
+
+/* The buffer of words has stopped growing. */
+static void point_changes(safer_attacker *a, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        a->changes[i].from = a->words.bytes + (uintptr_t)a->changes[i].from;
+        a->changes[i].to = a->words.bytes + (uintptr_t)a->changes[i].to;
+    }
 }
 
 safer_status sf_attacker_write(safer_attacker *a, size_t *changed, safer_error *error)
@@ -110,11 +121,40 @@ safer_status sf_attacker_write(safer_attacker *a, size_t *changed, safer_error *
             return sf_fail_memory(error);
         count++;
     }
-    for (size_t i = 0; i < count; i++) {
-        a->changes[i].from = a->words.bytes + (uintptr_t)a->changes[i].from;
-        a->changes[i].to = a->words.bytes + (uintptr_t)a->changes[i].to;
-    }
+    point_changes(a, count);
     *changed = count;
+    return SAFER_OK;
+}
+
+static int compare_places(const void *left, const void *right)
+{
+    const sf_spelled *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+safer_status sf_attacker_write_spelling(safer_attacker *a, size_t *changed, safer_error *error)
+{
+    sf_spelling *s = &a->spelling;
+    sf_buffer_clear(&a->text);
+    sf_buffer_clear(&a->words);
+    qsort(s->places, s->changed, sizeof *s->places, compare_places);
+    if (sf_buffer_add(&a->text, s->text.bytes, s->text.length) ||
+        sf_grow(&a->changes, &a->change_capacity, s->changed, sizeof *a->changes))
+        return sf_fail_memory(error);
+    for (size_t i = 0; i < s->changed; i++) {
+        const sf_spelled *place = &s->places[i];
+        const size_t from = a->words.length;
+        if (sf_buffer_add(&a->words, s->given.bytes + place->begin, place->end - place->begin) ||
+            sf_buffer_add_byte(&a->words, '\0'))
+            return sf_fail_memory(error);
+        a->changes[i] = (safer_change){.word = place->word,
+                                       .begin = place->begin,
+                                       .from = (const char *)(uintptr_t)from,
+                                       .to = (const char *)(uintptr_t)a->words.length};
+        if (sf_spelling_write(&a->words, s, place) || sf_buffer_add_byte(&a->words, '\0')) return sf_fail_memory(error);
+    }
+    point_changes(a, s->changed);
+    *changed = s->changed;
     return SAFER_OK;
 }
 
@@ -128,18 +168,18 @@ static size_t words_with_synonyms(const sf_victim *v)
 }
 
 /* Why there is nothing to search. */
-static sf_reason reason_to_skip(const safer_attack_result *r, const sf_search *s)
+static sf_reason reason_to_skip(const safer_attack_result *r, int stopped)
 {
-    if (s->stopped) return SF_NO_REASON;
+    if (stopped) return SF_NO_REASON;
     if (r->before < 0) return SF_NO_ANSWER;
     return r->label >= 0 && r->before != r->label ? SF_ALREADY_WRONG : SF_NO_REASON;
 }
 
-static sf_reason reason_to_fail(const sf_search *s)
+static sf_reason reason_to_fail(int stopped, size_t choices, size_t flips)
 {
-    if (s->stopped) return SF_QUERIES_USED_UP;
-    if (!s->open_count) return SF_NO_WORD_CHANGES;
-    return s->flips ? SF_NOT_BORNE_OUT : SF_NOTHING_FOUND;
+    if (stopped) return SF_QUERIES_USED_UP;
+    if (!choices) return SF_NO_WORD_CHANGES;
+    return flips ? SF_NOT_BORNE_OUT : SF_NOTHING_FOUND;
 }
 
 static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer_error *error)
@@ -154,7 +194,7 @@ static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer
     r->target = a->victim->target;
     r->choices = words_with_synonyms(a->victim);
     r->score_before = r->score_after = s->start.score;
-    r->reason = sf_reason_text(reason_to_skip(r, s));
+    r->reason = sf_reason_text(reason_to_skip(r, s->stopped));
     if (r->reason) {
         r->outcome = SAFER_OUTCOME_SKIPPED;
         goto done;
@@ -162,9 +202,40 @@ static safer_status search_text(safer_attack_result *r, safer_attacker *a, safer
     if (!s->stopped && s->open_count) SF_TRY(sf_attack_functions[a->options.method](s, error));
     if (s->has_best && s->best_answer.score < r->score_after) r->score_after = s->best_answer.score;
     r->outcome = s->won ? SAFER_OUTCOME_SUCCEEDED : SAFER_OUTCOME_FAILED;
-    r->reason = s->won ? NULL : sf_reason_text(reason_to_fail(s));
+    r->reason = s->won ? NULL : sf_reason_text(reason_to_fail(s->stopped, s->open_count, s->flips));
 done:
     return status;
+}
+
+/* The same by spelling words otherwise. */
+static safer_status spell_text(safer_attack_result *r, safer_attacker *a, const char *text, size_t length,
+                               safer_error *error)
+{
+    sf_spelling *s = &a->spelling;
+    s->victim = a->victim;
+    s->method = a->options.method;
+    s->radius = a->options.radius;
+    s->max_queries = a->options.max_queries;
+    s->seed = a->options.seed;
+    s->level = a->options.alpha;
+    s->looks = LOOKS;
+    s->within = 0;
+    safer_status status = sf_spelling_attack(s, text, length, r->label, error);
+    if (status != SAFER_OK) return status;
+    r->before = r->after = s->stopped && s->start.label < 0 ? -1 : s->start.label;
+    r->target = r->label >= 0 ? r->label : s->start.label;
+    r->choices = s->place_count;
+    r->score_before = r->score_after = s->start.score;
+    r->queries = s->queries;
+    r->checks = s->checks;
+    r->reason = sf_reason_text(reason_to_skip(r, s->stopped));
+    r->outcome = r->reason ? SAFER_OUTCOME_SKIPPED : s->won ? SAFER_OUTCOME_SUCCEEDED : SAFER_OUTCOME_FAILED;
+    if (s->has_best && s->best_answer.score < r->score_after) r->score_after = s->best_answer.score;
+    if (r->outcome == SAFER_OUTCOME_FAILED)
+        r->reason = sf_reason_text(reason_to_fail(s->stopped, s->place_count, s->flips));
+    if (r->outcome != SAFER_OUTCOME_SUCCEEDED) return SAFER_OK;
+    r->after = s->best_answer.label;
+    return sf_attacker_write_spelling(a, &r->changed, error);
 }
 
 safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attacker, const safer_model *model,
@@ -190,16 +261,20 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
     SF_TRY(sf_model_probe(model, &whole, 1, error));
     SF_TRY(sf_victim_read(a->victim, text, length, error));
     safer_attack_result r = {.label = label < 0 ? -1 : label, .words = a->victim->slots.word_count};
-    SF_TRY(search_text(&r, a, error));
+    if (sf_is_spelling(a->options.method)) {
+        SF_TRY(spell_text(&r, a, text, length, error));
+    } else {
+        SF_TRY(search_text(&r, a, error));
+        if (r.outcome == SAFER_OUTCOME_SUCCEEDED) SF_TRY(sf_attacker_write(a, &r.changed, error));
+        if (r.outcome == SAFER_OUTCOME_SUCCEEDED) r.after = a->search.best_answer.label;
+        r.queries = a->victim->queries;
+        r.checks = a->victim->checks;
+    }
     if (r.outcome == SAFER_OUTCOME_SUCCEEDED) {
-        SF_TRY(sf_attacker_write(a, &r.changed, error));
-        r.after = a->search.best_answer.label;
         r.changes = a->changes;
         r.text = a->text.bytes;
         r.text_length = a->text.length;
     }
-    r.queries = a->victim->queries;
-    r.checks = a->victim->checks;
     r.seconds = sf_seconds() - start;
     *out = r;
 done:

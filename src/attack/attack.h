@@ -3,6 +3,7 @@
 #define SF_ATTACK_ATTACK_H
 
 #include "attack/search.h"
+#include "attack/spelling.h"
 
 /* SAFER_INVALID, with the field's name, when an option is out of range. */
 safer_status sf_attack_check(const safer_attack_options *options, safer_error *error);
@@ -12,8 +13,9 @@ struct safer_attacker {
     safer_attack_options options;
     sf_victim *victim;
     sf_search search;
-    sf_buffer text;  /* the new text */
-    sf_buffer words; /* exchanged words, terminated, one behind the other */
+    sf_spelling spelling; /* of the methods that spell words otherwise */
+    sf_buffer text;       /* the new text */
+    sf_buffer words;      /* exchanged words, terminated, one behind the other */
     safer_change *changes;
     size_t change_capacity;
 };
@@ -21,7 +23,8 @@ struct safer_attacker {
 safer_status sf_attacker_new(safer_attacker **out, const safer_model *model, const safer_lexicon *lexicon,
                              const safer_attack_options *options, int ties_lose, safer_error *error);
 
-/* Writes the best text of the search and its changes into the attacker. */
+/* Writes the best text of the search and its changes into the attacker; or of the spelling that has won. */
 safer_status sf_attacker_write(safer_attacker *attacker, size_t *changed, safer_error *error);
+safer_status sf_attacker_write_spelling(safer_attacker *attacker, size_t *changed, safer_error *error);
 
 #endif

@@ -246,6 +246,7 @@ safer_status sf_victim_confirm(sf_finding *out, sf_victim *v, const uint32_t *ch
     uint64_t end = v->options.n, first = 0;
     *out = (sf_finding){.p_value = 1};
     SF_TRY(deploy(&d, choices, error));
+    if (sf_slots_folded(&v->check_slots)) goto done; /* no folded text: no certificate speaks of it */
     const uint64_t draws = sf_model_is_random(v->model) ? 0 : sf_enumerate_count(&d.sampler, d.visible, ENUMERATE);
     memset(v->votes, 0, v->model->classes * sizeof *v->votes);
     if (draws && draws <= end) SF_TRY(enumerate(out, &d, draws, error));

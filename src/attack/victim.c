@@ -278,21 +278,26 @@ static safer_status recall(uint32_t *number, int *refused, sf_victim *v, const u
     return status;
 }
 
-static sf_answer answer_of(const sf_victim *v, uint32_t number)
+sf_answer sf_victim_answer(int label, const float *scores, size_t classes, int target)
 {
-    const float *scores = v->memory.scores + number * v->model->classes;
-    sf_answer a = {.label = v->memory.labels[number],
-                   .exact = v->memory.flags[number] & EXACT,
-                   .refuted = (v->memory.flags[number] & REFUTED) != 0,
-                   .rival = -1};
+    sf_answer a = {.label = label, .exact = 1, .rival = -1};
     if (a.label >= 0) a.top = (double)scores[a.label];
-    for (int c = 0; c < (int)v->model->classes; c++)
-        if (c != v->target && (a.rival < 0 || scores[c] > scores[a.rival])) a.rival = c;
-    if (a.label >= 0 && a.label != v->target) a.rival = a.label; /* ties: the one that was said to win */
-    if (v->target >= 0) {
-        a.score = (double)scores[v->target];
+    for (int c = 0; c < (int)classes; c++)
+        if (c != target && (a.rival < 0 || scores[c] > scores[a.rival])) a.rival = c;
+    if (a.label >= 0 && a.label != target) a.rival = a.label; /* ties: the one that was said to win */
+    if (target >= 0) {
+        a.score = (double)scores[target];
         a.margin = a.score - (double)scores[a.rival];
     }
+    return a;
+}
+
+static sf_answer answer_of(const sf_victim *v, uint32_t number)
+{
+    const size_t classes = v->model->classes;
+    sf_answer a = sf_victim_answer(v->memory.labels[number], v->memory.scores + number * classes, classes, v->target);
+    a.exact = v->memory.flags[number] & EXACT;
+    a.refuted = (v->memory.flags[number] & REFUTED) != 0;
     return a;
 }
 

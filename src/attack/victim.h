@@ -109,6 +109,9 @@ static inline uint32_t sf_victim_choices(const sf_victim *v, size_t slot)
 safer_status sf_victim_ask(sf_answer *answers, size_t *answered, sf_victim *victim, const uint32_t *choices,
                            size_t count, safer_error *error);
 
+/* An answer of the model itself, with its scores (classes), about the class that must not win. */
+sf_answer sf_victim_answer(int label, const float *scores, size_t classes, int target);
+
 /* Of the texts of the last call, number i was not confirmed by fresh draws. */
 void sf_victim_refute(sf_victim *victim, size_t i);
 

@@ -232,6 +232,15 @@ done:
     return status;
 }
 
+/* The model's answer for the text as it was given: what the fold costs. */
+static safer_status ask_unfolded(safer_certificate *c, safer_workspace *w, safer_error *error)
+{
+    c->folded = w->lexicon->folds;
+    c->unfolded = c->base;
+    if (!sf_slots_folded(&w->slots)) return SAFER_OK;
+    return sf_model_classify(w->model, &w->slots.given, 1, &c->unfolded, NULL, w->scratch[0], error);
+}
+
 /* Sample, select, sample again, bound, radius; and again sample and select, where the first were too few. Where all
  * draws were asked, `exact`, there is nothing to sample; the method ibp draws nothing at all. */
 safer_status safer_certify_text(safer_certificate *out, safer_workspace **workspace, const safer_model *model,
@@ -260,6 +269,7 @@ safer_status safer_certify_text(safer_certificate *out, safer_workspace **worksp
             c.queries = c.vote_n + c.n;
         }
     }
+    SF_TRY(ask_unfolded(&c, w, error));
     c.seconds = sf_seconds() - start;
     *out = c;
 done:

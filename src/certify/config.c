@@ -142,6 +142,7 @@ safer_status sf_config_read(sf_config *out, const json_t *config, const char *pa
     out->remote = origin.remote;
     out->random = origin.random;
     out->whole = origin.whole;
+    out->folded = origin.folded;
     o->method = read_method(&m);
     o->radius = sf_member_radius(&m, "radius");
     o->unlabelled = sf_member_flag(&m, "unlabelled");

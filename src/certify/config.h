@@ -27,6 +27,7 @@ typedef struct sf_config {
     int remote; /* the model is remote: some answers may be no label */
     int random; /* it answers the same text differently */
     int whole;  /* it reads every text to its end: all slots are visible */
+    int folded; /* its lexicon has a fold */
     size_t classes;
     const json_t *labels; /* borrowed: array of names */
     safer_certify_options options;

@@ -47,6 +47,13 @@ static json_t *lexicon_json(int format, const safer_lexicon *lexicon)
     json_t *part = file_json(format, safer_lexicon_name(lexicon), safer_lexicon_sha256(lexicon),
                              sf_lexicon_hash(lexicon));
     sf_member_add(&part, "kernel", json_string(lexicon->kernel_name));
+    if (lexicon->folds && format >= 2) {
+        json_t *fold = json_object();
+        sf_member_add(&fold, "steps", json_string(lexicon->phi.steps));
+        sf_member_add(&fold, "unicode", json_string(lexicon->phi.unicode));
+        sf_member_add(&fold, "sha256", json_string(lexicon->fold_sha256.hex));
+        sf_member_add(&part, "fold", fold);
+    }
     return part;
 }
 
@@ -138,6 +145,14 @@ sf_origin sf_origin_read(sf_members *m)
     read_model(&out, m);
     sf_members lexicon = enter_file(m, "lexicon");
     (void)sf_member_string(&lexicon, "kernel");
+    out.folded = m->format >= 2 && sf_member_optional(&lexicon, "fold") != NULL;
+    if (out.folded) {
+        sf_members fold = sf_members_enter(&lexicon, "fold");
+        (void)sf_member_string(&fold, "steps");
+        (void)sf_member_string(&fold, "unicode");
+        (void)sf_member_digest(&fold, "sha256");
+        sf_members_leave(&lexicon, &fold);
+    }
     sf_members_leave(m, &lexicon);
     sf_members data = enter_file(m, "data");
     out.texts = (size_t)sf_member_count(&data, "texts");

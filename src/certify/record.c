@@ -112,6 +112,7 @@ json_t *sf_record_json(const safer_certificate *c, size_t row, const safer_works
     sf_member_add(&record, "prediction", label_json(model, c->prediction));
     sf_member_add(&record, "abstained", json_boolean(c->abstained));
     sf_member_add(&record, "base", label_json(model, c->base));
+    if (c->folded) sf_member_add(&record, "unfolded", label_json(model, c->unfolded));
     sf_member_add(&record, "target", label_json(model, c->target));
     sf_member_add(&record, "words", json_integer((json_int_t)c->words));
     sf_member_add(&record, "slots", json_integer((json_int_t)c->slots));
@@ -270,6 +271,7 @@ safer_status sf_record_read(sf_record *out, const json_t *json, const sf_config 
     r.prediction = read_class(&m, "prediction", config, config->format >= 2);
     r.abstained = sf_member_flag(&m, "abstained");
     r.base = read_class(&m, "base", config, !config->remote); /* else it may be no label */
+    r.unfolded = config->folded ? read_class(&m, "unfolded", config, !config->remote) : r.base;
     r.target = read_class(&m, "target", config, 1);
     r.words = (size_t)sf_member_count(&m, "words");
     r.slots = (size_t)sf_member_count(&m, "slots");

@@ -23,6 +23,7 @@ safer_status sf_record_row(json_t **record, double *seconds, safer_workspace **w
 typedef struct sf_record {
     const char *id;
     int label, prediction, base, target;
+    int unfolded; /* the answer for the text as it was given; base where the lexicon has no fold */
     int abstained, exact, certified;
     size_t words, slots, visible, radius;
     size_t tokens, edits; /* where draws delete tokens; else 0 */

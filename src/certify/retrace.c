@@ -126,6 +126,7 @@ const char *sf_retrace_answers(const sf_record *r, const sf_config *config, cons
     if (r->prediction != c->prediction) return "prediction";
     if (r->abstained != c->abstained) return "abstained";
     if (r->base != c->base) return "base";
+    if (c->folded && r->unfolded != c->unfolded) return "unfolded";
     if (r->words != c->words) return "words";
     if (r->slots != c->slots) return "slots";
     if (r->visible != c->visible) return "visible";

@@ -23,7 +23,7 @@ enum { MOST_CLASSES = 1000 }; /* of a table of answers: its size is the square *
 safer_status sf_summary_start(safer_summary *out, const sf_config *config, safer_error *error)
 {
     const size_t classes = config->classes, columns = classes <= MOST_CLASSES ? classes + 1 : 0;
-    safer_summary s = {.about_predictions = config->unlabelled, .remote = config->remote};
+    safer_summary s = {.about_predictions = config->unlabelled, .remote = config->remote, .folded = config->folded};
     if (config->deletion) {
         s.edits = config->options.edits;
         s.edit_kind = config->options.edit_kind;
@@ -64,6 +64,7 @@ static void add_label(safer_summary *s, const sf_record *r)
     const int is_right = r->target == r->label;
     s->labelled++;
     s->base_correct += r->label == r->base;
+    s->unfolded_correct += r->label == r->unfolded;
     s->smoothed_correct += r->label == r->prediction;
     s->certified += (size_t)(is_right && r->certified);
     s->certified_answered += (size_t)sf_record_holds(r);

@@ -143,8 +143,8 @@ done:
 
 safer_status sf_workspace_read(safer_workspace *w, const char *text, size_t length, safer_error *error)
 {
-    w->text = (sf_span){text, length};
     const safer_status status = sf_slots_read(&w->slots, w->lexicon, text, length, error);
+    w->text = (sf_span){w->slots.text, w->slots.length};
     return status == SAFER_OK ? sf_slots_split(&w->slots, w->deletion, error) : status;
 }
 

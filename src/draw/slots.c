@@ -19,6 +19,12 @@ safer_status sf_slots_read(sf_slots *slots, const safer_lexicon *lexicon, const 
 {
     sf_word word;
     int more;
+    slots->given = (sf_span){text, length};
+    if (length <= INT32_MAX && lexicon && lexicon->folds) {
+        if (sf_folder_apply(&slots->folder, &lexicon->phi.fold, text, length)) return sf_fail_memory(error);
+        text = slots->folder.text.bytes;
+        length = slots->folder.text.length;
+    }
     if (length > INT32_MAX) return sf_fail(error, SAFER_INPUT, "a text of %zu bytes is too long", length);
     slots->text = text;
     slots->length = length;
@@ -55,6 +61,7 @@ void sf_slots_free(sf_slots *slots)
     free(slots->tokens);
     sf_buffer_free(&slots->keys);
     sf_word_reader_free(&slots->reader);
+    sf_folder_free(&slots->folder);
     *slots = (sf_slots){0};
 }
 

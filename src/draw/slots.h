@@ -1,5 +1,6 @@
-/* A text as the certificate sees it: all its words, and the slots, the words whose
- * substitutes are drawn.
+/* A text as the certificate sees it: folded, where the lexicon has a fold; all its words, and the slots, the words
+ * whose substitutes are drawn. This is the one place where a text is read with a lexicon: what the slots call the text
+ * is Phi(text), and nobody who has slots looks at the text that was given.
  *
  * A word is a slot when the lexicon gives it synonyms or draws anything but itself. All
  * other words, and everything between words, keep their bytes. */
@@ -9,6 +10,8 @@
 #include "base/buffer.h"
 #include "lexicon/lexicon.h"
 #include "text/word.h"
+
+#include <string.h>
 
 typedef struct sf_text_word {
     uint32_t begin, end;      /* bytes of the text */
@@ -26,8 +29,9 @@ typedef struct sf_token {
 } sf_token;
 
 typedef struct sf_slots {
-    const char *text; /* borrowed */
+    const char *text; /* Phi(given): borrowed, or in the folder below */
     size_t length;
+    sf_span given; /* borrowed: what was read, before it was folded */
     uint64_t hash; /* of the text: what its random stream depends on */
     sf_text_word *words;
     size_t word_count, word_capacity;
@@ -35,6 +39,7 @@ typedef struct sf_slots {
     size_t slot_count, slot_capacity;
     sf_buffer keys; /* lower-cased words, one after the other, terminated */
     sf_word_reader reader;
+    sf_folder folder;
 
     /* Only after sf_slots_split; */
     uint32_t deletion; /* the chance that a draw deletes a token, of 2^32; 0: the text is not split */
@@ -42,11 +47,24 @@ typedef struct sf_slots {
     size_t token_count, token_capacity;
 } sf_slots; /* zero-initialise; reused from text to text */
 
-/* Reads a text, which must be shorter than 2^31 bytes and outlive the slots. Without a lexicon (NULL) it has no
- * slots. */
+/* Reads a text, which must be shorter than 2^31 bytes, folded too, and outlive the slots. Without a lexicon (NULL) it
+ * has no slots, and is not folded. */
 safer_status sf_slots_read(sf_slots *slots, const safer_lexicon *lexicon, const char *text, size_t length,
                            safer_error *error);
 void sf_slots_free(sf_slots *slots);
+
+/* Whether the fold changed the text. */
+static inline int sf_slots_folded(const sf_slots *slots)
+{
+    return slots->text != slots->given.bytes &&
+           (slots->length != slots->given.length || memcmp(slots->text, slots->given.bytes, slots->length) != 0);
+}
+
+/* Where in the given text a byte of the text came from. */
+static inline size_t sf_slots_origin(const sf_slots *slots, size_t byte)
+{
+    return slots->text == slots->given.bytes ? byte : sf_folder_origin(&slots->folder, byte);
+}
 
 /* From here on, until the next text is read, draws delete each token with the chance deletion/2^32. 0: nothing
  * is deleted, and nothing changes. */

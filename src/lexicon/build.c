@@ -34,6 +34,7 @@ static safer_status read_vectors(sf_draft *draft, safer_error *error)
     SF_TRY(sf_vectors_parse(v, inputs->vectors.bytes, inputs->vectors.length, o->vectors,
                             o->vocab ? &draft->vocab : NULL, o->threads, error));
     sf_file_free(&inputs->vectors);
+    SF_TRY(sf_folding_vectors(&draft->folding, v, error));
     sf_draft_report_vectors(draft);
     sf_draft_time(draft, "parse vectors");
     if (v->words.count == 0)

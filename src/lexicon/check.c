@@ -14,6 +14,9 @@
  *      have the sizes, the words and the equal weights that kernel.h says. Which words are nearest, or most
  *      frequent, is the file's word, and so is every other name.
  *
+ *   6. With a fold, every word that may be exchanged or drawn is as the fold leaves it, in every case in which it can
+ *      stand: a folded text with words exchanged is then a folded text, but for words that touch a mark.
+ *
  * Kernel rows were checked before: ascending, weights of at least 1 that sum to the total. */
 #include "lexicon/check.h"
 
@@ -106,6 +109,35 @@ static int words_are_admitted(unsigned char *known, unsigned char *rows, const s
     return 1;
 }
 
+/* -------------------------------------------------------------------- fold */
+
+/* 1: the fold leaves the word as it is, in every case. 0: it does not. -1: no memory. */
+static int word_is_folded(sf_folder *folder, sf_buffer *surface, const safer_lexicon *l, uint32_t x)
+{
+    const uint32_t begin = l->words.offsets[x], length = l->words.offsets[x + 1] - begin - 1;
+    const int cases = l->phi.fold.head.steps & SF_FOLD_CASE ? SF_LOWER : SF_UPPER;
+    for (int pattern = SF_LOWER; pattern <= cases; pattern++) {
+        sf_buffer_clear(surface);
+        if (sf_word_render(surface, l->words.pool + begin, length, (sf_case)pattern)) return -1;
+        const int kept = sf_folder_keeps(folder, &l->phi.fold, surface->bytes, surface->length);
+        if (kept <= 0) return kept;
+    }
+    return 1;
+}
+
+/* What is exchanged is drawn or a synonym of a word that has synonyms; known: how all such words were admitted. */
+static int words_are_folded(const unsigned char *known, const safer_lexicon *l)
+{
+    sf_folder folder = {0};
+    sf_buffer surface = {0};
+    int good = 1;
+    for (uint32_t x = 0; l->folds && good == 1 && x < l->words.count; x++)
+        if (known[x] != UNSEEN) good = word_is_folded(&folder, &surface, l, x);
+    sf_folder_free(&folder);
+    sf_buffer_free(&surface);
+    return good;
+}
+
 /* ---------------------------------------------------------------- overlaps */
 
 static int overlaps_are_right(const safer_lexicon *l)
@@ -167,6 +199,7 @@ safer_status sf_lexicon_check(const char **fault, const safer_lexicon *l, safer_
     safer_status status = SAFER_OK;
     unsigned char *known = sf_alloc(n + rows, 1);
     uint32_t *sizes = sf_calloc(2 * n + rows, sizeof *sizes);
+    int folded = 1;
     *fault = NULL;
     if (!known || !sizes) {
         status = sf_fail_memory(error);
@@ -179,11 +212,13 @@ safer_status sf_lexicon_check(const char **fault, const safer_lexicon *l, safer_
         *fault = "its synonyms contradict each other";
     else if (!words_are_admitted(known, known + n, l))
         *fault = "it exchanges words that do not read back";
+    else if ((folded = words_are_folded(known, l)) != 1)
+        *fault = "it exchanges words that its fold would change";
     else if (!overlaps_are_right(l))
         *fault = "its overlaps are not those of its kernel";
     else if (!kernel_is_named(sizes, sizes + n, sizes + 2 * n, l))
         *fault = "its kernel is not what its name says";
-    if (*fault && memchr(known, SF_ADMISSION_NO_MEMORY, n)) status = sf_fail_memory(error);
+    if (*fault && (folded < 0 || memchr(known, SF_ADMISSION_NO_MEMORY, n))) status = sf_fail_memory(error);
 done:
     free(known);
     free(sizes);

@@ -24,17 +24,23 @@ typedef struct reading {
     const sf_words_view *words;
     size_t texts;
     block *blocks;
-    sf_word_reader *readers; /* one per worker */
+    const sf_fold *fold;     /* or NULL */
+    sf_word_reader *readers; /* one per worker, */
+    sf_folder *folders;      /* and one of these */
     atomic_int no_memory;
     sf_meter meter;
 } reading;
 
-static int read_text(const reading *job, block *b, sf_word_reader *reader, safer_row row, size_t *length)
+static int read_text(const reading *job, block *b, int worker, safer_row row, size_t *length)
 {
+    sf_word_reader *reader = &job->readers[worker];
+    sf_folder *folder = &job->folders[worker];
     sf_word word;
     int more;
     size_t before = b->count;
-    sf_word_reader_start(reader, row.text, row.text_length);
+    if (job->fold && sf_folder_apply(folder, job->fold, row.text, row.text_length)) return -1;
+    sf_word_reader_start(reader, job->fold ? folder->text.bytes : row.text,
+                         job->fold ? folder->text.length : row.text_length);
     while ((more = sf_word_reader_next(reader, &word)) > 0) {
         b->tokens++;
         uint32_t id = sf_words_view_find(job->words, word.key, word.key_length);
@@ -54,7 +60,7 @@ static void read_blocks(void *context, size_t begin, size_t end, int worker)
         if (sf_meter_cancelled(&job->meter) || atomic_load(&job->no_memory)) return;
         for (size_t t = 0; t < BLOCK_TEXTS && i * BLOCK_TEXTS + t < job->texts; t++) {
             safer_row row = safer_data_row(job->data, i * BLOCK_TEXTS + t);
-            if (read_text(job, b, &job->readers[worker], row, &b->lengths[t])) {
+            if (read_text(job, b, worker, row, &b->lengths[t])) {
                 atomic_store(&job->no_memory, 1);
                 return;
             }
@@ -64,16 +70,17 @@ static void read_blocks(void *context, size_t begin, size_t end, int worker)
 }
 
 /* Adds the texts of one data set. */
-static safer_status read_data(sf_corpus *corpus, const safer_data *data, const sf_words_view *words, int threads,
-                              const safer_progress *progress, safer_error *error)
+static safer_status read_data(sf_corpus *corpus, const safer_data *data, const sf_words_view *words,
+                              const sf_fold *fold, int threads, const safer_progress *progress, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    reading job = {.data = data, .words = words, .texts = safer_data_size(data)};
+    reading job = {.data = data, .words = words, .fold = fold, .texts = safer_data_size(data)};
     size_t blocks = (job.texts + BLOCK_TEXTS - 1) / BLOCK_TEXTS, more = 0;
     threads = sf_threads(threads);
     job.blocks = sf_calloc(blocks, sizeof *job.blocks);
     job.readers = sf_calloc((size_t)threads, sizeof *job.readers);
-    if (!job.blocks || !job.readers) goto no_memory;
+    job.folders = sf_calloc((size_t)threads, sizeof *job.folders);
+    if (!job.blocks || !job.readers || !job.folders) goto no_memory;
     sf_meter_start(&job.meter, progress, "counting words", job.texts);
     sf_parallel(threads, blocks, 1, read_blocks, &job);
     SF_TRY(sf_meter_finish(&job.meter, error));
@@ -103,13 +110,15 @@ no_memory:
 done:
     for (size_t i = 0; job.blocks && i < blocks; i++) free(job.blocks[i].ids);
     for (int i = 0; job.readers && i < threads; i++) sf_word_reader_free(&job.readers[i]);
+    for (int i = 0; job.folders && i < threads; i++) sf_folder_free(&job.folders[i]);
     free(job.blocks);
     free(job.readers);
+    free(job.folders);
     return status;
 }
 
 safer_status sf_corpus_of(sf_corpus *out, const safer_data *const *sets, size_t count, const sf_words_view *words,
-                          int threads, const safer_progress *progress, safer_error *error)
+                          const sf_fold *fold, int threads, const safer_progress *progress, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_corpus corpus = {0};
@@ -117,7 +126,7 @@ safer_status sf_corpus_of(sf_corpus *out, const safer_data *const *sets, size_t 
     corpus.offsets = sf_calloc(1, sizeof *corpus.offsets);
     if (!corpus.counts || !corpus.offsets) status = sf_fail_memory(error);
     for (size_t i = 0; i < count && status == SAFER_OK; i++)
-        status = read_data(&corpus, sets[i], words, threads, progress, error);
+        status = read_data(&corpus, sets[i], words, fold, threads, progress, error);
     if (status == SAFER_OK)
         *out = corpus;
     else

@@ -3,6 +3,7 @@
 #define SF_LEXICON_CORPUS_H
 
 #include "base/words.h"
+#include "text/fold.h"
 
 typedef struct sf_corpus {
     size_t texts, tokens;
@@ -11,9 +12,9 @@ typedef struct sf_corpus {
     uint32_t *ids;     /* the words of each text that are in the set, in order */
 } sf_corpus;
 
-/* Looks the words of data sets up in `words`. */
+/* Looks the words of data sets up in `words`; of folded texts, where there is a fold. */
 safer_status sf_corpus_of(sf_corpus *out, const safer_data *const *sets, size_t count, const sf_words_view *words,
-                          int threads, const safer_progress *progress, safer_error *error);
+                          const sf_fold *fold, int threads, const safer_progress *progress, safer_error *error);
 
 void sf_corpus_free(sf_corpus *corpus);
 

@@ -21,6 +21,7 @@
 
 void sf_draft_free(sf_draft *draft)
 {
+    sf_folding_free(&draft->folding);
     sf_words_free(&draft->vocab);
     sf_inputs_free(&draft->inputs);
     sf_vectors_free(&draft->vectors);
@@ -63,7 +64,7 @@ safer_status sf_draft_count(sf_draft *draft, const sf_words *words, safer_error 
     sf_words_view view = sf_words_as_view(words);
     if (!inputs->set_count) return SAFER_OK;
     safer_status status = sf_corpus_of(&draft->corpus, (const safer_data *const *)inputs->sets, inputs->set_count,
-                                       &view, o->threads, &o->progress, error);
+                                       &view, sf_folding_fold(&draft->folding), o->threads, &o->progress, error);
     draft->report->texts = draft->corpus.texts;
     draft->report->tokens = draft->corpus.tokens;
     sf_inputs_free_sets(inputs);
@@ -121,7 +122,8 @@ safer_status sf_draft_begin(sf_draft *draft, const safer_lexicon_options *option
     draft->report = report ? report : &draft->own_report;
     *draft->report = (safer_lexicon_report){0};
     draft->clock = sf_seconds();
-    return check_options(options, error);
+    const safer_status status = check_options(options, error);
+    return status == SAFER_OK ? sf_folding_begin(&draft->folding, options->fold, error) : status;
 }
 
 /* ------------------------------------------------------------- provenance */
@@ -213,8 +215,10 @@ static safer_status prune(sf_draft *draft, safer_error *error)
         goto done;
     }
     memset(admission, UNSEEN, n);
-    if (o->exclude) SF_TRY(sf_edits_read(&exclude, o->exclude, &draft->words, 1, error));
-    if (o->protect) SF_TRY(sf_edits_read(&protect, o->protect, &draft->words, 0, error));
+    if (o->exclude)
+        SF_TRY(sf_edits_read(&exclude, o->exclude, &draft->words, sf_folding_fold(&draft->folding), 1, error));
+    if (o->protect)
+        SF_TRY(sf_edits_read(&protect, o->protect, &draft->words, sf_folding_fold(&draft->folding), 0, error));
     if (exclude.count) qsort(exclude.pairs, exclude.count, sizeof *exclude.pairs, sf_pair_compare);
 
     for (size_t i = 0; i < draft->edge_count; i++) {
@@ -294,7 +298,8 @@ static size_t largest_component(const sf_graph *graph)
 
 /* Kernel, overlaps and the finished object for a graph. */
 static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_graph *graph, const char *kernel_name,
-                             int directed, int threads, const safer_progress *progress, safer_error *error)
+                             int directed, sf_span fold, int threads, const safer_progress *progress,
+                             safer_error *error)
 {
     safer_status status;
     sf_kernel_spec spec;
@@ -341,7 +346,8 @@ static safer_status complete(safer_lexicon **out, sf_draft *draft, const sf_grap
                               .dim = draft->dim,
                               .directed = directed,
                               .kernel_name = kernel_name,
-                              .provenance = provenance};
+                              .provenance = provenance,
+                              .fold = fold};
     SF_TRY(sf_lexicon_assemble(out, &parts, error));
     sf_draft_time(draft, "kernel and overlaps");
 done:
@@ -351,6 +357,16 @@ done:
     free(overlap);
     free(provenance);
     return status;
+}
+
+/* What provenance and report say about the fold. */
+static safer_status describe_fold(sf_draft *draft, safer_error *error)
+{
+    if (!sf_folding_fold(&draft->folding)) return SAFER_OK;
+    json_t *fold = sf_folding_json(&draft->folding, &draft->words, &draft->report->merged_spellings);
+    draft->report->lost_words = draft->folding.lost;
+    sf_json_put(&draft->provenance, "fold", fold);
+    return draft->provenance ? SAFER_OK : sf_fail_memory(error);
 }
 
 safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *error)
@@ -368,7 +384,10 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     report->words = draft->words.count;
     report->symmetrised = draft->with_similarity ? 0 : added; /* computed pairs come one way by nature */
     report->pairs = (size_t)graph.offsets[graph.words] / (o->directed ? 1 : 2);
-    SF_TRY(complete(out, draft, &graph, o->kernel, o->directed, o->threads, &o->progress, error));
+    SF_TRY(describe_fold(draft, error));
+    SF_TRY(complete(out, draft, &graph, o->kernel, o->directed,
+                    (sf_span){draft->folding.table.bytes, draft->folding.table.length}, o->threads, &o->progress,
+                    error));
 done:
     sf_graph_free(&graph);
     return status;
@@ -413,7 +432,7 @@ safer_status safer_lexicon_with_kernel(safer_lexicon **out, const safer_lexicon 
         draft.rows = NULL;
     }
     SF_TRY(sf_graph_build(&graph, n, draft.edges, draft.edge_count, SF_DIRECTED, draft.with_similarity, NULL, error));
-    SF_TRY(complete(out, &draft, &graph, kernel, l->directed, threads, NULL, error));
+    SF_TRY(complete(out, &draft, &graph, kernel, l->directed, l->fold_table, threads, NULL, error));
 done:
     sf_graph_free(&graph);
     sf_draft_free(&draft);

@@ -3,6 +3,7 @@
 #define SF_LEXICON_DRAFT_H
 
 #include "lexicon/corpus.h"
+#include "lexicon/folding.h"
 #include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
 #include "lexicon/vectors.h"
@@ -15,6 +16,7 @@ typedef struct sf_draft {
     safer_lexicon_report own_report;
     double clock; /* when the present stage began */
 
+    sf_folding folding; /* of words and texts */
     sf_words vocab;     /* of options->vocab, or empty */
     sf_inputs inputs;   /* until they are used up */
     sf_vectors vectors; /* what `rows` points into */

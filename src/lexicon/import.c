@@ -86,6 +86,7 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     else
         SF_TRY(sf_wordnet_read(&table, options->wordnet, error));
     draft.report->table_phrases = table.phrases;
+    SF_TRY(sf_folding_table(&draft.folding, &table, error));
     SF_TRY(sf_inputs_load(&draft.inputs, options, error));
     sf_draft_time(&draft, "load files");
     SF_TRY(sf_draft_count(&draft, &table.words, error));

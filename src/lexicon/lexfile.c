@@ -3,7 +3,8 @@
  * One little-endian image that is used as it was read: nothing is parsed or built
  * at load time.
  *
- *   1. 8 bytes "SAFERLEX", then the header below: version, a byte-order mark, counts.
+ *   1. 8 bytes "SAFERLEX", then the header below: version, a byte-order mark, counts. Version 2 has a fold, and one
+ *      section more; a lexicon without one is written as version 1.
  *   2. A table of sections, each an offset and a length in bytes. Sections begin at
  *      multiples of 64 and are padded with zeros.
  *   3. The sections, in the order of `enum section`.
@@ -29,9 +30,10 @@
 #include "text/unicode.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
-enum { VERSION = 1, ALIGN = 64, ORDER = 0x01020304 };
+enum { VERSION = 1, FOLDED_VERSION = 2, ALIGN = 64, ORDER = 0x01020304 };
 
 enum section {
     WORD_POOL,       /* terminated strings */
@@ -53,7 +55,9 @@ enum section {
     VECTORS,         /* f32 [vector_count * vector_dim] */
     KERNEL_NAME,     /* terminated string */
     PROVENANCE,      /* terminated string: JSON */
-    SECTIONS
+    SECTIONS,        /* of version 1; */
+    FOLD = SECTIONS, /* in version 2 also: a table of text/fold.h */
+    FOLDED_SECTIONS
 };
 
 typedef struct header {
@@ -64,8 +68,14 @@ typedef struct header {
     uint32_t directed, sections;
     struct {
         uint64_t offset, length;
-    } section[SECTIONS];
+    } section[FOLDED_SECTIONS];
 } header;
+
+/* How much of the header is in the file. */
+static size_t header_size(const header *head)
+{
+    return offsetof(header, section) + head->sections * sizeof head->section[0];
+}
 
 /* ------------------------------------------------------------- assembling */
 
@@ -102,10 +112,10 @@ static int keep_vectors(kept_vectors *out, const sf_lexicon_parts *parts)
 }
 
 /* Completes the header, and puts it, the pieces and the checksum where they belong. -1 without memory. */
-static int fill_image(sf_file *image, header *head, const piece pieces[SECTIONS])
+static int fill_image(sf_file *image, header *head, const piece *pieces)
 {
-    size_t at = align_up(sizeof *head);
-    for (int i = 0; i < SECTIONS; i++) {
+    size_t at = align_up(header_size(head));
+    for (uint32_t i = 0; i < head->sections; i++) {
         head->section[i].offset = at;
         head->section[i].length = pieces[i].length;
         at = align_up(at + pieces[i].length);
@@ -114,8 +124,8 @@ static int fill_image(sf_file *image, header *head, const piece pieces[SECTIONS]
     char *bytes = sf_alloc_aligned(head->length, 1);
     if (!bytes) return -1;
     memset(bytes, 0, head->length);
-    memcpy(bytes, head, sizeof *head);
-    for (int i = 0; i < SECTIONS; i++)
+    memcpy(bytes, head, header_size(head));
+    for (uint32_t i = 0; i < head->sections; i++)
         if (pieces[i].length) memcpy(bytes + head->section[i].offset, pieces[i].bytes, pieces[i].length);
     uint64_t checksum = sf_hash(bytes, at, 0);
     memcpy(bytes + at, &checksum, sizeof checksum);
@@ -134,7 +144,8 @@ safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *pa
     kept_vectors kept = {0};
     sf_file image = {0};
     if ((!parts->counts && !zeros) || keep_vectors(&kept, parts)) goto no_memory;
-    const piece pieces[SECTIONS] = {
+    const int folds = parts->fold.length > 0;
+    const piece pieces[FOLDED_SECTIONS] = {
         [WORD_POOL] = {w->pool, w->pool_length},
         [WORD_OFFSETS] = {w->offsets, (n + 1) * sizeof(uint32_t)},
         [WORD_TABLE] = {w->table, w->slots * sizeof(uint32_t)},
@@ -154,16 +165,17 @@ safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *pa
         [VECTORS] = {kept.values, (size_t)kept.count * kept.dim * sizeof(float)},
         [KERNEL_NAME] = {parts->kernel_name, strlen(parts->kernel_name) + 1},
         [PROVENANCE] = {parts->provenance, strlen(parts->provenance) + 1},
+        [FOLD] = {parts->fold.bytes, parts->fold.length},
     };
     header head = {.magic = {'S', 'A', 'F', 'E', 'R', 'L', 'E', 'X'},
-                   .version = VERSION,
+                   .version = folds ? FOLDED_VERSION : VERSION,
                    .order = ORDER,
                    .words = w->count,
                    .rows = k->rows,
                    .vector_count = kept.count,
                    .vector_dim = kept.dim,
                    .directed = (uint32_t)parts->directed,
-                   .sections = SECTIONS};
+                   .sections = folds ? FOLDED_SECTIONS : SECTIONS};
     if (fill_image(&image, &head, pieces)) goto no_memory;
     status = sf_lexicon_from_image(out, &image, "the new lexicon", error);
     goto done;
@@ -255,12 +267,18 @@ static safer_status read_header(header *head, const sf_file *image, const char *
     uint64_t checksum;
     if (image->length < sizeof head->magic || memcmp(base, "SAFERLEX", sizeof head->magic) != 0)
         return refuse(error, name, "it does not begin as a .lex file");
-    if (image->length < sizeof *head + sizeof checksum) return refuse(error, name, "truncated");
-    memcpy(head, base, sizeof *head);
+    const size_t least = offsetof(header, section) + SECTIONS * sizeof head->section[0]; /* of the first version */
+    if (image->length < least + sizeof checksum) return refuse(error, name, "truncated");
+    memset(head, 0, sizeof *head);
+    memcpy(head, base, least);
     if (head->order != ORDER) return refuse(error, name, "written on a machine of the other byte order");
-    if (head->version != VERSION)
-        return sf_fail(error, SAFER_INPUT, "%s is not a usable lexicon: version %u, this program reads %d", name,
-                       (unsigned)head->version, VERSION);
+    if (head->version != VERSION && head->version != FOLDED_VERSION)
+        return sf_fail(error, SAFER_INPUT, "%s is not a usable lexicon: version %u, this program reads %d and %d", name,
+                       (unsigned)head->version, VERSION, FOLDED_VERSION);
+    if (head->version == FOLDED_VERSION) {
+        if (image->length < sizeof *head + sizeof checksum) return refuse(error, name, "truncated");
+        memcpy(head, base, sizeof *head);
+    }
     if (head->length != image->length)
         return sf_fail(error, SAFER_INPUT, "%s is not a usable lexicon: %zu bytes where %llu are expected (truncated?)",
                        name, image->length, (unsigned long long)head->length);
@@ -298,9 +316,10 @@ static const char *find_misplaced(const header *head)
         {WORST, 4, n},
         {VECTORS, 4, vectors * head->vector_dim},
     };
-    if (head->sections != SECTIONS || head->words > UINT32_MAX / 2 || head->directed > 1) return "unknown layout";
-    size_t at = align_up(sizeof *head);
-    for (int i = 0; i < SECTIONS; i++) {
+    const uint32_t sections = head->version == FOLDED_VERSION ? FOLDED_SECTIONS : SECTIONS;
+    if (head->sections != sections || head->words > UINT32_MAX / 2 || head->directed > 1) return "unknown layout";
+    size_t at = align_up(header_size(head));
+    for (uint32_t i = 0; i < sections; i++) {
         if (head->section[i].offset != at || at > end || head->section[i].length > end - at)
             return "a section is not where it belongs";
         at = align_up(at + length_of(head, (enum section)i));
@@ -320,8 +339,8 @@ static const char *find_misplaced(const header *head)
 static int gaps_are_zero(const header *head, const char *base)
 {
     char any = 0;
-    for (size_t at = sizeof *head; at < align_up(sizeof *head); at++) any |= base[at];
-    for (int i = 0; i < SECTIONS; i++) {
+    for (size_t at = header_size(head); at < align_up(header_size(head)); at++) any |= base[at];
+    for (uint32_t i = 0; i < head->sections; i++) {
         const size_t end = (size_t)head->section[i].offset + length_of(head, (enum section)i);
         for (size_t at = end; at < align_up(end); at++) any |= base[at];
     }
@@ -350,11 +369,13 @@ static void point_into(safer_lexicon *l, const char *base, const header *head)
     l->directed = head->directed != 0;
     l->kernel_name = AT(KERNEL_NAME);
     l->provenance = AT(PROVENANCE);
+    l->folds = head->version == FOLDED_VERSION;
+    if (l->folds) l->fold_table = (sf_span){AT(FOLD), length_of(head, FOLD)};
 #undef AT
 }
 
 /* Step 7. What is wrong inside the sections, or NULL. */
-static const char *find_fault(const safer_lexicon *l, const header *head)
+static const char *find_fault(safer_lexicon *l, const header *head)
 {
     const sf_kernel_view *k = &l->kernel;
     const size_t synonyms = length_of(head, SYNONYMS) / 4, entries = length_of(head, KERNEL_IDS) / 4;
@@ -373,7 +394,7 @@ static const char *find_fault(const safer_lexicon *l, const header *head)
     if (!is_string(l->kernel_name, length_of(head, KERNEL_NAME)) ||
         !is_string(l->provenance, length_of(head, PROVENANCE)))
         return "its description is cut, goes on behind its end, or is no UTF-8";
-    return NULL;
+    return l->folds ? sf_fold_describe(&l->phi, l->fold_table.bytes, l->fold_table.length) : NULL;
 }
 
 /* Rows may hold thousands of words, and are drawn from in every text. */
@@ -403,6 +424,8 @@ safer_status sf_lexicon_from_image(safer_lexicon **out, sf_file *image, const ch
     point_into(l, image->bytes, &head);
     fault = find_fault(l, &head);
     status = fault ? refuse(error, name, fault) : sf_sha256(&l->sha256, image->bytes, image->length, error);
+    if (status == SAFER_OK && l->folds)
+        status = sf_sha256(&l->fold_sha256, l->fold_table.bytes, l->fold_table.length, error);
     if (status == SAFER_OK && find_equal_weights(l)) status = sf_fail_memory(error);
     if (status != SAFER_OK) {
         free(l);

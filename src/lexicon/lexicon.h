@@ -7,6 +7,7 @@
 #include "base/words.h"
 #include "lexicon/graph.h"
 #include "lexicon/kernel.h"
+#include "text/fold.h"
 
 struct safer_lexicon {
     sf_file image;
@@ -28,7 +29,17 @@ struct safer_lexicon {
     int directed;
     const char *kernel_name; /* "topk:100" */
     const char *provenance;  /* JSON */
+    int folds;               /* texts are read as Phi(text) by all who read them with this lexicon (draw/slots.h): */
+    safer_fold phi;          /* what Phi is, */
+    sf_span fold_table;      /* where it stands, */
+    sf_digest fold_sha256;   /* and its digest */
 };
+
+/* The fold of a lexicon, or NULL. */
+static inline const sf_fold *sf_lexicon_fold(const safer_lexicon *lexicon)
+{
+    return lexicon->folds ? &lexicon->phi.fold : NULL;
+}
 
 /* The checksum at the end of its image: what names a lexicon in runs of format 1. */
 uint64_t sf_lexicon_hash(const safer_lexicon *lexicon);
@@ -45,6 +56,7 @@ typedef struct sf_lexicon_parts {
     size_t dim;
     int directed;
     const char *kernel_name, *provenance;
+    sf_span fold; /* its table; empty: none */
 } sf_lexicon_parts;
 
 safer_status sf_lexicon_assemble(safer_lexicon **out, const sf_lexicon_parts *parts, safer_error *error);

@@ -16,13 +16,22 @@
 
 uint32_t safer_lexicon_find(const safer_lexicon *l, const char *word, size_t length)
 {
+    sf_folder folder = {0};
     sf_buffer key = {0};
     uint32_t id = SF_NONE;
-    if (sf_word_fold(&key, word, length) == 0) /* otherwise errno is ENOMEM */
+    int failed = l->folds ? sf_folder_apply(&folder, &l->phi.fold, word, length) : 0;
+    if (l->folds && !failed) {
+        word = folder.text.bytes;
+        length = folder.text.length;
+    }
+    if (!failed && sf_word_fold(&key, word, length) == 0) /* otherwise errno is ENOMEM */
         id = sf_words_view_find(&l->words, key.bytes ? key.bytes : "", key.length);
     sf_buffer_free(&key);
+    sf_folder_free(&folder);
     return id;
 }
+
+const safer_fold *safer_lexicon_fold(const safer_lexicon *l) { return l->folds ? &l->phi : NULL; }
 
 safer_word safer_lexicon_word(const safer_lexicon *l, uint32_t x)
 {
@@ -97,7 +106,7 @@ safer_status safer_lexicon_survey(safer_survey *out, const safer_lexicon *l, con
     sf_corpus corpus = {0};
     double *scratch = NULL, *products = NULL; /* products: (radius, text) */
     safer_survey survey = {0};
-    SF_TRY(sf_corpus_of(&corpus, &data, 1, &l->words, threads, progress, error));
+    SF_TRY(sf_corpus_of(&corpus, &data, 1, &l->words, sf_lexicon_fold(l), threads, progress, error));
     scratch = sf_alloc(sf_corpus_longest(&corpus), sizeof *scratch);
     products = sf_alloc(SAFER_SURVEY_RADII * (corpus.texts ? corpus.texts : 1), sizeof *products);
     if (!scratch || !products) {

@@ -297,7 +297,9 @@ typedef struct edits_job {
     sf_edits *edits;
     const sf_words *words;
     const char *name;
+    const sf_fold *fold;
     int pairs_allowed;
+    sf_folder folder;
     sf_buffer key;
 } edits_job;
 
@@ -309,10 +311,17 @@ static safer_status edits_line(void *context, const char *begin, const char *end
     size_t length, fields = 0;
     while (next_field(&p, end, &field, &length)) {
         if (fields < 2) {
+            const char *word = field;
+            size_t word_length = length;
+            if (job->fold) {
+                if (sf_folder_apply(&job->folder, job->fold, field, length)) return sf_fail_memory(error);
+                word = job->folder.text.bytes;
+                word_length = job->folder.text.length;
+            }
             sf_buffer_clear(&job->key);
-            int folded = sf_word_fold(&job->key, field, length);
+            int folded = sf_word_fold(&job->key, word, word_length);
             if (folded == -1) return sf_fail_memory(error);
-            if (folded == 0) ids[fields] = sf_words_find(job->words, job->key.bytes, job->key.length);
+            if (folded == 0 && word_length) ids[fields] = sf_words_find(job->words, job->key.bytes, job->key.length);
         }
         fields++;
     }
@@ -333,13 +342,14 @@ static safer_status edits_line(void *context, const char *begin, const char *end
 }
 
 safer_status sf_edits_parse(sf_edits *out, const char *bytes, size_t length, const char *name, const sf_words *words,
-                            int pairs_allowed, safer_error *error)
+                            const sf_fold *fold, int pairs_allowed, safer_error *error)
 {
     sf_edits edits = {0};
-    edits_job job = {.edits = &edits, .words = words, .name = name, .pairs_allowed = pairs_allowed};
+    edits_job job = {.edits = &edits, .words = words, .name = name, .fold = fold, .pairs_allowed = pairs_allowed};
     edits.single = sf_calloc(words->count, 1);
     safer_status status = edits.single ? each_line(bytes, length, edits_line, &job, error) : sf_fail_memory(error);
     sf_buffer_free(&job.key);
+    sf_folder_free(&job.folder);
     if (status == SAFER_OK)
         *out = edits;
     else
@@ -347,12 +357,13 @@ safer_status sf_edits_parse(sf_edits *out, const char *bytes, size_t length, con
     return status;
 }
 
-safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, int pairs_allowed,
-                           safer_error *error)
+safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, const sf_fold *fold,
+                           int pairs_allowed, safer_error *error)
 {
     sf_file file = {0};
     safer_status status = sf_file_read(&file, path, error);
-    if (status == SAFER_OK) status = sf_edits_parse(out, file.bytes, file.length, path, words, pairs_allowed, error);
+    if (status == SAFER_OK)
+        status = sf_edits_parse(out, file.bytes, file.length, path, words, fold, pairs_allowed, error);
     sf_file_free(&file);
     return status;
 }

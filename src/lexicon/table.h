@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/words.h"
 #include "lexicon/pairs.h"
+#include "text/fold.h"
 
 typedef struct sf_table {
     sf_words words; /* keys, in order of appearance */
@@ -32,17 +33,18 @@ safer_status sf_word_list_read(sf_words *out, const char *path, safer_error *err
 safer_status sf_word_list_parse(sf_words *out, const char *bytes, size_t length, const char *name, safer_error *error);
 
 /* A file with one or two words per line: `single` gets the lone words and `pairs` (ids in
- * `words`) the pairs, both looked up in `words`; *unknown counts words that are not there. */
+ * `words`) the pairs, both folded (`fold` may be NULL) and looked up in `words`; *unknown counts words that are
+ * not there. */
 typedef struct sf_edits {
     unsigned char *single; /* a flag per word */
     sf_pair *pairs;
     size_t count, capacity, unknown;
 } sf_edits;
 
-safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, int pairs_allowed,
-                           safer_error *error);
+safer_status sf_edits_read(sf_edits *out, const char *path, const sf_words *words, const sf_fold *fold,
+                           int pairs_allowed, safer_error *error);
 safer_status sf_edits_parse(sf_edits *out, const char *bytes, size_t length, const char *name, const sf_words *words,
-                            int pairs_allowed, safer_error *error);
+                            const sf_fold *fold, int pairs_allowed, safer_error *error);
 void sf_edits_free(sf_edits *edits);
 
 #endif

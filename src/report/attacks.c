@@ -4,7 +4,6 @@
 #include "attack/records.h"
 #include "certify/origin.h"
 #include "report/texts.h"
-#include "text/word.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +17,6 @@ typedef struct reading {
     size_t count; /* texts in the page, */
     size_t place; /* and how many of them were met */
     int format;
-    sf_word_reader words;
     sf_writer json;
 } reading;
 
@@ -41,20 +39,18 @@ static safer_status read_config(reading *r, const json_t *config, safer_error *e
     return found ? SAFER_OK : sf_fail(error, SAFER_INPUT, "%s attacked the model of none of the runs", r->path);
 }
 
-/* A change as ",at,length,to"; -1 when there is no word where it says. */
+/* A change as ",at,length,to"; -1 when the word does not stand where it says. */
 static int put_change(reading *r, safer_row row, const json_t *change, const char *between)
 {
     const json_int_t byte = json_integer_value(json_object_get(change, "byte"));
-    const json_t *to = json_object_get(change, "to");
-    sf_word word;
-    if ((size_t)byte >= row.text_length) return -1;
-    sf_word_reader_start(&r->words, row.text + byte, row.text_length - (size_t)byte);
-    int found = sf_word_reader_next(&r->words, &word);
-    if (found < 0) r->json.failed = 1;
-    if (found != 1 || word.begin != 0) return -1;
-    if ((size_t)byte + word.end > SF_TEXT_BYTES) return 0; /* not in the page */
+    const json_t *to = json_object_get(change, "to"), *from = json_object_get(change, "from");
+    const size_t length = json_string_length(from);
+    if ((size_t)byte > row.text_length || length > row.text_length - (size_t)byte ||
+        memcmp(row.text + byte, json_string_value(from), length) != 0)
+        return -1;
+    if ((size_t)byte + length > SF_TEXT_BYTES) return 0; /* not in the page */
     sf_putf(&r->json, "%s%zu,%zu,", between, sf_utf16_length(row.text, (size_t)byte),
-            sf_utf16_length(row.text + byte, word.end));
+            sf_utf16_length(row.text + byte, length));
     sf_put_json(&r->json, json_string_value(to), json_string_length(to));
     return 0;
 }
@@ -85,9 +81,9 @@ static safer_status read_record(reading *r, const json_t *record, size_t line, s
     {
         if (a.outcome != SAFER_OUTCOME_SUCCEEDED) break; /* a search that failed has changed nothing */
         if (put_change(r, text, change, r->json.out.length > start ? "," : ""))
-            return r->json.failed
-                       ? sf_fail_memory(error)
-                       : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change where there is no word", r->path, line);
+            return r->json.failed ? sf_fail_memory(error)
+                                  : sf_fail(error, SAFER_INPUT, "%s, line %zu: a change of a word that is not there",
+                                            r->path, line);
     }
     sf_put(&r->json, "]]");
     return SAFER_OK;
@@ -112,7 +108,6 @@ safer_status sf_report_attack(sf_writer *out, const char *path, size_t number, c
     if (r.json.failed) out->failed = 1;
 done:
     sf_writer_free(&r.json);
-    sf_word_reader_free(&r.words);
     safer_reader_free(r.reader);
     return status;
 }

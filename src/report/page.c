@@ -143,7 +143,9 @@ static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
     if (safer_summary_caution(s, caution, sizeof caution))
         sf_putf(out, "<p class=\"caution\" role=\"note\"><strong>Caution:</strong> %s.</p>\n", caution);
     sf_put(out, "<dl class=\"tiles\">\n");
-    put_tile(out, "", "clean", "the base model itself", s->base_correct, s->labelled);
+    put_tile(out, "", "clean", s->folded ? "the base model itself, folded texts" : "the base model itself",
+             s->base_correct, s->labelled);
+    if (s->folded) put_tile(out, "", "clean, unfolded", "texts as they were given", s->unfolded_correct, s->labelled);
     if (sf_report_run_has_votes(run))
         put_tile(out, "", "smoothed", "the vote over random synonyms", s->smoothed_correct, s->labelled);
     put_tile(out, "first", headline.name,
@@ -154,6 +156,7 @@ static void put_figures(sf_writer *out, const sf_report_run *run, size_t number)
     if (sf_report_run_has_votes(run) && s->labelled && !s->about_predictions)
         put_tile(out, "", "certified", "answered or not: the paper’s figure", s->certified, s->labelled);
     sf_put(out, "</dl>\n");
+    if (s->folded) sf_put(out, "<p>Characters: every spelling that folds to the same text.</p>\n");
     put_edits(out, s);
     put_facts(out, run);
     sf_put(out, "</article>\n");

@@ -81,10 +81,11 @@ static void put_slots(sf_writer *json, excerpt *e, const sf_slots *slots, size_t
     sf_put(json, "[");
     for (size_t s = 0; s < slots->slot_count; s++) {
         const sf_text_word *w = &slots->words[slots->slots[s]];
-        if (w->end > shown) break;
-        sf_putf(json, "%s%zu,%zu,%u", between, sf_utf16_length(slots->text + at, w->begin - at),
-                sf_utf16_length(slots->text + w->begin, w->end - w->begin), number_of(e, w->word));
-        at = w->end;
+        const size_t begin = sf_slots_origin(slots, w->begin), end = sf_slots_origin(slots, w->end);
+        if (end > shown) break;
+        sf_putf(json, "%s%zu,%zu,%u", between, sf_utf16_length(slots->given.bytes + at, begin - at),
+                sf_utf16_length(slots->given.bytes + begin, end - begin), number_of(e, w->word));
+        at = end;
         between = ",";
     }
     sf_put(json, "]");

@@ -129,12 +129,14 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
     for (size_t i = 0; i < slots.word_count; i++) {
         const sf_text_word *w = &slots.words[i];
         const char *key = slots.keys.bytes + w->key;
-        size_t begin = unit + sf_utf16_length(text + at, w->begin - at),
-               end = begin + sf_utf16_length(text + w->begin, w->end - w->begin);
+        /* Places are those in the text that was given, whatever the lexicon's fold made of it. */
+        const size_t from = sf_slots_origin(&slots, w->begin), to = sf_slots_origin(&slots, w->end);
+        size_t begin = unit + sf_utf16_length(text + at, from - at),
+               end = begin + sf_utf16_length(text + from, to - from);
         sf_json_push(&words, word_json(&slots, w, begin, end, lexicon));
         if (w->slot != SF_NONE && !json_object_get(entries, key))
             sf_json_put(&entries, key, entry_json(lexicon, w->word, &left));
-        at = w->end;
+        at = to;
         unit = end;
     }
     if (words && entries)

@@ -14,11 +14,28 @@ typedef struct folder {
     json_t *config, *map; /* tokenizer_config.json and special_tokens_map.json, or NULL */
 } folder;
 
+enum { MOST_BYTES = 1 << 28 }; /* of a file: sixteen times the largest there is */
+
+safer_status sf_tokenizer_load(sf_file *out, const char *path, safer_error *error)
+{
+    sf_file file = {0};
+    safer_status status = sf_file_load(&file, path, error);
+    if (status != SAFER_OK) return status;
+    if (file.length > MOST_BYTES) {
+        status = sf_fail(error, SAFER_INPUT, "%s: a file of %zu bytes; a tokenizer's are read up to %d", path,
+                         file.length, MOST_BYTES);
+        sf_file_free(&file);
+        return status;
+    }
+    *out = file;
+    return SAFER_OK;
+}
+
 static safer_status load(sf_file *out, const folder *f, const char *file, sf_buffer *path, safer_error *error)
 {
     sf_buffer_clear(path);
     if (sf_buffer_format(path, "%s/%s", f->path, file)) return sf_fail_memory(error);
-    safer_status status = sf_file_load(out, path->bytes, error);
+    safer_status status = sf_tokenizer_load(out, path->bytes, error);
     return status == SAFER_OK ? sf_digest_list_add(f->read, file, out->bytes, out->length, error) : status;
 }
 

@@ -3,6 +3,7 @@
 #ifndef SF_TEXT_TOKENIZER_PARTS_H
 #define SF_TEXT_TOKENIZER_PARTS_H
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/words.h"
 #include "text/charsmap.h"
@@ -270,6 +271,9 @@ struct sf_tokenizer {
     uint32_t pad;
     sf_buffer text; /* the description, as sf_tokenizer_parse reads it */
 };
+
+/* A file of a tokenizer, which must not be huge: sizes of files are foreign too. */
+safer_status sf_tokenizer_load(sf_file *out, const char *path, safer_error *error);
 
 /* Builds a tokenizer from its description. */
 safer_status sf_tokenizer_build(sf_tokenizer **out, json_t *root, const char *name, safer_error *error);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "text/tokenizer_parts.h"
 #include "text/wordpiece_parts.h"
 
 #include <jansson.h>
@@ -190,7 +191,7 @@ static safer_status load_json(json_t **out, const char *directory, const char *n
     sf_buffer path = {0};
     if (sf_buffer_format(&path, "%s/%s", directory, name)) return sf_fail_memory(error);
     if (access(path.bytes, F_OK) == 0) {
-        SF_TRY(sf_file_load(&file, path.bytes, error));
+        SF_TRY(sf_tokenizer_load(&file, path.bytes, error));
         SF_TRY(sf_digest_list_add(read, name, file.bytes, file.length, error));
         /* "model_max_length" is often 10^30: whole numbers are read as real ones where none matters. */
         size_t flags = strcmp(name, "tokenizer_config.json") == 0 ? JSON_DECODE_INT_AS_REAL : 0;
@@ -454,7 +455,7 @@ static safer_status open_text(sf_wordpiece **out, draft *d, const char *director
     json_t *map = NULL, *added = NULL;
     SF_TRY(load_json(&map, directory, "special_tokens_map.json", read, error));
     SF_TRY(load_json(&added, directory, "added_tokens.json", read, error));
-    SF_TRY(sf_file_load(&file, d->name, error));
+    SF_TRY(sf_tokenizer_load(&file, d->name, error));
     SF_TRY(sf_digest_list_add(read, "vocab.txt", file.bytes, file.length, error));
     SF_TRY(read_lines(d, &file, error));
     if (config) SF_TRY(read_config(d, config, error));

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(sf_words_find(&list, sf_words_string(&list, i), sf_words_length(&list, i)) == i);
     for (int pairs = 0; pairs < 2; pairs++) {
         sf_edits edits = {0};
-        if (sf_edits_parse(&edits, bytes, size, "fuzz", &words, pairs, &error) != SAFER_OK) continue;
+        if (sf_edits_parse(&edits, bytes, size, "fuzz", &words, NULL, pairs, &error) != SAFER_OK) continue;
         require(pairs || edits.count == 0);
         for (size_t i = 0; i < edits.count; i++) require(edits.pairs[i].a < 5 && edits.pairs[i].b < 5);
         sf_edits_free(&edits);
