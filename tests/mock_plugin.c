@@ -11,6 +11,8 @@
  *   MOCK_TRACE=FILE  gets a line with the number of each device that gets a net
  *   MOCK_FAIL=N     the N-th answer or gradient of every net or step fails, and all after it
  *
+ * Of encoders it knows those of the form of BERT, and refuses others.
+ *
  * Built again with MOCK_VERSION, MOCK_SIZE or MOCK_NAME, it is one that must be refused. Here are the table and
  * encoders; convolutional networks are in mock_convnet.c. */
 #define _GNU_SOURCE
@@ -344,6 +346,7 @@ static sf_encoder moved_encoder(const sf_encoder *e, const float *from, const fl
 static safer_status check_shape(const sf_encoder *e, safer_error *error)
 {
     const long head = order("MOCK_HEAD", 0);
+    if (!sf_encoder_is_bert(e)) return fail(error, SAFER_INPUT, "the mock takes encoders of the form of BERT");
     return !head || e->hidden == (size_t)head * e->heads
                ? SAFER_OK
                : fail(error, SAFER_INPUT, "the mock takes heads of another size");

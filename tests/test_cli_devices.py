@@ -98,6 +98,17 @@ class Devices(Case):
             self.ok(run("predict", *MODEL, "--lexicon", "words.lex", "--device", "auto", "--quiet", "good", env=environment))
         self.refused(run("devices", "cuda"), USAGE, "cuda")
 
+    def test_other_encoders(self):
+        """encoders of other forms are handed to a plugin too: this one refuses them, and then auto is the CPU"""
+        for kind in ("roberta", "modernbert", "deberta-v3"):
+            golden = pathlib.Path(__file__).resolve().parent / "golden/encoders" / kind
+            question = ("predict", "--model", golden, "--lexicon", "words.lex", "--quiet", "good")
+            self.refused(run(*question, *CUDA, env=mock()), INPUT, "the mock takes encoders of the form of BERT")
+            out = self.ok(run(*question, "--device", "auto", env=mock()))
+            self.assertEqual(out, self.ok(run(*question)))
+            lessons = ("train", "--arch", "bert", "--encoder", golden, "--train-layers", "all", *FILES, "--quiet")
+            self.refused(run(*lessons, *CUDA, "-o", "other.safetensors", env=mock()), INPUT, "the mock takes encoders of the form of BERT")
+
     def test_mistakes(self):
         """names, models and options that do not go with a device"""
         for arguments, words in ((("--device", "gpu"), '"gpu" is none; cpu, cuda, cuda:N or auto'), (("--device", "cuda:7"), "there is no cuda:7"),

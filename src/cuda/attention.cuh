@@ -5,6 +5,9 @@
  * way: two tiles of queries share every fragment of keys and values, and what was summed is rescaled only when the
  * largest score of a row grew by more than 2^8, which almost never happens after the first keys.
  *
+ * Encoders differ in what a score knows about the distance of its two pieces: kinds of attention (`relation`), of which
+ * each has kernels of its own, so that BERT's are not slowed down.
+ *
  * The order of every sum depends on the text's length and the query's place in it alone. */
 #ifndef SF_CUDA_ATTENTION_CUH
 #define SF_CUDA_ATTENTION_CUH
@@ -20,6 +23,25 @@ typedef struct sf_attend_block {
 
 namespace sf
 {
+
+/* LOCAL: pieces farther than a window are not seen. BIASED: a number of every head is added for each distance. PARTS:
+ * queries meet keys of places, and keys queries of places. */
+enum attend_kind { ATTEND_ALL, ATTEND_LOCAL, ATTEND_BIASED, ATTEND_PARTS };
+
+/* How far it is from queries to keys. Tables of distances have 2 * reach entries, that of key - query at + reach, which
+ * is at least ATTEND_SLACK more than texts are long, so that rows behind their end need no care. */
+enum { ATTEND_SLACK = 256 };
+struct relation {
+    int window;                 /* LOCAL */
+    int reach;                  /* BIASED, PARTS */
+    const float *bias;          /* BIASED: (heads, 2 * reach), times log2(e) */
+    const int32_t *buckets;     /* PARTS: (2 * reach): columns of what follows */
+    int columns;                /* of those, a multiple of 8 */
+    uint32_t first;             /* the row of qkv that the following begin with */
+    const bf16 *keys, *queries; /* (rows, heads, columns): of queries by keys of places, of keys by queries of places;
+                                   NULL: none */
+    bf16 *dkeys, *dqueries;     /* their gradients, which start as zeros */
+};
 
 /* The place of 16 bytes in a tile of D columns, so that neither copies nor ldmatrix meet in a bank. */
 template <int D> __device__ inline uint32_t tile_at(uint32_t row, uint32_t chunk)
@@ -39,11 +61,30 @@ template <int D> __device__ inline void tile_load(uint32_t tile, const bf16 *fro
     }
 }
 
+/* Which tiles of keys the queries first .. last see. */
+template <int KIND> __device__ inline void tiles_seen(int *begin, int *end, int first, int last, int length, int window)
+{
+    *begin = KIND == ATTEND_LOCAL ? max(0, first - window) / SF_ATTEND_KEYS : 0;
+    const int most = KIND == ATTEND_LOCAL ? min(length, last + window + 1) : length;
+    *end = (most + SF_ATTEND_KEYS - 1) / SF_ATTEND_KEYS;
+}
+
+/* What PARTS adds to a score, before its scale: `query` and `key` are places in a text that begins at `row`. */
+__device__ inline float place_terms(const relation &r, size_t row, int query, int key, int bucket)
+{
+    const size_t base = (row - r.first) * gridDim.y + blockIdx.y, heads = gridDim.y;
+    float sum = 0;
+    if (r.keys) sum = __bfloat162float(r.keys[(base + query * heads) * r.columns + bucket]);
+    if (r.queries) sum += __bfloat162float(r.queries[(base + key * heads) * r.columns + bucket]);
+    return sum;
+}
+
 /* context (rows, hidden) from qkv (rows, 3 * hidden). sums (rows, heads), which may be NULL, get the logarithm to
  * base 2 of each row's sum of powers of 2: what training needs. `scale` holds log2(e). */
-template <int D>
-__global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
-    attend(bf16 *context, float *sums, const bf16 *qkv, const sf_attend_block *blocks, int hidden, float scale)
+template <int D, int KIND>
+__global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_LOCAL ? 3 : 2)
+    attend(bf16 *context, float *sums, const bf16 *qkv, const sf_attend_block *blocks, int hidden, float scale,
+           const relation r)
 {
     constexpr int steps = D / 16, columns = D / 8, keys = SF_ATTEND_KEYS, tile = keys * D * (int)sizeof(bf16);
     __shared__ __align__(128) char memory[4 * tile]; /* keys and values, twice */
@@ -67,13 +108,16 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
             }
     float out[2][columns][4] = {}, most[2][2], sum[2][2] = {};
 #pragma unroll
-    for (int i = 0; i < 4; i++) most[i / 2][i % 2] = -INFINITY;
+    for (int i = 0; i < 4; i++) most[i / 2][i % 2] = KIND == ATTEND_LOCAL ? -1e30f : -INFINITY;
 
-    const int count = (length + keys - 1) / keys;
-    tile_load<D>(shared, base + hidden, stride, length);
-    tile_load<D>(shared + tile, base + 2 * hidden, stride, length);
+    int begin, count;
+    tiles_seen<KIND>(&begin, &count, (int)b.query, (int)b.query + SF_ATTEND_QUERIES - 1, length, r.window);
+    tile_load<D>(shared + (begin & 1) * 2 * tile, base + hidden + (size_t)begin * keys * stride, stride,
+                 length - begin * keys);
+    tile_load<D>(shared + (begin & 1) * 2 * tile + tile, base + 2 * hidden + (size_t)begin * keys * stride, stride,
+                 length - begin * keys);
     copy_commit();
-    for (int k = 0; k < count; k++) {
+    for (int k = begin; k < count; k++) {
         const uint32_t here = shared + (k & 1) * 2 * tile, there = shared + (~k & 1) * 2 * tile;
         copy_wait<0>();
         __syncthreads();
@@ -84,6 +128,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
             copy_commit();
         }
         if (first >= length) continue;
+        if (KIND == ATTEND_LOCAL && (k * keys > first + 31 + r.window || (k + 1) * keys <= first - r.window)) continue;
         float s[2][8][4] = {};
 #pragma unroll
         for (int j = 0; j < 4; j++) /* 16 keys */
@@ -98,12 +143,41 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
                     multiply(s[m][2 * j + 1], q[m][c], key[2], key[3]);
                 }
             }
-        if ((k + 1) * keys > length)
+        if constexpr (KIND == ATTEND_BIASED || KIND == ATTEND_PARTS) {
+            /* Distances of a thread's scores: those of 11 steps of 8, and of the two keys beside each other. */
+            const int nearest = k * keys - first + (lane & 3) * 2 - lane / 4 - 24 + r.reach;
+            if constexpr (KIND == ATTEND_BIASED) {
+                const float *table = r.bias + (size_t)blockIdx.y * 2 * r.reach + nearest;
+                float bias[11][2];
+#pragma unroll
+                for (int i = 0; i < 22; i++) bias[i / 2][i % 2] = table[i / 2 * 8 + i % 2];
+#pragma unroll
+                for (int i = 0; i < 64; i++) {
+                    const int m = i / 32, j = i / 4 % 8, h = i / 2 % 2;
+                    s[m][j][i % 4] = fmaf(s[m][j][i % 4], scale, bias[j - 2 * m - h + 3][i & 1]);
+                }
+            } else {
+                int bucket[11][2];
+#pragma unroll
+                for (int i = 0; i < 22; i++) bucket[i / 2][i % 2] = r.buckets[nearest + i / 2 * 8 + i % 2];
+#pragma unroll
+                for (int i = 0; i < 64; i++) {
+                    const int m = i / 32, j = i / 4 % 8, h = i / 2 % 2;
+                    const int query = min(first + m * 16 + lane / 4 + h * 8, length - 1),
+                              key = min(k * keys + j * 8 + (lane & 3) * 2 + (i & 1), length - 1);
+                    s[m][j][i % 4] += place_terms(r, b.row, query, key, bucket[j - 2 * m - h + 3][i & 1]);
+                }
+            }
+        }
+        if (KIND == ATTEND_LOCAL || (k + 1) * keys > length)
 #pragma unroll
             for (int i = 0; i < 64; i++) {
                 const int key = k * keys + (i / 4 % 8) * 8 + (lane & 3) * 2 + (i & 1);
-                if (key >= length) s[i / 32][i / 4 % 8][i % 4] = -INFINITY;
+                const int far = key - (first + i / 32 * 16 + lane / 4 + i / 2 % 2 * 8);
+                if (key >= length || (KIND == ATTEND_LOCAL && (far > r.window || -far > r.window)))
+                    s[i / 32][i / 4 % 8][i % 4] = -INFINITY;
             }
+        const float by = KIND == ATTEND_BIASED ? 1 : scale;
         bool grew = false;
         float top[2][2];
 #pragma unroll
@@ -114,7 +188,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
             for (int j = 0; j < 8; j++) t = fmaxf(t, fmaxf(s[m][j][2 * h], s[m][j][2 * h + 1]));
             t = fmaxf(t, __shfl_xor_sync(~0u, t, 1));
             t = fmaxf(t, __shfl_xor_sync(~0u, t, 2));
-            top[m][h] = t * scale; /* scale > 0 and holds log2(e) */
+            top[m][h] = t * by; /* scale > 0 and holds log2(e) */
             grew |= top[m][h] > most[m][h] + 8;
         }
         if (__any_sync(~0u, grew))
@@ -139,8 +213,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 ? 3 : 2)
                 for (int i = 0; i < 4; i++) { /* rows h, keys 8 * (i >> 1) */
                     const int h = i & 1;
                     const float *x = s[m][2 * j + (i >> 1)] + 2 * h;
-                    const float a = exp2_fast(fmaf(x[0], scale, -most[m][h])),
-                                c = exp2_fast(fmaf(x[1], scale, -most[m][h]));
+                    const float a = exp2_fast(fmaf(x[0], by, -most[m][h])), c = exp2_fast(fmaf(x[1], by, -most[m][h]));
                     sum[m][h] += a + c;
                     share[m][i] = pack(a, c);
                 }

@@ -2,7 +2,10 @@
  *
  * Both kernels compute the shares again, from the scores and the logarithm of each row's sum that the way forward
  * left. One has queries in its rows and walks over keys, the other has keys in its rows and walks over queries; so
- * every gradient is summed by one warp in a fixed order, and nothing is added up in memory. A warp has 16 rows. */
+ * every gradient is summed by one warp in a fixed order, and nothing is added up in memory. A warp has 16 rows.
+ *
+ * Of kinds of attention with tables of distances, the gradients of scores are summed by distance: BIASED over all rows
+ * of a block, tile by tile; PARTS for each row, where the pieces at distances of one bucket lie side by side. */
 #ifndef SF_CUDA_ATTENTION_BACK_CUH
 #define SF_CUDA_ATTENTION_BACK_CUH
 
@@ -84,12 +87,110 @@ struct back {
     const sf_attend_block *blocks; /* of BACK_ROWS rows */
     int hidden, heads;
     float scale, scale2;
+    float
+        *diagonals; /* BIASED: (blocks, heads, tiles, 128): sums of gradients at distances -64 .. 63 from the tile's */
+    int tiles;      /* of the longest text */
 };
 
-template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_queries(const back b)
+/* The gradients of a block's scores for one tile, where threads other than those that have them can read them. */
+typedef bf16 stage_row[SF_ATTEND_KEYS + 2];
+
+__device__ inline void stage_scores(stage_row *stage, const float (*ds)[4])
+{
+    const int lane = threadIdx.x % 32, row = threadIdx.x / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+            *(uint32_t *)&stage[row + h * 8][j * 8 + (lane & 3) * 2] = pack(ds[j][2 * h], ds[j][2 * h + 1]);
+}
+
+/* Sums of a tile of scores along its diagonals, each by one thread; rows are queries. */
+__device__ inline void sum_diagonals(float *out, const stage_row *stage)
+{
+    const int far = (int)threadIdx.x - 64;
+    float sum = 0;
+    for (int row = max(0, -far); row < min((int)BACK_ROWS, SF_ATTEND_KEYS - far); row++)
+        sum += __bfloat162float(stage[row][row + far]);
+    out[threadIdx.x] = sum;
+}
+
+/* The sum over neighbours at distances of one bucket, as far as it has come. */
+struct run {
+    int bucket;
+    float sum;
+};
+
+/* Goes on with a tile of scores: lane l < 16 has row l of its warp, `out` is that row's (columns). buckets: of the
+ * tile's first neighbour, and of the others each `step` farther. */
+__device__ inline void sum_runs(bf16 *out, run *r, const stage_row *stage, const int32_t *buckets, int step, int count)
+{
+    const bf16 *scores = stage[threadIdx.x / 32 * 16 + (threadIdx.x & 15)];
+    for (int i = 0; i < count; i++) {
+        const int bucket = buckets[i * step];
+        if (bucket != r->bucket) {
+            if (r->bucket >= 0) out[r->bucket] = __float2bfloat16_rn(r->sum);
+            *r = {bucket, 0};
+        }
+        r->sum += __bfloat162float(scores[i]);
+    }
+}
+
+/* What kinds of attention do to scores of rows `first` .. and the tile from `other` on, before their exponentials:
+ * BIASED ones hold the scale then. Rows are queries, or else keys. */
+template <int KIND, bool QUERIES>
+__device__ inline void relate(float (*s)[4], const relation &r, size_t row, int first, int other, int length,
+                              float scale)
+{
+    if constexpr (KIND == ATTEND_BIASED || KIND == ATTEND_PARTS) {
+        const int lane = threadIdx.x % 32, apart = other + (lane & 3) * 2 - first - lane / 4;
+        /* Element (j, 2 h + e) is at distance `apart` + 8 (j - h) + e, in the order of rows and columns. */
+        float bias[9][2];
+        int bucket[9][2];
+#pragma unroll
+        for (int i = 0; i < 18; i++) {
+            const int far = apart + (i / 2 - 1) * 8 + i % 2, at = (QUERIES ? far : -far) + r.reach;
+            if (KIND == ATTEND_BIASED)
+                bias[i / 2][i % 2] = r.bias[(size_t)blockIdx.y * 2 * r.reach + at];
+            else
+                bucket[i / 2][i % 2] = r.buckets[at];
+        }
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int h = i >> 1;
+                if (KIND == ATTEND_BIASED) {
+                    s[j][i] = fmaf(s[j][i], scale, bias[j - h + 1][i & 1]);
+                } else {
+                    const int own = min(first + lane / 4 + h * 8, length - 1),
+                              next = min(other + j * 8 + (lane & 3) * 2 + (i & 1), length - 1);
+                    s[j][i] += place_terms(r, row, QUERIES ? own : next, QUERIES ? next : own,
+                                           bucket[j - h + 1][i & 1]);
+                }
+            }
+    }
+}
+
+/* Of gradients by places, those of a piece and of the block's head. */
+template <int KIND> __device__ inline bf16 *place_row(bf16 *of, const relation &r, size_t row, int piece)
+{
+    if (KIND != ATTEND_PARTS || !of) return NULL;
+    return of + ((row - r.first + (size_t)piece) * gridDim.y + blockIdx.y) * r.columns;
+}
+
+/* Whether a piece sees another. */
+template <int KIND> __device__ inline bool sees(const relation &r, int far)
+{
+    return KIND != ATTEND_LOCAL || (far <= r.window && -far <= r.window);
+}
+
+template <int D, int KIND>
+__global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_queries(const back b, const relation r)
 {
     constexpr int tile = SF_ATTEND_KEYS * D * (int)sizeof(bf16);
     __shared__ __align__(128) char memory[4 * tile];
+    __shared__ stage_row stage[KIND >= ATTEND_BIASED ? BACK_ROWS : 1];
     const sf_attend_block k = b.blocks[blockIdx.x];
     const int lane = threadIdx.x % 32, length = (int)k.length, first = (int)k.query + threadIdx.x / 32 * 16;
     const size_t stride = 3 * (size_t)b.hidden;
@@ -100,6 +201,8 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
     load_rows<D>(q, base, stride, first, length);
     load_rows<D>(dout, slope, b.hidden, first, length);
     float sum[2], delta[2], dq[D / 8][4] = {};
+    const float by = KIND == ATTEND_BIASED ? 1 : b.scale2;
+    bf16 *dplaces = place_row<KIND>(r.dkeys, r, k.row, first + (lane & 15));
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = first + lane / 4 + h * 8;
@@ -107,11 +210,15 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
         sum[h] = row < length ? b.sums[at] : INFINITY;
         delta[h] = b.deltas[at];
     }
-    const int count = (length + SF_ATTEND_KEYS - 1) / SF_ATTEND_KEYS;
-    tile_load<D>(shared, base + b.hidden, stride, length);
-    tile_load<D>(shared + tile, base + 2 * b.hidden, stride, length);
+    int begin, count;
+    tiles_seen<KIND>(&begin, &count, (int)k.query, (int)k.query + BACK_ROWS - 1, length, r.window);
+    const size_t skipped = (size_t)begin * SF_ATTEND_KEYS;
+    tile_load<D>(shared + (begin & 1) * 2 * tile, base + skipped * stride + b.hidden, stride, length - (int)skipped);
+    tile_load<D>(shared + (begin & 1) * 2 * tile + tile, base + skipped * stride + 2 * b.hidden, stride,
+                 length - (int)skipped);
     copy_commit();
-    for (int t = 0; t < count; t++) {
+    run so_far = {-1, 0};
+    for (int t = begin; t < count; t++) {
         const uint32_t here = shared + (t & 1) * 2 * tile, there = shared + (~t & 1) * 2 * tile;
         copy_wait<0>();
         __syncthreads();
@@ -124,23 +231,40 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
         float s[8][4] = {}, ds[8][4] = {};
         times_tile<D>(s, q, here);
         times_tile<D>(ds, dout, here + tile);
+        relate<KIND, true>(s, r, k.row, first, t * SF_ATTEND_KEYS, length, b.scale2);
 #pragma unroll
         for (int j = 0; j < 8; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int key = t * SF_ATTEND_KEYS + j * 8 + (lane & 3) * 2 + (i & 1);
-                const float share = key < length ? exp2_fast(fmaf(s[j][i], b.scale2, -sum[i >> 1])) : 0;
+                const bool seen = key < length && sees<KIND>(r, key - first - lane / 4 - (i >> 1) * 8);
+                const float share = seen ? exp2_fast(fmaf(s[j][i], by, -sum[i >> 1])) : 0;
                 ds[j][i] = share * (ds[j][i] - delta[i >> 1]);
             }
         add_times_tile<D>(dq, ds, here);
+        if constexpr (KIND >= ATTEND_BIASED) stage_scores(stage, ds);
+        if (KIND == ATTEND_BIASED && b.diagonals) {
+            __syncthreads();
+            sum_diagonals(b.diagonals + ((blockIdx.x * (size_t)b.heads + blockIdx.y) * b.tiles + t) * 128, stage);
+        }
+        if constexpr (KIND == ATTEND_PARTS) {
+            __syncwarp();
+            if (r.dkeys && lane < 16 && first + lane < length)
+                sum_runs(dplaces, &so_far, stage, r.buckets + t * SF_ATTEND_KEYS - first - lane + r.reach, 1,
+                         min((int)SF_ATTEND_KEYS, length - t * SF_ATTEND_KEYS));
+            __syncwarp();
+        }
     }
+    if (so_far.bucket >= 0) dplaces[so_far.bucket] = __float2bfloat16_rn(so_far.sum);
     store_rows<D>(b.dqkv + k.row * stride + blockIdx.y * D, stride, dq, b.scale, first, length);
 }
 
-template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back b)
+template <int D, int KIND>
+__global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back b, const relation r)
 {
     constexpr int tile = SF_ATTEND_KEYS * D * (int)sizeof(bf16);
     __shared__ __align__(128) char memory[4 * tile];
+    __shared__ stage_row stage[KIND == ATTEND_PARTS ? BACK_ROWS : 1];
     __shared__ float sums[2][SF_ATTEND_KEYS], deltas[2][SF_ATTEND_KEYS];
     const sf_attend_block k = b.blocks[blockIdx.x];
     const int lane = threadIdx.x % 32, length = (int)k.length, first = (int)k.query + threadIdx.x / 32 * 16;
@@ -152,11 +276,16 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
     load_rows<D>(key, base + b.hidden, stride, first, length);
     load_rows<D>(value, base + 2 * b.hidden, stride, first, length);
     float dk[D / 8][4] = {}, dv[D / 8][4] = {};
-    const int count = (length + SF_ATTEND_KEYS - 1) / SF_ATTEND_KEYS;
-    tile_load<D>(shared, base, stride, length);
-    tile_load<D>(shared + tile, slope, b.hidden, length);
+    const float by = KIND == ATTEND_BIASED ? 1 : b.scale2;
+    bf16 *dplaces = place_row<KIND>(r.dqueries, r, k.row, first + (lane & 15));
+    int begin, count;
+    tiles_seen<KIND>(&begin, &count, (int)k.query, (int)k.query + BACK_ROWS - 1, length, r.window);
+    const size_t skipped = (size_t)begin * SF_ATTEND_KEYS;
+    tile_load<D>(shared + (begin & 1) * 2 * tile, base + skipped * stride, stride, length - (int)skipped);
+    tile_load<D>(shared + (begin & 1) * 2 * tile + tile, slope + skipped * b.hidden, b.hidden, length - (int)skipped);
     copy_commit();
-    for (int t = 0; t < count; t++) {
+    run so_far = {-1, 0};
+    for (int t = begin; t < count; t++) {
         const uint32_t here = shared + (t & 1) * 2 * tile, there = shared + (~t & 1) * 2 * tile;
         if (threadIdx.x < SF_ATTEND_KEYS) {
             const int row = t * SF_ATTEND_KEYS + (int)threadIdx.x;
@@ -175,20 +304,58 @@ template <int D> __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_bac
         float s[8][4] = {}, ds[8][4] = {};
         times_tile<D>(s, key, here);
         times_tile<D>(ds, value, here + tile);
+        relate<KIND, false>(s, r, k.row, first, t * SF_ATTEND_KEYS, length, b.scale2);
 #pragma unroll
         for (int j = 0; j < 8; j++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int query = j * 8 + (lane & 3) * 2 + (i & 1);
-                s[j][i] = exp2_fast(fmaf(s[j][i], b.scale2, -sums[t & 1][query]));
+                const bool seen = sees<KIND>(r, t * SF_ATTEND_KEYS + query - first - lane / 4 - (i >> 1) * 8);
+                s[j][i] = seen ? exp2_fast(fmaf(s[j][i], by, -sums[t & 1][query])) : 0;
                 ds[j][i] = s[j][i] * (ds[j][i] - deltas[t & 1][query]);
             }
         add_times_tile<D>(dv, s, here + tile);
         add_times_tile<D>(dk, ds, here);
+        if constexpr (KIND == ATTEND_PARTS) {
+            stage_scores(stage, ds);
+            __syncwarp();
+            if (r.dqueries && lane < 16 && first + lane < length)
+                sum_runs(dplaces, &so_far, stage, r.buckets + first + lane - t * SF_ATTEND_KEYS + r.reach, -1,
+                         min((int)SF_ATTEND_KEYS, length - t * SF_ATTEND_KEYS));
+            __syncwarp();
+        }
     }
+    if (so_far.bucket >= 0) dplaces[so_far.bucket] = __float2bfloat16_rn(so_far.sum);
     bf16 *out = b.dqkv + k.row * stride + blockIdx.y * D;
     store_rows<D>(out + b.hidden, stride, dk, b.scale, first, length);
     store_rows<D>(out + 2 * b.hidden, stride, dv, 1, first, length);
+}
+
+/* sums (SUM_SHARES, heads, slots) of diagonals by distance, slots as gather_bias has them: each share of the blocks in
+ * order. */
+enum { SUM_SHARES = 8 };
+static __global__ void __launch_bounds__(128)
+    add_diagonals(float *sums, const float *diagonals, const sf_attend_block *blocks, int count, int tiles)
+{
+    const int heads = gridDim.x, head = blockIdx.x, apart = (int)blockIdx.y - tiles,
+              each = (count + SUM_SHARES - 1) / SUM_SHARES;
+    float sum = 0;
+    for (int i = (int)blockIdx.z * each; i < min(count, (int)(blockIdx.z + 1) * each); i++) {
+        const int t = (int)blocks[i].query / BACK_ROWS + apart;
+        if (t < 0 || t * SF_ATTEND_KEYS >= (int)blocks[i].length) continue;
+        sum += diagonals[(((size_t)i * heads + head) * tiles + t) * 128 + threadIdx.x];
+    }
+    sums[(((size_t)blockIdx.z * heads + head) * gridDim.y + blockIdx.y) * 128 + threadIdx.x] = sum;
+}
+
+/* all (count) += the shares' sums. */
+static __global__ void __launch_bounds__(256) add_shares(float *all, const float *sums, size_t count)
+{
+    const size_t i = blockIdx.x * (size_t)256 + threadIdx.x;
+    if (i >= count) return;
+    float sum = all[i];
+    for (int k = 0; k < SUM_SHARES; k++) sum += sums[k * count + i];
+    all[i] = sum;
 }
 
 /* deltas (rows, heads): a warp a row, D / 8 lanes a head at a time. */

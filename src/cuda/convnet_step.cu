@@ -296,7 +296,8 @@ void sum_bias(const sf_device_convnet_step *s, size_t bias, const bf16 *d, size_
 {
     sum_rows<<<dim3((unsigned)((columns + 511) / 512), SUM_BLOCKS), 256, 0, s->stream>>>(s->partial, d, (int)columns,
                                                                                          (int)rows);
-    add_partial<<<blocks_of(columns), 256, 0, s->stream>>>(s->gradient + bias, NULL, NULL, s->partial, 1, (int)columns);
+    add_partial<<<blocks_of(columns), 256, 0, s->stream>>>(s->gradient + bias, NULL, NULL, s->partial, 1, (int)columns,
+                                                           0);
 }
 
 /* Both dense layers: from dhidden[1] to dfeatures. */

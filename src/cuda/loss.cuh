@@ -10,7 +10,8 @@ namespace sf
 /* Of every text; (texts, hidden) unless said otherwise. */
 struct ends {
     float *pooled, *features, *dropped; /* before the pooler, after it, and after dropout */
-    float *slopes;                      /* the gradient before the pooler's activation */
+    float *raw, *activated, *unit;      /* before the pooler's activation, after it, and normed without its weight */
+    float *slopes, *dfeatures;          /* the gradients before the pooler's activation, and of `features` */
     float *dlogits, *losses;            /* (texts, classes), (texts) */
     const float *masks;                 /* of dropout; NULL: none */
     const int *labels;                  /* (texts) */
@@ -33,10 +34,23 @@ static __global__ void __launch_bounds__(POOL_THREADS)
     }
     __syncthreads();
     for (int c = warp; h.pooler_weight && c < h.hidden; c += POOL_THREADS / 32) {
-        const float sum = dense(h.pooler_weight + (size_t)c * H, e.pooled + t * H, h.hidden) + h.pooler_bias[c];
-        if (threadIdx.x % 32 == 0) e.features[t * H + c] = h.pooler_relu ? fmaxf(sum, 0) : tanhf(sum);
+        const float sum = dense(h.pooler_weight + (size_t)c * H, e.pooled + t * H, h.hidden) +
+                          (h.pooler_bias ? h.pooler_bias[c] : 0);
+        if (threadIdx.x % 32 == 0) {
+            e.raw[t * H + c] = sum;
+            e.activated[t * H + c] = e.features[t * H + c] = activated(sum, h.activation);
+        }
     }
     __syncthreads();
+    if (h.norm_weight) {
+        float mean, scale;
+        norm_of(&mean, &scale, e.activated + t * H, h.hidden, h.epsilon);
+        for (int c = threadIdx.x; c < h.hidden; c += POOL_THREADS) {
+            const float unit = e.unit[t * H + c] = (e.activated[t * H + c] - mean) * scale;
+            e.features[t * H + c] = fmaf(unit, h.norm_weight[c], h.norm_bias ? h.norm_bias[c] : 0);
+        }
+        __syncthreads();
+    }
     for (int c = threadIdx.x; c < h.hidden; c += POOL_THREADS)
         e.dropped[t * H + c] = e.features[t * H + c] * (e.masks ? e.masks[t * H + c] : 1);
     __syncthreads();
@@ -55,6 +69,15 @@ static __global__ void __launch_bounds__(POOL_THREADS)
         logits[c] = (expf(logits[c] - most) / sum - (c == e.labels[t] ? 1.0f : 0.0f)) * share;
 }
 
+/* What the norm's way back takes from all of a vector's gradient: its means, plain and along `unit`. */
+__device__ inline void norm_means(float *plain, float *along, const float *g, const float *unit, int count)
+{
+    float sum = 0, dot = 0;
+    for (int i = threadIdx.x % 32; i < count; i += 32) sum += g[i], dot = fmaf(g[i], unit[i], dot);
+    *plain = warp_sum(sum) / (float)count;
+    *along = warp_sum(dot) / (float)count;
+}
+
 /* d (rows, hidden): the gradient of the last layer's output; every row is written. */
 static __global__ void __launch_bounds__(POOL_THREADS) loss_back(bf16 *d, ends e, const uint32_t *starts, const head h)
 {
@@ -64,8 +87,25 @@ static __global__ void __launch_bounds__(POOL_THREADS) loss_back(bf16 *d, ends e
         float sum = 0;
         for (int k = 0; k < h.classes; k++) sum = fmaf(e.dlogits[t * h.classes + k], h.weight[k * H + c], sum);
         if (e.masks) sum *= e.masks[t * H + c];
-        const float f = e.features[t * H + c];
-        if (h.pooler_weight) sum *= h.pooler_relu ? (f > 0 ? 1.0f : 0.0f) : 1 - f * f;
+        e.dfeatures[t * H + c] = sum;
+        memory[c] = h.norm_weight ? sum * h.norm_weight[c] : sum;
+    }
+    __syncthreads();
+    float mean = 0, scale = 1, plain = 0, along = 0;
+    if (h.norm_weight) {
+        norm_of(&mean, &scale, e.activated + t * H, h.hidden, h.epsilon);
+        norm_means(&plain, &along, memory, e.unit + t * H, h.hidden);
+        __syncthreads();
+    }
+    for (int c = threadIdx.x; c < h.hidden; c += POOL_THREADS) {
+        float sum = memory[c];
+        if (h.norm_weight) sum = scale * (sum - plain - e.unit[t * H + c] * along);
+        if (h.pooler_weight) {
+            const float f = e.activated[t * H + c];
+            sum *= h.activation == SF_ENCODER_RELU   ? (f > 0 ? 1.0f : 0.0f)
+                   : h.activation == SF_ENCODER_TANH ? 1 - f * f
+                                                     : activation_slope(e.raw[t * H + c], h.activation);
+        }
         e.slopes[t * H + c] = memory[c] = sum;
     }
     __syncthreads();
@@ -93,7 +133,23 @@ static __global__ void __launch_bounds__(256) dense_gradient(float *weight, floa
         plain += left[t * outputs + o];
     }
     weight[at] = sum;
-    if (i == 0) bias[o] = plain;
+    if (i == 0 && bias) bias[o] = plain;
+}
+
+/* weight and bias (columns) of a norm, bias perhaps NULL: the sums over texts, in order, of d (texts, columns) times
+ * unit, and of d. */
+static __global__ void __launch_bounds__(256)
+    norm_gradient(float *weight, float *bias, const float *d, const float *unit, int columns, int texts)
+{
+    const int c = blockIdx.x * 256 + threadIdx.x;
+    if (c >= columns) return;
+    float sum = 0, plain = 0;
+    for (size_t t = 0; t < (size_t)texts; t++) {
+        sum = fmaf(d[t * columns + c], unit[t * columns + c], sum);
+        plain += d[t * columns + c];
+    }
+    weight[c] = sum;
+    if (bias) bias[c] = plain;
 }
 
 } // namespace sf

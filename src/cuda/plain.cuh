@@ -9,8 +9,10 @@ namespace sf
 
 enum { PLAIN_WIDTH = 256 };
 
-static __global__ void __launch_bounds__(SF_ATTEND_THREADS)
-    attend_plain(bf16 *context, const bf16 *qkv, const sf_attend_block *blocks, int hidden, int D, float scale)
+template <int KIND>
+__global__ void __launch_bounds__(SF_ATTEND_THREADS)
+    attend_plain(bf16 *context, const bf16 *qkv, const sf_attend_block *blocks, int hidden, int D, float scale,
+                 const relation r)
 {
     __shared__ float queries[SF_ATTEND_THREADS / 32][PLAIN_WIDTH];
     const sf_attend_block b = blocks[blockIdx.x];
@@ -21,15 +23,18 @@ static __global__ void __launch_bounds__(SF_ATTEND_THREADS)
     for (int q = (int)b.query + warp; q < end; q += SF_ATTEND_THREADS / 32) {
         for (int i = lane; i < D; i += 32) queries[warp][i] = __bfloat162float(base[q * stride + i]);
         __syncwarp();
-        float out[PLAIN_WIDTH / 32] = {}, most = -INFINITY, sum = 0;
-        for (int first = 0; first < length; first += 32) {
-            const int key = first + lane, some = min(32, length - first);
+        float out[PLAIN_WIDTH / 32] = {}, most = KIND == ATTEND_LOCAL ? -1e30f : -INFINITY, sum = 0;
+        const int last = KIND == ATTEND_LOCAL ? min(length, q + r.window + 1) : length;
+        for (int first = KIND == ATTEND_LOCAL ? max(0, q - r.window) / 32 * 32 : 0; first < last; first += 32) {
+            const int key = first + lane, some = min(32, length - first), far = key - q;
             float score = -INFINITY;
-            if (key < length) {
+            if (key < length && (KIND != ATTEND_LOCAL || (far <= r.window && -far <= r.window))) {
                 const bf16 *k = base + hidden + key * stride;
                 score = 0;
                 for (int i = 0; i < D; i++) score = fmaf(queries[warp][i], __bfloat162float(k[i]), score);
+                if (KIND == ATTEND_PARTS) score += place_terms(r, b.row, q, key, r.buckets[far + r.reach]);
                 score *= scale;
+                if (KIND == ATTEND_BIASED) score += r.bias[(size_t)blockIdx.y * 2 * r.reach + far + r.reach];
             }
             float top = score;
 #pragma unroll

@@ -2,7 +2,7 @@
 #ifndef SF_CUDA_POOL_CUH
 #define SF_CUDA_POOL_CUH
 
-#include "cuda/numbers.cuh"
+#include "cuda/activation.cuh"
 
 namespace sf
 {
@@ -12,7 +12,9 @@ enum { POOL_THREADS = 256 };
 struct head {
     int hidden, classes, mean;
     const float *pooler_weight, *pooler_bias; /* NULL: none */
-    int pooler_relu;
+    sf_encoder_activation activation;         /* of that */
+    const float *norm_weight, *norm_bias;     /* of the norm behind it; NULL: none */
+    float epsilon;
     const float *weight, *bias;
 };
 
@@ -22,6 +24,16 @@ __device__ inline float dense(const float *row, const float *in, int count)
     float sum = 0;
     for (int i = threadIdx.x % 32; i < count; i += 32) sum = fmaf(row[i], in[i], sum);
     return warp_sum(sum);
+}
+
+/* Mean and scale of a vector's norm, the same in every warp: each sums all of it. */
+__device__ inline void norm_of(float *mean, float *scale, const float *x, int count, float epsilon)
+{
+    float sum = 0, square = 0;
+    for (int i = threadIdx.x % 32; i < count; i += 32) sum += x[i];
+    *mean = warp_sum(sum) / (float)count;
+    for (int i = threadIdx.x % 32; i < count; i += 32) square = fmaf(x[i] - *mean, x[i] - *mean, square);
+    *scale = rsqrtf(warp_sum(square) / (float)count + epsilon);
 }
 
 static __global__ void __launch_bounds__(POOL_THREADS)
@@ -43,11 +55,20 @@ static __global__ void __launch_bounds__(POOL_THREADS)
     const int warp = threadIdx.x / 32;
     if (h.pooler_weight) {
         for (int c = warp; c < h.hidden; c += POOL_THREADS / 32) {
-            const float sum = dense(h.pooler_weight + (size_t)c * h.hidden, pooled, h.hidden) + h.pooler_bias[c];
-            if (threadIdx.x % 32 == 0) made[c] = h.pooler_relu ? fmaxf(sum, 0) : tanhf(sum);
+            const float sum = dense(h.pooler_weight + (size_t)c * h.hidden, pooled, h.hidden) +
+                              (h.pooler_bias ? h.pooler_bias[c] : 0);
+            if (threadIdx.x % 32 == 0) made[c] = activated(sum, h.activation);
         }
         __syncthreads();
-        pooled = made;
+        if (h.norm_weight) {
+            float mean, scale;
+            norm_of(&mean, &scale, made, h.hidden, h.epsilon);
+            for (int c = threadIdx.x; c < h.hidden; c += POOL_THREADS)
+                pooled[c] = fmaf((made[c] - mean) * scale, h.norm_weight[c], h.norm_bias ? h.norm_bias[c] : 0);
+            __syncthreads();
+        } else {
+            pooled = made;
+        }
     }
     for (int c = warp; c < h.classes; c += POOL_THREADS / 32) {
         const float sum = dense(h.weight + (size_t)c * h.hidden, pooled, h.hidden) + h.bias[c];

@@ -113,8 +113,8 @@ safer_status product_run(void *out, const bf16 *in, const bf16 *other, const pro
     if (status != SAFER_OK) return status;
     const bf16 *left = p->kind == WEIGHTS ? other : p->weight;
     SF_CUDA_TRY(cublasLtMatmul(library, (cublasLtMatmulDesc_t)&p->operation, &one, left, &l.left, in, &l.right, &some,
-                               p->added ? other : out, &l.out, out, &l.out, &p->algorithm, workspace, PRODUCT_WORKSPACE,
-                               stream),
+                               p->added && p->kind != WEIGHTS ? (const void *)other : out, &l.out, out, &l.out,
+                               &p->algorithm, workspace, PRODUCT_WORKSPACE, stream),
                 "a product");
     return SAFER_OK;
 }

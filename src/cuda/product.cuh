@@ -32,7 +32,7 @@ struct product {
     product_kind kind;
     int outputs, inputs, width;
     const bf16 *weight; /* on the device; not of WEIGHTS */
-    int added;          /* FORWARD and BACK: something is added: the caller's `other` */
+    int added;          /* FORWARD and BACK: something is added: the caller's `other`; WEIGHTS: what `out` holds */
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatmulAlgo_t algorithm;
 };

@@ -12,12 +12,13 @@ namespace sf
 
 enum { SUM_BLOCKS = 256 }; /* of all sums over rows */
 
-/* dsum from the gradient d of a norm's output and the sum that was normed; partial (SUM_BLOCKS, 3, hidden): the block's
- * sums of the gradients of weight and bias, and of dsum. All warps of a block take turns with its rows. */
+/* dsum from the gradient d of a norm's output and the sum that was normed, plus `rest` where it is not NULL; partial
+ * (SUM_BLOCKS, 3, hidden): the block's sums of the gradients of weight and bias, and of dsum without the rest. All
+ * warps of a block take turns with its rows. */
 template <int N>
 __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
-    norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const float *weight, int hidden,
-              float epsilon, int rows)
+    norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const bf16 *rest, const float *weight,
+              int hidden, float epsilon, int rows)
 {
     extern __shared__ float memory[]; /* (ROWS_A_BLOCK, hidden) */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, each = (rows + SUM_BLOCKS - 1) / SUM_BLOCKS;
@@ -73,6 +74,10 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
                 out[j] = scale * (g[i][j] - plain - x[i][j] * dot);
                 sums[2][i][j] += out[j];
             }
+            if (rest) {
+                const uint2 c = *(const uint2 *)(rest + (size_t)row * hidden + at);
+                out[0] += low_of(c.x), out[1] += high_of(c.x), out[2] += low_of(c.y), out[3] += high_of(c.y);
+            }
             *(uint2 *)(dsum + (size_t)row * hidden + at) = make_uint2(pack(out[0], out[1]), pack(out[2], out[3]));
         }
     }
@@ -95,13 +100,13 @@ __global__ void __launch_bounds__(32 * ROWS_A_BLOCK)
 
 /* Starts it. More shared memory than 48 KB, for rows of more than 1,536 numbers, must be asked for. */
 template <int N>
-inline void run_norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const float *weight, int hidden,
-                          float epsilon, int rows, cudaStream_t stream)
+inline void run_norm_back(bf16 *dsum, float *partial, const bf16 *d, const bf16 *sum, const bf16 *rest,
+                          const float *weight, int hidden, float epsilon, int rows, cudaStream_t stream)
 {
     const int bytes = ROWS_A_BLOCK * hidden * (int)sizeof(float);
     if (bytes > 48 << 10) cudaFuncSetAttribute(norm_back<N>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     norm_back<N>
-        <<<SUM_BLOCKS, 32 * ROWS_A_BLOCK, bytes, stream>>>(dsum, partial, d, sum, weight, hidden, epsilon, rows);
+        <<<SUM_BLOCKS, 32 * ROWS_A_BLOCK, bytes, stream>>>(dsum, partial, d, sum, rest, weight, hidden, epsilon, rows);
 }
 
 /* partial (SUM_BLOCKS, columns): sums over the rows of a matrix. */
@@ -118,16 +123,16 @@ static __global__ void __launch_bounds__(256) sum_rows(float *partial, const bf1
     *(float2 *)(partial + (size_t)blockIdx.y * columns + c) = make_float2(low, high);
 }
 
-/* Up to three vectors of `columns` sums each from partial (SUM_BLOCKS, vectors, columns). */
+/* Up to three vectors of `columns` sums each from partial (SUM_BLOCKS, vectors, columns); `add`: to what they hold. */
 static __global__ void __launch_bounds__(256)
-    add_partial(float *a, float *b, float *c, const float *partial, int vectors, int columns)
+    add_partial(float *a, float *b, float *c, const float *partial, int vectors, int columns, int add)
 {
     const int at = blockIdx.x * 256 + threadIdx.x;
     if (at >= columns) return;
     float *const out = blockIdx.y == 0 ? a : blockIdx.y == 1 ? b : c;
     float sum = 0;
     for (int i = 0; i < SUM_BLOCKS; i++) sum += partial[((size_t)i * vectors + blockIdx.y) * columns + at];
-    if (out) out[at] = sum;
+    if (out) out[at] = add ? out[at] + sum : sum;
 }
 
 /* The gradient of rows of an embedding: entry e is row key[e] of `out`, and the sum of rows list[start[e]] ..
@@ -141,6 +146,13 @@ static __global__ void __launch_bounds__(128) gather_rows(float *out, const uint
         for (uint32_t i = starts[e]; i < starts[e + 1]; i++) sum += __bfloat162float(d[(size_t)list[i] * hidden + c]);
         out[(size_t)keys[e] * hidden + c] = sum;
     }
+}
+
+/* out, in floats. */
+static __global__ void __launch_bounds__(256) widen(float *out, const bf16 *in, size_t count)
+{
+    const size_t i = blockIdx.x * (size_t)256 + threadIdx.x;
+    if (i < count) out[i] = __bfloat162float(in[i]);
 }
 
 /* ------------------------------------------------------------------ the update */

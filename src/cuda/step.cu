@@ -1,19 +1,13 @@
-/* One step of training an encoder on the GPU.
+/* One step of training an encoder on the GPU: its memory, its batches, and the interface.
  *
  * All parameters lie in one array of floats, as on the CPU; beside it lie the same ones rounded to bf16, which products
- * read, and the gradient. The way forward keeps what the way back reads: the factors of every product, the
- * sums before every norm, and the inner layer before its activation. Attention's shares are computed again.
- * Every sum has a fixed order: the same batches give the same bits on the same kind of GPU. */
+ * read, and the gradient. step_layers.cu has the way forward and the way back. */
 #include "cuda/step.cuh"
 
-#include "cuda/attention_back.cuh"
-#include "cuda/loss.cuh"
-#include "cuda/memory.cuh"
-#include "cuda/product.cuh"
+#include "cuda/relative.cuh"
 #include "cuda/rows_back.cuh"
-#include "cuda/widths.cuh"
+#include "cuda/step_state.cuh"
 
-#include <math.h>
 #include <string.h>
 
 using namespace sf;
@@ -21,147 +15,251 @@ using namespace sf;
 namespace
 {
 
-enum { SQUARES = 1024, FACTORS = 4 }; /* blocks of the gradient's length; matrices of a layer */
-
-/* What a layer keeps, and its products: forward, back, and of the weights' gradients. */
-struct layer {
-    bf16 *input, *qkv, *context, *sum1, *middle, *raw, *inner, *sum2;
-    float *sums; /* of attention */
-    product forward[FACTORS], backward[FACTORS], weights[FACTORS];
-    size_t weight[FACTORS], bias[FACTORS], norm[4]; /* offsets of parameters */
-};
-
-} // namespace
-
-struct sf_device_step {
-    sf_encoder shape;
-    sf_encoder_layer *described;
-    int device;
-    size_t size, start, first, texts, rows;
-    int embeddings;
-    double clip;
-    memory memory;
-    cublasLtHandle_t library;
-    cudaStream_t stream;
-    void *workspace;
-    float *parameters, *gradient, *means, *variances;
-    bf16 *rounded;
-    uint8_t *decays;
-    layer *layers;
-    bf16 *last, *embedded;                     /* (rows, hidden): the end, and the sum that is normed first */
-    bf16 *d, *dsum, *dinner, *dcontext, *dqkv; /* gradients on their way down */
-    float *deltas, *partial, *scale;
-    double *squares;
-    size_t words, positions, type, norm[2]; /* offsets; type: SIZE_MAX without */
-    head end;
-    size_t end_offsets[4]; /* classifier, its bias, pooler, its bias; SIZE_MAX without */
-    ends ends_of;
-    float *masks;
-    int *labels;
-    /* The batch. */
-    uint32_t *ids, *starts;
-    uint16_t *places;
-    sf_attend_block *blocks, *back_blocks;
-    uint32_t *lists[2][3]; /* of words and of places: keys, starts, rows */
-    char *host;            /* pinned */
-    size_t host_bytes;
-};
-
-namespace
-{
+enum { SQUARES = 1024 }; /* blocks of the gradient's length */
 
 size_t offset_of(const sf_device_training *t, const float *p) { return p ? (size_t)(p - t->parameters) : SIZE_MAX; }
 
-/* -------------------------------------------------------------------- start */
-
-void describe_layer(layer *out, const sf_device_training *t, const sf_encoder_layer *l)
+void offsets_of(size_t out[2], const sf_device_training *t, sf_encoder_pair p)
 {
-    const sf_encoder_pair factors[FACTORS] = {l->qkv, l->attention, l->inner, l->outer};
-    for (int i = 0; i < FACTORS; i++) {
-        out->weight[i] = offset_of(t, factors[i].weight);
-        out->bias[i] = offset_of(t, factors[i].bias);
-    }
-    const float *norms[] = {l->norm1.weight, l->norm1.bias, l->norm2.weight, l->norm2.bias};
-    for (int i = 0; i < 4; i++) out->norm[i] = offset_of(t, norms[i]);
+    out[0] = offset_of(t, p.weight);
+    out[1] = p.weight ? offset_of(t, p.bias) : SIZE_MAX;
 }
 
-safer_status make_products(layer *l, sf_device_step *s, safer_error *error)
+/* -------------------------------------------------------------------- start */
+
+void describe_layer(step_layer *out, const sf_device_training *t, size_t i)
 {
-    const int H = (int)s->shape.hidden, F = (int)s->shape.inner;
-    const int relu = s->shape.activation == SF_ENCODER_RELU;
-    const int outputs[FACTORS] = {3 * H, H, F, H}, inputs[FACTORS] = {H, H, H, F};
-    for (int i = 0; i < FACTORS; i++) {
-        product_options forward = {CUBLASLT_EPILOGUE_BIAS, s->rounded + l->bias[i], NULL, i == 1 || i == 3},
-                        backward = {CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, i == 0 || i == 2},
-                        weights = {CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, 0};
-        if (i == 2) forward.epilogue = relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-        if (i == 2 && !relu) forward.raw = l->raw;
-        if (i == 3 && !relu) backward.epilogue = CUBLASLT_EPILOGUE_DGELU, backward.raw = l->raw;
-        const bf16 *weight = s->rounded + l->weight[i];
-        SF_TRY_RETURN(product_make(&l->forward[i], s->library, FORWARD, weight, outputs[i], inputs[i], forward, error));
-        SF_TRY_RETURN(product_make(&l->backward[i], s->library, BACK, weight, outputs[i], inputs[i], backward, error));
-        SF_TRY_RETURN(product_make(&l->weights[i], s->library, WEIGHTS, NULL, outputs[i], inputs[i], weights, error));
+    const sf_encoder *e = t->encoder;
+    const sf_encoder_layer *l = &e->layer[i];
+    const sf_encoder_pair factors[FACTORS] = {l->qkv, l->attention, l->inner, l->outer},
+                          sides[SIDES] = {e->form.place_keys ? l->place_key : (sf_encoder_pair){},
+                                          e->form.place_queries ? l->place_query : (sf_encoder_pair){}};
+    size_t pair[2];
+    for (int k = 0; k < FACTORS; k++) {
+        offsets_of(pair, t, factors[k]);
+        out->weight[k] = pair[0], out->bias[k] = pair[1];
+    }
+    for (int k = 0; k < SIDES; k++) {
+        offsets_of(pair, t, sides[k]);
+        out->side_weight[k] = pair[0], out->side_bias[k] = pair[1];
+    }
+    offsets_of(out->norm, t, l->norm1);
+    offsets_of(out->norm + 2, t, l->norm2);
+    out->kind = kind_of(e, i);
+    out->add = e->form.shared && i + 1 < e->layers;
+    out->side_add = out->add || e->form.places_shared;
+}
+
+product_options forward_options(const sf_device_step *s, const step_layer *l, int k)
+{
+    const int bias = l->bias[k] != SIZE_MAX;
+    product_options o = {bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT, at_or_null(s->rounded, l->bias[k]),
+                         NULL, k == ATTENTION || k == OUTER};
+    if (k != INNER) return o;
+    o.epilogue = epilogue_of(&s->shape, bias);
+    if (o.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS) o.epilogue = CUBLASLT_EPILOGUE_GELU_AUX_BIAS, o.raw = l->raw;
+    if (o.epilogue == CUBLASLT_EPILOGUE_GELU) o.epilogue = CUBLASLT_EPILOGUE_GELU_AUX, o.raw = l->raw;
+    return o;
+}
+
+safer_status make_products(step_layer *l, sf_device_step *s, safer_error *error)
+{
+    const sf_encoder *e = &s->shape;
+    const int H = (int)e->hidden, F = (int)e->inner, G = (int)inner_outputs(e);
+    const int outputs[FACTORS] = {3 * H, H, G, H}, inputs[FACTORS] = {H, H, H, F};
+    const int before = e->form.prenorm, gelu = !activates_apart(e) && e->activation != SF_ENCODER_RELU;
+    for (int k = 0; k < FACTORS; k++) {
+        product_options backward = {CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL,
+                                    k == QKV ? !before || l->normed == l->input : k == INNER && !before},
+                        weights = {CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, l->add};
+        if (k == OUTER && gelu) backward.epilogue = CUBLASLT_EPILOGUE_DGELU, backward.raw = l->raw;
+        const bf16 *weight = s->rounded + l->weight[k];
+        SF_TRY_RETURN(product_make(&l->forward[k], s->library, FORWARD, weight, outputs[k], inputs[k],
+                                   forward_options(s, l, k), error));
+        SF_TRY_RETURN(product_make(&l->backward[k], s->library, BACK, weight, outputs[k], inputs[k], backward, error));
+        SF_TRY_RETURN(product_make(&l->weights[k], s->library, WEIGHTS, NULL, outputs[k], inputs[k], weights, error));
     }
     return SAFER_OK;
 }
 
-safer_status make_layer(layer *l, sf_device_step *s, safer_error *error)
+/* Vectors of places, and their products. */
+safer_status make_sides(step_layer *l, sf_device_step *s, safer_error *error)
 {
-    const size_t N = s->rows, H = s->shape.hidden, F = s->shape.inner;
+    const int H = (int)s->shape.hidden;
+    const product_options plain = {CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, 0},
+                          weights = {CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, l->side_add};
+    for (int k = 0; k < SIDES; k++) {
+        if (l->side_weight[k] == SIZE_MAX) continue;
+        const bf16 *weight = s->rounded + l->side_weight[k], *bias = at_or_null(s->rounded, l->side_bias[k]);
+        const product_options forward = {bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT, bias, NULL, 0};
+        SF_TRY_RETURN(take(&l->side[k], &s->memory, (size_t)s->distances.columns * s->shape.hidden, error));
+        SF_TRY_RETURN(product_make(&l->side_forward[k], s->library, FORWARD, weight, H, H, forward, error));
+        SF_TRY_RETURN(product_make(&l->side_backward[k], s->library, BACK, weight, H, H, plain, error));
+        SF_TRY_RETURN(product_make(&l->side_weights[k], s->library, WEIGHTS, NULL, H, H, weights, error));
+    }
+    return SAFER_OK;
+}
+
+safer_status make_layer(step_layer *l, sf_device_step *s, safer_error *error)
+{
+    const sf_encoder *e = &s->shape;
+    const size_t N = s->rows, H = e->hidden, F = e->inner;
     SF_TRY_RETURN(take(&l->input, &s->memory, N * H, error));
+    l->normed = l->input;
+    if (e->form.prenorm && l->norm[0] != SIZE_MAX) SF_TRY_RETURN(take(&l->normed, &s->memory, N * H, error));
     SF_TRY_RETURN(take(&l->qkv, &s->memory, 3 * N * H, error));
     SF_TRY_RETURN(take(&l->context, &s->memory, N * H, error));
     SF_TRY_RETURN(take(&l->sum1, &s->memory, N * H, error));
     SF_TRY_RETURN(take(&l->middle, &s->memory, N * H, error));
-    SF_TRY_RETURN(take(&l->raw, &s->memory, N * F, error));
+    SF_TRY_RETURN(take(&l->raw, &s->memory, N * inner_outputs(e), error));
     SF_TRY_RETURN(take(&l->inner, &s->memory, N * F, error));
-    SF_TRY_RETURN(take(&l->sum2, &s->memory, N * H, error));
-    SF_TRY_RETURN(take(&l->sums, &s->memory, N * s->shape.heads, error));
+    if (!e->form.prenorm) SF_TRY_RETURN(take(&l->sum2, &s->memory, N * H, error));
+    SF_TRY_RETURN(take(&l->sums, &s->memory, N * e->heads, error));
+    SF_TRY_RETURN(make_sides(l, s, error));
     return make_products(l, s, error);
+}
+
+/* One of the two tables there are, copied once. */
+safer_status make_turns(sf_device_step *s, const sf_encoder *e, safer_error *error)
+{
+    const size_t count = e->tokens * (e->hidden / e->heads);
+    for (size_t i = 0; i < e->layers; i++) {
+        size_t same = 0;
+        float **out = &s->layers[i].turns;
+        while (e->layer[same].turns != e->layer[i].turns) same++;
+        *out = s->layers[same].turns;
+        if (same < i || !e->layer[i].turns) continue;
+        SF_TRY_RETURN(take(out, &s->memory, count, error));
+        SF_CUDA_TRY(cudaMemcpy(*out, e->layer[i].turns, count * sizeof **out, cudaMemcpyHostToDevice),
+                    "copying parameters");
+    }
+    return SAFER_OK;
 }
 
 safer_status make_end(sf_device_step *s, const sf_device_training *t, safer_error *error)
 {
     const sf_encoder *e = t->encoder;
     const size_t B = s->texts, H = e->hidden, C = e->classes;
-    const float *parts[] = {e->classifier.weight, e->classifier.bias, e->pooler.weight, e->pooler.bias};
-    for (int i = 0; i < 4; i++) s->end_offsets[i] = offset_of(t, e->pooler.weight || i < 2 ? parts[i] : NULL);
+    offsets_of(s->end_norm, t, e->end);
+    offsets_of(s->end_offsets, t, e->classifier);
+    offsets_of(s->end_offsets + 2, t, e->pooler);
+    offsets_of(s->end_offsets + 4, t, e->pooler.weight ? e->pooler_norm : (sf_encoder_pair){});
     const size_t *o = s->end_offsets;
-    const int pooler = o[2] != SIZE_MAX;
-    s->end = {(int)H,
-              (int)C,
-              e->mean,
-              pooler ? s->parameters + o[2] : NULL,
-              pooler ? s->parameters + o[3] : NULL,
-              e->pooler_activation == SF_ENCODER_RELU,
-              s->parameters + o[0],
-              s->parameters + o[1]};
-    SF_TRY_RETURN(take(&s->ends_of.pooled, &s->memory, B * H, error));
-    SF_TRY_RETURN(take(&s->ends_of.features, &s->memory, B * H, error));
-    SF_TRY_RETURN(take(&s->ends_of.dropped, &s->memory, B * H, error));
-    SF_TRY_RETURN(take(&s->ends_of.slopes, &s->memory, B * H, error));
+    const float *p[6];
+    for (int i = 0; i < 6; i++) p[i] = at_or_null(s->parameters, o[i]);
+    s->end = {(int)H, (int)C, e->mean, p[2], p[3], e->pooler_activation, p[4], p[5], e->epsilon, p[0], p[1]};
+    float **vectors[] = {&s->ends_of.pooled, &s->ends_of.features,  &s->ends_of.dropped,
+                         &s->ends_of.raw,    &s->ends_of.activated, &s->ends_of.unit,
+                         &s->ends_of.slopes, &s->ends_of.dfeatures, &s->masks};
+    for (float **vector : vectors) SF_TRY_RETURN(take(vector, &s->memory, B * H, error));
     SF_TRY_RETURN(take(&s->ends_of.dlogits, &s->memory, B * C, error));
     SF_TRY_RETURN(take(&s->ends_of.losses, &s->memory, B, error));
-    SF_TRY_RETURN(take(&s->masks, &s->memory, B * H, error));
     return take(&s->labels, &s->memory, B, error);
+}
+
+/* Biases by distance. */
+safer_status make_bias(sf_device_step *s, safer_error *error)
+{
+    const sf_encoder *e = &s->shape;
+    const size_t slots = (size_t)s->tiles * 256 * e->heads, blocks = s->rows / BACK_ROWS + s->texts;
+    SF_TRY_RETURN(take(&s->bias, &s->memory, 2 * (size_t)s->distances.reach * e->heads, error));
+    s->distances.bias = s->bias;
+    if (!s->embeddings) return SAFER_OK;
+    SF_TRY_RETURN(take(&s->diagonals, &s->memory, blocks * e->heads * (size_t)s->tiles * 128, error));
+    SF_TRY_RETURN(take(&s->shares, &s->memory, SUM_SHARES * slots, error));
+    return take(&s->bias_sums, &s->memory, slots, error);
+}
+
+/* Scores by places, their gradients, and their products. */
+safer_status make_parts(sf_device_step *s, safer_error *error)
+{
+    const sf_encoder *e = &s->shape;
+    const int H = (int)e->hidden, heads = (int)e->heads, columns = s->distances.columns;
+    const size_t size = (size_t)columns * e->hidden, chunk_size = place_rows(e, s->rows) * e->heads * (size_t)columns,
+                 chunks = most_chunks(e, s->rows);
+    SF_TRY_RETURN(take(&s->table, &s->memory, size, error));
+    s->table_normed = s->table;
+    if (s->relative_norm[0] != SIZE_MAX) SF_TRY_RETURN(take(&s->table_normed, &s->memory, size, error));
+    for (int k = 0; k < SIDES; k++) {
+        SF_TRY_RETURN(take(&s->places_by[k], &s->memory, chunk_size, error));
+        SF_TRY_RETURN(take(&s->dplaces_by[k], &s->memory, chunk_size, error));
+    }
+    SF_TRY_RETURN(take(&s->dside, &s->memory, SIDES * size, error));
+    SF_TRY_RETURN(take(&s->dtable, &s->memory, size, error));
+    SF_TRY_RETURN(take(&s->dside_rounded, &s->memory, size, error));
+    SF_TRY_RETURN(take(&s->dtable_rounded, &s->memory, size, error));
+    s->chunks = (chunk *)malloc(2 * chunks * sizeof *s->chunks);
+    if (!s->chunks) return fail(error, SAFER_MEMORY, "out of memory");
+    s->back_chunks = s->chunks + chunks;
+    const float scale = scale_of(e, 1);
+    SF_TRY_RETURN(heads_make(&s->scores, s->library, HEADS_SCORES, H, heads, columns, scale, error));
+    SF_TRY_RETURN(heads_make(&s->vectors, s->library, HEADS_VECTORS, H, heads, columns, scale, error));
+    return heads_make(&s->tables, s->library, HEADS_TABLE, H, heads, columns, scale, error);
+}
+
+safer_status make_distances(sf_device_step *s, const sf_device_training *t, safer_error *error)
+{
+    const sf_encoder *e = t->encoder;
+    int32_t *buckets = NULL;
+    s->distances.window = (int)e->form.window;
+    if (e->form.relative == SF_RELATIVE_NONE) return SAFER_OK;
+    s->relative = offset_of(t, e->relative);
+    offsets_of(s->relative_norm, t, e->relative_norm);
+    s->distances.reach = reach_of(e->tokens);
+    s->distances.columns = (int)place_columns(e);
+    s->tiles = (int)((e->tokens + BACK_ROWS - 1) / BACK_ROWS);
+    const size_t count = 2 * (size_t)s->distances.reach;
+    SF_TRY_RETURN(take(&buckets, &s->memory, count, error));
+    int32_t *stretched = stretch_buckets(e->buckets, e->tokens);
+    if (!stretched) return fail(error, SAFER_MEMORY, "out of memory");
+    const safer_status status = check(cudaMemcpy(buckets, stretched, count * sizeof *buckets, cudaMemcpyHostToDevice),
+                                      "copying parameters", error);
+    free(stretched);
+    s->distances.buckets = buckets;
+    if (status != SAFER_OK) return status;
+    return e->form.relative == SF_RELATIVE_BIAS ? make_bias(s, error) : make_parts(s, error);
+}
+
+/* What embeddings are made with. */
+safer_status make_embeddings(sf_device_step *s, const sf_device_training *t, safer_error *error)
+{
+    const sf_encoder *e = t->encoder;
+    const size_t N = s->rows, H = e->hidden, E = width_of(e);
+    s->words = offset_of(t, e->words);
+    s->positions = offset_of(t, e->places);
+    s->type = offset_of(t, e->type);
+    offsets_of(s->norm, t, e->norm);
+    offsets_of(s->projection, t, e->projection);
+    SF_TRY_RETURN(take(&s->embedded, &s->memory, N * (e->form.projected_first ? H : E), error));
+    if (!e->form.width) return SAFER_OK;
+    SF_TRY_RETURN(take(&s->narrow, &s->memory, N * E, error));
+    SF_TRY_RETURN(take(&s->dnarrow, &s->memory, N * E, error));
+    const bf16 *weight = s->rounded + s->projection[0], *bias = at_or_null(s->rounded, s->projection[1]);
+    const product_options forward = {bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT, bias, NULL, 0},
+                          plain = {CUBLASLT_EPILOGUE_DEFAULT, NULL, NULL, 0};
+    SF_TRY_RETURN(product_make(&s->project, s->library, FORWARD, weight, (int)H, (int)E, forward, error));
+    SF_TRY_RETURN(product_make(&s->project_back, s->library, BACK, weight, (int)H, (int)E, plain, error));
+    return product_make(&s->project_weights, s->library, WEIGHTS, NULL, (int)H, (int)E, plain, error);
 }
 
 safer_status make_arrays(sf_device_step *s, safer_error *error)
 {
-    const size_t N = s->rows, H = s->shape.hidden, F = s->shape.inner, trained = s->size - s->start;
-    const size_t widest = 3 * H > F ? 3 * H : F;
+    const sf_encoder *e = &s->shape;
+    const size_t N = s->rows, H = e->hidden, F = e->inner, G = inner_outputs(e), E = width_of(e),
+                 trained = s->size - s->start, most = E > H ? E : H, widest = 3 * most > G ? 3 * most : G;
     SF_TRY_RETURN(take_bytes(&s->workspace, &s->memory, PRODUCT_WORKSPACE, error));
     SF_TRY_RETURN(take(&s->gradient, &s->memory, s->size, error));
     SF_TRY_RETURN(take(&s->means, &s->memory, trained, error));
     SF_TRY_RETURN(take(&s->variances, &s->memory, trained, error));
     SF_TRY_RETURN(take(&s->last, &s->memory, N * H, error));
-    SF_TRY_RETURN(take(&s->embedded, &s->memory, N * H, error));
+    if (e->form.prenorm) SF_TRY_RETURN(take(&s->end_sum, &s->memory, N * H, error));
     SF_TRY_RETURN(take(&s->d, &s->memory, N * H, error));
-    SF_TRY_RETURN(take(&s->dsum, &s->memory, N * H, error));
+    SF_TRY_RETURN(take(&s->dsum, &s->memory, N * most, error));
     SF_TRY_RETURN(take(&s->dinner, &s->memory, N * F, error));
+    if (e->form.gated) SF_TRY_RETURN(take(&s->draw, &s->memory, N * G, error));
     SF_TRY_RETURN(take(&s->dcontext, &s->memory, N * H, error));
     SF_TRY_RETURN(take(&s->dqkv, &s->memory, 3 * N * H, error));
-    SF_TRY_RETURN(take(&s->deltas, &s->memory, N * s->shape.heads, error));
+    SF_TRY_RETURN(take(&s->deltas, &s->memory, N * e->heads, error));
     SF_TRY_RETURN(take(&s->partial, &s->memory, SUM_BLOCKS * widest, error));
     SF_TRY_RETURN(take(&s->scale, &s->memory, 1, error));
     SF_TRY_RETURN(take(&s->squares, &s->memory, SQUARES, error));
@@ -208,15 +306,13 @@ safer_status make(sf_device_step *s, const sf_device_training *t, safer_error *e
     SF_CUDA_TRY(cudaMemcpy(s->decays, t->decays, s->size, cudaMemcpyHostToDevice), "copying parameters");
     SF_TRY_RETURN(load_parameters(s, t->parameters, error));
     SF_TRY_RETURN(make_arrays(s, error));
+    SF_TRY_RETURN(make_embeddings(s, t, error));
+    SF_TRY_RETURN(make_distances(s, t, error));
     for (size_t i = 0; i < e->layers; i++) {
-        describe_layer(&s->layers[i], t, &e->layer[i]);
+        describe_layer(&s->layers[i], t, i);
         SF_TRY_RETURN(make_layer(&s->layers[i], s, error));
     }
-    s->words = offset_of(t, e->words);
-    s->positions = offset_of(t, e->places);
-    s->type = offset_of(t, e->type);
-    s->norm[0] = offset_of(t, e->norm.weight);
-    s->norm[1] = offset_of(t, e->norm.bias);
+    SF_TRY_RETURN(make_turns(s, e, error));
     return make_end(s, t, error);
 }
 
@@ -241,10 +337,6 @@ size_t list_rows(uint32_t *keys, uint32_t *starts, uint32_t *list, const K *key_
     free(first);
     return entries;
 }
-
-struct sent {
-    size_t rows, blocks, back_blocks, entries[2];
-};
 
 struct piece {
     void *to;
@@ -271,8 +363,13 @@ safer_status send(sent *out, sf_device_step *s, const uint32_t *ids, const size_
     memcpy(host_ids, ids + offsets[0], rows * sizeof *ids);
     for (size_t i = 0; i <= count; i++) starts[i] = (uint32_t)(offsets[i] - offsets[0]);
     for (size_t i = 0; i < count; i++)
-        for (uint32_t k = starts[i]; k < starts[i + 1]; k++) places[k] = (uint16_t)(k - starts[i]);
-    *out = {rows, cut(blocks, starts, count, SF_ATTEND_QUERIES), cut(back_blocks, starts, count, BACK_ROWS), {0, 0}};
+        place_text(places + starts[i], host_ids + starts[i], starts[i + 1] - starts[i], &s->shape);
+    *out = {rows, cut(blocks, starts, count, SF_ATTEND_QUERIES), cut(back_blocks, starts, count, BACK_ROWS), {0, 0}, 0};
+    if (s->chunks) {
+        const size_t most = place_rows(&s->shape, s->rows);
+        out->chunks = cut_chunks(s->chunks, blocks, out->blocks, most);
+        (void)cut_chunks(s->back_chunks, back_blocks, out->back_blocks, most);
+    }
     piece pieces[11] = {{s->ids, host_ids, rows * sizeof *ids},
                         {s->starts, starts, (count + 1) * sizeof *starts},
                         {s->places, places, rows * sizeof *places},
@@ -281,7 +378,7 @@ safer_status send(sent *out, sf_device_step *s, const uint32_t *ids, const size_
     int made = 5;
     if (listed) {
         out->entries[0] = list_rows(lists, lists + N, lists + 2 * N, host_ids, rows, s->shape.vocabulary);
-        out->entries[1] = list_rows(lists + 3 * N, lists + 4 * N, lists + 5 * N, places, rows, s->shape.positions);
+        out->entries[1] = list_rows(lists + 3 * N, lists + 4 * N, lists + 5 * N, places, rows, UINT16_MAX + 1);
         if (out->entries[0] == SIZE_MAX || out->entries[1] == SIZE_MAX)
             return fail(error, SAFER_MEMORY, "out of memory");
         for (int k = 0; k < 2; k++)
@@ -295,132 +392,7 @@ safer_status send(sent *out, sf_device_step *s, const uint32_t *ids, const size_
     return SAFER_OK;
 }
 
-/* ------------------------------------------------------------------ forward */
-
-template <int N> void run_embed(const sf_device_step *s, bf16 *out, size_t rows)
-{
-    const float *p = s->parameters;
-    embed<N><<<(unsigned)((rows + ROWS_A_BLOCK - 1) / ROWS_A_BLOCK), 32 * ROWS_A_BLOCK, 0, s->stream>>>(
-        out, s->embedded, s->ids, s->places, p + s->words, p + s->positions, s->type == SIZE_MAX ? NULL : p + s->type,
-        p + s->norm[0], p + s->norm[1], (int)s->shape.hidden, s->shape.epsilon, (int)rows);
-}
-
-template <int N> void run_norm(const sf_device_step *s, bf16 *out, const bf16 *in, const size_t *norm_, size_t rows)
-{
-    norm<N><<<(unsigned)((rows + ROWS_A_BLOCK - 1) / ROWS_A_BLOCK), 32 * ROWS_A_BLOCK, 0, s->stream>>>(
-        out, in, s->parameters + norm_[0], s->parameters + norm_[1], (int)s->shape.hidden, s->shape.epsilon, (int)rows);
-}
-
-safer_status run(void *out, const bf16 *in, const bf16 *other, const product *p, const sf_device_step *s, size_t rows,
-                 safer_error *error)
-{
-    return product_run(out, in, other, p, rows, s->library, s->workspace, s->stream, error);
-}
-
-template <int D> void run_attend(const sf_device_step *s, const layer *l, const sent *b)
-{
-    attend<D><<<dim3((unsigned)b->blocks, (unsigned)s->shape.heads), SF_ATTEND_THREADS, 0, s->stream>>>(
-        l->context, l->sums, l->qkv, s->blocks, (int)s->shape.hidden, 1.4426950408889634f / sqrtf((float)D));
-}
-
-safer_status forward(sf_device_step *s, const sent *b, safer_error *error)
-{
-    const size_t H = s->shape.hidden, rows = b->rows, layers = s->shape.layers;
-    FOR_WIDTH(H, run_embed, s, s->layers[0].input, rows);
-    for (size_t i = 0; i < layers; i++) {
-        layer *l = &s->layers[i];
-        bf16 *next = i + 1 < layers ? s->layers[i + 1].input : s->last;
-        SF_TRY_RETURN(run(l->qkv, l->input, NULL, &l->forward[0], s, rows, error));
-        if (H / s->shape.heads == 32)
-            run_attend<32>(s, l, b);
-        else
-            run_attend<64>(s, l, b);
-        SF_TRY_RETURN(run(l->sum1, l->context, l->input, &l->forward[1], s, rows, error));
-        FOR_WIDTH(H, run_norm, s, l->middle, l->sum1, l->norm, rows);
-        SF_TRY_RETURN(run(l->inner, l->middle, NULL, &l->forward[2], s, rows, error));
-        SF_TRY_RETURN(run(l->sum2, l->inner, l->middle, &l->forward[3], s, rows, error));
-        FOR_WIDTH(H, run_norm, s, next, l->sum2, l->norm + 2, rows);
-    }
-    return SAFER_OK;
-}
-
-/* --------------------------------------------------------------------- back */
-
-/* dsum from d, and the gradients of the norm and of the bias before it (SIZE_MAX: none). */
-template <int N>
-void norm_back_of(const sf_device_step *s, bf16 *dsum, const bf16 *d, const bf16 *sum, const size_t *norm_, size_t bias,
-                  size_t rows)
-{
-    const int H = (int)s->shape.hidden;
-    run_norm_back<N>(dsum, s->partial, d, sum, s->parameters + norm_[0], H, s->shape.epsilon, (int)rows, s->stream);
-    add_partial<<<dim3((unsigned)((H + 255) / 256), 3), 256, 0, s->stream>>>(
-        s->gradient + norm_[0], s->gradient + norm_[1], bias == SIZE_MAX ? NULL : s->gradient + bias, s->partial, 3, H);
-}
-
-void sum_bias(const sf_device_step *s, size_t bias, const bf16 *d, int columns, size_t rows)
-{
-    sum_rows<<<dim3((unsigned)((columns + 511) / 512), SUM_BLOCKS), 256, 0, s->stream>>>(s->partial, d, columns,
-                                                                                         (int)rows);
-    add_partial<<<(unsigned)((columns + 255) / 256), 256, 0, s->stream>>>(s->gradient + bias, NULL, NULL, s->partial, 1,
-                                                                          columns);
-}
-
-template <int D> void run_attend_back(const sf_device_step *s, const layer *l, const sent *b)
-{
-    const int H = (int)s->shape.hidden, heads = (int)s->shape.heads;
-    const float scale = 1 / sqrtf((float)D);
-    const back k = {l->qkv,         s->dcontext, l->sums, s->deltas, s->dqkv,
-                    s->back_blocks, H,           heads,   scale,     scale * 1.4426950408889634f};
-    attend_deltas<D><<<(unsigned)((b->rows + 7) / 8), 256, 0, s->stream>>>(s->deltas, l->context, s->dcontext, H, heads,
-                                                                           (int)b->rows);
-    const dim3 grid((unsigned)b->back_blocks, (unsigned)heads);
-    attend_back_queries<D><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k);
-    attend_back_keys<D><<<grid, SF_ATTEND_THREADS, 0, s->stream>>>(k);
-}
-
-__global__ void __launch_bounds__(256) relu_back(bf16 *d, const bf16 *activated, size_t count)
-{
-    const size_t i = blockIdx.x * (size_t)256 + threadIdx.x;
-    if (i < count && !(__bfloat162float(activated[i]) > 0)) d[i] = __float2bfloat16_rn(0);
-}
-
-safer_status layer_back(sf_device_step *s, const layer *l, const sent *b, int lowest, safer_error *error)
-{
-    const size_t H = s->shape.hidden, F = s->shape.inner, rows = b->rows;
-    float *g = s->gradient;
-    FOR_WIDTH(H, norm_back_of, s, s->dsum, s->d, l->sum2, l->norm + 2, l->bias[3], rows);
-    SF_TRY_RETURN(run(g + l->weight[3], s->dsum, l->inner, &l->weights[3], s, rows, error));
-    SF_TRY_RETURN(run(s->dinner, s->dsum, NULL, &l->backward[3], s, rows, error));
-    if (s->shape.activation == SF_ENCODER_RELU)
-        relu_back<<<(unsigned)((rows * F + 255) / 256), 256, 0, s->stream>>>(s->dinner, l->inner, rows * F);
-    sum_bias(s, l->bias[2], s->dinner, (int)F, rows);
-    SF_TRY_RETURN(run(g + l->weight[2], s->dinner, l->middle, &l->weights[2], s, rows, error));
-    SF_TRY_RETURN(run(s->d, s->dinner, s->dsum, &l->backward[2], s, rows, error));
-    FOR_WIDTH(H, norm_back_of, s, s->dsum, s->d, l->sum1, l->norm, l->bias[1], rows);
-    SF_TRY_RETURN(run(g + l->weight[1], s->dsum, l->context, &l->weights[1], s, rows, error));
-    SF_TRY_RETURN(run(s->dcontext, s->dsum, NULL, &l->backward[1], s, rows, error));
-    if (H / s->shape.heads == 32)
-        run_attend_back<32>(s, l, b);
-    else
-        run_attend_back<64>(s, l, b);
-    sum_bias(s, l->bias[0], s->dqkv, (int)(3 * H), rows);
-    SF_TRY_RETURN(run(g + l->weight[0], s->dqkv, l->input, &l->weights[0], s, rows, error));
-    if (!lowest) SF_TRY_RETURN(run(s->d, s->dqkv, s->dsum, &l->backward[0], s, rows, error));
-    return SAFER_OK;
-}
-
-void embeddings_back(sf_device_step *s, const sent *b)
-{
-    const int H = (int)s->shape.hidden;
-    float *g = s->gradient;
-    FOR_WIDTH(s->shape.hidden, norm_back_of, s, s->dsum, s->d, s->embedded, s->norm, SIZE_MAX, b->rows);
-    cudaMemsetAsync(g + s->words, 0, s->shape.vocabulary * s->shape.hidden * sizeof *g, s->stream);
-    cudaMemsetAsync(g + s->positions, 0, s->shape.positions * s->shape.hidden * sizeof *g, s->stream);
-    for (int k = 0; k < 2; k++)
-        gather_rows<<<(unsigned)b->entries[k], 128, 0, s->stream>>>(g + (k ? s->positions : s->words), s->lists[k][0],
-                                                                    s->lists[k][1], s->lists[k][2], s->dsum, H);
-    if (s->type != SIZE_MAX) sum_bias(s, s->type, s->dsum, H, b->rows);
-}
+/* ---------------------------------------------------------------------- end */
 
 void end_back(sf_device_step *s, size_t count)
 {
@@ -432,15 +404,26 @@ void end_back(sf_device_step *s, size_t count)
                                                                            s->ends_of.dropped, C, H, (int)count);
     if (o[2] != SIZE_MAX)
         dense_gradient<<<(unsigned)(((size_t)H * H + 255) / 256), 256, 0, s->stream>>>(
-            g + o[2], g + o[3], s->ends_of.slopes, s->ends_of.pooled, H, H, (int)count);
+            g + o[2], at_or_null(g, o[3]), s->ends_of.slopes, s->ends_of.pooled, H, H, (int)count);
+    if (o[4] != SIZE_MAX)
+        norm_gradient<<<(unsigned)(H + 255) / 256, 256, 0, s->stream>>>(g + o[4], at_or_null(g, o[5]),
+                                                                        s->ends_of.dfeatures, s->ends_of.unit, H,
+                                                                        (int)count);
 }
 
-safer_status check_shape(const sf_encoder *e, safer_error *error)
+safer_status check_shape(const sf_device_training *t, safer_error *error)
 {
+    const sf_encoder *e = t->encoder;
     const size_t D = e->hidden / e->heads;
-    if ((D == 32 || D == 64) && e->hidden % 8 == 0 && e->inner % 8 == 0 && e->hidden <= 2048) return SAFER_OK;
-    return fail(error, SAFER_INPUT, "the GPU trains encoders whose heads have 32 or 64 numbers; this one's have %zu",
-                D);
+    if (D != 32 && D != 64)
+        return fail(error, SAFER_INPUT,
+                    "the GPU trains encoders whose heads have 32 or 64 numbers; this one's have %zu", D);
+    const char *fault = form_fault(e);
+    if (fault) return fail(error, SAFER_INPUT, "the GPU trains encoders %s", fault);
+    if (e->words && offset_of(t, e->layer[0].qkv.weight) % 8)
+        return fail(error, SAFER_INPUT,
+                    "the GPU trains encoders whose tables of distances have a multiple of 8 numbers");
+    return SAFER_OK;
 }
 
 } // namespace
@@ -454,6 +437,7 @@ void sf_cuda_step_free(sf_device_step *s)
     if (s->stream) cudaStreamDestroy(s->stream);
     give_back_all(&s->memory);
     cudaFreeHost(s->host);
+    free(s->chunks);
     if (s->library) cublasLtDestroy(s->library);
     free(s->layers);
     free(s);
@@ -461,7 +445,7 @@ void sf_cuda_step_free(sf_device_step *s)
 
 safer_status sf_cuda_step_new(sf_device_step **out, int device, const sf_device_training *t, safer_error *error)
 {
-    SF_TRY_RETURN(check_shape(t->encoder, error));
+    SF_TRY_RETURN(check_shape(t, error));
     sf_device_step *s = (sf_device_step *)calloc(1, sizeof *s);
     if (!s) return fail(error, SAFER_MEMORY, "out of memory");
     s->shape = *t->encoder;
@@ -473,7 +457,7 @@ safer_status sf_cuda_step_new(sf_device_step **out, int device, const sf_device_
     s->clip = t->clip;
     s->texts = t->texts;
     s->rows = t->rows;
-    s->layers = (layer *)calloc(t->encoder->layers, sizeof *s->layers);
+    s->layers = (step_layer *)calloc(t->encoder->layers, sizeof *s->layers);
     const safer_status status = s->layers ? make(s, t, error) : fail(error, SAFER_MEMORY, "out of memory");
     if (status != SAFER_OK)
         sf_cuda_step_free(s);
@@ -522,13 +506,11 @@ safer_status sf_cuda_step_gradient(double *loss, float *gradient, sf_device_step
                     what);
     s->ends_of.masks = masks ? s->masks : NULL;
     s->ends_of.labels = s->labels;
-    SF_TRY_RETURN(forward(s, &b, error));
+    SF_TRY_RETURN(step_forward(s, &b, error));
     loss_forward<<<(unsigned)count, POOL_THREADS, 0, s->stream>>>(s->ends_of, s->last, s->starts, s->end,
                                                                   1.0f / (float)count);
     end_back(s, count);
-    for (size_t i = s->shape.layers; i-- > s->first;)
-        SF_TRY_RETURN(layer_back(s, &s->layers[i], &b, i == s->first && !s->embeddings, error));
-    if (s->embeddings) embeddings_back(s, &b);
+    SF_TRY_RETURN(step_back(s, &b, error));
     SF_CUDA_TRY(cudaGetLastError(), "starting a kernel");
     float *losses = (float *)malloc(count * sizeof *losses);
     if (!losses) return fail(error, SAFER_MEMORY, "out of memory");
@@ -565,7 +547,7 @@ safer_status sf_cuda_step_answer(float *logits, sf_device_step *s, const uint32_
     sent b;
     SF_CUDA_TRY(cudaSetDevice(s->device), "choosing the device");
     SF_TRY_RETURN(send(&b, s, ids, offsets, count, 0, error));
-    SF_TRY_RETURN(forward(s, &b, error));
+    SF_TRY_RETURN(step_forward(s, &b, error));
     classify<<<(unsigned)count, POOL_THREADS, 2 * s->shape.hidden * sizeof(float), s->stream>>>(s->ends_of.dlogits,
                                                                                                 s->last, s->starts,
                                                                                                 s->end);

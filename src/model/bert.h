@@ -100,9 +100,6 @@ safer_status sf_bert_device_answer(float *logits, sf_bert_device *device, const 
 /* The encoder as devices are given it; it points into the parameters. Free out->layer. -1 when memory is out. */
 int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *layout, const float *parameters);
 
-/* Whether devices can compute it, or a line that says no. */
-safer_status sf_bert_device_can(const sf_encoder *encoder, safer_error *error);
-
 /* ---------------------------------------------------------------- checkpoints */
 
 /* An encoder or classifier read from anywhere. */

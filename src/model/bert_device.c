@@ -66,13 +66,6 @@ int sf_bert_encoder(sf_encoder *out, const sf_bert_layout *l, const float *p)
     return 0;
 }
 
-safer_status sf_bert_device_can(const sf_encoder *encoder, safer_error *error)
-{
-    if (sf_encoder_is_bert(encoder)) return SAFER_OK;
-    return sf_fail(error, SAFER_INPUT,
-                   "devices compute encoders of the form of BERT and DistilBERT; this one needs --device cpu");
-}
-
 /* -------------------------------------------------------------------- devices */
 
 struct sf_bert_device {
@@ -176,17 +169,11 @@ safer_status sf_bert_device_new(sf_bert_device **out, const sf_device_choice *ch
         return sf_fail_memory(error);
     }
     d->classes = layout->shape.classes;
-    safer_status status = sf_bert_device_can(&encoder, error);
-    if (status != SAFER_OK) {
-        free(d);
-        goto done;
-    }
-    status = sf_nets_start(&d->nets, &kind, choice, &encoder, error);
+    const safer_status status = sf_nets_start(&d->nets, &kind, choice, &encoder, error);
     if (status == SAFER_OK)
         *out = d;
     else
         sf_bert_device_free(d);
-done:
     free((void *)encoder.layer);
     return status;
 }

@@ -71,7 +71,6 @@ static safer_status start_device(sf_bert_learner *l, int device, safer_error *er
         status = sf_fail_memory(error);
         goto done;
     }
-    SF_TRY(sf_bert_device_can(&encoder, error));
     mark_decays(decays, layout);
     const sf_device_training training = {.encoder = &encoder,
                                          .parameters = l->parameters,

@@ -20,6 +20,32 @@ static void need(int ok, const char *what)
     exit(1);
 }
 
+/* The same, but what follows is run too; main says how many failed. */
+static int failures __attribute__((unused));
+static inline void expect(int ok, const char *name, const char *what)
+{
+    if (ok) return;
+    printf("%s: FAILED: %s\n", name, what);
+    failures++;
+}
+
+static inline int finish(void)
+{
+    if (failures)
+        printf("%d checks failed\n", failures);
+    else
+        puts("fine");
+    return failures != 0;
+}
+
+/* A number for the bits of an array, to compare versions of the plugin. */
+static inline unsigned long long bits_of(const void *array, size_t size)
+{
+    unsigned long long hash = 14695981039346656037ull;
+    for (size_t i = 0; i < size; i++) hash = (hash ^ ((const unsigned char *)array)[i]) * 1099511628211ull;
+    return hash;
+}
+
 static uint32_t bits(void)
 {
     state = state * 6364136223846793005u + 1442695040888963407u;

@@ -1,17 +1,21 @@
 /* Encoders on a GPU against the same ones on the CPU: near, and the same bits in every batch. With --speed LENGTHS: how
- * fast, also with texts as long as the lines of that file say; with --small: little work, for compute-sanitizer. */
+ * fast, also with texts as long as the lines of that file say; with --small: little work, for compute-sanitizer. With
+ * --forms those that are not BERT's (--forms --small, --forms --speed); with --golden FOLDER checkpoints' logits beside
+ * those that scripts/golden-encoders had from transformers. */
 #define _GNU_SOURCE
 #include "base/elementary.h"
 #include "base/memory.h"
 #include "base/progress.h"
 #include "model/bert.h"
 
+#include <dirent.h>
+#include <jansson.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin.h"
+#include "architectures.h"
 
 typedef struct fixture {
     sf_bert_layout layout;
@@ -21,20 +25,11 @@ typedef struct fixture {
     size_t rows;
 } fixture;
 
-/* Weights such that activations stay about 1 and attention is neither even nor on one key alone. */
 static void make(fixture *x, const sf_bert_shape *shape)
 {
     need(sf_bert_layout_make(&x->layout, shape) == 0, "out of memory");
     x->parameters = sf_alloc_aligned(x->layout.size, sizeof *x->parameters);
-    for (size_t t = 0; t < x->layout.tensor_count; t++) {
-        const sf_bert_tensor *tensor = &x->layout.tensors[t];
-        const int norm = strstr(tensor->name, "LayerNorm.weight") != NULL;
-        const float scale = tensor->rank == 2 && !strstr(tensor->name, "embeddings")
-                                ? 1.7f / sqrtf((float)tensor->shape[1])
-                                : 0.2f;
-        for (size_t i = 0; i < tensor->count; i++)
-            x->parameters[tensor->offset + i] = norm ? 1 + 0.2f * noise() : scale * noise();
-    }
+    random_weights(x->parameters, &x->layout);
     need(sf_bert_encoder(&x->encoder, &x->layout, x->parameters) == 0, "out of memory");
     x->rows = 1 << 16;
     need(table->net_new(&x->net, 0, &x->encoder, 2, &x->rows, &error) == SAFER_OK, error.message);
@@ -127,7 +122,7 @@ static void test_near(fixture *x, const char *name)
     }
     printf("%s: logits up to %.3f; the GPU differs by %.4f from f32, bf16 on the CPU by %.4f\n", name, spread, worst,
            own);
-    need(worst < 3 * own + 0.01 * spread, "too far from the CPU's");
+    expect(worst < 3 * own + 0.01 * spread, name, "too far from the CPU's");
     free(features);
     free(t.ids);
     free(t.offsets);
@@ -163,8 +158,9 @@ static void test_bits(fixture *x, const char *name, size_t count)
         for (size_t i = 0; i < count; i++)
             wrong += memcmp(first + order[i] * classes, other + i * classes, classes * sizeof *first) != 0;
     }
-    printf("%s: %zu texts alone, in batches and shuffled: %zu of %zu with other bits\n", name, count, wrong, 8 * count);
-    need(wrong == 0, "an answer depends on its batch");
+    printf("%s: %zu texts alone, in batches and shuffled: %zu of %zu with other bits (%016llx)\n", name, count, wrong,
+           8 * count, bits_of(first, count * classes * sizeof *first));
+    expect(wrong == 0, name, "an answer depends on its batch");
     free(order);
     free(first);
     free(other);
@@ -219,11 +215,142 @@ static void measure(fixture *x, const texts *t, const char *name)
     }
 }
 
+/* --------------------------------------------------------------------- forms */
+
+static void test_forms(int small)
+{
+    for (int i = 0; i < ARCHITECTURES; i++)
+        for (size_t size = 64; size >= 24; size = size == 64 ? 32 : size - 8) { /* heads of 64, 32 and 24 */
+            const architecture *a = &architectures[i];
+            fixture x;
+            char name[80];
+            const sf_bert_shape shape = architecture_small(a, size, small ? 130 : 512);
+            if (small && size == 32) continue;
+            snprintf(name, sizeof name, "%s, heads of %zu", a->name, size);
+            make(&x, &shape);
+            test_near(&x, name);
+            test_bits(&x, name, small ? 10 : size == 64 ? 1000 : 200);
+            drop(&x);
+        }
+}
+
+/* Every form of BERT-base's size: texts of 256 and of 512 pieces, beside BERT for the same work. */
+static void measure_forms(void)
+{
+    double bert[2] = {0, 0};
+    for (int i = 0; i < ARCHITECTURES; i++) {
+        const architecture *a = &architectures[i];
+        const sf_bert_shape shape = architecture_base(a);
+        fixture x;
+        if (a->other) continue;
+        const double before = memory_taken();
+        make(&x, &shape);
+        printf("%-12s memory %.2f GB", a->name, (memory_taken() - before) / 1e9);
+        for (int k = 0; k < 2; k++) {
+            const size_t T = k ? 512 : 256;
+            texts t = make_texts(1 << (k ? 10 : 11), T, T, x.encoder.vocabulary);
+            float *logits = sf_alloc(t.count * x.encoder.classes, sizeof *logits);
+            double best = 1e9;
+            for (int turn = 0; turn < 5; turn++) {
+                const double start = sf_seconds();
+                answer(logits, &x, &t, t.count, 0);
+                best = fmin(best, sf_seconds() - start);
+            }
+            const double each = best / (double)t.count / architecture_work(&shape, T);
+            if (i == 0) bert[k] = each;
+            printf("; %zu pieces: %.0f texts/s, %.0f TFLOP/s, %.2f of BERT's time", T, (double)t.count / best,
+                   1 / each / 1e12, each / bert[k]);
+            expect(each <= a->most * bert[k], a->name, "slower than it may be");
+            free(logits);
+            free(t.ids);
+            free(t.offsets);
+        }
+        puts("");
+        drop(&x);
+    }
+}
+
+/* As scripts/golden-encoders makes them. */
+static void golden_sequence(uint32_t *ids, size_t length, size_t number, const json_t *golden)
+{
+    const uint32_t first = (uint32_t)json_integer_value(json_object_get(golden, "first")),
+                   vocabulary = (uint32_t)json_integer_value(json_object_get(golden, "vocabulary"));
+    uint32_t next = (uint32_t)(number * 2654435761u);
+    for (size_t i = 0; i < length; i++) {
+        next = next * 1664525u + 1013904223u;
+        ids[i] = first + (next >> 8) % (vocabulary - first);
+    }
+    ids[0] = (uint32_t)json_integer_value(json_object_get(golden, "begin"));
+    if (length > 1) ids[length - 1] = (uint32_t)json_integer_value(json_object_get(golden, "end"));
+}
+
+static void test_golden(const char *folder, const char *name)
+{
+    char path[1024];
+    sf_bert_checkpoint c;
+    sf_device_net *net = NULL;
+    sf_encoder e;
+    size_t rows = 1 << 14, longest = 0;
+    snprintf(path, sizeof path, "%s/%s/golden.json", folder, name);
+    json_t *golden = json_load_file(path, 0, NULL);
+    need(golden != NULL, path);
+    *strrchr(path, '/') = 0;
+    need(sf_bert_checkpoint_open(&c, path, &error) == SAFER_OK, error.message);
+    need(sf_bert_encoder(&e, &c.layout, c.parameters) == 0, "out of memory");
+    need(table->net_new(&net, 0, &e, 1, &rows, &error) == SAFER_OK, error.message);
+    const json_t *inputs = json_object_get(golden, "inputs");
+    const double own = json_real_value(json_object_get(golden, "bf16"));
+    double far = 0, spread = 0;
+    for (size_t i = 0; i < json_array_size(inputs); i++) {
+        uint32_t ids[1024];
+        float logits[8];
+        const json_t *input = json_array_get(inputs, i);
+        const size_t length = (size_t)json_integer_value(json_array_get(input, 0)), offsets[] = {0, length};
+        need(length <= 1024 && e.classes <= 8, "an input is too long");
+        golden_sequence(ids, length, i, golden);
+        need(table->answer(logits, net, 0, ids, offsets, 1, &error) == SAFER_OK, error.message);
+        for (size_t k = 0; k < e.classes; k++) {
+            const double expected = json_real_value(json_array_get(json_array_get(input, 1), k));
+            far = fmax(far, fabs((double)logits[k] - expected));
+            spread = fmax(spread, fabs(expected));
+        }
+        if (length > longest) longest = length;
+    }
+    printf("%-18s %zu inputs of up to %zu pieces, logits up to %.2f: off by %.4f, PyTorch's own bf16 by %.4f\n", name,
+           json_array_size(inputs), longest, spread, far, own);
+    expect(far < 2 * own + 0.02, name, "too far from transformers");
+    table->net_free(net);
+    free((void *)e.layer);
+    sf_bert_checkpoint_free(&c);
+    json_decref(golden);
+}
+
+static void test_goldens(const char *folder)
+{
+    struct dirent **entries;
+    const int count = scandir(folder, &entries, NULL, alphasort);
+    need(count > 2, "there are no checkpoints");
+    for (int i = 0; i < count; i++) {
+        if (entries[i]->d_name[0] != '.' && !strchr(entries[i]->d_name, '.')) test_golden(folder, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
 int main(int argc, char **argv)
 {
+    const int forms = argc > 2 && strcmp(argv[2], "--forms") == 0;
     const int speed = argc > 3 && strcmp(argv[2], "--speed") == 0, small = argc > 2 && strcmp(argv[2], "--small") == 0;
-    need(argc > 1, "usage: test_encoder PLUGIN [--speed LENGTHS|--small]");
+    need(argc > 1, "usage: test_encoder PLUGIN [--speed LENGTHS|--small|--forms [--small|--speed]|--golden FOLDER]");
+    setvbuf(stdout, NULL, _IOLBF, 0);
     open_plugin(argv[1]);
+    if (forms && argc > 3 && strcmp(argv[3], "--speed") == 0)
+        measure_forms();
+    else if (forms)
+        test_forms(argc > 3);
+    else if (argc > 3 && strcmp(argv[2], "--golden") == 0)
+        test_goldens(argv[3]);
+    if (forms || (argc > 3 && !speed)) return finish();
     int count = 0;
     sf_device_info info;
     need(table->count(&count, &error) == SAFER_OK, error.message);
@@ -289,6 +416,5 @@ int main(int argc, char **argv)
         }
         drop(&x);
     }
-    puts("fine");
-    return 0;
+    return finish();
 }

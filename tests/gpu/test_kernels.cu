@@ -71,9 +71,9 @@ template <int N> void run_rows_back(int H, int rows)
     both<float> weight(H), partial((size_t)SUM_BLOCKS * 3 * H), dweight(H), dbias(H), total(H);
     fill(in, 2, 0.5f), fill(weight, 0.3f, 1), fill(d);
     std::vector<double> dx((size_t)rows * H), dw(H), db(H), dt(H), unit(H), x(H);
-    run_norm_back<N>(out.there, partial.there, d.there, in.there, weight.there, H, epsilon, rows, 0);
+    run_norm_back<N>(out.there, partial.there, d.there, in.there, NULL, weight.there, H, epsilon, rows, 0);
     add_partial<<<dim3((unsigned)((H + 255) / 256), 3), 256>>>(dweight.there, dbias.there, total.there, partial.there,
-                                                               3, H);
+                                                               3, H, 0);
     for (int r = 0; r < rows; r++) {
         double scale, plain = 0, dot = 0;
         for (int i = 0; i < H; i++) x[i] = (double)value(in.here[(size_t)r * H + i]);
@@ -93,7 +93,7 @@ template <int N> void run_rows_back(int H, int rows)
     compare("norm_back's bias, " + name, dbias, db, F32);
     compare("norm_back's sum, " + name, total, dt, F32);
     sum_rows<<<dim3((unsigned)((H + 511) / 512), SUM_BLOCKS), 256>>>(partial.there, d.there, H, rows);
-    add_partial<<<(unsigned)((H + 255) / 256), 256>>>(total.there, NULL, NULL, partial.there, 1, H);
+    add_partial<<<(unsigned)((H + 255) / 256), 256>>>(total.there, NULL, NULL, partial.there, 1, H, 0);
     compare("sum_rows, " + name, total, db, F32);
 }
 
@@ -181,19 +181,21 @@ template <int D> void run_attention(int heads)
     both<sf_attend_block> *blocks = cut(starts, SF_ATTEND_QUERIES), *back_blocks = cut(starts, BACK_ROWS);
     const float scale = 1 / sqrtf((float)D), log2e = 1.4426950408889634f;
     const dim3 grid((unsigned)blocks->size(), (unsigned)heads);
-    attend_plain<<<grid, SF_ATTEND_THREADS>>>(context.there, qkv.there, blocks->there, H, D, scale * log2e);
+    attend_plain<ATTEND_ALL>
+        <<<grid, SF_ATTEND_THREADS>>>(context.there, qkv.there, blocks->there, H, D, scale * log2e, relation());
     compare("attend_plain, " + name, context, expected.context, 2 * BF16);
     if constexpr (D == 32 || D == 64) {
-        attend<D><<<grid, SF_ATTEND_THREADS>>>(context.there, sums.there, qkv.there, blocks->there, H, scale * log2e);
+        attend<D, ATTEND_ALL><<<grid, SF_ATTEND_THREADS>>>(context.there, sums.there, qkv.there, blocks->there, H,
+                                                           scale * log2e, relation());
         compare("attend, " + name, context, expected.context, 2 * BF16);
         compare("attend's sums, " + name, sums, expected.sums, 1e-4);
-        const back k = {qkv.there, dcontext.there, sums.there, deltas.there, dqkv.there, back_blocks->there,
-                        H,         heads,          scale,      scale * log2e};
+        const back k = {qkv.there, dcontext.there, sums.there, deltas.there,  dqkv.there, back_blocks->there,
+                        H,         heads,          scale,      scale * log2e, NULL,       0};
         attend_deltas<D>
             <<<(unsigned)((rows + 7) / 8), 256>>>(deltas.there, context.there, dcontext.there, H, heads, (int)rows);
         const dim3 back_grid((unsigned)back_blocks->size(), (unsigned)heads);
-        attend_back_queries<D><<<back_grid, SF_ATTEND_THREADS>>>(k);
-        attend_back_keys<D><<<back_grid, SF_ATTEND_THREADS>>>(k);
+        attend_back_queries<D, ATTEND_ALL><<<back_grid, SF_ATTEND_THREADS>>>(k, relation());
+        attend_back_keys<D, ATTEND_ALL><<<back_grid, SF_ATTEND_THREADS>>>(k, relation());
         compare("attend_back, " + name, dqkv, expected.dqkv, 4 * BF16);
     }
     delete blocks;
@@ -214,7 +216,9 @@ struct head_here {
     }
     head there() const
     {
-        return {H, C, mean, pools ? pooler.there : NULL, pooler_bias.there, relu, weight.there, bias.there};
+        const sf_encoder_activation activation = relu ? SF_ENCODER_RELU : SF_ENCODER_TANH;
+        const float *p = pools ? pooler.there : NULL;
+        return {H, C, mean, p, pooler_bias.there, activation, NULL, NULL, 0, weight.there, bias.there};
     }
 };
 
@@ -227,7 +231,8 @@ void test_end(int H, int C, int mean, int pools, int relu)
     both<bf16> x(rows * H), d(rows * H);
     both<uint32_t> starts(B + 1);
     both<float> logits(B * C), pooled(B * H), features(B * H), dropped(B * H), slopes(B * H), dlogits(B * C), losses(B),
-        masks(B * H), dweight((size_t)C * H), dbias(C), dpooler((size_t)H * H), dpooler_bias(H);
+        masks(B * H), raw(B * H), activated(B * H), dfeatures(B * H), dweight((size_t)C * H), dbias(C),
+        dpooler((size_t)H * H), dpooler_bias(H);
     both<int> labels(B);
     fill(x);
     for (size_t t = 0; t < B; t++)
@@ -277,8 +282,8 @@ void test_end(int H, int C, int mean, int pools, int relu)
             for (int c = 0; c < H; c++) ed[(first + i) * H + c] = mean ? dp[c] / (double)T : i ? 0 : dp[c];
     }
     const head there = h.there();
-    const ends e = {pooled.there,  features.there, dropped.there, slopes.there,
-                    dlogits.there, losses.there,   masks.there,   labels.there};
+    const ends e = {pooled.there, features.there,  dropped.there, raw.there,    activated.there, NULL,
+                    slopes.there, dfeatures.there, dlogits.there, losses.there, masks.there,     labels.there};
     classify<<<(unsigned)B, POOL_THREADS, 2 * H * sizeof(float)>>>(logits.there, x.there, starts.there, there);
     compare("classify, " + name, logits, elogits, F32);
     loss_forward<<<(unsigned)B, POOL_THREADS>>>(e, x.there, starts.there, there, 1.0f / (float)B);
