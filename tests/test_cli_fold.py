@@ -170,6 +170,17 @@ class Fold(Case):
                 self.assertLessEqual(record["changed"], 2)
             (test_cli.temporary / "limited.jsonl").unlink()
 
+    def test_table(self):
+        """the table of look-alikes is what ICU of the same Unicode says"""
+        table = (ROOT / "src/text/lookalikes_table.h").read_text()
+        done = subprocess.run([ROOT / "scripts/unicode-lookalikes"], capture_output=True, text=True, timeout=300)
+        if done.returncode == 4:
+            self.skipTest(done.stderr.strip())
+        version = re.search('#define SF_LOOKALIKES_UNICODE "(.*)"', done.stdout)[1]
+        if f'"{version}"' not in table:
+            self.skipTest(f"this ICU has Unicode {version}")
+        self.assertEqual(done.stdout, table)
+
     def test_against(self):
         """the cross-check spells words otherwise too, and finds nothing"""
         done = run("attack", "--against", "folded.jsonl", *FOLDED, "-o", "against.jsonl", "--json", "--iterations", 3, "--population", 6)
