@@ -15,7 +15,7 @@
  *      frequent, is the file's word, and so is every other name.
  *
  *   6. With a fold, every word that may be exchanged or drawn is as the fold leaves it, in every case in which it can
- *      stand: a folded text with words exchanged is then a folded text, but for words that touch a mark.
+ *      stand: a folded text with words exchanged is then a folded text, but for the places that docs/fold.md names.
  *
  * Kernel rows were checked before: ascending, weights of at least 1 that sum to the total. */
 #include "lexicon/check.h"
