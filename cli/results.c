@@ -216,7 +216,8 @@ static void print_edits(const safer_summary *s)
                    cli_percent(s->certified_edits[i], s->labelled));
     }
     char edits[80];
-    printf("  at most so many: %s; and synonyms besides\n", cli_edits(edits, s->edit_kind, 2) + 2);
+    printf("  at most so many: %s%s; and synonyms besides\n", cli_edits(edits, s->edit_kind, 2) + 2,
+           s->folded ? ", as the folded text has them" : "");
 }
 
 static void print_trivial(const safer_summary *s)

@@ -67,7 +67,7 @@ RUNS = {
     "edits hoeffding": ("topk.lex", "test.tsv", ("--model", "short.model", "--delete", 0.75, "--radius", 3, "--method", "hoeffding", "--n", 300)),
     "edits three": ("topk.lex", "three.tsv", (*THREE, "--n", 300, "--delete", 0.5, "--edits", 4)),
     "folded": ("folded.lex", "folded.tsv", ("--model", "folded.model", "--n", 400)),
-    "three folded": ("folded.lex", "folded.jsonl", (*THREE, "--n", 200)),
+    "three folded": ("folded.lex", "odd.jsonl", (*THREE, "--n", 200)),
 }
 
 
@@ -92,7 +92,7 @@ def make_files():
          "--fold", "standard,leet,spaced,repeats", "-o", "folded.lex")
     odd = ("\u0410 f\u0456lm th\u200bat w\u0430s b o r i n g", "G\u0301O\u0323\u0301OD m0vi3, soooo w\u043enderful!", "\ud55c\uad6d \u1112\u1161\u11ab \u304b\u3099")
     write("folded.tsv", "".join(f"{row}\n" for row in rows[:20]) + "".join(f"odd{i}\t1\t{text}\n" for i, text in enumerate(odd)))
-    write("folded.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in odd))
+    write("odd.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in odd))
     must("train", "--arch", "ngram", "--data", "demo/train.tsv", "--lexicon", "folded.lex", "--quiet", "--bits", 14, "-o", "folded.model")
     common = ("--data", "demo/train.tsv", "--lexicon", "topk.lex", "--quiet")
     must("train", "--arch", "ngram", *common, "--bits", 14, "-o", "ngram.model")

@@ -149,6 +149,17 @@ class Fold(Case):
                 folded = json.loads(run("fold", "--lexicon", "folded.lex", "--json", record["text"], text).out)["texts"]
                 self.assertEqual(folded[0]["folded"], folded[1]["folded"])
 
+    def test_edits(self):
+        """edits are counted in tokens of the folded text, and the results say so"""
+        label = next(iter(rows_of("demo/test.tsv")))[1]
+        write("tokens.tsv", f"1\t{label}\t\u00bd film \ufdfa\n2\t{label}\tmo7ie f\u200bilm\n")
+        inputs = ("--lexicon", "folded.lex", "--data", "tokens.tsv")
+        self.assertEqual(run("certify", "--model", "folded.model", *inputs, "--delete", 0.75, "-o", "tokens.jsonl").code, DONE)
+        self.assertEqual([r["tokens"] for r in read_run("tokens.jsonl")[1]], [8, 4])
+        for lexicon, saying in (("plain", False), ("folded", True)):
+            done = run("certify", "--model", f"{lexicon}.model", "--lexicon", f"{lexicon}.lex", "--data", "tokens.tsv", "--delete", 0.75)
+            self.assertEqual((done.code, "as the folded text has them" in done.out), (DONE, saying), done)
+
     def test_budget(self):
         """a search asks no more than it may"""
         for smoothed, most in (((), 7), (("--smoothed", "--n", 20), 90)):
@@ -158,6 +169,17 @@ class Fold(Case):
                 self.assertLessEqual(record["queries"], most)
                 self.assertLessEqual(record["changed"], 2)
             (test_cli.temporary / "limited.jsonl").unlink()
+
+    def test_table(self):
+        """the table of look-alikes is what ICU of the same Unicode says"""
+        table = (ROOT / "src/text/lookalikes_table.h").read_text()
+        done = subprocess.run([ROOT / "scripts/unicode-lookalikes"], capture_output=True, text=True, timeout=300)
+        if done.returncode == 4:
+            self.skipTest(done.stderr.strip())
+        version = re.search('#define SF_LOOKALIKES_UNICODE "(.*)"', done.stdout)[1]
+        if f'"{version}"' not in table:
+            self.skipTest(f"this ICU has Unicode {version}")
+        self.assertEqual(done.stdout, table)
 
     def test_against(self):
         """the cross-check spells words otherwise too, and finds nothing"""

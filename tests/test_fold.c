@@ -397,6 +397,9 @@ static void test_hostile_tables(void **state)
     assert_string_equal(OPEN(1, 0, 0, 1, 2, 0, 1, 0xe9, 0, 2, 'e', 0x301, 'e', 0x302, 0xe9), again);
     assert_string_equal(OPEN(1, 0, 0, 0, 0, 0, 1, 0, 'e', 0x301, 0xe9), again);
     assert_string_equal(OPEN(1, 0, 0, 1, 2, 0, 1, 0xe9, 0, 2, 'e', 0x301, 'e', 0x301, 0x110000), again);
+    /* a composite where Hangul has one already: two readers of the table could differ */
+    assert_string_equal(OPEN(1, 0, 0, 1, 2, 0, 1, 0xe000, 0, 2, 0x1100, 0x1161, 0x1100, 0x1161, 0xe000), again);
+    assert_string_equal(OPEN(1, 0, 0, 1, 3, 0, 1, 0xe000, 0, 3, 0x1100, 0x1161, 0x11a8, 0xac00, 0x11a8, 0xe000), again);
 }
 
 static safer_status build_and_apply(void *context, safer_error *error)

@@ -88,15 +88,22 @@ static int is_fixed(const sf_fold *f, uint32_t code)
     return find_map(f, code) == SIZE_MAX && !is_syllable(f, code) && !(properties_of(f, code) & SF_FOLD_DROPPED);
 }
 
+/* The syllable that two neighbours compose, or 0. */
+static uint32_t hangul_of(const sf_fold *f, uint32_t first, uint32_t second)
+{
+    if (!(f->head.steps & SF_FOLD_NFKC)) return 0;
+    if (first - HANGUL_L < L_COUNT && second - HANGUL_V < V_COUNT)
+        return HANGUL + ((first - HANGUL_L) * V_COUNT + (second - HANGUL_V)) * T_COUNT;
+    if (first - HANGUL < SYLLABLES && (first - HANGUL) % T_COUNT == 0 && second - HANGUL_T - 1 < T_COUNT - 1)
+        return first + (second - HANGUL_T);
+    return 0;
+}
+
 /* The composite of two neighbours, or 0. */
 static uint32_t composite_of(const sf_fold *f, uint32_t first, uint32_t second)
 {
-    if (f->head.steps & SF_FOLD_NFKC) {
-        if (first - HANGUL_L < L_COUNT && second - HANGUL_V < V_COUNT)
-            return HANGUL + ((first - HANGUL_L) * V_COUNT + (second - HANGUL_V)) * T_COUNT;
-        if (first - HANGUL < SYLLABLES && (first - HANGUL) % T_COUNT == 0 && second - HANGUL_T - 1 < T_COUNT - 1)
-            return first + (second - HANGUL_T);
-    }
+    const uint32_t syllable = hangul_of(f, first, second);
+    if (syllable) return syllable;
     size_t low = 0, high = f->head.pairs;
     while (low < high) {
         const size_t middle = (low + high) / 2;
@@ -173,12 +180,14 @@ static int images_are_fixed(const sf_fold *f)
     return 1;
 }
 
-/* H takes every composite apart into what it was made of, so that H . C is the identity. */
+/* H takes every composite apart into what it was made of, so that H . C is the identity. Two neighbours have one
+ * composite: what Hangul's arithmetic composes stands in no list. */
 static int pairs_are_right(const sf_fold *f)
 {
     for (uint32_t i = 0; i < f->head.pairs; i++) {
         const uint32_t *pair = f->pairs + 3 * (size_t)i;
         if (!is_code(pair[0]) || !is_code(pair[1]) || !is_code(pair[2])) return 0;
+        if (hangul_of(f, pair[0], pair[1])) return 0;
         if (i && (pair[0] < pair[-3] || (pair[0] == pair[-3] && pair[1] <= pair[-2]))) return 0;
         uint32_t own[3], of_first[3];
         size_t count, first_count;
