@@ -51,12 +51,12 @@ __device__ inline uint4 pack8(const float *x)
 
 /* out (rows, inner) from raw (rows, inner), or when `gated` from raw (rows, 2 * inner): activation(first half) * second
  * half. Eight numbers a thread; inner is a multiple of 8. */
-static __global__ void __launch_bounds__(256)
-    activate(bf16 *out, const bf16 *raw, sf_encoder_activation kind, int gated, int inner, size_t eights)
+template <sf_encoder_activation kind>
+__global__ void __launch_bounds__(256) activate(bf16 *out, const bf16 *raw, int gated, int inner, uint32_t eights)
 {
-    const size_t i = blockIdx.x * (size_t)256 + threadIdx.x;
+    const uint32_t i = blockIdx.x * 256 + threadIdx.x, each = (uint32_t)inner / 8;
     if (i >= eights) return;
-    const size_t each = (size_t)inner / 8, row = i / each, at = i % each * 8;
+    const size_t row = i / each, at = i % each * 8;
     const bf16 *from = raw + row * inner * (gated ? 2 : 1) + at;
     float x[8], gate[8];
     unpack8(x, *(const uint4 *)from);
@@ -67,13 +67,13 @@ static __global__ void __launch_bounds__(256)
 }
 
 /* draw, of the shape of raw, from d (rows, inner). */
-static __global__ void __launch_bounds__(256)
-    activate_back(bf16 *draw, const bf16 *d, const bf16 *raw, sf_encoder_activation kind, int gated, int inner,
-                  size_t eights)
+template <sf_encoder_activation kind>
+__global__ void __launch_bounds__(256)
+    activate_back(bf16 *draw, const bf16 *d, const bf16 *raw, int gated, int inner, uint32_t eights)
 {
-    const size_t i = blockIdx.x * (size_t)256 + threadIdx.x;
+    const uint32_t i = blockIdx.x * 256 + threadIdx.x, each = (uint32_t)inner / 8;
     if (i >= eights) return;
-    const size_t each = (size_t)inner / 8, row = i / each, at = i % each * 8, wide = row * inner * (gated ? 2 : 1) + at;
+    const size_t row = i / each, at = i % each * 8, wide = row * inner * (gated ? 2 : 1) + at;
     float x[8], gate[8], g[8];
     unpack8(x, *(const uint4 *)(raw + wide));
     unpack8(g, *(const uint4 *)(d + row * inner + at));
@@ -87,6 +87,31 @@ static __global__ void __launch_bounds__(256)
 #pragma unroll
     for (int k = 0; k < 8; k++) g[k] *= activation_slope(x[k], kind);
     *(uint4 *)(draw + wide) = pack8(g);
+}
+
+/* Start them, for `rows` rows: fewer than 2^35 numbers, which is more than memory has room for. */
+#define SF_FOR_ACTIVATION(kind, name, ...) \
+    do { \
+        const uint32_t eights = (uint32_t)(rows * inner / 8), blocks = (eights + 255) / 256; \
+        switch (kind) { \
+        case SF_ENCODER_TANH: name<SF_ENCODER_TANH><<<blocks, 256, 0, stream>>>(__VA_ARGS__, eights); break; \
+        case SF_ENCODER_RELU: name<SF_ENCODER_RELU><<<blocks, 256, 0, stream>>>(__VA_ARGS__, eights); break; \
+        case SF_ENCODER_GELU: name<SF_ENCODER_GELU><<<blocks, 256, 0, stream>>>(__VA_ARGS__, eights); break; \
+        case SF_ENCODER_GELU_TANH: name<SF_ENCODER_GELU_TANH><<<blocks, 256, 0, stream>>>(__VA_ARGS__, eights); break; \
+        case SF_ENCODER_SILU: name<SF_ENCODER_SILU><<<blocks, 256, 0, stream>>>(__VA_ARGS__, eights); break; \
+        } \
+    } while (0)
+
+inline void run_activate(bf16 *out, const bf16 *raw, sf_encoder_activation kind, int gated, size_t inner, size_t rows,
+                         cudaStream_t stream)
+{
+    SF_FOR_ACTIVATION(kind, activate, out, raw, gated, (int)inner);
+}
+
+inline void run_activate_back(bf16 *draw, const bf16 *d, const bf16 *raw, sf_encoder_activation kind, int gated,
+                              size_t inner, size_t rows, cudaStream_t stream)
+{
+    SF_FOR_ACTIVATION(kind, activate_back, draw, d, raw, gated, (int)inner);
 }
 
 } // namespace sf

@@ -121,18 +121,59 @@ struct run {
     float sum;
 };
 
-/* Goes on with a tile of scores: lane l < 16 has row l of its warp, `out` is that row's (columns). buckets: of the
- * tile's first neighbour, and of the others each `step` farther. */
-__device__ inline void sum_runs(bf16 *out, run *r, const stage_row *stage, const int32_t *buckets, int step, int count)
+/* 1 or -1 when the buckets that sum_runs walks over are such a step apart each, as near ones are; else 0. */
+__device__ inline int runs_of_one(const int32_t *buckets, int step, int count)
 {
-    const bf16 *scores = stage[threadIdx.x / 32 * 16 + (threadIdx.x & 15)];
-    for (int i = 0; i < count; i++) {
-        const int bucket = buckets[i * step];
-        if (bucket != r->bucket) {
-            if (r->bucket >= 0) out[r->bucket] = __float2bfloat16_rn(r->sum);
-            *r = {bucket, 0};
+    const int rise = buckets[step] - buckets[0];
+    bool ones = count > 1 && (rise == 1 || rise == -1);
+    for (int n = (int)(threadIdx.x % 32) - 15; n < count - 1; n += 32)
+        ones &= buckets[step * (n + 1)] - buckets[step * n] == rise;
+    return __all_sync(~0u, ones) ? rise : 0;
+}
+
+/* Goes on with a tile of scores of a warp's first `rows` rows, the first of which is (columns) at `out` and the others
+ * each `apart` farther; lane l < 16 has the sum of row l. buckets: of the first row's first neighbour; of neighbour i
+ * of row l it is that at step * (i - l). Where every neighbour has a bucket of its own, rows are copied, the warp side
+ * by side; else each lane goes along its own. */
+__device__ inline void sum_runs(bf16 *out, size_t apart, run *r, stage_row *stage, const int32_t *buckets, int step,
+                                int rows, int count)
+{
+    const int lane = threadIdx.x % 32;
+    stage_row *const tile = stage + threadIdx.x / 32 * 16;
+    const int rise = runs_of_one(buckets, step, count);
+    if (lane < rows) {
+        bf16 *const own = out + lane * apart, *const scores = tile[lane];
+        buckets -= step * lane;
+        if (rise) {
+            if (r->bucket == buckets[0])
+                scores[0] = __float2bfloat16_rn(r->sum + __bfloat162float(scores[0]));
+            else if (r->bucket >= 0)
+                own[r->bucket] = __float2bfloat16_rn(r->sum);
+            *r = {buckets[step * (count - 1)], __bfloat162float(scores[count - 1])}; /* the last may go on */
+        } else {
+            for (int first = 0; first < count; first += 8) {
+                int bucket[8];
+                float score[8];
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    bucket[i] = buckets[step * (first + i)], score[i] = __bfloat162float(scores[first + i]);
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    if (first + i >= count) break;
+                    if (bucket[i] != r->bucket) {
+                        if (r->bucket >= 0) own[r->bucket] = __float2bfloat16_rn(r->sum);
+                        *r = {bucket[i], 0};
+                    }
+                    r->sum += score[i];
+                }
+            }
         }
-        r->sum += __bfloat162float(scores[i]);
+        buckets += step * lane;
+    }
+    __syncwarp();
+    for (int row = 0; rise && row < rows; row++) {
+        const int begin = buckets[-step * row];
+        for (int i = lane; i < count - 1; i += 32) out[row * apart + begin + rise * i] = tile[row][i];
     }
 }
 
@@ -186,7 +227,8 @@ template <int KIND> __device__ inline bool sees(const relation &r, int far)
 }
 
 template <int D, int KIND>
-__global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_queries(const back b, const relation r)
+__global__ void __launch_bounds__(SF_ATTEND_THREADS, KIND == ATTEND_PARTS ? 3 : 1)
+    attend_back_queries(const back b, const relation r)
 {
     constexpr int tile = SF_ATTEND_KEYS * D * (int)sizeof(bf16);
     __shared__ __align__(128) char memory[4 * tile];
@@ -203,6 +245,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_queries(const b
     float sum[2], delta[2], dq[D / 8][4] = {};
     const float by = KIND == ATTEND_BIASED ? 1 : b.scale2;
     bf16 *dplaces = place_row<KIND>(r.dkeys, r, k.row, first + (lane & 15));
+    const size_t apart = (size_t)gridDim.y * r.columns; /* of rows there */
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         const int row = first + lane / 4 + h * 8;
@@ -249,8 +292,9 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_queries(const b
         }
         if constexpr (KIND == ATTEND_PARTS) {
             __syncwarp();
-            if (r.dkeys && lane < 16 && first + lane < length)
-                sum_runs(dplaces, &so_far, stage, r.buckets + t * SF_ATTEND_KEYS - first - lane + r.reach, 1,
+            if (r.dkeys && first < length)
+                sum_runs(dplaces - (lane & 15) * apart, apart, &so_far, stage,
+                         r.buckets + t * SF_ATTEND_KEYS - first + r.reach, 1, min(16, length - first),
                          min((int)SF_ATTEND_KEYS, length - t * SF_ATTEND_KEYS));
             __syncwarp();
         }
@@ -278,6 +322,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back
     float dk[D / 8][4] = {}, dv[D / 8][4] = {};
     const float by = KIND == ATTEND_BIASED ? 1 : b.scale2;
     bf16 *dplaces = place_row<KIND>(r.dqueries, r, k.row, first + (lane & 15));
+    const size_t apart = (size_t)gridDim.y * r.columns; /* of rows there */
     int begin, count;
     tiles_seen<KIND>(&begin, &count, (int)k.query, (int)k.query + BACK_ROWS - 1, length, r.window);
     const size_t skipped = (size_t)begin * SF_ATTEND_KEYS;
@@ -319,8 +364,9 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS) attend_back_keys(const back
         if constexpr (KIND == ATTEND_PARTS) {
             stage_scores(stage, ds);
             __syncwarp();
-            if (r.dqueries && lane < 16 && first + lane < length)
-                sum_runs(dplaces, &so_far, stage, r.buckets + first + lane - t * SF_ATTEND_KEYS + r.reach, -1,
+            if (r.dqueries && first < length)
+                sum_runs(dplaces - (lane & 15) * apart, apart, &so_far, stage,
+                         r.buckets + first - t * SF_ATTEND_KEYS + r.reach, -1, min(16, length - first),
                          min((int)SF_ATTEND_KEYS, length - t * SF_ATTEND_KEYS));
             __syncwarp();
         }

@@ -198,7 +198,9 @@ safer_status load_parts(sf_device_net *net, const sf_encoder *e, safer_error *er
     SF_TRY_RETURN(take(&normed, &net->memory, columns * H, error));
     SF_TRY_RETURN(take_bytes(&workspace, &net->memory, PRODUCT_WORKSPACE, error));
     SF_TRY_RETURN(copy_floats(&whole, net, e->relative, e->relative_rows * H, error));
-    round_rows<<<(unsigned)((columns * H + 255) / 256), 256>>>(table, whole, H, e->relative_rows, columns);
+    const size_t first = places_of(e).first;
+    round_rows<<<(unsigned)((columns * H + 255) / 256), 256>>>(table, whole + first * H, H, e->relative_rows - first,
+                                                               columns);
     if (norm_[0]) {
         FOR_WIDTH(H, run_norm, normed, table, norm_, net, columns, 0);
         table = normed;
@@ -217,7 +219,7 @@ safer_status load_parts(sf_device_net *net, const sf_encoder *e, safer_error *er
 safer_status load_distances(sf_device_net *net, const sf_encoder *e, safer_error *error)
 {
     const int reach = reach_of(e->tokens), heads = (int)e->heads;
-    int32_t *buckets = NULL, *stretched = stretch_buckets(e->buckets, e->tokens);
+    int32_t *buckets = NULL, *stretched = stretch_buckets(e->buckets, e->tokens, places_of(e).first);
     float *table = NULL, *bias = NULL;
     if (!stretched) return fail(error, SAFER_MEMORY, "out of memory");
     safer_status status = take(&buckets, &net->memory, 2 * (size_t)reach, error);
@@ -285,7 +287,7 @@ safer_status make_slot(struct slot *s, sf_device_net *net, safer_error *error)
     if (activates_apart(&net->shape))
         SF_TRY_RETURN(take(&s->raw, &net->memory, rows * inner_outputs(&net->shape), error));
     if (net->shape.form.relative == SF_RELATIVE_PARTS) {
-        const size_t size = place_rows(&net->shape, rows) * net->shape.heads * place_columns(&net->shape);
+        const size_t size = place_rows(&net->shape, rows) * net->shape.heads * (size_t)net->distances.columns;
         if (net->shape.form.place_keys) SF_TRY_RETURN(take(&s->places_by[0], &net->memory, size, error));
         if (net->shape.form.place_queries) SF_TRY_RETURN(take(&s->places_by[1], &net->memory, size, error));
         s->chunks = (chunk *)malloc(most_chunks(&net->shape, rows) * sizeof *s->chunks);
@@ -407,10 +409,7 @@ safer_status run_inner(const struct slot *s, const sf_device_net *net, const bf1
     const sf_encoder *e = &net->shape;
     bf16 *out = activates_apart(e) ? s->raw : s->inner;
     SF_TRY_RETURN(product_run(out, in, NULL, &l->inner, rows, net->library, s->workspace, s->stream, error));
-    const size_t eights = rows * e->inner / 8;
-    if (activates_apart(e))
-        activate<<<(unsigned)((eights + 255) / 256), 256, 0, s->stream>>>(s->inner, s->raw, e->activation,
-                                                                          e->form.gated, (int)e->inner, eights);
+    if (activates_apart(e)) run_activate(s->inner, s->raw, e->activation, e->form.gated, e->inner, rows, s->stream);
     return SAFER_OK;
 }
 

@@ -19,11 +19,24 @@ inline size_t inner_outputs(const sf_encoder *e) { return e->form.gated ? 2 * e-
 /* Whether its activation has a kernel of its own, for products have no such one. */
 inline int activates_apart(const sf_encoder *e) { return e->form.gated || e->activation == SF_ENCODER_SILU; }
 
-/* Places of a table of vectors, a multiple of 8; 0: there is none. */
-inline size_t place_columns(const sf_encoder *e)
+/* Rows of a table of vectors that texts of up to e->tokens pieces use, from `first` on; none where there is no such
+ * table. Of the encoder that was given, for it reads its buckets. */
+struct places {
+    size_t first, count;
+};
+inline places places_of(const sf_encoder *e)
 {
-    return e->form.relative == SF_RELATIVE_PARTS ? (e->relative_rows + 7) / 8 * 8 : 0;
+    if (e->form.relative != SF_RELATIVE_PARTS) return {0, 0};
+    int32_t low = e->buckets[0], high = low;
+    for (size_t i = 0; i < 2 * e->tokens - 1; i++) {
+        low = e->buckets[i] < low ? e->buckets[i] : low;
+        high = e->buckets[i] > high ? e->buckets[i] : high;
+    }
+    return {(size_t)low, (size_t)(high - low) + 1};
 }
+
+/* As many columns of scores, a multiple of 8. */
+inline size_t place_columns(const sf_encoder *e) { return (places_of(e).count + 7) / 8 * 8; }
 
 /* Rows whose scores by places are there at once: those of whole texts. */
 inline size_t place_rows(const sf_encoder *e, size_t rows)

@@ -42,14 +42,15 @@ static __global__ void __launch_bounds__(128)
 /* How far tables of distances reach. */
 inline int reach_of(size_t tokens) { return (int)tokens + ATTEND_SLACK; }
 
-/* The bucket of every distance up to reach: those beyond texts have that of the farthest. To be freed; or NULL. */
-inline int32_t *stretch_buckets(const int32_t *buckets, size_t tokens)
+/* The bucket, less `first`, of every distance up to reach: those beyond texts have that of the farthest. To be freed;
+ * or NULL. */
+inline int32_t *stretch_buckets(const int32_t *buckets, size_t tokens, size_t first)
 {
     const int reach = reach_of(tokens), most = (int)tokens - 1;
     int32_t *out = (int32_t *)malloc(2 * (size_t)reach * sizeof *out);
     for (int i = 0; out && i < 2 * reach; i++) {
         const int distance = i - reach < -most ? -most : i - reach > most ? most : i - reach;
-        out[i] = buckets[distance + most];
+        out[i] = buckets[distance + most] - (int32_t)first;
     }
     return out;
 }

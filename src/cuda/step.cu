@@ -210,7 +210,8 @@ safer_status make_distances(sf_device_step *s, const sf_device_training *t, safe
     s->tiles = (int)((e->tokens + BACK_ROWS - 1) / BACK_ROWS);
     const size_t count = 2 * (size_t)s->distances.reach;
     SF_TRY_RETURN(take(&buckets, &s->memory, count, error));
-    int32_t *stretched = stretch_buckets(e->buckets, e->tokens);
+    s->place = places_of(e).first;
+    int32_t *stretched = stretch_buckets(e->buckets, e->tokens, s->place);
     if (!stretched) return fail(error, SAFER_MEMORY, "out of memory");
     const safer_status status = check(cudaMemcpy(buckets, stretched, count * sizeof *buckets, cudaMemcpyHostToDevice),
                                       "copying parameters", error);

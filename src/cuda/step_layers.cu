@@ -70,8 +70,8 @@ static safer_status distances_forward(sf_device_step *s, safer_error *error)
         spread_bias<<<dim3(blocks_of(2 * (size_t)reach, 256), (unsigned)e->heads), 256, 0, s->stream>>>(
             s->bias, s->parameters + s->relative, s->distances.buckets, reach, (int)e->heads);
     if (e->form.relative != SF_RELATIVE_PARTS) return SAFER_OK;
-    round_rows<<<blocks_of(columns * H, 256), 256, 0, s->stream>>>(s->table, s->parameters + s->relative, H,
-                                                                   e->relative_rows, columns);
+    round_rows<<<blocks_of(columns * H, 256), 256, 0, s->stream>>>(s->table, s->parameters + s->relative + s->place * H,
+                                                                   H, e->relative_rows - s->place, columns);
     if (s->relative_norm[0] != SIZE_MAX)
         FOR_WIDTH(H, run_norm, s, s->table_normed, s->table, s->relative_norm, columns);
     for (size_t i = 0; i < e->layers; i++)
@@ -131,11 +131,8 @@ static safer_status attention_forward(const sf_device_step *s, const step_layer 
 static safer_status inner_forward(const sf_device_step *s, const step_layer *l, size_t rows, safer_error *error)
 {
     const sf_encoder *e = &s->shape;
-    const size_t eights = rows * e->inner / 8;
     SF_TRY_RETURN(run(activates_apart(e) ? l->raw : l->inner, l->middle, NULL, &l->forward[INNER], s, rows, error));
-    if (activates_apart(e))
-        activate<<<blocks_of(eights, 256), 256, 0, s->stream>>>(l->inner, l->raw, e->activation, e->form.gated,
-                                                                (int)e->inner, eights);
+    if (activates_apart(e)) run_activate(l->inner, l->raw, e->activation, e->form.gated, e->inner, rows, s->stream);
     return SAFER_OK;
 }
 
@@ -298,14 +295,13 @@ static safer_status inner_back(const sf_device_step *s, const step_layer *l, bf1
                                size_t rows, safer_error *error)
 {
     const sf_encoder *e = &s->shape;
-    const size_t F = e->inner, eights = rows * F / 8;
+    const size_t F = e->inner;
     float *g = s->gradient;
     bf16 *draw = e->form.gated ? s->draw : s->dinner;
     SF_TRY_RETURN(run(g + l->weight[OUTER], d, l->inner, &l->weights[OUTER], s, rows, error));
     SF_TRY_RETURN(run(s->dinner, d, NULL, &l->backward[OUTER], s, rows, error));
     if (activates_apart(e))
-        activate_back<<<blocks_of(eights, 256), 256, 0, s->stream>>>(draw, s->dinner, l->raw, e->activation,
-                                                                     e->form.gated, (int)F, eights);
+        run_activate_back(draw, s->dinner, l->raw, e->activation, e->form.gated, F, rows, s->stream);
     else if (e->activation == SF_ENCODER_RELU)
         relu_back<<<blocks_of(rows * F, 256), 256, 0, s->stream>>>(s->dinner, l->inner, rows * F);
     sum_bias(s, l->bias[INNER], draw, inner_outputs(e), l->add, rows);
@@ -392,21 +388,21 @@ static safer_status distances_back(const sf_device_step *s, safer_error *error)
 {
     const sf_encoder *e = &s->shape;
     const size_t H = e->hidden, columns = (size_t)s->distances.columns, size = columns * H;
-    float *g = s->gradient + s->relative;
+    float *g = s->gradient + s->relative + s->place * H; /* rows that are not used keep zeros */
+    const size_t left = e->relative_rows - s->place, used = left < columns ? left : columns;
     if (e->form.relative == SF_RELATIVE_BIAS)
         gather_bias<<<dim3((unsigned)e->relative_rows, (unsigned)e->heads), 128, 0, s->stream>>>(
             g, s->bias_sums, s->distances.buckets, s->distances.reach, (int)e->heads, s->tiles * 256);
     if (e->form.relative != SF_RELATIVE_PARTS) return SAFER_OK;
     if (s->relative_norm[0] == SIZE_MAX) {
-        SF_CUDA_TRY(cudaMemcpyAsync(g, s->dtable, e->relative_rows * H * sizeof *g, cudaMemcpyDeviceToDevice,
-                                    s->stream),
+        SF_CUDA_TRY(cudaMemcpyAsync(g, s->dtable, used * H * sizeof *g, cudaMemcpyDeviceToDevice, s->stream),
                     "copying the gradient");
         return SAFER_OK;
     }
     round_rows<<<blocks_of(size, 256), 256, 0, s->stream>>>(s->dtable_rounded, s->dtable, H, columns, columns);
     FOR_WIDTH(H, norm_back_of, s, s->dside_rounded, s->dtable_rounded, s->table, NULL, s->relative_norm, SIZE_MAX, 0, H,
               columns);
-    widen<<<blocks_of(e->relative_rows * H, 256), 256, 0, s->stream>>>(g, s->dside_rounded, e->relative_rows * H);
+    widen<<<blocks_of(used * H, 256), 256, 0, s->stream>>>(g, s->dside_rounded, used * H);
     return SAFER_OK;
 }
 

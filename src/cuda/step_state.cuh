@@ -66,7 +66,7 @@ struct sf_device_step {
 
     /* Distances. */
     sf::relation distances;
-    size_t relative, relative_norm[2];
+    size_t relative, relative_norm[2], place;     /* PARTS: the first row that is used */
     float *bias, *diagonals, *shares, *bias_sums; /* BIASED */
     int tiles;
     sf::bf16 *table, *table_normed;                         /* PARTS: (columns, hidden) */

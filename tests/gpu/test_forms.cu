@@ -141,7 +141,7 @@ template <int D, int KIND> void run_attention(int heads)
     both<float> sums(rows * heads), deltas(rows * heads), bias(2 * reach * heads), shares(SUM_SHARES * slots),
         all(slots), dtable((size_t)BUCKETS * heads);
     both<int32_t> buckets(2 * reach);
-    int32_t *stretched = stretch_buckets(c.buckets.data(), TOKENS);
+    int32_t *stretched = stretch_buckets(c.buckets.data(), TOKENS, 0);
     buckets.here.assign(stretched, stretched + 2 * reach);
     free(stretched);
     buckets.send();
@@ -256,7 +256,7 @@ double active_slope(double x, int kind)
 void test_activate(int kind, int gated)
 {
     const std::string name = std::string(gated ? "gated, " : "") + std::to_string(kind);
-    const size_t rows = 37, F = 72, G = gated ? 2 * F : F, eights = rows * F / 8;
+    const size_t rows = 37, F = 72, G = gated ? 2 * F : F;
     both<bf16> raw(rows * G), out(rows * F), d(rows * F), draw(rows * G);
     fill(raw, 4), fill(d);
     std::vector<double> expected(rows * F), slope(rows * G);
@@ -269,9 +269,9 @@ void test_activate(int kind, int gated)
             if (gated) slope[r * G + F + i] = g * active(x, kind);
         }
     const sf_encoder_activation a = (sf_encoder_activation)kind;
-    activate<<<(unsigned)(eights + 255) / 256, 256>>>(out.there, raw.there, a, gated, (int)F, eights);
+    run_activate(out.there, raw.there, a, gated, F, rows, 0);
     compare("activate, " + name, out, expected, BF16);
-    activate_back<<<(unsigned)(eights + 255) / 256, 256>>>(draw.there, d.there, raw.there, a, gated, (int)F, eights);
+    run_activate_back(draw.there, d.there, raw.there, a, gated, F, rows, 0);
     compare("activate_back, " + name, draw, slope, BF16);
 }
 
