@@ -438,6 +438,26 @@ class EvidenceTests(Case):
         self.refused(evidence("good.jsonl", "-o", "demo.lex"), SYSTEM, "demo.lex")
         self.refused(evidence("good.jsonl", "-o", "no/such/folder"), SYSTEM, "no/such/folder")
 
+    def test_edits(self):
+        """a run with a fold and edits, sampled and exact, of a remote model: every term and every limit there is"""
+        must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,
+             "--kernel", "component", "--fold", "standard", "-o", "folded.lex")
+        write("few.tsv", "1\t0\tdull\n" + "2\t0\tA dull film, and a bad plot; no more of it, please, for nobody needs it.\n")
+        build = pathlib.Path(test_cli.program).parent
+        remote = ("--model", f"exec:{build / 'examples/exec_server'} --fixed 0", "--labels", "0,1", "--workers", 1, "--model-name", "fixed", "--function")
+        inputs = (*remote, "--lexicon", "folded.lex", "--data", "few.tsv")
+        for kind in ("any", "delete"):
+            must("certify", *inputs, "--delete", 0.75, "--edit-kind", kind, "-o", f"{kind}.jsonl")
+            self.assertEqual([r["exact"] for r in read_run(f"{kind}.jsonl")[1]], [True, False])
+            self.assertEqual(evidence(f"{kind}.jsonl", "-o", f"edits-{kind}").code, DONE)
+            stated = load(f"edits-{kind}/statement.intoto.json")["predicate"]["saferAssessment"]
+            self.assertEqual(stated["edits"], f"besides, at most 1 token (words, numbers, marks) edited; kind of edit: {kind}")
+            self.assertIn("nfkc,case,ignorable,marks,lookalikes", stated["characters"])
+            said = read(f"edits-{kind}/summary.md")
+            self.assertIn("so many edits of the kind named", said)
+            self.assertIn("only those that fold to the same text", said)
+            self.assertNotIn("no insertions", said)
+
     def test_attack(self):
         """records of an attack are no evidence of this kind"""
         must("attack", "--model", "good.model", "--lexicon", "demo.lex", "--data", "demo/test.tsv", "--limit", 5, "-o", "attack2.jsonl")

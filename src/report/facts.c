@@ -105,6 +105,25 @@ static void take_artifacts(sf_facts *facts)
 
 /* --------------------------------------------------------------- assessment */
 
+/* What is covered beside synonyms: spellings and edits. */
+static void take_reach(sf_facts *facts)
+{
+    const safer_run *run = facts->run;
+    const safer_summary *s = &run->certified;
+    const json_t *lexicon = json_object_get(run->json, "lexicon");
+    if (s->folded)
+        add_term(facts, "characters",
+                 say(facts,
+                     "besides, every spelling that folds to the same text (%s; Unicode %s); words are those of "
+                     "the folded text",
+                     member(lexicon, "fold", "steps"), member(lexicon, "fold", "unicode")));
+    if (!s->edits) return;
+    add_term(facts, "edits",
+             say(facts, "besides, at most %zu token%s (words, numbers, marks) edited; kind of edit: %s", s->edits,
+                 s->edits == 1 ? "" : "s", safer_edit_kind_name(s->edit_kind)));
+    add_term(facts, "deletion", say_real(facts, json_number_value(json_object_get(run->json, "delete"))));
+}
+
 static void take_terms(sf_facts *facts)
 {
     const safer_run *run = facts->run;
@@ -120,13 +139,7 @@ static void take_terms(sf_facts *facts)
                        facts->lexicon.name)
                  : say(facts, "every text made by exchanging at most %s of its words for their synonyms in %s", radius,
                        facts->lexicon.name));
-    if (run->certified.edits) {
-        const double deletion = json_number_value(json_object_get(run->json, "delete"));
-        add_term(facts, "edits",
-                 say(facts, "besides, at most %zu tokens (words, numbers, marks) edited; kind of edit: %s",
-                     run->certified.edits, safer_edit_kind_name(run->certified.edit_kind)));
-        add_term(facts, "deletion", say_real(facts, deletion));
-    }
+    take_reach(facts);
     add_term(facts, "property", "stability: the answer stays the same");
     add_term(facts, "classifier", bounds ? "the model itself" : "the smoothed classifier");
     add_term(facts, "method", safer_method_name(run->config.method));
@@ -149,8 +162,12 @@ static void take_limits(sf_facts *facts)
     const char *arithmetic = member(run->json, "model", "arithmetic");
     const int family = json_is_true(json_object_get(run->json, "family_wise"));
     add_limit(facts,
-              "Only exchanges of words for the synonyms of this lexicon are covered: no other words, no insertions, "
-              "deletions, misspellings or paraphrases.");
+              s->edits
+                  ? "Only exchanges of words for the synonyms of this lexicon and so many edits of the kind named are "
+                    "covered: no more of them, and no paraphrases that need more."
+                  : "Only exchanges of words for the synonyms of this lexicon are covered: no other words, no "
+                    "insertions, deletions, misspellings or paraphrases.");
+    if (s->folded) add_limit(facts, "Of spellings only those that fold to the same text are covered.");
     add_limit(facts,
               bounds ? "The certificates are about the model itself, not about a smoothed classifier."
                      : "The certificates are about the smoothed classifier, a vote over random exchanges, not about "

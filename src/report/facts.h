@@ -41,7 +41,7 @@ typedef struct sf_loss {
     const char *message; /* all of it, one line */
 } sf_loss;
 
-enum { SF_MOST_TERMS = 12, SF_MOST_LIMITS = 8 };
+enum { SF_MOST_TERMS = 15, SF_MOST_LIMITS = 9 }; /* a sampled run with a fold and edits has all of them */
 
 typedef struct sf_facts {
     const safer_run *run, *baseline;        /* baseline: may be NULL */
