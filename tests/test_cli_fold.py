@@ -12,7 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import test_cli  # noqa: E402  (it runs no test by being imported)
-from cli_runs import must, read_run  # noqa: E402
+from cli_runs import must, read_run, seal  # noqa: E402
 from test_cli import DONE, INPUT, USAGE, Case, run, write  # noqa: E402
 from test_cli_attack import rows_of  # noqa: E402
 
@@ -159,6 +159,22 @@ class Fold(Case):
         for lexicon, saying in (("plain", False), ("folded", True)):
             done = run("certify", "--model", f"{lexicon}.model", "--lexicon", f"{lexicon}.lex", "--data", "tokens.tsv", "--delete", 0.75)
             self.assertEqual((done.code, "as the folded text has them" in done.out), (DONE, saying), done)
+
+    def test_unfolded(self):
+        """where the fold leaves a text as it is, the answers to both are one: a forged record is refused"""
+        label = next(iter(rows_of("demo/test.tsv")))[1]
+        write("as_is.tsv", f"1\t{label}\tgood film\n2\t{label}\tGood film\n")
+        inputs = ("--lexicon", "folded.lex", "--data", "as_is.tsv")
+        must("certify", "--model", "folded.model", *inputs, "-o", "as_is.jsonl")
+        config, records = read_run("as_is.jsonl")
+        for row, code in ((1, DONE), (0, INPUT)):  # the model alone could tell of the second text
+            other = next(name for name in config["labels"] if name != records[row]["base"])
+            write("forged.jsonl", seal(config, [{**r, "unfolded": other} if i == row else r for i, r in enumerate(records)]))
+            done = run("verify", "forged.jsonl", *inputs)
+            self.assertEqual((done.code, "unfolded is not base" in done.err), (code, code == INPUT), done)
+            done = subprocess.run([sys.executable, ROOT / "tools/check-certificates", "forged.jsonl", *inputs],
+                                  cwd=test_cli.temporary, capture_output=True, text=True)
+            self.assertEqual((done.returncode, "unfolded is not base" in done.stdout), (int(code == INPUT), code == INPUT), done)
 
     def test_budget(self):
         """a search asks no more than it may"""

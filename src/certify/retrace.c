@@ -65,6 +65,8 @@ static const char *fault_of_text(const sf_retrace *t, const sf_record *r, const 
     if (r->words != t->slots.word_count) return "the number of words is not that of the text";
     if (r->slots != t->slots.slot_count) return "the number of slots is not that of the text";
     if (config->deletion && r->tokens != t->slots.token_count) return "the number of tokens is not that of the text";
+    if (config->folded && r->unfolded != r->base && !sf_slots_folded(&t->slots))
+        return "unfolded is not base, but the fold leaves the text as it is";
     if (config->method == SAFER_METHOD_IBP) return NULL;
     const char *fault = fault_of_overlaps(t, r, config);
     return !fault && r->exact ? fault_of_draws(t, r, config) : fault;
