@@ -217,7 +217,7 @@ class Train(Verbs):
         for kind, layers in (("roberta", 0), ("deberta-v3", 1), ("modernbert", "all")):
             folder = pathlib.Path(__file__).resolve().parent / "golden/encoders" / kind
             self.ok(run("train", "--arch", "bert", "--encoder", folder, "--train-layers", layers, "--data", "demo/train.tsv", "--dev",
-                        "demo/dev.tsv", "--lexicon", "c.lex", "--epochs", 1, "-o", kind))
+                        "demo/dev.tsv", "--lexicon", "c.lex", "--epochs", 1, "--quiet", "-o", kind))
             with_it = ("--model", kind, "--lexicon", "c.lex", "--data", "demo/test.tsv", "--limit", 10)
             name = self.fresh()
             self.ok(certify(*with_it, "--n", 200, "-o", name))

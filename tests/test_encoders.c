@@ -459,24 +459,6 @@ static void padding_does_not_count(void **state)
     close_golden(&g);
 }
 
-/* Devices that do not compute them say so. */
-static void devices_refuse(void **state)
-{
-    (void)state;
-    for (size_t n = 0; n < name_count; n++) {
-        golden g = {0};
-        sf_encoder encoder;
-        safer_error error = {0};
-        open_golden(&g, names[n]);
-        assert_int_equal(sf_bert_encoder(&encoder, &g.checkpoint.layout, g.checkpoint.parameters), 0);
-        const int plain = strncmp(g.name, "bert", 4) == 0 || strcmp(g.name, "distilbert") == 0;
-        assert_int_equal(sf_bert_device_can(&encoder, &error), plain ? SAFER_OK : SAFER_INPUT);
-        if (!plain) assert_non_null(strstr(error.message, "--device cpu"));
-        free((void *)encoder.layer);
-        close_golden(&g);
-    }
-}
-
 /* -------------------------------------------------------------------- gradients */
 
 /* The golden numbers of a parameter: its name here, the length of its gradient, its product with sin(1), sin(2), ... */
@@ -706,7 +688,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(settings_are_refused),
         cmocka_unit_test(settings_are_understood),
         cmocka_unit_test(padding_does_not_count),
-        cmocka_unit_test(devices_refuse),
         cmocka_unit_test(parts_are_trained),
         cmocka_unit_test(rough_gradients_agree),
         cmocka_unit_test(memory_runs_out),
