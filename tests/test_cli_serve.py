@@ -183,6 +183,19 @@ class Answers(Serve):
             self.assertEqual({(data["claim"], "counts" in data) for name, data in events if name == "progress"},
                              {(False, False)})
 
+    def test_words_folded(self):
+        """with a fold words stand where they do in the text that was sent"""
+        self.ok(run("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1,
+                    "--kernel", "component", "--fold", "standard", "-o", "folded.lex", "--quiet"))
+        text = "\U0001f600 f\u200bilm \ufb01ne; \u00bd g\u043e\u043ed \ufdfa"
+        with self.serving(*WITH_K[:2], "--lexicon", "folded.lex") as server:
+            words = server.post("/v1/words", {"text": text})[1]["words"]
+        units, raw = text.encode("utf-16-le"), text.encode()
+        sent = [raw[slice(*word["bytes"])].decode() for word in words]
+        self.assertEqual([units[2 * a:2 * b].decode("utf-16-le") for a, b in (word["utf16"] for word in words)], sent)
+        self.assertEqual(sent, ["f\u200bilm", "\ufb01ne", "g\u043e\u043ed", "", "", "", "\ufdfa"])
+        self.assertEqual([word["key"] for word in words][:3], ["film", "fine", "good"])
+
     def test_words(self):
         """words stand where they are said to, with the lexicon's synonyms and overlaps"""
         text = "😀 The FINE film — déjà vu, Dull! Dull?"

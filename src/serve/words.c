@@ -89,13 +89,18 @@ static json_t *entry_json(const safer_lexicon *lexicon, uint32_t id, size_t *lef
                      draws_json(lexicon, &word, draws));
 }
 
-static json_t *word_json(const sf_slots *slots, const sf_text_word *w, size_t begin, size_t end,
-                         const safer_lexicon *lexicon)
+/* Where a word stands in the text that was given, whatever the lexicon's fold made of it. */
+typedef struct place {
+    size_t begin, end; /* in bytes, */
+    size_t from, to;   /* and in units of UTF-16 */
+} place;
+
+static json_t *word_json(const sf_slots *slots, const sf_text_word *w, place at, const safer_lexicon *lexicon)
 {
     static const char *const patterns[] = {[SF_LOWER] = "lower", [SF_TITLE] = "title", [SF_UPPER] = "upper"};
     int slot = w->slot != SF_NONE;
     return json_pack("{s:s#, s:[I, I], s:[I, I], s:s, s:o, s:f}", "key", slots->keys.bytes + w->key, (int)w->key_length,
-                     "utf16", (json_int_t)begin, (json_int_t)end, "bytes", (json_int_t)w->begin, (json_int_t)w->end,
+                     "utf16", (json_int_t)at.from, (json_int_t)at.to, "bytes", (json_int_t)at.begin, (json_int_t)at.end,
                      "pattern", patterns[w->pattern], "slot", slot ? json_integer(w->slot) : json_null(), "overlap",
                      slot ? safer_lexicon_word(lexicon, w->word).overlap : 1.0);
 }
@@ -124,20 +129,19 @@ json_t *sf_words_json(const char *text, size_t length, const safer_lexicon *lexi
     sf_slots slots = {0};
     json_t *words = json_array(), *entries = json_object(), *result = NULL;
     size_t left = LISTED_IN_ALL;
-    size_t at = 0, unit = 0; /* where the last word ended, in bytes and in UTF-16 */
+    place at = {0};
     if (sf_slots_read(&slots, lexicon, text, length, error) != SAFER_OK) goto done;
     for (size_t i = 0; i < slots.word_count; i++) {
         const sf_text_word *w = &slots.words[i];
         const char *key = slots.keys.bytes + w->key;
-        /* Places are those in the text that was given, whatever the lexicon's fold made of it. */
-        const size_t from = sf_slots_origin(&slots, w->begin), to = sf_slots_origin(&slots, w->end);
-        size_t begin = unit + sf_utf16_length(text + at, from - at),
-               end = begin + sf_utf16_length(text + from, to - from);
-        sf_json_push(&words, word_json(&slots, w, begin, end, lexicon));
+        const size_t before = at.end, begin = sf_slots_origin(&slots, w->begin), end = sf_slots_origin(&slots, w->end);
+        at.from = at.to + sf_utf16_length(text + before, begin - before);
+        at.to = at.from + sf_utf16_length(text + begin, end - begin);
+        at.begin = begin;
+        at.end = end;
+        sf_json_push(&words, word_json(&slots, w, at, lexicon));
         if (w->slot != SF_NONE && !json_object_get(entries, key))
             sf_json_put(&entries, key, entry_json(lexicon, w->word, &left));
-        at = to;
-        unit = end;
     }
     if (words && entries)
         result = json_pack("{s:O, s:O, s:I, s:o}", "words", words, "lexicon", entries, "slots",
