@@ -3,6 +3,7 @@
  * draws. Hidden slots are hidden: over all texts with words exchanged and all their draws. */
 #include "assemble.h"
 
+#include "attack/shadow.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -675,12 +676,50 @@ static void test_shared(void **unused)
     sf_buffer_free(&text);
 }
 
+/* The lexicon of a text under attack has the digest of the real one, and a kernel of its own: neither changes what
+ * the other's table says, whichever comes first. */
+static void test_shadow(void **unused)
+{
+    sf_buffer text = {0};
+    (void)unused;
+    for (int round = 0; round < 40; round++) {
+        safer_lexicon *l = make_lexicon(CASED, round % 2);
+        sf_lexpieces_last *last = sf_lexpieces_last_new();
+        sf_shadow shadow = {0};
+        sf_slots slots = {0};
+        do {
+            make_text(&text, 10, 0);
+            assert_ok(sf_slots_read(&slots, l, text.bytes, text.length, &error));
+        } while (slots.slot_count == 0);
+        assert_ok(sf_shadow_make(&shadow, l, &slots, &error));
+        for (int turn = 0; turn < 4; turn++) {
+            const safer_lexicon *one = turn % 2 == round / 2 % 2 ? l : &shadow.lexicon;
+            sf_lexpieces *kept = sf_lexpieces_of(last, piecers[0], one, 48),
+                         *fresh = sf_lexpieces_new(piecers[0], one, 48);
+            for (uint32_t row = 0; row < one->kernel.rows; row++) {
+                const sf_lexletters a = sf_lexpieces_letters(kept, one, row, SF_LOWER),
+                                    b = sf_lexpieces_letters(fresh, one, row, SF_LOWER);
+                assert_int_equal(sf_lexpieces_least(kept, one, 0, row, SF_LOWER),
+                                 sf_lexpieces_least(fresh, one, 0, row, SF_LOWER));
+                assert_true(a.begins == b.begins && a.ends == b.ends);
+            }
+            sf_lexpieces_free(kept);
+            sf_lexpieces_free(fresh);
+        }
+        sf_shadow_free(&shadow);
+        sf_slots_free(&slots);
+        sf_lexpieces_last_free(last);
+        safer_lexicon_free(l);
+    }
+    sf_buffer_free(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draws),   cmocka_unit_test(test_every_type), cmocka_unit_test(test_special_tokens),
         cmocka_unit_test(test_visible), cmocka_unit_test(test_early_end),  cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_shared),  cmocka_unit_test(test_shadow),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_piecers, free_piecers);
 }

@@ -125,6 +125,7 @@ safer_status sf_shadow_make(sf_shadow *s, const safer_lexicon *l, const sf_slots
     if (sf_grow(&s->weights, &s->weight_capacity, entries + 1, sizeof *s->weights)) return sf_fail_memory(error);
     for (size_t i = 0; i < entries; i++) s->weights[i] = 1;
     s->lexicon = *l;
+    s->lexicon.shadow = 1;
     s->lexicon.kernel = (sf_kernel_view){.words = l->words.count,
                                          .rows = own,
                                          .row_of = s->row_of,

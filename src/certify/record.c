@@ -215,12 +215,12 @@ static void read_edits(sf_record *r, sf_members *m, const sf_config *config)
     r->tokens = (size_t)sf_member_count(m, "tokens");
     r->edits = (size_t)sf_member_count(m, "edits");
     if (r->edits > most) sf_member_refuse(m, "edits", "at most that of the configuration");
-    const json_t *q_edits = sf_member_array(m, "q_edits");
-    if (q_edits && json_array_size(q_edits) != most + 1) sf_member_refuse(m, "q_edits", "a number for 0, 1, ... edits");
-    for (size_t i = 0; q_edits && i <= most && i <= SAFER_EDITS; i++) {
-        const json_t *q = json_array_get(q_edits, i);
-        r->q_edits[i] = json_number_value(q);
-        if (!json_is_real(q) || !(r->q_edits[i] >= 0 && r->q_edits[i] <= 1))
+    r->q_edits = sf_member_array(m, "q_edits");
+    if (r->q_edits && json_array_size(r->q_edits) != most + 1)
+        sf_member_refuse(m, "q_edits", "a number for 0, 1, ... edits");
+    for (size_t i = 0; i < json_array_size(r->q_edits); i++) {
+        const double q = sf_record_q_edits(r, i);
+        if (!json_is_real(json_array_get(r->q_edits, i)) || !(q >= 0 && q <= 1))
             sf_member_refuse(m, "q_edits", "numbers from 0 to 1");
     }
 }
@@ -406,15 +406,16 @@ static const char *fault_of_q(const sf_record *r)
 static const char *fault_of_edits(const sf_record *r, const sf_config *config, const sf_evidence *e)
 {
     const size_t most = config->options.edits;
-    if (!q_fits(r, r->q_edits[0], config->radius)) return "q_edits does not begin with q at the asked radius";
+    if (!q_fits(r, sf_record_q_edits(r, 0), config->radius)) return "q_edits does not begin with q at the asked radius";
     for (size_t i = 1; i <= most; i++) {
-        const double own = sf_edits_q(config->deletion, config->options.edit_kind, i, r->q_edits[0]);
-        if (!(r->q_edits[i] >= own && r->q_edits[i] <= own + SF_TOLERANCE))
+        const double own = sf_edits_q(config->deletion, config->options.edit_kind, i, sf_record_q_edits(r, 0));
+        const double q = sf_record_q_edits(r, i);
+        if (!(q >= own && q <= own + SF_TOLERANCE))
             return "q_edits does not follow from q and the chance to be deleted";
     }
-    if (r->edits > 0 && !sf_evidence_grants(e, r->q_edits[r->edits]))
+    if (r->edits > 0 && !sf_evidence_grants(e, sf_record_q_edits(r, r->edits)))
         return "the edits are not certified by the counts";
-    if (r->edits < most && sf_evidence_certifies(e, r->q_edits[r->edits + 1] + (r->exact ? 0 : SF_TOLERANCE)))
+    if (r->edits < most && sf_evidence_certifies(e, sf_record_q_edits(r, r->edits + 1) + (r->exact ? 0 : SF_TOLERANCE)))
         return "the counts certify more edits";
     return NULL;
 }

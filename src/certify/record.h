@@ -36,14 +36,19 @@ typedef struct sf_record {
     /* The votes of the certificate; zeros in a run by interval bounds. */
     uint64_t n; /* 0 where exact */
     double bound, q, q_at[SAFER_RADII], q_radius, q_next;
-    double q_edits[SAFER_EDITS + 1]; /* as many as the configuration asks for, and one */
-    const json_t *counts;            /* of every class: a whole number or, where exact, a weight */
-    const json_t *total;             /* where exact: the weight of all draws */
+    const json_t *q_edits; /* where draws delete tokens, of 0, 1, ... edits: a real number; else NULL */
+    const json_t *counts;  /* of every class: a whole number or, where exact, a weight */
+    const json_t *total;   /* where exact: the weight of all draws */
 
     /* Interval bounds; zeros in a run by votes. */
     double margin;         /* the target's least lead over another class, in logits */
     const json_t *margins; /* over every other class: a real number */
 } sf_record;
+
+static inline double sf_record_q_edits(const sf_record *r, size_t edits)
+{
+    return json_real_value(json_array_get(r->q_edits, edits));
+}
 
 /* Reads the record of a line. A member that is missing, of another type or out of its range is an
  * error that names file, line and member. */

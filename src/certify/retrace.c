@@ -34,7 +34,7 @@ static const char *fault_of_overlaps(const sf_retrace *t, const sf_record *r, co
     for (size_t i = 0; i < SAFER_RADII; i++)
         if (!is_q(t, r, r->q_at[i], sf_reported_radii[i])) return "q_at does not follow from the overlaps of the words";
     if (!is_q(t, r, r->q, SAFER_ALL)) return "q does not follow from the overlaps of the words";
-    if (config->deletion && !is_q(t, r, r->q_edits[0], config->radius))
+    if (config->deletion && !is_q(t, r, sf_record_q_edits(r, 0), config->radius))
         return "q_edits does not follow from the overlaps of the words";
     if (!is_q(t, r, r->q_radius, r->radius)) return "q_radius does not follow from the overlaps of the words";
     /* Radii end where all further words have overlap 1: the next one is then "all". */

@@ -20,6 +20,7 @@ struct safer_lexicon {
     const float *similarity;         /* parallel to synonyms, or NULL */
     const uint32_t *component;       /* words */
     sf_kernel_view kernel;
+    int shadow;                   /* the kernel is not the file's, and another for every text (attack/shadow.h) */
     uint32_t *equal;              /* kernel rows: the weight that all words of a row have, or 0: they differ; owned */
     const double *overlap;        /* words, rounded down */
     const uint32_t *worst;        /* words */

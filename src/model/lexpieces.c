@@ -37,7 +37,8 @@ struct sf_lexpieces {
     const sf_piecer *piecer;
     size_t limit;
     sf_digest lexicon;
-    uint32_t words, rows;
+    uint32_t words,
+        rows; /* rows: 0 for lexicons whose kernel changes from text to text, of which only words are kept */
     envelope envelopes[MOST_ENVELOPES];
     atomic_uint count;
     unsigned most;
@@ -77,7 +78,7 @@ sf_lexpieces *sf_lexpieces_new(const sf_piecer *piecer, const safer_lexicon *lex
     t->limit = limit;
     t->lexicon = lexicon->sha256;
     t->words = lexicon->kernel.words;
-    t->rows = lexicon->kernel.rows;
+    t->rows = lexicon->shadow ? 0 : lexicon->kernel.rows;
     t->begins = sf_calloc((size_t)t->rows + 1, sizeof *t->begins);
     t->ends = sf_calloc((size_t)t->rows + 1, sizeof *t->ends);
     const size_t each = PATTERNS * ((size_t)t->words * sizeof(void *) + (size_t)t->rows * sizeof(atomic_uint)) + 1;
@@ -229,8 +230,8 @@ size_t sf_lexpieces_least(sf_lexpieces *t, const safer_lexicon *lexicon, uint32_
 {
     const sf_kernel_view *kernel = &lexicon->kernel;
     const uint32_t floor = sf_piecer_least(t->piecer);
-    atomic_uint *place = &t->envelopes[surroundings].least[(size_t)pattern * t->rows + row];
-    uint32_t least = atomic_load_explicit(place, memory_order_relaxed);
+    atomic_uint *place = t->rows ? &t->envelopes[surroundings].least[(size_t)pattern * t->rows + row] : NULL;
+    uint32_t least = place ? atomic_load_explicit(place, memory_order_relaxed) : 0;
     if (least) return least - 1;
     least = UINT32_MAX - 1;
     for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1] && least > floor; i++) {
@@ -238,7 +239,7 @@ size_t sf_lexpieces_least(sf_lexpieces *t, const safer_lexicon *lexicon, uint32_
         if (!pieces) return SIZE_MAX;
         if (pieces[0] < least) least = pieces[0] > floor ? pieces[0] : floor;
     }
-    atomic_store_explicit(place, least + 1, memory_order_relaxed);
+    if (place) atomic_store_explicit(place, least + 1, memory_order_relaxed);
     return least;
 }
 
@@ -266,14 +267,19 @@ static sf_letters capitals(sf_letters small)
 sf_lexletters sf_lexpieces_letters(sf_lexpieces *t, const safer_lexicon *lexicon, uint32_t row, sf_case pattern)
 {
     const sf_kernel_view *kernel = &lexicon->kernel;
-    sf_lexletters all = {atomic_load_explicit(&t->begins[row], memory_order_relaxed),
-                         atomic_load_explicit(&t->ends[row], memory_order_relaxed)};
+    sf_lexletters all = {0, 0};
+    if (t->rows) {
+        all.begins = atomic_load_explicit(&t->begins[row], memory_order_relaxed);
+        all.ends = atomic_load_explicit(&t->ends[row], memory_order_relaxed);
+    }
     if (!all.begins || !all.ends) {
         all = (sf_lexletters){0, 0};
         for (uint64_t i = kernel->offsets[row]; i < kernel->offsets[row + 1]; i++)
             note_word(&all, lexicon, kernel->ids[i]);
-        atomic_store_explicit(&t->begins[row], all.begins, memory_order_relaxed);
-        atomic_store_explicit(&t->ends[row], all.ends, memory_order_relaxed);
+        if (t->rows) {
+            atomic_store_explicit(&t->begins[row], all.begins, memory_order_relaxed);
+            atomic_store_explicit(&t->ends[row], all.ends, memory_order_relaxed);
+        }
     }
     if (pattern != SF_LOWER) all.begins = capitals(all.begins);
     if (pattern == SF_UPPER) all.ends = capitals(all.ends);
@@ -284,7 +290,7 @@ sf_lexletters sf_lexpieces_letters(sf_lexpieces *t, const safer_lexicon *lexicon
 
 struct sf_lexpieces_last {
     pthread_mutex_t lock;
-    sf_lexpieces *table; /* or NULL */
+    sf_lexpieces *tables[2]; /* or NULL; the second for lexicons of texts under attack */
 };
 
 sf_lexpieces_last *sf_lexpieces_last_new(void)
@@ -297,7 +303,8 @@ sf_lexpieces_last *sf_lexpieces_last_new(void)
 void sf_lexpieces_last_free(sf_lexpieces_last *last)
 {
     if (!last) return;
-    sf_lexpieces_free(last->table);
+    sf_lexpieces_free(last->tables[0]);
+    sf_lexpieces_free(last->tables[1]);
     pthread_mutex_destroy(&last->lock);
     free(last);
 }
@@ -305,14 +312,14 @@ void sf_lexpieces_last_free(sf_lexpieces_last *last)
 sf_lexpieces *sf_lexpieces_of(sf_lexpieces_last *last, const sf_piecer *piecer, const safer_lexicon *lexicon,
                               size_t limit)
 {
-    sf_lexpieces *before = NULL;
+    sf_lexpieces *before = NULL, **table = &last->tables[lexicon->shadow != 0];
     pthread_mutex_lock(&last->lock);
-    sf_lexpieces *t = last->table;
+    sf_lexpieces *t = *table;
     if (!t || memcmp(&t->lexicon, &lexicon->sha256, sizeof t->lexicon) != 0) {
         t = sf_lexpieces_new(piecer, lexicon, limit);
         if (t) {
-            before = last->table;
-            last->table = t;
+            before = *table;
+            *table = t;
         }
     }
     if (t) atomic_fetch_add(&t->holds, 1);

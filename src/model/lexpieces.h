@@ -54,7 +54,7 @@ typedef struct sf_lexpieces_tools {
 sf_lexpieces_tools *sf_lexpieces_take(sf_lexpieces *table);
 void sf_lexpieces_give(sf_lexpieces *table, sf_lexpieces_tools *tools); /* NULL is fine */
 
-/* What a model keeps: the table of the lexicon that was used last. */
+/* What a model keeps: the table of the lexicon that was used last, and of the last one of texts under attack. */
 typedef struct sf_lexpieces_last sf_lexpieces_last;
 sf_lexpieces_last *sf_lexpieces_last_new(void); /* NULL when memory is out */
 void sf_lexpieces_last_free(sf_lexpieces_last *last);
