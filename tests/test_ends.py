@@ -249,6 +249,7 @@ CASES = {
     "report, data": (("report", "whole.jsonl", "--data", "pipe", *LEXICON, "-o", "o.html"), Pipe()),
     "evidence": (("evidence", "pipe", "-o", "evidence"), Pipe()),
     "sample": (("sample", *LEXICON, "--data", "pipe"), Pipe()),
+    "fold": (("fold", "--lexicon", "pipe", "A good film."), Pipe()),
     "model convert": (("model", "convert", "pipe", "-o", "o.safetensors"), Pipe()),
     "model average": (("model", "average", "pipe", "pipe", "-o", "o.safetensors"), Pipe()),
     "model show": (("model", "show", "pipe"), Pipe()),
