@@ -134,8 +134,9 @@ static safer_status fail_entry(const zip_file *z, const record *r, const char *w
 /* Where its data are: behind a local header that has the same name. */
 static safer_status find_data(record *r, const zip_file *z, safer_error *error)
 {
-    const unsigned char *local = z->bytes + r->offset;
-    if (r->offset > z->begin || z->begin - r->offset < LOCAL || !is_signed(local, 3, 4))
+    const int inside = r->offset <= z->begin && z->begin - r->offset >= LOCAL;
+    const unsigned char *local = z->bytes + (inside ? r->offset : 0); /* not even an address beyond the file */
+    if (!inside || !is_signed(local, 3, 4))
         return fail_entry(z, r, "is not where the zip file's directory says", error);
     const uint64_t name = number(local + 26, 2), extra = number(local + 28, 2), left = z->begin - r->offset - LOCAL;
     if (name != r->entry.name.length || name + extra > left || memcmp(local + LOCAL, r->entry.name.bytes, name) != 0)
