@@ -514,30 +514,43 @@ static double slopes_off(const golden *g, const float *gradient)
     return far;
 }
 
+/* A trainer of a golden encoder; the caller frees it. */
+static sf_bert_step *step_of(const golden *g, const sf_bert_options *options)
+{
+    sf_bert_step *step = NULL;
+    safer_error error = {0};
+    const size_t pieces = g->offsets[SLOPES_FROM + SLOPES] - g->offsets[SLOPES_FROM];
+    assert_int_equal(sf_bert_step_new(&step, &g->checkpoint.layout, g->checkpoint.parameters, options, SLOPES, pieces,
+                                      &error),
+                     SAFER_OK);
+    return step;
+}
+
+/* The mean loss over the golden inputs; their gradient is then in the trainer. */
+static double slope(sf_bert_step *step, const golden *g)
+{
+    size_t offsets[SLOPES + 1];
+    int labels[SLOPES];
+    for (size_t i = 0; i <= SLOPES; i++) offsets[i] = g->offsets[SLOPES_FROM + i] - g->offsets[SLOPES_FROM];
+    for (int i = 0; i < SLOPES; i++) labels[i] = i % CLASSES;
+    const sf_bert_batch batch = {g->ids + g->offsets[SLOPES_FROM], offsets, SLOPES};
+    return sf_bert_step_gradient(step, &batch, labels, 1) / SLOPES;
+}
+
 static void gradients_agree(void **state)
 {
     (void)state;
-    safer_error error = {0};
     if (table) printf("%-20s%12s\n", "gradients", "f32");
     for (size_t n = 0; n < name_count; n++) {
         golden g = {0};
         open_golden(&g, names[n]);
         const sf_bert_layout *l = &g.checkpoint.layout;
-        size_t offsets[SLOPES + 1];
-        int labels[SLOPES];
         float *first = NULL;
-        for (size_t i = 0; i <= SLOPES; i++) offsets[i] = g.offsets[SLOPES_FROM + i] - g.offsets[SLOPES_FROM];
-        for (int i = 0; i < SLOPES; i++) labels[i] = i % CLASSES;
-        const sf_bert_batch batch = {g.ids + g.offsets[SLOPES_FROM], offsets, SLOPES};
         for (int threads = 1; threads <= 3; threads += 2) {
-            sf_bert_step *step = NULL;
             const sf_bert_options options = {.layers = SIZE_MAX, .type = SF_F32, .threads = threads, .seed = 1};
-            assert_int_equal(sf_bert_step_new(&step, l, g.checkpoint.parameters, &options, SLOPES, offsets[SLOPES],
-                                              &error),
-                             SAFER_OK);
-            const double loss = sf_bert_step_gradient(step, &batch, labels, 1) / SLOPES;
-            assert_true(fabs(loss - json_real_value(member(&g, "loss"))) < 1e-5);
-            (void)sf_bert_step_gradient(step, &batch, labels, 1); /* a second time: nothing is left of the first */
+            sf_bert_step *step = step_of(&g, &options);
+            assert_true(fabs(slope(step, &g) - json_real_value(member(&g, "loss"))) < 1e-5);
+            (void)slope(step, &g); /* a second time: nothing is left of the first */
             const float *gradient = sf_bert_step_read(step);
             if (threads == 1) {
                 const double off = slopes_off(&g, gradient);
@@ -558,24 +571,16 @@ static void gradients_agree(void **state)
 static void parts_are_trained(void **state)
 {
     (void)state;
-    safer_error error = {0};
     for (size_t n = 0; n < name_count; n++) {
         golden g = {0};
         open_golden(&g, names[n]);
         const sf_bert_layout *l = &g.checkpoint.layout;
-        size_t offsets[SLOPES + 1];
-        const int labels[SLOPES] = {0, 1, 2, 0, 1, 2, 0, 1};
         float *all = NULL;
-        for (size_t i = 0; i <= SLOPES; i++) offsets[i] = g.offsets[SLOPES_FROM + i] - g.offsets[SLOPES_FROM];
-        const sf_bert_batch batch = {g.ids + g.offsets[SLOPES_FROM], offsets, SLOPES};
         const size_t layers[] = {SIZE_MAX, l->shape.layers, 1, 0};
         for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-            sf_bert_step *step = NULL;
             const sf_bert_options options = {.layers = layers[i], .type = SF_F32, .threads = 1, .seed = 1};
-            assert_int_equal(sf_bert_step_new(&step, l, g.checkpoint.parameters, &options, SLOPES, offsets[SLOPES],
-                                              &error),
-                             SAFER_OK);
-            (void)sf_bert_step_gradient(step, &batch, labels, 1);
+            sf_bert_step *step = step_of(&g, &options);
+            (void)slope(step, &g);
             const float *gradient = sf_bert_step_read(step);
             if (!all) {
                 all = sf_alloc(l->size, sizeof *all);
@@ -594,24 +599,16 @@ static void parts_are_trained(void **state)
 static void rough_gradients_agree(void **state)
 {
     (void)state;
-    safer_error error = {0};
     for (size_t n = 0; n < name_count; n++) {
         golden g = {0};
         open_golden(&g, names[n]);
         const sf_bert_layout *l = &g.checkpoint.layout;
-        size_t offsets[SLOPES + 1];
-        const int labels[SLOPES] = {0, 1, 2, 0, 1, 2, 0, 1};
         float *fine = sf_alloc(l->size, sizeof *fine);
-        for (size_t i = 0; i <= SLOPES; i++) offsets[i] = g.offsets[SLOPES_FROM + i] - g.offsets[SLOPES_FROM];
-        const sf_bert_batch batch = {g.ids + g.offsets[SLOPES_FROM], offsets, SLOPES};
         for (int half = 0; half < 2; half++) {
-            sf_bert_step *step = NULL;
             const sf_bert_options options = {
                 .layers = SIZE_MAX, .type = half ? SF_BF16 : SF_F32, .threads = 1, .seed = 1};
-            assert_int_equal(sf_bert_step_new(&step, l, g.checkpoint.parameters, &options, SLOPES, offsets[SLOPES],
-                                              &error),
-                             SAFER_OK);
-            (void)sf_bert_step_gradient(step, &batch, labels, 1);
+            sf_bert_step *step = step_of(&g, &options);
+            (void)slope(step, &g);
             if (!half) memcpy(fine, sf_bert_step_read(step), l->size * sizeof *fine);
             double along = 0, ours = 0, theirs = 0;
             for (size_t i = 0; half && i < l->size; i++) {
