@@ -1,7 +1,7 @@
 (* Every main theorem, with the axioms that it rests on. What is printed here is what `make proof` shows, and
    docs/proof.md says which function relies on which. *)
 From Coq Require Import Reals List.
-From Safer Require Import Smoothing EProcess Arcsine Vote Binomial Certificate Rounding.
+From Safer Require Import Smoothing Edits Groups Folds EProcess Arcsine Vote Binomial Certificate Rounding.
 Local Open Scope R_scope.
 
 (* Smoothing.v *)
@@ -27,6 +27,68 @@ Check @overlap_whole_fits.
 Print Assumptions overlap_whole_fits.
 Check @enumerated_margin.
 Print Assumptions enumerated_margin.
+
+(* Edits.v *)
+Check @edited_common.
+Print Assumptions edited_common.
+Check @script_within.
+Print Assumptions script_within.
+Check @deletion_is_choice.
+Print Assumptions deletion_is_choice.
+Check @deletion_overlap.
+Print Assumptions deletion_overlap.
+Check @deletion_splits.
+Print Assumptions deletion_splits.
+Check @synonyms_shift.
+Print Assumptions synonyms_shift.
+Check @edits_share.
+Print Assumptions edits_share.
+Check @edits_lead.
+Print Assumptions edits_lead.
+Check @worst_edits.
+Print Assumptions worst_edits.
+Check @edits_certificate.
+Print Assumptions edits_certificate.
+Check @edits_certificate_half.
+Print Assumptions edits_certificate_half.
+Check @rate_certificate.
+Print Assumptions rate_certificate.
+Check @rate_replace.
+Print Assumptions rate_replace.
+Check @rate_bins.
+Print Assumptions rate_bins.
+Check @edits_sharp.
+Print Assumptions edits_sharp.
+Check @edits_synonyms_sharp.
+Print Assumptions edits_synonyms_sharp.
+
+(* Groups.v *)
+Check @groups_touched.
+Print Assumptions groups_touched.
+Check @groups_votes.
+Print Assumptions groups_votes.
+Check @groups_lead.
+Print Assumptions groups_lead.
+Check @groups_certificate.
+Print Assumptions groups_certificate.
+Check @groups_without_replacement.
+Print Assumptions groups_without_replacement.
+Check @groups_share.
+Print Assumptions groups_share.
+
+(* Folds.v *)
+Check @fold_invariant.
+Print Assumptions fold_invariant.
+Check @fold_composes.
+Print Assumptions fold_composes.
+Check @fold_idempotent.
+Print Assumptions fold_idempotent.
+Check @fold_synonyms.
+Print Assumptions fold_synonyms.
+Check @fold_edits.
+Print Assumptions fold_edits.
+Check @fold_groups.
+Print Assumptions fold_groups.
 
 (* EProcess.v *)
 Check @ville.
@@ -85,6 +147,16 @@ Check @binomial_is_right.
 Print Assumptions binomial_is_right.
 Check @hoeffding_is_right.
 Print Assumptions hoeffding_is_right.
+Check @edits_enumeration.
+Print Assumptions edits_enumeration.
+Check @edits_two_labels.
+Print Assumptions edits_two_labels.
+Check @edits_several_labels.
+Print Assumptions edits_several_labels.
+Check @edits_binomial.
+Print Assumptions edits_binomial.
+Check @edits_hoeffding.
+Print Assumptions edits_hoeffding.
 
 (* Rounding.v *)
 Check @multiply_down_exact.

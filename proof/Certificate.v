@@ -3,9 +3,12 @@
    A text can be attacked at radius R if some X' that differs from it in at most R slots, each a synonym, has a
    class other than y with as large a share of the draws as y. For such a text, each method certifies y at R,
    or at any larger radius, with probability at most delta over independent draws. (That is not a bound on
-   the share of wrong certificates among those issued.) *)
+   the share of wrong certificates among those issued.) The same holds for R edits under draws that delete.
+
+   All of it goes through one number: a text that can be attacked has a lead of at most 2q over some class, q
+   being that of the synonyms or of the edits, and each method errs on such a text with probability at most delta. *)
 From Coq Require Import Reals List Bool Permutation Sorted Lra Lia.
-From Safer Require Import Smoothing EProcess Arcsine Binomial.
+From Safer Require Import Smoothing Edits EProcess Arcsine Binomial.
 Import ListNotations.
 Local Open Scope R_scope.
 
@@ -87,60 +90,40 @@ Proof.
   - intros a _. cbn. f_equal. apply (IH (fun z => h (v a :: z))).
 Qed.
 
-Section Certificate.
+(* ------------------------------------------------------------------ a text with a small lead *)
+
+Section Close.
   Context {A W C : Type}.
   Variable same : forall c d : C, {c = d} + {c <> d}.
   Variable dom : list A.
   Variable kernel : W -> A -> R.
-  Variable synonym : W -> W -> Prop.
-  Variable least : W -> R.
   Variable f : list A -> option C. (* the model; None: an answer that is no class *)
   Variable classes : list C.
 
   Hypothesis kernels : forall x, is_kernel dom (kernel x).
-  Hypothesis least_unit : forall x, unit_range (least x).
-  Hypothesis least_below : forall x x', synonym x x' -> least x <= overlap dom (kernel x) (kernel x').
   Hypothesis classes_distinct : NoDup classes.
   Hypothesis classes_complete : forall c, In c classes.
 
   Definition share (X : list W) (c : C) : R := g dom kernel (answers same f) X c.
 
-  Definition attackable (radius : nat) (X : list W) (y : C) :=
-    exists X' c, reachable synonym radius X X' /\ c <> y /\ share X' y <= share X' c.
+  Variables (X : list W) (q : R) (y : C).
+  Hypothesis close : exists c, c <> y /\ share X y - share X c <= 2 * q.
 
-  Variables (radius : nat) (X : list W) (sorted : list R) (q : R) (y : C).
-  Hypothesis sorted_overlaps : Permutation (map least X) sorted /\ StronglySorted Rle sorted.
-  Hypothesis q_enough : shift_bound sorted radius <= q.
-  Hypothesis attacked : attackable radius X y.
-
-  Lemma attacked_margin : exists c, c <> y /\ share X y - share X c <= 2 * q.
+  Lemma close_half : share X y <= 1 / 2 + q.
   Proof.
-    destruct attacked as (X' & c & Hr & Hc & Hle), sorted_overlaps as [Hp Hs]. exists c. split; auto.
-    destruct (answers_votes same f) as (V0 & V1 & V2).
-    assert (M : forall d, Rabs (share X' d - share X d) <= shift_bound sorted radius).
-    { intros d. unfold share. eapply g_moves; eauto. }
-    pose proof (Rabs_le_both _ _ (M y)). pose proof (Rabs_le_both _ _ (M c)). lra.
-  Qed.
-
-  Lemma attacked_half : share X y <= 1 / 2 + q.
-  Proof.
-    destruct attacked as (X' & c & Hr & Hc & Hle), sorted_overlaps as [Hp Hs].
-    destruct (answers_votes same f) as (V0 & V1 & V2).
-    assert (P : share X' c + share X' y <= 1) by (unfold share; apply g_pair; auto).
-    assert (M : Rabs (share X' y - share X y) <= shift_bound sorted radius).
-    { unfold share. eapply g_moves; eauto. }
-    apply Rabs_le_both in M. lra.
+    destruct close as (c & Hc & Hle), (answers_votes same f) as (V0 & V1 & V2).
+    assert (P : share X c + share X y <= 1) by (unfold share; apply g_pair; auto). lra.
   Qed.
 
   (* --------------------------------------------------------------- without samples *)
 
   (* Enumeration: own of w (whole) weights go to y, at most `rival` to each other class. *)
-  Theorem enumeration_is_right (own rival w : Z) : (0 < w)%Z -> 0 <= q ->
+  Lemma close_enumeration (own rival w : Z) : (0 < w)%Z -> 0 <= q ->
     share X y = IZR own / IZR w -> (forall c, c <> y -> share X c <= IZR rival / IZR w) ->
     ~ (own - rival > Int_part (2 * q * IZR w))%Z.
   Proof.
     intros Hw Hq Hy Hc N. pose proof (enumerated_margin own rival w q Hw Hq N).
-    destruct attacked_margin as (c & Hne & Hle). specialize (Hc c Hne). lra.
+    destruct close as (c & Hne & Hle). specialize (Hc c Hne). lra.
   Qed.
 
   (* ------------------------------------------------------------------- samples *)
@@ -176,7 +159,7 @@ Section Certificate.
 
   (* `adaptive` with two labels. `claimed` names, at every history of votes for and against y, a null value
      whose e-value reaches 1/delta (or anything below t where nothing is claimed). *)
-  Theorem adaptive_two_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t < 1 -> 0 < delta < 1 ->
+  Lemma close_two_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t < 1 -> 0 < delta < 1 ->
     (forall past, t <= claimed past ->
        claimed past < 1 /\ 1 / delta <= e_of_counts (arcsine (claimed past)) past) ->
     probability space law N (fun w => at_least t (claimed (at_stop stop [] (map (answers_c y) w)))) <= delta.
@@ -185,15 +168,15 @@ Section Certificate.
     rewrite (votes_expect space law (answers_c y) N law_kernel
                (fun v => indicator (at_least t (claimed (at_stop stop [] v))))).
     rewrite chance_share. apply arcsine_bound; auto.
-    pose proof attacked_half. pose proof (share_unit y). lra.
+    pose proof close_half. pose proof (share_unit y). lra.
   Qed.
 
   (* `binomial`. *)
-  Theorem binomial_is_right t delta (lower : nat -> R) N : 1 / 2 + q <= t -> 0 <= delta ->
+  Lemma close_binomial t delta (lower : nat -> R) N : 1 / 2 + q <= t -> 0 <= delta ->
     (forall k, 0 < lower k -> lower k <= 1 /\ tail N k (lower k) <= delta) ->
     probability space law N (fun w => negb (at_least (lower (successes (map (answers_c y) w))) t)) <= delta.
   Proof.
-    intros Hq Hd Hl. pose proof attacked_half. pose proof (share_unit y).
+    intros Hq Hd Hl. pose proof close_half. pose proof (share_unit y).
     eapply Rle_trans; [|apply (clopper_pearson N (share X y) delta lower); auto].
     unfold probability. rewrite <- (chance_share y).
     rewrite <- (votes_expect space law (answers_c y) N law_kernel
@@ -204,13 +187,13 @@ Section Certificate.
   Qed.
 
   (* `hoeffding`. strongest: at least the votes of each other class. *)
-  Theorem hoeffding_is_right N t delta (number : R) (strongest : list (list A) -> R) :
+  Lemma close_hoeffding N t delta (number : R) (strongest : list (list A) -> R) :
     (0 < N)%nat -> 2 <= number -> 0 < delta < 1 -> t = sqrt (ln (number / delta) / (2 * INR N)) ->
     (forall c w, c <> y -> often (answers_c c) w <= strongest w) ->
     probability space law N
       (fun w => negb (at_least ((often (answers_c y) w - strongest w) / INR N) (2 * q + 2 * t))) <= delta.
   Proof.
-    intros HN Hk Hd Ht Hs. destruct attacked_margin as (c & Hne & Hle).
+    intros HN Hk Hd Ht Hs. destruct close as (c & Hne & Hle).
     apply (hoeffding_certificate space law law_kernel (answers_c y) (answers_c c) N q t delta number); auto.
     rewrite !chance_share. exact Hle.
   Qed.
@@ -254,12 +237,12 @@ Section Certificate.
       assert (votes past y <= length past)%nat by apply count_occ_bound. lia.
   Qed.
 
-  Theorem adaptive_several_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t -> 0 < delta ->
+  Lemma close_several_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t -> 0 < delta ->
     (forall past, t <= claimed past -> 1 / delta <=
        margin_e (claimed past) bets (votes past y) (length past - votes past y - rival past) (rival past)) ->
     probability space law N (fun w => at_least t (claimed (at_stop stop [] (map f w)))) <= delta.
   Proof.
-    intros Hq Ht Hd Hc. destruct attacked_margin as (c & Hne & Hle).
+    intros Hq Ht Hd Hc. destruct close as (c & Hne & Hle).
     pose proof law_kernel as K. pose proof all_answers_distinct as U.
     assert (Full : forall z, In (f z) all_answers) by apply all_answers_complete.
     rewrite (seen_probability same_answer space all_answers law f U Full N
@@ -277,4 +260,168 @@ Section Certificate.
     - rewrite !S. lra.
     - intros past. destruct (rival_spec past) as [R1 R2]. split; auto. now apply R1.
   Qed.
+End Close.
+
+(* ---------------------------------------------------------------------------------- synonyms *)
+
+Section Certificate.
+  Context {A W C : Type}.
+  Variable same : forall c d : C, {c = d} + {c <> d}.
+  Variable dom : list A.
+  Variable kernel : W -> A -> R.
+  Variable synonym : W -> W -> Prop.
+  Variable least : W -> R.
+  Variable f : list A -> option C.
+  Variable classes : list C.
+
+  Hypothesis kernels : forall x, is_kernel dom (kernel x).
+  Hypothesis least_unit : forall x, unit_range (least x).
+  Hypothesis least_below : forall x x', synonym x x' -> least x <= overlap dom (kernel x) (kernel x').
+  Hypothesis classes_distinct : NoDup classes.
+  Hypothesis classes_complete : forall c, In c classes.
+
+  Let share := share same dom kernel f.
+
+  Definition attackable (radius : nat) (X : list W) (y : C) :=
+    exists X' c, reachable synonym radius X X' /\ c <> y /\ share X' y <= share X' c.
+
+  Variables (radius : nat) (X : list W) (sorted : list R) (q : R) (y : C).
+  Hypothesis sorted_overlaps : Permutation (map least X) sorted /\ StronglySorted Rle sorted.
+  Hypothesis q_enough : shift_bound sorted radius <= q.
+  Hypothesis attacked : attackable radius X y.
+
+  Lemma attacked_margin : exists c, c <> y /\ share X y - share X c <= 2 * q.
+  Proof.
+    destruct attacked as (X' & c & Hr & Hc & Hle), sorted_overlaps as [Hp Hs]. exists c. split; auto.
+    destruct (answers_votes same f) as (V0 & V1 & V2).
+    assert (M : forall d, Rabs (share X' d - share X d) <= shift_bound sorted radius).
+    { intros d. unfold share. eapply g_moves; eauto. }
+    pose proof (Rabs_le_both _ _ (M y)). pose proof (Rabs_le_both _ _ (M c)). lra.
+  Qed.
+
+  Let space := space dom X.
+  Let law := law kernel X.
+  Let answers_c := answers_c same f.
+
+  (* Enumeration: own of w (whole) weights go to y, at most `rival` to each other class. *)
+  Theorem enumeration_is_right (own rival w : Z) : (0 < w)%Z -> 0 <= q ->
+    share X y = IZR own / IZR w -> (forall c, c <> y -> share X c <= IZR rival / IZR w) ->
+    ~ (own - rival > Int_part (2 * q * IZR w))%Z.
+  Proof. apply (close_enumeration same dom kernel f X q y attacked_margin). Qed.
+
+  Theorem adaptive_two_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t < 1 -> 0 < delta < 1 ->
+    (forall past, t <= claimed past ->
+       claimed past < 1 /\ 1 / delta <= e_of_counts (arcsine (claimed past)) past) ->
+    probability space law N (fun w => at_least t (claimed (at_stop stop [] (map (answers_c y) w)))) <= delta.
+  Proof. apply (close_two_labels same dom kernel f kernels X q y attacked_margin). Qed.
+
+  Theorem binomial_is_right t delta (lower : nat -> R) N : 1 / 2 + q <= t -> 0 <= delta ->
+    (forall k, 0 < lower k -> lower k <= 1 /\ tail N k (lower k) <= delta) ->
+    probability space law N (fun w => negb (at_least (lower (successes (map (answers_c y) w))) t)) <= delta.
+  Proof. apply (close_binomial same dom kernel f kernels X q y attacked_margin). Qed.
+
+  Theorem hoeffding_is_right N t delta (number : R) (strongest : list (list A) -> R) :
+    (0 < N)%nat -> 2 <= number -> 0 < delta < 1 -> t = sqrt (ln (number / delta) / (2 * INR N)) ->
+    (forall c w, c <> y -> often (answers_c c) w <= strongest w) ->
+    probability space law N
+      (fun w => negb (at_least ((often (answers_c y) w - strongest w) / INR N) (2 * q + 2 * t))) <= delta.
+  Proof. apply (close_hoeffding same dom kernel f kernels X q y attacked_margin). Qed.
+
+  Theorem adaptive_several_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t -> 0 < delta ->
+    (forall past, t <= claimed past -> 1 / delta <=
+       margin_e (claimed past) bets (votes same past y) (length past - votes same past y - rival same classes y past)
+         (rival same classes y past)) ->
+    probability space law N (fun w => at_least t (claimed (at_stop stop [] (map f w)))) <= delta.
+  Proof.
+    apply (close_several_labels same dom kernel f classes kernels classes_distinct classes_complete X q y
+             attacked_margin).
+  Qed.
 End Certificate.
+
+(* ------------------------------------------------------------------------------------- edits *)
+
+(* Draws that delete are draws from kernels with one outcome more, and what the model answers at one is what it
+   answers for the tokens that stay (Edits.v). So the same methods apply; q is at least the threshold less 1/2. *)
+Section Edits.
+  Context {A W C : Type}.
+  Variable same : forall c d : C, {c = d} + {c <> d}.
+  Variable dom : list A.
+  Variable kernel : W -> A -> R.
+  Variable p : R.
+  Variable synonym : W -> W -> Prop.
+  Variable least : W -> R. (* p + (1-p) s_x, or less *)
+  Variable f : list A -> option C.
+  Variable classes : list C.
+
+  Hypothesis kernels : forall x, is_kernel dom (kernel x).
+  Hypothesis p_range : 0 < p <= 1.
+  Hypothesis least_unit : forall x, unit_range (least x).
+  Hypothesis least_below :
+    forall x x', synonym x x' -> least x <= p + (1 - p) * overlap dom (kernel x) (kernel x').
+  Hypothesis classes_distinct : NoDup classes.
+  Hypothesis classes_complete : forall c, In c classes.
+
+  Let share (X : list W) (c : C) : R := g_deleting dom kernel p (answers same f) X c.
+
+  (* Against R edits of a kind beside s synonyms. *)
+  Definition editable (k : kind) (edits s : nat) (X : list W) (y : C) :=
+    exists X' c, within synonym k edits s X X' /\ c <> y /\ share X' y <= share X' c.
+
+  Variables (k : kind) (edits s : nat) (X : list W) (sorted : list R) (q' q : R) (y : C).
+  Hypothesis sorted_overlaps : Permutation (map least X) sorted /\ StronglySorted Rle sorted.
+  Hypothesis synonyms_enough : shift_bound sorted s <= q'.
+  Hypothesis q_enough : threshold p k edits q' <= 1 / 2 + q.
+  Hypothesis attacked : editable k edits s X y.
+
+  Lemma edited_margin : exists c, c <> y /\ share X y - share X c <= 2 * q.
+  Proof.
+    destruct attacked as (X' & c & Hw & Hc & Hle), sorted_overlaps as [Hp Hs]. exists c. split; auto.
+    destruct (answers_votes same f) as (V0 & V1 & V2). apply Rnot_lt_le. intros N.
+    assert (share X' y > share X' c); [|lra].
+    apply (edits_certificate dom kernel p kernels p_range synonym least least_unit least_below (answers same f) V0 V2
+             k edits s X X' sorted q' y c Hw Hp Hs synonyms_enough).
+    unfold lead, share in *. lra.
+  Qed.
+
+  Let outcomes_kernels x : is_kernel (outcomes dom) (deleting p (kernel x)).
+  Proof. now apply deleting_kernel. Qed.
+
+  (* One sample is a draw of the text that deletes; the model is asked what it keeps. *)
+  Let space := space (outcomes dom) X.
+  Let law := law (fun x => deleting p (kernel x)) X.
+  Let reads (z : list (option A)) : option C := f (kept z).
+  Let answers_c := answers_c same reads.
+
+  Theorem edits_enumeration (own rival w : Z) : (0 < w)%Z -> 0 <= q ->
+    share X y = IZR own / IZR w -> (forall c, c <> y -> share X c <= IZR rival / IZR w) ->
+    ~ (own - rival > Int_part (2 * q * IZR w))%Z.
+  Proof. apply (close_enumeration same (outcomes dom) (fun x => deleting p (kernel x)) reads X q y edited_margin). Qed.
+
+  Theorem edits_two_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t < 1 -> 0 < delta < 1 ->
+    (forall past, t <= claimed past ->
+       claimed past < 1 /\ 1 / delta <= e_of_counts (arcsine (claimed past)) past) ->
+    probability space law N (fun w => at_least t (claimed (at_stop stop [] (map (answers_c y) w)))) <= delta.
+  Proof. apply (close_two_labels same _ _ reads outcomes_kernels X q y edited_margin). Qed.
+
+  Theorem edits_binomial t delta (lower : nat -> R) N : 1 / 2 + q <= t -> 0 <= delta ->
+    (forall k, 0 < lower k -> lower k <= 1 /\ tail N k (lower k) <= delta) ->
+    probability space law N (fun w => negb (at_least (lower (successes (map (answers_c y) w))) t)) <= delta.
+  Proof. apply (close_binomial same _ _ reads outcomes_kernels X q y edited_margin). Qed.
+
+  Theorem edits_hoeffding N t delta (number : R) (strongest : list (list (option A)) -> R) :
+    (0 < N)%nat -> 2 <= number -> 0 < delta < 1 -> t = sqrt (ln (number / delta) / (2 * INR N)) ->
+    (forall c w, c <> y -> often (answers_c c) w <= strongest w) ->
+    probability space law N
+      (fun w => negb (at_least ((often (answers_c y) w - strongest w) / INR N) (2 * q + 2 * t))) <= delta.
+  Proof. apply (close_hoeffding same _ _ reads outcomes_kernels X q y edited_margin). Qed.
+
+  Theorem edits_several_labels t delta stop claimed N : 1 / 2 + q <= t -> 0 < t -> 0 < delta ->
+    (forall past, t <= claimed past -> 1 / delta <=
+       margin_e (claimed past) bets (votes same past y) (length past - votes same past y - rival same classes y past)
+         (rival same classes y past)) ->
+    probability space law N (fun w => at_least t (claimed (at_stop stop [] (map reads w)))) <= delta.
+  Proof.
+    apply (close_several_labels same _ _ reads classes outcomes_kernels classes_distinct classes_complete X q y
+             edited_margin).
+  Qed.
+End Edits.

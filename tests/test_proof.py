@@ -56,7 +56,7 @@ def copy():
 class Files(unittest.TestCase):
     def test_nothing_admitted(self):
         """no theorem is taken for granted"""
-        self.assertEqual(len(FILES), 8)
+        self.assertEqual(len(FILES), 11)
         for path in FILES:
             self.assertIsNone(FORBIDDEN.search(code(path.read_text())), path.name)
         self.assertEqual(code("a (* b (* Admitted *) c *) d").split(), ["a", "d"])
@@ -94,6 +94,13 @@ class Page(unittest.TestCase):
         stated = re.findall(r"^\s*(?:Theorem|Corollary) (\w+)", "".join(path.read_text() for path in FILES), re.M)
         self.assertLessEqual(set(named), set(stated))
 
+    def test_examples(self):
+        """the page names every computed instance, and none that is not there"""
+        stated = re.findall(r"^Example (\w+)", "".join(path.read_text() for path in FILES), re.M)
+        self.assertEqual(len(stated), len(set(stated)))
+        shown = PAGE.read_text().split("\nComputed instances")[1].split("\n\n")[0]
+        self.assertEqual(set(re.findall(r"`(\w+)`", shown)) - set(printed()), set(stated))
+
     def test_functions(self):
         """every function that relies on a theorem is defined in the file that is named"""
         found = 0
@@ -104,7 +111,7 @@ class Page(unittest.TestCase):
                 for name in re.findall(r"`(\w+)`", names):
                     self.assertRegex((ROOT / path).read_text(), rf"(?m)^[a-z][\w *]*\b{name}\(", f"{theorem}: {path}")
                     found += 1
-        self.assertGreater(found, 40)
+        self.assertGreater(found, 80)
         source = "".join(path.read_text() for path in (ROOT / "src").glob("*/*.c"))
         for name in set(re.findall(r"`((?:sf|safer)_\w+)`", PAGE.read_text())):
             self.assertRegex(source, rf"(?m)^[a-z][\w *]*\b{name}\(", name)
