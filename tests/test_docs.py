@@ -341,7 +341,7 @@ class Pages(unittest.TestCase):
     def test_what_delta_bounds(self):
         """one sentence says what delta bounds, wherever a reader may look; nothing says more"""
         places = ("README.md", "docs/certify.md", "docs/attack.md", "docs/serve.md", "docs/proof.md", "docs/safer.1.in", "include/safer/certify.h",
-                  "python/README.md", "python/safer/_certify.py", "src/report/page.c", "web/explorer.js", "web/openapi.json", "scripts/demo")
+                  "python/README.md", "python/safer_nlp/_certify.py", "src/report/page.c", "web/explorer.js", "web/openapi.json", "scripts/demo")
         for place in places:
             words = re.sub(r"""[*"'+`\\]|</?code>|^\.Fl -|this\.start\.""", " ", (ROOT / place).read_text(), flags=re.M)
             self.assertRegex(" ".join(words.split()), r"(?i)the chance that a text that could be attacked gets a certificate is at most "
