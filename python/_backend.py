@@ -29,7 +29,7 @@ ROOT = HERE / "source" if (HERE / "source").is_dir() else HERE.parent
 SOURCES = ("CMakeLists.txt", "LICENSE", "NOTICE", "SECURITY.md", "include", "src", "cli", "web", "tools/check-certificates", "docs/safer.1.in",
            "scripts/embed.cmake", "scripts/sbom.cmake", "scripts/safer.pc.in", "scripts/safer.service.in")
 VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "safer_nlp/_version.py").read_text(encoding="utf-8"))[1]
-SONAME = "libsafer.so." + ".".join(VERSION.split(".")[:2])
+SONAME = "libsafer.so." + re.match(r"0\.\d+|\d+", VERSION)[0]  # as CMakeLists.txt has it
 INFO, DATA = f"safer_nlp-{VERSION}.dist-info", f"safer_nlp-{VERSION}.data"
 WHEN = (1980, 1, 1, 0, 0, 0)  # the same files give the same wheel
 

@@ -746,24 +746,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_every_text_survives),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_json_answers),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_scores_come_back),
-        cmocka_unit_test(test_json_pointers),
-        cmocka_unit_test(test_one_text),
-        cmocka_unit_test(test_kserve_answers),
-        cmocka_unit_test(test_tei_answers),
-        cmocka_unit_test(test_openai_answers),
-        cmocka_unit_test(test_labels_in_replies),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_authorities),
-        cmocka_unit_test(test_secrets),
-        cmocka_unit_test(test_messages_hide_users),
-        cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_insecure),
+        cmocka_unit_test(test_bodies),         cmocka_unit_test(test_every_text_survives),
+        cmocka_unit_test(test_options),        cmocka_unit_test(test_json_answers),
+        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_scores_come_back),
+        cmocka_unit_test(test_json_pointers),  cmocka_unit_test(test_one_text),
+        cmocka_unit_test(test_kserve_answers), cmocka_unit_test(test_tei_answers),
+        cmocka_unit_test(test_openai_answers), cmocka_unit_test(test_labels_in_replies),
+        cmocka_unit_test(test_addresses),      cmocka_unit_test(test_authorities),
+        cmocka_unit_test(test_secrets),        cmocka_unit_test(test_messages_hide_users),
+        cmocka_unit_test(test_ways),           cmocka_unit_test(test_insecure),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
