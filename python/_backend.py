@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE / "source" if (HERE / "source").is_dir() else HERE.parent
 # What the library and the program are built from; the source archive has it below source/.
 SOURCES = ("CMakeLists.txt", "LICENSE", "NOTICE", "SECURITY.md", "include", "src", "cli", "web", "tools/check-certificates", "docs/safer.1.in",
-           "scripts/embed.cmake", "scripts/sbom.cmake", "scripts/safer.pc.in", "scripts/safer.service.in")
+           "docs/check-certificates.1", "scripts/embed.cmake", "scripts/sbom.cmake", "scripts/safer.pc.in", "scripts/safer.service.in")
 VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "safer_nlp/_version.py").read_text(encoding="utf-8"))[1]
 SONAME = "libsafer.so." + re.match(r"0\.\d+|\d+", VERSION)[0]  # as CMakeLists.txt has it
 INFO, DATA = f"safer_nlp-{VERSION}.dist-info", f"safer_nlp-{VERSION}.data"
@@ -102,6 +102,7 @@ def files_of(library):
             files[f"{DATA}/data/share/man/man1/safer.1"] = page.read_bytes()
     if checker.is_file():
         files[f"{DATA}/scripts/check-certificates"] = checker.read_bytes()
+        files[f"{DATA}/data/share/man/man1/check-certificates.1"] = (ROOT / "docs/check-certificates.1").read_bytes()
     return files
 
 

@@ -36,3 +36,209 @@ def run(*arguments, good=True, **options):
 
 def folder():
     return pathlib.Path(tempfile.mkdtemp(dir=test_cli.temporary))
+
+
+# ------------------------------------------------------------------- sources
+
+class Dist(unittest.TestCase):
+    """scripts/dist"""
+
+    @classmethod
+    def setUpClass(cls):
+        top = subprocess.run(["git", "rev-parse", "--show-toplevel"], cwd=ROOT, capture_output=True, text=True) if shutil.which("git") else None
+        if not top or top.returncode or pathlib.Path(top.stdout.strip()) != ROOT:
+            raise unittest.SkipTest("these sources are no git checkout, from which releases are made")
+        cls.folder = folder()
+        cls.archive = pathlib.Path(run(ROOT / "scripts/dist", "-o", cls.folder).stdout.strip())
+
+    def test_contents(self):
+        """every committed file, below one folder, and nothing else; the digest beside it is right"""
+        self.assertEqual(self.archive.name, f"safer-{VERSION}.tar.xz")
+        with tarfile.open(self.archive) as packed:
+            names = {entry.name for entry in packed if not entry.isdir()}
+        committed = run("git", "ls-tree", "-r", "-z", "--name-only", "HEAD", cwd=ROOT).stdout.rstrip("\0").split("\0")
+        self.assertEqual(names, {f"safer-{VERSION}/{name}" for name in committed})
+        digest = hashlib.sha256(self.archive.read_bytes()).hexdigest()
+        self.assertEqual(self.archive.with_name(self.archive.name + ".sha256").read_text(), f"{digest}  {self.archive.name}\n")
+
+    def test_again(self):
+        """the same commit gives the same bytes"""
+        again = pathlib.Path(run(ROOT / "scripts/dist", "-o", folder()).stdout.strip())
+        self.assertTrue(again.read_bytes() == self.archive.read_bytes())
+
+    def test_builds(self):
+        """what is unpacked is configured without git, tests too"""
+        place = folder()
+        with tarfile.open(self.archive) as packed:
+            packed.extractall(place)
+        hidden = place / "bin"
+        hidden.mkdir()
+        (hidden / "git").write_text("#!/bin/sh\necho git was asked >&2\nexit 127\n")
+        (hidden / "git").chmod(0o755)
+        environment = {**os.environ, "PATH": f"{hidden}{os.pathsep}{os.environ['PATH']}"}
+        done = run("cmake", "-S", place / f"safer-{VERSION}", "-B", place / "made", "-G", "Unix Makefiles", "-DSAFER_CUDA=OFF", env=environment)
+        self.assertNotIn("git was asked", done.stderr)
+
+    def test_misuse(self):
+        self.assertEqual(run(ROOT / "scripts/dist", "--nothing", good=False).returncode, 2)
+        copy = folder() / "copy"
+        (copy / "scripts").mkdir(parents=True)
+        shutil.copy(ROOT / "scripts/dist", copy / "scripts")
+        shutil.copy(ROOT / "CMakeLists.txt", copy)
+        done = run(copy / "scripts/dist", good=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no git checkout", done.stderr)
+
+
+    def test_page(self):
+        """the manual page of check-certificates has every option of its help, and mandoc finds no fault with it"""
+        page = ROOT / "docs/check-certificates.1"
+        options = set(re.findall(r"--[a-z]+", run(sys.executable, ROOT / "tools/check-certificates", "--help").stdout)) - {"--help"}
+        self.assertEqual({"--" + name for name in re.findall(r"Fl -([a-z]+)", page.read_text())}, options)
+        if not shutil.which("mandoc"):
+            self.skipTest("mandoc is not installed")
+        self.assertEqual(run("mandoc", "-T", "lint", "-W", "warning", page, good=False).stdout, "")
+
+
+# ------------------------------------------------------------------- the tag
+
+class Tag(unittest.TestCase):
+    """scripts/wheel-tag, on libraries linked against C libraries of our own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.compiler = shutil.which(os.environ.get("CC") or "cc")
+        if not cls.compiler:
+            raise unittest.SkipTest("no C compiler")
+        cls.folder = folder()
+        versions = {"old": "GLIBC_2.17", "late": "GLIBC_2.34", "new": "GLIBC_2.99", "own": "GLIBC_PRIVATE", "named": "GLIBC_ABI_DT_RELR",
+                    "strange": "GLIBC_WHAT"}
+        script = "".join(f"{version} {{ global: {name}; }};\n" for name, version in versions.items())
+        (cls.folder / "map").write_text(script)
+        cls.make("libc.so.6", "".join(f"void {name}(void) {{}}\n" for name in versions), f"-Wl,--version-script={cls.folder}/map")
+        cls.make("libother.so.1", "void other(void) {}\n")
+
+    @classmethod
+    def make(cls, name, code, *options):
+        source = cls.folder / f"{name}.c"
+        source.write_text(code)
+        run(cls.compiler, "-shared", "-fPIC", "-nostdlib", "-Wl,--no-as-needed", f"-Wl,-soname,{name}", "-o", cls.folder / name, source, *options)
+        return cls.folder / name
+
+    def asks(self, *names, more=()):
+        """A library that asks for functions of our C library."""
+        declared = "".join(f"void {name}(void);\n" for name in names)
+        code = declared + "void all(void) {" + "".join(f"{name}();" for name in names) + "}\n"
+        return self.make("lib" + "_".join(names) + ".so", code, self.folder / "libc.so.6", *more)
+
+    def tag(self, *files, good=True):
+        return run(ROOT / "scripts/wheel-tag", *files, good=good)
+
+    def test_newest(self):
+        """the newest function of all files decides, and is named"""
+        old, late = self.asks("old"), self.asks("old", "late")
+        machine = os.uname().machine
+        self.assertEqual(self.tag(old).stdout, f"manylinux_2_17_{machine}\n")
+        done = self.tag(old, late)
+        self.assertEqual(done.stdout, f"manylinux_2_34_{machine}\n")
+        self.assertIn("glibc 2.34 or newer, for late in libold_late.so", done.stderr)
+        self.assertIn("without that, 2.17, for old in", done.stderr)
+        self.assertEqual(self.tag(self.asks("named")).stdout, f"manylinux_2_36_{machine}\n")
+
+    def test_systems(self):
+        """systems that are left out are named, and those that are served"""
+        excluded, served = self.tag(self.asks("old", "late")).stderr.splitlines()[-2:]
+        self.assertIn("excludes CentOS 7, ", excluded)
+        self.assertIn("Debian 11", excluded)
+        self.assertIn("Alpine", excluded)
+        self.assertNotIn("Debian 12", excluded)
+        self.assertIn("RHEL, Alma and Rocky 9", served)
+        self.assertEqual(run(ROOT / "scripts/wheel-tag", "--quiet", self.asks("old")).stderr, "")
+        self.assertIn("Debian 13", self.tag(self.asks("new")).stderr.split("excludes")[1])
+
+    def test_refused(self):
+        """private functions, unknown versions, libraries from outside, other files"""
+        other = self.asks("old", more=[self.folder / "libother.so.1"])
+        for files, words in (([self.asks("own")], "keeps for itself"), ([self.asks("strange")], "GLIBC_WHAT"),
+                             ([other], "needs libother.so.1"), ([ROOT / "README.md"], "is no program or library"),
+                             ([self.folder / "libother.so.1"], "no file asks for anything"), ([self.folder / "absent"], "absent")):
+            done = self.tag(*files, good=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), words)
+            self.assertIn(words, done.stderr)
+        self.assertIn("manylinux_2_17", self.tag(other, self.folder / "libother.so.1").stdout)
+
+
+# ----------------------------------------------------------------- the wheel
+
+class Wheel(unittest.TestCase):
+    """python/_backend.py as scripts/wheel calls it, with the library of this build."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.build = pathlib.Path(test_cli.program).parent
+        if re.search(r"^SAFER_SANITIZE:STRING=(.+)$", (cls.build / "CMakeCache.txt").read_text(), re.M):
+            raise unittest.SkipTest("a library with sanitizers cannot be loaded into Python")
+        cls.folder, licences = folder(), folder()
+        (licences / "libfoo").write_text("as you like\n")
+        code = ("import sys, _backend; folder, licences = sys.argv[1:]\n"
+                "print(_backend.build_wheel(folder, {'platform': 'manylinux_2_99_x86_64', 'licenses': licences}), _backend.build_sdist(folder))")
+        names = run(sys.executable, "-c", code, cls.folder, licences, env={
+            **os.environ, "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1", "SAFER_LIBRARY": str(cls.build / SONAME)}).stdout.split()
+        cls.wheel, cls.sources = (cls.folder / name for name in names)
+
+    def test_contents(self):
+        """modules, library, program, checker, page, licences; every file with its digest; programs can be run"""
+        self.assertEqual(self.wheel.name, f"safer_nlp-{VERSION}-py3-none-manylinux_2_99_x86_64.whl")
+        info, data = f"safer_nlp-{VERSION}.dist-info", f"safer_nlp-{VERSION}.data"
+        place = folder()
+        with zipfile.ZipFile(self.wheel) as wheel:
+            names = set(wheel.namelist())
+            modules = {f"safer_nlp/{path.name}" for path in (ROOT / "python/safer_nlp").glob("*.py")}
+            self.assertEqual(names - modules, {
+                "safer_nlp/py.typed", f"safer_nlp/{SONAME}", f"{data}/scripts/safer", f"{data}/scripts/check-certificates",
+                *(f"{data}/data/share/man/man1/{name}.1" for name in ("safer", "check-certificates")), *(f"{info}/licenses/{name}" for name in ("LICENSE", "NOTICE", "libfoo")),
+                *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD"))})
+            record = {line.split(",")[0]: line.split(",")[1:] for line in wheel.read(f"{info}/RECORD").decode().splitlines()}
+            self.assertEqual(set(record), names)
+            for name in names - {f"{info}/RECORD"}:
+                digest = base64.urlsafe_b64encode(hashlib.sha256(wheel.read(name)).digest()).rstrip(b"=").decode()
+                self.assertEqual(record[name], [f"sha256={digest}", str(wheel.getinfo(name).file_size)], name)
+                executable = "/scripts/" in name or name.endswith(SONAME)
+                self.assertEqual(oct(wheel.getinfo(name).external_attr >> 16), "0o100755" if executable else "0o100644", name)
+            self.assertIn(f"Tag: py3-none-manylinux_2_99_x86_64\n", wheel.read(f"{info}/WHEEL").decode())
+            wheel.extract(f"{data}/scripts/safer", place)
+        program = place / data / "scripts/safer"
+        program.chmod(0o755)
+        self.assertEqual(run(program, "--version").stdout.split("\n")[0], f"safer {VERSION}")
+
+    def test_metadata(self):
+        """what an index shows: name, version, summary, licence, Python, classifiers, extras, a description"""
+        with zipfile.ZipFile(self.wheel) as wheel:
+            text = wheel.read(f"safer_nlp-{VERSION}.dist-info/METADATA").decode()
+        fields = email.message_from_string(text)
+        self.assertEqual((fields["Name"], fields["Version"], fields["License"]), ("safer_nlp", VERSION, "Apache-2.0"))
+        self.assertEqual(fields["Requires-Python"], ">=3.9")
+        self.assertGreater(len(fields.get_all("Classifier")), 8)
+        extras = set(fields.get_all("Provides-Extra"))
+        for one in fields.get_all("Requires-Dist"):
+            self.assertIn(re.search(r'extra == "(\w+)"', one)[1], extras, "nothing is required without being asked for")
+        self.assertIn("# safer for Python", fields.get_payload())
+        self.assertNotIn("](../", fields.get_payload(), "an index cannot follow paths of the repository")
+
+    def test_sources(self):
+        """the source archive has all that a build needs: CMake can be run on it, and finds every file that it names"""
+        place = folder()
+        with tarfile.open(self.sources) as packed:
+            self.assertEqual({entry.name.split("/")[0] for entry in packed}, {f"safer_nlp-{VERSION}"})
+            packed.extractall(place)
+        top = place / f"safer_nlp-{VERSION}"
+        self.assertEqual((top / "PKG-INFO").read_text().splitlines()[1:3], ["Name: safer_nlp", f"Version: {VERSION}"])
+        run("cmake", "-S", top / "source", "-B", place / "made", "-G", "Unix Makefiles", "-DSAFER_TESTS=OFF", "-DSAFER_CUDA=OFF", "-DSAFER_MPI=OFF")
+        lists = (ROOT / "CMakeLists.txt").read_text()
+        used = set(re.findall(r"\b((?:scripts|docs|tools|src)/[\w./-]*\w|LICENSE|NOTICE|SECURITY\.md)", lists)) - {"src/mpi"}
+        self.assertGreater(len(used), 8)
+        self.assertEqual([name for name in used if not (top / "source" / name).exists() and "*" not in name], [])
+
+
+if __name__ == "__main__":
+    test_cli.run_tests(sys.modules["__main__"], lambda: None)
