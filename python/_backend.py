@@ -135,7 +135,8 @@ def modules():
 
 
 def metadata():
-    return METADATA + (HERE / "README.md").read_text(encoding="utf-8")
+    """What an index shows. It cannot follow paths of the repository: of such a link the words are left."""
+    return METADATA + re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", (HERE / "README.md").read_text(encoding="utf-8"))
 
 
 def write_wheel(folder, tag, files):

@@ -8,6 +8,7 @@ and install them.
 import base64
 import email
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ import unittest
 import zipfile
 
 sys.dont_write_bytecode = True
+import serving  # noqa: E402
 import test_cli  # noqa: E402  (it runs no test by being imported)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -223,7 +225,7 @@ class Wheel(unittest.TestCase):
         for one in fields.get_all("Requires-Dist"):
             self.assertIn(re.search(r'extra == "(\w+)"', one)[1], extras, "nothing is required without being asked for")
         self.assertIn("# safer for Python", fields.get_payload())
-        self.assertNotIn("](../", fields.get_payload(), "an index cannot follow paths of the repository")
+        self.assertNotRegex(fields.get_payload(), r"\]\((?!https?:)", "an index cannot follow paths of the repository")
 
     def test_sources(self):
         """the source archive has all that a build needs: CMake can be run on it, and finds every file that it names"""
@@ -238,6 +240,165 @@ class Wheel(unittest.TestCase):
         used = set(re.findall(r"\b((?:scripts|docs|tools|src)/[\w./-]*\w|LICENSE|NOTICE|SECURITY\.md)", lists)) - {"src/mpi"}
         self.assertGreater(len(used), 8)
         self.assertEqual([name for name in used if not (top / "source" / name).exists() and "*" not in name], [])
+
+
+# ------------------------------------------------------------- the container
+
+class Container(unittest.TestCase):
+    """packaging/Containerfile: there is no engine here to build it, so its parts are looked at one by one."""
+
+    @classmethod
+    def setUpClass(cls):
+        text = re.sub(r"(?m)^#.*\n", "", (ROOT / "packaging/Containerfile").read_text()).replace("\\\n", " ")
+        cls.lines = [line.split(None, 1) for line in text.splitlines() if line.strip()]
+        last = max(i for i, line in enumerate(cls.lines) if line[0] == "FROM")
+        cls.final = {word: rest for word, rest in cls.lines[last:]}
+
+    def test_order(self):
+        """two stages; the second runs as a number that is not root, after everything is in place"""
+        words = [word for word, _ in self.lines]
+        self.assertLessEqual(set(words), {"FROM", "RUN", "WORKDIR", "COPY", "LABEL", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"})
+        self.assertEqual((words.count("FROM"), words.count("USER"), words.count("CMD")), (2, 1, 1))
+        self.assertRegex(self.final["USER"], r"^[1-9]\d*:[1-9]\d*$")
+        self.assertEqual(words[words.index("USER"):], ["USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"])
+        for _, rest in (line for line in self.lines if line[0] == "RUN" and "apt-get install" in line[1]):
+            self.assertRegex(rest, r"--no-install-recommends .* && rm -rf /var/lib/apt/lists/\*")
+
+    def test_libraries(self):
+        """it is built from the libraries of CMakeLists.txt, and the second stage has their shared forms"""
+        first = next(rest for word, rest in self.lines if word == "RUN")
+        development = set(re.findall(r"\b(\S+-dev)\b", first))
+        bootstrap = (ROOT / "scripts/bootstrap").read_text()
+        self.assertEqual(len(development), len(re.search(r"set\(libraries ([^)]*)\)", (ROOT / "CMakeLists.txt").read_text())[1].split()))
+        for name in development:
+            self.assertIn(f" {name}", bootstrap)
+            stem = re.sub(r"(g?\d*)(-openssl)?-dev$", "", name)
+            self.assertRegex(self.final["RUN"], rf"\s{stem}\d*", name)
+        for name in re.findall(r"/source/(\S+)", " ".join(rest for word, rest in self.lines if word == "COPY")):
+            self.assertTrue((ROOT / name).exists(), name)
+
+    def test_command(self):
+        """the options of its command exist, and other machines need a token"""
+        command = json.loads(self.final["ENTRYPOINT"]) + json.loads(self.final["CMD"])
+        self.assertEqual(command[:2], ["/usr/bin/safer", "serve"])
+        known = test_cli.run("serve", "--help").out
+        for option in (word for word in command if word.startswith("--")):
+            self.assertIn(f"  {option} ", known)
+        self.assertIn("--auth-env", command)
+        done = test_cli.run(*(word.replace("/etc/safer/", "/nowhere/") for word in command[1:]))
+        self.assertIn("SAFER_TOKEN", done.err, "without a token nothing starts")
+
+    def test_health(self):
+        """its question about health is answered by a server that runs, and fails where none does"""
+        if not shutil.which("bash"):
+            self.skipTest("bash is not installed")
+        serving.make_files()
+        command = json.loads(self.final["HEALTHCHECK"].split("CMD ", 1)[1])
+        server = serving.Server("--model", "exec:python3 slow.py 0", "--labels", "neg,pos", "--random", "--lexicon", "c.lex")
+        try:
+            ask = [part.replace("/8080", f"/{server.port}") for part in command]
+            self.assertEqual(run(*ask, good=False).returncode, 0)
+        finally:
+            server.stop()
+        self.assertNotEqual(run(*ask, good=False).returncode, 0)
+
+
+# ------------------------------------------------------------------- release
+
+class Release(unittest.TestCase):
+    """scripts/release"""
+
+    def setUp(self):
+        """A copy of what has a version, committed, whose changelog has a date."""
+        self.copy = folder()
+        for name in ("CMakeLists.txt", "CHANGELOG.md", "include", "python", "web", "examples", "tests/test_docs.py", "tests/test_install.py",
+                     "tests/test_python.py", "scripts/release", "scripts/same-bits", "scripts/compare-sklearn", "packaging"):
+            (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, self.copy / name)
+        changes = self.copy / "CHANGELOG.md"
+        changes.write_text(re.sub(rf"(?m)^## {re.escape(VERSION)} - .*$", f"## {VERSION} - 2026-12-24", changes.read_text()))
+        if not shutil.which("git"):
+            self.skipTest("git is not installed")
+        self.git("init", "-q")
+        self.commit()
+
+    def git(self, *arguments):
+        return run("git", "-c", "user.name=x", "-c", "user.email=x@example.org", *arguments, cwd=self.copy)
+
+    def commit(self):
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", "x")
+
+    def release(self, *arguments, good=True):
+        return run(self.copy / "scripts/release", *arguments, good=good, cwd=self.copy)
+
+    def test_versions(self):
+        """all places name the version of CMakeLists.txt, and no other file names the library by a version"""
+        done = self.release("--dry-run")
+        self.assertEqual(done.stderr, "")
+        self.assertIn(f"safer {VERSION}, into out/release/{VERSION}:\n  1. ", done.stdout)
+        places = set(re.findall(r'"((?:tests|scripts)/[\w.-]+)"', (ROOT / "scripts/release").read_text()))
+        for path in (*ROOT.glob("tests/*.py"), *ROOT.glob("scripts/*"), *ROOT.glob("python/**/*.py")):
+            if path.is_file() and re.search(r"libsafer\.so\.\d", path.read_text()):
+                self.assertIn(str(path.relative_to(ROOT)), places)
+
+    def test_set(self):
+        """--set-version changes every place, back and forth"""
+        self.release("--set-version", "1.2.3")
+        self.assertIn("VERSION 1.2.3 ", (self.copy / "CMakeLists.txt").read_text())
+        self.assertIn('"1.2.3", and 10203.', (self.copy / "include/safer/base.h").read_text())
+        self.assertIn("libsafer.so.1\"", (self.copy / "tests/test_python.py").read_text())
+        self.commit()
+        done = self.release("--dry-run")
+        self.assertEqual(done.stderr, 'release: CHANGELOG.md has no heading "## 1.2.3 - DATE"\n')
+        self.release("--set-version", VERSION)
+        self.git("diff", "--exit-code", "HEAD~1")
+        self.assertEqual(self.release("--set-version", "1.0", good=False).returncode, 1)
+
+    def test_refused(self):
+        """changes, a place that was forgotten, no date, a tag: nothing is made"""
+        (self.copy / "web/openapi.json").write_text((self.copy / "web/openapi.json").read_text().replace(VERSION, "9.9.9"))
+        changes = self.copy / "CHANGELOG.md"
+        changes.write_text(changes.read_text().replace("2026-12-24", "unreleased"))
+        self.git("tag", f"v{VERSION}")
+        done = self.release(good=False)
+        self.assertEqual(done.returncode, 1)
+        for words in ("web/openapi.json has 9.9.9", "a release has a date", "not committed", "there is a tag"):
+            self.assertIn(words, done.stderr)
+        self.assertFalse((self.copy / "out").exists())
+
+    def test_whole(self):
+        """with scripts of ours for the long ones: recipes have the digest, the notes the changes, SHA256SUMS all files, and a tag"""
+        for name in ("dist", "wheel", "deb"):
+            made = {"dist": f"safer-{VERSION}.tar.xz", "wheel": "x.whl", "deb": "x.deb"}[name]
+            (self.copy / "scripts" / name).write_text(f'#!/bin/sh\necho {name} >"$2/{made}"\n')
+            (self.copy / "scripts" / name).chmod(0o755)
+        self.commit()
+        self.git("config", "user.name", "x")
+        self.git("config", "user.email", "x@example.org")
+        self.release("--url", "https://example.com/files")
+        place = self.copy / "out/release" / VERSION
+        digest = hashlib.sha256(b"dist\n").hexdigest()
+        for name in ("safer.rb", "meta.yaml"):
+            text = (place / name).read_text()
+            self.assertIn(digest, text)
+            self.assertIn(f"https://example.com/files/safer-{VERSION}.tar.xz", text)
+            self.assertNotRegex(text, r"@[A-Z]+@")
+        self.assertIn("### Added", (place / f"NOTES-{VERSION}.md").read_text())
+        self.assertNotIn("\n## ", (place / f"NOTES-{VERSION}.md").read_text())
+        sums = run("sha256sum", "-c", "--quiet", "SHA256SUMS", cwd=place)
+        self.assertEqual((sums.stdout, len((place / "SHA256SUMS").read_text().splitlines())), ("", len(list(place.iterdir())) - 1))
+        self.assertEqual(self.git("tag").stdout.split(), [f"v{VERSION}"])
+
+    def test_recipes(self):
+        """what the recipes depend on is what CMakeLists.txt asks for"""
+        for name, of in (("homebrew/safer.rb.in", {"libcrypto": "openssl@3", "libcurl": "curl", "libutf8proc": "utf8proc"}),
+                         ("conda/meta.yaml.in", {"libcrypto": "openssl", "libutf8proc": "utf8proc"})):
+            text = (ROOT / "packaging" / name).read_text()
+            for library in re.search(r"set\(libraries ([^)]*)\)", (ROOT / "CMakeLists.txt").read_text())[1].split():
+                self.assertRegex(text, rf'(depends_on "|    - ){re.escape(of.get(library, library))}\b', name)
+            for option in re.findall(r"-D(SAFER_\w+)", text):
+                self.assertRegex((ROOT / "CMakeLists.txt").read_text(), rf"option\({option} ", name)
 
 
 if __name__ == "__main__":
