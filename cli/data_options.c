@@ -10,11 +10,22 @@ static const char *formats(size_t number) /* without "auto", which is what happe
 
 cli_data cli_data_default(void) { return (cli_data){.options = safer_data_options_default()}; }
 
+void cli_column_options(cli_options *options, safer_data_options *o)
+{
+    cli_add_string(options, "text-column", &o->text_column, "COLUMN",
+                   "the text's column, by name or number from 1 on (default: by its usual names)");
+    cli_add_string(options, "label-column", &o->label_column, "COLUMN", "the label's");
+    cli_add_string(options, "id-column", &o->id_column, "COLUMN", "the id's");
+    cli_add_string(options, "title-column", &o->title_column, "COLUMN", "the title's, which is put before the text");
+}
+
 void cli_data_options(cli_options *options, cli_data *d)
 {
     cli_add_path(options, "data", &d->path, "DATA",
                  "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed");
     cli_add_choice(options, "format", &d->format, formats, "NAME", "{choices} (default: told by the file)");
+    cli_column_options(options, &d->options);
+    cli_add_string(options, "labels", &d->options.labels, "MAP", "other names for labels: 0=neg,1=pos");
     cli_add_string(options, "sample", &d->options.sample, "HOW", "every:N of each class, or random:N");
     cli_add_uint(options, "limit", &d->limit, "N", "only the first N texts");
     cli_add_flag(options, "repair", &d->options.repair, "replace invalid UTF-8 instead of refusing it");
@@ -26,7 +37,9 @@ safer_status cli_data_try(safer_data **out, cli_data *d, uint64_t seed, safer_er
     safer_status status = d->format ? safer_format_parse(&d->options.format, d->format, error) : SAFER_OK;
     d->options.limit = d->limit;
     d->options.seed = seed;
-    return status == SAFER_OK ? safer_data_load(out, d->path, &d->options, error) : status;
+    if (status == SAFER_OK) status = safer_data_load(out, d->path, &d->options, error);
+    if (status == SAFER_OK && safer_data_note(*out)) cli_say("%s: %s", d->path, safer_data_note(*out));
+    return status;
 }
 
 safer_data *cli_data_load(cli_data *d, uint64_t seed)
@@ -49,6 +62,11 @@ cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *
     beside.path = path;
     beside.options.repair = d->options.repair;
     beside.options.strip_breaks = d->options.strip_breaks;
+    beside.options.text_column = d->options.text_column;
+    beside.options.label_column = d->options.label_column;
+    beside.options.id_column = d->options.id_column;
+    beside.options.title_column = d->options.title_column;
+    beside.options.labels = d->options.labels;
     beside.options.labels_of = labels_of;
     return beside;
 }

@@ -12,6 +12,7 @@ typedef struct cli_data {
 
 cli_data cli_data_default(void);
 void cli_data_options(cli_options *options, cli_data *d);
+void cli_column_options(cli_options *options, safer_data_options *o); /* which columns are which; among those above */
 
 /* Loads it; `random:N` uses the seed. cli_data_load says why not and exits. */
 safer_status cli_data_try(safer_data **out, cli_data *d, uint64_t seed, safer_error *error);

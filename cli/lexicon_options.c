@@ -1,13 +1,18 @@
 /* The options of making a lexicon: by `lexicon build`, or by `lexicon import`. */
 #include "lexicon_options.h"
 
+#include "data_options.h"
+
 #include <stdlib.h>
 
 static const char *metrics(size_t number) { return safer_metric_name((safer_metric)number); }
 
 cli_lexicon_flags cli_lexicon_default(void)
 {
-    return (cli_lexicon_flags){.min_count = UINT64_MAX, .counterfit = -1, .options = safer_lexicon_options_default()};
+    return (cli_lexicon_flags){.min_count = UINT64_MAX,
+                               .counterfit = -1,
+                               .options = safer_lexicon_options_default(),
+                               .columns = safer_data_options_default()};
 }
 
 void cli_lexicon_flags_free(cli_lexicon_flags *a)
@@ -23,6 +28,7 @@ static void vocabulary_options(cli_options *options, cli_lexicon_flags *a)
     cli_add_list(options, "vocab-from", &a->vocab_from, "DATA", "keep only words seen in this data (repeatable)");
     cli_add_uint(options, "min-count", &a->min_count, "N", "... at least N times (default {default})")
         ->usual = &a->options.min_count;
+    cli_column_options(options, &a->columns);
     cli_add_flag(options, "repair", &a->options.repair, "replace invalid UTF-8 in that data instead of refusing it");
 }
 
@@ -88,6 +94,10 @@ safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
         return cli_error(error, SAFER_INVALID, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
     if (a->min_count != UINT64_MAX) o->min_count = a->min_count;
     if (a->counterfit >= 0) o->counterfit = a->counterfit;
+    const safer_data_options *c = &a->columns;
+    if ((c->text_column || c->label_column || c->id_column || c->title_column) && !a->vocab_from.count)
+        return cli_error(error, SAFER_INVALID, "columns are those of --vocab-from DATA, which is missing");
+    o->vocab_data = c;
     o->vocab_from = a->vocab_from.items;
     o->vocab_from_count = a->vocab_from.count;
     o->synonyms = a->synonyms.items;

@@ -6,9 +6,10 @@
 
 typedef struct cli_lexicon_flags {
     cli_list vocab_from, synonyms, antonyms;
-    const char *metric; /* NULL: not given */
-    uint64_t min_count; /* UINT64_MAX, or as asked */
-    int counterfit;     /* -1, or as asked */
+    const char *metric;         /* NULL: not given */
+    uint64_t min_count;         /* UINT64_MAX, or as asked */
+    int counterfit;             /* -1, or as asked */
+    safer_data_options columns; /* of vocab_from */
     safer_lexicon_options options;
 } cli_lexicon_flags;
 

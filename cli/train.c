@@ -4,6 +4,8 @@
 #include "train_options.h"
 #include "verbs.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef struct request {
@@ -30,19 +32,85 @@ static void list(cli_options *options, void *into)
     cli_add_flag(options, "resume", &r->training.options.resume, "continue from the checkpoint beside FILE");
 }
 
-static void print_results(const request *r, const safer_train_report *report)
+/* The classes with their texts, and what is strange about them. */
+typedef struct class_counts {
+    size_t count, *texts; /* texts[k] of class k */
+} class_counts;
+
+static class_counts count_classes(const safer_data *data)
+{
+    class_counts c = {.count = safer_data_label_count(data)};
+    c.texts = calloc(c.count + 1, sizeof *c.texts);
+    if (!c.texts) cli_no_memory();
+    for (size_t i = 0; i < safer_data_size(data); i++) {
+        const int label = safer_data_row(data, i).label;
+        if (label >= 0) c.texts[label]++;
+    }
+    return c;
+}
+
+/* Several words, or longer than any name. */
+static int looks_like_text(const char *label)
+{
+    size_t blanks = 0;
+    for (const char *p = label; *p; p++) blanks += *p == ' ';
+    return blanks >= 3 || strlen(label) > 40;
+}
+
+static void warn_classes(const class_counts *c, const safer_data *data)
+{
+    enum { FEW = 10, MOST_NAMED = 5 };
+    size_t few = 0, odd = 0;
+    const char *first_odd = NULL;
+    for (size_t k = 0; k < c->count; k++) {
+        const char *label = safer_data_label(data, k);
+        if (looks_like_text(label) && !odd++) first_odd = label;
+        if (c->texts[k] < FEW && few++ < MOST_NAMED)
+            cli_say("warning: the class \"%.60s\" has %s", label, cli_texts(c->texts[k]));
+    }
+    if (few > MOST_NAMED) cli_say("warning: %zu more classes have fewer than %d texts", few - MOST_NAMED, FEW);
+    if (odd)
+        cli_say("warning: \"%.40s%s\" looks like a text, not like a label; --label-column and --text-column name the "
+                "columns",
+                first_odd, strlen(first_odd) > 40 ? "..." : "");
+    if (c->count == 1) cli_say("warning: all texts are of one class, \"%.60s\"", safer_data_label(data, 0));
+}
+
+static json_t *classes_json(const class_counts *c, const safer_data *data)
+{
+    json_t *object = json_object();
+    for (size_t k = 0; k < c->count; k++)
+        cli_set(object, safer_data_label(data, k), json_integer((json_int_t)c->texts[k]));
+    return object;
+}
+
+static void print_classes(const class_counts *c, const safer_data *data)
+{
+    enum { MOST = 20 };
+    printf("%s: ", cli_some(c->count, "class", "classes"));
+    for (size_t k = 0; k < c->count && k < MOST; k++) {
+        printf("%s", k ? ", " : "");
+        cli_put(safer_data_label(data, k));
+        printf(" %s", cli_count(c->texts[k]));
+    }
+    printf("%s\n", c->count > MOST ? ", ..." : "");
+}
+
+static void print_results(const request *r, const safer_train_report *report, const class_counts *classes)
 {
     const safer_train_options *o = &r->training.options;
     const char *unit = o->arch == SAFER_ARCH_BERT ? "pieces" : o->arch == SAFER_ARCH_CHARCNN ? "characters" : "words";
     const char *arch = safer_arch_name(o->arch);
     cli_progress_clear();
+    if (!cli_settings()->json) print_classes(classes, o->train);
     if (cli_settings()->json)
-        cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I}", "output", r->output,
-                                 "arch", arch, "texts", (json_int_t)report->texts, "tokens", (json_int_t)report->tokens,
-                                 "parameters", (json_int_t)report->parameters, "epochs", report->epochs, "best_epoch",
-                                 report->best_epoch, "loss", report->loss, "dev_accuracy", report->dev_accuracy,
-                                 "seconds", report->seconds, "tokens_per_second", report->tokens_per_second, "seed",
-                                 (json_int_t)o->seed));
+        cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:o}", "output",
+                                 r->output, "arch", arch, "texts", (json_int_t)report->texts, "tokens",
+                                 (json_int_t)report->tokens, "parameters", (json_int_t)report->parameters, "epochs",
+                                 report->epochs, "best_epoch", report->best_epoch, "loss", report->loss, "dev_accuracy",
+                                 report->dev_accuracy, "seconds", report->seconds, "tokens_per_second",
+                                 report->tokens_per_second, "seed", (json_int_t)o->seed, "classes",
+                                 cli_need(classes_json(classes, o->train))));
     else
         printf("trained %s on %s (%s %s): %s %s%% after epoch %d of %d, loss %.4f\n"
                "%s parameters, %.1f s, %s %s/s, seed %llu\nwrote %s\n",
@@ -105,14 +173,17 @@ static int run(void *from, char **arguments, size_t count)
     o->train = train;
     o->dev = dev;
     o->lexicon = lexicon;
+    class_counts classes = count_classes(train);
+    warn_classes(&classes, train);
     if (safer_train(r->output, o, &report, &error) == SAFER_OK) {
-        print_results(r, &report);
+        print_results(r, &report, &classes);
         compare_ngrams(r, &report);
     } else {
         code = cli_fail(&error);
     }
     if (code == CLI_INTERRUPTED && o->arch != SAFER_ARCH_NGRAM) cli_say("continue with --resume");
     if (code == CLI_SYSTEM && has_checkpoint(r)) cli_say("continue with --resume, on another --device if need be");
+    free(classes.texts);
     safer_data_free(train);
     safer_data_free(dev);
     safer_lexicon_free(lexicon);

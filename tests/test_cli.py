@@ -826,6 +826,41 @@ class Json(Case):
         self.assertEqual([stage["stage"] for stage in report["stages"]] + ["all"],
                          re.findall(r"^(\S.*?) +\d+\.\d\d s$", text, re.M))
 
+    def test_columns(self):
+        """the same columns for every verb that reads data; a run is verified with the columns it was made with"""
+        rows = [(f"n{i}", i % 2, "a good fine film" if i % 2 else "a bad poor film") for i in range(40)]
+        write("col.csv", "Nr,Urteil,Satz\n" + "".join(f"{n},{u},{s}\n" for n, u, s in rows))
+        write("col.tsv", "".join(f"{n}\t{'pos' if u else 'neg'}\t{s}\n" for n, u, s in rows))
+        columns = ("--text-column", "satz", "--label-column", "2", "--id-column", "Nr", "--labels", "0=neg,1=pos")
+        write("col.table", "good\tfine\nbad\tpoor\n")
+        self.ok(lexicon("import", "--table", "col.table", "--vocab-from", "col.csv", *columns[:6], "-o", "col.lex"))
+        self.refused(lexicon("import", "--table", "col.table", "--id-column", "Nr", "-o", "col.lex"), USAGE, "--vocab-from")
+        out = self.ok(run("train", "--arch", "ngram", "--data", "col.csv", *columns, "--lexicon", "col.lex", "-o", "col.model"))
+        self.assertIn("2 classes: neg 20, pos 20\n", out)
+        data = ("--lexicon", "col.lex", "--data", "col.csv")
+        self.ok(run("certify", "--model", "col.model", *data, *columns, "-o", "col.jsonl"))
+        self.ok(run("verify", "col.jsonl", "--lexicon", "col.lex", "--data", "col.csv", *columns))
+        self.ok(run("verify", "col.jsonl", "--lexicon", "col.lex", "--data", "col.tsv"))
+        self.refused(run("verify", "col.jsonl", "--lexicon", "col.lex", "--data", "col.csv", *columns[:4]), INPUT, "data")
+        self.ok(run("report", "col.jsonl", "--data", "col.csv", *columns, "--lexicon", "col.lex", "-o", "col.html"))
+        self.ok(run("attack", "--model", "col.model", *data, *columns, "-o", "col-attack.jsonl"))
+
+    def test_train_warns(self):
+        """train says which classes there are, and what is strange about them"""
+        def train(name, rows):
+            write(name, "text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+            return run("train", "--arch", "ngram", "--data", name, "-o", "warn.model")
+        good = [("a good film", "pos"), ("a bad film", "neg")] * 15
+        done = train("fine.csv", good)
+        self.assertEqual((done.code, done.err), (0, ""))
+        self.assertIn("2 classes: neg 15, pos 15\n", done.out)
+        done = train("few.csv", good + [("what", "odd")])
+        self.assertIn('warning: the class "odd" has 1 text\n', done.err)
+        done = train("texts.csv", good + [("pos", "this is a text and no label")] * 10)
+        self.assertIn("looks like a text, not like a label; --label-column", done.err)
+        done = train("one.csv", [("a good film", "pos")] * 20)
+        self.assertIn('warning: all texts are of one class, "pos"\n', done.err)
+
     def test_dropped(self):
         """--dropped names every word that is read and not kept, once, with its reason"""
         write("drop.json", json.dumps({"good": ["great", "first rate", "well-known", "42"], "heart_attack": ["infarction"],

@@ -175,10 +175,12 @@ static void test_headers(void **state)
     reads("h1.tsv", "id\tlabel\ttext\na\tpos\tx\n", {"a", "pos", "x", 0});
     reads("h2.tsv", "\xef\xbb\xbfIDX\t Class \tSentence\r\na\tpos\tx\n", {"a", "pos", "x", 0});
     reads("h3.tsv", "\tlabel\treview\na\t1\tx\n", {"a", "1", "x", 0});
-    refuses("h4.tsv", "text\tlabel\tid\nx\tpos\ta\n",
-            "h4.tsv, line 1: a header (\"text\", \"label\", \"id\"), but the columns of TSV are id, label, text");
-    refuses("h5.tsv", "sentence\tLabel\tidx\nx\tpos\ta\n",
-            "h5.tsv, line 1: a header (\"sentence\", \"Label\", \"idx\")");
+    reads("h4.tsv", "text\tlabel\tid\nx\tpos\ta\n", {"a", "pos", "x", 0});
+    reads("h5.tsv", "sentence\tLabel\nx\\ty\tpos\n", {"1", "pos", "x\ty", 0});
+    reads("h11.tsv", "Class\tTitle\tother\tBody\n1\tt\\n\to\tb\n2\t\to\tc\n", {"1", "1", "t\n b", 0},
+          {"2", "2", "c", 0});
+    reads("h12.tsv", "guid\tlabel\tsentence\na\tpos\tx\n", {"a", "pos", "x", 0});
+    refuses("h13.tsv", "text\tlabel\nx\tpos\ny\tneg\tz\n", "h13.tsv, line 3: 3 columns, but line 1 has 2");
     refuses("h6.tsv", "guid\tlabel\tsentence1\na\tpos\tx\n",
             "h6.tsv, line 1: a header? Its label, \"label\", is that of no other row");
     refuses("h7.tsv", "number\tgold\tphrase\na\t0\tx\nb\t1\ty\nc\t1\tz\n",
@@ -200,6 +202,7 @@ static void test_headers(void **state)
             "column is a class number; \"gold\" is none");
     refuses("h5.csv", "1,x\nA long sentence,pos\n", "h5.csv, line 2: without a header");
 
+    reads("h5.jsonl", "{\"Sentence\":\"x\",\"LABEL\":1}\n", {"1", "1", "x", 0});
     reads("h1.jsonl", "{\"tweet\":\"x\",\"stance\":\"favor\",\"idx\":5}\n", {"5", "favor", "x", 0});
     reads("h2.jsonl", "{\"title\":\"t\",\"description\":\"d\",\"class_index\":3}\n{\"title\":null,\"text\":\"e\"}\n",
           {"1", "3", "t d", 0}, {"2", NULL, "e", 0});
@@ -211,6 +214,67 @@ static void test_headers(void **state)
     check_failure(write_temporary("h2.txt", "label text\n__label__a x\n", 24), OPTIONS(.format = SAFER_FORMAT_FASTTEXT),
                   SAFER_INPUT, "line 1: a header, but");
     refuses("h3.txt", "__label__label text\n__label__a x\n", "h3.txt, line 1: a header? Its label, \"label\"");
+}
+
+/* Columns that the caller names, by name or by number; labels by other names. */
+static void test_named_columns(void **state)
+{
+    (void)state;
+    const safer_data_options *german = OPTIONS(.text_column = "WORT", .label_column = "Urteil");
+    reads_with("n1.csv", "nr,Urteil,Wort\n5,ja,gut\n", german, {"1", "ja", "gut", 0});
+    reads_with("n1.tsv", "Wort\tnr\tUrteil\ngut\t5\tja\n", german, {"1", "ja", "gut", 0});
+    reads_with("n1.jsonl", "{\"wort\":\"gut\",\"Urteil\":\"ja\",\"text\":3}\n", german, {"1", "ja", "gut", 0});
+    const safer_data_options *numbers = OPTIONS(.text_column = "3", .label_column = "1", .id_column = "4",
+                                                .title_column = "2", .labels = "0=neg,1=pos");
+    reads_with("n2.csv", "0,t,a b,x\n1,,c,y\n", numbers, {"x", "neg", "t a b", 0}, {"y", "pos", "c", 0});
+    reads_with("n2.tsv", "label\tother\ttext\tid\n0\tt\ta b\tx\n1\t\tc\ty\n", numbers, {"x", "neg", "t a b", 0},
+               {"y", "pos", "c", 0});
+    reads_with("n3.csv", "title,label,text\nA,1,B\n", OPTIONS(.text_column = "title"), {"1", "1", "A", 0});
+#define refuses_with(name, content, options, message) \
+    check_failure(write_temporary(name, content, sizeof content - 1), options, SAFER_INPUT, message)
+    refuses_with("n4.csv", "text,label\nx,1\n", german,
+                 "n4.csv, line 1: no column \"Urteil\" for --label-column; the line has text, label");
+    refuses_with("n5.csv", "text,label\nx,1\n", OPTIONS(.text_column = "3"),
+                 "n5.csv, line 1: no column 3 for --text-column: the line has 2 columns");
+    refuses_with("n6.jsonl", "{\"text\":\"x\"}\n", german, "n6.jsonl, line 1: no \"WORT\" in the object");
+    refuses_with("n7.csv", "a,b\nx,1\n", OPTIONS(.label_column = "b"), "n7.csv, line 1: which column is the text?");
+    refuses_with("n8.tsv", "a\t2\tx\n", OPTIONS(.labels = "0=neg"), "line 1: the label \"2\" is not in --labels 0=neg");
+    refuses_with("n9.txt", "__label__a x\n", OPTIONS(.text_column = "1"), "n9.txt: fastText has no columns to name");
+    const char *any = write_temporary("n10.csv", "text,label\nx,1\n", 15);
+    check_failure(any, OPTIONS(.text_column = ""), SAFER_INVALID, "--text-column: a name or a number");
+    check_failure(any, OPTIONS(.text_column = "a", .id_column = "a"), SAFER_INVALID, "are both \"a\"");
+    check_failure(any, OPTIONS(.labels = ""), SAFER_INVALID, "--labels: none given");
+    check_failure(any, OPTIONS(.labels = "0=a,1"), SAFER_INVALID, "\"1\" is no LABEL=NAME");
+    check_failure(any, OPTIONS(.labels = "0=a,0=b"), SAFER_INVALID, "\"0\" is there twice");
+}
+
+/* What was guessed is said, and nothing where nothing was. */
+static void test_notes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *content, *column, *note;
+    } cases[] = {
+        {"o1.csv", "tweet,stance\nx,1\n", NULL, "taken by their names: label from \"stance\", text from \"tweet\""},
+        {"o2.csv", "text,label\nx,1\n", NULL, NULL},
+        {"o3.tsv", "sentence\tlabel\nx\t1\n", NULL, "taken by their names: text from \"sentence\""},
+        {"o4.jsonl", "{\"review\":\"x\"}\n{\"review\":\"y\"}\n", NULL, "taken by their names: text from \"review\""},
+        {"o5.csv", "x,a\ny,b\n", "2", "no header: line 1 is a row, with the label \"a\""},
+        {"o6.tsv", "a\tb\tc\n", NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        safer_data *data;
+        safer_error error;
+        const char *path = write_temporary(cases[i].name, cases[i].content, strlen(cases[i].content));
+        const safer_data_options *o = OPTIONS(.text_column = cases[i].column ? "1" : NULL,
+                                              .label_column = cases[i].column);
+        assert_ok(safer_data_load(&data, path, o, &error));
+        if (cases[i].note)
+            assert_string_equal(safer_data_note(data), cases[i].note);
+        else
+            assert_null(safer_data_note(data));
+        safer_data_free(data);
+    }
 }
 
 /* As `cat a.csv b.csv` makes it. */
@@ -454,11 +518,15 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tsv),        cmocka_unit_test(test_tsv_errors),     cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_csv_errors), cmocka_unit_test(test_jsonl),          cmocka_unit_test(test_jsonl_errors),
-        cmocka_unit_test(test_headers),    cmocka_unit_test(test_headers_inside), cmocka_unit_test(test_fasttext),
-        cmocka_unit_test(test_detection),  cmocka_unit_test(test_parse),          cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_longest_text),   cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_tsv),        cmocka_unit_test(test_tsv_errors),
+        cmocka_unit_test(test_csv),        cmocka_unit_test(test_csv_errors),
+        cmocka_unit_test(test_jsonl),      cmocka_unit_test(test_jsonl_errors),
+        cmocka_unit_test(test_headers),    cmocka_unit_test(test_named_columns),
+        cmocka_unit_test(test_notes),      cmocka_unit_test(test_headers_inside),
+        cmocka_unit_test(test_fasttext),   cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_parse),      cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_long_lines), cmocka_unit_test(test_longest_text),
+        cmocka_unit_test(test_locale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,12 @@ typedef struct safer_data_options {
     const safer_data *labels_of; /* use this set's labels; a label it lacks is an error. May be NULL */
     int on_disk; /* leave the texts of a plain file where they are: 16 bytes of memory per row. The file must stay as
                     it is; rows are read by safer_data_read. What is packed, a pipe or a folder is in memory anyway */
+
+    /* The columns of CSV and TSV by name, in any case, or by number from 1 on, the members of JSON Lines by name. NULL:
+     * by their usual names (docs/data.md), and without a header as the format has them. The title is put before the
+     * text. */
+    const char *text_column, *label_column, *id_column, *title_column;
+    const char *labels; /* other names for labels, "0=neg,1=pos"; a label that is not listed is an error. May be NULL */
 } safer_data_options;
 
 /* One text. `label` indexes the label names, or is -1 when the row has none. */
@@ -76,6 +82,10 @@ SAFER_API void safer_set_max_unpacked(uint64_t bytes);
 /* Label names, in ascending order: numbers by value first, then words by bytes. */
 SAFER_API size_t safer_data_label_count(const safer_data *data);
 SAFER_API const char *safer_data_label(const safer_data *data, size_t label);
+
+/* What was guessed when the file was read, in one line: columns that were found by other names than text, label, id and
+ * title. NULL: nothing was. It lives as long as the data. */
+SAFER_API const char *safer_data_note(const safer_data *data);
 
 /* What records call the data: the last part of the path, of ARCHIVE:MEMBER those of both, "memory" without a
  * file; and the SHA-256 over the rows in order (docs/data.md), 64 lower-case digits. It is computed when it is

@@ -62,6 +62,9 @@ typedef struct safer_lexicon_options {
     /* A file to write: every word that was read and is not in the lexicon, or has no synonyms there because it cannot
      * be written in every case, and why: word<TAB>reason (docs/lexicon.md has the reasons). May be NULL. */
     const char *dropped;
+
+    const safer_data_options *vocab_data; /* the columns of vocab_from's data; of its members these alone count. May be
+                                             NULL */
 } safer_lexicon_options;
 
 /* What happened while a lexicon was made. Counts of what was set aside are decisions

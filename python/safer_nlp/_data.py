@@ -5,7 +5,7 @@ import ctypes
 import hashlib
 import os
 from ctypes import byref, c_size_t
-from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
 from ._errors import InputError, InvalidError
@@ -57,13 +57,27 @@ class DataHandle(Handle):
         return [library.safer_data_label(pointer, k).decode() for k in range(library.safer_data_label_count(pointer))]
 
 
+#: A column, by its name or its number from 1 on.
+Column = Union[str, int, None]
+
+
 def load_data(path: "Union[str, os.PathLike[str]]", *, format: Optional[str] = None, sample: Optional[str] = None, limit: int = 0,
-              seed: int = 1, repair: bool = False, strip_breaks: bool = False) -> Data:
+              seed: int = 1, repair: bool = False, strip_breaks: bool = False, text_column: Column = None, label_column: Column = None,
+              id_column: Column = None, title_column: Column = None, labels: "Optional[Dict[Any, str]]" = None) -> Data:
     """Reads a data set as `safer certify --data` does: TSV, CSV, JSON Lines, fastText or a folder
-    with one folder per class, plain, compressed or ARCHIVE:MEMBER. `sample` is "every:N" or "random:N"."""
+    with one folder per class, plain, compressed or ARCHIVE:MEMBER. `sample` is "every:N" or "random:N".
+
+    Columns (of CSV and TSV, members of JSON Lines) are named, or numbered from 1 on; None: by their usual names. The title is
+    put before the text. `labels` gives labels other names: {0: "neg", 1: "pos"}."""
     o = default_options("data", c.DataOptions)
     o.format, o.sample, o.limit, o.seed = choice("format", format or "auto"), optional_bytes(sample), limit, seed
     o.repair, o.strip_breaks = repair, strip_breaks
+    for name, column in (("text", text_column), ("label", label_column), ("id", id_column), ("title", title_column)):
+        setattr(o, name + "_column", optional_bytes(None if column is None else str(column)))
+    if labels is not None:
+        if any(set(str(part)) & set(",=") for entry in labels.items() for part in entry):
+            raise InvalidError("labels: no label may hold a comma or an equals sign")
+        o.labels = ",".join(f"{label}={name}" for label, name in labels.items()).encode()
     with DataHandle(make("safer_data_load", path_bytes(path), byref(o))) as data:
         names, pointer = data.label_names(), data._pointer
         result = Data([], [], [])

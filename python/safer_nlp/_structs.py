@@ -34,7 +34,9 @@ class Device(Structure):
 
 class DataOptions(Structure):
     _fields_ = [("size", c_size_t), ("format", c_int), ("sample", c_char_p), ("limit", c_size_t), ("seed", c_uint64),
-                ("repair", c_int), ("strip_breaks", c_int), ("labels_of", c_void_p), ("on_disk", c_int)]
+                ("repair", c_int), ("strip_breaks", c_int), ("labels_of", c_void_p), ("on_disk", c_int),
+                ("text_column", c_char_p), ("label_column", c_char_p), ("id_column", c_char_p), ("title_column", c_char_p),
+                ("labels", c_char_p)]
 
 
 class Row(Structure):
@@ -49,7 +51,7 @@ class LexiconOptions(Structure):
                 ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
                 ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
-                ("dropped", c_char_p)]
+                ("dropped", c_char_p), ("vocab_data", c_void_p)]
 
 
 class LexiconStage(Structure):

@@ -25,7 +25,7 @@ int sf_column_is(sf_span value, const char *name)
     while (p < end && end[-1] == ' ') end--;
     if ((size_t)(end - p) != strlen(name)) return 0;
     while (p < end)
-        if (lower(*p++) != *name++) return 0;
+        if (lower(*p++) != lower(*name++)) return 0;
     return 1;
 }
 

@@ -35,6 +35,8 @@ void safer_data_free(safer_data *data)
     free(data->places);
     sf_source_close(&data->source);
     free(data->path);
+    sf_buffer_free(&data->note);
+    for (size_t c = 0; c < sizeof data->wanted / sizeof *data->wanted; c++) free(data->wanted[c]);
     sf_words_free(&data->labels);
     free(data->order);
     free(data);
@@ -189,5 +191,7 @@ const char *safer_data_sha256(const safer_data *data)
 {
     return sf_data_identify(data, NULL) == SAFER_OK ? data->sha256.hex : NULL;
 }
+
+const char *safer_data_note(const safer_data *data) { return data->note.length ? data->note.bytes : NULL; }
 
 const char *safer_data_name(const safer_data *data) { return data->name ? data->name : "memory"; }

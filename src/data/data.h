@@ -30,13 +30,13 @@ typedef struct sf_place {
     uint32_t label;  /* SF_NONE when the row has none */
 } sf_place;
 
-/* What the first record says of a CSV file: read_csv.c. */
-typedef struct sf_csv_head {
+/* What the first record says of a CSV or TSV file: header.c. */
+typedef struct sf_table_head {
     size_t columns;             /* of every record; 0: it was not read yet */
     size_t line;                /* where it is */
     int id, label, title, text; /* their columns */
-    int zhang;                  /* a file without header */
-} sf_csv_head;
+    int zhang;                  /* CSV without header */
+} sf_table_head;
 
 struct safer_data {
     sf_buffer arena;
@@ -46,13 +46,15 @@ struct safer_data {
     sf_words labels; /* in the order they were met */
     uint32_t *order; /* order[k]: the number in `labels` of the k-th in ascending order */
     char *name;      /* of the file; NULL: from memory */
+    sf_buffer note;  /* what was guessed: safer_data_note */
 
     /* Of a set on the disk: how its rows are read. */
     int on_disk;
     char *path;
     sf_source source;
     safer_format format;
-    sf_csv_head csv;
+    sf_table_head table;
+    char *wanted[4]; /* what the caller says of columns, by sf_column; NULL: nothing */
     int repair, strip_breaks;
 
     /* The one thing that changes behind a const set: computed when it is first asked for. */

@@ -1,6 +1,6 @@
 /* Loading a data set: which reader a path needs, and the way through it. */
 #define _GNU_SOURCE
-#include "data/loader.h"
+#include "data/header.h"
 
 #include "base/options.h"
 #include "base/file.h"
@@ -94,13 +94,15 @@ static safer_status read_rows(sf_loader *loader, safer_format format, safer_erro
     size_t line = 1;
     if (source->length == 0) return SAFER_OK; /* no rows, whatever the format */
     if (!read) return sf_fail(error, SAFER_INVALID, "%s: a folder cannot be read as a file", loader->name);
+    if (format == SAFER_FORMAT_FASTTEXT && sf_header_wanted(loader))
+        return sf_loader_fail(loader, 0, error, "fastText has no columns to name");
     loader->window = (sf_window){.source = source};
     SF_TRY(sf_window_at(&loader->window, 0, 3, &start, error));
     for (uint64_t at = sf_mark_length(start.bytes, start.length); at < source->length;) {
         loader->begin = at;
         SF_TRY(read(loader, &at, &line, error));
     }
-    if (read != sf_read_csv) SF_TRY(sf_loader_check_first(loader, error));
+    if (!loader->header.length && !loader->table.zhang) SF_TRY(sf_loader_check_first(loader, error));
     status = sf_source_check(source, error);
 done:
     return status;
@@ -175,9 +177,11 @@ static safer_status read_file(sf_loader *loader, const char *path, safer_format 
     data->format = format;
     data->repair = loader->repair;
     data->strip_breaks = loader->strip_breaks;
+    for (size_t c = 0; c < sizeof data->wanted / sizeof *data->wanted; c++)
+        if (loader->wanted[c] && !(data->wanted[c] = sf_strdup(loader->wanted[c]))) return sf_fail_memory(error);
     if (!data->source.hashes) data->on_disk = 0; /* it was unpacked, or came from a pipe */
     SF_TRY(read_rows(loader, format, error));
-    data->csv = loader->csv;
+    data->table = loader->table;
     if (!data->on_disk) sf_source_close(&data->source);
 done:
     return status;
@@ -195,6 +199,10 @@ safer_status safer_data_load(safer_data **out, const char *path, const safer_dat
     SF_TRY(sf_loader_start(&loader, path, &own, error));
     if (format == SAFER_FORMAT_AUTO || format == SAFER_FORMAT_FOLDER)
         SF_TRY(try_folder(&loader, path, format == SAFER_FORMAT_FOLDER, &taken, error));
+    if (taken && sf_header_wanted(&loader)) {
+        status = sf_loader_fail(&loader, 0, error, "a folder has no columns to name");
+        goto done;
+    }
     if (!taken) SF_TRY(read_file(&loader, path, format, error));
     if (!(loader.data->name = sf_path_name(path))) {
         status = sf_fail_memory(error);

@@ -3,7 +3,7 @@
  * loader.h says how a set is read, and data.h what it holds. */
 #include "data/loader.h"
 
-#include "data/columns.h"
+#include "data/header.h"
 
 #include "base/memory.h"
 #include "text/unicode.h"
@@ -23,7 +23,13 @@ safer_status sf_loader_start(sf_loader *loader, const char *name, const safer_da
     loader->repair = options->repair;
     loader->strip_breaks = options->strip_breaks;
     loader->labels_fixed = options->labels_of != NULL;
-    safer_status status = sf_sample_parse(&loader->sample, options->sample, error);
+    loader->labels = options->labels;
+    loader->wanted[SF_COLUMN_ID] = options->id_column;
+    loader->wanted[SF_COLUMN_LABEL] = options->label_column;
+    loader->wanted[SF_COLUMN_TITLE] = options->title_column;
+    loader->wanted[SF_COLUMN_TEXT] = options->text_column;
+    safer_status status = sf_header_check(options, error);
+    if (status == SAFER_OK) status = sf_sample_parse(&loader->sample, options->sample, error);
     if (status != SAFER_OK) return status;
     loader->data = sf_data_new();
     if (!loader->data) return sf_fail_memory(error);
@@ -62,6 +68,7 @@ void sf_loader_free(sf_loader *loader)
     sf_buffer_free(&loader->header);
     sf_window_free(&loader->window);
     free(loader->fields);
+    free(loader->spans);
     *loader = (sf_loader){0};
 }
 
@@ -151,6 +158,11 @@ static safer_status label_number(sf_loader *loader, sf_span label, size_t line, 
     if (label.length == 0) return SAFER_OK;
     if (memchr(label.bytes, '\0', label.length))
         return sf_loader_fail(loader, line, error, "the label holds a NUL character");
+    const sf_span named = sf_label_renamed(loader->labels, label);
+    if (!named.length)
+        return sf_loader_fail(loader, line, error, "the label \"%.*s\" is not in --labels %.200s",
+                              sf_clip(label.bytes, label.length, 60), label.bytes, loader->labels);
+    label = named;
     if (!loader->labels_fixed) return sf_words_add(&loader->data->labels, label.bytes, label.length, number, error);
     *number = sf_words_find(&loader->data->labels, label.bytes, label.length);
     return *number == SF_NONE ? fail_label(loader, label, line, error) : SAFER_OK;
@@ -258,7 +270,9 @@ safer_status sf_loader_check_first(const sf_loader *loader, safer_error *error)
         if (status != SAFER_OK) return status;
     }
     if (!others || !(numbers || alone || sf_column_named(name) == SF_COLUMN_LABEL)) return SAFER_OK;
-    return sf_loader_fail(loader, 1, error, "a header? Its label, \"%.*s\", is %s; remove the line if it is one",
+    return sf_loader_fail(loader, 1, error,
+                          "a header? Its label, \"%.*s\", is %s; if it is one, remove the line or name the columns: "
+                          "--text-column, --label-column",
                           sf_clip(name.bytes, name.length, 60), name.bytes,
                           numbers ? "the only one that is no number" : "that of no other row");
 }

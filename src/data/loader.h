@@ -15,7 +15,9 @@ typedef struct sf_loader {
     uint64_t seed;
     size_t limit;
     int repair, strip_breaks;
-    int labels_fixed; /* a label that is not there yet is an error */
+    int labels_fixed;      /* a label that is not there yet is an error */
+    const char *labels;    /* as in safer_data_options */
+    const char *wanted[4]; /* columns that the caller named, by sf_column; NULL: none */
 
     /* The row at hand. */
     uint64_t begin;     /* where it is in the file, */
@@ -25,10 +27,12 @@ typedef struct sf_loader {
     /* The file. */
     sf_window window;
     uint64_t content; /* before here there is something else than line ends */
-    sf_csv_head csv;
-    sf_buffer header; /* the first record of CSV, when it is a header */
+    sf_table_head table;
+    sf_buffer header; /* the first record of CSV or TSV, when it is a header */
     struct sf_field *fields;
     size_t field_count, field_capacity;
+    sf_span *spans;
+    size_t span_capacity;
 
     /* A row alone: where it goes, instead of into the set. */
     const sf_place *place;

@@ -2,7 +2,7 @@
  * ends and, doubled, quotes.
  *
  * With a header (a first record that names a text column) the columns are found by their
- * names (columns.h); the title, where there is one, is put before the text.
+ * names (header.c); the title, where there is one, is put before the text.
  *
  * Without one the file is like those of Zhang, Zhao and LeCun (2015): class,title,text
  * or class,text, and a class is a whole number. They write a line feed inside a text as \n
@@ -14,7 +14,7 @@
 #include "data/loader.h"
 
 #include "base/memory.h"
-#include "data/columns.h"
+#include "data/header.h"
 
 #include <string.h>
 
@@ -92,7 +92,7 @@ static void decode(sf_loader *r, int column)
     char *out = r->scratch.bytes + r->scratch.length;
     while (p < end) {
         if (f->quoted && *p == '"') p++; /* the first of two */
-        if (r->csv.zhang && *p == '\\' && p + 1 < end && p[1] == 'n') {
+        if (r->table.zhang && *p == '\\' && p + 1 < end && p[1] == 'n') {
             *out++ = '\n';
             p += 2;
         } else {
@@ -106,51 +106,36 @@ static void decode(sf_loader *r, int column)
 
 static sf_span span_of(const field *f) { return (sf_span){f->begin, f->length}; }
 
-/* Where the column with the first of its names that is there is. Twice the same name is an error. */
-static safer_status find_column(const sf_loader *r, sf_column wanted, int *column, size_t line, safer_error *error)
-{
-    *column = SF_NO_COLUMN;
-    for (const char *const *names = sf_column_names(wanted); *names && *column == SF_NO_COLUMN; names++) {
-        for (size_t i = 0; i < r->field_count; i++) {
-            if (!sf_column_is(span_of(&r->fields[i]), *names)) continue;
-            if (*column != SF_NO_COLUMN)
-                return sf_loader_fail(r, line, error, "the header names the column \"%s\" twice", *names);
-            *column = (int)i;
-        }
-    }
-    return SAFER_OK;
-}
-
 static safer_status fail_class(const sf_loader *r, size_t line, safer_error *error)
 {
     const sf_span class = span_of(&r->fields[0]);
-    return sf_loader_fail(r, line, error,
-                          "without a header that names the text's column (text, review, sentence, ...) the first "
-                          "column is a class number; \"%.*s\" is none",
-                          sf_clip(class.bytes, class.length, 60), class.bytes);
+    return sf_loader_fail(
+        r, line, error,
+        "without a header that names the text's column (text, review, sentence, ...) the first "
+        "column is a class number; \"%.*s\" is none; --text-column and --label-column name the columns",
+        sf_clip(class.bytes, class.length, 60), class.bytes);
+}
+
+/* The fields as they stand in the file. */
+static safer_status list_fields(sf_loader *r, safer_error *error)
+{
+    if (sf_grow(&r->spans, &r->span_capacity, r->field_count, sizeof *r->spans)) return sf_fail_memory(error);
+    for (size_t i = 0; i < r->field_count; i++) r->spans[i] = span_of(&r->fields[i]);
+    return SAFER_OK;
 }
 
 /* Looks at the first record: a header (then *is_header), or what columns to expect. */
 static safer_status understand(sf_loader *r, size_t line, int *is_header, safer_error *error)
 {
     safer_status status = SAFER_OK;
-    sf_csv_head *h = &r->csv;
-    h->columns = r->field_count;
-    h->line = line;
-    /* A first review may have the title "Review": a class number distinguishes it from a header. */
-    if (!sf_is_whole_number(span_of(&r->fields[0]))) {
-        SF_TRY(find_column(r, SF_COLUMN_TEXT, &h->text, line, error));
-        SF_TRY(find_column(r, SF_COLUMN_LABEL, &h->label, line, error));
-        SF_TRY(find_column(r, SF_COLUMN_ID, &h->id, line, error));
-        SF_TRY(find_column(r, SF_COLUMN_TITLE, &h->title, line, error));
-        *is_header = h->text != SF_NO_COLUMN;
-        if (*is_header) return SAFER_OK;
-    }
-    *is_header = 0;
+    sf_table_head *h = &r->table;
+    SF_TRY(list_fields(r, error));
+    SF_TRY(sf_header_read(r, r->spans, r->field_count, line, 1, is_header, error));
+    if (*is_header || sf_header_wanted(r)) return SAFER_OK;
     if (h->columns != 2 && h->columns != 3)
         return sf_loader_fail(r, line, error,
                               "no header with a column \"text\", and %zu column%s; without a header CSV is "
-                              "class,text or class,title,text",
+                              "class,text or class,title,text; --text-column and --label-column say otherwise",
                               h->columns, h->columns == 1 ? "" : "s");
     h->zhang = 1;
     h->label = 0;
@@ -159,19 +144,6 @@ static safer_status understand(sf_loader *r, size_t line, int *is_header, safer_
     h->text = (int)h->columns - 1;
 done:
     return status;
-}
-
-/* Files that were joined have headers inside: the same bytes again, or names of columns where label and text belong. */
-static int is_header_again(const sf_loader *r, sf_span record)
-{
-    const size_t mark = sf_mark_length(record.bytes, record.length);
-    const sf_csv_head *h = &r->csv;
-    if (!r->header.length || h->columns < 2) return 0; /* one column: a text may be the word "text" */
-    if (record.length - mark == r->header.length && memcmp(record.bytes + mark, r->header.bytes, r->header.length) == 0)
-        return 1;
-    return r->field_count == h->columns && h->label != SF_NO_COLUMN &&
-           sf_column_named(span_of(&r->fields[h->label])) == SF_COLUMN_LABEL &&
-           sf_column_named(span_of(&r->fields[h->text])) == SF_COLUMN_TEXT;
 }
 
 /* ---------------------------------------------------------------- records */
@@ -186,7 +158,7 @@ static sf_span value(sf_loader *r, int column)
 
 static safer_status read_row(sf_loader *r, size_t record_length, size_t line, safer_error *error)
 {
-    const sf_csv_head *h = &r->csv;
+    const sf_table_head *h = &r->table;
     if (r->field_count != h->columns)
         return sf_loader_fail(r, line, error, "%zu column%s, but line %zu has %zu", r->field_count,
                               r->field_count == 1 ? "" : "s", h->line, h->columns);
@@ -244,8 +216,11 @@ safer_status sf_read_csv(sf_loader *loader, uint64_t *at, size_t *line, safer_er
         const char *copy_stop;
         SF_TRY(split(loader, record.bytes, record.bytes + record.length, 1, number, &copy_stop, error));
     }
-    if (is_header_again(loader, raw)) return sf_loader_fail(loader, number, error, SF_HEADER_INSIDE);
-    if (loader->csv.columns == 0) SF_TRY(understand(loader, number, &is_header, error));
+    if (loader->header.length && loader->field_count == loader->table.columns) {
+        SF_TRY(list_fields(loader, error));
+        if (sf_header_again(loader, raw, loader->spans)) return sf_loader_fail(loader, number, error, SF_HEADER_INSIDE);
+    }
+    if (loader->table.columns == 0) SF_TRY(understand(loader, number, &is_header, error));
     if (is_header && sf_buffer_add(&loader->header, raw.bytes, raw.length)) return sf_fail_memory(error);
     if (!is_header) SF_TRY(read_row(loader, record.length, number, error));
     for (size_t i = 0; i < raw.length; i++) *line += raw.bytes[i] == '\n';

@@ -5,12 +5,11 @@
  *   label  a string, an integer or a boolean, standing for its text; null or absent: none;
  *   id     a string or an integer; null or absent: the row's number.
  *
- * Each may have another of its names (columns.h), in lower case. Other members are ignored,
+ * Each may have another of its names (columns.h), in any case, or the one that the caller gave. Other members are ignored,
  * blank lines skipped. The same member twice is refused: which one counts is anybody's guess. */
-#include "data/loader.h"
+#include "data/header.h"
 
 #include "base/json.h"
-#include "data/columns.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -33,25 +32,49 @@ static const char *type_name(const json_t *value)
 
 typedef char digits[32];
 
-/* The member that a column's first name that is there gives, and that name; NULL: none. */
-static const json_t *find_member(const json_t *object, sf_column column, const char **name)
+/* The member of a name, in any case when none has it exactly; *key is its own name. */
+static const json_t *member(const json_t *object, const char *name, const char **key)
 {
-    for (const char *const *names = sf_column_names(column); *names; names++) {
-        const json_t *value = json_object_get(object, *names);
-        *name = *names;
-        if (value) return value;
+    const char *other;
+    json_t *value = json_object_get(object, name);
+    *key = name;
+    if (value) return value;
+    json_object_foreach((json_t *)(uintptr_t)object, other, value)
+    {
+        *key = other;
+        if (sf_column_is((sf_span){other, strlen(other)}, name)) return value;
     }
     return NULL;
 }
 
+/* The member that a column has: by the name that the caller gave, or the first usual one that is there; NULL: none. A
+ * name of the caller's must be there. */
+static safer_status find_member(sf_loader *loader, const json_t *object, sf_column column, const json_t **out,
+                                const char **key, size_t line, safer_error *error)
+{
+    const char *wanted = loader->wanted[column];
+    *out = NULL;
+    if (wanted) {
+        *out = member(object, wanted, key);
+        return *out ? SAFER_OK : sf_loader_fail(loader, line, error, "no \"%.60s\" in the object", wanted);
+    }
+    for (const char *const *name = sf_column_names(column); *name && !*out; name++) *out = member(object, *name, key);
+    for (int c = 0; *out && c < SF_COLUMNS; c++) /* what the caller named is nothing else besides */
+        if (loader->wanted[c] && sf_column_is((sf_span){*key, strlen(*key)}, loader->wanted[c])) *out = NULL;
+    if (!*out || loader->row || loader->data->count) return SAFER_OK;
+    return sf_header_note(loader, column, (sf_span){*key, strlen(*key)}, error);
+}
+
 /* The value as text, or empty when it is absent. Integers are written to `number`. */
-static safer_status get_name(const sf_loader *loader, const json_t *object, sf_column column, digits number,
-                             sf_span *out, size_t line, safer_error *error)
+static safer_status get_name(sf_loader *loader, const json_t *object, sf_column column, digits number, sf_span *out,
+                             size_t line, safer_error *error)
 {
     const char *key = NULL;
-    const json_t *value = find_member(object, column, &key);
+    const json_t *value;
     const int may_be_boolean = column == SF_COLUMN_LABEL;
+    const safer_status status = find_member(loader, object, column, &value, &key, line, error);
     *out = (sf_span){0};
+    if (status != SAFER_OK) return status;
     if (!value || json_is_null(value)) return SAFER_OK;
     if (json_is_string(value)) {
         *out = (sf_span){json_string_value(value), json_string_length(value)};
@@ -68,12 +91,14 @@ static safer_status get_name(const sf_loader *loader, const json_t *object, sf_c
 }
 
 /* The text, with the title before it. It lies in the object or in the buffer. */
-static safer_status get_text(const sf_loader *loader, const json_t *object, sf_buffer *joined, sf_span *out,
-                             size_t line, safer_error *error)
+static safer_status get_text(sf_loader *loader, const json_t *object, sf_buffer *joined, sf_span *out, size_t line,
+                             safer_error *error)
 {
     const char *key = NULL, *title_key = NULL;
-    const json_t *text = find_member(object, SF_COLUMN_TEXT, &key),
-                 *title = find_member(object, SF_COLUMN_TITLE, &title_key);
+    const json_t *text, *title;
+    safer_status status = find_member(loader, object, SF_COLUMN_TEXT, &text, &key, line, error);
+    if (status == SAFER_OK) status = find_member(loader, object, SF_COLUMN_TITLE, &title, &title_key, line, error);
+    if (status != SAFER_OK) return status;
     if (json_is_null(title)) title = NULL;
     if (!text) return sf_loader_fail(loader, line, error, "no \"text\" in the object");
     if (!json_is_string(text))

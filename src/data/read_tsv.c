@@ -1,14 +1,14 @@
-/* TSV: one row per line, id TAB label TAB text.
+/* TSV: one row per line, id TAB label TAB text, or the columns that a header names.
  *
  * A tab, line feed, carriage return or backslash inside a column is written \t \n \r \\ ;
  * nothing else may follow a backslash, so that a file with other habits (Windows paths,
  * LaTeX) is noticed instead of being read wrongly. Empty lines may end the file.
  *
- * A first line that names the columns in this order is skipped; one that names them in
- * another is refused. */
-#include "data/loader.h"
+ * A first line that names the text's column is a header (header.c). */
+#include "data/header.h"
 
-#include "data/columns.h"
+#include "base/memory.h"
+
 #include "text/unicode.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static safer_status decode(const sf_loader *loader, sf_span *column, sf_buffer *
                            safer_error *error)
 {
     const char *p = column->bytes, *end = p + column->length;
-    const char *slash = memchr(p, '\\', column->length);
+    const char *slash = column->length ? memchr(p, '\\', column->length) : NULL;
     if (!slash) return SAFER_OK;
     char *begin = scratch->bytes + scratch->length, *out = begin;
     while (slash) {
@@ -55,49 +55,83 @@ static safer_status decode(const sf_loader *loader, sf_span *column, sf_buffer *
     return SAFER_OK;
 }
 
-/* Whether the columns are names: *is_header. Names in another order, and names after line 1, are refused. */
-static safer_status look_for_header(const sf_loader *loader, const sf_span *column, size_t line, int *is_header,
-                                    safer_error *error)
+/* Splits a row at its tabs: loader->spans, field_count. */
+static safer_status split(sf_loader *r, sf_span row, safer_error *error)
 {
-    const int label = sf_column_named(column[1]), text = sf_column_named(column[2]);
-    *is_header = label == SF_COLUMN_LABEL && text == SF_COLUMN_TEXT;
-    if (line > 1) return *is_header ? sf_loader_fail(loader, line, error, SF_HEADER_INSIDE) : SAFER_OK;
-    const int names = (sf_column_named(column[0]) >= 0) + (label >= 0) + (text >= 0);
-    if (*is_header || names < 2) return SAFER_OK;
-    return sf_loader_fail(loader, 1, error,
-                          "a header (\"%.*s\", \"%.*s\", \"%.*s\"), but the columns of TSV are id, label, text in "
-                          "this order",
-                          sf_clip(column[0].bytes, column[0].length, 40), column[0].bytes,
-                          sf_clip(column[1].bytes, column[1].length, 40), column[1].bytes,
-                          sf_clip(column[2].bytes, column[2].length, 40), column[2].bytes);
-}
-
-static safer_status read_row(sf_loader *loader, sf_span row, size_t line, safer_error *error)
-{
-    sf_buffer *scratch = &loader->scratch;
-    sf_span column[3];
-    size_t columns = 0;
     const char *p = row.bytes, *end = p + row.length;
-    for (;;) {
+    for (r->field_count = 0;;) {
         const char *tab = memchr(p, '\t', (size_t)(end - p)), *stop = tab ? tab : end;
-        if (columns < 3) column[columns] = (sf_span){p, (size_t)(stop - p)};
-        columns++;
-        if (!tab) break;
+        if (sf_grow(&r->spans, &r->span_capacity, r->field_count + 1, sizeof *r->spans)) return sf_fail_memory(error);
+        r->spans[r->field_count++] = (sf_span){p, (size_t)(stop - p)};
+        if (!tab) return SAFER_OK;
         p = tab + 1;
     }
-    if (columns != 3)
-        return sf_loader_fail(loader, line, error, "%zu column%s, but TSV has 3: id, label, text%s", columns,
-                              columns == 1 ? "" : "s", columns > 3 ? " (a tab inside a text is written \\t)" : "");
+}
+
+/* Looks at the first line: a header (then *is_header), or id, label, text. */
+static safer_status understand(sf_loader *r, sf_span row, size_t line, int *is_header, safer_error *error)
+{
+    sf_table_head *h = &r->table;
+    const safer_status status = sf_header_read(r, r->spans, r->field_count, line, r->field_count == 1, is_header,
+                                               error);
+    if (status != SAFER_OK) return status;
+    /* Ids in front of a label and a text need no name of ours: pandas leaves it out, others call it guid. */
+    if (*is_header && h->columns == 3 && h->id == SF_NO_COLUMN && h->label == 1 && h->text == 2) h->id = 0;
+    if (*is_header) return sf_buffer_add(&r->header, row.bytes, row.length) ? sf_fail_memory(error) : SAFER_OK;
+    if (sf_header_wanted(r)) return SAFER_OK;
+    *h = (sf_table_head){.columns = 3, .line = 0, .id = 0, .label = 1, .title = SF_NO_COLUMN, .text = 2};
+    return SAFER_OK;
+}
+
+static safer_status fail_columns(const sf_loader *r, size_t line, safer_error *error)
+{
+    const size_t n = r->field_count, wanted = r->table.columns;
+    if (r->table.line)
+        return sf_loader_fail(r, line, error, "%zu column%s, but line %zu has %zu%s", n, n == 1 ? "" : "s",
+                              r->table.line, wanted, n > wanted ? " (a tab inside a text is written \\t)" : "");
+    return sf_loader_fail(
+        r, line, error,
+        "%zu column%s, but TSV has 3: id, label, text%s; a header, or --text-column and --label-column, "
+        "may say otherwise",
+        n, n == 1 ? "" : "s", n > wanted ? " (a tab inside a text is written \\t)" : "");
+}
+
+/* The decoded value of a column, empty for SF_NO_COLUMN. */
+static safer_status value(const sf_loader *r, int column, sf_buffer *scratch, size_t line, sf_span *out,
+                          safer_error *error)
+{
+    *out = column == SF_NO_COLUMN ? (sf_span){"", 0} : r->spans[column];
+    return decode(r, out, scratch, line, error);
+}
+
+static safer_status read_row(sf_loader *r, sf_span row, size_t line, safer_error *error)
+{
+    safer_status status;
+    sf_buffer *scratch = &r->scratch;
+    const sf_table_head *h = &r->table;
     int is_header = 0;
-    safer_status status = look_for_header(loader, column, line, &is_header, error);
-    if (status != SAFER_OK || is_header) return status;
+    sf_span id, label, title, text;
+    SF_TRY(split(r, row, error));
+    if (h->columns == 0) SF_TRY(understand(r, row, line, &is_header, error));
+    if (is_header) return SAFER_OK;
+    if (r->field_count != h->columns) return fail_columns(r, line, error);
+    if (sf_header_again(r, row, r->spans)) return sf_loader_fail(r, line, error, SF_HEADER_INSIDE);
     sf_buffer_clear(scratch);
-    if (sf_buffer_reserve(scratch, row.length)) return sf_fail_memory(error);
-    for (size_t i = 0; i < 3; i++) {
-        status = decode(loader, &column[i], scratch, line, error);
-        if (status != SAFER_OK) return status;
+    if (sf_buffer_reserve(scratch, 2 * row.length + 1)) return sf_fail_memory(error); /* columns, then title and text */
+    SF_TRY(value(r, h->id, scratch, line, &id, error));
+    SF_TRY(value(r, h->label, scratch, line, &label, error));
+    SF_TRY(value(r, h->title, scratch, line, &title, error));
+    SF_TRY(value(r, h->text, scratch, line, &text, error));
+    if (title.length) {
+        const size_t begin = scratch->length;
+        (void)sf_buffer_add(scratch, title.bytes, title.length); /* cannot fail: reserved */
+        (void)sf_buffer_add_byte(scratch, ' ');
+        (void)sf_buffer_add(scratch, text.bytes, text.length);
+        text = (sf_span){scratch->bytes + begin, scratch->length - begin};
     }
-    return sf_loader_add(loader, column[0], column[1], column[2], line, error);
+    status = sf_loader_add(r, id, label, text, line, error);
+done:
+    return status;
 }
 
 safer_status sf_read_tsv(sf_loader *loader, uint64_t *at, size_t *line, safer_error *error)

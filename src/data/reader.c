@@ -30,8 +30,10 @@ static safer_status turn_to(safer_reader **reader, const safer_data *data, safer
                                     .repair = data->repair,
                                     .strip_breaks = data->strip_breaks,
                                     .window = {.source = &data->source},
-                                    .csv = data->csv,
+                                    .table = data->table,
                                     .row = &(*reader)->row};
+    for (size_t c = 0; c < sizeof data->wanted / sizeof *data->wanted; c++)
+        (*reader)->loader.wanted[c] = data->wanted[c];
     return SAFER_OK;
 }
 

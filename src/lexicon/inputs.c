@@ -19,6 +19,12 @@ static void load_files(void *context, size_t begin, size_t end, int worker)
     safer_data_options reading = safer_data_options_default();
     (void)worker;
     reading.repair = o->repair;
+    if (o->vocab_data) {
+        reading.text_column = o->vocab_data->text_column;
+        reading.label_column = o->vocab_data->label_column;
+        reading.id_column = o->vocab_data->id_column;
+        reading.title_column = o->vocab_data->title_column;
+    }
     for (size_t i = begin; i < end; i++) {
         if (i > 0)
             job->statuses[i] = safer_data_load(&job->inputs->sets[i - 1], o->vocab_from[i - 1], &reading,
