@@ -1372,7 +1372,7 @@ class Inputs(Case):
             write(name, content)
         expected = {"texts": 3, "tokens": 9, "known_tokens": 5}
         for name in (*files, "f"):
-            data = self.stats("t.lex", "--data", name)["data"]
+            data = self.stats("t.lex", "--data", name, "--quiet")["data"]
             self.assertEqual({key: data[key] for key in expected}, expected, name)
 
     def test_line_breaks(self):

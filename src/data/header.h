@@ -6,8 +6,8 @@
 #include "data/loader.h"
 
 /* Looks at the first record of a CSV or TSV file: *is_header, and the columns in loader->table. Without a header and
- * without columns that the caller named, the columns are left to the format. `lone`: the text's name alone, among others
- * that say nothing, makes a header. */
+ * without columns that the caller named, the columns are left to the format. `lone`: the text's name alone, among
+ * others that say nothing, makes a header. */
 safer_status sf_header_read(sf_loader *loader, const sf_span *fields, size_t count, size_t line, int lone,
                             int *is_header, safer_error *error);
 

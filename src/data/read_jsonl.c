@@ -5,8 +5,8 @@
  *   label  a string, an integer or a boolean, standing for its text; null or absent: none;
  *   id     a string or an integer; null or absent: the row's number.
  *
- * Each may have another of its names (columns.h), in any case, or the one that the caller gave. Other members are ignored,
- * blank lines skipped. The same member twice is refused: which one counts is anybody's guess. */
+ * Each may have another of its names (columns.h), in any case, or the one that the caller gave. Other
+ * members are ignored, blank lines skipped. The same member twice is refused: which one counts is anybody's guess. */
 #include "data/header.h"
 
 #include "base/json.h"
