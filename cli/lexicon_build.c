@@ -44,7 +44,7 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
                 json_pack("{s:s, s:s, s:I, s:I}", "steps", safer_fold_steps(fold), "unicode", safer_fold_unicode(fold),
                           "merged_spellings", (json_int_t)r->merged_spellings, "lost_words",
                           (json_int_t)r->lost_words));
-    if (root && (r->antonyms || r->cut_for_size))
+    if (root)
         cli_set(root, "cuts",
                 json_pack("{s:I, s:I, s:I, s:I}", "antonyms", (json_int_t)r->antonyms, "parted_antonyms",
                           (json_int_t)r->parted_antonyms, "for_antonyms", (json_int_t)r->cut_for_antonyms, "for_size",
