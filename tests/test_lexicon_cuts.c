@@ -195,7 +195,7 @@ static void test_what_a_lexicon_says(void **state)
     assert_int_equal(report.cut_for_size, 0);
     assert_true(component_of(l, "hot") != component_of(l, "cold"));
     assert_ok(safer_lexicon_export(l, SAFER_EXPORT_CUTS, 0, collect, &text, &error));
-    assert_string_equal(text.bytes, "warm\tmild\tantonyms\n");
+    assert_string_equal(text.bytes, "mild\tcool\tantonyms\n");
     sf_buffer_clear(&text);
     assert_ok(safer_lexicon_export(l, SAFER_EXPORT_CUTS, 1, collect, &text, &error));
     json_t *list = json_loads(text.bytes, 0, NULL);
@@ -259,13 +259,17 @@ static void test_function_words(void **state)
     assert_false(sf_is_function_word("th", 2) || sf_is_function_word("good", 4) || sf_is_function_word("", 0));
 }
 
+static int ignore(void *context, const char *bytes, size_t length)
+{
+    (void)context, (void)bytes, (void)length;
+    return 0;
+}
+
 static safer_status import_once(void *context, safer_error *e)
 {
     safer_lexicon *l = NULL;
     safer_status status = safer_lexicon_import(&l, context, NULL, e);
-    sf_buffer text = {0};
-    if (status == SAFER_OK) status = safer_lexicon_export(l, SAFER_EXPORT_CUTS, 1, collect, &text, e);
-    sf_buffer_free(&text);
+    if (status == SAFER_OK) status = safer_lexicon_export(l, SAFER_EXPORT_CUTS, 1, ignore, NULL, e);
     safer_lexicon_free(l);
     return status;
 }

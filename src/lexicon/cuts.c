@@ -1,8 +1,8 @@
 /* Components that antonyms do not share, and that are no larger than asked for.
  *
  * Pairs are joined from the strongest to the weakest, as Kruskal's algorithm does. A pair whose words are in two
- * components is cut when the two together would hold antonyms, or more words than allowed; otherwise the two become one.
- * A pair within one component stays.
+ * components is cut when the two together would hold antonyms, or more words than allowed; otherwise the two become
+ * one. A pair within one component stays.
  *
  * Why the result is right: both reasons hold for every larger set once they hold for a set, so two components that were
  * kept apart never become one later, and no chain of pairs that stay leads around a cut. In the end no component holds

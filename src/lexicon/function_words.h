@@ -1,5 +1,5 @@
-/* English function words: a text's grammar, not what it speaks of. Vectors that were learned from contexts make synonyms
- * of them ("not" and "they", "the" and "on"), and no attack that a reader would not notice exchanges them. */
+/* English function words: a text's grammar, not what it speaks of. Vectors that were learned from contexts make
+ * synonyms of them ("not" and "they", "the" and "on"), and no attack that a reader would not notice exchanges them. */
 #ifndef SF_LEXICON_FUNCTION_WORDS_H
 #define SF_LEXICON_FUNCTION_WORDS_H
 
