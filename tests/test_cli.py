@@ -1165,12 +1165,12 @@ class Lexicons(Case):
         write("together", f"{first} {stranger}\n")
         arguments = ("--vectors", "v.txt", "--all-but-the-top", 2, "--threshold", 0.75, "--vocab-from", "data.tsv",
                      "--synonyms", "together",
-                     "--antonyms", "apart")
+                     "--antonyms", "apart", "--keep-antonyms")
         name, report = self.lex("build", *arguments)
         fitted = self.synonyms(name)
         self.assertTrue(stranger in fitted[first] and friend not in fitted[first])
         self.assertEqual((report["counterfit"]["attract"], report["counterfit"]["repel"]), (1, 1))
-        name, _ = self.lex("build", *arguments, "--counterfit", 0, "--keep-antonyms")
+        name, _ = self.lex("build", *arguments, "--counterfit", 0)
         self.assertEqual(self.synonyms(name), synonyms)
 
     def test_metric(self):
