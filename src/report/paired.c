@@ -90,8 +90,7 @@ void sf_page_pairs(sf_writer *out, const sf_page *page)
         sf_put_count(out, p->left_out);
         sf_putf(out,
                 p->left_out == 1 ? " pair of runs is not compared: they%s."
-                                 : " pairs of runs are not compared: "
-                                   "the first of them%s.",
+                                 : " pairs of runs are not compared: those of the first%s.",
                 p->difference);
     }
     sf_put(out, "</p>\n");
