@@ -343,7 +343,8 @@ class Findings(Reports):
         """runs that delete words, of a lexicon that folds: curve, columns and sentences"""
         must("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", "component",
              "--fold", "standard", "-o", "e.lex")
-        must("certify", "--model", "c.model", "--lexicon", "e.lex", "--data", "demo/test.tsv", *SAMPLES, "--delete", 0.8, "--edits", 3, "-o", "edits.jsonl")
+        must("certify", "--model", "c.model", "--lexicon", "e.lex", "--data", "demo/test.tsv", *SAMPLES, "--delete", 0.8, "--edits", 3,
+             "--edit-kind", "delete", "-o", "edits.jsonl")
         page = self.page("edits.jsonl", "k.jsonl", "--data", "demo/test.tsv", "--lexicon", "e.lex", "--svg", "edits")
         text = " ".join(page.text.split())
         self.assertIn("every spelling that folds to the same text (nfkc,case,ignorable,marks,lookalikes), exactly", text)
@@ -359,7 +360,7 @@ class Findings(Reports):
         self.assertTrue(any(r["edits"] for r in found))
         run_of_edits, other = json.loads(page.scripts["data"])["runs"]
         self.assertEqual((run_of_edits["edits"], run_of_edits["tokens"]), ([r["edits"] for r in found], [r["tokens"] for r in found]))
-        self.assertEqual((run_of_edits["editsAsked"], run_of_edits["editKind"], run_of_edits["radiusAsked"]), (3, "any", -1))
+        self.assertEqual((run_of_edits["editsAsked"], run_of_edits["editKind"], run_of_edits["radiusAsked"]), (3, "delete", -1))
         for shown, r in zip(run_of_edits["q"], found):  # what was asked, not synonyms alone
             self.assertTrue(r["q_edits"][3] <= shown / 10000 < r["q_edits"][3] + 1e-4)
         self.assertNotIn("edits", other)
