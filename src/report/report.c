@@ -130,7 +130,7 @@ static void findings_free(findings *f)
 
 static safer_status read_notes(sf_file *notes, const char *path, safer_error *error)
 {
-    safer_status status = sf_file_read(notes, path, error);
+    safer_status status = sf_file_load(notes, path, error);
     if (status != SAFER_OK) return status;
     if (notes->length > MOST_NOTES)
         return sf_fail(error, SAFER_INPUT, "%s: notes of more than %d bytes", path, (int)MOST_NOTES);
