@@ -29,7 +29,7 @@ const COLUMNS = {
   certified: {value: (r, i) => r.flags[i] & CERTIFIED, text: (r, i) => r.flags[i] & CERTIFIED ? 'yes' : 'no'},
   queries: {value: (r, i) => r.queries[i]},
   edits: {value: (r, i) => r.edits ? r.edits[i] : -1, text: (r, i) => r.edits ? whole(r.edits[i]) : '\u2013'},
-  attack: {value: (r, i) => FATES[fateOf(r, i)], text: (r, i) => FATES[fateOf(r, i)], words: true},
+  attack: {value: (r, i) => FATES[fateOf(r, i)], text: (r, i) => FATES[fateOf(r, i)]},
 };
 const FATES = ['\u2013', 'held', 'fell', 'wrong before'], HELD = 1, FELL = 2; /* as in src/report/page.c */
 function fateOf(r, i) { return r.attack ? r.attack[i] : 0; }

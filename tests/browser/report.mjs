@@ -214,8 +214,8 @@ export const tests = {
     assert.equal(await page.textContent('#printed'), 'The first 200 of them:');
     assert.equal(await page.locator('#controls').isVisible(), false);
     assert.ok(await page.evaluate(() => { const w = document.getElementById('window'); return w.scrollHeight <= w.clientHeight; }), 'all rows can be seen');
-    await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
     await page.emulateMedia({ media: 'screen', colorScheme: 'dark' });
+    await page.evaluate(() => window.dispatchEvent(new Event('afterprint')));
     assert.ok(await page.locator('#table tbody tr').count() < 100);
     assert.ok(await brightness(page) < 150);
     await leave(page);
