@@ -48,7 +48,8 @@ class LexiconOptions(Structure):
                 ("antonyms", POINTER(c_char_p)), ("antonyms_count", c_size_t),
                 ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
-                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p)]
+                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
+                ("dropped", c_char_p)]
 
 
 class LexiconStage(Structure):
@@ -214,7 +215,7 @@ class Comparison(Structure):
 class ReportOptions(Structure):
     _fields_ = [("size", c_size_t), ("data", c_void_p), ("lexicons", POINTER(c_void_p)), ("lexicon_count", c_size_t),
                 ("attacks", POINTER(c_char_p)), ("attack_count", c_size_t), ("texts", c_size_t), ("svg", c_char_p), ("csv", c_char_p),
-                ("progress", Progress)]
+                ("progress", Progress), ("title", c_char_p), ("notes", c_char_p)]
 
 
 class ServeOptions(Structure):
