@@ -474,7 +474,8 @@ class Errors(Reports):
         write("e.jsonl.data", "".join(json.dumps({"label": "1", "text": text}) + "\n" for text in ("Zut alors.", "Sapristi!", "A good film.")))
         must("certify", "--model", "k.model", "--lexicon", "k.lex", "--data", "e.jsonl.data", "--format", "jsonl", "--unlabelled", "-o", "e.jsonl")
         text = " ".join(self.page("e.jsonl", "k.jsonl").text.split())
-        self.assertEqual(text.count("most certificates are empty: in 2 of 3 certified texts"), 1)
+        certified = sum(record["certified"] for record in records("e.jsonl"))
+        self.assertEqual(text.count(f"most certificates are empty: in 2 of {certified} certified texts"), 1)
         self.assertLess(text.index("most certificates are empty"), text.index("the base model itself"))
 
 
