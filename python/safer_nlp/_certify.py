@@ -56,7 +56,7 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
         scikit-learn model, else the labels, numbers by value first, then words
     :param function: declares that the answer is a function of the text alone; another answer for the same text is an error
     :param cache: ask identical texts once; needs `function=True`
-    :param progress: True: a bar on stderr; None: when stderr is a terminal; a function of (stage,
+    :param progress: True: a bar on stderr, or tqdm in a notebook; None: when it can be seen; a function of (stage,
         done, total) that returns something true to cancel
     :param output: a file for the records (JSON Lines), as `safer certify -o` writes; needs `model_name`
     :param resume: continue that file
@@ -97,7 +97,8 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
                     call("safer_certify", byref(summary), path_bytes(path), resume, model._pointer, lexicon._pointer, data._pointer, byref(o))
                 guard.check()
                 with open(path, encoding="utf-8") as file:
-                    return Results(file, summary_of(summary, model), named=not is_remote(model) or model.model_name is not None)
+                    return Results(file, summary_of(summary, model), not is_remote(model) or model.model_name is not None,
+                                   None if shard is not None else as_list(listed, "texts"), lexicon)
         finally:
             if model is not predict:
                 model.close()

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from ctypes import byref, cast, POINTER, c_char_p, string_at
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -17,7 +18,7 @@ from ._library import call, choice, default_options, library, make, optional_byt
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
 
-
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")  # letters, with apostrophes between them (docs/lexicon.md)
 
 @dataclass(frozen=True)
 class Word:
@@ -239,6 +240,20 @@ class Lexicon(Handle):
         return digest.decode()
 
     # ---- words
+
+    def changeable(self, text: str) -> List[str]:
+        """The words of a text that may change, as they are written in it (in its folded form, where the lexicon has a fold):
+        its slots, in order."""
+        read = self.fold(text)
+        plain = read if read.isascii() else "".join(k if k.isalpha() or k in "'\u2019" else " " for k in read)
+        return [read[m.start():m.end()] for m in _WORD.finditer(plain) if self._changes(m[0].replace("\u2019", "'"))]
+
+    def _changes(self, word: str) -> bool:
+        number = self._find(word)
+        if number is None:
+            return False
+        w: c.Word = library.safer_lexicon_word(self._pointer, number)
+        return bool(w.synonym_count) or w.support_count != 1 or w.support[0] != number
 
     def _find(self, word: str) -> Optional[int]:
         try:
