@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from ctypes import byref, cast, POINTER, c_char_p, string_at
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -300,10 +301,35 @@ class Lexicon(Handle):
     def __iter__(self) -> Iterator[str]:
         return (self._name(number) for number in range(self.words))
 
+    # ---- copies
+
+    def __copy__(self) -> "Lexicon":
+        return self  # it cannot be changed
+
+    def __deepcopy__(self, memo: Any) -> "Lexicon":
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickled as the bytes of its file, so that other processes can have it."""
+        with tempfile.TemporaryDirectory(prefix="safer-") as folder:
+            path = os.path.join(folder, "words.lex")
+            self.save(path)
+            with open(path, "rb") as file:
+                return _from_bytes, (file.read(), self.name)
+
     def __repr__(self) -> str:
         if not self._finalizer.alive:
             return "<safer_nlp.Lexicon, closed>"
         return f"<safer_nlp.Lexicon of {self.words:,} words, {self.info.pairs:,} pairs, kernel {self.kernel}>"
+
+
+def _from_bytes(image: bytes, name: str) -> Lexicon:
+    """What was pickled: checked as any file is, and under its old name."""
+    with tempfile.TemporaryDirectory(prefix="safer-") as folder:
+        path = os.path.join(folder, name)
+        with open(path, "wb") as file:
+            file.write(image)
+        return Lexicon.load(path)  # it stays mapped
 
 
 def _report_dict(report: c.LexiconReport) -> Mapping[str, Any]:
