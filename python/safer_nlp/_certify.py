@@ -34,7 +34,8 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
 
     `predict` is a function that takes a list of at most `batch` texts, drawn from many reviews, and returns their labels
     (None: no answer) or a row of scores for each; an object with such a method named predict,
-    as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer_nlp.Model`. Its answer
+    as a scikit-learn pipeline; a HuggingFace pipeline; a pair of a PyTorch module and its tokenizer; or a
+    :class:`safer_nlp.Model`. Its answer
     should be a function of the text alone, which is tested on a share of the texts, and on every
     text behind an exact certificate; such a certificate assumes it. For a model
     that answers at random say `random=True`: then nothing is claimed without sampling.

@@ -41,7 +41,7 @@ class Guard:
         self._inside = False
         self._handlers: Dict[int, Any] = {}
         self._outer: Optional[Guard] = None
-        self._function, self._bar = _progress_function(progress)
+        self._function, self._bar = progress_function(progress)
         self._report = c.PROGRESS(self._on_report)
         self.progress = c.Progress(self._report, None)
 
@@ -217,7 +217,7 @@ def _notebook_bar() -> "Union[Bar, TqdmBar]":
     return TqdmBar(tqdm)
 
 
-def _progress_function(progress: ProgressOption) -> "tuple[Optional[ProgressFunction], Union[Bar, TqdmBar, None]]":
+def progress_function(progress: ProgressOption) -> "tuple[Optional[ProgressFunction], Union[Bar, TqdmBar, None]]":
     stream = sys.stderr
     notebook = progress in (None, True) and _in_notebook()
     if progress is None:
