@@ -79,7 +79,9 @@ class Lexicon(Handle):
 
     >>> lexicon = safer.Lexicon.load("demo.lex")
     >>> lexicon.show("good").synonyms
-    ('great', 'fine', ...)
+    ('great', ...)
+    >>> lexicon.changeable("A good film.")
+    ['good', 'film']
     """
 
     _end = "safer_lexicon_free"

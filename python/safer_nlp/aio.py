@@ -1,6 +1,9 @@
 """The functions of the package for asyncio: the same arguments and results, awaited.
 
->>> results = await aio.certify(predict, texts, labels, lexicon)
+>>> async def main():
+...     return await safer_nlp.aio.certify(pipeline, texts, labels, lexicon)
+>>> len(asyncio.run(main()))
+40
 
 Each call works in a thread of its own, so the event loop goes on. `predict` may be a coroutine function: it then runs in the
 event loop, one call at a time. Cancelling the task ends the work (a run with `output` can be resumed), and is over when

@@ -4,8 +4,8 @@
 >>> classifier = SmoothedClassifier(lexicon="demo.lex", n=500).fit(texts, labels)
 >>> classifier.predict(["A wonderful film."])[0]
 '1'
->>> classifier.certify(test_texts, test_labels).summary.certified_answered
-0.96
+>>> classifier.certify(test_texts, test_labels).summary.texts
+40
 """
 from __future__ import annotations
 
