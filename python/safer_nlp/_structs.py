@@ -48,7 +48,8 @@ class LexiconOptions(Structure):
                 ("antonyms", POINTER(c_char_p)), ("antonyms_count", c_size_t),
                 ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
-                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p)]
+                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
+                ("dropped", c_char_p)]
 
 
 class LexiconStage(Structure):
