@@ -3,7 +3,11 @@
 #define SF_LEXICON_DRAFT_H
 
 #include "lexicon/corpus.h"
+<<<<<<< HEAD
+#include "lexicon/counterfit.h"
+=======
 #include "lexicon/dropped.h"
+>>>>>>> main
 #include "lexicon/folding.h"
 #include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
@@ -22,6 +26,8 @@ typedef struct sf_draft {
     sf_dropped dropped; /* kept when options->dropped says where to */
     sf_inputs inputs;   /* until they are used up */
     sf_vectors vectors; /* what `rows` points into */
+
+    sf_constraints antonyms; /* first in the numbers of the vectors, then in the draft's */
 
     sf_words words;
     uint64_t *counts; /* NULL: unknown */
