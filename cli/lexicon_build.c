@@ -71,7 +71,14 @@ static void print_set_aside(const safer_lexicon_report *r, const char *dropped)
         printf("unknown     %s words that are not here\n",
                cli_some(r->unknown_edits, "line of --exclude and --protect names",
                         "lines of --exclude and --protect name"));
-    if (r->protected_words) printf("protected   %s\n", cli_some(r->protected_words, "word", "words"));
+    if (r->protected_words)
+        printf("protected   %s, without %s\n", cli_some(r->protected_words, "word", "words"),
+               cli_some(r->protected_pairs, "pair", "pairs"));
+    if (r->cut_for_antonyms)
+        printf("cut         %s, so that %s no component\n", cli_some(r->cut_for_antonyms, "pair", "pairs"),
+               cli_some(r->parted_antonyms, "pair of antonyms shares", "pairs of antonyms share"));
+    if (r->cut_for_size)
+        printf("cut         %s, so that no component is larger\n", cli_some(r->cut_for_size, "pair", "pairs"));
     if (dropped) printf("dropped     named in %s, with the reasons\n", dropped);
 }
 
@@ -99,25 +106,7 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
     printf("pairs       %s", cli_count(r->pairs));
     if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
     printf("\n");
-<<<<<<< HEAD
-    if (r->table_phrases) printf("left out    %s entries that are not one word\n", cli_count(r->table_phrases));
-    if (r->refused_words)
-        printf("refused     %s words that do not survive a change of case, with %s pairs\n",
-               cli_count(r->refused_words), cli_count(r->refused_pairs));
-    if (r->excluded_pairs) printf("excluded    %s pairs\n", cli_count(r->excluded_pairs));
-    if (r->unknown_edits)
-        printf("unknown     %s lines of --exclude and --protect name words that are not here\n",
-               cli_count(r->unknown_edits));
-    if (r->protected_words)
-        printf("protected   %s words, without %s pairs\n", cli_count(r->protected_words),
-               cli_count(r->protected_pairs));
-    if (r->cut_for_antonyms)
-        printf("cut         %s pairs, so that %s antonyms share no component\n", cli_count(r->cut_for_antonyms),
-               cli_count(r->parted_antonyms));
-    if (r->cut_for_size) printf("cut         %s pairs, so that no component is larger\n", cli_count(r->cut_for_size));
-=======
     print_set_aside(r, dropped);
->>>>>>> main
     const safer_fold *fold = safer_lexicon_fold(lexicon);
     if (fold)
         printf("folded      %s (Unicode %s): %s merged with words of the lexicon, %s lost\n", safer_fold_steps(fold),

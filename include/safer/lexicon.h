@@ -59,18 +59,16 @@ typedef struct safer_lexicon_options {
      * five), "leet", "spaced", "repeats". NULL and "none": texts are read as they are. */
     const char *fold;
 
-<<<<<<< HEAD
+    /* A file to write: every word that was read and is not in the lexicon, or has no synonyms there because it cannot
+     * be written in every case, and why: word<TAB>reason (docs/lexicon.md has the reasons). May be NULL. */
+    const char *dropped;
+
     int function_words; /* protect English function words (articles, pronouns, prepositions, negations, ...) too; 1 */
     /* Words that a chain of synonyms leads to share a component, and components are what kernels draw from. Pairs are
      * joined from the most similar on; one that would bring antonyms together, or make a component of more words than
      * max_component, is cut, and every cut is listed in the lexicon (SAFER_EXPORT_CUTS). */
     int keep_antonyms;    /* antonyms move vectors, and may share a component all the same; 0 */
     size_t max_component; /* 0: any size; otherwise at least 2 */
-=======
-    /* A file to write: every word that was read and is not in the lexicon, or has no synonyms there because it cannot
-     * be written in every case, and why: word<TAB>reason (docs/lexicon.md has the reasons). May be NULL. */
-    const char *dropped;
->>>>>>> main
 } safer_lexicon_options;
 
 /* What happened while a lexicon was made. Counts of what was set aside are decisions

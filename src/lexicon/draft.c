@@ -345,13 +345,9 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     size_t added = 0;
     if (draft->words.count == 0)
         return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and min_count");
-<<<<<<< HEAD
+    SF_TRY(note_refused(draft, error));
     SF_TRY(sf_draft_prune(draft, error));
     SF_TRY(sf_draft_cut(draft, error));
-=======
-    SF_TRY(note_refused(draft, error));
-    SF_TRY(prune(draft, error));
->>>>>>> main
     SF_TRY(sf_graph_build(&graph, draft->words.count, draft->edges, draft->edge_count,
                           o->directed ? SF_DIRECTED : SF_SYMMETRIC, draft->with_similarity, &added, error));
     report->words = draft->words.count;

@@ -3,11 +3,8 @@
 #define SF_LEXICON_DRAFT_H
 
 #include "lexicon/corpus.h"
-<<<<<<< HEAD
 #include "lexicon/counterfit.h"
-=======
 #include "lexicon/dropped.h"
->>>>>>> main
 #include "lexicon/folding.h"
 #include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
