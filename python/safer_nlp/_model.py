@@ -16,7 +16,7 @@ from . import _structs as c
 from ._answers import Classes, label_name
 from ._data import as_list, encode, encode_texts, string_arrays
 from ._errors import Error, InvalidError
-from ._guard import current_guard
+from ._guard import current_guard, reporting
 from ._handle import Handle
 from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes, string_array
 
@@ -107,6 +107,9 @@ class Model(_Answering):
     ['1']
     """
 
+    #: How it was trained: a :class:`safer_nlp.Training` of the model that :func:`safer_nlp.train` returns, else None.
+    training: Any = None
+
     def __init__(self, address: int, model_name: Optional[str] = None) -> None:
         super().__init__(address)
         self.model_name = model_name
@@ -119,7 +122,7 @@ class Model(_Answering):
         """Opens a model file, a folder with a classifier of the kind of BERT as HuggingFace has
         them (docs/models.md lists which), or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
         the same bits on every machine: for bert, charcnn and sums with such members. The others are
-        always portable. `device` is where a bert or charcnn is computed, one of `safer.devices()`: "cpu",
+        always portable. `device` is where a bert or charcnn is computed, one of `safer_nlp.devices()`: "cpu",
         "cuda" (all GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
         if precision is not None and device not in (None, "cpu"):
             raise InvalidError("precision is for the CPU: a device has its own")
@@ -203,8 +206,8 @@ class Model(_Answering):
 
     def __repr__(self) -> str:
         if not self._finalizer.alive:
-            return "<safer.Model, closed>"
-        return f"<safer.Model {self.arch}, classes {self.classes.describe()}>"
+            return "<safer_nlp.Model, closed>"
+        return f"<safer_nlp.Model {self.arch}, classes {self.classes.describe()}>"
 
 
 Predict = Union[Callable[[List[str]], Any], HasPredict, Model]
@@ -214,6 +217,9 @@ Predict = Union[Callable[[List[str]], Any], HasPredict, Model]
 
 class FunctionModel(_Answering):
     """A safer_model that asks a function. Threads take turns."""
+
+    #: Whether threads of the library may call it, as those of a server do.
+    from_any_thread = False
 
     def __init__(self, function: Callable[[List[str]], Any], classes: Sequence[str], *, batch: int, cache: bool, random: bool,
                  declared: bool, model_name: Optional[str]) -> None:
@@ -230,7 +236,13 @@ class FunctionModel(_Answering):
 
     def _on_texts(self, context: Any, texts: Any, lengths: Any, count: int, labels: int) -> int:
         guard = current_guard()
-        return 1 if guard is None else guard.run(self._answer, texts, lengths, count, labels)
+        if guard is not None:
+            return guard.run(self._answer, texts, lengths, count, labels)
+        if not self.from_any_thread:
+            return 1
+        with reporting() as failed:  # a thread of a server: signals are handled by the main thread
+            self._answer(texts, lengths, count, labels)
+        return int(bool(failed))
 
     def _answer(self, texts: Any, lengths: Any, count: int, labels: int) -> None:
         strings = [bytes_.decode() for bytes_ in map(ctypes.string_at, texts[:count], lengths[:count])]
