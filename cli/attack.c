@@ -43,17 +43,25 @@ static void print_part(const char *text, size_t length)
     for (size_t i = 0; i < length; i++) putchar((unsigned char)text[i] < 0x20 || text[i] == 0x7f ? ' ' : text[i]);
 }
 
-/* The text attacked, with every exchanged word and what took its place: [-old-]{+new+}. */
-static void print_diff(const safer_row *row, const json_t *changes)
+/* The text attacked, with every exchanged word and what took its place: [-old-]{+new+}. What has no list of changes
+ * is shown as it is. */
+static void print_diff(const safer_row *row, const json_t *source)
 {
+    const json_t *changes = json_object_get(source, "changes"), *text = json_object_get(source, "text");
     const char *at = row->text;
+    if (!json_array_size(changes)) {
+        print_part(json_string_value(text), json_string_length(text));
+        printf("\n\n");
+        return;
+    }
     for (size_t i = 0; i < json_array_size(changes); i++) {
         const json_t *change = json_array_get(changes, i);
         const char *from = json_string_value(json_object_get(change, "from"));
         const char *word = row->text + json_integer_value(json_object_get(change, "byte"));
         print_part(at, (size_t)(word - at));
-        printf("%s[-%s-]%s%s{+%s+}%s", cli_red(), from, cli_plain(), cli_green(),
-               json_string_value(json_object_get(change, "to")), cli_plain());
+        const char *to = json_string_value(json_object_get(change, "to"));
+        if (*from) printf("%s[-%s-]%s", cli_red(), from, cli_plain());
+        if (*to) printf("%s{+%s+}%s", cli_green(), to, cli_plain());
         at = word + strlen(from);
     }
     print_part(at, (size_t)(row->text + row->text_length - at));
@@ -85,7 +93,7 @@ static void print_shown(const showing *s, const safer_data *data)
         printf("%s", violation && json_is_true(json_object_get(violation, "proved")) ? ", proved" : "");
         printf(", %lld of %lld words changed\n", (long long)json_integer_value(json_object_get(source, "changed")),
                (long long)json_integer_value(json_object_get(record, "words")));
-        print_diff(&row, json_object_get(source, "changes"));
+        print_diff(&row, source);
     }
     safer_reader_free(reader);
 }

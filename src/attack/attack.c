@@ -355,7 +355,7 @@ safer_status safer_attack_text(safer_attack_result *out, safer_attacker **attack
     }
     if (r.outcome == SAFER_OUTCOME_SUCCEEDED) {
         r.changes = a->changes;
-        r.text = a->text.bytes;
+        r.text = a->text.bytes ? a->text.bytes : "";
         r.text_length = a->text.length;
     }
     r.seconds = sf_seconds() - start;

@@ -103,7 +103,8 @@ int sf_rewrite_write(sf_buffer *out, const sf_rewrite *r, const sf_edits *edits)
         at = e->operation == SF_PUT_IN ? begin : s->tokens[e->token].end;
         const int open = out->length > first && !is_space(out->bytes[out->length - 1]);
         if (e->operation == SF_TAKE_OUT) {
-            if (!open && at < s->length && is_space(s->text[at])) at++; /* not two spaces */
+            if (!open && at < s->length && is_space(s->text[at])) at++;         /* not two spaces, */
+            if (!open && at == s->length && out->length > first) out->length--; /* and none at the end */
             if (open && needs_space(s, at) && sf_buffer_add_byte(out, ' ')) return -1;
             continue;
         }
@@ -293,7 +294,7 @@ static int pass_over(sf_rewrite *r)
 /* One edit more, until there are as many as may be. */
 static safer_status descend(sf_rewrite *r, safer_error *error)
 {
-    const size_t tokens = r->slots.token_count, most = r->operations & SF_PUT_IN || !tokens ? tokens : tokens - 1;
+    const size_t tokens = r->slots.token_count, most = tokens ? tokens : 1;
     const size_t radius = r->radius < most ? r->radius : most;
     while (r->now.count < radius && !r->won && !r->stopped) {
         size_t lowest;
@@ -331,11 +332,12 @@ static safer_status ask_start(sf_rewrite *r, const char *text, size_t length, sa
         r->target = v->target = r->start.label;
         r->start = sf_victim_start(v);
     }
+    r->margin = r->start.margin;
     sf_poll_begin(&r->poll, v, r->max_queries ? r->max_queries - r->queries : 0);
     r->poll.exhausted = r->max_queries && r->queries >= r->max_queries;
-    if (r->target < 0 || r->poll.exhausted) goto done;
+    if (r->target < 0 || r->poll.exhausted || !v->options.smoothed) goto done; /* the model has been asked */
     SF_TRY(sf_poll_ask(&same, &answered, &r->poll, &whole, 1, r->target, error));
-    r->margin = answered ? same.margin : r->start.margin;
+    if (answered) r->margin = same.margin;
 done:
     r->stopped |= status == SAFER_OK && r->poll.exhausted;
     return status;
