@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* How a text is searched for words to exchange. All look for any other class than the right
- * one. The first four exchange words for their synonyms in the lexicon only; the next three spell words of the text, any of
+ * one. The first four exchange words for their synonyms in the lexicon only; the next three spell words, any of
  * them, otherwise; the last three put in, take out or replace words, numbers and marks (docs/attack.md). */
 typedef enum safer_attack_method {
     SAFER_ATTACK_TEXTFOOLER, /* the most important words first; of each the synonym that hurts most */
@@ -159,7 +159,7 @@ typedef struct safer_against_summary {
  * is one for which a test at level 1e-6 rejects that the certified class wins, or enumeration (for
  * the model itself: its answer) shows that it does not. Where draws of the run delete, edits are attacked as well, and
  * everything at once: edits, synonyms in what stays, and spellings that the fold covers. The options method, smoothed,
- * deletion, alpha and radius are ignored. Against a part of a run the texts of this part are attacked, and `shard` must be 0. `output`
+ * deletion, alpha and radius are ignored. Against a part of a run its texts are attacked, and `shard` is 0. `output`
  * may be NULL: no records. A helper of a crew gives NULL for `data`; it needs no run, and nothing comes back
  * through `out`. */
 SAFER_API safer_status safer_attack_against(safer_against_summary *out, const char *against, const char *output,

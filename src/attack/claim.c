@@ -1,7 +1,7 @@
 /* The attack on what a record of a run claims.
  *
  * Three sets are searched: synonyms in as many words as the record's radius says; spellings that the lexicon's fold
- * covers, of any number of words; and, where draws delete, the record's edits together with synonyms in as many words as
+ * covers, of any number of words; and, where draws delete, the record's edits, with synonyms in as many words as
  * the run asked for and such spellings. Each method's best text, whatever the votes of the search were, is tested with
  * fresh draws. A text with edits counts only if it lies in the certified set (attack/reach.h), which does not
  * depend on how it was found. The level of a violation is shared by all tests of a certificate: every search has a

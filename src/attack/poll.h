@@ -1,9 +1,9 @@
 /* What the classifier says of whole texts, any texts, many at once.
  *
- * The victim knows the texts that synonyms make of one text: they have its tokens. Here are the others, with words put in
+ * The victim knows the texts that synonyms make of one text: they have its tokens. Here are others, with words put in
  * and taken out. The model itself is asked about all of them in batches. The smoothed classifier is asked by n draws of
  * each, with common random numbers: what happens to a token in draw i depends on the seed, the text under attack, the
- * token's bytes and how often they stood before, so that two texts differ in what their different tokens do. Where draws
+ * token's bytes and how often they stood before, so that texts differ in what their different tokens do. Where draws
  * delete, most draws of a text and of one edited are then the same text, and no text is asked twice. */
 #ifndef SF_ATTACK_POLL_H
 #define SF_ATTACK_POLL_H

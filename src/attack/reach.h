@@ -1,4 +1,4 @@
-/* Whether a text lies in what a certificate against edits covers: so many tokens of the folded text put in, taken out or
+/* Whether a text lies in what a certificate against edits covers: so many tokens of the folded text put in, out or
  * replaced by anything, as far as the kind allows, and synonyms in so many of those that stay.
  *
  * It is the definition of docs/edits.md and knows nothing of how an attack found the text. White space between tokens

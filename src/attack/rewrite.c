@@ -1,8 +1,8 @@
 /* Putting tokens in, taking them out, replacing them by any word.
  *
- * Greedy: tokens are ranked by what the target loses when each is taken out. Then, edit by edit, a few tokens and places
- * are tried with the words that speak most against the target (attack/wordlist.h), all in one batch; a wrong answer ends
- * it, and otherwise the edit with the lowest margin stays, unless the margin was lower without it. Equal margins count as
+ * Greedy: tokens are ranked by what the target loses when each is out. Then, edit by edit, a few tokens and places
+ * are tried with the words that speak most against the target (attack/wordlist.h), in one batch; a wrong answer ends
+ * it, and otherwise the edit with the lowest margin stays, unless the margin was lower without it. Equal ones count as
  * progress: where all draws vote for the target one edit alone may not show. Tokens that led nowhere make room for
  * the next ones of the ranking. */
 #include "attack/rewrite.h"

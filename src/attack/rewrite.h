@@ -1,7 +1,7 @@
 /* Attacks that put tokens in, take them out, or replace them by any word: what no table of synonyms lists.
  *
- * They need no synonyms. A token is a word, a number or a mark, as where draws delete (draw/slots.h). What is asked about
- * a new text is what the deployed classifier would say of it, the lexicon's fold included. */
+ * They need no synonyms. A token is a word, a number or a mark, as where draws delete (draw/slots.h). What is asked
+ * about a new text is what the deployed classifier would say of it, the lexicon's fold included. */
 #ifndef SF_ATTACK_REWRITE_H
 #define SF_ATTACK_REWRITE_H
 

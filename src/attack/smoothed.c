@@ -112,7 +112,7 @@ static int render_draw(sf_buffer *out, const sf_victim *v, const uint32_t *choic
     return sf_buffer_add(out, v->slots.text + at, v->slots.length - at);
 }
 
-/* A draw as the model that was prepared with the shadow numbers it. A word that is taken out of a text that is not split
+/* A draw as the model that was prepared with the shadow numbers it. A word taken out of a text that is not split
  * has no number: the preparation is one without it. Returns where the next one begins. */
 static uint32_t *map_draw(uint32_t *mapped, const sf_victim *v, const uint32_t *choices, const uint32_t *draw)
 {
