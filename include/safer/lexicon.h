@@ -59,6 +59,10 @@ typedef struct safer_lexicon_options {
      * five), "leet", "spaced", "repeats". NULL and "none": texts are read as they are. */
     const char *fold;
 
+    /* A file to write: every word that was read and is not in the lexicon, or has no synonyms there because it cannot
+     * be written in every case, and why: word<TAB>reason (docs/lexicon.md has the reasons). May be NULL. */
+    const char *dropped;
+
     int function_words; /* protect English function words (articles, pronouns, prepositions, negations, ...) too; 1 */
     /* Words that a chain of synonyms leads to share a component, and components are what kernels draw from. Pairs are
      * joined from the most similar on; one that would bring antonyms together, or make a component of more words than

@@ -49,7 +49,7 @@ class LexiconOptions(Structure):
                 ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
                 ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
-                ("function_words", c_int), ("keep_antonyms", c_int), ("max_component", c_size_t)]
+                ("dropped", c_char_p), ("function_words", c_int), ("keep_antonyms", c_int), ("max_component", c_size_t)]
 
 
 class LexiconStage(Structure):
