@@ -123,6 +123,16 @@ def make_demo():
     safer("report", "topk.jsonl", "component.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "component.lex",
           "--attack", "attack.jsonl", "-o", "demo.html")
     safer("report", "topk.jsonl", "-o", "bare.html")
+    safer("lexicon", "import", "--table", ROOT / "demo/synonyms.tsv", "--vocab-from", "demo/train.tsv", "--min-count", 1, "--kernel", "topk:4",
+          "--fold", "standard", "-o", "fold.lex")
+    safer("train", "--arch", "ngram", "--data", "demo/train.tsv", "--dev", "demo/dev.tsv", "--lexicon", "fold.lex", "--bits", 14, "--delete", 0.8,
+          "-o", "edits.model")
+    certify("edits.model", "fold.lex", "demo/test.tsv", "edits.jsonl", "--n", 1000, "--delete", 0.8, "--edits", 2)
+    (folder / "notes.txt").write_text("Notes & <b>more</b>\n" + "long" * 100 + "\n")
+    safer("report", "topk.jsonl", "edits.jsonl", "--data", "demo/test.tsv", "--lexicon", "topk.lex", "--lexicon", "fold.lex", "--attack", "attack.jsonl",
+          "--title", "Edits & <i>folds</i>", "--notes", "notes.txt", "-o", "edits.html")
+    edits = [r["edits"] for r in records_of("edits.jsonl")]
+    facts[0]["edits"] = {"first": next(i for i, n in enumerate(edits) if n == 1), "certified": sum(n >= 1 for n in edits)}
     certify("topk.model", "topk.lex", "demo/test.tsv", "few.jsonl", "--n", 1000, "--n0", 13)  # not all that is certified is answered
     safer("report", "few.jsonl", "-o", "few.html")
     held = [r["certified"] and is_answered(r) for r in records_of("few.jsonl")]

@@ -216,7 +216,7 @@ class Comparison(Structure):
 class ReportOptions(Structure):
     _fields_ = [("size", c_size_t), ("data", c_void_p), ("lexicons", POINTER(c_void_p)), ("lexicon_count", c_size_t),
                 ("attacks", POINTER(c_char_p)), ("attack_count", c_size_t), ("texts", c_size_t), ("svg", c_char_p), ("csv", c_char_p),
-                ("progress", Progress)]
+                ("progress", Progress), ("title", c_char_p), ("notes", c_char_p)]
 
 
 class ServeOptions(Structure):
