@@ -228,7 +228,9 @@ def make_explorer():
             break
     synonym = synonyms(first[0])[0]
     hostile = [text for _, text in HOSTILE if text and len(text) < 1000 and "\0" not in text] + ["good " * 400 + "x" * 90000]
-    return {"text": text, "word": first[0], "synonym": synonym, "changed": synonym.capitalize() + text[first.end():], "labels": LABELS,
+    certain = sorted(records_of("edits.jsonl"), key=lambda r: -r["bound"])[:2]  # of certificates that begin with Certified
+    edits = [text for id, _, text in rows if any(r["id"] == id and r["radius"] == "all" and not r["abstained"] for r in certain)]
+    return {"text": text, "edits": edits[:1], "word": first[0], "synonym": synonym, "changed": synonym.capitalize() + text[first.end():], "labels": LABELS,
             "hostile": [{"text": text, "slots": [w.lower() for w in re.findall(r"[^\W\d_]+", text) if w.lower() in WORDS]} for text in hostile]}
 
 
@@ -258,6 +260,7 @@ def start_servers():
         "plain": serve("plain", "--model", "topk.model", "--lexicon", "topk.lex", "--max-text", 3000),
         "slow": serve("slow", "--model", f"exec:exec {sys.executable} slow.py", "--labels", "neg,pos", "--lexicon", "component.lex", "--batch", 4, "--n0", 300),
         "bounds": serve("bounds", "--method", "ibp", "--model", "bounds.model", "--lexicon", "component.lex"),
+        "edits": serve("edits", "--model", "edits.model", "--lexicon", "fold.lex", "--delete", 0.8, "--edits", 1, "--edit-kind", "delete"),
         "hostile": serve("hostile", "--model", "hostile.model", "--lexicon", "hostile.lex"),
         "token": {**serve("token", "--model", "topk.model", "--lexicon", "topk.lex", "--auth-file", "token"), "token": TOKEN},
     }
