@@ -219,8 +219,16 @@ class Tables(unittest.TestCase):
             safer.load_data({"text": ["a"], "label": []})
         with self.assertRaisesRegex(safer.InvalidError, "a file or a table is needed, not a int"):
             safer.load_data(7)
-        with self.assertRaisesRegex(safer.InvalidError, "chosen in tables"):
-            safer.load_data(temporary("demo/test.tsv"), text_column="text")
+        path = temporary("urteile.csv")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("Nr,Urteil,Satz\n7,1,A good film\n8,0,A bad film\n")
+        columns = dict(text_column="satz", label_column=2, id_column="Nr")
+        self.assertEqual(safer.load_data(path, labels={0: "neg", 1: "pos"}, **columns),
+                         (["A good film", "A bad film"], ["pos", "neg"], ["7", "8"]))
+        with self.assertRaisesRegex(safer.InputError, "the label \"1\" is not in --labels"):
+            safer.load_data(path, labels={0: "neg"}, **columns)
+        with self.assertRaisesRegex(safer.InvalidError, "no comma and no equals sign"):
+            safer.load_data(path, labels={0: "a,b"}, **columns)
 
     def test_everywhere(self):
         """functions that take texts take a table, as the lists that are in it"""
