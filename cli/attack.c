@@ -232,6 +232,7 @@ static void list(cli_options *options, void *into)
                    .show = NOT_GIVEN};
     r->batch = r->options.batch;
     cli_add_heading(options, "What");
+    cli_share_labels(&r->model, &r->data);
     cli_model_options(options, &r->model);
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "the synonyms that may be used; smoothed: also the kernel");
     cli_data_options(options, &r->data);

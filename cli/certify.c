@@ -28,6 +28,7 @@ static void list_certify(cli_options *options, void *into)
                    .data = cli_data_default(),
                    .certify = cli_certify_default()};
     cli_add_heading(options, "What");
+    cli_share_labels(&r->model, &r->data);
     cli_model_options(options, &r->model);
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
     cli_data_options(options, &r->data);
@@ -159,6 +160,7 @@ static void list_verify(cli_options *options, void *into)
 {
     verify_request *r = into;
     *r = (verify_request){.seed = 1, .model = cli_model_default(), .data = cli_data_default()};
+    cli_share_labels(&r->model, &r->data);
     cli_model_options(options, &r->model);
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "the lexicon of the run");
     cli_data_options(options, &r->data);

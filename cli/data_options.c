@@ -2,6 +2,7 @@
 #include "data_options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *formats(size_t number) /* without "auto", which is what happens when none is given */
 {
@@ -25,7 +26,11 @@ void cli_data_options(cli_options *options, cli_data *d)
                  "the texts: TSV, CSV, JSONL, fastText or a folder, also compressed");
     cli_add_choice(options, "format", &d->format, formats, "NAME", "{choices} (default: told by the file)");
     cli_column_options(options, &d->options);
-    cli_add_string(options, "labels", &d->options.labels, "MAP", "other names for labels: 0=neg,1=pos");
+    cli_add_string(options, "labels", &d->labels, d->labels_shared ? "LIST" : "MAP",
+                   d->labels_shared
+                       ? "0=neg,1=pos: other names for the data's labels; neg,pos: the classes of a remote "
+                         "model (default: the data's)"
+                       : "other names for labels: 0=neg,1=pos");
     cli_add_string(options, "sample", &d->options.sample, "HOW", "every:N of each class, or random:N");
     cli_add_uint(options, "limit", &d->limit, "N", "only the first N texts");
     cli_add_flag(options, "repair", &d->options.repair, "replace invalid UTF-8 instead of refusing it");
@@ -36,6 +41,7 @@ safer_status cli_data_try(safer_data **out, cli_data *d, uint64_t seed, safer_er
 {
     safer_status status = d->format ? safer_format_parse(&d->options.format, d->format, error) : SAFER_OK;
     d->options.limit = d->limit;
+    d->options.labels = d->labels_shared && d->labels && !strchr(d->labels, '=') ? NULL : d->labels;
     d->options.seed = seed;
     if (status == SAFER_OK) status = safer_data_load(out, d->path, &d->options, error);
     if (status == SAFER_OK && safer_data_note(*out)) cli_say("%s: %s", d->path, safer_data_note(*out));
@@ -66,7 +72,8 @@ cli_data cli_data_beside(const cli_data *d, const char *path, const safer_data *
     beside.options.label_column = d->options.label_column;
     beside.options.id_column = d->options.id_column;
     beside.options.title_column = d->options.title_column;
-    beside.options.labels = d->options.labels;
+    beside.labels = d->labels;
+    beside.labels_shared = d->labels_shared;
     beside.options.labels_of = labels_of;
     return beside;
 }

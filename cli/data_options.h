@@ -6,6 +6,8 @@
 
 typedef struct cli_data {
     const char *path, *format; /* NULL: not given */
+    const char *labels;        /* --labels: a map, or with labels_shared the classes of the model, which have no '=' */
+    int labels_shared;         /* the verb has a model too: cli_share_labels */
     uint64_t limit;
     safer_data_options options;
 } cli_data;

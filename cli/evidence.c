@@ -27,6 +27,7 @@ static void list(cli_options *options, void *into)
     cli_add_heading(options, "Requirements");
     cli_gates_options(options, &r->gates);
     cli_add_heading(options, "To check the run again");
+    cli_share_labels(&r->model, &r->data);
     cli_model_options(options, &r->model);
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "the lexicon of the run");
     cli_data_options(options, &r->data);

@@ -39,7 +39,8 @@ void cli_remote_options(cli_options *options, cli_model_flags *m)
 {
     safer_remote_options *o = &m->remote;
     cli_add_heading(options, "Remote models (exec, http)");
-    cli_add_string(options, "labels", &m->labels, "LIST", "names of the classes, as neg,pos (default: the data's)");
+    if (!m->shared_labels)
+        cli_add_string(options, "labels", &m->labels, "LIST", "names of the classes, as neg,pos (default: the data's)");
     cli_add_int(options, "workers", &o->workers, "N", "exec: processes (default: one per core)");
     cli_add_int(options, "concurrency", &o->concurrency, "N", "http: requests at a time (default 8)");
     cli_add_uint(options, "request-texts", &m->request_texts, "N",
@@ -72,9 +73,22 @@ void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb)
         cli_misuse(verb, "-o FILE needs --model-name NAME: an address does not say which model answers there");
 }
 
+void cli_share_labels(cli_model_flags *m, cli_data *d)
+{
+    m->shared_labels = &d->labels;
+    d->labels_shared = 1;
+}
+
+/* The list of classes that was given, or NULL. */
+static const char *labels_of(const cli_model_flags *m)
+{
+    if (!m->shared_labels) return m->labels;
+    return *m->shared_labels && !strchr(*m->shared_labels, '=') ? *m->shared_labels : NULL;
+}
+
 void cli_model_need_labels(const cli_model_flags *m, const cli_verb *verb)
 {
-    if (cli_is_remote(m->path) && !m->labels)
+    if (cli_is_remote(m->path) && !labels_of(m))
         cli_misuse(verb, "--mpi needs --labels LIST here: only one of the processes reads the data");
 }
 
@@ -152,8 +166,8 @@ safer_status cli_model_try(safer_model **out, cli_model_flags *m, const safer_da
     o->batch = (size_t)m->request_texts;
     o->label_count = 0;
     char *copy = NULL;
-    if (m->labels)
-        split_labels(o, m->labels, &copy);
+    if (labels_of(m))
+        split_labels(o, labels_of(m), &copy);
     else if (data)
         take_labels(o, data);
     else

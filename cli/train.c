@@ -57,11 +57,15 @@ static int looks_like_text(const char *label)
     return blanks >= 3 || strlen(label) > 40;
 }
 
-static void warn_classes(const class_counts *c, const safer_data *data)
+static void warn_classes(const class_counts *c, const safer_data *data, int has_dev)
 {
     enum { FEW = 10, MOST_NAMED = 5 };
     size_t few = 0, odd = 0;
     const char *first_odd = NULL;
+    size_t most = 0;
+    for (size_t k = 0; k < c->count; k++)
+        if (c->texts[k] > most) most = c->texts[k];
+    if (c->count < 2 || (most < FEW && !has_dev)) return; /* training refuses it, with the reason */
     for (size_t k = 0; k < c->count; k++) {
         const char *label = safer_data_label(data, k);
         if (looks_like_text(label) && !odd++) first_odd = label;
@@ -73,7 +77,6 @@ static void warn_classes(const class_counts *c, const safer_data *data)
         cli_say("warning: \"%.40s%s\" looks like a text, not like a label; --label-column and --text-column name the "
                 "columns",
                 first_odd, strlen(first_odd) > 40 ? "..." : "");
-    if (c->count == 1) cli_say("warning: all texts are of one class, \"%.60s\"", safer_data_label(data, 0));
 }
 
 static json_t *classes_json(const class_counts *c, const safer_data *data)
@@ -102,8 +105,7 @@ static void print_results(const request *r, const safer_train_report *report, co
     const char *unit = o->arch == SAFER_ARCH_BERT ? "pieces" : o->arch == SAFER_ARCH_CHARCNN ? "characters" : "words";
     const char *arch = safer_arch_name(o->arch);
     cli_progress_clear();
-    if (!cli_settings()->json) print_classes(classes, o->train);
-    if (cli_settings()->json)
+    if (cli_settings()->json) {
         cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:o}", "output",
                                  r->output, "arch", arch, "texts", (json_int_t)report->texts, "tokens",
                                  (json_int_t)report->tokens, "parameters", (json_int_t)report->parameters, "epochs",
@@ -111,13 +113,16 @@ static void print_results(const request *r, const safer_train_report *report, co
                                  report->dev_accuracy, "seconds", report->seconds, "tokens_per_second",
                                  report->tokens_per_second, "seed", (json_int_t)o->seed, "classes",
                                  cli_need(classes_json(classes, o->train))));
-    else
-        printf("trained %s on %s (%s %s): %s %s%% after epoch %d of %d, loss %.4f\n"
-               "%s parameters, %.1f s, %s %s/s, seed %llu\nwrote %s\n",
-               arch, cli_texts(report->texts), cli_count(report->tokens), unit,
-               o->defense.kind ? "dev texts certified" : "dev accuracy", cli_share(report->dev_accuracy, 2),
-               report->best_epoch, report->epochs, report->loss, cli_count(report->parameters), report->seconds,
-               cli_count((uint64_t)report->tokens_per_second), unit, (unsigned long long)o->seed, r->output);
+        return;
+    }
+    printf("trained %s on %s (%s %s): %s %s%% after epoch %d of %d, loss %.4f\n"
+           "%s parameters, %.1f s, %s %s/s, seed %llu\n",
+           arch, cli_texts(report->texts), cli_count(report->tokens), unit,
+           o->defense.kind ? "dev texts certified" : "dev accuracy", cli_share(report->dev_accuracy, 2),
+           report->best_epoch, report->epochs, report->loss, cli_count(report->parameters), report->seconds,
+           cli_count((uint64_t)report->tokens_per_second), unit, (unsigned long long)o->seed);
+    print_classes(classes, o->train);
+    printf("wrote %s\n", r->output);
 }
 
 /* After an encoder: n-grams learn from the same texts in a small part of its time. Where they are better on the dev
@@ -174,7 +179,7 @@ static int run(void *from, char **arguments, size_t count)
     o->dev = dev;
     o->lexicon = lexicon;
     class_counts classes = count_classes(train);
-    warn_classes(&classes, train);
+    warn_classes(&classes, train, dev != NULL);
     if (safer_train(r->output, o, &report, &error) == SAFER_OK) {
         print_results(r, &report, &classes);
         compare_ngrams(r, &report);

@@ -844,6 +844,11 @@ class Json(Case):
         self.refused(run("verify", "col.jsonl", "--lexicon", "col.lex", "--data", "col.csv", *columns[:4]), INPUT, "data")
         self.ok(run("report", "col.jsonl", "--data", "col.csv", *columns, "--lexicon", "col.lex", "-o", "col.html"))
         self.ok(run("attack", "--model", "col.model", *data, *columns, "-o", "col-attack.jsonl"))
+        write("col.py", "import json\nfor line in iter(input, None):\n    asked = json.loads(line)\n"
+              "    print(json.dumps({'id': asked['id'], 'labels': ['pos' if 'fine' in t else 'neg' for t in asked['texts']]}), flush=True)\n")
+        for names in ("0=neg,1=pos", "neg,pos"):  # other names for the data's labels, or the classes of a remote model
+            self.ok(run("certify", "--model", "exec:python3 col.py", "--workers", 1, "--lexicon", "col.lex", "--labels", names,
+                        *(("--data", "col.csv", *columns[:6]) if "=" in names else ("--data", "col.tsv")), "--n", 20, "--n0", 5))
 
     def test_train_warns(self):
         """train says which classes there are, and what is strange about them"""
@@ -859,7 +864,7 @@ class Json(Case):
         done = train("texts.csv", good + [("pos", "this is a text and no label")] * 10)
         self.assertIn("looks like a text, not like a label; --label-column", done.err)
         done = train("one.csv", [("a good film", "pos")] * 20)
-        self.assertIn('warning: all texts are of one class, "pos"\n', done.err)
+        self.refused(done, INPUT, 'all rows of train have the label "pos"; at least two classes are needed')
 
     def test_dropped(self):
         """--dropped names every word that is read and not kept, once, with its reason"""

@@ -146,7 +146,7 @@ class Train(Verbs):
                     f"{100 * report['dev_accuracy']:.2f}% after epoch {report['best_epoch']} of {report['epochs']}, loss {report['loss']:.4f}\n"
                     f"{report['parameters']:,} parameters, ")
         self.assertTrue(text.startswith(expected), (text, expected))
-        self.assertIn("seed 1\nwrote t2.model\n", text)
+        self.assertIn("seed 1\n2 classes: 0 250, 1 250\nwrote t2.model\n", text)
 
     def test_seed(self):
         """another seed, another model"""

@@ -81,6 +81,12 @@ class Defaults(Case):
                 if value == "N":
                     self.assertEqual(run(*verb, option, 77, "--help").out, text, (verb, option))
 
+    def test_once(self):
+        """no verb has two options of one name, of which only the first could be given"""
+        for verb in verbs():
+            names = re.findall(r"^  (--[a-z0-9-]+)", help_of(*verb), re.M)
+            self.assertEqual(sorted(names), sorted(set(names)), verb)
+
     def told(self, arch):
         """What safer train tells of its defaults for an architecture, as options."""
         text = {option: entry[1] for option, entry in options_of(("train",)).items()}
