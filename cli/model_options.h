@@ -20,8 +20,8 @@ void cli_model_name_option(cli_options *options, cli_model_flags *m); /* behind 
 /* Exits when records of a remote model are to be written, and it has no name. */
 void cli_model_need_name(const cli_model_flags *m, const cli_verb *verb);
 
-/* In a verb that has a model and data, --labels is one option: classes of the model, or a map of the data's labels. To be
- * called before the options of both are listed. */
+/* In a verb that has a model and data, --labels is one option: classes of the model, or a map of the data's labels. To
+ * be called before the options of both are listed. */
 void cli_share_labels(cli_model_flags *m, cli_data *d);
 
 /* Exits when a remote model is to be shared (--mpi), and its labels are not given: only rank 0 reads the data. */
