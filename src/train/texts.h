@@ -14,6 +14,7 @@ typedef struct sf_texts {
     size_t *offsets;  /* (count+1) */
     uint64_t *hashes; /* (count): of the text, what its random stream depends on */
     int *labels;      /* (count) */
+    uint32_t *deletions; /* (count): the chance that a draw deletes a word, of 2^32; NULL: none is deleted */
     size_t count, longest;
 } sf_texts;
 
@@ -25,8 +26,8 @@ typedef struct sf_textset {
     sf_texts fit, dev;
     sf_words words;    /* word k has number k + 1; 0 is every unknown word */
     uint32_t *drawn;   /* (lexicon words): their numbers, 0 for unknown ones */
-    uint32_t deletion; /* the chance that a draw deletes a word, of 2^32; then texts are read whole, and draws cut */
-    size_t limit;      /* words of a draw, at most */
+    int deletes;     /* draws delete words; then texts are read whole, and draws cut */
+    size_t limit;    /* words of a draw, at most */
 } sf_textset;
 
 /* Which words of the lexicon a vocabulary takes in beside those of the texts, for every word
