@@ -21,13 +21,13 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "safer/_version.py").read_text(encoding="utf-8"))[1]
+VERSION = re.search(r'__version__ = "([^"]+)"', (HERE / "safer_nlp/_version.py").read_text(encoding="utf-8"))[1]
 SONAME = "libsafer.so." + ".".join(VERSION.split(".")[:2])
-INFO = f"safer-{VERSION}.dist-info"
+INFO = f"safer_nlp-{VERSION}.dist-info"
 WHEN = (1980, 1, 1, 0, 0, 0)  # the same files give the same wheel
 
 METADATA = f"""Metadata-Version: 2.1
-Name: safer
+Name: safer_nlp
 Version: {VERSION}
 Summary: Certified robustness of text classifiers to word substitution
 License: Apache-2.0
@@ -92,7 +92,7 @@ def library_bytes():
 # --------------------------------------------------------------------- the wheel
 
 def modules():
-    return sorted([*(HERE / "safer").glob("*.py"), HERE / "safer/py.typed"])
+    return sorted([*(HERE / "safer_nlp").glob("*.py"), HERE / "safer_nlp/py.typed"])
 
 
 def metadata():
@@ -101,7 +101,7 @@ def metadata():
 
 def write_wheel(folder, tag, files):
     """A wheel of {name: bytes}; returns its name."""
-    name = f"safer-{VERSION}-{tag}.whl"
+    name = f"safer_nlp-{VERSION}-{tag}.whl"
     pure = "true" if tag.endswith("-any") else "false"
     files = {**files, f"{INFO}/METADATA": metadata().encode(),
              f"{INFO}/WHEEL": f"Wheel-Version: 1.0\nGenerator: safer\nRoot-Is-Purelib: {pure}\nTag: {tag}\n".encode()}
@@ -125,21 +125,21 @@ def platform_tag():
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    files = {f"safer/{path.name}": path.read_bytes() for path in modules()}
+    files = {f"safer_nlp/{path.name}": path.read_bytes() for path in modules()}
     library = library_bytes()
     if library is not None:
-        files[f"safer/{SONAME}"] = library
+        files[f"safer_nlp/{SONAME}"] = library
     return write_wheel(wheel_directory, platform_tag() if library is not None else "py3-none-any", files)
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     """`pip install -e`: a line that leads here. The library is then that of the build folder."""
-    return write_wheel(wheel_directory, "py3-none-any", {"__editable__.safer.pth": f"{HERE}\n".encode()})
+    return write_wheel(wheel_directory, "py3-none-any", {"__editable__.safer_nlp.pth": f"{HERE}\n".encode()})
 
 
 def build_sdist(sdist_directory, config_settings=None):
     """This folder alone. What is built from it needs SAFER_LIBRARY or an installed library."""
-    top = f"safer-{VERSION}"
+    top = f"safer_nlp-{VERSION}"
     with tarfile.open(pathlib.Path(sdist_directory, top + ".tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
         for path in [HERE / "pyproject.toml", HERE / "_backend.py", HERE / "README.md", *modules()]:
             archive.add(path, f"{top}/{path.relative_to(HERE)}")

@@ -319,7 +319,7 @@ class Pages(unittest.TestCase):
             self.skipTest("a library with sanitizers cannot be loaded by Python")
         self.assertTrue(found)
         for path, (number, lines) in found:
-            imported = {name for line in lines for name in re.findall(r"^(?:import|from) (\w+)", line)} - {"safer"}
+            imported = {name for line in lines for name in re.findall(r"^(?:import|from) (\w+)", line)} - {"safer_nlp"}
             needed = lines[0][8:].split(" ") if lines[0].startswith("# needs ") else []
             interpreter = next((python for python in (sys.executable, "/usr/bin/python3") if can_import(python, imported)), None)
             if needed or not interpreter:
@@ -341,7 +341,7 @@ class Pages(unittest.TestCase):
     def test_what_delta_bounds(self):
         """one sentence says what delta bounds, wherever a reader may look; nothing says more"""
         places = ("README.md", "docs/certify.md", "docs/attack.md", "docs/serve.md", "docs/proof.md", "docs/safer.1.in", "include/safer/certify.h",
-                  "python/README.md", "python/safer/_certify.py", "src/report/page.c", "web/explorer.js", "web/openapi.json", "scripts/demo")
+                  "python/README.md", "python/safer_nlp/_certify.py", "src/report/page.c", "web/explorer.js", "web/openapi.json", "scripts/demo")
         for place in places:
             words = re.sub(r"""[*"'+`\\]|</?code>|^\.Fl -|this\.start\.""", " ", (ROOT / place).read_text(), flags=re.M)
             self.assertRegex(" ".join(words.split()), r"(?i)the chance that a text that could be attacked gets a certificate is at most "

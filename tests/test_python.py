@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python package: test_python.py [TEST...] BUILD_DIR. Run by ctest.
 
-Most tests import python/safer with the library of BUILD_DIR and need the standard library
+Most tests import python/safer_nlp with the library of BUILD_DIR and need the standard library
 alone. Those that want scikit-learn, pandas, mypy or pip look for an interpreter that has
 them, this one or Debian's, and are skipped with a line otherwise.
 """
@@ -67,7 +67,7 @@ def scores(texts):
 
 def made_summary(part, whole):
     """The summary of a run of `whole` texts of one label, of which `part` are certified and answered."""
-    from safer import _results, _structs
+    from safer_nlp import _results, _structs
     one = _structs.ClassSummary(label=b"x", texts=whole, certified=part, certified_answered=part)
     return _results.summarise(_structs.Summary(
         texts=whole, labelled=whole, base_correct=whole - 1, smoothed_correct=part, certified=part, certified_answered=part,
@@ -89,7 +89,7 @@ def prepare():
         return
     os.environ["SAFER_LIBRARY"] = str(library)
     sys.path.insert(0, str(PACKAGE))
-    import safer as package
+    import safer_nlp as package
     safer = package
     write("table.json", json.dumps(TABLE))
     component = safer.Lexicon.import_(temporary("table.json"), kernel="component")
@@ -121,7 +121,7 @@ def python_with(*modules):
 
 
 def script(python, code, *arguments, **more):
-    """Runs Python code that may import safer; stdout and stderr as text."""
+    """Runs Python code that may import safer_nlp; stdout and stderr as text."""
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1",
                    **more.pop("env", {})}
     return subprocess.run([python, "-c", code, *map(str, arguments)], cwd=test_cli.temporary, env=environment, capture_output=True,
@@ -143,7 +143,7 @@ class Layout(unittest.TestCase):
         compiler = os.environ.get("CC") or shutil.which("cc")
         if not compiler:
             self.skipTest("no C compiler")
-        from safer import _structs as c
+        from safer_nlp import _structs as c
         expected, lines = [], []
         for structure, name in c.IN_C.items():
             expected.append(ctypes.sizeof(structure))
@@ -165,7 +165,7 @@ class Layout(unittest.TestCase):
 
     def test_fields(self):
         """no member of a structure of safer.h is left out"""
-        from safer import _structs as c
+        from safer_nlp import _structs as c
         header = re.sub(r"/\*.*?\*/", "", interface.text(), flags=re.S)
         for structure, name in c.IN_C.items():
             body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", header, re.S)[1]
@@ -176,7 +176,7 @@ class Layout(unittest.TestCase):
 
     def test_constants(self):
         """enumerations, constants and the version are those of the header"""
-        from safer import _errors, _library, _structs as c
+        from safer_nlp import _errors, _library, _structs as c
         header = interface.text()
         self.assertEqual(re.search(r'SAFER_VERSION "(.*?)"', header)[1], safer.__version__)
         statuses = re.findall(r"^    X\((\w+), ", header, re.M)
@@ -341,7 +341,7 @@ class Answers(unittest.TestCase):
         """arrays of labels and of scores"""
         python = python_with("numpy")
         done = script(python, """
-import json, sys, numpy, safer
+import json, sys, numpy, safer_nlp as safer
 sys.path.insert(0, sys.argv[1])
 import test_python as t
 lexicon = safer.Lexicon.load(sys.argv[2])
@@ -688,7 +688,7 @@ class Certify(unittest.TestCase):
     def test_pandas(self):
         """to_pandas, where pandas is"""
         done = script(python_with("pandas"), """
-import sys, safer
+import sys, safer_nlp as safer
 sys.path.insert(0, sys.argv[1])
 import test_python as t
 import pandas
@@ -808,7 +808,7 @@ class Failures(unittest.TestCase):
     def test_interrupt_program(self):
         """a script stopped by Ctrl-C ends as Python scripts do"""
         code = """
-import sys, safer
+import sys, safer_nlp as safer
 sys.path.insert(0, sys.argv[1])
 import test_python as t
 print("ready", flush=True)
@@ -839,7 +839,7 @@ safer.certify(t.classify, t.TEXTS * 1000, t.LABELS * 1000, safer.Lexicon.load(sy
         with contextlib.redirect_stderr(io.StringIO()) as errors:  # no terminal, no bar
             safer.certify(classify, TEXTS, LABELS, component)
         self.assertEqual(errors.getvalue(), "")
-        from safer._guard import Bar
+        from safer_nlp._guard import Bar
         stream = io.StringIO()
         bar = Bar(stream)
         with unittest.mock.patch("time.monotonic", side_effect=[100.0, 110.0, 120.0]):
@@ -850,7 +850,7 @@ safer.certify(t.classify, t.TEXTS * 1000, t.LABELS * 1000, safer.Lexicon.load(sy
 
     def test_lost(self):
         """an answer that ctypes swallows does not become a certificate"""
-        from safer import _guard
+        from safer_nlp import _guard
         real = _guard.Guard.run
         calls = []
 
@@ -1050,7 +1050,7 @@ class Models(unittest.TestCase):
 # ---------------------------------------------------------------------- tools
 
 SKLEARN = """
-import json, sys, safer
+import json, sys, safer_nlp as safer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -1095,10 +1095,10 @@ class Tools(unittest.TestCase):
         """mypy --strict finds nothing"""
         for command in ([shutil.which("mypy")], [sys.executable, "-m", "mypy"], ["/usr/bin/python3", "-m", "mypy"]):
             if command[0] and os.path.exists(command[0]) and subprocess.run([*command, "--version"], capture_output=True).returncode == 0:
-                done = subprocess.run([*command, "--strict", f"--cache-dir={temporary('mypy')}", PACKAGE / "safer"], capture_output=True,
+                done = subprocess.run([*command, "--strict", f"--cache-dir={temporary('mypy')}", PACKAGE / "safer_nlp"], capture_output=True,
                                       text=True, cwd=test_cli.temporary)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                write("typed.py", "import safer\n\n\ndef f(lexicon: safer.Lexicon) -> float | None:\n"
+                write("typed.py", "import safer_nlp as safer\n\n\ndef f(lexicon: safer.Lexicon) -> float | None:\n"
                       "    r = safer.certify(lambda texts: [1 for _ in texts], ['a'], [1], lexicon)\n"
                       "    x: str = r[0].id\n    y: list[safer.Certificate] = r[:1]\n    del x, y\n    return r.summary.certified_accuracy\n")
                 done = subprocess.run([*command, "--strict", f"--cache-dir={temporary('mypy')}", temporary("typed.py")], capture_output=True,
@@ -1115,12 +1115,12 @@ class Tools(unittest.TestCase):
             if not name.startswith("_") and name != "Predict":
                 self.assertTrue(value.__doc__ and not value.__doc__.startswith(name + "("), name)
             for part, member in vars(value).items() if isinstance(value, type) else ():
-                if not part.startswith("_") and callable(member) and value.__module__.startswith("safer"):
+                if not part.startswith("_") and callable(member) and value.__module__.startswith("safer_nlp"):
                     self.assertTrue(member.__doc__, f"{name}.{part}")
 
     def test_library_search(self):
         """which library: named, beside the package, of the checkout; wrong ones are refused"""
-        show = "import safer._library as l; print(l.find_library())"
+        show = "import safer_nlp._library as l; print(l.find_library())"
         self.assertEqual(script(sys.executable, show).stdout.strip(), str(library))
         copy = temporary("copy")
         shutil.copytree(PACKAGE, copy / "python", ignore=shutil.ignore_patterns("__pycache__"))
@@ -1130,14 +1130,14 @@ class Tools(unittest.TestCase):
         (copy / "include/safer.h").write_text("")
         shutil.copy(library, copy / "build/libsafer.so.0.2")
         self.assertEqual(script(sys.executable, show, env=environment).stdout.strip(), str(copy / "build/libsafer.so.0.2"))
-        shutil.copy(library, copy / "python/safer/libsafer.so.0.2")
-        self.assertEqual(script(sys.executable, show, env=environment).stdout.strip(), str(copy / "python/safer/libsafer.so.0.2"))
-        (copy / "python/safer/libsafer.so.0.2").write_bytes(b"no library")
+        shutil.copy(library, copy / "python/safer_nlp/libsafer.so.0.2")
+        self.assertEqual(script(sys.executable, show, env=environment).stdout.strip(), str(copy / "python/safer_nlp/libsafer.so.0.2"))
+        (copy / "python/safer_nlp/libsafer.so.0.2").write_bytes(b"no library")
         done = script(sys.executable, show, env=environment)
         self.assertIn("ImportError: ", done.stderr)
         self.assertIn("cannot be loaded", done.stderr)
-        shutil.copy(library, copy / "python/safer/libsafer.so.0.2")
-        (copy / "python/safer/_version.py").write_text('__version__ = "0.2.9"\n')
+        shutil.copy(library, copy / "python/safer_nlp/libsafer.so.0.2")
+        (copy / "python/safer_nlp/_version.py").write_text('__version__ = "0.2.9"\n')
         self.assertIn(f"has version {safer.__version__}; this package needs 0.2.9", script(sys.executable, show, env=environment).stderr)
         done = script(sys.executable, show, env={"SAFER_LIBRARY": "/lib/x86_64-linux-gnu/libc.so.6" if os.path.exists(
             "/lib/x86_64-linux-gnu/libc.so.6") else str(library)})
@@ -1148,10 +1148,10 @@ class Tools(unittest.TestCase):
 # -------------------------------------------------------------------- install
 
 USE = """
-import os, sys, safer
+import os, sys, safer_nlp as safer
 assert not safer.__file__.startswith(sys.argv[2]), safer.__file__
 lexicon = safer.Lexicon.load(sys.argv[1])
-from safer import _library
+from safer_nlp import _library
 results = safer.certify(lambda texts: ["neg" if "bad" in text else "pos" for text in texts], ["A bad film."], ["pos"], lexicon, classes=["neg", "pos"])
 print(_library.find_library(), len(results), os.path.exists(os.path.join(os.path.dirname(safer.__file__), "py.typed")))
 """
@@ -1186,9 +1186,9 @@ class Install(unittest.TestCase):
         self.need_pip()
         self.pip(sys.executable, "--target", temporary("target"))
         found, count, typed = self.use(sys.executable, temporary("target"))
-        self.assertEqual((found, count, typed), (str(temporary("target/safer/libsafer.so.0.2")), "1", "True"))
-        self.assertTrue(list(temporary("target").glob("safer-*.dist-info/RECORD")))
-        self.assertFalse(list((PACKAGE / "safer").glob("*.so*")) or (PACKAGE / "build").exists(), "the source folder was written to")
+        self.assertEqual((found, count, typed), (str(temporary("target/safer_nlp/libsafer.so.0.2")), "1", "True"))
+        self.assertTrue(list(temporary("target").glob("safer_nlp-*.dist-info/RECORD")))
+        self.assertFalse(list((PACKAGE / "safer_nlp").glob("*.so*")) or (PACKAGE / "build").exists(), "the source folder was written to")
 
     def test_venv(self):
         """pip install into a virtual environment, and out of it again"""
@@ -1199,8 +1199,8 @@ class Install(unittest.TestCase):
         self.pip(python)
         self.assertIn("venv", self.use(python)[0])
         listed = subprocess.run([python, "-m", "pip", "list", "--disable-pip-version-check"], capture_output=True, text=True).stdout
-        self.assertRegex(listed, rf"(?m)^safer +{re.escape(safer.__version__)}$")
-        subprocess.run([python, "-m", "pip", "uninstall", "-y", "safer"], check=True, capture_output=True)
+        self.assertRegex(listed, rf"(?m)^safer[_-]nlp +{re.escape(safer.__version__)}$")
+        subprocess.run([python, "-m", "pip", "uninstall", "-y", "safer_nlp"], check=True, capture_output=True)
         self.assertFalse(list(temporary("venv").glob("lib/*/site-packages/safer*")))
 
     def test_copy(self):
@@ -1223,13 +1223,13 @@ class Install(unittest.TestCase):
         for folder in ("w1", "w2", "w3", "s", "e"):
             temporary(folder).mkdir()
         names = [script(sys.executable, build.format(str(PACKAGE), "build_wheel"), temporary(folder)).stdout.strip() for folder in ("w1", "w2")]
-        self.assertRegex(names[0], rf"^safer-{re.escape(safer.__version__)}-py3-none-linux_\w+\.whl$")
+        self.assertRegex(names[0], rf"^safer_nlp-{re.escape(safer.__version__)}-py3-none-linux_\w+\.whl$")
         one, two = (temporary(folder) / names[0] for folder in ("w1", "w2"))
         self.assertEqual(one.read_bytes(), two.read_bytes())
         with zipfile.ZipFile(one) as wheel:
-            modules = {f"safer/{path.name}" for path in (PACKAGE / "safer").glob("*.py")}
+            modules = {f"safer_nlp/{path.name}" for path in (PACKAGE / "safer_nlp").glob("*.py")}
             self.assertEqual(set(wheel.namelist()) - modules,
-                             {"safer/py.typed", "safer/libsafer.so.0.2", *(f"safer-{safer.__version__}.dist-info/{k}" for k in ("METADATA", "WHEEL", "RECORD"))})
+                             {"safer_nlp/py.typed", "safer_nlp/libsafer.so.0.2", *(f"safer_nlp-{safer.__version__}.dist-info/{k}" for k in ("METADATA", "WHEEL", "RECORD"))})
         archive = script(sys.executable, build.format(str(PACKAGE), "build_sdist"), temporary("s")).stdout.strip()
         with tarfile.open(temporary("s") / archive) as sources:
             sources.extractall(temporary("s"))
@@ -1238,7 +1238,7 @@ class Install(unittest.TestCase):
         self.assertEqual((temporary("w3") / names[0]).read_bytes(), one.read_bytes())
         editable = script(sys.executable, build.format(str(PACKAGE), "build_editable"), temporary("e")).stdout.strip()
         with zipfile.ZipFile(temporary("e") / editable) as wheel:
-            self.assertEqual(wheel.read("__editable__.safer.pth").decode().strip(), str(PACKAGE))
+            self.assertEqual(wheel.read("__editable__.safer_nlp.pth").decode().strip(), str(PACKAGE))
 
 
 if __name__ == "__main__":

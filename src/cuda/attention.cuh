@@ -41,6 +41,8 @@ struct relation {
     const bf16 *keys, *queries; /* (rows, heads, columns): of queries by keys of places, of keys by queries of places;
                                    NULL: none */
     bf16 *dkeys, *dqueries;     /* their gradients, which start as zeros */
+    int low;                    /* PARTS: the first column that is there */
+    const float *turns;         /* (tokens, D) of rotary positions, when queries are still to be turned; else NULL */
 };
 
 /* The place of 16 bytes in a tile of D columns, so that neither copies nor ldmatrix meet in a bank. */
@@ -69,14 +71,46 @@ template <int KIND> __device__ inline void tiles_seen(int *begin, int *end, int 
     *end = (most + SF_ATTEND_KEYS - 1) / SF_ATTEND_KEYS;
 }
 
+/* The column, of those that are there, of a distance that stands at `at` in the table. Texts that are not as long as the
+ * longest have columns for all their distances; rows behind their end, which nobody reads, get one that is there. */
+__device__ inline int place_column(const relation &r, int at)
+{
+    return min(max(r.buckets[at] - r.low, 0), r.columns - 1);
+}
+
 /* What PARTS adds to a score, before its scale: `query` and `key` are places in a text that begins at `row`. */
-__device__ inline float place_terms(const relation &r, size_t row, int query, int key, int bucket)
+__device__ inline float place_terms(const relation &r, size_t row, int query, int key, int column)
 {
     const size_t base = (row - r.first) * gridDim.y + blockIdx.y, heads = gridDim.y;
     float sum = 0;
-    if (r.keys) sum = __bfloat162float(r.keys[(base + query * heads) * r.columns + bucket]);
-    if (r.queries) sum += __bfloat162float(r.queries[(base + key * heads) * r.columns + bucket]);
+    if (r.keys) sum = __bfloat162float(r.keys[(base + query * heads) * r.columns + column]);
+    if (r.queries) sum += __bfloat162float(r.queries[(base + key * heads) * r.columns + column]);
     return sum;
+}
+
+/* Turns two pairs of numbers, each by its own angle: bf16 in the halves of a word, x with y. */
+__device__ inline void turn_words(uint32_t *x, uint32_t *y, float2 cosine, float2 sine)
+{
+    const float a = low_of(*x), b = high_of(*x), c = low_of(*y), d = high_of(*y);
+    *x = pack(fmaf(a, cosine.x, -__fmul_rn(c, sine.x)), fmaf(b, cosine.y, -__fmul_rn(d, sine.y)));
+    *y = pack(fmaf(c, cosine.x, __fmul_rn(a, sine.x)), fmaf(d, cosine.y, __fmul_rn(b, sine.y)));
+}
+
+/* Turns 16 rows, `first` .. of a text, as the left side of products has them. turns (tokens, D): D/2 cosines of a
+ * position, then as many sines; numbers k and k + D/2 are a pair, which one thread has. */
+template <int D> __device__ inline void turn_rows(uint32_t (*rows)[4], const float *turns, int first, int length)
+{
+    constexpr int half = D / 2, steps = D / 32;
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int s = 0; s < steps; s++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int row = first + lane / 4 + (i & 1) * 8, k = s * 16 + (lane & 3) * 2 + (i >> 1) * 8;
+            if (row >= length) continue;
+            const float *turn = turns + (size_t)row * D + k;
+            turn_words(&rows[s][i], &rows[s + steps][i], *(const float2 *)turn, *(const float2 *)(turn + half));
+        }
 }
 
 /* context (rows, hidden) from qkv (rows, 3 * hidden). sums (rows, heads), which may be NULL, get the logarithm to
@@ -106,6 +140,9 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_L
                           column = s * 16 + (lane & 3) * 2 + (i >> 1) * 8;
                 q[m][s][i] = row < length ? *(const uint32_t *)(base + row * stride + column) : 0;
             }
+    if (r.turns)
+#pragma unroll
+        for (int m = 0; m < 2; m++) turn_rows<D>(q[m], r.turns, first + m * 16, length);
     float out[2][columns][4] = {}, most[2][2], sum[2][2] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) most[i / 2][i % 2] = KIND == ATTEND_LOCAL ? -1e30f : -INFINITY;
@@ -157,15 +194,15 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS, D == 32 && KIND <= ATTEND_L
                     s[m][j][i % 4] = fmaf(s[m][j][i % 4], scale, bias[j - 2 * m - h + 3][i & 1]);
                 }
             } else {
-                int bucket[11][2];
+                int column[11][2];
 #pragma unroll
-                for (int i = 0; i < 22; i++) bucket[i / 2][i % 2] = r.buckets[nearest + i / 2 * 8 + i % 2];
+                for (int i = 0; i < 22; i++) column[i / 2][i % 2] = place_column(r, nearest + i / 2 * 8 + i % 2);
 #pragma unroll
                 for (int i = 0; i < 64; i++) {
                     const int m = i / 32, j = i / 4 % 8, h = i / 2 % 2;
                     const int query = min(first + m * 16 + lane / 4 + h * 8, length - 1),
                               key = min(k * keys + j * 8 + (lane & 3) * 2 + (i & 1), length - 1);
-                    s[m][j][i % 4] += place_terms(r, b.row, query, key, bucket[j - 2 * m - h + 3][i & 1]);
+                    s[m][j][i % 4] += place_terms(r, b.row, query, key, column[j - 2 * m - h + 3][i & 1]);
                 }
             }
         }

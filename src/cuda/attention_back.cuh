@@ -187,14 +187,14 @@ __device__ inline void relate(float (*s)[4], const relation &r, size_t row, int 
         const int lane = threadIdx.x % 32, apart = other + (lane & 3) * 2 - first - lane / 4;
         /* Element (j, 2 h + e) is at distance `apart` + 8 (j - h) + e, in the order of rows and columns. */
         float bias[9][2];
-        int bucket[9][2];
+        int column[9][2];
 #pragma unroll
         for (int i = 0; i < 18; i++) {
             const int far = apart + (i / 2 - 1) * 8 + i % 2, at = (QUERIES ? far : -far) + r.reach;
             if (KIND == ATTEND_BIASED)
                 bias[i / 2][i % 2] = r.bias[(size_t)blockIdx.y * 2 * r.reach + at];
             else
-                bucket[i / 2][i % 2] = r.buckets[at];
+                column[i / 2][i % 2] = place_column(r, at);
         }
 #pragma unroll
         for (int j = 0; j < 8; j++)
@@ -207,17 +207,17 @@ __device__ inline void relate(float (*s)[4], const relation &r, size_t row, int 
                     const int own = min(first + lane / 4 + h * 8, length - 1),
                               next = min(other + j * 8 + (lane & 3) * 2 + (i & 1), length - 1);
                     s[j][i] += place_terms(r, row, QUERIES ? own : next, QUERIES ? next : own,
-                                           bucket[j - h + 1][i & 1]);
+                                           column[j - h + 1][i & 1]);
                 }
             }
     }
 }
 
-/* Of gradients by places, those of a piece and of the block's head. */
+/* Of gradients by places, those of a piece and of the block's head: where column 0 is, or would be. */
 template <int KIND> __device__ inline bf16 *place_row(bf16 *of, const relation &r, size_t row, int piece)
 {
     if (KIND != ATTEND_PARTS || !of) return NULL;
-    return of + ((row - r.first + (size_t)piece) * gridDim.y + blockIdx.y) * r.columns;
+    return of + ((row - r.first + (size_t)piece) * gridDim.y + blockIdx.y) * r.columns - r.low;
 }
 
 /* Whether a piece sees another. */

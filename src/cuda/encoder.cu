@@ -60,7 +60,8 @@ struct sf_device_net {
     cublasLtHandle_t library;
     float *words, *positions, *type, *norm_weight, *norm_bias, *end_norm[2];
     product projection;
-    relation distances; /* what all layers share */
+    relation distances;    /* what all layers share */
+    column_range *columns; /* of scores by places, by length; or NULL */
     heads scores;
     struct layer *layers;
     head end;
@@ -191,6 +192,8 @@ safer_status load_parts(sf_device_net *net, const sf_encoder *e, safer_error *er
     bf16 *table, *normed;
     void *workspace;
     net->distances.columns = (int)columns;
+    net->columns = column_ranges(e);
+    if (!net->columns) return fail(error, SAFER_MEMORY, "out of memory");
     SF_TRY_RETURN(heads_make(&net->scores, net->library, HEADS_SCORES, (int)H, (int)e->heads, (int)columns, 1, error));
     SF_TRY_RETURN(copy_floats(&norm_[0], net, e->relative_norm.weight, H, error));
     SF_TRY_RETURN(copy_floats(&norm_[1], net, e->relative_norm.bias, H, error));
@@ -375,18 +378,18 @@ safer_status run_parts(const struct slot *s, const sf_device_net *net, const str
                        safer_error *error)
 {
     const size_t H = net->shape.hidden;
-    relation r = net->distances;
     for (const chunk *c = s->chunks; c < s->chunks + b->chunks; c++) {
         bf16 *queries = s->qkv + c->row * 3 * H, *keys = queries + H;
+        relation r;
+        relate_chunk(&r, &net->distances, net->columns, c);
         if (l->place_keys)
-            SF_TRY_RETURN(heads_run(&net->scores, s->places_by[0], queries, l->place_keys, 0, c->rows, net->library,
-                                    s->workspace, s->stream, error));
+            SF_TRY_RETURN(heads_run(&net->scores, s->places_by[0], queries, l->place_keys + (size_t)r.low * H, c->rows,
+                                    r.columns, net->library, s->workspace, s->stream, error));
         if (l->place_queries)
-            SF_TRY_RETURN(heads_run(&net->scores, s->places_by[1], keys, l->place_queries, 0, c->rows, net->library,
-                                    s->workspace, s->stream, error));
+            SF_TRY_RETURN(heads_run(&net->scores, s->places_by[1], keys, l->place_queries + (size_t)r.low * H, c->rows,
+                                    r.columns, net->library, s->workspace, s->stream, error));
         r.keys = s->places_by[0];
         r.queries = s->places_by[1];
-        r.first = (uint32_t)c->row;
         run_attend<ATTEND_PARTS>(s, net, s->blocks + c->block, c->blocks, r);
     }
     return SAFER_OK;
@@ -395,11 +398,13 @@ safer_status run_parts(const struct slot *s, const sf_device_net *net, const str
 safer_status run_attention(const struct slot *s, const sf_device_net *net, const struct layer *l, const sent *b,
                            safer_error *error)
 {
-    const int H = (int)net->shape.hidden;
-    if (l->turns) run_turn(s->qkv, s->blocks, b->blocks, l->turns, H, H / (int)net->shape.heads, 0, s->stream);
-    if (l->kind == ATTEND_ALL) run_attend<ATTEND_ALL>(s, net, s->blocks, b->blocks, net->distances);
-    if (l->kind == ATTEND_LOCAL) run_attend<ATTEND_LOCAL>(s, net, s->blocks, b->blocks, net->distances);
-    if (l->kind == ATTEND_BIASED) run_attend<ATTEND_BIASED>(s, net, s->blocks, b->blocks, net->distances);
+    const int H = (int)net->shape.hidden, D = H / (int)net->shape.heads, fast = D == 32 || D == 64;
+    relation r = net->distances;
+    if (l->turns) run_turn(s->qkv, s->blocks, b->blocks, l->turns, H, D, fast ? TURN_KEYS : TURN, s->stream);
+    if (fast) r.turns = l->turns;
+    if (l->kind == ATTEND_ALL) run_attend<ATTEND_ALL>(s, net, s->blocks, b->blocks, r);
+    if (l->kind == ATTEND_LOCAL) run_attend<ATTEND_LOCAL>(s, net, s->blocks, b->blocks, r);
+    if (l->kind == ATTEND_BIASED) run_attend<ATTEND_BIASED>(s, net, s->blocks, b->blocks, r);
     return l->kind == ATTEND_PARTS ? run_parts(s, net, l, b, error) : SAFER_OK;
 }
 
@@ -487,6 +492,7 @@ void sf_cuda_net_free(sf_device_net *net)
     free_slots(net);
     give_back_all(&net->memory);
     if (net->library) cublasLtDestroy(net->library);
+    free(net->columns);
     free(net->slot);
     free(net->layers);
     free(net);

@@ -6,6 +6,7 @@
 #include "cuda/heads.cuh"
 
 #include <math.h>
+#include <stdlib.h>
 
 namespace sf
 {
@@ -37,6 +38,31 @@ inline places places_of(const sf_encoder *e)
 
 /* As many columns of scores, a multiple of 8. */
 inline size_t place_columns(const sf_encoder *e) { return (places_of(e).count + 7) / 8 * 8; }
+
+/* The columns that texts of up to some length use, in steps that products like: `low` is the first. */
+struct column_range {
+    int low, count;
+};
+enum { COLUMN_STEP = 64 };
+
+/* Of every length from 0 to e->tokens, of the encoder that was given. To be freed; or NULL. */
+inline column_range *column_ranges(const sf_encoder *e)
+{
+    const int first = (int)places_of(e).first, most = (int)place_columns(e), middle = (int)e->tokens - 1;
+    column_range *out = (column_range *)malloc((e->tokens + 1) * sizeof *out);
+    int low = most, high = 0;
+    if (!out) return NULL;
+    out[0] = {0, most};
+    for (int far = 0; far <= middle; far++) {
+        for (int at : {e->buckets[middle - far] - first, e->buckets[middle + far] - first}) {
+            low = at < low ? at : low;
+            high = at > high ? at : high;
+        }
+        const int wide = (high - low) / COLUMN_STEP * COLUMN_STEP + COLUMN_STEP, count = wide < most ? wide : most;
+        out[far + 1] = {low + count > most ? most - count : low, count};
+    }
+    return out;
+}
 
 /* Rows whose scores by places are there at once: those of whole texts. */
 inline size_t place_rows(const sf_encoder *e, size_t rows)
@@ -77,7 +103,7 @@ inline void place_text(uint16_t *places, const uint32_t *ids, size_t count, cons
 
 /* Texts whose scores by places are computed together: rows and blocks of attention. */
 struct chunk {
-    size_t row, rows, block, blocks;
+    size_t row, rows, block, blocks, longest;
 };
 
 /* How many there are at most. */
@@ -90,11 +116,21 @@ inline size_t cut_chunks(chunk *out, const sf_attend_block *blocks, size_t count
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && blocks[end].row == blocks[i].row;) end++;
         const size_t length = blocks[i].length;
-        if (!made || out[made - 1].rows + length > most) out[made++] = {blocks[i].row, 0, i, 0};
+        if (!made || out[made - 1].rows + length > most) out[made++] = {blocks[i].row, 0, i, 0, 0};
         out[made - 1].rows += length;
+        if (length > out[made - 1].longest) out[made - 1].longest = length;
         out[made - 1].blocks += end - i;
     }
     return made;
+}
+
+/* What attention is told of a chunk, but for its scores by places: `all` with the columns of its longest text. */
+inline void relate_chunk(relation *out, const relation *all, const column_range *columns, const chunk *c)
+{
+    *out = *all;
+    out->first = (uint32_t)c->row;
+    out->low = columns[c->longest].low;
+    out->columns = columns[c->longest].count;
 }
 
 /* What no kernel here can do, or NULL. */

@@ -20,9 +20,9 @@ static safer_status lay(cublasLtMatrixLayoutOpaque_t *out, cudaDataType type, si
     return SAFER_OK;
 }
 
-static safer_status lay_out(head_layouts *l, const heads *h, size_t rows, safer_error *error)
+static safer_status lay_out(head_layouts *l, const heads *h, size_t rows, int C, safer_error *error)
 {
-    const int H = h->hidden, D = H / h->count, C = h->columns;
+    const int H = h->hidden, D = H / h->count;
     const cudaDataType of_table = h->kind == HEADS_TABLE ? CUDA_R_32F : CUDA_R_16BF;
     safer_status status = lay(&l->scores, CUDA_R_16BF, (size_t)C, rows, (int64_t)h->count * C, h->count, C, error);
     if (status == SAFER_OK) status = lay(&l->vectors, CUDA_R_16BF, (size_t)D, rows, 3 * H, h->count, D, error);
@@ -42,7 +42,7 @@ safer_status heads_make(heads *out, cublasLtHandle_t library, heads_kind kind, i
                         float scale, safer_error *error)
 {
     static const char what[] = "choosing a product of heads";
-    heads h = {kind, hidden, count, columns, scale, {}, {}};
+    heads h = {kind, hidden, count, scale, {}, {}};
     head_layouts l;
     cublasLtMatmulPreferenceOpaque_t wish;
     cublasLtMatmulHeuristicResult_t best;
@@ -58,7 +58,7 @@ safer_status heads_make(heads *out, cublasLtHandle_t library, heads_kind kind, i
                         &h.operation, kind == HEADS_SCORES ? CUBLASLT_MATMUL_DESC_TRANSA : CUBLASLT_MATMUL_DESC_TRANSB,
                         &transposed, sizeof transposed),
                     what);
-    const safer_status status = lay_out(&l, &h, HEADS_ROWS, error);
+    const safer_status status = lay_out(&l, &h, HEADS_ROWS, columns, error);
     if (status != SAFER_OK) return status;
     cublasLtMatrixLayout_t side[3];
     sides<cublasLtMatrixLayout_t>(side, kind, &l.scores, &l.vectors, &l.table);
@@ -86,14 +86,14 @@ safer_status heads_make(heads *out, cublasLtHandle_t library, heads_kind kind, i
     return SAFER_OK;
 }
 
-safer_status heads_run(const heads *h, bf16 *scores, bf16 *vectors, void *table, int add, size_t rows,
+safer_status heads_run(const heads *h, bf16 *scores, bf16 *vectors, void *table, size_t rows, int columns,
                        cublasLtHandle_t library, void *workspace, cudaStream_t stream, safer_error *error)
 {
-    const float by = h->kind == HEADS_SCORES ? 1 : h->scale, some = h->kind == HEADS_VECTORS || add ? 1 : 0;
+    const float by = h->kind == HEADS_SCORES ? 1 : h->scale, some = h->kind == HEADS_SCORES ? 0 : 1;
     head_layouts l;
     cublasLtMatrixLayout_t side[3];
     void *at[3];
-    const safer_status status = lay_out(&l, h, rows, error);
+    const safer_status status = lay_out(&l, h, rows, columns, error);
     if (status != SAFER_OK) return status;
     sides<cublasLtMatrixLayout_t>(side, h->kind, &l.scores, &l.vectors, &l.table);
     sides<void *>(at, h->kind, scores, vectors, table);

@@ -15,13 +15,13 @@ namespace sf
  * columns):
  *   SCORES    scores = vectors * table^T
  *   VECTORS   vectors += scale * scores * table
- *   TABLE     table F32 = scale * scores^T * vectors, or += */
+ *   TABLE     table F32 += scale * scores^T * vectors */
 enum { HEADS_ROWS = 8192 }; /* at a time: scores of more would not fit into memory, nor those of so many into caches */
 enum heads_kind { HEADS_SCORES, HEADS_VECTORS, HEADS_TABLE };
 
 struct heads {
     heads_kind kind;
-    int hidden, count, columns;
+    int hidden, count;
     float scale;
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatmulAlgo_t algorithm;
@@ -30,8 +30,9 @@ struct heads {
 safer_status heads_make(heads *out, cublasLtHandle_t library, heads_kind kind, int hidden, int count, int columns,
                         float scale, safer_error *error);
 
-/* scores, vectors, table: two of them are read, one is written, all on the device. `add`: of TABLE alone. */
-safer_status heads_run(const heads *h, bf16 *scores, bf16 *vectors, void *table, int add, size_t rows,
+/* scores, vectors, table: two of them are read, one is written, all on the device. `columns` of the table, from where it
+ * points on, no more than it was made for, and a multiple of 8. */
+safer_status heads_run(const heads *h, bf16 *scores, bf16 *vectors, void *table, size_t rows, int columns,
                        cublasLtHandle_t library, void *workspace, cudaStream_t stream, safer_error *error);
 
 } // namespace sf

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(SF_ATTEND_THREADS)
                 const bf16 *k = base + hidden + key * stride;
                 score = 0;
                 for (int i = 0; i < D; i++) score = fmaf(queries[warp][i], __bfloat162float(k[i]), score);
-                if (KIND == ATTEND_PARTS) score += place_terms(r, b.row, q, key, r.buckets[far + r.reach]);
+                if (KIND == ATTEND_PARTS) score += place_terms(r, b.row, q, key, place_column(r, far + r.reach));
                 score *= scale;
                 if (KIND == ATTEND_BIASED) score += r.bias[(size_t)blockIdx.y * 2 * r.reach + far + r.reach];
             }

@@ -218,7 +218,10 @@ safer_status make_distances(sf_device_step *s, const sf_device_training *t, safe
     free(stretched);
     s->distances.buckets = buckets;
     if (status != SAFER_OK) return status;
-    return e->form.relative == SF_RELATIVE_BIAS ? make_bias(s, error) : make_parts(s, error);
+    if (e->form.relative == SF_RELATIVE_BIAS) return make_bias(s, error);
+    s->columns = column_ranges(e);
+    if (!s->columns) return fail(error, SAFER_MEMORY, "out of memory");
+    return make_parts(s, error);
 }
 
 /* What embeddings are made with. */
@@ -439,6 +442,7 @@ void sf_cuda_step_free(sf_device_step *s)
     give_back_all(&s->memory);
     cudaFreeHost(s->host);
     free(s->chunks);
+    free(s->columns);
     if (s->library) cublasLtDestroy(s->library);
     free(s->layers);
     free(s);

@@ -101,21 +101,21 @@ static safer_status place_scores(relation *out, const sf_device_step *s, const s
                                  safer_error *error)
 {
     const size_t H = s->shape.hidden;
-    *out = s->distances;
-    out->first = (uint32_t)c->row;
+    relate_chunk(out, &s->distances, s->columns, c);
     out->keys = l->side[PLACE_KEYS] ? s->places_by[PLACE_KEYS] : NULL;
     out->queries = l->side[PLACE_QUERIES] ? s->places_by[PLACE_QUERIES] : NULL;
     for (int k = 0; k < SIDES; k++)
         if (l->side[k])
-            SF_TRY_RETURN(heads_run(&s->scores, s->places_by[k], l->qkv + c->row * 3 * H + (size_t)k * H, l->side[k], 0,
-                                    c->rows, s->library, s->workspace, s->stream, error));
+            SF_TRY_RETURN(heads_run(&s->scores, s->places_by[k], l->qkv + c->row * 3 * H + (size_t)k * H,
+                                    l->side[k] + (size_t)out->low * H, c->rows, out->columns, s->library, s->workspace,
+                                    s->stream, error));
     return SAFER_OK;
 }
 
 static safer_status attention_forward(const sf_device_step *s, const step_layer *l, const sent *b, safer_error *error)
 {
     const int H = (int)s->shape.hidden;
-    if (l->turns) run_turn(l->qkv, s->blocks, b->blocks, l->turns, H, H / (int)s->shape.heads, 0, s->stream);
+    if (l->turns) run_turn(l->qkv, s->blocks, b->blocks, l->turns, H, H / (int)s->shape.heads, TURN, s->stream);
     if (l->kind == ATTEND_ALL) run_attend<ATTEND_ALL>(s, l, s->blocks, b->blocks, s->distances);
     if (l->kind == ATTEND_LOCAL) run_attend<ATTEND_LOCAL>(s, l, s->blocks, b->blocks, s->distances);
     if (l->kind == ATTEND_BIASED) run_attend<ATTEND_BIASED>(s, l, s->blocks, b->blocks, s->distances);
@@ -219,26 +219,27 @@ static void bias_back(const sf_device_step *s, const sent *b)
 template <int D>
 static safer_status parts_back(const sf_device_step *s, const step_layer *l, const sent *b, safer_error *error)
 {
-    const size_t H = s->shape.hidden, row = s->shape.heads * (size_t)s->distances.columns,
-                 size = (size_t)s->distances.columns * H;
+    const size_t H = s->shape.hidden, size = (size_t)s->distances.columns * H;
+    SF_CUDA_TRY(cudaMemsetAsync(s->dside, 0, SIDES * size * sizeof *s->dside, s->stream), "clearing memory");
     for (size_t i = 0; i < b->chunks; i++) {
         const chunk *c = &s->chunks[i], *back_c = &s->back_chunks[i];
         relation r;
         SF_TRY_RETURN(place_scores(&r, s, l, c, error));
         for (int k = 0; k < SIDES; k++)
             if (l->side[k])
-                SF_CUDA_TRY(cudaMemsetAsync(s->dplaces_by[k], 0, c->rows * row * sizeof(bf16), s->stream),
+                SF_CUDA_TRY(cudaMemsetAsync(s->dplaces_by[k], 0,
+                                            c->rows * s->shape.heads * (size_t)r.columns * sizeof(bf16), s->stream),
                             "clearing memory");
         r.dkeys = l->side[PLACE_KEYS] ? s->dplaces_by[PLACE_KEYS] : NULL;
         r.dqueries = l->side[PLACE_QUERIES] ? s->dplaces_by[PLACE_QUERIES] : NULL;
         run_attend_back<D, ATTEND_PARTS>(s, l, s->back_blocks + back_c->block, back_c->blocks, r);
         for (int k = 0; k < SIDES; k++) {
             if (!l->side[k]) continue;
-            const size_t at = c->row * 3 * H + (size_t)k * H;
-            SF_TRY_RETURN(heads_run(&s->vectors, s->dplaces_by[k], s->dqkv + at, l->side[k], 0, c->rows, s->library,
-                                    s->workspace, s->stream, error));
-            SF_TRY_RETURN(heads_run(&s->tables, s->dplaces_by[k], l->qkv + at, s->dside + k * size, i > 0, c->rows,
+            const size_t at = c->row * 3 * H + (size_t)k * H, low = (size_t)r.low * H;
+            SF_TRY_RETURN(heads_run(&s->vectors, s->dplaces_by[k], s->dqkv + at, l->side[k] + low, c->rows, r.columns,
                                     s->library, s->workspace, s->stream, error));
+            SF_TRY_RETURN(heads_run(&s->tables, s->dplaces_by[k], l->qkv + at, s->dside + k * size + low, c->rows,
+                                    r.columns, s->library, s->workspace, s->stream, error));
         }
     }
     return SAFER_OK;
@@ -280,7 +281,7 @@ static safer_status attention_back(const sf_device_step *s, const step_layer *l,
     if (l->kind == ATTEND_BIASED) run_attend_back<D, ATTEND_BIASED>(s, l, blocks, b->back_blocks, s->distances);
     if (l->kind == ATTEND_BIASED && s->diagonals) bias_back(s, b);
     if (l->kind == ATTEND_PARTS) SF_TRY_RETURN(parts_back<D>(s, l, b, error));
-    if (l->turns) run_turn(s->dqkv, s->blocks, b->blocks, l->turns, H, D, 1, s->stream);
+    if (l->turns) run_turn(s->dqkv, s->blocks, b->blocks, l->turns, H, D, TURN_BACK, s->stream);
     return SAFER_OK;
 }
 

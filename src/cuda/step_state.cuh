@@ -66,6 +66,7 @@ struct sf_device_step {
 
     /* Distances. */
     sf::relation distances;
+    sf::column_range *columns;                    /* of scores by places, by length; or NULL */
     size_t relative, relative_norm[2], place;     /* PARTS: the first row that is used */
     float *bias, *diagonals, *shares, *bias_sums; /* BIASED */
     int tiles;

@@ -141,8 +141,10 @@ template <int D, int KIND> void run_attention(int heads)
     both<float> sums(rows * heads), deltas(rows * heads), bias(2 * reach * heads), shares(SUM_SHARES * slots),
         all(slots), dtable((size_t)BUCKETS * heads);
     both<int32_t> buckets(2 * reach);
+    const int low = KIND == ATTEND_PARTS ? 24 : 0; /* as if as many columns before these were not there */
     int32_t *stretched = stretch_buckets(c.buckets.data(), TOKENS, 0);
     buckets.here.assign(stretched, stretched + 2 * reach);
+    for (int32_t &bucket : buckets.here) bucket += low;
     free(stretched);
     buckets.send();
     const attended expected = attend_reference(c);
@@ -154,8 +156,8 @@ template <int D, int KIND> void run_attention(int heads)
                                                                                        heads);
     for (auto *x : {&dkeys, &dqueries}) need(cudaMemset(x->there, 0, x->size() * sizeof(bf16)), "clearing memory");
     need(cudaMemset(all.there, 0, slots * sizeof(float)), "clearing memory");
-    const relation r = {c.window, (int)reach,   bias.there,      buckets.there, COLUMNS,
-                        0,        c.keys.there, c.queries.there, dkeys.there,   dqueries.there};
+    const relation r = {c.window,     (int)reach,      bias.there,  buckets.there,  COLUMNS, 0,
+                        c.keys.there, c.queries.there, dkeys.there, dqueries.there, low,     NULL};
     const dim3 grid((unsigned)blocks->size(), (unsigned)heads);
     attend_plain<KIND>
         <<<grid, SF_ATTEND_THREADS>>>(context.there, c.qkv.there, blocks->there, H, D, c.scale * LOG2E, r);
@@ -227,10 +229,38 @@ void test_turn(int D, int heads)
                     expected[at] = before[at] * c - before[at + half] * s;
                     expected[at + half] = before[at + half] * c + before[at] * s;
                 }
-    run_turn(qkv.there, blocks->there, blocks->size(), turns.there, H, D, 0, 0);
+    run_turn(qkv.there, blocks->there, blocks->size(), turns.there, H, D, TURN, 0);
     compare("turn, heads of " + std::to_string(D), qkv, expected, BF16);
-    run_turn(qkv.there, blocks->there, blocks->size(), turns.there, H, D, 1, 0);
+    run_turn(qkv.there, blocks->there, blocks->size(), turns.there, H, D, TURN_BACK, 0);
     compare("turn back, heads of " + std::to_string(D), qkv, before, 3 * BF16);
+    delete blocks;
+}
+
+/* Attention that turns queries itself gives the bits of attention after all are turned. */
+template <int D, int KIND> void test_turned(int heads)
+{
+    const int H = D * heads;
+    std::vector<uint32_t> starts = {0, 1, 131, 200};
+    const size_t rows = starts.back();
+    both<bf16> qkv(rows * 3 * H), context(rows * H), found(rows * H);
+    both<float> turns(130 * (size_t)D);
+    fill(turns);
+    both<sf_attend_block> *blocks = cut(starts, SF_ATTEND_QUERIES);
+    relation r = {};
+    r.window = 37;
+    const dim3 grid((unsigned)blocks->size(), (unsigned)heads);
+    for (int inside = 0; inside < 2; inside++) {
+        state = 7;
+        fill(qkv);
+        run_turn(qkv.there, blocks->there, blocks->size(), turns.there, H, D, inside ? TURN_KEYS : TURN, 0);
+        r.turns = inside ? turns.there : NULL;
+        attend<D, KIND>
+            <<<grid, SF_ATTEND_THREADS>>>((inside ? found : context).there, NULL, qkv.there, blocks->there, H, 0.2f, r);
+    }
+    context.get();
+    std::vector<double> expected(context.size());
+    for (size_t i = 0; i < expected.size(); i++) expected[i] = (double)value(context.here[i]);
+    compare("attend turns queries, heads of " + std::to_string(D), found, expected, 0);
     delete blocks;
 }
 
@@ -420,11 +450,11 @@ void test_heads(int D, int count, int columns, size_t rows)
     both<char> workspace(PRODUCT_WORKSPACE);
     fill(vectors), fill(table), fill(gradient);
     if (cublasLtCreate(&library) != CUBLAS_STATUS_SUCCESS) exit(1);
-    auto go = [&](heads_kind kind, void *to, int add, bf16 *from) {
+    auto go = [&](heads_kind kind, void *to, bf16 *from) {
         heads h;
-        safer_status status = heads_make(&h, library, kind, H, count, columns, scale, &error);
+        safer_status status = heads_make(&h, library, kind, H, count, columns + 64, scale, &error);
         if (status == SAFER_OK)
-            status = heads_run(&h, scores.there, from, to, add, rows, library, workspace.there, 0, &error);
+            status = heads_run(&h, scores.there, from, to, rows, columns, library, workspace.there, 0, &error);
         if (status != SAFER_OK) fprintf(stderr, "test_forms: %s\n", error.message), failures++;
     };
     std::vector<double> es(rows * count * columns), ev(rows * 3 * H), et((size_t)columns * H);
@@ -434,7 +464,7 @@ void test_heads(int D, int count, int columns, size_t rows)
                 for (int k = h * D; k < (h + 1) * D; k++)
                     es[(r * count + h) * columns + c] += (double)value(vectors.here[r * 3 * H + H + k]) *
                                                          (double)value(table.here[(size_t)c * H + k]);
-    go(HEADS_SCORES, table.there, 0, vectors.there + H);
+    go(HEADS_SCORES, table.there, vectors.there + H);
     compare("heads, scores, " + name, scores, es, BF16);
     fill(scores);
     for (size_t i = 0; i < ev.size(); i++) ev[i] = (double)value(vectors.here[i]);
@@ -447,9 +477,9 @@ void test_heads(int D, int count, int columns, size_t rows)
                     ev[r * 3 * H + H + k] += s * (double)value(table.here[(size_t)c * H + k]);
                     et[(size_t)c * H + k] += s * (double)value(vectors.here[r * 3 * H + H + k]);
                 }
-    go(HEADS_TABLE, gradient.there, 1, vectors.there + H);
+    go(HEADS_TABLE, gradient.there, vectors.there + H);
     compare("heads, table, added, " + name, gradient, et, 1e-4);
-    go(HEADS_VECTORS, table.there, 0, vectors.there + H);
+    go(HEADS_VECTORS, table.there, vectors.there + H);
     /* cuBLASLt may round a product before it adds to it: two roundings. 1.99 halves of a last place were seen. */
     compare("heads, vectors, " + name, vectors, ev, 2 * BF16);
     cublasLtDestroy(library);
@@ -465,6 +495,7 @@ int main(int argc, char **argv)
     test_attention<24>(2);
     test_attention<8>(2);
     test_turn(64, 3), test_turn(24, 2), test_turn(8, 4);
+    test_turned<64, ATTEND_ALL>(2), test_turned<32, ATTEND_LOCAL>(3);
     for (int gated = 0; gated < 2; gated++)
         for (int kind = SF_ENCODER_RELU; kind <= SF_ENCODER_SILU; kind++) test_activate(kind, gated);
     for (int H : {8, 384, 768, 2048})

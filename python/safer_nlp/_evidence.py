@@ -29,7 +29,7 @@ class Gate:
 
 def evidence(run: Path, output: Path, *, require: Optional[float] = None, recall: Optional[Mapping[str, float]] = None,
              baseline: Optional[Path] = None, not_worse_than: Optional[Path] = None, model_card: Optional[Path] = None) -> List[Gate]:
-    """Checks a run that :func:`safer.certify` wrote to a file, and writes what other programs read about it into the
+    """Checks a run that :func:`safer_nlp.certify` wrote to a file, and writes what other programs read about it into the
     folder `output`: a CycloneDX bill of materials, an in-toto statement, SARIF, JUnit XML and a summary in Markdown, as
     `safer evidence` does. Returns the requirements, met or not; docs/evidence.md says what stands in the files.
 

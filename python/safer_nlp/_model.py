@@ -119,7 +119,7 @@ class Model(_Answering):
         """Opens a model file, a folder with a classifier of the kind of BERT as HuggingFace has
         them (docs/models.md lists which), or a sum of models (a file of JSON). `precision` is "bf16", "f32" or "portable", which has
         the same bits on every machine: for bert, charcnn and sums with such members. The others are
-        always portable. `device` is where a bert or charcnn is computed, one of `safer.devices()`: "cpu",
+        always portable. `device` is where a bert or charcnn is computed, one of `safer_nlp.devices()`: "cpu",
         "cuda" (all GPUs), "cuda:0" or "auto"; a GPU has an arithmetic of its own, so it goes without `precision`."""
         if precision is not None and device not in (None, "cpu"):
             raise InvalidError("precision is for the CPU: a device has its own")
@@ -203,8 +203,8 @@ class Model(_Answering):
 
     def __repr__(self) -> str:
         if not self._finalizer.alive:
-            return "<safer.Model, closed>"
-        return f"<safer.Model {self.arch}, classes {self.classes.describe()}>"
+            return "<safer_nlp.Model, closed>"
+        return f"<safer_nlp.Model {self.arch}, classes {self.classes.describe()}>"
 
 
 Predict = Union[Callable[[List[str]], Any], HasPredict, Model]

@@ -1,6 +1,6 @@
 """safer: certified robustness of text classifiers to word substitution.
 
->>> import safer
+>>> import safer_nlp as safer
 >>> lexicon = safer.Lexicon.load("demo.lex")
 >>> results = safer.certify(pipeline, texts, labels, lexicon)
 >>> results.summary.certified_answered
@@ -9,7 +9,7 @@
 '1'
 
 `pipeline` is anything that answers for a list of texts: a function, a scikit-learn or
-HuggingFace pipeline, or a safer.Model. What is proven is in docs/certify.md.
+HuggingFace pipeline, or a safer_nlp.Model. What is proven is in docs/certify.md.
 
 Threads: Lexicon, Model and Smoothed may be shared by any number of threads. `certify` calls a
 function from the thread that called it; calls of several threads run side by side. The

@@ -92,7 +92,7 @@ class Lexicon(Handle):
 
         The options are those of `safer lexicon build`; None stands for its default.
         `vocab_from`, `synonyms` and `antonyms` take one path or several. `progress` is as in
-        :func:`safer.certify`."""
+        :func:`safer_nlp.certify`."""
         return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
@@ -245,8 +245,8 @@ class Lexicon(Handle):
 
     def __repr__(self) -> str:
         if not self._finalizer.alive:
-            return "<safer.Lexicon, closed>"
-        return f"<safer.Lexicon of {self.words:,} words, {self.info.pairs:,} pairs, kernel {self.kernel}>"
+            return "<safer_nlp.Lexicon, closed>"
+        return f"<safer_nlp.Lexicon of {self.words:,} words, {self.info.pairs:,} pairs, kernel {self.kernel}>"
 
 
 def _report_dict(report: c.LexiconReport) -> Mapping[str, Any]:

@@ -35,7 +35,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
 
     `predict` is a function that takes a list of at most `batch` texts, drawn from many reviews, and returns their labels
     (None: no answer) or a row of scores for each; an object with such a method named predict,
-    as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer.Model`. Its answer
+    as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer_nlp.Model`. Its answer
     should be a function of the text alone, which is tested on a share of the texts, and on every
     text behind an exact certificate; such a certificate assumes it. For a model
     that answers at random say `random=True`: then nothing is claimed without sampling.
@@ -49,7 +49,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
         that a given certificate is wrong
     :param alpha: the probability of a prediction that does not win among all draws is at most alpha; what is not
         clear at this level abstains
-    :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer.Model` of architecture
+    :param method: "adaptive", "binomial" or "hoeffding"; for a :class:`safer_nlp.Model` of architecture
         bow or cnn, or a sum, also "ibp": interval bounds of the model itself, without smoothing or draws
     :param radius: what `certified` refers to: a number of changed words, or "all"
     :param seed: of the draws
@@ -66,7 +66,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param ids: names of the texts; default: their numbers from 1
     :param model_name: what records call the model. `resume` and `verify` refuse a run of another name, or of a model
         that answers a fixed set of texts in another way
-    :param threads: for a safer.Model; 0: all cores. A function is called by the calling thread only
+    :param threads: for a safer_nlp.Model; 0: all cores. A function is called by the calling thread only
     :param shard: only a part of the texts: (K, N) or "K/N", of every N texts the K-th, from 1; "auto" and "auto/N": as
         `safer certify --shard` takes them from Slurm or Kubernetes. All machines get all texts; :func:`merge` puts
         their outputs together
@@ -254,7 +254,7 @@ class Smoothed:
                           (0 if label is None else k.edits) if k.deletion else None)
 
     def __repr__(self) -> str:
-        return f"<safer.Smoothed, classes {self._model.classes.describe()}, {self.lexicon!r}>"
+        return f"<safer_nlp.Smoothed, classes {self._model.classes.describe()}, {self.lexicon!r}>"
 
 
 # -------------------------------------------------------------------------- parts
@@ -281,7 +281,7 @@ def _scratch_file() -> Iterator[str]:
 
 def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
     if not isinstance(lexicon, Lexicon):
-        raise InvalidError(f"lexicon: a safer.Lexicon is needed, not a {type(lexicon).__name__}")
+        raise InvalidError(f"lexicon: a safer_nlp.Lexicon is needed, not a {type(lexicon).__name__}")
     return lexicon
 
 
