@@ -62,10 +62,7 @@ safer_deletion cli_deletion(const char *text, const cli_verb *verb)
     return deletion;
 }
 
-json_t *cli_deletion_json(safer_deletion d)
-{
-    return d.keep ? json_sprintf("keep:%zu", d.keep) : json_real(d.chance);
-}
+json_t *cli_deletion_json(safer_deletion d) { return d.keep ? json_sprintf("keep:%zu", d.keep) : json_real(d.chance); }
 
 size_t cli_radius_of(const char *text)
 {
@@ -91,13 +88,13 @@ void cli_check_seed(uint64_t seed, const cli_verb *verb)
 static void refuse_draws(const safer_certify_options *o, const cli_verb *verb)
 {
     const safer_certify_options usual = cli_certify_default().options;
-    const char *given = o->n != usual.n           ? "--n"
-                        : o->n0 != usual.n0       ? "--n0"
-                        : o->delta != usual.delta ? "--delta"
-                        : o->alpha != usual.alpha ? "--alpha"
-                        : o->family_wise          ? "--family-wise"
+    const char *given = o->n != usual.n                              ? "--n"
+                        : o->n0 != usual.n0                          ? "--n0"
+                        : o->delta != usual.delta                    ? "--delta"
+                        : o->alpha != usual.alpha                    ? "--alpha"
+                        : o->family_wise                             ? "--family-wise"
                         : o->deletion.keep || o->deletion.chance > 0 ? "--delete"
-                                                  : NULL;
+                                                                     : NULL;
     if (given) cli_misuse(verb, "%s: --method ibp draws nothing and its certificates cannot err by chance", given);
 }
 
@@ -110,7 +107,8 @@ static void finish_edits(cli_certify_flags *c, const cli_verb *verb)
     o->deletion = cli_deletion(c->deletion, verb);
     if (c->edits < 1 || c->edits > SAFER_EDITS)
         cli_misuse(verb, "--edits %llu: from 1 to %d", (unsigned long long)c->edits, SAFER_EDITS);
-    if (!o->deletion.keep && o->deletion.chance == 0 && (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
+    if (!o->deletion.keep && o->deletion.chance == 0 &&
+        (c->edits != usual.edits || o->edit_kind != usual.options.edit_kind))
         cli_misuse(verb, "%s needs --delete P: without deletion no edit can be certified",
                    c->edits != usual.edits ? "--edits" : "--edit-kind");
     o->edits = (size_t)c->edits;

@@ -46,8 +46,11 @@ static const char *stages(size_t number) { return safer_stage_name((safer_stage)
 static void list(cli_options *options, void *into)
 {
     request *r = into;
-    *r = (request){
-        .stage = safer_stage_name(SAFER_STAGE_CERTIFICATION), .deletion = "0", .seed = 1, .count = 10, .data = cli_data_default()};
+    *r = (request){.stage = safer_stage_name(SAFER_STAGE_CERTIFICATION),
+                   .deletion = "0",
+                   .seed = 1,
+                   .count = 10,
+                   .data = cli_data_default()};
     cli_add_path(options, "lexicon", &r->lexicon, "FILE", "synonyms and kernel, from safer lexicon");
     cli_data_options(options, &r->data);
     cli_add_uint(options, "count", &r->count, "N", "draws of each text (default {default})");

@@ -235,9 +235,9 @@ typedef struct safer_verification {
     double delta, alpha; /* as asked; 0 for ibp, which cannot err by chance */
     int family_wise;     /* delta covers all texts together */
     const char *checked[SAFER_PHRASES], *not_checked[SAFER_PHRASES];
-    size_t shard, shards; /* which part of a run it is, from 1; zeros: a whole run */
+    size_t shard, shards;    /* which part of a run it is, from 1; zeros: a whole run */
     safer_deletion deletion; /* zeros: nothing is deleted, and there are no edits */
-    size_t edits;         /* what `certified` refers to besides */
+    size_t edits;            /* what `certified` refers to besides */
     safer_edit_kind edit_kind;
 } safer_verification;
 

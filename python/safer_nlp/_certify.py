@@ -28,7 +28,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
             random: bool = False, function: bool = False, cache: bool = False, progress: ProgressOption = None,
             output: "Union[str, os.PathLike[str], None]" = None, resume: bool = False, unlabelled: bool = False,
             family_wise: bool = False, ids: Optional[Sequence[Any]] = None, model_name: Optional[str] = None,
-            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, delete: float = 0.0, edits: int = 1,
+            threads: int = 0, shard: Union[str, Tuple[int, int], None] = None, delete: Union[float, str] = 0.0, edits: int = 1,
             edit_kind: str = "any") -> Results:
     """Certifies a classifier: for every text, whether any exchange of words for their synonyms
     could change what the smoothed classifier says.
@@ -70,7 +70,8 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     :param shard: only a part of the texts: (K, N) or "K/N", of every N texts the K-th, from 1; "auto" and "auto/N": as
         `safer certify --shard` takes them from Slurm or Kubernetes. All machines get all texts; :func:`merge` puts
         their outputs together
-    :param delete: draws delete every word, number and mark with this chance; then `certified` refers to edits as well
+    :param delete: draws delete every word, number and mark with this chance, or by length: "keep:25" keeps 25 to 50 of them on
+                   average; then `certified` refers to edits as well
     :param edits: with `delete`: words, numbers and marks that may be edited besides, at most
     :param edit_kind: what an edit may be: "any", "replace", "insert" or "delete"
 
@@ -165,7 +166,7 @@ def _verify_texts(path: "Union[str, os.PathLike[str]]", texts: Optional[Sequence
             rows.close()
 
 
-def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1, delete: float = 0.0) -> List[str]:
+def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage: str = "certification", seed: int = 1, delete: Union[float, str] = 0.0) -> List[str]:
     """The draws of a text that a certificate with this seed asks about, from number `first` on.
     `stage` is "certification", or "selection" for those that choose the prediction. `delete` is that of :func:`certify`."""
     number = choice("stage", stage)
@@ -179,7 +180,7 @@ def draws(lexicon: Lexicon, text: str, count: int = 10, *, first: int = 0, stage
 
     with Guard() as guard:
         each = c.DRAW(lambda context, index, address, length: guard.run(add, address, length))
-        call("safer_draw_deleting", lexicon._pointer, encoded, len(encoded), delete, number, seed, first, count, each, None)
+        call("safer_draw_deleting", lexicon._pointer, encoded, len(encoded), _deletion(delete), number, seed, first, count, each, None)
     guard.check()
     if len(found) != count:
         raise Error(f"{len(found)} draws came of {count}")
@@ -204,7 +205,7 @@ class Smoothed:
     def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,
                  n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
                  seed: Optional[int] = None, batch: int = 256, random: bool = False, function: bool = False, cache: bool = False,
-                 threads: int = 0, delete: float = 0.0, edits: int = 1, edit_kind: str = "any") -> None:
+                 threads: int = 0, delete: Union[float, str] = 0.0, edits: int = 1, edit_kind: str = "any") -> None:
         self.lexicon = _need_lexicon(lexicon)
         self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads, delete=delete,
                                              edits=edits, edit_kind=edit_kind)
@@ -285,8 +286,17 @@ def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
     return lexicon
 
 
+def _deletion(delete: Union[float, str]) -> c.Deletion:
+    """The library checks a number's range, and reads "keep:25"."""
+    if not isinstance(delete, str):
+        return c.Deletion(delete, 0)
+    found = c.Deletion()
+    call("safer_deletion_parse", byref(found), encode(delete, "delete"))
+    return found
+
+
 def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int,
-             delete: float, edits: int, edit_kind: str) -> c.CertifyOptions:
+             delete: Union[float, str], edits: int, edit_kind: str) -> c.CertifyOptions:
     """The library checks ranges; here is what ctypes would cut to fit."""
     o = default_options("certify", c.CertifyOptions)
     n0 = n0 or 0  # as many as n
@@ -295,8 +305,8 @@ def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: s
             raise InvalidError(f"{name}: {value}")
     o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
     o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
-    o.deletion, o.edits, o.edit_kind = delete, edits, choice("edit_kind", edit_kind)
-    if not delete and (edits != 1 or edit_kind != "any"):
+    o.deletion, o.edits, o.edit_kind = _deletion(delete), edits, choice("edit_kind", edit_kind)
+    if not (o.deletion.chance or o.deletion.keep) and (edits != 1 or edit_kind != "any"):
         raise InvalidError("edits: without delete no edit can be certified")
     return o
 

@@ -62,8 +62,8 @@ safer_status safer_deletion_parse(safer_deletion *out, const char *text, safer_e
     const char *end = keeps ? NULL : sf_parse_double(text, text + strlen(text), &chance);
     if (keeps ? sf_to_uint64(text + 5, &keep) || keep < 1 || keep > SAFER_KEEP
               : !end || *end || !(chance >= 0 && chance < 1))
-        return sf_fail(error, SAFER_INVALID, "%.60s: a chance above 0 and below 1, 0: nothing, or keep:K, K from 1 to %d",
-                       text, SAFER_KEEP);
+        return sf_fail(error, SAFER_INVALID,
+                       "%.60s: a chance above 0 and below 1, 0: nothing, or keep:K, K from 1 to %d", text, SAFER_KEEP);
     *out = (safer_deletion){.chance = chance, .keep = (size_t)keep};
     return SAFER_OK;
 }

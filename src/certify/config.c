@@ -87,7 +87,7 @@ static void read_sampling(sf_config *out, sf_members *m)
 static void read_edits(sf_config *out, sf_members *m)
 {
     safer_certify_options *o = &out->options;
-    const json_t *deletion = json_object_get(m->object, "delete");
+    const json_t *deletion = sf_member_optional(m, "delete");
     if (!deletion) return;
     if (sf_deletion_read(&o->deletion, deletion))
         sf_member_refuse(m, "delete", "a fraction of 2^32, above 0 and below 1, or keep:K");

@@ -408,7 +408,8 @@ static const char *fault_of_edits(const sf_record *r, const sf_config *config, c
     const size_t most = config->options.edits;
     if (!q_fits(r, sf_record_q_edits(r, 0), config->radius)) return "q_edits does not begin with q at the asked radius";
     for (size_t i = 1; i <= most; i++) {
-        const double own = sf_edits_q(config->options.deletion, r->tokens, config->options.edit_kind, i, sf_record_q_edits(r, 0));
+        const double own = sf_edits_q(config->options.deletion, r->tokens, config->options.edit_kind, i,
+                                      sf_record_q_edits(r, 0));
         const double q = sf_record_q_edits(r, i);
         if (!(q >= own && q <= own + SF_TOLERANCE))
             return "q_edits does not follow from q and the chance to be deleted";

@@ -19,7 +19,8 @@ static int stream_stage(sf_stage *out, safer_stage stage)
 safer_status safer_draw(const safer_lexicon *lexicon, const char *text, size_t length, safer_stage stage, uint64_t seed,
                         uint64_t first, uint64_t count, safer_draw_function each, void *context, safer_error *error)
 {
-    return safer_draw_deleting(lexicon, text, length, (safer_deletion){0}, stage, seed, first, count, each, context, error);
+    return safer_draw_deleting(lexicon, text, length, (safer_deletion){0}, stage, seed, first, count, each, context,
+                               error);
 }
 
 safer_status safer_draw_deleting(const safer_lexicon *lexicon, const char *text, size_t length, safer_deletion deletion,

@@ -331,8 +331,8 @@ static size_t draw_text(uint32_t *ids, const trainer *t, reader *r, const safer_
     const sf_piecer *piecer = t->start.piecer;
     const sf_tokenizer_frame frame = sf_piecer_frame(piecer);
     r->encoded.count = 0;
-    if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, t->options->deletion,
-                      t->options->seed, sample, NULL) != SAFER_OK ||
+    if (sf_drawn_text(&r->drawn, t->options->lexicon, row.text, row.text_length, t->options->deletion, t->options->seed,
+                      sample, NULL) != SAFER_OK ||
         sf_piecer_encode(&r->encoded, piecer, r->drawn.text.bytes, r->drawn.text.length,
                          sf_bert_room(&t->layout.shape, piecer), &r->piecer))
         return SIZE_MAX;

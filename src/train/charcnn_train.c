@@ -243,8 +243,8 @@ static size_t draw_text(uint8_t *codes, trainer *t, int worker, const safer_row 
     const size_t L = t->layout.shape.characters;
     sf_drawn *drawn = &t->readers[worker].drawn;
     size_t count = 0;
-    if (sf_drawn_text(drawn, t->options->lexicon, row->text, row->text_length, t->options->deletion,
-                      t->options->seed, sample, NULL) != SAFER_OK)
+    if (sf_drawn_text(drawn, t->options->lexicon, row->text, row->text_length, t->options->deletion, t->options->seed,
+                      sample, NULL) != SAFER_OK)
         atomic_store(&t->failed, 1);
     else
         count = sf_charcnn_encode(codes, drawn->text.bytes, drawn->text.length, L);

@@ -2,7 +2,7 @@
  *
  * With a lexicon the model learns from draws of its kernel. When every row is a point mass
  * a text has one draw; otherwise each text is drawn several times (options->course.epochs, at most
- * MAX_COPIES; where tokens are deleted, as many more as the copies are shorter) and each copy
+ * MAX_COPIES; where tokens are deleted, as many more as the copies are shorter; by length, MOST_DELETED) and each copy
  * counts for its share. The draws are the sampler's, of the
  * training stage, so that they depend on nothing but the seed and the text.
  *
@@ -99,8 +99,7 @@ static int read_deleted(reading *r, block *b, worker *w, safer_row row, sf_ngram
     size_t tokens;
     for (size_t copy = 0; copy < r->copies; copy++) {
         if (sf_drawn_text(&w->drawn, r->options->lexicon, row.text, row.text_length, r->options->deletion,
-                          r->options->seed, copy,
-                          NULL) != SAFER_OK ||
+                          r->options->seed, copy, NULL) != SAFER_OK ||
             sf_ngram_read(&w->scratch, w->drawn.text.bytes ? w->drawn.text.bytes : "", w->drawn.text.length, &tokens) ||
             add_example(r, b, w, tokens, &examples[copy]))
             return -1;
@@ -128,8 +127,8 @@ static void read_block(void *context, size_t begin, size_t end, int index)
             safer_row row = safer_data_row(r->data, r->rows[n]);
             sf_ngram_example *examples = r->examples + n * r->copies;
             if ((sf_deletes(r->options->deletion) ? read_deleted
-                 : r->word_hashes         ? read_drawn
-                                          : read_plain)(r, b, &r->workers[index], row, examples)) {
+                 : r->word_hashes                 ? read_drawn
+                                                  : read_plain)(r, b, &r->workers[index], row, examples)) {
                 atomic_store(&r->no_memory, 1);
                 return;
             }

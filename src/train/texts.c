@@ -183,8 +183,7 @@ safer_status sf_textset_read(sf_textset *out, const sf_train_split *split, sf_kn
     sf_textset c = {.lexicon = options->lexicon,
                     .deletes = sf_deletes(options->deletion),
                     .limit = sf_texts_limit(options)};
-    reading r = {
-        .lexicon = options->lexicon, .deletion = options->deletion, .limit = c.deletes ? SIZE_MAX : c.limit};
+    reading r = {.lexicon = options->lexicon, .deletion = options->deletion, .limit = c.deletes ? SIZE_MAX : c.limit};
     SF_TRY(read_texts(&r, &c.fit, split->fit_data, split->fit, split->fit_count, 1, error));
     SF_TRY(read_texts(&r, &c.dev, split->dev_data, split->dev, split->dev_count, 0, error));
     SF_TRY(make_vocabulary(&c, &r, known, (size_t)options->cnn.min_count, error));
