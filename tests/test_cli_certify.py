@@ -334,7 +334,7 @@ class Certify(Verbs):
         self.assertNotIn("note", certify(*base, "-o", "again.jsonl").err)
         self.assertIn("note: the model was trained with --delete keep:4, not 0.5", certify(*base[:-4], "--delete", 0.5, "-o", "other.jsonl").err)
         other = certify(*base[:-4], "--delete", "keep:5", "--edits", 2, "-o", "whole.jsonl", "--resume")
-        self.assertIn("delete is keep:4 there, keep:5 here", other.err)
+        self.assertIn("delete is \"keep:4\" there, \"keep:5\" here", other.err)
         answer = json.loads(self.ok(run("predict", "--model", "keep.ngram", "--lexicon", "c.lex", "--delete", "keep:4", "--edit-kind", "delete", "--seed", 1, "--json",
                                         "A wonderful film, and a great story that I liked a lot.")))
         self.assertIn("edits", json.dumps(answer))

@@ -68,7 +68,8 @@ class Targets(unittest.TestCase):
         left_out = re.search(r"-E '([^']*)'", run("make", "-n", "BOOTSTRAP=:", "coverage").stdout)[1]
         names = [path.stem for path in ROOT.glob("tests/test_*.*")] + [path.stem for path in ROOT.glob("tests/fuzz/fuzz_*.c")] + ["same_bits"]
         self.assertEqual(sorted(name for name in names if re.search(left_out, name)), sorted(
-            ["same_bits", *("test_" + name for name in "abi browser build format fuzz_list install make proof python rooms trial".split())]))
+            ["same_bits", *("test_" + name for name in "abi browser build format fuzz_list install make proof rooms trial".split()),
+             *(path.stem for path in ROOT.glob("tests/test_python*.py"))]))
 
     def test_bootstrap(self):
         """make continues where there is no apt-get, and stops where a package cannot be had"""
