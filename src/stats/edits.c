@@ -30,8 +30,8 @@
  * than R edits of one kind are covered too: each q rises with R where it is below 1/2 (deletions: where kept > 1/2).
  *
  * Where p depends on the length of the text, X and X' must have the same p: then all of the above holds as it stands.
- * Replacements do not change the length. Insertions, deletions and both make a length from L - R to L + R of L; p is one
- * on bins of lengths (base/deletion.h), so q is 1, and nothing is certified, where R edits may leave the bin of L.
+ * Replacements do not change the length. Insertions, deletions and both make a length from L - R to L + R of L; p is
+ * one on bins of lengths (base/deletion.h), so q is 1, and nothing is certified, where R edits may leave the bin of L.
  *
  * Rounding: p is exact. Powers, products and 1 - q' round down, the result up. */
 #include "stats/edits.h"
