@@ -1243,8 +1243,7 @@ class Install(unittest.TestCase):
         self.assertEqual(one.read_bytes(), two.read_bytes())
         with zipfile.ZipFile(one) as wheel:
             modules = {f"safer_nlp/{path.name}" for path in (PACKAGE / "safer_nlp").glob("*.py")}
-            self.assertEqual(set(wheel.namelist()) - modules,
-                             {"safer_nlp/py.typed", "safer_nlp/libsafer.so.0.2", *(f"safer_nlp-{safer.__version__}.dist-info/{k}" for k in ("METADATA", "WHEEL", "RECORD"))})
+            self.assertLess(modules | {"safer_nlp/py.typed", "safer_nlp/libsafer.so.0.2"}, set(wheel.namelist()))  # the rest: test_packages.py
         archive = script(sys.executable, build.format(str(PACKAGE), "build_sdist"), temporary("s")).stdout.strip()
         with tarfile.open(temporary("s") / archive) as sources:
             sources.extractall(temporary("s"))

@@ -19,7 +19,7 @@ from . import _structs as c
 from ._errors import check
 from ._version import __version__
 
-SONAME = "libsafer.so." + ".".join(__version__.split(".")[:2])
+SONAME = "libsafer.so." + ".".join(__version__.split(".")[:2 if __version__.startswith("0.") else 1])
 _HERE = pathlib.Path(__file__).resolve().parent
 
 _ERROR = POINTER(c.Error)

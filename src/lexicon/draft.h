@@ -3,6 +3,8 @@
 #define SF_LEXICON_DRAFT_H
 
 #include "lexicon/corpus.h"
+#include "lexicon/counterfit.h"
+#include "lexicon/dropped.h"
 #include "lexicon/folding.h"
 #include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
@@ -18,8 +20,11 @@ typedef struct sf_draft {
 
     sf_folding folding; /* of words and texts */
     sf_words vocab;     /* of options->vocab, or empty */
+    sf_dropped dropped; /* kept when options->dropped says where to */
     sf_inputs inputs;   /* until they are used up */
     sf_vectors vectors; /* what `rows` points into */
+
+    sf_constraints antonyms; /* first in the numbers of the vectors, then in the draft's */
 
     sf_words words;
     uint64_t *counts; /* NULL: unknown */
