@@ -333,6 +333,8 @@ class Certify(Verbs):
         self.assertEqual(without_times("merged.jsonl"), without_times("whole.jsonl"))
         self.assertNotIn("note", certify(*base, "-o", "again.jsonl").err)
         self.assertIn("note: the model was trained with --delete keep:4, not 0.5", certify(*base[:-4], "--delete", 0.5, "-o", "other.jsonl").err)
+        found = json.loads(self.ok(run("attack", "--model", "keep.ngram", *files, "--against", "whole.jsonl", "--n", 100, "--words", 20, "--max-queries", 3000, "--json", "--quiet")))
+        self.assertEqual((found["delete"], found["violations"]), ("keep:4", 0))
         other = certify(*base[:-4], "--delete", "keep:5", "--edits", 2, "-o", "whole.jsonl", "--resume")
         self.assertIn("delete is \"keep:4\" there, \"keep:5\" here", other.err)
         answer = json.loads(self.ok(run("predict", "--model", "keep.ngram", "--lexicon", "c.lex", "--delete", "keep:4", "--edit-kind", "delete", "--seed", 1, "--json",
