@@ -2,8 +2,8 @@
  *
  * By length: lengths, counted in tokens, are in bins from 2^k to 2^(k+1) - 1, and in a bin the chance is 1 - keep/2^k,
  * so that draws keep from `keep` up to twice as many tokens on average. Where that is not above 0 it is 1/2^32: such
- * texts are short enough to be kept. A fraction of 2^32 is exact in both cases. Within a bin the chance is one, which is
- * what edits that change the length need (stats/edits.c). Pure functions; any number of threads. */
+ * texts are short enough to be kept. A fraction of 2^32 is exact in both cases. Within a bin the chance is one, which
+ * is what edits that change the length need (stats/edits.c). Pure functions; any number of threads. */
 #ifndef SF_BASE_DELETION_H
 #define SF_BASE_DELETION_H
 
