@@ -202,7 +202,7 @@ class Smoothed:
     >>> smoothed = safer.Smoothed(pipeline, lexicon)
     >>> answer, = smoothed.predict(["A wonderful film."])
     >>> answer.label, answer.confidence, answer.radius
-    ('1', 0..., 'all')
+    ('1', ..., 'all')
     """
 
     def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,
