@@ -28,11 +28,11 @@ check = $(2) ctest --test-dir $(1) $(3) --output-on-failure --output-junit $(abs
 # are left out.
 counted := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=gcc -DSAFER_HARDEN=OFF -DSAFER_WERROR=OFF \
   -DCMAKE_C_FLAGS='-O1 --coverage -fprofile-update=prefer-atomic -DNDEBUG'
-uncounted := ^(test_(abi|browser|build|format|fuzz_list|install|make|proof|python|rooms|trial)|same_bits)$$
+uncounted := ^(test_(abi|browser|build|format|fuzz_list|install|make|packages|proof|python\w*|rooms|trial)|same_bits)$$
 
 sanitized := -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1
 
-.PHONY: all bootstrap build clang demo test test-browser bench asan tsan coverage fuzz format proof install clean help
+.PHONY: all bootstrap build clang demo test test-browser bench asan tsan coverage fuzz format proof dist wheel deb install clean help
 .NOTPARALLEL:
 
 all: build
@@ -94,13 +94,25 @@ format: bootstrap
 proof:
 	@scripts/proof
 
+# What a release consists of, in out/dist: docs/release.md.
+dist:
+	@scripts/dist
+
+wheel:
+	@$(BOOTSTRAP) --packages || test $$? = 3
+	@JOBS=$(JOBS) scripts/wheel
+
+deb:
+	@$(BOOTSTRAP) --packages || test $$? = 3
+	@JOBS=$(JOBS) scripts/deb
+
 install: bootstrap
 	@$(call configure,build,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
 	@$(call compile,build)
 	@DESTDIR=$(DESTDIR) $(cmake) --install build
 
 clean:
-	rm -rf build build-asan build-clang build-coverage build-fuzz build-tsan out/demo
+	rm -rf build build-asan build-clang build-coverage build-deb build-fuzz build-tsan build-wheel out/demo
 
 help:
 	@echo 'make            the same as make build'
@@ -117,6 +129,9 @@ help:
 	@echo 'make fuzz       fuzz every parser for SECONDS=60 seconds each'
 	@echo 'make format     lay out all C code as .clang-format says (clang-format 14)'
 	@echo 'make proof      check the theorems of proof/ with Coq, and print the axioms they rest on'
+	@echo 'make dist       the sources of a release, out/dist/safer-VERSION.tar.xz'
+	@echo 'make wheel      the wheel of safer_nlp, which needs nothing but the C library, and its source archive, in out/dist'
+	@echo 'make deb        Debian packages of the library, the program and the Python package, in out/dist'
 	@echo 'make install    install below PREFIX=/usr/local (and DESTDIR)'
 	@echo 'make bootstrap  only install missing packages; make BOOTSTRAP=: never does'
 	@echo 'make clean      remove the build folders'

@@ -177,11 +177,12 @@ const char *cli_green(void);
 const char *cli_plain(void);
 
 /* Numbers, all static, 8 at a time. None is rounded to the side that claims more. */
-const char *cli_count(uint64_t n);                   /* with thousands separated: "44,593" */
-const char *cli_texts(uint64_t n);                   /* "1 text", "44,593 texts" */
-const char *cli_cut(double x, int decimals);         /* x >= 0 cut to so many decimals */
-const char *cli_up(double x, int decimals);          /* the same, rounded up: for upper bounds */
-const char *cli_percent(size_t part, size_t whole);  /* part/whole in per cent, two decimals, cut */
+const char *cli_count(uint64_t n);                                   /* with thousands separated: "44,593" */
+const char *cli_some(uint64_t n, const char *one, const char *many); /* "1 entry", "44,593 entries" */
+const char *cli_texts(uint64_t n);                                   /* "1 text", "44,593 texts" */
+const char *cli_cut(double x, int decimals);                         /* x >= 0 cut to so many decimals */
+const char *cli_up(double x, int decimals);                          /* the same, rounded up: for upper bounds */
+const char *cli_percent(size_t part, size_t whole);                  /* part/whole in per cent, two decimals, cut */
 const char *cli_share(double share, int decimals);   /* a share in per cent, cut, where its parts are not known */
 const char *cli_mean(double x, int decimals);        /* x >= 0, no bound, cut */
 const char *cli_interval(size_t part, size_t whole); /* 95%, in per cent, the ends outward: "82.79 to 86.75" */

@@ -51,7 +51,27 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
     return root;
 }
 
-static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output)
+/* What was read and is not there, or has no synonyms. */
+static void print_set_aside(const safer_lexicon_report *r, const char *dropped)
+{
+    if (r->table_phrases)
+        printf("left out    %s not one word: a slot of a text is one word, and so are its synonyms\n",
+               cli_some(r->table_phrases, "entry that is", "entries that are"));
+    if (r->refused_words)
+        printf("refused     %s not survive a change of case, with %s\n",
+               cli_some(r->refused_words, "word that does", "words that do"),
+               cli_some(r->refused_pairs, "pair", "pairs"));
+    if (r->excluded_pairs) printf("excluded    %s\n", cli_some(r->excluded_pairs, "pair", "pairs"));
+    if (r->unknown_edits)
+        printf("unknown     %s words that are not here\n",
+               cli_some(r->unknown_edits, "line of --exclude and --protect names",
+                        "lines of --exclude and --protect name"));
+    if (r->protected_words) printf("protected   %s\n", cli_some(r->protected_words, "word", "words"));
+    if (dropped) printf("dropped     named in %s, with the reasons\n", dropped);
+}
+
+static void print_report(const safer_lexicon *lexicon, const safer_lexicon_report *r, const char *output,
+                         const char *dropped)
 {
     safer_lexicon_info info = cli_lexicon_info(lexicon);
     double seconds = 0;
@@ -59,34 +79,27 @@ static void print_report(const safer_lexicon *lexicon, const safer_lexicon_repor
         printf("vectors     %s rows of %zu numbers; %s listed%s", cli_count(r->vector_rows), r->vector_dim,
                cli_count(r->listed), r->vector_duplicates + r->vector_unusable + r->vector_zeros ? "" : "\n");
     if (r->vector_duplicates + r->vector_unusable + r->vector_zeros)
-        printf("; set aside: %zu duplicates, %zu phrases or not UTF-8, %zu zero vectors\n", r->vector_duplicates,
-               r->vector_unusable, r->vector_zeros);
+        printf("; set aside: %s, %s or not UTF-8, %s\n", cli_some(r->vector_duplicates, "duplicate", "duplicates"),
+               cli_some(r->vector_unusable, "phrase", "phrases"),
+               cli_some(r->vector_zeros, "zero vector", "zero vectors"));
     if (r->attract + r->repel)
         printf("fitted      %s synonym, %s antonym and %s preserved pairs\n", cli_count(r->attract),
                cli_count(r->repel), cli_count(r->preserved));
     if (r->simlex_pairs)
         printf("SimLex-999  rank correlation %.3f as read, %.3f counter-fitted, %.3f in the end (%zu pairs)\n",
                r->simlex_before, r->simlex_fitted, r->simlex_after, r->simlex_pairs);
-    if (r->texts) printf("texts       %s with %s words\n", cli_count(r->texts), cli_count(r->tokens));
+    if (r->texts) printf("texts       %s with %s\n", cli_count(r->texts), cli_some(r->tokens, "word", "words"));
     printf("words       %s, of which %s have synonyms (%s on average)\n", cli_count(info.words),
            cli_count(info.words_with_synonyms), cli_mean(info.mean_synonyms, 1));
     printf("pairs       %s", cli_count(r->pairs));
     if (r->symmetrised) printf("; %s were listed one way only and count both ways", cli_count(r->symmetrised));
     printf("\n");
-    if (r->table_phrases) printf("left out    %s entries that are not one word\n", cli_count(r->table_phrases));
-    if (r->refused_words)
-        printf("refused     %s words that do not survive a change of case, with %s pairs\n",
-               cli_count(r->refused_words), cli_count(r->refused_pairs));
-    if (r->excluded_pairs) printf("excluded    %s pairs\n", cli_count(r->excluded_pairs));
-    if (r->unknown_edits)
-        printf("unknown     %s lines of --exclude and --protect name words that are not here\n",
-               cli_count(r->unknown_edits));
-    if (r->protected_words) printf("protected   %s words\n", cli_count(r->protected_words));
+    print_set_aside(r, dropped);
     const safer_fold *fold = safer_lexicon_fold(lexicon);
     if (fold)
-        printf("folded      %s (Unicode %s): %s spellings merged with words of the lexicon, %s words lost\n",
-               safer_fold_steps(fold), safer_fold_unicode(fold), cli_count(r->merged_spellings),
-               cli_count(r->lost_words));
+        printf("folded      %s (Unicode %s): %s merged with words of the lexicon, %s lost\n", safer_fold_steps(fold),
+               safer_fold_unicode(fold), cli_some(r->merged_spellings, "spelling", "spellings"),
+               cli_some(r->lost_words, "word", "words"));
     printf("components  %s; the largest:", cli_count(info.components));
     for (size_t i = 0; i < 10 && info.largest_components[i]; i++) printf(" %zu", info.largest_components[i]);
     printf("\n");
@@ -139,6 +152,8 @@ static void list_rest(cli_options *options, request *r)
                    "and leet,spaced,repeats (default: none)");
     cli_add_heading(options, "Output");
     cli_add_output(options, "output", &r->output, "FILE", "where to write the lexicon (also -o FILE)");
+    cli_add_output(options, "dropped", &r->flags.options.dropped, "FILE",
+                   "name the words that were read and dropped, and why: word<TAB>reason");
 }
 
 static void list_build(cli_options *options, void *into)
@@ -168,7 +183,8 @@ static int make(const cli_verb *verb, request *r, maker make_lexicon)
     int code = CLI_DONE;
     if (!r->output) cli_misuse(verb, "-o FILE is needed: where to write the lexicon");
     if (cli_lexicon_finish(&r->flags, &error) != SAFER_OK) cli_misuse(verb, "%s", error.message);
-    if (check_output(r->output)) return CLI_SYSTEM;
+    if (check_output(r->output) || (r->flags.options.dropped && check_output(r->flags.options.dropped)))
+        return CLI_SYSTEM;
     safer_status status = make_lexicon(&lexicon, &r->flags.options, &report, &error);
     if (status == SAFER_OK) status = safer_lexicon_save(lexicon, r->output, &error);
     if (status != SAFER_OK) {
@@ -178,7 +194,7 @@ static int make(const cli_verb *verb, request *r, maker make_lexicon)
         if (cli_settings()->json)
             cli_print_json(report_json(lexicon, &report, r->output));
         else
-            print_report(lexicon, &report, r->output);
+            print_report(lexicon, &report, r->output, r->flags.options.dropped);
     }
     safer_lexicon_free(lexicon);
     cli_lexicon_flags_free(&r->flags);

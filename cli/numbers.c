@@ -31,12 +31,14 @@ const char *cli_count(uint64_t n)
     return out;
 }
 
-const char *cli_texts(uint64_t n)
+const char *cli_some(uint64_t n, const char *one, const char *many)
 {
     char *out = next_text();
-    snprintf(out, TEXT_SIZE, "%s text%s", cli_count(n), n == 1 ? "" : "s");
+    snprintf(out, TEXT_SIZE, "%s %s", cli_count(n), n == 1 ? one : many);
     return out;
 }
+
+const char *cli_texts(uint64_t n) { return cli_some(n, "text", "texts"); }
 
 /* Adds one to the last digit; the text has room for one more. */
 static void add_one(char *digits)

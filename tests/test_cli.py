@@ -826,6 +826,28 @@ class Json(Case):
         self.assertEqual([stage["stage"] for stage in report["stages"]] + ["all"],
                          re.findall(r"^(\S.*?) +\d+\.\d\d s$", text, re.M))
 
+    def test_dropped(self):
+        """--dropped names every word that is read and not kept, once, with its reason"""
+        write("drop.json", json.dumps({"good": ["great", "first rate", "well-known", "42"], "heart_attack": ["infarction"],
+                                       "x": ["y"], "a\tb": ["fine"], "film": ["movie", "First Rate", "first rate"]}))
+        write("drop.vocab", "good\ngreat\nfilm\nmovie\nx\ny\n")
+        write("drop-from.tsv", "1\tpos\tgood good great great film film x x y y\n")
+        text = self.ok(lexicon("import", "--table", "drop.json", "--vocab", "drop.vocab", "--vocab-from", "drop-from.tsv",
+                               "--dropped", "drop.out", "-o", "drop.lex"))
+        self.assertIn("named in drop.out", text)
+        self.assertEqual((temporary / "drop.out").read_text("utf-8").splitlines(), [
+            "first rate\tphrase", "well-known\tphrase", "42\tno word", "heart_attack\tphrase", "a\\tb\tphrase",
+            "First Rate\tphrase", "infarction\tvocabulary", "fine\tvocabulary", "movie\trare", "x\tcase", "y\tcase"])
+        write("drop.vec", b"good 1 2\ngreat 1 2\nzero 0 0\nbad\xff 1 2\n42 3 1\nrare 1 2\nelse 5 1\n")
+        write("drop.vocab", "good\ngreat\nzero\n42\nrare\nmissing\n")
+        write("drop-from.tsv", "1\tpos\tgood good great great 42 42\n")
+        self.ok(lexicon("build", "--vectors", "drop.vec", "--vocab", "drop.vocab", "--vocab-from", "drop-from.tsv",
+                        "--all-but-the-top", "0", "--dropped", "drop.out", "-o", "drop.lex"))
+        self.assertEqual(sorted((temporary / "drop.out").read_text("utf-8").splitlines()), sorted([
+            "zero\tzero vector", "bad\ufffd\tnot UTF-8", "else\tvocabulary", "zero\tno vector", "missing\tno vector",
+            "rare\trare", "42\trare"]))
+        self.refused(lexicon("import", "--table", "drop.json", "--dropped", "none/x", "-o", "drop.lex"), SYSTEM, "none/x")
+
     def test_import(self):
         """import: --json agrees with the text"""
         write("odd.tsv", "good\tgreat fine\nhot dog\tsausage\ngreat\tgood\nx\ty\nfilm\tmovie\n")

@@ -542,6 +542,28 @@ static void test_addresses(void **state)
     sf_http_address_free(&a);
 }
 
+/* Who vouches for servers: what the environment names, else libcurl's own, else what this system has. */
+static void test_authorities(void **state)
+{
+    (void)state;
+    const char *const none[2] = {0}, *const lost[2] = {"/nowhere/a.crt", "/nowhere/certs"}, *const own[2] = {NULL, "/"};
+    const char *const usual[] = {"/nowhere/b.crt", SOURCE_DIR "/NOTICE", SOURCE_DIR "/LICENSE", NULL};
+    const char *const nowhere[] = {"/nowhere/b.crt", NULL};
+    unsetenv("CURL_CA_BUNDLE");
+    unsetenv("SSL_CERT_FILE");
+    assert_null(sf_http_authorities(own, usual));
+    assert_string_equal(sf_http_authorities(none, usual), SOURCE_DIR "/NOTICE");
+    assert_string_equal(sf_http_authorities(lost, usual), SOURCE_DIR "/NOTICE");
+    assert_null(sf_http_authorities(lost, nowhere));
+    setenv("SSL_CERT_FILE", "/of/openssl", 1);
+    assert_string_equal(sf_http_authorities(own, usual), "/of/openssl");
+    setenv("CURL_CA_BUNDLE", "/of/curl", 1);
+    assert_string_equal(sf_http_authorities(own, usual), "/of/curl");
+    unsetenv("CURL_CA_BUNDLE");
+    unsetenv("SSL_CERT_FILE");
+    for (size_t i = 0; sf_http_usual_authorities[i]; i++) assert_int_equal(sf_http_usual_authorities[i][0], '/');
+}
+
 /* Every form in which a password may come back. */
 static void test_secrets(void **state)
 {
@@ -724,23 +746,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_every_text_survives),
-        cmocka_unit_test(test_options),
-        cmocka_unit_test(test_json_answers),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_scores_come_back),
-        cmocka_unit_test(test_json_pointers),
-        cmocka_unit_test(test_one_text),
-        cmocka_unit_test(test_kserve_answers),
-        cmocka_unit_test(test_tei_answers),
-        cmocka_unit_test(test_openai_answers),
-        cmocka_unit_test(test_labels_in_replies),
-        cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_secrets),
-        cmocka_unit_test(test_messages_hide_users),
-        cmocka_unit_test(test_ways),
-        cmocka_unit_test(test_insecure),
+        cmocka_unit_test(test_bodies),         cmocka_unit_test(test_every_text_survives),
+        cmocka_unit_test(test_options),        cmocka_unit_test(test_json_answers),
+        cmocka_unit_test(test_contradictions), cmocka_unit_test(test_scores_come_back),
+        cmocka_unit_test(test_json_pointers),  cmocka_unit_test(test_one_text),
+        cmocka_unit_test(test_kserve_answers), cmocka_unit_test(test_tei_answers),
+        cmocka_unit_test(test_openai_answers), cmocka_unit_test(test_labels_in_replies),
+        cmocka_unit_test(test_addresses),      cmocka_unit_test(test_authorities),
+        cmocka_unit_test(test_secrets),        cmocka_unit_test(test_messages_hide_users),
+        cmocka_unit_test(test_ways),           cmocka_unit_test(test_insecure),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

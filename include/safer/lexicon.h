@@ -58,6 +58,10 @@ typedef struct safer_lexicon_options {
      * the folded text. Steps separated by commas: "nfkc", "case", "ignorable", "marks", "lookalikes" ("standard": these
      * five), "leet", "spaced", "repeats". NULL and "none": texts are read as they are. */
     const char *fold;
+
+    /* A file to write: every word that was read and is not in the lexicon, or has no synonyms there because it cannot
+     * be written in every case, and why: word<TAB>reason (docs/lexicon.md has the reasons). May be NULL. */
+    const char *dropped;
 } safer_lexicon_options;
 
 /* What happened while a lexicon was made. Counts of what was set aside are decisions

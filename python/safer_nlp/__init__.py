@@ -15,15 +15,21 @@ Threads: Lexicon, Model and Smoothed may be shared by any number of threads. `ce
 function from the thread that called it; calls of several threads run side by side. The
 library runs without the GIL.
 """
+from ._attack import Against, Attack, Attacks, AttackSummary, Change, attack, attack_against
 from ._certify import Smoothed, certify, draws, merge, verify
 from ._data import Data, load_data
 from ._errors import CallbackError, CancelledError, Error, InputError, InvalidError, OperatingSystemError, OutOfMemoryError
 from ._evidence import Gate, evidence
-from ._lexicon import Lexicon, LexiconInfo, Word
+from ._lexicon import Lexicon, LexiconInfo, Survey, Word
 from ._model import Device, Model, Predict, Traffic, devices
+from ._report import Comparison, compare, report
 from ._results import Certificate, ClassSummary, Prediction, Results, Summary, Verification
+from ._serve import Server, serve
+from ._train import Training, average, convert, train
 from ._version import __version__
 
-__all__ = ["CallbackError", "CancelledError", "Certificate", "ClassSummary", "Data", "Device", "Error", "Gate", "InputError", "InvalidError", "Lexicon",
-           "LexiconInfo", "Model", "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Smoothed", "Summary", "Traffic",
-           "Verification", "Word", "__version__", "certify", "devices", "draws", "evidence", "load_data", "merge", "verify"]
+__all__ = ["Against", "Attack", "AttackSummary", "Attacks", "CallbackError", "CancelledError", "Certificate", "Change", "ClassSummary",
+           "Comparison", "Data", "Device", "Error", "Gate", "InputError", "InvalidError", "Lexicon", "LexiconInfo", "Model",
+           "OperatingSystemError", "OutOfMemoryError", "Predict", "Prediction", "Results", "Server", "Smoothed", "Summary", "Survey",
+           "Traffic", "Training", "Verification", "Word", "__version__", "attack", "attack_against", "average", "certify", "compare",
+           "convert", "devices", "draws", "evidence", "load_data", "merge", "report", "serve", "train", "verify"]

@@ -3,26 +3,25 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
 import secrets
-import tempfile
 from ctypes import byref, c_int, c_void_p
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._answers import Classes, label_name
-from ._data import DataHandle, as_list, encode, encode_texts, make_data
-from ._errors import Error, InputError, InvalidError
+from ._answers import Classes
+from ._data import Texts, as_list, encode, encode_texts, make_data, rows_of
+from ._errors import Error, InvalidError
 from ._guard import Guard, ProgressOption
 from ._lexicon import Lexicon
-from ._library import call, choice, default_options, library, path_bytes
-from ._model import FunctionModel, Model, Predict, Traffic, as_model, check_name, is_remote
-from ._results import (ASSUMES, Prediction, Radius, Results, Summary, Verification, checking, counting, radius_from_c, radius_to_c, summarise,
-                       verification)
+from ._library import call, choice, library, path_bytes
+from ._model import FunctionModel, Model, Predict, as_model, check_name, is_remote
+from ._parts import (certify_options, class_names_of, classes_of, draws_at_once, header_of, need_lexicon, prepare, scratch_file, shard_numbers,
+                     summary_of, traffic_of)
+from ._results import ASSUMES, Prediction, Radius, Results, Verification, checking, counting, radius_from_c, verification
 
 
-def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
+def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *,
             n: int = 5000, n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive",
             radius: Radius = "all", seed: int = 1, batch: int = 256, classes: Optional[Sequence[Any]] = None,
             random: bool = False, function: bool = False, cache: bool = False, progress: ProgressOption = None,
@@ -40,7 +39,7 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     text behind an exact certificate; such a certificate assumes it. For a model
     that answers at random say `random=True`: then nothing is claimed without sampling.
 
-    :param texts: what to certify
+    :param texts: what to certify: texts, or a :class:`safer_nlp.Data`, which has its labels and ids with it
     :param labels: their true labels; where a label, or all of them, is None, the prediction is certified
     :param lexicon: the synonyms
     :param n: draws of a certificate, at most
@@ -77,27 +76,28 @@ def certify(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[An
     Exceptions of `predict` are passed on unchanged. Ctrl-C stops between two texts, or inside
     `predict` at once; an `output` can be resumed.
     """
-    lexicon = _need_lexicon(lexicon)
-    o = _options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed, threads=threads, delete=delete,
+    lexicon = need_lexicon(lexicon)
+    listed, labels, ids = rows_of(texts, labels, ids)
+    o = certify_options(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, seed=seed, threads=threads, delete=delete,
                  edits=edits, edit_kind=edit_kind)
     o.unlabelled, o.family_wise = unlabelled, family_wise
-    o.shard, o.shards = _shard(shard)
+    o.shard, o.shards = shard_numbers(shard)
     if resume and output is None:
         raise InvalidError("resume: there is no output to continue")
-    with contextlib.nullcontext(os.fspath(output)) if output is not None else _scratch_file() as path:
-        model, data = _prepare(predict, texts, labels, ids, classes, batch=batch, cache=cache, random=random, declared=function,
+    with contextlib.nullcontext(os.fspath(output)) if output is not None else scratch_file() as path:
+        model, data = prepare(predict, listed, labels, ids, classes, batch=batch, cache=cache, random=random, declared=function,
                                model_name=model_name)
         try:
             if output is not None:
                 check_name(model, "to write records")
-            o.batch = _draws_at_once(model, batch)
+            o.batch = draws_at_once(model, batch)
             with counting() as summary, data, model.asking():
                 with Guard(progress) as guard:
                     o.progress = guard.progress
                     call("safer_certify", byref(summary), path_bytes(path), resume, model._pointer, lexicon._pointer, data._pointer, byref(o))
                 guard.check()
                 with open(path, encoding="utf-8") as file:
-                    return Results(file, _summary(summary, model), named=not is_remote(model) or model.model_name is not None)
+                    return Results(file, summary_of(summary, model), named=not is_remote(model) or model.model_name is not None)
         finally:
             if model is not predict:
                 model.close()
@@ -115,7 +115,7 @@ def merge(output: "Union[str, os.PathLike[str]]", parts: "Sequence[Union[str, os
     return records.value
 
 
-def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = None, texts: Optional[Sequence[str]] = None,
+def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = None, texts: Optional[Texts] = None,
            labels: Optional[Sequence[Any]] = None, lexicon: Optional[Lexicon] = None, *, ids: Optional[Sequence[Any]] = None,
            batch: int = 256, function: bool = False, cache: bool = False, model_name: Optional[str] = None,
            progress: ProgressOption = None, threads: int = 0) -> Verification:
@@ -123,22 +123,23 @@ def verify(path: "Union[str, os.PathLike[str]]", predict: Optional[Predict] = No
     :func:`certify` also what the records say of the texts: words, slots, q and the totals of exact certificates.
     With `predict` too, and the run's `model_name`, all draws are made and asked again. The first record that
     does not hold raises an InputError that names its line; what was not checked is in the result."""
+    listed, labels, ids = rows_of(texts, labels, ids)
     if predict is None:
-        return _verify_texts(path, texts, labels, lexicon, ids, progress, threads)
+        return _verify_texts(path, listed, labels, lexicon, ids, progress, threads)
     if texts is None:
         raise InvalidError("texts: needed to ask the model again")
-    lexicon = _need_lexicon(lexicon)
-    model, data = _prepare(predict, texts, labels, ids, None if isinstance(predict, Model) else _classes_of(path), batch=batch, cache=cache,
+    lexicon = need_lexicon(lexicon)
+    model, data = prepare(predict, listed, labels, ids, None if isinstance(predict, Model) else classes_of(path), batch=batch, cache=cache,
                            random=False, declared=function, model_name=model_name)
     try:
-        if _header(path).get("format") != 1:  # which has no names
+        if header_of(path).get("format") != 1:  # which has no names
             check_name(model, "to be compared with that of the run")
         with checking() as found, data, model.asking():
             with Guard(progress) as guard:
                 call("safer_verify", byref(found), path_bytes(path), model._pointer, lexicon._pointer, data._pointer, threads,
                      byref(guard.progress))
             guard.check()
-            return verification(found, *_traffic(model))
+            return verification(found, *traffic_of(model))
     finally:
         if model is not predict:
             model.close()
@@ -151,7 +152,7 @@ def _verify_texts(path: "Union[str, os.PathLike[str]]", texts: Optional[Sequence
         raise InvalidError("texts and lexicon: both or none are needed to check the texts")
     rows = None
     if texts is not None:
-        names = _names(None if labels is None else as_list(labels, "labels"), Classes(_classes_of(path) or []))
+        names = class_names_of(None if labels is None else as_list(labels, "labels"), Classes(classes_of(path) or []))
         rows = make_data(encode_texts(texts), names, None if ids is None else as_list(ids, "ids"))
     try:
         with checking() as found:
@@ -205,13 +206,13 @@ class Smoothed:
                  n0: Optional[int] = None, delta: float = 0.01, alpha: float = 0.001, method: str = "adaptive", radius: Radius = "all",
                  seed: Optional[int] = None, batch: int = 256, random: bool = False, function: bool = False, cache: bool = False,
                  threads: int = 0, delete: float = 0.0, edits: int = 1, edit_kind: str = "any") -> None:
-        self.lexicon = _need_lexicon(lexicon)
+        self.lexicon = need_lexicon(lexicon)
         self._options: Dict[str, Any] = dict(n=n, n0=n0, delta=delta, alpha=alpha, method=method, radius=radius, threads=threads, delete=delete,
                                              edits=edits, edit_kind=edit_kind)
         self._seed = seed
         self._model = as_model(predict, classes, [], batch=batch, cache=cache, random=random, declared=function)
-        self._batch = _draws_at_once(self._model, batch)
-        _options(seed=seed or 0, **self._options)  # refuses what is impossible now
+        self._batch = draws_at_once(self._model, batch)
+        certify_options(seed=seed or 0, **self._options)  # refuses what is impossible now
 
     @property
     def classes(self) -> Tuple[str, ...]:
@@ -220,7 +221,7 @@ class Smoothed:
     def predict(self, texts: Sequence[str]) -> List[Prediction]:
         """The answer for each text."""
         seed = secrets.randbits(63) if self._seed is None else self._seed
-        o = _options(seed=seed, **self._options)
+        o = certify_options(seed=seed, **self._options)
         o.batch = self._batch
         if isinstance(self._model, FunctionModel):
             o.threads = 1  # the function is called by this thread
@@ -255,125 +256,3 @@ class Smoothed:
 
     def __repr__(self) -> str:
         return f"<safer_nlp.Smoothed, classes {self._model.classes.describe()}, {self.lexicon!r}>"
-
-
-# -------------------------------------------------------------------------- parts
-
-@contextlib.contextmanager
-def _scratch_file() -> Iterator[str]:
-    """The name of an empty file; in memory where the system has such, because the library waits
-    until a file has reached the disk."""
-    try:
-        descriptor = os.memfd_create("safer")
-    except (AttributeError, OSError):
-        descriptor = -1
-    path = f"/proc/self/fd/{descriptor}"
-    try:
-        if descriptor >= 0 and os.path.exists(path):
-            yield path
-        else:
-            with tempfile.TemporaryDirectory(prefix="safer-") as folder:
-                yield os.path.join(folder, "run.jsonl")
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-def _need_lexicon(lexicon: Optional[Lexicon]) -> Lexicon:
-    if not isinstance(lexicon, Lexicon):
-        raise InvalidError(f"lexicon: a safer_nlp.Lexicon is needed, not a {type(lexicon).__name__}")
-    return lexicon
-
-
-def _options(*, n: int, n0: Optional[int], delta: float, alpha: float, method: str, radius: Radius, seed: int, threads: int,
-             delete: float, edits: int, edit_kind: str) -> c.CertifyOptions:
-    """The library checks ranges; here is what ctypes would cut to fit."""
-    o = default_options("certify", c.CertifyOptions)
-    n0 = n0 or 0  # as many as n
-    for name, value in (("n", n), ("n0", n0), ("seed", seed), ("threads", threads), ("edits", edits)):
-        if value < 0 or value >= 2**63:
-            raise InvalidError(f"{name}: {value}")
-    o.method, o.n, o.n0, o.delta, o.alpha = choice("method", method), n, n0, delta, alpha
-    o.radius, o.seed, o.threads = radius_to_c(radius), seed, threads
-    o.deletion, o.edits, o.edit_kind = delete, edits, choice("edit_kind", edit_kind)
-    if not delete and (edits != 1 or edit_kind != "any"):
-        raise InvalidError("edits: without delete no edit can be certified")
-    return o
-
-
-def _shard(shard: Union[str, Tuple[int, int], None]) -> Tuple[int, int]:
-    """(K, N); zeros for all texts."""
-    if shard is None:
-        return 0, 0
-    text = shard if isinstance(shard, str) else "/".join(map(str, shard))
-    number, count = ctypes.c_size_t(), ctypes.c_size_t()
-    call("safer_shard_parse", byref(number), byref(count), encode(text, "shard"))
-    return number.value, count.value
-
-
-def _draws_at_once(model: Union[Model, FunctionModel], batch: int) -> int:
-    """Texts that are asked again are added to a request; this leaves room for them, so that no
-    request must be split."""
-    if batch < 1:
-        raise InvalidError(f"batch: {batch} (at least 1)")
-    if isinstance(model, Model) or model.is_random:
-        return batch
-    return batch - 4 if batch >= 64 else max(1, batch - 1)
-
-
-def _prepare(predict: Predict, texts: Sequence[str], labels: Optional[Sequence[Any]], ids: Optional[Sequence[Any]],
-             classes: Optional[Sequence[Any]], *, batch: int, cache: bool, random: bool,
-             declared: bool, model_name: Optional[str]) -> Tuple[Union[Model, FunctionModel], DataHandle]:
-    """The model behind `predict`, and the library's copy of the data."""
-    encoded, listed = encode_texts(texts), None if labels is None else as_list(labels, "labels")
-    id_list, called = None if ids is None else as_list(ids, "ids"), _names(listed, None)
-    data = make_data(encoded, called, id_list)
-    model = as_model(predict, classes, data.label_names(), batch=batch, cache=cache, random=random, declared=declared, model_name=model_name)
-    names = _names(listed, model.classes)
-    if names != called:  # numbers that stood for positions
-        data.close()
-        data = make_data(encoded, names, id_list)
-    return model, data
-
-
-def _names(labels: Optional[Sequence[Any]], classes: Optional[Classes]) -> Optional[List[Optional[str]]]:
-    """The classes that labels mean, by name or position; without `classes`, what they are called."""
-    if labels is None or classes is None:
-        return None if labels is None else [None if label is None else label_name(label) for label in labels]
-    return [_class_of(label, index, classes) for index, label in enumerate(labels)]
-
-
-def _class_of(label: Any, index: int, classes: Classes) -> Optional[str]:
-    if label is None:
-        return None
-    found = classes.find(label)
-    if found is None:
-        raise InputError(f"labels[{index}] is {label!r}, which the model does not know (it knows: {classes.describe()})")
-    return classes.names[found]
-
-
-def _header(path: "Union[str, os.PathLike[str]]") -> Dict[str, Any]:
-    """The first line of a run; nothing where there is none: the library reports what is wrong with it."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            header = json.loads(file.readline())
-    except (OSError, ValueError):
-        return {}
-    return header if isinstance(header, dict) else {}
-
-
-def _classes_of(path: "Union[str, os.PathLike[str]]") -> Optional[List[str]]:
-    """The classes that the first line of a run names."""
-    names = _header(path).get("labels")
-    return [str(name) for name in names] if isinstance(names, list) else None
-
-
-def _summary(summary: c.Summary, model: Union[Model, FunctionModel]) -> Summary:
-    return summarise(summary, *_traffic(model))
-
-
-def _traffic(model: Union[Model, FunctionModel]) -> Tuple[Optional[float], Optional[Traffic]]:
-    """Seconds in the function that was asked, and what it was asked."""
-    if isinstance(model, FunctionModel):
-        return model.seconds, model.traffic
-    return None, model.traffic if model.arch in ("exec", "http") else None

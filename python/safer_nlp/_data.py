@@ -35,6 +35,17 @@ class Data(_Rows):
         return digest.hexdigest()
 
 
+#: What functions take as texts: a list of them, or a data set with its labels and ids.
+Texts = Union[Sequence[str], Data]
+
+
+def rows_of(texts: Any, labels: Optional[Sequence[Any]], ids: Optional[Sequence[Any]]) -> "Tuple[Any, Optional[Sequence[Any]], Optional[Sequence[Any]]]":
+    """Texts, labels and ids, of which a data set has its own; those that are given besides count."""
+    if isinstance(texts, Data):
+        return texts.texts, texts.labels if labels is None else labels, texts.ids if ids is None else ids
+    return texts, labels, ids
+
+
 class DataHandle(Handle):
     """A safer_data."""
 

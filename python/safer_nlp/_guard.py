@@ -10,12 +10,13 @@ usual, elsewhere what they raise is kept.
 """
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import Any, Callable, Dict, Optional, TextIO, Type, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, TextIO, Type, Union
 
 from . import _structs as c
 
@@ -109,6 +110,18 @@ class Guard:
         if self._bar is not None:
             self._bar.clear()
         return self.error is not None  # it explains the library's "callback failed"; check() raises it, without that as its context
+
+
+@contextlib.contextmanager
+def reporting() -> Iterator[List[BaseException]]:
+    """A block in a thread of the library, in which no caller waits for an exception: it is reported as those of other
+    threads are (threading.excepthook), and the list that the block gets then holds it."""
+    failed: List[BaseException] = []
+    try:
+        yield failed
+    except BaseException as error:
+        failed.append(error)
+        threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread())))
 
 
 # ----------------------------------------------------------------------- progress

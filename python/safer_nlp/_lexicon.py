@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
-from ._data import encode
+from ._data import Texts, encode, encode_texts, make_data, rows_of
 from ._errors import InvalidError
 from ._guard import Guard, ProgressOption
 from ._handle import Handle
@@ -55,6 +55,20 @@ class LexiconInfo:
     directed: bool  #: some synonyms may count one way only
 
 
+@dataclass(frozen=True)
+class Survey:
+    """What a lexicon means for texts. The product of a text's R smallest overlaps is what is left of the smoothing when R
+    words change: only texts with a product above one half can be certified against that."""
+
+    texts: int
+    tokens: int  #: words in them
+    known_tokens: int  #: in the lexicon
+    tokens_with_synonyms: int
+    without_synonyms: int  #: texts in which no word has one: their certificates would be empty
+    quantiles: Mapping[Union[int, str], Tuple[float, ...]]  #: by R: of that product, minimum, 5, 25, 50, 75, 95 %, maximum
+    above_half: Mapping[Union[int, str], float]  #: by R: the share of texts with a product above one half
+
+
 class Lexicon(Handle):
     """Synonyms, and the distribution that substitutes of each word are drawn from.
 
@@ -78,7 +92,8 @@ class Lexicon(Handle):
 
     @classmethod
     def load(cls, path: Path) -> "Lexicon":
-        """Opens a .lex file; a damaged one is refused."""
+        """Opens a .lex file. A damaged one is refused, and so is one that does not mean what it says: overlaps, words and
+        kernel are checked again, as `safer lexicon check` does."""
         return cls(make("safer_lexicon_open", path_bytes(path)))
 
     @classmethod
@@ -87,7 +102,8 @@ class Lexicon(Handle):
               antonyms: Optional[Paths] = None, counterfit: Optional[int] = None, all_but_the_top: Optional[int] = None,
               threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
               exclude: Optional[Path] = None, protect: Optional[Path] = None, kernel: Optional[str] = None,
-              fold: Optional[str] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+              fold: Optional[str] = None, dropped: Optional[Path] = None, threads: int = 0,
+              progress: ProgressOption = None) -> "Lexicon":
         """From word vectors: every pair at least `threshold` similar is a pair of synonyms.
 
         The options are those of `safer lexicon build`; None stands for its default.
@@ -96,19 +112,20 @@ class Lexicon(Handle):
         return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
-                         protect=protect, kernel=kernel, fold=fold, threads=threads)
+                         protect=protect, kernel=kernel, fold=fold, dropped=dropped, threads=threads)
 
     @classmethod
     def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,
                 vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None, min_count: Optional[int] = None,
                 repair: bool = False, directed: bool = False, exclude: Optional[Path] = None, protect: Optional[Path] = None,
-                kernel: Optional[str] = None, fold: Optional[str] = None, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
+                kernel: Optional[str] = None, fold: Optional[str] = None, dropped: Optional[Path] = None, threads: int = 0,
+              progress: ProgressOption = None) -> "Lexicon":
         """From a table of synonyms (JSON, or lines word<TAB>synonyms) or a folder with WordNet.
 
         The options are those of `safer lexicon import`; None stands for its default."""
         return cls._make("safer_lexicon_import", progress, table=table, wordnet=wordnet, vectors=vectors, vocab=vocab,
                          vocab_from=vocab_from, min_count=min_count, repair=repair, directed=directed, exclude=exclude,
-                         protect=protect, kernel=kernel, fold=fold, threads=threads)
+                         protect=protect, kernel=kernel, fold=fold, dropped=dropped, threads=threads)
 
     @classmethod
     def _make(cls, function: str, progress: ProgressOption, **options: Any) -> "Lexicon":
@@ -143,6 +160,33 @@ class Lexicon(Handle):
     def save(self, path: Path) -> None:
         """Writes a .lex file, whole or not at all."""
         call("safer_lexicon_save", self._pointer, path_bytes(path))
+
+    def export(self, path: Optional[Path] = None, what: str = "synonyms", *, json: bool = False) -> str:
+        """A table of all words, a line for each, or one JSON object: "synonyms", "kernel" or "overlap", as
+        `safer lexicon export` prints it. Returned and, with a `path`, written."""
+        parts: List[bytes] = []
+        with Guard() as guard:
+            write = c.WRITE(lambda context, at, length: guard.run(lambda: parts.append(string_at(at, length))))
+            call("safer_lexicon_export", self._pointer, choice("export", what), json, write, None)
+        guard.check()
+        table = b"".join(parts).decode()
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(table)
+        return table
+
+    def stats(self, texts: Texts, *, threads: int = 0, progress: ProgressOption = None) -> "Survey":
+        """What the lexicon means for texts: how many words have synonyms, and how much of the smoothing survives, as
+        `safer lexicon stats --data` does."""
+        survey = c.Survey()
+        listed, _, _ = rows_of(texts, None, None)
+        with make_data(encode_texts(listed), None, None) as data:
+            with Guard(progress) as guard:
+                call("safer_lexicon_survey", byref(survey), self._pointer, data._pointer, threads, byref(guard.progress))
+            guard.check()
+        return Survey(survey.texts, survey.tokens, survey.known_tokens, survey.tokens_with_synonyms, survey.without_synonyms,
+                      {"all" if p.radius == c.ALL else p.radius: tuple(p.quantiles) for p in survey.products},
+                      {"all" if p.radius == c.ALL else p.radius: p.above_half for p in survey.products})
 
     # ---- what it is
 

@@ -12,14 +12,14 @@ import os
 import pathlib
 import shutil
 import subprocess
-from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type, TypeVar
 
 from . import _structs as c
 from ._errors import check
 from ._version import __version__
 
-SONAME = "libsafer.so." + ".".join(__version__.split(".")[:2])
+SONAME = "libsafer.so." + ".".join(__version__.split(".")[:2 if __version__.startswith("0.") else 1])
 _HERE = pathlib.Path(__file__).resolve().parent
 
 _ERROR = POINTER(c.Error)
@@ -30,7 +30,8 @@ S = TypeVar("S", bound=ctypes.Structure)
 _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_version": (c_char_p, []),
     **{f"safer_{kind}_parse": (c_int, [POINTER(c_int), c_char_p, _ERROR])
-       for kind in ("format", "metric", "precision", "profile", "method", "stage", "edit_kind")},
+       for kind in ("format", "metric", "precision", "profile", "method", "stage", "edit_kind", "arch", "pool", "defense",
+                    "charcnn_size", "attack_method", "export")},
     "safer_data_options_init": (None, [POINTER(c.DataOptions), c_size_t]),
     "safer_data_load": (c_int, [_OUT, c_char_p, POINTER(c.DataOptions), _ERROR]),
     "safer_data_from_texts": (c_int, [_OUT, POINTER(c_char_p), POINTER(c_size_t), POINTER(c_char_p), POINTER(c_char_p), c_size_t, _ERROR]),
@@ -56,6 +57,8 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_fold_steps": (c_char_p, [c_void_p]),
     "safer_fold_apply": (c_int, [c_void_p, c_char_p, c_size_t, c.WRITE, c_void_p, _ERROR]),
     "safer_lexicon_overlap": (c_double, [c_void_p, c_uint32, c_uint32]),
+    "safer_lexicon_survey": (c_int, [POINTER(c.Survey), c_void_p, c_void_p, c_int, POINTER(c.Progress), _ERROR]),
+    "safer_lexicon_export": (c_int, [c_void_p, c_int, c_int, c.WRITE, c_void_p, _ERROR]),
     "safer_model_open": (c_int, [_OUT, c_char_p, _ERROR]),
     "safer_model_free": (None, [c_void_p]),
     "safer_model_set_precision": (c_int, [c_void_p, c_int, _ERROR]),
@@ -73,6 +76,10 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_model_from_callback": (c_int, [_OUT, c.CLASSIFY, c_void_p, POINTER(c.RemoteOptions), _ERROR]),
     "safer_model_traffic": (c.Traffic, [c_void_p]),
     "safer_model_is_random": (c_int, [c_void_p]),
+    "safer_model_convert": (c_int, [c_char_p, c_char_p, _ERROR]),
+    "safer_model_average": (c_int, [c_char_p, POINTER(c_char_p), c_size_t, _ERROR]),
+    "safer_train_options_init": (None, [POINTER(c.TrainOptions), c_size_t]),
+    "safer_train": (c_int, [c_char_p, POINTER(c.TrainOptions), POINTER(c.TrainReport), _ERROR]),
     "safer_reported_radius": (c_size_t, [c_size_t]),
     "safer_certify_options_init": (None, [POINTER(c.CertifyOptions), c_size_t]),
     "safer_certify_text": (c_int, [POINTER(c.Certificate), _OUT, c_void_p, c_void_p, c_char_p, c_size_t, c_int,
@@ -88,6 +95,23 @@ _FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "safer_summary_caution": (c_int, [POINTER(c.Summary), c_char_p, c_size_t]),
     "safer_draw_deleting": (c_int, [c_void_p, c_char_p, c_size_t, c_double, c_int, c_uint64, c_uint64, c_uint64, c.DRAW, c_void_p, _ERROR]),
     "safer_interval": (None, [c_size_t, c_size_t, POINTER(c_double), POINTER(c_double)]),
+    "safer_attack_options_init": (None, [POINTER(c.AttackOptions), c_size_t]),
+    "safer_attack": (c_int, [POINTER(c.AttackSummary), c_char_p, c_int, c_void_p, c_void_p, c_void_p, POINTER(c.AttackOptions), _ERROR]),
+    "safer_attack_against": (c_int, [POINTER(c.AgainstSummary), c_char_p, c_char_p, c_int, c_void_p, c_void_p, c_void_p,
+                                     POINTER(c.AttackOptions), _ERROR]),
+    "safer_run_read": (c_int, [_OUT, c_char_p, _ERROR]),
+    "safer_run_free": (None, [c_void_p]),
+    "safer_run_certified": (POINTER(c.Summary), [c_void_p]),
+    "safer_run_attacked": (POINTER(c.AttackSummary), [c_void_p]),
+    "safer_compare": (c_int, [POINTER(c.Comparison), POINTER(c_void_p), c_size_t, _ERROR]),
+    "safer_report_options_init": (None, [POINTER(c.ReportOptions), c_size_t]),
+    "safer_report": (c_int, [POINTER(c.Summary), c_char_p, POINTER(c_char_p), c_size_t, POINTER(c.ReportOptions), _ERROR]),
+    "safer_serve_options_init": (None, [POINTER(c.ServeOptions), c_size_t]),
+    "safer_server_start": (c_int, [_OUT, c_void_p, c_void_p, POINTER(c.CertifyOptions), POINTER(c.ServeOptions), _ERROR]),
+    "safer_server_url": (c_char_p, [c_void_p]),
+    "safer_server_port": (c_uint16, [c_void_p]),
+    "safer_server_reload": (c_int, [c_void_p, c_void_p, c_void_p, _ERROR]),
+    "safer_server_stop": (None, [c_void_p]),
     "safer_gate_kind_name": (c_char_p, [c_int]),
     "safer_evidence_options_init": (None, [POINTER(c.EvidenceOptions), c_size_t]),
     "safer_evidence": (c_int, [POINTER(c.Gate), c_char_p, c_char_p, POINTER(c.EvidenceOptions), _ERROR]),

@@ -16,7 +16,7 @@ from . import _structs as c
 from ._answers import Classes, label_name
 from ._data import as_list, encode, encode_texts, string_arrays
 from ._errors import Error, InvalidError
-from ._guard import current_guard
+from ._guard import current_guard, reporting
 from ._handle import Handle
 from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes, string_array
 
@@ -106,6 +106,9 @@ class Model(_Answering):
     >>> model.classify(["A wonderful film."])
     ['1']
     """
+
+    #: How it was trained: a :class:`safer_nlp.Training` of the model that :func:`safer_nlp.train` returns, else None.
+    training: Any = None
 
     def __init__(self, address: int, model_name: Optional[str] = None) -> None:
         super().__init__(address)
@@ -215,6 +218,9 @@ Predict = Union[Callable[[List[str]], Any], HasPredict, Model]
 class FunctionModel(_Answering):
     """A safer_model that asks a function. Threads take turns."""
 
+    #: Whether threads of the library may call it, as those of a server do.
+    from_any_thread = False
+
     def __init__(self, function: Callable[[List[str]], Any], classes: Sequence[str], *, batch: int, cache: bool, random: bool,
                  declared: bool, model_name: Optional[str]) -> None:
         self.classes = Classes(classes)
@@ -230,7 +236,13 @@ class FunctionModel(_Answering):
 
     def _on_texts(self, context: Any, texts: Any, lengths: Any, count: int, labels: int) -> int:
         guard = current_guard()
-        return 1 if guard is None else guard.run(self._answer, texts, lengths, count, labels)
+        if guard is not None:
+            return guard.run(self._answer, texts, lengths, count, labels)
+        if not self.from_any_thread:
+            return 1
+        with reporting() as failed:  # a thread of a server: signals are handled by the main thread
+            self._answer(texts, lengths, count, labels)
+        return int(bool(failed))
 
     def _answer(self, texts: Any, lengths: Any, count: int, labels: int) -> None:
         strings = [bytes_.decode() for bytes_ in map(ctypes.string_at, texts[:count], lengths[:count])]

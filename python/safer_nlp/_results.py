@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 
 from . import _structs as c
 from ._errors import InvalidError
-from ._library import library
+from ._library import call, library, path_bytes
 from ._model import Traffic
 
 Radius = Union[int, str]  # a number of words, or "all"
@@ -276,6 +276,15 @@ class Results(Sequence[Certificate]):
         self.config: Mapping[str, Any] = json.loads(self._lines[0])
         self.summary = summary
         self._certificates = [_read_record(line) for line in self._lines[1:]]
+
+    @classmethod
+    def load(cls, path: "Union[str, os.PathLike[str]]") -> "Results":
+        """Reads the records that :func:`safer_nlp.certify` or `safer certify -o` wrote. Every decision is computed again,
+        as by :func:`safer_nlp.verify`; a record that does not hold is an InputError that names its line."""
+        with checking() as found:
+            call("safer_verify", byref(found), path_bytes(path), None, None, None, 0, None)
+            with open(path, encoding="utf-8") as file:
+                return cls(file, summarise(found.summary))
 
     @overload
     def __getitem__(self, index: int) -> Certificate: ...

@@ -2,7 +2,7 @@
 offset with what a C compiler says."""
 from __future__ import annotations
 
-from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 
 NO_WORD = 2**32 - 1
 DEFAULT = -1
@@ -16,6 +16,7 @@ PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
 CLASSIFY = CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p), POINTER(c_size_t), c_size_t, c_void_p)
 DRAW = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
 WRITE = CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
+RECORD = CFUNCTYPE(None, c_void_p, c_char_p)
 
 
 class Error(Structure):
@@ -47,7 +48,8 @@ class LexiconOptions(Structure):
                 ("antonyms", POINTER(c_char_p)), ("antonyms_count", c_size_t),
                 ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
-                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p)]
+                ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
+                ("dropped", c_char_p)]
 
 
 class LexiconStage(Structure):
@@ -138,6 +140,91 @@ class Verification(Structure):
                 ("shard", c_size_t), ("shards", c_size_t), ("deletion", c_double), ("edits", c_size_t), ("edit_kind", c_int)]
 
 
+class SurveyProduct(Structure):
+    _fields_ = [("radius", c_size_t), ("quantiles", c_double * 7), ("above_half", c_double)]
+
+
+class Survey(Structure):
+    _fields_ = [("texts", c_size_t), ("tokens", c_size_t), ("known_tokens", c_size_t), ("tokens_with_synonyms", c_size_t),
+                ("products", SurveyProduct * 4), ("without_synonyms", c_size_t)]
+
+
+class TrainCourse(Structure):
+    _fields_ = [("dropout", c_double), ("rate", c_double), ("decay", c_double), ("clip", c_double), ("warmup", c_double), ("batch", c_int),
+                ("epochs", c_int), ("patience", c_int), ("pool", c_int), ("precision", c_int)]
+
+
+class TrainNgram(Structure):
+    _fields_ = [("order", c_int), ("bits", c_int)]
+
+
+class TrainCnn(Structure):
+    _fields_ = [("vectors", c_char_p), ("dim", c_int), ("widths", c_char_p), ("filters", c_int), ("hidden", c_int), ("max_words", c_int),
+                ("min_count", c_int), ("freeze", c_int)]
+
+
+class TrainDefense(Structure):
+    _fields_ = [("kind", c_int), ("kappa", c_double), ("ramp", c_int), ("train_vectors", c_int), ("triplet", c_double), ("margin", c_double)]
+
+
+class TrainCharcnn(Structure):
+    _fields_ = [("characters", c_int), ("size", c_int)]
+
+
+class TrainBert(Structure):
+    _fields_ = [("encoder", c_char_p), ("layers", c_int), ("tokens", c_int)]
+
+
+class TrainOptions(Structure):
+    _fields_ = [("size", c_size_t), ("arch", c_int), ("train", c_void_p), ("dev", c_void_p), ("lexicon", c_void_p), ("seed", c_uint64),
+                ("threads", c_int), ("resume", c_int), ("progress", Progress), ("course", TrainCourse), ("ngram", TrainNgram),
+                ("cnn", TrainCnn), ("defense", TrainDefense), ("charcnn", TrainCharcnn), ("bert", TrainBert), ("device", c_char_p),
+                ("deletion", c_double)]
+
+
+class TrainReport(Structure):
+    _fields_ = [("texts", c_size_t), ("tokens", c_size_t), ("parameters", c_size_t), ("epochs", c_int), ("best_epoch", c_int),
+                ("loss", c_double), ("dev_accuracy", c_double), ("seconds", c_double), ("tokens_per_second", c_double)]
+
+
+class AttackOptions(Structure):
+    _fields_ = [("size", c_size_t), ("method", c_int), ("smoothed", c_int), ("n", c_uint64), ("radius", c_size_t), ("max_queries", c_uint64),
+                ("population", c_int), ("iterations", c_int), ("tries", c_int), ("alpha", c_double), ("seed", c_uint64), ("threads", c_int),
+                ("batch", c_size_t), ("each", RECORD), ("each_context", c_void_p), ("progress", Progress), ("shard", c_size_t),
+                ("shards", c_size_t), ("crew", c_void_p)]
+
+
+class AttackSummary(Structure):
+    _fields_ = [("texts", c_size_t), ("skipped", c_size_t), ("succeeded", c_size_t), ("without_choices", c_size_t), ("limited", c_size_t),
+                ("changed", c_uint64), ("changed_share", c_double), ("queries", c_uint64), ("checks", c_uint64), ("seconds", c_double),
+                ("resumed", c_size_t)]
+
+
+class AgainstSummary(Structure):
+    _fields_ = [*((name, c_size_t) for name in ("texts", "certified", "exact", "untouched", "limited", "violations", "violations_exact",
+                                                "sampled")),
+                ("delta", c_double), ("p_value", c_double), ("alarm", c_int), ("flips", c_size_t), ("queries", c_uint64),
+                ("checks", c_uint64), ("seconds", c_double), ("resumed", c_size_t), ("shard", c_size_t), ("shards", c_size_t)]
+
+
+class Comparison(Structure):
+    _fields_ = [*((name, c_size_t) for name in ("first", "second", "both", "only_first", "only_second", "neither")),
+                ("p_value", c_double), ("adjusted", c_double)]
+
+
+class ReportOptions(Structure):
+    _fields_ = [("size", c_size_t), ("data", c_void_p), ("lexicons", POINTER(c_void_p)), ("lexicon_count", c_size_t),
+                ("attacks", POINTER(c_char_p)), ("attack_count", c_size_t), ("texts", c_size_t), ("svg", c_char_p), ("csv", c_char_p),
+                ("progress", Progress)]
+
+
+class ServeOptions(Structure):
+    _fields_ = [("size", c_size_t), ("fixed_seed", c_int), ("host", c_char_p), ("port", c_uint16), ("token", c_char_p),
+                ("without_token", c_int), ("max_body", c_size_t), ("max_text", c_size_t), ("max_texts", c_size_t), ("queue", c_size_t),
+                ("connections", c_size_t), ("deadline", c_double), ("patience", c_double), ("log_texts", c_int), ("log", RECORD),
+                ("log_context", c_void_p), ("client_connections", c_size_t), ("client_rate", c_double)]
+
+
 class Gate(Structure):
     _fields_ = [("kind", c_int), ("met", c_int), ("name", c_char * 200), ("message", c_char * 600), ("part", c_size_t), ("whole", c_size_t),
                 ("value", c_double), ("threshold", c_double)]
@@ -159,4 +246,7 @@ IN_C = {Error: "safer_error", Progress: "safer_progress", Device: "safer_device"
         Word: "safer_word", RemoteOptions: "safer_remote_options", Traffic: "safer_traffic",
         CertifyOptions: "safer_certify_options", Certificate: "safer_certificate", Figure: "safer_figure",
         ClassSummary: "safer_class_summary", Summary: "safer_summary", Verification: "safer_verification", Gate: "safer_gate",
-        Recall: "safer_recall", EvidenceOptions: "safer_evidence_options"}
+        Recall: "safer_recall", EvidenceOptions: "safer_evidence_options", Survey: "safer_survey", TrainOptions: "safer_train_options",
+        TrainReport: "safer_train_report", AttackOptions: "safer_attack_options", AttackSummary: "safer_attack_summary",
+        AgainstSummary: "safer_against_summary", Comparison: "safer_comparison", ReportOptions: "safer_report_options",
+        ServeOptions: "safer_serve_options"}

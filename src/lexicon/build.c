@@ -31,9 +31,14 @@ static safer_status read_vectors(sf_draft *draft, safer_error *error)
     sf_vectors *v = &draft->vectors;
     SF_TRY(sf_inputs_load(inputs, o, error));
     sf_draft_time(draft, "load files");
-    SF_TRY(sf_vectors_parse(v, inputs->vectors.bytes, inputs->vectors.length, o->vectors,
-                            o->vocab ? &draft->vocab : NULL, o->threads, error));
+    SF_TRY(sf_vectors_parse_noting(v, inputs->vectors.bytes, inputs->vectors.length, o->vectors,
+                                   o->vocab ? &draft->vocab : NULL, &draft->dropped, o->threads, error));
     sf_file_free(&inputs->vectors);
+    for (uint32_t x = 0; draft->dropped.wanted && x < draft->vocab.count; x++) {
+        const char *word = sf_words_string(&draft->vocab, x);
+        if (sf_words_find(&v->words, word, strlen(word)) == SF_NONE)
+            SF_TRY(sf_dropped_add(&draft->dropped, word, strlen(word), "no vector", error));
+    }
     SF_TRY(sf_folding_vectors(&draft->folding, v, error));
     sf_draft_report_vectors(draft);
     sf_draft_time(draft, "parse vectors");
@@ -100,10 +105,16 @@ static safer_status select_words(sf_draft *draft, safer_error *error)
         const char *word = sf_words_string(&v->words, x);
         size_t length = sf_words_length(&v->words, x);
         map[x] = SF_NONE;
-        if (o->vocab_from_count && draft->corpus.counts[x] < o->min_count) continue;
+        if (o->vocab_from_count && draft->corpus.counts[x] < o->min_count) {
+            SF_TRY(sf_dropped_add(&draft->dropped, word, length, "rare", error));
+            continue;
+        }
         int one = sf_word_is_one(word, length);
         if (one < 0) goto no_memory;
-        if (!one) continue;
+        if (!one) {
+            SF_TRY(sf_dropped_add_entry(&draft->dropped, word, length, error));
+            continue;
+        }
         SF_TRY(sf_draft_keep(draft, map, x, word, length, error));
         memmove(v->values + map[x] * v->dim, v->values + x * v->dim, v->dim * sizeof *v->values);
     }

@@ -22,6 +22,7 @@
 void sf_draft_free(sf_draft *draft)
 {
     sf_folding_free(&draft->folding);
+    sf_dropped_free(&draft->dropped);
     sf_words_free(&draft->vocab);
     sf_inputs_free(&draft->inputs);
     sf_vectors_free(&draft->vectors);
@@ -122,6 +123,8 @@ safer_status sf_draft_begin(sf_draft *draft, const safer_lexicon_options *option
     draft->report = report ? report : &draft->own_report;
     *draft->report = (safer_lexicon_report){0};
     draft->clock = sf_seconds();
+    draft->dropped.wanted = options->dropped != NULL;
+    draft->folding.dropped = &draft->dropped;
     const safer_status status = check_options(options, error);
     return status == SAFER_OK ? sf_folding_begin(&draft->folding, options->fold, error) : status;
 }
@@ -359,6 +362,22 @@ done:
     return status;
 }
 
+/* Notes the words that pairs have and that cannot be written in every case pattern. */
+static safer_status note_refused(sf_draft *draft, safer_error *error)
+{
+    const sf_words *words = &draft->words;
+    for (size_t i = 0; draft->dropped.wanted && i < 2 * draft->edge_count; i++) {
+        const uint32_t x = i % 2 ? draft->edges[i / 2].b : draft->edges[i / 2].a;
+        const sf_admission admission = sf_word_admit(sf_words_string(words, x), sf_words_length(words, x));
+        if (admission == SF_ADMISSION_NO_MEMORY) return sf_fail_memory(error);
+        if (admission != SF_REFUSED) continue;
+        const safer_status status = sf_dropped_add(&draft->dropped, sf_words_string(words, x),
+                                                   sf_words_length(words, x), "case", error);
+        if (status != SAFER_OK) return status;
+    }
+    return SAFER_OK;
+}
+
 /* What provenance and report say about the fold. */
 static safer_status describe_fold(sf_draft *draft, safer_error *error)
 {
@@ -378,6 +397,7 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     size_t added = 0;
     if (draft->words.count == 0)
         return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and min_count");
+    SF_TRY(note_refused(draft, error));
     SF_TRY(prune(draft, error));
     SF_TRY(sf_graph_build(&graph, draft->words.count, draft->edges, draft->edge_count,
                           o->directed ? SF_DIRECTED : SF_SYMMETRIC, draft->with_similarity, &added, error));
@@ -388,6 +408,7 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     SF_TRY(complete(out, draft, &graph, o->kernel, o->directed,
                     (sf_span){draft->folding.table.bytes, draft->folding.table.length}, o->threads, &o->progress,
                     error));
+    if (o->dropped) status = sf_dropped_write(&draft->dropped, o->dropped, error);
 done:
     sf_graph_free(&graph);
     return status;

@@ -3,6 +3,7 @@
 #define SF_LEXICON_DRAFT_H
 
 #include "lexicon/corpus.h"
+#include "lexicon/dropped.h"
 #include "lexicon/folding.h"
 #include "lexicon/inputs.h"
 #include "lexicon/lexicon.h"
@@ -18,6 +19,7 @@ typedef struct sf_draft {
 
     sf_folding folding; /* of words and texts */
     sf_words vocab;     /* of options->vocab, or empty */
+    sf_dropped dropped; /* kept when options->dropped says where to */
     sf_inputs inputs;   /* until they are used up */
     sf_vectors vectors; /* what `rows` points into */
 

@@ -67,6 +67,7 @@ static safer_status fold_words(sf_folding *f, sf_words *words, uint32_t *map, un
         if (was < 0 || one < 0) goto no_memory;
         map[x] = SF_NONE;
         f->lost += was && !one;
+        if (was && !one) SF_TRY(sf_dropped_add(f->dropped, word, length, "fold", error));
         if (!one) continue;
         own[x] = key.length == length && memcmp(key.bytes, word, length) == 0;
         SF_TRY(sf_words_add(&folded, key.bytes, key.length, &map[x], error));

@@ -12,9 +12,10 @@
 typedef struct sf_folding {
     sf_buffer table; /* empty: nothing is folded */
     sf_fold fold;
-    json_t *spellings; /* folded word -> the words, spelled otherwise, that became it; in order */
-    size_t lost;       /* words that fold to nothing, or to several words */
-} sf_folding;          /* zero-initialise */
+    json_t *spellings;   /* folded word -> the words, spelled otherwise, that became it; in order */
+    size_t lost;         /* words that fold to nothing, or to several words, */
+    sf_dropped *dropped; /* noted here; may be NULL */
+} sf_folding;            /* zero-initialise */
 
 /* Begins with a specification; NULL and "none": nothing is folded. */
 safer_status sf_folding_begin(sf_folding *folding, const char *spec, safer_error *error);

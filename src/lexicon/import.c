@@ -31,8 +31,13 @@ static safer_status select_words(sf_draft *draft, sf_table *table, safer_error *
         const char *word = sf_words_string(&table->words, x);
         size_t length = sf_words_length(&table->words, x);
         map[x] = SF_NONE;
-        if (o->vocab && sf_words_find(&draft->vocab, word, length) == SF_NONE) continue;
-        if (o->vocab_from_count && draft->corpus.counts[x] < o->min_count) continue;
+        const char *reason = o->vocab && sf_words_find(&draft->vocab, word, length) == SF_NONE ? "vocabulary"
+                             : o->vocab_from_count && draft->corpus.counts[x] < o->min_count   ? "rare"
+                                                                                               : NULL;
+        if (reason) {
+            SF_TRY(sf_dropped_add(&draft->dropped, word, length, reason, error));
+            continue;
+        }
         SF_TRY(sf_draft_keep(draft, map, x, word, length, error));
     }
     sf_draft_renumber(draft, map);
@@ -81,6 +86,7 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     SF_TRY(sf_draft_begin(&draft, options, report, error));
     SF_TRY(check(options, error));
     SF_TRY(sf_draft_describe(&draft, "import", error));
+    table.dropped = &draft.dropped;
     if (options->table)
         SF_TRY(sf_table_read(&table, options->table, error));
     else

@@ -32,7 +32,7 @@ static safer_status add_word(sf_table *table, sf_buffer *key, const char *bytes,
     *id = SF_NONE;
     if (one) return sf_words_add(&table->words, key->bytes, key->length, id, error);
     table->phrases++;
-    return SAFER_OK;
+    return sf_dropped_add_entry(table->dropped, bytes, length, error);
 }
 
 static safer_status add_pair(sf_table *table, uint32_t a, uint32_t b, safer_error *error)

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/words.h"
+#include "lexicon/dropped.h"
 #include "lexicon/pairs.h"
 #include "text/fold.h"
 
@@ -11,7 +12,8 @@ typedef struct sf_table {
     sf_words words; /* keys, in order of appearance */
     sf_pair *pairs; /* a -> b as listed; similarity 0 */
     size_t count, capacity;
-    size_t phrases; /* entries that are not one word, left out */
+    size_t phrases;      /* entries that are not one word, left out */
+    sf_dropped *dropped; /* and noted here; may be NULL */
 } sf_table;
 
 /* JSON when the first byte that is not blank is '{', otherwise text. */

@@ -303,7 +303,7 @@ static int is_zero(const float *row, size_t dim)
 }
 
 /* Moves the wanted rows to the front and numbers their words in file order. */
-static safer_status choose(sf_vectors *out, parse *job, const sf_words *keep, safer_error *error)
+static safer_status choose(sf_vectors *out, parse *job, const sf_words *keep, sf_dropped *dropped, safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_buffer key = {0};
@@ -319,13 +319,18 @@ static safer_status choose(sf_vectors *out, parse *job, const sf_words *keep, sa
         if (code == -2 || length == 0 || memchr(word, ' ', length) || memchr(word, '\t', length) ||
             memchr(word, '\0', length)) {
             out->unusable++;
+            SF_TRY(sf_dropped_add_entry(dropped, word, length, error));
             continue;
         }
         if (is_zero(row, job->dim)) {
             out->zeros++;
+            SF_TRY(sf_dropped_add(dropped, word, length, "zero vector", error));
             continue;
         }
-        if (keep && sf_words_find(keep, key.bytes, key.length) == SF_NONE) continue;
+        if (keep && sf_words_find(keep, key.bytes, key.length) == SF_NONE) {
+            SF_TRY(sf_dropped_add(dropped, word, length, "vocabulary", error));
+            continue;
+        }
         int differs = key.length != length || memcmp(key.bytes, word, length) != 0;
         uint32_t id, before = out->words.count;
         SF_TRY(sf_words_add(&out->words, key.bytes, key.length, &id, error));
@@ -348,6 +353,12 @@ done:
 
 safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length, const char *name, const sf_words *keep,
                               int threads, safer_error *error)
+{
+    return sf_vectors_parse_noting(out, bytes, length, name, keep, NULL, threads, error);
+}
+
+safer_status sf_vectors_parse_noting(sf_vectors *out, const char *bytes, size_t length, const char *name,
+                                     const sf_words *keep, sf_dropped *dropped, int threads, safer_error *error)
 {
     safer_status status = SAFER_OK;
     parse job = {.bytes = bytes, .length = length};
@@ -386,7 +397,7 @@ safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length,
             goto done;
         }
     }
-    SF_TRY(choose(out, &job, keep, error));
+    SF_TRY(choose(out, &job, keep, dropped, error));
     out->dim = job.dim;
     out->rows = job.rows;
     out->values = job.values;

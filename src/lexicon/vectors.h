@@ -2,7 +2,7 @@
 #ifndef SF_LEXICON_VECTORS_H
 #define SF_LEXICON_VECTORS_H
 
-#include "base/words.h"
+#include "lexicon/dropped.h"
 #include "safer.h"
 
 /* count x dim numbers, row by row, for the words' lower-cased forms. */
@@ -23,6 +23,10 @@ typedef struct sf_vectors {
  * numbers that are not finite are errors that name the line. */
 safer_status sf_vectors_parse(sf_vectors *out, const char *bytes, size_t length, const char *name, const sf_words *keep,
                               int threads, safer_error *error);
+
+/* The same, which also notes the rows that are set aside, and those that `keep` lacks. */
+safer_status sf_vectors_parse_noting(sf_vectors *out, const char *bytes, size_t length, const char *name,
+                                     const sf_words *keep, sf_dropped *dropped, int threads, safer_error *error);
 
 void sf_vectors_free(sf_vectors *vectors);
 

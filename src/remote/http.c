@@ -552,9 +552,10 @@ static safer_status check_way(const http *h, const safer_remote_options *options
  * switch. A file of other authorities is named as for the program curl. */
 static CURLcode set_authorities(CURL *easy)
 {
-    const char *file = getenv("CURL_CA_BUNDLE");
-    if (!file || !*file) file = getenv("SSL_CERT_FILE");
-    return file && *file ? curl_easy_setopt(easy, CURLOPT_CAINFO, file) : CURLE_OK;
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    const char *const preset[] = {info->cainfo, info->capath};
+    const char *file = sf_http_authorities(preset, sf_http_usual_authorities);
+    return file ? curl_easy_setopt(easy, CURLOPT_CAINFO, file) : CURLE_OK;
 }
 
 static safer_status make_handle(http *h, handle *out, const char *address, double timeout, safer_error *error)

@@ -8,8 +8,10 @@
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum {
     SHOWN = 300, /* bytes of an address in a message, at most */
@@ -201,4 +203,24 @@ done:
     curl_free(query);
     curl_url_cleanup(url);
     return status;
+}
+
+const char *const sf_http_usual_authorities[] = {
+    "/etc/ssl/certs/ca-certificates.crt",                /* Debian, Ubuntu, Arch */
+    "/etc/pki/tls/certs/ca-bundle.crt",                  /* Fedora, RHEL */
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* their newer place */
+    "/etc/ssl/ca-bundle.pem",                            /* openSUSE */
+    "/etc/ssl/cert.pem",                                 /* the BSDs, macOS */
+    NULL,
+};
+
+const char *sf_http_authorities(const char *const preset[2], const char *const *usual)
+{
+    const char *file = getenv("CURL_CA_BUNDLE");
+    if (!file || !*file) file = getenv("SSL_CERT_FILE");
+    if (file && *file) return file;
+    for (int i = 0; i < 2; i++)
+        if (preset[i] && access(preset[i], R_OK) == 0) return NULL;
+    while (*usual && access(*usual, R_OK) != 0) usual++;
+    return *usual;
 }

@@ -20,4 +20,13 @@ safer_status sf_http_address_read(sf_http_address *out, const char *address, saf
 
 void sf_http_address_free(sf_http_address *address);
 
+/* The file of authorities that vouch for servers: the one that the environment names (CURL_CA_BUNDLE, SSL_CERT_FILE);
+ * NULL, which leaves it to libcurl, where libcurl has a file or folder of its own (`preset`, NULL for none); else the
+ * first of `usual`, a list that ends with NULL, that can be read. NULL as well if there is none: then no server is
+ * trusted. */
+const char *sf_http_authorities(const char *const preset[2], const char *const *usual);
+
+/* Where systems keep that file: a libcurl that was built on another one looks elsewhere. */
+extern const char *const sf_http_usual_authorities[];
+
 #endif
