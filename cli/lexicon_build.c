@@ -26,7 +26,7 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
 #define N(x) (json_int_t)(x)
     json_t *root = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:o, s:{s:I,s:I,s:I,s:I,s:I}, s:I, s:I, s:I, s:{s:I,s:I,s:I},"
-        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
+        " s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o?}",
         "output", output, "kernel", info.kernel, "sha256", safer_lexicon_sha256(lexicon), "words", N(info.words),
         "pairs", N(info.pairs), "words_with_synonyms", N(info.words_with_synonyms), "mean_synonyms", info.mean_synonyms,
         "components", N(info.components), "largest_components", sizes, "vectors", "rows", N(r->vector_rows), "dim",
@@ -35,8 +35,8 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
         "attract", N(r->attract), "repel", N(r->repel), "preserved", N(r->preserved), "symmetrised", N(r->symmetrised),
         "table_phrases", N(r->table_phrases), "refused_words", N(r->refused_words), "refused_pairs",
         N(r->refused_pairs), "excluded_pairs", N(r->excluded_pairs), "protected_words", N(r->protected_words),
-        "unknown_edits", N(r->unknown_edits), "stages", stages, "ladder", ladder, "suggested_kernel",
-        r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
+        "protected_pairs", N(r->protected_pairs), "unknown_edits", N(r->unknown_edits), "stages", stages, "ladder",
+        ladder, "suggested_kernel", r->suggested_k ? json_sprintf("topk:%u", (unsigned)r->suggested_k) : NULL);
 #undef N
     const safer_fold *fold = safer_lexicon_fold(lexicon);
     if (root && fold)
@@ -44,6 +44,11 @@ static json_t *report_json(const safer_lexicon *lexicon, const safer_lexicon_rep
                 json_pack("{s:s, s:s, s:I, s:I}", "steps", safer_fold_steps(fold), "unicode", safer_fold_unicode(fold),
                           "merged_spellings", (json_int_t)r->merged_spellings, "lost_words",
                           (json_int_t)r->lost_words));
+    if (root)
+        cli_set(root, "cuts",
+                json_pack("{s:I, s:I, s:I, s:I}", "antonyms", (json_int_t)r->antonyms, "parted_antonyms",
+                          (json_int_t)r->parted_antonyms, "for_antonyms", (json_int_t)r->cut_for_antonyms, "for_size",
+                          (json_int_t)r->cut_for_size));
     if (root && r->simlex_pairs)
         cli_set(root, "simlex",
                 json_pack("{s:I, s:f, s:f, s:f}", "pairs", (json_int_t)r->simlex_pairs, "before", r->simlex_before,
@@ -66,7 +71,14 @@ static void print_set_aside(const safer_lexicon_report *r, const char *dropped)
         printf("unknown     %s words that are not here\n",
                cli_some(r->unknown_edits, "line of --exclude and --protect names",
                         "lines of --exclude and --protect name"));
-    if (r->protected_words) printf("protected   %s\n", cli_some(r->protected_words, "word", "words"));
+    if (r->protected_words)
+        printf("protected   %s, without %s\n", cli_some(r->protected_words, "word", "words"),
+               cli_some(r->protected_pairs, "pair", "pairs"));
+    if (r->cut_for_antonyms)
+        printf("cut         %s, so that %s no component\n", cli_some(r->cut_for_antonyms, "pair", "pairs"),
+               cli_some(r->parted_antonyms, "pair of antonyms shares", "pairs of antonyms share"));
+    if (r->cut_for_size)
+        printf("cut         %s, so that no component is larger\n", cli_some(r->cut_for_size, "pair", "pairs"));
     if (dropped) printf("dropped     named in %s, with the reasons\n", dropped);
 }
 

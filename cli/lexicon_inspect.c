@@ -352,7 +352,8 @@ static void list_export(cli_options *options, void *into)
 {
     export_request *r = into;
     cli_add_choice(options, "what", &r->what, tables, "TABLE",
-                   "synonyms: word<TAB>w1 w2 ...; kernel: word<TAB>total<TAB>z1:weight ...; overlap: word<TAB>s");
+                   "synonyms: word<TAB>w1 w2 ...; kernel: word<TAB>total<TAB>z1:weight ...; overlap: word<TAB>s; "
+                   "cuts: word<TAB>word<TAB>reason<TAB>similarity");
 }
 
 static int run_export(void *from, char **arguments, size_t count)
@@ -375,10 +376,11 @@ static int run_export(void *from, char **arguments, size_t count)
 
 const cli_verb cli_lexicon_export = {
     .name = "lexicon export",
-    .brief = "synonyms, kernel or overlaps as text or JSON",
-    .usage = "LEXICON --what synonyms|kernel|overlap",
+    .brief = "synonyms, kernel, overlaps or cuts as text or JSON",
+    .usage = "LEXICON --what synonyms|kernel|overlap|cuts",
     .summary = "Prints a table with a line for every word: its synonyms, the distribution its\n"
-               "substitutes are drawn from (whole-number weights), or its overlap s (cut, not rounded).",
+               "substitutes are drawn from (whole-number weights), or its overlap s (cut, not rounded); or the\n"
+               "pairs that were cut, to keep antonyms apart or components small, when the lexicon was made.",
     .examples = "  safer lexicon export imdb.lex --what synonyms > synonyms.tsv\n"
                 "  safer lexicon export imdb.lex --what kernel --json > kernel.json\n",
     .min_arguments = 1,

@@ -2,6 +2,7 @@
 #include "lexicon_options.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *metrics(size_t number) { return safer_metric_name((safer_metric)number); }
 
@@ -15,6 +16,7 @@ void cli_lexicon_flags_free(cli_lexicon_flags *a)
     free(a->vocab_from.items);
     free(a->synonyms.items);
     free(a->antonyms.items);
+    free(a->protect.items);
 }
 
 static void vocabulary_options(cli_options *options, cli_lexicon_flags *a)
@@ -30,7 +32,12 @@ static void edit_options(cli_options *options, cli_lexicon_flags *a)
 {
     cli_add_path(options, "exclude", &a->options.exclude, "FILE",
                  "words that take part in nothing, or pairs that are no synonyms");
-    cli_add_path(options, "protect", &a->options.protect, "FILE", "words that are never substituted");
+    cli_add_list(options, "protect", &a->protect, "FILE",
+                 "words that are never substituted, beside English function words; none: not these (repeatable)");
+    cli_add_flag(options, "keep-antonyms", &a->options.keep_antonyms,
+                 "antonyms may share a component: no pair is cut to keep them apart");
+    cli_add_uint(options, "max-component", &a->max_component, "N",
+                 "cut the weakest pairs so that no component has more than N words (default: any number)");
 }
 
 void cli_kernel_option(cli_options *options, cli_lexicon_flags *a)
@@ -47,7 +54,7 @@ void cli_build_options(cli_options *options, cli_lexicon_flags *a)
     vocabulary_options(options, a);
     cli_add_heading(options, "Vectors");
     cli_add_list(options, "synonyms", &a->synonyms, "FILE", "pairs to pull together (repeatable)");
-    cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to push apart (repeatable)");
+    cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to push and keep apart (repeatable)");
     cli_add_int(options, "counterfit", &a->counterfit, "STEPS",
                 "steps of counter-fitting with those pairs (default {default})")
         ->usual = &o->counterfit;
@@ -69,11 +76,28 @@ void cli_import_options(cli_options *options, cli_lexicon_flags *a)
     cli_add_path(options, "table", &o->table, "FILE", "the synonyms, JSON or text");
     cli_add_path(options, "wordnet", &o->wordnet, "DIR", "the folder with data.noun, data.verb, data.adj, data.adv");
     cli_add_flag(options, "directed", &o->directed, "one-way synonyms stay one-way");
+    cli_add_list(options, "antonyms", &a->antonyms, "FILE", "pairs to keep apart (repeatable)");
     vocabulary_options(options, a);
     edit_options(options, a);
     cli_add_heading(options, "Smoothing");
     cli_add_path(options, "vectors", &o->vectors, "FILE",
-                 "rank neighbours by these vectors (default: by graph distance)");
+                 "rank neighbours, and pairs to cut, by these vectors (default: by the graph)");
+}
+
+/* Of the values of --protect, "none" is about the list that is built in, the other a file. */
+static safer_status take_protected(cli_lexicon_flags *a, safer_error *error)
+{
+    for (size_t i = 0; i < a->protect.count; i++) {
+        const char *value = a->protect.items[i];
+        if (strcmp(value, "none") == 0)
+            a->options.function_words = 0;
+        else if (a->options.protect)
+            return cli_error(error, SAFER_INVALID, "--protect %s and %s: one file, and none, at most",
+                             a->options.protect, value);
+        else
+            a->options.protect = value;
+    }
+    return SAFER_OK;
 }
 
 safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
@@ -86,6 +110,13 @@ safer_status cli_lexicon_finish(cli_lexicon_flags *a, safer_error *error)
         return cli_error(error, SAFER_INVALID, "--repair is about --vocab-from DATA, which is missing");
     if (a->counterfit > 0 && !a->synonyms.count && !a->antonyms.count)
         return cli_error(error, SAFER_INVALID, "--counterfit needs pairs: --synonyms FILE or --antonyms FILE");
+    if (o->keep_antonyms && !a->antonyms.count)
+        return cli_error(error, SAFER_INVALID, "--keep-antonyms is about --antonyms FILE, which is missing");
+    if (a->max_component == 1 || a->max_component > UINT32_MAX)
+        return cli_error(error, SAFER_INVALID, "--max-component %llu: at least 2 words, at most %lu",
+                         (unsigned long long)a->max_component, (unsigned long)UINT32_MAX);
+    if (take_protected(a, error) != SAFER_OK) return SAFER_INVALID;
+    o->max_component = a->max_component;
     if (a->min_count != UINT64_MAX) o->min_count = a->min_count;
     if (a->counterfit >= 0) o->counterfit = a->counterfit;
     o->vocab_from = a->vocab_from.items;

@@ -5,10 +5,11 @@
 #include "cli.h"
 
 typedef struct cli_lexicon_flags {
-    cli_list vocab_from, synonyms, antonyms;
+    cli_list vocab_from, synonyms, antonyms, protect;
     const char *metric; /* NULL: not given */
     uint64_t min_count; /* UINT64_MAX, or as asked */
     int counterfit;     /* -1, or as asked */
+    uint64_t max_component;
     safer_lexicon_options options;
 } cli_lexicon_flags;
 

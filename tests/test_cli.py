@@ -863,7 +863,7 @@ class Json(Case):
         self.assertEqual(numbers_in(text.split("left out")[1].split("\n")[0]), [1])
         self.assertEqual(numbers_in(lines["refused"]), [2, 1])
         self.assertEqual(numbers_in(lines["excluded"]), [1])
-        self.assertEqual(numbers_in(lines["protected"]), [1])
+        self.assertEqual(numbers_in(lines["protected"]), [1, report["protected_pairs"]])
         self.assertEqual(numbers_in(lines["pairs"])[:1], [report["pairs"]])
         self.assertEqual((report["pairs"], report["symmetrised"], report["suggested_kernel"], report["ladder"]),
                          (1, 0, None, []))
@@ -1137,7 +1137,7 @@ class Lexicons(Case):
         write("world.data.tsv", "1\t0\tNAÏVE Naïve naïve, simple\n2\t0\tDON'T don’t Don't; 'cannot' cannot'\n"
                                 "3\t1\tRock'n'Roll rock’n’roll music42music\n4\t1\tПРИВЕТ, привет! Здравствуй\n"
                                 "5\t1\t😀happy😀 happy\u200dhappy 映画 電影\n")
-        name, report = self.lex("import", "--table", "world.tsv", "--vocab-from", "world.data.tsv", "--min-count", 1)
+        name, report = self.lex("import", "--table", "world.tsv", "--vocab-from", "world.data.tsv", "--min-count", 1, "--protect", "none")
         counts = self.counts(name, "naïve", "simple", "don't", "cannot", "rock'n'roll", "music", "привет", "здравствуй",
                              "happy", "映画", "電影")
         self.assertEqual(counts, {"naïve": 3, "simple": 1, "don't": 3, "cannot": 2, "rock'n'roll": 2, "music": 2,
@@ -1187,7 +1187,7 @@ class Lexicons(Case):
         write("together", f"{first} {stranger}\n")
         arguments = ("--vectors", "v.txt", "--all-but-the-top", 2, "--threshold", 0.75, "--vocab-from", "data.tsv",
                      "--synonyms", "together",
-                     "--antonyms", "apart")
+                     "--antonyms", "apart", "--keep-antonyms")
         name, report = self.lex("build", *arguments)
         fitted = self.synonyms(name)
         self.assertTrue(stranger in fitted[first] and friend not in fitted[first])

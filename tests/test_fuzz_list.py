@@ -52,6 +52,7 @@ READERS = {
     "src/data/read_jsonl.c:sf_read_jsonl": "data_jsonl",
     "src/lexicon/counterfit.c:sf_constraints_read": "constraints",
     "src/lexicon/draft.c:safer_lexicon_with_kernel": "lexfile",
+    "src/lexicon/query.c:export_cuts": "lexfile",
     "src/lexicon/inputs.c:load_files": "vectors table wordnet",
     "src/lexicon/lexfile.c:safer_lexicon_open": "lexfile",
     "src/lexicon/simlex.c:sf_simlex_read": "lists",

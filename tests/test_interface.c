@@ -224,7 +224,7 @@ static void names(void **unused)
     assert_named(safer_status, 7);
     assert_named(safer_format, 6);
     assert_named(safer_metric, 2);
-    assert_named(safer_export, 3);
+    assert_named(safer_export, 4);
     assert_named(safer_precision, 3);
     assert_named(safer_profile, 4);
     assert_named(safer_arch, 5);

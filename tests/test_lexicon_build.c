@@ -369,7 +369,10 @@ static void test_imdb(void **state)
     assert_in_range(info.words, 43700, 45500);
     assert_in_range(info.pairs, 27200, 28600);
     assert_in_range(info.largest_components[0], 340, 400);
-    assert_in_range(info.largest_components[1], 180, 210);
+    assert_in_range(info.largest_components[1], 170, 210);
+    assert_in_range(r.cut_for_antonyms, 125, 150); /* so that antonyms share no component */
+    assert_in_range(r.parted_antonyms, 70, 95);
+    assert_in_range(r.protected_pairs, 200, 300); /* of function words */
     assert_true(r.simlex_before > 0.29 && r.simlex_before < 0.32);
     assert_true(r.simlex_fitted > 0.46 && r.simlex_fitted < 0.50);
     /* Every word of the lexicon, every pattern: what may replace a word is read back. */

@@ -48,7 +48,7 @@ typedef struct safer_lexicon_options {
 
     int directed;        /* import: keep one-way synonyms one-way */
     const char *exclude; /* file: per line a word (loses all its pairs) or a pair (not synonyms). May be NULL */
-    const char *protect; /* file: words that are never substituted. May be NULL */
+    const char *protect; /* file: words that are never substituted, beside function_words. May be NULL */
 
     const char *kernel; /* "topk:K", "component", "representative"; topk:100 */
     int threads;        /* 0: all cores */
@@ -62,6 +62,13 @@ typedef struct safer_lexicon_options {
     /* A file to write: every word that was read and is not in the lexicon, or has no synonyms there because it cannot
      * be written in every case, and why: word<TAB>reason (docs/lexicon.md has the reasons). May be NULL. */
     const char *dropped;
+
+    int function_words; /* protect English function words (articles, pronouns, prepositions, negations, ...) too; 1 */
+    /* Words that a chain of synonyms leads to share a component, and components are what kernels draw from. Pairs are
+     * joined from the most similar on; one that would bring antonyms together, or make a component of more words than
+     * max_component, is cut, and every cut is listed in the lexicon (SAFER_EXPORT_CUTS). */
+    int keep_antonyms;    /* antonyms move vectors, and may share a component all the same; 0 */
+    size_t max_component; /* 0: any size; otherwise at least 2 */
 } safer_lexicon_options;
 
 /* What happened while a lexicon was made. Counts of what was set aside are decisions
@@ -96,6 +103,10 @@ typedef struct safer_lexicon_report {
     uint32_t suggested_k;    /* the smallest of the ladder that reaches 95%; 0: none does */
     size_t merged_spellings; /* words of other spellings that the fold made one with a word of the lexicon */
     size_t lost_words;       /* words that it leaves nothing of, or several words */
+    size_t protected_pairs;  /* pairs that are none because a word of them is protected */
+    size_t antonyms;         /* pairs of antonyms with both words in the lexicon; 0 with keep_antonyms */
+    size_t parted_antonyms;  /* of these, how many would have shared a component */
+    size_t cut_for_antonyms, cut_for_size; /* pairs that are no synonyms any more, each counted once */
 } safer_lexicon_report;
 
 SAFER_OPTIONS(safer_lexicon_options);
@@ -189,11 +200,13 @@ SAFER_API safer_status safer_lexicon_survey(safer_survey *out, const safer_lexic
 typedef enum safer_export {
     SAFER_EXPORT_SYNONYMS, /* word<TAB>w1 w2 ... */
     SAFER_EXPORT_KERNEL,   /* word<TAB>total<TAB>z1:weight z2:weight ... */
-    SAFER_EXPORT_OVERLAP   /* word<TAB>s */
+    SAFER_EXPORT_OVERLAP,  /* word<TAB>s */
+    SAFER_EXPORT_CUTS      /* word<TAB>word<TAB>"antonyms" or "size"<TAB>similarity, where one is known */
 } safer_export;
-SAFER_NAMED(safer_export); /* "synonyms", "kernel", "overlap" */
+SAFER_NAMED(safer_export); /* "synonyms", "kernel", "overlap", "cuts" */
 
-/* Writes a table of all words, one line for each, or one JSON object, through a callback that
+/* Writes a table of all words, one line for each, or one JSON object (of cuts: one line for each, or a list, the most
+ * similar first), through a callback that
  * returns nonzero to stop (SAFER_SYSTEM is returned then). Overlaps are printed cut,
  * never above the stored value. */
 typedef int (*safer_write)(void *context, const char *bytes, size_t length);

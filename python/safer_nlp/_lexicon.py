@@ -102,30 +102,34 @@ class Lexicon(Handle):
               antonyms: Optional[Paths] = None, counterfit: Optional[int] = None, all_but_the_top: Optional[int] = None,
               threshold: Optional[float] = None, metric: Optional[str] = None, simlex: Optional[Path] = None,
               exclude: Optional[Path] = None, protect: Optional[Path] = None, kernel: Optional[str] = None,
-              fold: Optional[str] = None, dropped: Optional[Path] = None, threads: int = 0,
-              progress: ProgressOption = None) -> "Lexicon":
+              fold: Optional[str] = None, dropped: Optional[Path] = None, function_words: bool = True, keep_antonyms: bool = False,
+              max_component: int = 0, threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From word vectors: every pair at least `threshold` similar is a pair of synonyms.
 
-        The options are those of `safer lexicon build`; None stands for its default.
+        The options are those of `safer lexicon build`; None stands for its default. English function words are protected
+        unless `function_words` is false (`--protect none`).
         `vocab_from`, `synonyms` and `antonyms` take one path or several. `progress` is as in
         :func:`safer_nlp.certify`."""
         return cls._make("safer_lexicon_build", progress, vectors=vectors, vocab=vocab, vocab_from=vocab_from, min_count=min_count,
                          repair=repair, synonyms=synonyms, antonyms=antonyms, counterfit=counterfit,
                          all_but_the_top=all_but_the_top, threshold=threshold, metric=metric, simlex=simlex, exclude=exclude,
-                         protect=protect, kernel=kernel, fold=fold, dropped=dropped, threads=threads)
+                         protect=protect, kernel=kernel, fold=fold, dropped=dropped, function_words=function_words, keep_antonyms=keep_antonyms,
+                         max_component=max_component, threads=threads)
 
     @classmethod
     def import_(cls, table: Optional[Path] = None, *, wordnet: Optional[Path] = None, vectors: Optional[Path] = None,
                 vocab: Optional[Path] = None, vocab_from: Optional[Paths] = None, min_count: Optional[int] = None,
                 repair: bool = False, directed: bool = False, exclude: Optional[Path] = None, protect: Optional[Path] = None,
-                kernel: Optional[str] = None, fold: Optional[str] = None, dropped: Optional[Path] = None, threads: int = 0,
-              progress: ProgressOption = None) -> "Lexicon":
+                kernel: Optional[str] = None, fold: Optional[str] = None, antonyms: Optional[Paths] = None,
+                dropped: Optional[Path] = None, function_words: bool = True, keep_antonyms: bool = False, max_component: int = 0,
+                threads: int = 0, progress: ProgressOption = None) -> "Lexicon":
         """From a table of synonyms (JSON, or lines word<TAB>synonyms) or a folder with WordNet.
 
         The options are those of `safer lexicon import`; None stands for its default."""
         return cls._make("safer_lexicon_import", progress, table=table, wordnet=wordnet, vectors=vectors, vocab=vocab,
                          vocab_from=vocab_from, min_count=min_count, repair=repair, directed=directed, exclude=exclude,
-                         protect=protect, kernel=kernel, fold=fold, dropped=dropped, threads=threads)
+                         protect=protect, kernel=kernel, fold=fold, dropped=dropped, antonyms=antonyms, function_words=function_words,
+                         keep_antonyms=keep_antonyms, max_component=max_component, threads=threads)
 
     @classmethod
     def _make(cls, function: str, progress: ProgressOption, **options: Any) -> "Lexicon":

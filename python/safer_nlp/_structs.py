@@ -49,7 +49,7 @@ class LexiconOptions(Structure):
                 ("counterfit", c_int), ("all_but_the_top", c_int), ("threshold", c_double), ("metric", c_int),
                 ("simlex", c_char_p), ("directed", c_int), ("exclude", c_char_p), ("protect", c_char_p),
                 ("kernel", c_char_p), ("threads", c_int), ("progress", Progress), ("fold", c_char_p),
-                ("dropped", c_char_p)]
+                ("dropped", c_char_p), ("function_words", c_int), ("keep_antonyms", c_int), ("max_component", c_size_t)]
 
 
 class LexiconStage(Structure):
@@ -68,7 +68,8 @@ class LexiconReport(Structure):
                 ("simlex_before", c_double), ("simlex_fitted", c_double), ("simlex_after", c_double),
                 ("stages", LexiconStage * 12), ("stage_count", c_size_t),
                 ("ladder", LexiconRung * 24), ("ladder_count", c_size_t), ("suggested_k", c_uint32),
-                ("merged_spellings", c_size_t), ("lost_words", c_size_t)]
+                *((name, c_size_t) for name in ("merged_spellings", "lost_words", "protected_pairs", "antonyms", "parted_antonyms",
+                                                "cut_for_antonyms", "cut_for_size"))]
 
 
 class LexiconInfo(Structure):

@@ -70,24 +70,23 @@ static safer_status fit(sf_draft *draft, safer_error *error)
     safer_status status = SAFER_OK;
     const safer_lexicon_options *o = draft->options;
     sf_vectors *v = &draft->vectors;
-    sf_constraints synonyms = {0}, antonyms = {0};
+    sf_constraints synonyms = {0}, *antonyms = &draft->antonyms;
     for (size_t i = 0; i < o->synonyms_count; i++)
         SF_TRY(sf_constraints_read(&synonyms, o->synonyms[i], &v->words, error));
     for (size_t i = 0; i < o->antonyms_count; i++)
-        SF_TRY(sf_constraints_read(&antonyms, o->antonyms[i], &v->words, error));
+        SF_TRY(sf_constraints_read(antonyms, o->antonyms[i], &v->words, error));
     sf_constraints_sort(&synonyms);
-    sf_constraints_sort(&antonyms);
+    sf_constraints_sort(antonyms);
     draft->report->attract = synonyms.count / 2;
-    draft->report->repel = antonyms.count / 2;
-    if (o->counterfit && (synonyms.count || antonyms.count)) {
+    draft->report->repel = antonyms->count / 2;
+    if (o->counterfit && (synonyms.count || antonyms->count)) {
         sf_counterfit_options fitting = sf_counterfit_options_default();
         fitting.steps = o->counterfit;
-        SF_TRY(sf_counterfit(v->values, v->words.count, v->dim, &synonyms, &antonyms, &fitting, o->threads,
-                             &o->progress, &draft->report->preserved, error));
+        SF_TRY(sf_counterfit(v->values, v->words.count, v->dim, &synonyms, antonyms, &fitting, o->threads, &o->progress,
+                             &draft->report->preserved, error));
     }
 done:
     sf_constraints_free(&synonyms);
-    sf_constraints_free(&antonyms);
     return status;
 }
 
@@ -119,6 +118,7 @@ static safer_status select_words(sf_draft *draft, safer_error *error)
         memmove(v->values + map[x] * v->dim, v->values + x * v->dim, v->dim * sizeof *v->values);
     }
     sf_draft_renumber(draft, map);
+    sf_constraints_renumber(&draft->antonyms, map);
     draft->rows = sf_alloc(draft->words.count, sizeof *draft->rows);
     if (!draft->rows) goto no_memory;
     for (uint32_t x = 0; x < draft->words.count; x++) draft->rows[x] = v->values + x * v->dim;

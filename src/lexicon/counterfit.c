@@ -116,6 +116,18 @@ void sf_constraints_sort(sf_constraints *constraints)
     constraints->count = kept;
 }
 
+void sf_constraints_renumber(sf_constraints *constraints, const uint32_t *map)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < constraints->count; i++) {
+        const uint32_t a = map[constraints->pairs[i][0]], b = map[constraints->pairs[i][1]];
+        if (a == SF_NONE || b == SF_NONE) continue;
+        constraints->pairs[kept][0] = a;
+        constraints->pairs[kept++][1] = b;
+    }
+    constraints->count = kept;
+}
+
 void sf_constraints_free(sf_constraints *constraints)
 {
     free(constraints->pairs);

@@ -9,7 +9,9 @@
 #include "base/options.h"
 #include "base/parallel.h"
 #include "base/progress.h"
+#include "lexicon/cuts.h"
 #include "lexicon/overlap.h"
+#include "lexicon/prune.h"
 #include "lexicon/table.h"
 #include "text/name.h"
 #include "text/word.h"
@@ -26,6 +28,7 @@ void sf_draft_free(sf_draft *draft)
     sf_words_free(&draft->vocab);
     sf_inputs_free(&draft->inputs);
     sf_vectors_free(&draft->vectors);
+    sf_constraints_free(&draft->antonyms);
     sf_words_free(&draft->words);
     free(draft->counts);
     free(draft->edges);
@@ -96,7 +99,8 @@ void safer_lexicon_options_init(safer_lexicon_options *options, size_t size)
                                                    .all_but_the_top = 8,
                                                    .threshold = 0.8,
                                                    .metric = SAFER_METRIC_COSINE,
-                                                   .kernel = "topk:100"};
+                                                   .kernel = "topk:100",
+                                                   .function_words = 1};
     sf_options_init(options, size, &defaults, sizeof defaults);
 }
 
@@ -111,6 +115,8 @@ static safer_status check_options(const safer_lexicon_options *o, safer_error *e
         return sf_fail(error, SAFER_INVALID, "threshold: %g (above 0, at most 1)", o->threshold);
     if (o->metric != SAFER_METRIC_COSINE && o->metric != SAFER_METRIC_DOT)
         return sf_fail(error, SAFER_INVALID, "metric: unknown");
+    if (o->max_component == 1)
+        return sf_fail(error, SAFER_INVALID, "max_component: 1 (0: any size; otherwise at least 2 words)");
     if (o->threads < 0) return sf_fail(error, SAFER_INVALID, "threads: %d", o->threads);
     if (!o->kernel) return sf_fail(error, SAFER_INVALID, "kernel: none given");
     return sf_kernel_spec_parse(&spec, o->kernel, error);
@@ -196,67 +202,9 @@ safer_status sf_draft_describe(sf_draft *draft, const char *made, safer_error *e
     } else {
         sf_json_put(&draft->provenance, "directed", json_boolean(o->directed));
     }
+    if (o->function_words) sf_json_put(&draft->provenance, "protected", json_string("English function words"));
     if (!draft->provenance) return sf_fail_memory(error);
     return o->vocab ? sf_word_list_read(&draft->vocab, o->vocab, error) : SAFER_OK;
-}
-
-/* ---------------------------------------------------- what may be swapped */
-
-/* Drops the edges that the admission rule, the exclusions and the protections forbid. */
-static safer_status prune(sf_draft *draft, safer_error *error)
-{
-    const safer_lexicon_options *o = draft->options;
-    safer_lexicon_report *report = draft->report;
-    safer_status status = SAFER_OK;
-    uint32_t n = draft->words.count;
-    enum { UNSEEN = 255 };
-    unsigned char *admission = sf_alloc(n, 1);
-    sf_edits exclude = {0}, protect = {0};
-    size_t kept = 0;
-    if (!admission) {
-        status = sf_fail_memory(error);
-        goto done;
-    }
-    memset(admission, UNSEEN, n);
-    if (o->exclude)
-        SF_TRY(sf_edits_read(&exclude, o->exclude, &draft->words, sf_folding_fold(&draft->folding), 1, error));
-    if (o->protect)
-        SF_TRY(sf_edits_read(&protect, o->protect, &draft->words, sf_folding_fold(&draft->folding), 0, error));
-    if (exclude.count) qsort(exclude.pairs, exclude.count, sizeof *exclude.pairs, sf_pair_compare);
-
-    for (size_t i = 0; i < draft->edge_count; i++) {
-        sf_pair e = draft->edges[i];
-        const uint32_t ends[2] = {e.a, e.b};
-        for (int k = 0; k < 2; k++) {
-            if (admission[ends[k]] != UNSEEN) continue;
-            sf_admission a = sf_word_admit(sf_words_string(&draft->words, ends[k]),
-                                           sf_words_length(&draft->words, ends[k]));
-            if (a == SF_ADMISSION_NO_MEMORY) {
-                status = sf_fail_memory(error);
-                goto done;
-            }
-            admission[ends[k]] = (unsigned char)a;
-            report->refused_words += a == SF_REFUSED;
-        }
-        /* With one-way synonyms a protected word may still replace others. */
-        int guarded = o->protect && (protect.single[e.a] || (!o->directed && protect.single[e.b]));
-        if (admission[e.a] == SF_REFUSED || admission[e.a] != admission[e.b])
-            report->refused_pairs++;
-        else if (o->exclude &&
-                 (exclude.single[e.a] || exclude.single[e.b] ||
-                  (exclude.count && bsearch(&e, exclude.pairs, exclude.count, sizeof e, sf_pair_compare))))
-            report->excluded_pairs++;
-        else if (!guarded)
-            draft->edges[kept++] = e;
-    }
-    report->unknown_edits = exclude.unknown + protect.unknown;
-    for (uint32_t x = 0; o->protect && x < n; x++) report->protected_words += protect.single[x];
-    draft->edge_count = kept;
-done:
-    free(admission);
-    sf_edits_free(&exclude);
-    sf_edits_free(&protect);
-    return status;
 }
 
 /* -------------------------------------------------------- kernel and ladder */
@@ -398,7 +346,8 @@ safer_status sf_draft_finish(safer_lexicon **out, sf_draft *draft, safer_error *
     if (draft->words.count == 0)
         return sf_fail(error, SAFER_INPUT, "no word is left: check the vocabulary, the data and min_count");
     SF_TRY(note_refused(draft, error));
-    SF_TRY(prune(draft, error));
+    SF_TRY(sf_draft_prune(draft, error));
+    SF_TRY(sf_draft_cut(draft, error));
     SF_TRY(sf_graph_build(&graph, draft->words.count, draft->edges, draft->edge_count,
                           o->directed ? SF_DIRECTED : SF_SYMMETRIC, draft->with_similarity, &added, error));
     report->words = draft->words.count;

@@ -3,6 +3,7 @@
 #define SF_LEXICON_DRAFT_H
 
 #include "lexicon/corpus.h"
+#include "lexicon/counterfit.h"
 #include "lexicon/dropped.h"
 #include "lexicon/folding.h"
 #include "lexicon/inputs.h"
@@ -22,6 +23,8 @@ typedef struct sf_draft {
     sf_dropped dropped; /* kept when options->dropped says where to */
     sf_inputs inputs;   /* until they are used up */
     sf_vectors vectors; /* what `rows` points into */
+
+    sf_constraints antonyms; /* first in the numbers of the vectors, then in the draft's */
 
     sf_words words;
     uint64_t *counts; /* NULL: unknown */

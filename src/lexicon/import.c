@@ -13,8 +13,8 @@
 static safer_status check(const safer_lexicon_options *o, safer_error *error)
 {
     if (!o->table == !o->wordnet) return sf_fail(error, SAFER_INVALID, "table or wordnet: one of the two is needed");
-    if (o->synonyms_count || o->antonyms_count || o->simlex)
-        return sf_fail(error, SAFER_INVALID, "synonyms, antonyms and simlex are for building, not for importing");
+    if (o->synonyms_count || o->simlex)
+        return sf_fail(error, SAFER_INVALID, "synonyms and simlex are for building, not for importing");
     return SAFER_OK;
 }
 
@@ -74,6 +74,17 @@ static safer_status read_vectors(sf_draft *draft, safer_error *error)
     return SAFER_OK;
 }
 
+/* Antonyms keep components apart. */
+static safer_status read_antonyms(sf_draft *draft, safer_error *error)
+{
+    safer_status status = SAFER_OK;
+    const safer_lexicon_options *o = draft->options;
+    for (size_t i = 0; i < o->antonyms_count && status == SAFER_OK; i++)
+        status = sf_constraints_read(&draft->antonyms, o->antonyms[i], &draft->words, error);
+    sf_constraints_sort(&draft->antonyms);
+    return status;
+}
+
 safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_options *given, safer_lexicon_report *report,
                                   safer_error *error)
 {
@@ -98,6 +109,7 @@ safer_status safer_lexicon_import(safer_lexicon **out, const safer_lexicon_optio
     SF_TRY(sf_draft_count(&draft, &table.words, error));
     sf_draft_time(&draft, "count words");
     SF_TRY(select_words(&draft, &table, error));
+    SF_TRY(read_antonyms(&draft, error));
     if (options->vectors) SF_TRY(read_vectors(&draft, error));
     SF_TRY(sf_draft_finish(out, &draft, error));
 done:

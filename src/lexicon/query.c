@@ -195,12 +195,59 @@ static int add_member(sf_buffer *line, const safer_lexicon *l, uint32_t x, safer
     return failed;
 }
 
+/* The pairs that were cut, as provenance lists them; a line or an element each. */
+static int add_cuts(sf_buffer *out, const json_t *pairs, int json)
+{
+    const json_t *entry;
+    size_t index;
+    int failed = json ? sf_buffer_add_string(out, "[") : 0;
+    json_array_foreach(pairs, index, entry)
+    {
+        const char *text[3];
+        for (size_t k = 0; k < 3; k++) text[k] = json_string_value(json_array_get(entry, k));
+        const json_t *similarity = json_array_get(entry, 3);
+        if (!text[0] || !text[1] || !text[2] || (similarity && !json_is_real(similarity))) return -2;
+        if (json) {
+            json_t *object = json_pack("{s:s, s:s, s:s}", "word", text[0], "other", text[1], "reason", text[2]);
+            if (similarity) sf_json_put(&object, "similarity", json_real(json_real_value(similarity)));
+            failed |= sf_buffer_add_string(out, index ? ",\n" : "\n") | sf_json_add(out, object);
+            json_decref(object);
+        } else {
+            failed |= sf_buffer_format(out, "%s\t%s\t%s", text[0], text[1], text[2]);
+            if (similarity) failed |= sf_buffer_add_byte(out, '\t') | sf_json_add(out, similarity);
+            failed |= sf_buffer_add_byte(out, '\n');
+        }
+    }
+    return json ? failed | sf_buffer_add_string(out, "\n]\n") : failed;
+}
+
+static safer_status export_cuts(const safer_lexicon *l, int json, safer_write write, void *context, safer_error *error)
+{
+    sf_buffer out = {0};
+    json_t *provenance = NULL;
+    safer_status status = sf_json_parse(&provenance, l->provenance, strlen(l->provenance), 0, NULL);
+    int failed = status == SAFER_MEMORY;
+    if (!failed) failed = add_cuts(&out, json_object_get(json_object_get(provenance, "cuts"), "pairs"), json);
+    if (failed == -2)
+        status = sf_fail(error, SAFER_INPUT, "the lexicon does not list its cuts as it should");
+    else if (failed)
+        status = sf_fail_memory(error);
+    else if (out.length && write(context, out.bytes, out.length))
+        status = sf_fail(error, SAFER_SYSTEM, "writing the export failed");
+    else
+        status = SAFER_OK;
+    json_decref(provenance);
+    sf_buffer_free(&out);
+    return status;
+}
+
 safer_status safer_lexicon_export(const safer_lexicon *l, safer_export what, int json, safer_write write, void *context,
                                   safer_error *error)
 {
     safer_status status = SAFER_OK;
     sf_buffer line = {0};
     if (!safer_export_name(what)) return sf_fail(error, SAFER_INVALID, "export: unknown");
+    if (what == SAFER_EXPORT_CUTS) return export_cuts(l, json, write, context, error);
     for (uint32_t x = 0; x < l->words.count && status == SAFER_OK; x++) {
         int failed = json ? add_member(&line, l, x, what) : add_line(&line, l, x, what);
         int last = x + 1 == l->words.count;

@@ -5,6 +5,13 @@
 #include "base/hash.h"
 #include "lexicon/lexicon.h"
 
+static int read_line(void *context, const char *bytes, size_t length)
+{
+    (void)context;
+    fuzz_read(bytes, length);
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     safer_lexicon *lexicon = NULL;
@@ -38,6 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t found = safer_lexicon_find(lexicon, w.word, strlen(w.word));
         require(found < info.words || found == SAFER_NO_WORD);
     }
+    safer_status exported = safer_lexicon_export(lexicon, SAFER_EXPORT_CUTS, 0, read_line, NULL, &error);
+    require(exported == SAFER_OK || exported == SAFER_INPUT);
     safer_lexicon *other = NULL;
     if (safer_lexicon_with_kernel(&other, lexicon, "topk:2", 1, NULL) == SAFER_OK) safer_lexicon_free(other);
     lexicon->image = (sf_file){0};
