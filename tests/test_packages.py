@@ -304,6 +304,21 @@ class Container(unittest.TestCase):
         self.assertNotEqual(run(*ask, good=False).returncode, 0)
 
 
+# ------------------------------------------------------------------- scripts
+
+class Scripts(unittest.TestCase):
+    def test_misuse(self):
+        """help on stdout, whose options are those that the script knows; a wrong option is one line and status 2"""
+        for name in ("dist", "wheel", "deb", "try-wheel", "try-deb", "aarch64", "newcomer"):
+            path = ROOT / "scripts" / name
+            shown = run(path, "--help")
+            self.assertRegex(shown.stdout, rf"^Usage: scripts/{name} ")
+            known = set(re.findall(r"-{1,2}[a-z]+", "".join(re.findall(r"(?m)^    (-[a-z |-]*)\)", path.read_text()))))
+            self.assertEqual(set(re.findall(r"(?<=\[)--?[a-z]+", shown.stdout)), known - {"--help", "-h"}, name)
+            wrong = run(path, "--nothing", good=False)
+            self.assertEqual((wrong.returncode, wrong.stderr), (2, f"{name}: no such option: --nothing (see --help)\n"))
+
+
 # ------------------------------------------------------------------- release
 
 class Release(unittest.TestCase):
