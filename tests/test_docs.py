@@ -31,7 +31,7 @@ MANUAL = pathlib.Path(sys.argv[-1]).resolve() / "safer.1"  # made while safer is
 
 # Options of other programs that a page may name.
 FOREIGN = {"examples/exec_transformers.py": {"--label", "--fixed", "--threshold"},
-           "scripts/bootstrap": {"--check", "--browser", "--service", "--proof", "--packages"}, "scripts/dist": {"--try"}, "scripts/deb": {"--tests"},
+           "scripts/bootstrap": {"--check", "--browser", "--service", "--proof", "--notebook", "--packages"}, "scripts/dist": {"--try"}, "scripts/deb": {"--tests"},
            "scripts/try-wheel": {"--suite", "--wheel"}, "scripts/try-deb": {"--from"}, "scripts/release": {"--url", "--dry-run", "--set-version"},
            "docker": {"--read-only"}, "gpg": {"--detach-sign"}, "cmake --install": {"--install"}, "text-embeddings-router": {"--model-id", "--port"}, "pkg-config": {"--cflags", "--libs"},
            "cmake": {"--build"}, "ctest": {"--test-dir", "--output-on-failure"}, "tests/test_abi.py": {"--write"}, "scripts/coverage": {"--missed"}, "scripts/test-gpu": {"--speed", "--forms", "--no-build", "--no-sanitizer"}, "tests/test_kill.py": {"--kills"}, "scripts/soak-serve": {"--minutes"}, "scripts/bench-serve": {"--seconds"}, "scripts/agreement": {"--draws", "--certificates", "--clear", "--torch"}, "scripts/hostile": {"--files"}, "check-certificates": {"--texts"}, "scripts/bench-mpi": {"--only"}, "sbatch": {"--array"}, "scripts/trial-mpi": {"--kills", "--seed"}, "mpirun": {"--bind-to", "--hostfile", "--mca"}, "cosign": {"--statement", "--key", "--bundle", "--type"}}

@@ -272,12 +272,13 @@ class Lexicons(unittest.TestCase):
             self.assertIsInstance(caught.exception, safer.Error)
 
     def test_closing(self):
-        """closed twice is nothing, used after is an error, pickled never"""
+        """closed twice is nothing, used or pickled after is an error; models are never pickled"""
         lexicon = safer.Lexicon.load(temporary("c.lex"))
-        self.assertRaises(TypeError, pickle.dumps, lexicon)
+        self.assertRaisesRegex(TypeError, "a Model cannot be pickled", pickle.dumps, safer.Model.load(temporary("demo.model")))
         lexicon.close()
         lexicon.close()
         self.assertRaisesRegex(ValueError, "closed", lexicon.show, "good")
+        self.assertRaisesRegex(ValueError, "closed", pickle.dumps, lexicon)
         self.assertRaisesRegex(ValueError, "closed", safer.certify, classify, TEXTS, LABELS, lexicon)
         self.assertIn("closed", repr(lexicon))
         self.assertIn("11 words", repr(component))

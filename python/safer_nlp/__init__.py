@@ -3,8 +3,12 @@
 >>> import safer_nlp as safer
 >>> lexicon = safer.Lexicon.load("demo.lex")
 >>> results = safer.certify(pipeline, texts, labels, lexicon)
->>> results.summary.certified_answered
-0.96
+>>> print(results)
+texts                       40
+clean                   ...%  the base model itself
+smoothed                ...%  the smoothed classifier
+certified and answered  ...%  at radius all (95%: ...% to ...%)
+...
 >>> safer.Smoothed(pipeline, lexicon).predict(["A wonderful film."])[0].label
 '1'
 

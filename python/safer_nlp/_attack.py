@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 from ctypes import byref
@@ -16,7 +17,8 @@ from ._lexicon import Lexicon
 from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes
 from ._model import Model, Predict, check_name, is_remote
 from ._parts import classes_of, draws_at_once, need_lexicon, prepare, scratch_file, shard_numbers
-from ._results import Radius, interval, percent, radius_to_c
+from ._results import Radius, radius_to_c
+from ._show import interval, percent
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -158,6 +160,11 @@ class Attacks(Sequence[Attack]):
             raise InvalidError("model_name: attack with one to write the records: they say which model was asked")
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in self._lines)
+
+    def to_pandas(self) -> Any:
+        """A pandas.DataFrame with a row for each text. Needs pandas."""
+        pandas = importlib.import_module("pandas")
+        return pandas.DataFrame([{name: getattr(record, name) for name in _FIELDS} for record in self], columns=_FIELDS)
 
     def __repr__(self) -> str:
         s = self.summary

@@ -34,7 +34,8 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
 
     `predict` is a function that takes a list of at most `batch` texts, drawn from many reviews, and returns their labels
     (None: no answer) or a row of scores for each; an object with such a method named predict,
-    as a scikit-learn pipeline; a HuggingFace pipeline; or a :class:`safer_nlp.Model`. Its answer
+    as a scikit-learn pipeline; a HuggingFace pipeline; a pair of a PyTorch module and its tokenizer; or a
+    :class:`safer_nlp.Model`. Its answer
     should be a function of the text alone, which is tested on a share of the texts, and on every
     text behind an exact certificate; such a certificate assumes it. For a model
     that answers at random say `random=True`: then nothing is claimed without sampling.
@@ -56,7 +57,7 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
         scikit-learn model, else the labels, numbers by value first, then words
     :param function: declares that the answer is a function of the text alone; another answer for the same text is an error
     :param cache: ask identical texts once; needs `function=True`
-    :param progress: True: a bar on stderr; None: when stderr is a terminal; a function of (stage,
+    :param progress: True: a bar on stderr, or tqdm in a notebook; None: when it can be seen; a function of (stage,
         done, total) that returns something true to cancel
     :param output: a file for the records (JSON Lines), as `safer certify -o` writes; needs `model_name`
     :param resume: continue that file
@@ -97,7 +98,8 @@ def certify(predict: Predict, texts: Texts, labels: Optional[Sequence[Any]] = No
                     call("safer_certify", byref(summary), path_bytes(path), resume, model._pointer, lexicon._pointer, data._pointer, byref(o))
                 guard.check()
                 with open(path, encoding="utf-8") as file:
-                    return Results(file, summary_of(summary, model), named=not is_remote(model) or model.model_name is not None)
+                    return Results(file, summary_of(summary, model), not is_remote(model) or model.model_name is not None,
+                                   None if shard is not None else as_list(listed, "texts"), lexicon)
         finally:
             if model is not predict:
                 model.close()
@@ -199,7 +201,7 @@ class Smoothed:
     >>> smoothed = safer.Smoothed(pipeline, lexicon)
     >>> answer, = smoothed.predict(["A wonderful film."])
     >>> answer.label, answer.confidence, answer.radius
-    ('1', 0.98, 'all')
+    ('1', 0..., 'all')
     """
 
     def __init__(self, predict: Predict, lexicon: Lexicon, *, classes: Optional[Sequence[Any]] = None, n: int = 5000,

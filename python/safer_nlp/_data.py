@@ -5,12 +5,13 @@ import ctypes
 import hashlib
 import os
 from ctypes import byref, c_size_t
-from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _structs as c
 from ._errors import InputError, InvalidError
 from ._handle import Handle
 from ._library import choice, default_options, library, make, optional_bytes, path_bytes, string_array
+from ._tables import Column, is_binary_file, is_table, read_table
 
 
 class _Rows(NamedTuple):
@@ -35,12 +36,14 @@ class Data(_Rows):
         return digest.hexdigest()
 
 
-#: What functions take as texts: a list of them, or a data set with its labels and ids.
-Texts = Union[Sequence[str], Data]
+#: What functions take as texts: a list of them, or a data set or table with its labels and ids.
+Texts = Union[Sequence[str], Data, Any]
 
 
 def rows_of(texts: Any, labels: Optional[Sequence[Any]], ids: Optional[Sequence[Any]]) -> "Tuple[Any, Optional[Sequence[Any]], Optional[Sequence[Any]]]":
     """Texts, labels and ids, of which a data set has its own; those that are given besides count."""
+    if is_table(texts):
+        texts = load_data(texts)
     if isinstance(texts, Data):
         return texts.texts, texts.labels if labels is None else labels, texts.ids if ids is None else ids
     return texts, labels, ids
@@ -57,14 +60,35 @@ class DataHandle(Handle):
         return [library.safer_data_label(pointer, k).decode() for k in range(library.safer_data_label_count(pointer))]
 
 
-def load_data(path: "Union[str, os.PathLike[str]]", *, format: Optional[str] = None, sample: Optional[str] = None, limit: int = 0,
-              seed: int = 1, repair: bool = False, strip_breaks: bool = False) -> Data:
-    """Reads a data set as `safer certify --data` does: TSV, CSV, JSON Lines, fastText or a folder
-    with one folder per class, plain, compressed or ARCHIVE:MEMBER. `sample` is "every:N" or "random:N"."""
+def load_data(source: Any, *, format: Optional[str] = None, sample: Optional[str] = None, limit: int = 0, seed: int = 1,
+              repair: bool = False, strip_breaks: bool = False, text_column: Column = None, label_column: Column = None,
+              id_column: Column = None, title_column: Column = None, labels: Optional[Mapping[Any, Any]] = None) -> Data:
+    """Reads a data set: a file, as `safer certify --data` does (TSV, CSV, JSON Lines, fastText or a folder with one folder per
+    class, plain, compressed or ARCHIVE:MEMBER), or a table.
+
+    A table is a DataFrame of pandas or polars, a data set of HuggingFace's `datasets`, whatever has `__arrow_c_stream__`, a dict
+    of columns, or the name of a .parquet, .arrow or .feather file, which pyarrow or polars reads. Its columns are known by the
+    names that they have in files (docs/data.md), in any case, or chosen here. Functions that take texts take a table too.
+
+    :param sample: of a file: "every:N" of each class, or "random:N"
+    :param limit: of a file: only the first so many texts
+    :param text_column: of a table: a name, or a number from 1; so are `label_column`, `id_column` and `title_column`, whose
+        text comes before the text
+    :param labels: of a table: {label: its name here}; a label that is not there is an error
+    """
+    columns = dict(text=text_column, label=label_column, id=id_column, title=title_column)
+    if is_table(source) or is_binary_file(source):
+        if format or sample or limit or repair or strip_breaks:
+            raise InvalidError("format, sample, limit, repair and strip_breaks are for files of text; a table can be cut before")
+        return Data(*read_table(source, columns, labels))
+    if not isinstance(source, (str, os.PathLike)):
+        raise InvalidError(f"source: a file or a table is needed, not a {type(source).__name__}")
+    if labels is not None or any(column is not None for column in columns.values()):
+        raise InvalidError("columns and labels are chosen in tables, as pandas.read_csv makes one of a file")
     o = default_options("data", c.DataOptions)
     o.format, o.sample, o.limit, o.seed = choice("format", format or "auto"), optional_bytes(sample), limit, seed
     o.repair, o.strip_breaks = repair, strip_breaks
-    with DataHandle(make("safer_data_load", path_bytes(path), byref(o))) as data:
+    with DataHandle(make("safer_data_load", path_bytes(source), byref(o))) as data:
         names, pointer = data.label_names(), data._pointer
         result = Data([], [], [])
         result.name = library.safer_data_name(pointer).decode()

@@ -11,6 +11,7 @@ usual, elsewhere what they raise is kept.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import signal
 import sys
 import threading
@@ -40,7 +41,7 @@ class Guard:
         self._inside = False
         self._handlers: Dict[int, Any] = {}
         self._outer: Optional[Guard] = None
-        self._function, self._bar = _progress_function(progress)
+        self._function, self._bar = progress_function(progress)
         self._report = c.PROGRESS(self._on_report)
         self.progress = c.Progress(self._report, None)
 
@@ -175,11 +176,53 @@ def _duration(seconds: float) -> str:
     return f"{whole // 60}:{whole % 60:02d}"
 
 
-def _progress_function(progress: ProgressOption) -> "tuple[Optional[ProgressFunction], Optional[Bar]]":
+class TqdmBar:
+    """The same by tqdm, for notebooks: a bar per stage, gone at the end."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+        self._stage = ""
+        self._bar: Any = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        name = stage.split(",")[0]
+        if self._bar is None or name != self._stage:
+            self.clear()
+            self._stage, self._bar = name, self._make(total=total or None, desc=name, leave=False)
+        self._bar.set_description(stage, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def clear(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+        self._bar = None
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this: its output is no terminal, but somebody looks at it."""
+    shell = sys.modules.get("IPython")
+    instance = shell.get_ipython() if shell is not None else None
+    return hasattr(instance, "kernel")
+
+
+def _notebook_bar() -> "Union[Bar, TqdmBar]":
+    """tqdm's, with widgets where they are installed; else the bar of terminals, which notebooks understand."""
+    try:
+        tqdm: Any = importlib.import_module("tqdm.std").tqdm
+    except ImportError:
+        return Bar(sys.stderr)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("ipywidgets")
+        tqdm = importlib.import_module("tqdm.notebook").tqdm
+    return TqdmBar(tqdm)
+
+
+def progress_function(progress: ProgressOption) -> "tuple[Optional[ProgressFunction], Union[Bar, TqdmBar, None]]":
     stream = sys.stderr
+    notebook = progress in (None, True) and _in_notebook()
     if progress is None:
-        progress = stream is not None and stream.isatty()
+        progress = notebook or stream is not None and stream.isatty()
     if progress is True:
-        bar = Bar(stream)
+        bar = _notebook_bar() if notebook else Bar(stream)
         return bar, bar
     return (None, None) if progress is False else (progress, None)

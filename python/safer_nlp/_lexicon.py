@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tempfile
 from ctypes import byref, cast, POINTER, c_char_p, string_at
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -17,7 +19,7 @@ from ._library import call, choice, default_options, library, make, optional_byt
 Path = Union[str, "os.PathLike[str]"]
 Paths = Union[Path, Sequence[Path]]
 
-
+_WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")  # letters, with apostrophes between them (docs/lexicon.md)
 
 @dataclass(frozen=True)
 class Word:
@@ -77,7 +79,9 @@ class Lexicon(Handle):
 
     >>> lexicon = safer.Lexicon.load("demo.lex")
     >>> lexicon.show("good").synonyms
-    ('great', 'fine', ...)
+    ('great', ...)
+    >>> lexicon.changeable("A good film.")
+    ['good', 'film']
     """
 
     _end = "safer_lexicon_free"
@@ -246,6 +250,20 @@ class Lexicon(Handle):
 
     # ---- words
 
+    def changeable(self, text: str) -> List[str]:
+        """The words of a text that may change, as they are written in it (in its folded form, where the lexicon has a fold):
+        its slots, in order."""
+        read = self.fold(text)
+        plain = read if read.isascii() else "".join(k if k.isalpha() or k in "'\u2019" else " " for k in read)
+        return [read[m.start():m.end()] for m in _WORD.finditer(plain) if self._changes(m[0].replace("\u2019", "'"))]
+
+    def _changes(self, word: str) -> bool:
+        number = self._find(word)
+        if number is None:
+            return False
+        w: c.Word = library.safer_lexicon_word(self._pointer, number)
+        return bool(w.synonym_count) or w.support_count != 1 or w.support[0] != number
+
     def _find(self, word: str) -> Optional[int]:
         try:
             bytes_ = word.encode()
@@ -291,10 +309,35 @@ class Lexicon(Handle):
     def __iter__(self) -> Iterator[str]:
         return (self._name(number) for number in range(self.words))
 
+    # ---- copies
+
+    def __copy__(self) -> "Lexicon":
+        return self  # it cannot be changed
+
+    def __deepcopy__(self, memo: Any) -> "Lexicon":
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickled as the bytes of its file, so that other processes can have it."""
+        with tempfile.TemporaryDirectory(prefix="safer-") as folder:
+            path = os.path.join(folder, "words.lex")
+            self.save(path)
+            with open(path, "rb") as file:
+                return _from_bytes, (file.read(), self.name)
+
     def __repr__(self) -> str:
         if not self._finalizer.alive:
             return "<safer_nlp.Lexicon, closed>"
         return f"<safer_nlp.Lexicon of {self.words:,} words, {self.info.pairs:,} pairs, kernel {self.kernel}>"
+
+
+def _from_bytes(image: bytes, name: str) -> Lexicon:
+    """What was pickled: checked as any file is, and under its old name."""
+    with tempfile.TemporaryDirectory(prefix="safer-") as folder:
+        path = os.path.join(folder, name)
+        with open(path, "wb") as file:
+            file.write(image)
+        return Lexicon.load(path)  # it stays mapped
 
 
 def _report_dict(report: c.LexiconReport) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from ._errors import Error, InvalidError
 from ._guard import current_guard, reporting
 from ._handle import Handle
 from ._library import call, choice, default_options, library, make, optional_bytes, path_bytes, string_array
+from ._torch import adopt
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,9 @@ class Model(_Answering):
         return f"<safer_nlp.Model {self.arch}, classes {self.classes.describe()}>"
 
 
-Predict = Union[Callable[[List[str]], Any], HasPredict, Model]
+#: What can be certified: a function of a list of texts, an object with such a method named predict, a HuggingFace pipeline, a
+#: pair of a PyTorch module and its tokenizer, or a Model.
+Predict = Union[Callable[[List[str]], Any], HasPredict, Model, Tuple[Any, Any]]
 
 
 # --------------------------------------------------------- functions of Python
@@ -279,6 +282,7 @@ def as_model(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequenc
         if classes is not None and [label_name(k) for k in as_list(classes, "classes")] != predict.classes.names:
             raise InvalidError(f"classes: the model has its own ({predict.classes.describe()})")
         return predict
+    predict = adopt(predict)
     function = predict if callable(predict) else getattr(predict, "predict", None)
     if not callable(function):
         raise InvalidError(f"predict: a function of a list of texts, or an object with one named predict, not a {type(predict).__name__}")
@@ -294,6 +298,9 @@ def as_model(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequenc
 def class_names(predict: Predict, classes: Optional[Sequence[Any]], labels: Sequence[str]) -> List[str]:
     if classes is not None:
         return [label_name(k) for k in as_list(classes, "classes")]
+    configured = getattr(predict, "class_names", None)  # of a model of transformers
+    if isinstance(configured, list):
+        return configured
     owner = predict if hasattr(predict, "classes_") else getattr(predict, "__self__", None)
     own = getattr(owner, "classes_", None)  # scikit-learn: in the order of its scores
     if own is not None and getattr(own, "ndim", 1) == 1 and len(own) >= 2:

@@ -6,15 +6,16 @@ import dataclasses
 import importlib
 import json
 import os
-from ctypes import byref, c_double, create_string_buffer
+from ctypes import byref, create_string_buffer
 from dataclasses import dataclass, field
-from decimal import ROUND_DOWN, ROUND_UP, Decimal
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, overload
 
 from . import _structs as c
 from ._errors import InvalidError
+from ._lexicon import Lexicon
 from ._library import call, library, path_bytes
 from ._model import Traffic
+from ._show import html_of, interval, percent, plot_of
 
 Radius = Union[int, str]  # a number of words, or "all"
 
@@ -167,14 +168,6 @@ class Prediction:
         return self.label is None
 
 
-def interval(part: int, whole: int) -> Optional[Tuple[float, float]]:
-    if not whole:
-        return None
-    low, high = c_double(), c_double()
-    library.safer_interval(part, whole, byref(low), byref(high))
-    return low.value, high.value
-
-
 def _share(part: int, whole: int) -> Optional[float]:
     return part / whole if whole else None
 
@@ -242,14 +235,6 @@ def verification(v: c.Verification, predict_seconds: Optional[float] = None, tra
                         shard=(v.shard, v.shards) if v.shards else None, delete=v.deletion, edits=v.edits)
 
 
-def percent(share: Optional[float], up: bool = False) -> str:
-    """A share in per cent with two decimals, cut; `up`: rounded up, for upper ends. What is claimed is never rounded to
-    the side that claims more."""
-    if share is None:
-        return "-"
-    return f"{(100 * Decimal(repr(share))).quantize(Decimal('0.01'), ROUND_UP if up else ROUND_DOWN)}%"
-
-
 _FIELDS = [member.name for member in dataclasses.fields(Certificate)]
 
 
@@ -269,8 +254,11 @@ def _read_record(line: str) -> Certificate:
 class Results(Sequence[Certificate]):
     """The certificates of a run, in the order of the texts, with a `summary`."""
 
-    def __init__(self, lines: Iterable[str], summary: Summary, named: bool = True) -> None:
+    def __init__(self, lines: Iterable[str], summary: Summary, named: bool = True, texts: Optional[Sequence[str]] = None,
+                 lexicon: Optional[Lexicon] = None) -> None:
         self._named = named  # its records may be written
+        #: What was certified, and with which synonyms; None for records that were loaded: they hold neither.
+        self.texts, self.lexicon = texts, lexicon
         self._lines = [line.rstrip("\n") for line in lines]
         #: What the run depends on: versions, hashes, seed, options.
         self.config: Mapping[str, Any] = json.loads(self._lines[0])
@@ -307,10 +295,31 @@ class Results(Sequence[Certificate]):
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in self._lines)
 
-    def to_pandas(self) -> Any:
-        """A pandas.DataFrame with a row for each text. Needs pandas."""
+    def to_pandas(self, texts: Optional[Sequence[str]] = None, lexicon: Optional[Lexicon] = None) -> Any:
+        """A pandas.DataFrame with a row for each text. Needs pandas.
+
+        Where the texts are known (those of :func:`certify` are; of loaded records they are given here), the column `text` has
+        them, and with the lexicon `changeable` has the words of each that may change. Of a part of a run (`shard`) and of records
+        that begin elsewhere they belong to other rows: then give none."""
         pandas = importlib.import_module("pandas")
-        return pandas.DataFrame([{name: getattr(record, name) for name in _FIELDS} for record in self], columns=_FIELDS)
+        frame = pandas.DataFrame([{name: getattr(record, name) for name in _FIELDS} for record in self], columns=_FIELDS)
+        known, words = self.texts if texts is None else list(texts), self.lexicon if lexicon is None else lexicon
+        if known is not None:
+            if len(known) != len(self):
+                raise InvalidError(f"texts: {len(known):,} for {len(self):,} records")
+            frame["text"] = known
+            if words is not None:
+                frame["changeable"] = [words.changeable(text) for text in known]
+        return frame
+
+    def _repr_html_(self) -> str:
+        """The figures of the report, for notebooks."""
+        return html_of(self.summary, str(self.config["radius"]))
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draws what is certified and answered (or stable) by radius, with 95% intervals, and returns the axes. Needs
+        matplotlib; `style` goes to its `errorbar`."""
+        return plot_of(self.summary, ax, style)
 
     def __repr__(self) -> str:
         s = self.summary

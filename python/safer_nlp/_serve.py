@@ -25,9 +25,9 @@ class Server(Handle):
     """A server with threads of its own, which runs until :meth:`stop`, or the end of its `with` block.
 
     >>> with safer.serve(model, lexicon, port=0) as server:
-    ...     answer = ask(server.url + "/v1/predict", text="A wonderful film.")
-    >>> answer["label"]
-    '1'
+    ...     with urllib.request.urlopen(server.url + "/healthz") as answer:
+    ...         answer.status
+    200
     """
 
     _end = "safer_server_stop"
