@@ -349,7 +349,7 @@ static int run(void *from, char **arguments, size_t count)
     safer_lexicon *lexicon = cli_lexicon_open(r->lexicon);
     safer_data *data = cli_crew_helps() ? NULL : cli_data_open(&r->data, o->seed);
     safer_model *model = cli_model_open(&r->model, &cli_attack, data);
-    if (o->smoothed) cli_note_training(model, lexicon, 0);
+    if (o->smoothed) cli_note_training(model, lexicon, (safer_deletion){0});
     const int code = r->against ? cross_check(r, model, lexicon, data, &shown)
                                 : attack(r, model, lexicon, data, &shown);
     json_decref(shown.records);

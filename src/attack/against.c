@@ -392,7 +392,7 @@ static safer_status begin(check *c, sf_run *run, const char *against, sf_guard *
 {
     safer_status status;
     SF_TRY(sf_run_load(run, against, error));
-    if (run->config.deletion) {
+    if (run->config.deletes) {
         status = sf_fail(error, SAFER_INVALID,
                          "%s: its draws delete words, and attacks do not; a run without --delete is needed", against);
         goto done;
